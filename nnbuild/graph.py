@@ -1,0 +1,114 @@
+"""The network as frozen values: tensors, constants and the operations between them.
+
+There is no behaviour here: what an operation means is said by its attributes, whose classes live in `nnbuild.ops`.
+Shapes carry no batch axis; a network computes one sample at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from nnbuild.ops.base import Attributes
+
+Shape = tuple[int, ...]
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Quant:
+    """real = scale * (integer - zero_point); one scale, or one for every index along `axis`."""
+
+    scales: tuple[float, ...]
+    zero_point: int = 0
+    axis: int | None = None
+
+    @property
+    def scale(self) -> float:
+        if len(self.scales) != 1:
+            raise ValueError("a per-channel quantization has no single scale")
+        return self.scales[0]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A value computed at run time. `layer` names the model layer whose output it is, if it is one's."""
+
+    name: str
+    shape: Shape
+    dtype: str = "float32"
+    quant: Quant | None = None
+    layer: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """A value known at build time. `encoding` says how `data` holds it; so far always dense."""
+
+    name: str
+    data: Array
+    quant: Quant | None = None
+    encoding: str = "dense"
+
+    def __post_init__(self) -> None:
+        self.data.setflags(write=False)
+
+
+def _frozen(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(mapping))
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One operation. `constants` maps a role ("kernel", "bias") to a constant's name.
+
+    With `outer` the operation is applied to each index of these leading axes of all its tensors by itself,
+    as Keras' TimeDistributed does.
+    """
+
+    name: str
+    attributes: Attributes
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    constants: Mapping[str, str] = field(default_factory=dict)
+    layer: str = ""
+    outer: Shape = ()
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "constants", _frozen(self.constants))
+
+    @property
+    def kind(self) -> str:
+        return self.attributes.kind
+
+
+@dataclass(frozen=True)
+class State:
+    """A value that outlives a run: `before` holds it when a run begins, `after` becomes it when the run ends."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A whole network; `ops` are in an order in which they can be computed."""
+
+    name: str
+    tensors: Mapping[str, Tensor]
+    constants: Mapping[str, Constant]
+    ops: tuple[Op, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    states: tuple[State, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tensors", _frozen(self.tensors))
+        object.__setattr__(self, "constants", _frozen(self.constants))

@@ -1,0 +1,86 @@
+"""What every operation's attributes can answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from nnbuild.graph import Array, Shape
+
+Pair = tuple[int, int]
+Arrays = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Attributes(ABC):
+    """The options of one operation, and its meaning.
+
+    Shapes and arrays come without the axes of `Op.outer`. Arrays lead with a batch axis, shapes have none.
+    A broken combination raises ValueError with the cause; the verifier adds the layer.
+    """
+
+    kind: ClassVar[str]
+    required: ClassVar[tuple[str, ...]] = ()
+    optional: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
+        """The shapes of the outputs."""
+
+    @abstractmethod
+    def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
+        """The outputs in floating point, in the precision of the inputs."""
+
+    def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
+        """Multiply-accumulates of one call; 0 where an operation has none to speak of."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Clamp:
+    """The bounds a fused activation puts on a result; None is unbounded."""
+
+    low: float | None = None
+    high: float | None = None
+
+    def merged(self, later: Clamp) -> Clamp:
+        """The one clamp that equals this one followed by `later`."""
+
+        def limit(value: float | None) -> float | None:
+            if value is None:
+                return None
+            if later.low is not None:
+                value = max(value, later.low)
+            return value if later.high is None else min(value, later.high)
+
+        low = limit(self.low) if self.low is not None else later.low
+        high = limit(self.high) if self.high is not None else later.high
+        return Clamp(low, high)
+
+    def apply(self, values: Array) -> Array:
+        if self.low is not None:
+            values = values.clip(min=values.dtype.type(self.low))
+        if self.high is not None:
+            values = values.clip(max=values.dtype.type(self.high))
+        return values
+
+
+NO_CLAMP = Clamp()
+
+
+def expect(condition: bool, cause: str) -> None:
+    if not condition:
+        raise ValueError(cause)
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    expect(-rank <= axis < rank, f"axis {axis} does not exist in a tensor of {rank} axes.")
+    return axis % rank
+
+
+def around(shape: Shape, axis: int, count: int = 1) -> tuple[int, int, int]:
+    """A shape seen as (everything before, the axes meant, everything after)."""
+    return prod(shape[:axis]), prod(shape[axis : axis + count]), prod(shape[axis + count :])

@@ -1,0 +1,31 @@
+"""Tensors joined along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nnbuild.graph import Array, Shape
+from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
+
+
+@dataclass(frozen=True)
+class Concatenate(Attributes):
+    kind: ClassVar[str] = "concatenate"
+
+    axis: int = 0
+    clamp: Clamp = NO_CLAMP
+
+    def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
+        first = inputs[0]
+        expect(0 <= self.axis < len(first), f"axis {self.axis} does not exist in {first}.")
+        rest = [shape[: self.axis] + shape[self.axis + 1 :] for shape in inputs]
+        expect(all(r == rest[0] for r in rest), f"the inputs {list(inputs)} differ beside axis {self.axis}.")
+        joined = sum(shape[self.axis] for shape in inputs)
+        return ((*first[: self.axis], joined, *first[self.axis + 1 :]),)
+
+    def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
+        return (self.clamp.apply(np.concatenate(list(inputs), axis=self.axis + 1)),)

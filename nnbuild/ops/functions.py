@@ -1,0 +1,107 @@
+"""Functions of one number, by name, in numpy. Keras' spellings are translated to these by the frontends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import erf, sqrt
+
+import numpy as np
+
+from nnbuild.graph import Array
+
+SELU_ALPHA = 1.6732632423543772
+SELU_SCALE = 1.0507009873554805
+
+
+def sigmoid(x: Array) -> Array:
+    small = np.exp(-np.abs(x))
+    result: Array = np.where(x >= 0, 1 / (1 + small), small / (1 + small)).astype(x.dtype)
+    return result
+
+
+def softplus(x: Array) -> Array:
+    result: Array = np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+    return result
+
+
+def _elu(x: Array, alpha: float) -> Array:
+    result: Array = np.where(x > 0, x, x.dtype.type(alpha) * np.expm1(np.minimum(x, 0)))
+    return result
+
+
+def _selu(x: Array) -> Array:
+    result: Array = x.dtype.type(SELU_SCALE) * _elu(x, SELU_ALPHA)
+    return result
+
+
+def _clamp(x: Array, low: float, high: float) -> Array:
+    result: Array = x.clip(x.dtype.type(low), x.dtype.type(high))
+    return result
+
+
+def _relu(x: Array, high: float, slope: float, threshold: float) -> Array:
+    """Keras' ReLU layer: a slope below the threshold, the identity above it, `high` at the most."""
+    kind = x.dtype.type
+    passed: Array = np.where(x >= kind(threshold), np.minimum(x, kind(high)), kind(slope) * (x - kind(threshold)))
+    return passed
+
+
+def _gelu(x: Array) -> Array:
+    errors = np.vectorize(erf, otypes=[x.dtype])(x / sqrt(2.0)) if x.size else x
+    result: Array = (x * 0.5 * (1 + errors)).astype(x.dtype)
+    return result
+
+
+def _gelu_tanh(x: Array) -> Array:
+    kind = x.dtype.type
+    result: Array = kind(0.5) * x * (1 + np.tanh(kind(sqrt(2 / np.pi)) * (x + kind(0.044715) * x * x * x)))
+    return result
+
+
+def _hard_sigmoid(x: Array) -> Array:
+    kind = x.dtype.type
+    result: Array = (x / kind(6.0) + kind(0.5)).clip(kind(0), kind(1))
+    return result
+
+
+def _hard_sigmoid_fifth(x: Array) -> Array:
+    kind = x.dtype.type
+    result: Array = (x * kind(0.2) + kind(0.5)).clip(kind(0), kind(1))
+    return result
+
+
+FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "clamp": _clamp,
+    "relu": _relu,
+    "leaky_relu": lambda x, slope: np.where(x >= 0, x, x.dtype.type(slope) * x),
+    "elu": _elu,
+    "selu": _selu,
+    "softplus": softplus,
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "tanh": np.tanh,
+    "sigmoid": sigmoid,
+    "hard_sigmoid": _hard_sigmoid,
+    "hard_sigmoid_fifth": _hard_sigmoid_fifth,
+    "swish": lambda x: x * sigmoid(x),
+    "hard_swish": lambda x: x * _hard_sigmoid(x),
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "exponential": np.exp,
+    "mish": lambda x: x * np.tanh(softplus(x)),
+    "linear": lambda x: x,
+    "absolute": np.abs,
+    "negative": np.negative,
+    "square": np.square,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "log": np.log,
+    "sin": np.sin,
+    "cos": np.cos,
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+"""name -> f(x, *parameters); the parameters are those of `ops.activation.Activation`."""
+
+
+def apply(name: str, parameters: tuple[float, ...], x: Array) -> Array:
+    return FUNCTIONS[name](x, *parameters)

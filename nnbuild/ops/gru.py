@@ -1,0 +1,44 @@
+"""Gated recurrent unit; the gates lie in Keras' order: update, reset, candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nnbuild.graph import Array, Shape
+from nnbuild.ops.base import Arrays
+from nnbuild.ops.recurrent import Recurrent, with_bias
+
+
+@dataclass(frozen=True)
+class GRU(Recurrent):
+    """`reset_after` applies the reset gate after the recurrent product, and gives that product a bias of its own."""
+
+    kind: ClassVar[str] = "gru"
+    gates: ClassVar[int] = 3
+    states: ClassVar[int] = 1
+
+    reset_after: bool = True
+
+    def bias_shape(self) -> Shape:
+        return (2, 3 * self.units) if self.reset_after else (3 * self.units,)
+
+    def cell(self, x: Array, states: tuple[Array, ...], constants: Arrays) -> tuple[Array, ...]:
+        (hidden,) = states
+        activation, gate = self.functions()
+        kernel, recurrent = constants["kernel"], constants["recurrent"]
+        if self.reset_after:
+            bias = constants.get("bias", np.zeros((2, 1), x.dtype))
+            of_x = np.split(x @ kernel + bias[0], 3, axis=-1)
+            of_h = np.split(hidden @ recurrent + bias[1], 3, axis=-1)
+            update, reset = gate(of_x[0] + of_h[0]), gate(of_x[1] + of_h[1])
+            candidate = activation(of_x[2] + reset * of_h[2])
+        else:
+            of_x = np.split(with_bias(x @ kernel, constants), 3, axis=-1)
+            split = 2 * self.units
+            of_h = np.split(hidden @ recurrent[:, :split], 2, axis=-1)
+            update, reset = gate(of_x[0] + of_h[0]), gate(of_x[1] + of_h[1])
+            candidate = activation(of_x[2] + (reset * hidden) @ recurrent[:, split:])
+        return (update * hidden + (1 - update) * candidate,)

@@ -1,0 +1,44 @@
+"""Maximum and average over sliding windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nnbuild.graph import Array, Shape
+from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, Pair, expect
+from nnbuild.ops.windows import NO_PADDING, Padding, sliding, windows_along
+
+
+@dataclass(frozen=True)
+class Pool2D(Attributes):
+    """[h, w, c] -> [rows, columns, c]. Padding never takes part: an average is over the inputs really there."""
+
+    kind: ClassVar[str] = "pool2d"
+
+    function: str = "max"
+    window: Pair = (2, 2)
+    strides: Pair = (2, 2)
+    padding: Padding = NO_PADDING
+    clamp: Clamp = NO_CLAMP
+
+    def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
+        expect(self.function in ("max", "average"), f"there is no pool named {self.function!r}.")
+        expect(len(inputs[0]) == 3, f"a pool needs [height, width, channels], not {inputs[0]}.")
+        for window, pad in zip(self.window, self.padding, strict=True):
+            expect(max(pad) < window, f"padding by {pad} leaves windows of {window} without any input.")
+        places = tuple(windows_along(inputs[0][i], self.window[i], self.strides[i], 1, self.padding[i]) for i in (0, 1))
+        return (places + inputs[0][2:],)
+
+    def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
+        x = inputs[0]
+        if self.function == "max":
+            windows = sliding(x, self.window, self.strides, (1, 1), self.padding, -np.inf)
+            return (self.clamp.apply(windows.max(axis=(4, 5))),)
+        total = sliding(x, self.window, self.strides, (1, 1), self.padding, 0.0).sum(axis=(4, 5))
+        ones = np.ones((1, *x.shape[1:3], 1), x.dtype)
+        count = sliding(ones, self.window, self.strides, (1, 1), self.padding, 0.0).sum(axis=(4, 5))
+        return (self.clamp.apply(total / count),)
