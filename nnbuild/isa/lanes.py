@@ -1,0 +1,48 @@
+"""The hooks through which a dot-product skeleton speaks to an ISA.
+
+A skeleton computes acc[lane] += sum over k of a[k] * w[lane][k] for a block of output channels. It owns the loops,
+the register blocking and the borders; an ISA says how a vector of `lanes` accumulators is declared, fed and stored.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from nnbuild.writer import Writer
+
+
+class Lanes(ABC):
+    """All arguments that are not numbers are C: names to declare, or expressions."""
+
+    input_type: str
+    weight_type: str
+    bias_type: str
+    output_type: str
+    lanes: int = 1
+    """output channels in one vector"""
+    depth: int = 1
+    """consecutive inputs that one multiply consumes"""
+    pixels: int = 1
+    """output positions of a full tile"""
+    vectors: int = 1
+    """vectors of output channels of a full tile"""
+
+    @abstractmethod
+    def start(self, w: Writer, accumulator: str, bias: str | None) -> None:
+        """Declares an accumulator that begins with the bias at a pointer, or with zero."""
+
+    @abstractmethod
+    def weights(self, w: Writer, name: str, pointer: str) -> None:
+        """Declares and loads the weights of one vector for `depth` inputs."""
+
+    @abstractmethod
+    def inputs(self, w: Writer, name: str, pointer: str) -> None:
+        """Declares `depth` inputs, as every lane will meet them."""
+
+    @abstractmethod
+    def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
+        """accumulator += inputs * weights."""
+
+    @abstractmethod
+    def store(self, w: Writer, accumulator: str, pointer: str, count: int) -> None:
+        """Applies the epilogue and writes the first `count` lanes."""

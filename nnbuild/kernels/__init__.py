@@ -1,0 +1,1 @@
+"""Functions that print C: one folder an operation, one file a variant, found by listing."""

@@ -1,0 +1,26 @@
+"""A function of every element, in portable C."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nnbuild.isa import c99
+from nnbuild.kernels.functions import spell
+from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.ops.activation import Activation
+from nnbuild.writer import Writer
+
+needs: frozenset[str] = frozenset()
+accepts = only_float
+
+
+def demand(site: Site) -> Demand:
+    return Demand(extent=prod(site.shape()), in_place=((0, 0),))
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Activation)
+    with w.loop("i", "end", start="begin", trips=prod(site.shape())):
+        w(w.use(c99.LOAD, "x", f"{names.inputs[0]}[i]"))
+        w(w.use(c99.STORE, f"{names.outputs[0]}[i]", spell(w, attributes.function, attributes.parameters, "x")))

@@ -1,0 +1,39 @@
+"""A factor and a summand a channel, in portable C."""
+
+from __future__ import annotations
+
+from nnbuild.isa import c99
+from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.strided import Walk, contiguous, extent, nest
+from nnbuild.ops.affine import Affine
+from nnbuild.writer import Writer
+
+needs: frozenset[str] = frozenset()
+accepts = only_float
+
+
+def _affine(site: Site) -> Affine:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Affine)
+    return attributes
+
+
+def _walks(site: Site) -> list[Walk]:
+    axis, rank = _affine(site).axis, len(site.shape())
+    return [Walk(contiguous(site.shape())), Walk(tuple(int(i == axis) for i in range(rank)))]
+
+
+def demand(site: Site) -> Demand:
+    packed = {role: site.constant(role) for role in ("scale", "shift")}
+    return Demand(extent=extent(site.shape(), _walks(site)), packed=packed, in_place=((0, 0),))
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    def element(at: list[str]) -> None:
+        scale, shift = f"{names.packed['scale']}[{at[1]}]", f"{names.packed['shift']}[{at[1]}]"
+        w(w.use(c99.LOAD_MUTABLE, "value", f"{names.inputs[0]}[{at[0]}] * {scale} + {shift}"))
+        w.bill(4)
+        c99.clamp(w, _affine(site).clamp, "value")
+        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "value"))
+
+    nest(w, site.shape(), _walks(site), element)

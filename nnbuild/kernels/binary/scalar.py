@@ -1,0 +1,54 @@
+"""Two operands, element by element with broadcasting, in portable C."""
+
+from __future__ import annotations
+
+from nnbuild.graph import Shape
+from nnbuild.isa import c99
+from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.strided import Walk, broadcast, contiguous, extent, nest
+from nnbuild.ops.binary import Binary, operands
+from nnbuild.writer import Row, Writer
+
+needs: frozenset[str] = frozenset()
+accepts = only_float
+
+ROWS = {
+    "add": Row("{0} + {1}", 1),
+    "subtract": Row("{0} - {1}", 1),
+    "multiply": Row("{0} * {1}", 1),
+    "divide": Row("{0} / {1}", 14),
+    "maximum": Row("{0} > {1} ? {0} : {1}", 3),
+    "minimum": Row("{0} < {1} ? {0} : {1}", 3),
+}
+
+
+def _shapes(site: Site) -> tuple[Shape, Shape]:
+    constants = {role: constant.data.shape for role, constant in site.constants.items()}
+    return operands([site.shape(i) for i in range(len(site.inputs))], constants)
+
+
+def _walks(site: Site) -> list[Walk]:
+    out = site.output_shape()
+    left, right = _shapes(site)
+    return [Walk(contiguous(out)), Walk(broadcast(left, out)), Walk(broadcast(right, out))]
+
+
+def demand(site: Site) -> Demand:
+    packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
+    whole = tuple((0, i) for i in range(len(site.inputs)) if site.shape(i) == site.output_shape())
+    return Demand(extent=extent(site.output_shape(), _walks(site)), packed=packed, in_place=whole)
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Binary)
+    left, right = operands(names.inputs, names.packed)
+
+    def element(at: list[str]) -> None:
+        w(w.use(c99.LOAD, "a", f"{left}[{at[1]}]"))
+        w(w.use(c99.LOAD, "b", f"{right}[{at[2]}]"))
+        w(w.use(c99.LOAD_MUTABLE, "value", w.use(ROWS[attributes.function], "a", "b")))
+        c99.clamp(w, attributes.clamp, "value")
+        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "value"))
+
+    nest(w, site.output_shape(), _walks(site), element)

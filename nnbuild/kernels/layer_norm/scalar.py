@@ -1,0 +1,55 @@
+"""Layer normalization in portable C: mean, then variance, then the result."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nnbuild.isa import c99
+from nnbuild.kernels.pool2d.scalar import ADD
+from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.window_loops import product
+from nnbuild.literals import float_literal
+from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.writer import Writer
+
+needs: frozenset[str] = frozenset()
+accepts = only_float
+
+
+def _sizes(site: Site) -> tuple[int, int]:
+    """(how many vectors are normalized, how long each is)."""
+    attributes = site.op.attributes
+    assert isinstance(attributes, LayerNorm)
+    shape = site.shape()
+    return prod(shape[: -attributes.count]), prod(shape[-attributes.count :])
+
+
+def demand(site: Site) -> Demand:
+    packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
+    return Demand(extent=_sizes(site)[0], packed=packed, in_place=((0, 0),))
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    attributes = site.op.attributes
+    assert isinstance(attributes, LayerNorm)
+    rows, size = _sizes(site)
+    with w.loop("row", "end", start="begin", trips=rows):
+        w(f"const float *from = {names.inputs[0]} + {product('row', size)};")
+        w(f"float *to = {names.outputs[0]} + {product('row', size)};")
+        w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
+        with w.loop("i", size):
+            w(w.use(ADD, "sum", "from[i]"))
+        w(w.use(c99.LOAD, "mean", f"sum / {size}.0f"))
+        w(w.use(c99.LOAD_MUTABLE, "squares", "0.0f"))
+        with w.loop("i", size):
+            w(w.use(c99.MULTIPLY_ADD, "squares", "(from[i] - mean)", "(from[i] - mean)"))
+        root = w.helper("sqrtf", f"squares / {size}.0f + {float_literal(attributes.epsilon)}")
+        w(w.use(c99.LOAD, "scale", f"1.0f / {root}"))
+        with w.loop("i", size):
+            value = "(from[i] - mean) * scale"
+            if "scale" in names.packed:
+                value += f" * {names.packed['scale']}[i]"
+            if "shift" in names.packed:
+                value += f" + {names.packed['shift']}[i]"
+            w.bill(4)
+            w(w.use(c99.STORE, "to[i]", value))

@@ -1,0 +1,38 @@
+"""LSTM in portable C: the four sums of a unit together, then its gates."""
+
+from __future__ import annotations
+
+from nnbuild.isa import c99
+from nnbuild.kernels import recurrent
+from nnbuild.kernels.recurrent import accumulate, apply, attributes_of, by_unit, declare_sums, state_names, time_steps
+from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.writer import Writer
+
+needs: frozenset[str] = frozenset()
+accepts = only_float
+
+SUMS = ("let_in", "forget", "candidate", "let_out")
+
+
+def demand(site: Site) -> Demand:
+    packed = {role: by_unit(site.constant(role), 4) for role in ("kernel", "recurrent")}
+    if "bias" in site.constants:
+        packed["bias"] = site.constant("bias").reshape(4, -1).T
+    return recurrent.demand(site, packed)
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    attributes = attributes_of(site)
+    hidden, memory = state_names(site, names)
+    with time_steps(w, site, names), w.loop("unit", attributes.units):
+        declare_sums(w, SUMS, names.packed.get("bias"))
+        accumulate(w, SUMS, "x", site.shape()[1], names.packed["kernel"])
+        accumulate(w, SUMS, hidden, attributes.units, names.packed["recurrent"])
+        apply(w, "entry", attributes.gate_activation, "let_in")
+        apply(w, "keep", attributes.gate_activation, "forget")
+        apply(w, "exit", attributes.gate_activation, "let_out")
+        apply(w, "proposal", attributes.activation, "candidate")
+        w(w.use(c99.LOAD, "cell", f"keep * {memory}[unit] + entry * proposal"))
+        apply(w, "shown", attributes.activation, "cell")
+        w(w.use(c99.STORE, f"{memory}[unit]", "cell"))
+        w(w.use(c99.STORE, f"{names.scratch}[unit]", "exit * shown"))

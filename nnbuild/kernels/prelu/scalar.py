@@ -1,0 +1,30 @@
+"""PReLU in portable C."""
+
+from __future__ import annotations
+
+from nnbuild.isa import c99
+from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.strided import Walk, broadcast, contiguous, extent, nest
+from nnbuild.writer import Writer
+
+needs: frozenset[str] = frozenset()
+accepts = only_float
+
+
+def _walks(site: Site) -> list[Walk]:
+    return [Walk(contiguous(site.shape())), Walk(broadcast(site.constant("slope").shape, site.shape()))]
+
+
+def demand(site: Site) -> Demand:
+    packed = {"slope": site.constant("slope").reshape(-1)}
+    return Demand(extent=extent(site.shape(), _walks(site)), packed=packed, in_place=((0, 0),))
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    def element(at: list[str]) -> None:
+        w(w.use(c99.LOAD, "x", f"{names.inputs[0]}[{at[0]}]"))
+        value = f"x >= 0.0f ? x : x * {names.packed['slope']}[{at[1]}]"
+        w.bill(5)
+        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", value))
+
+    nest(w, site.shape(), _walks(site), element)

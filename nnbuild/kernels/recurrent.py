@@ -1,0 +1,90 @@
+"""What the scalar kernels of LSTM, GRU and SimpleRNN share: the walk over time and the sums of one unit.
+
+The states live in the operation's state outputs. A new hidden state is gathered in scratch while the old one is
+still read, and takes its place at the end of the time step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from nnbuild.graph import Array
+from nnbuild.isa import c99
+from nnbuild.kernels.functions import spell
+from nnbuild.kernels.site import Demand, Names, Site
+from nnbuild.kernels.window_loops import product
+from nnbuild.ops.recurrent import Function, Recurrent
+from nnbuild.writer import Writer
+
+
+def attributes_of(site: Site) -> Recurrent:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Recurrent)
+    return attributes
+
+
+def by_unit(matrix: Array, gates: int) -> Array:
+    """Keras' [rows, gates * units] -> [units, rows, gates]."""
+    rows, width = matrix.shape
+    return matrix.reshape(rows, gates, width // gates).transpose(2, 0, 1)
+
+
+def demand(site: Site, packed: dict[str, Array], scratch_vectors: int = 1) -> Demand:
+    """An initial state may be the very storage of the state: it is read before it is written."""
+    attributes = attributes_of(site)
+    first = int(attributes.sequences)
+    shared = tuple((first + i, 1 + i) for i in range(attributes.states)) if len(site.inputs) > 1 else ()
+    return Demand(
+        extent=site.shape()[0],
+        scratch=scratch_vectors * attributes.units * 4,
+        packed={name: np.ascontiguousarray(value).reshape(-1) for name, value in packed.items()},
+        in_place=shared,
+    )
+
+
+def state_names(site: Site, names: Names) -> Sequence[str]:
+    return names.outputs[int(attributes_of(site).sequences) :]
+
+
+@contextmanager
+def time_steps(w: Writer, site: Site, names: Names) -> Iterator[None]:
+    """The loop over time; `x` is the step's input. Before the first step the states take their initial values."""
+    attributes = attributes_of(site)
+    steps, features = site.shape()
+    states = state_names(site, names)
+    with w.block("if (begin == 0)"), w.loop("unit", attributes.units):
+        for index, state in enumerate(states):
+            initial = f"{names.inputs[1 + index]}[unit]" if len(names.inputs) > 1 else "0.0f"
+            w(w.use(c99.STORE, f"{state}[unit]", initial))
+    with w.loop("t", "end", start="begin", trips=steps):
+        step = f"{steps - 1} - t" if attributes.backwards else "t"
+        w(f"const float *x = {names.inputs[0]} + {product(step, features)};")
+        yield
+        with w.loop("unit", attributes.units):
+            w(w.use(c99.STORE, f"{states[0]}[unit]", f"{names.scratch}[unit]"))
+            if attributes.sequences:
+                place = f"{names.outputs[0]}[{product('t', attributes.units)} + unit]"
+                w(w.use(c99.STORE, place, f"{names.scratch}[unit]"))
+
+
+def declare_sums(w: Writer, sums: Sequence[str], bias: str | None) -> None:
+    """One sum a gate of the present unit, beginning with its bias where there is one."""
+    for index, name in enumerate(sums):
+        w(w.use(c99.LOAD_MUTABLE, name, f"{bias}[{product('unit', len(sums))} + {index}]" if bias else "0.0f"))
+
+
+def accumulate(w: Writer, sums: Sequence[str], vector: str, size: int, weights: str) -> None:
+    """sums[g] += vector · weights of the present unit; `weights` is laid out [unit][size][gate]."""
+    gates = len(sums)
+    with w.loop("i", size):
+        for index, name in enumerate(sums):
+            place = f"{weights}[({product('unit', size)} + i) * {gates} + {index}]"
+            w(w.use(c99.MULTIPLY_ADD, name, f"{vector}[i]", place))
+
+
+def apply(w: Writer, name: str, function: Function, argument: str) -> None:
+    """Declares `name` = function(argument)."""
+    w(w.use(c99.LOAD, name, spell(w, function[0], function[1], argument)))

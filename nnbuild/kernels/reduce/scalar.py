@@ -1,0 +1,50 @@
+"""Mean, sum, maximum and minimum over neighbouring axes, in portable C."""
+
+from __future__ import annotations
+
+from nnbuild.isa import c99
+from nnbuild.kernels.pool2d.scalar import ADD, LARGER
+from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.window_loops import product
+from nnbuild.ops.base import around
+from nnbuild.ops.reduce import Reduce
+from nnbuild.writer import Row, Writer
+
+needs: frozenset[str] = frozenset()
+accepts = only_float
+
+SMALLER = Row("if ({1} < {0}) {0} = {1};", 3)
+ROWS = {"mean": ADD, "sum": ADD, "max": LARGER, "min": SMALLER}
+
+
+def _reduce(site: Site) -> Reduce:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Reduce)
+    return attributes
+
+
+def demand(site: Site) -> Demand:
+    attributes = _reduce(site)
+    before, _, after = around(site.shape(), attributes.axis, attributes.count)
+    return Demand(extent=before if before > 1 else after)
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    attributes = _reduce(site)
+    before, size, after = around(site.shape(), attributes.axis, attributes.count)
+    if before > 1:
+        with w.loop("row", "end", start="begin", trips=before), w.loop("column", after):
+            _one(w, names, attributes.function, size, after)
+    else:
+        with w.loop("column", "end", start="begin", trips=after):
+            w("const int32_t row = 0;")
+            _one(w, names, attributes.function, size, after)
+
+
+def _one(w: Writer, names: Names, function: str, size: int, after: int) -> None:
+    w(f"const float *from = {names.inputs[0]} + {product('row', size * after)} + column;")
+    w(w.use(c99.LOAD_MUTABLE, "result", "from[0]"))
+    with w.loop("i", size, start=1):
+        w(w.use(ROWS[function], "result", f"from[{product('i', after)}]"))
+    value = f"result / {size}.0f" if function == "mean" else "result"
+    w(w.use(c99.STORE, f"{names.outputs[0]}[{product('row', after)} + column]", value))

@@ -1,0 +1,35 @@
+"""Every index several times over, in portable C: each axis becomes two loops, index and repetition."""
+
+from __future__ import annotations
+
+from nnbuild.graph import Shape
+from nnbuild.kernels.moves import carry, same_type
+from nnbuild.kernels.site import Demand, Names, Site
+from nnbuild.kernels.strided import Walk, contiguous, extent
+from nnbuild.ops.repeat import Repeat
+from nnbuild.writer import Writer
+
+needs: frozenset[str] = frozenset()
+accepts = same_type
+
+
+def _loops(site: Site) -> tuple[Shape, list[Walk]]:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Repeat)
+    out, own = contiguous(site.output_shape()), contiguous(site.shape())
+    shape: list[int] = []
+    to: list[int] = []
+    source: list[int] = []
+    for size, times, stride, step in zip(site.shape(), attributes.times, out, own, strict=True):
+        shape += [size, times]
+        to += [stride * times, stride]
+        source += [step, 0]
+    return tuple(shape), [Walk(tuple(to)), Walk(tuple(source))]
+
+
+def demand(site: Site) -> Demand:
+    return Demand(extent=extent(*_loops(site)))
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    carry(w, names, *_loops(site))

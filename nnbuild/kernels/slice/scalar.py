@@ -1,0 +1,36 @@
+"""A part of a tensor, in portable C."""
+
+from __future__ import annotations
+
+from nnbuild.graph import Shape
+from nnbuild.kernels.moves import carry, same_type
+from nnbuild.kernels.site import Demand, Names, Site
+from nnbuild.kernels.strided import Walk, contiguous, extent
+from nnbuild.ops.slice import Slice
+from nnbuild.writer import Writer
+
+needs: frozenset[str] = frozenset()
+accepts = same_type
+
+
+def _loops(site: Site) -> tuple[Shape, list[Walk]]:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Slice)
+    strides = contiguous(site.shape())
+    steps = tuple(stride * step for stride, step in zip(strides, attributes.steps, strict=True))
+    start = sum(stride * begin for stride, begin in zip(strides, attributes.begins, strict=True))
+    return site.output_shape(), [Walk(contiguous(site.output_shape())), Walk(steps, start)]
+
+
+def demand(site: Site) -> Demand:
+    return Demand(extent=extent(*_loops(site)), in_place=((0, 0),) if _forward(site) else ())
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    carry(w, names, *_loops(site))
+
+
+def _forward(site: Site) -> bool:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Slice)
+    return all(step > 0 for step in attributes.steps)

@@ -1,0 +1,44 @@
+"""Softmax in portable C, with the maximum taken off first so that no power overflows."""
+
+from __future__ import annotations
+
+from nnbuild.isa import c99
+from nnbuild.kernels.pool2d.scalar import ADD, LARGER
+from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.window_loops import product
+from nnbuild.ops.base import around
+from nnbuild.ops.softmax import Softmax
+from nnbuild.writer import Writer
+
+needs: frozenset[str] = frozenset()
+accepts = only_float
+
+
+def _around(site: Site) -> tuple[int, int, int]:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Softmax)
+    return around(site.shape(), attributes.axis, attributes.count)
+
+
+def demand(site: Site) -> Demand:
+    return Demand(extent=_around(site)[0], in_place=((0, 0),))
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    before, size, after = _around(site)
+    with w.loop("row", "end", start="begin", trips=before), w.loop("column", after):
+        start = f"{product('row', size * after)} + column"
+        w(f"const float *from = {names.inputs[0]} + {start};")
+        w(f"float *to = {names.outputs[0]} + {start};")
+        place = product("i", after)
+        w(w.use(c99.LOAD_MUTABLE, "largest", "from[0]"))
+        with w.loop("i", size, start=1):
+            w(w.use(LARGER, "largest", f"from[{place}]"))
+        w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
+        with w.loop("i", size):
+            w(w.use(c99.LOAD, "power", w.helper("expf", f"from[{place}] - largest")))
+            w(w.use(c99.STORE, f"to[{place}]", "power"))
+            w(w.use(ADD, "sum", "power"))
+        w(w.use(c99.LOAD, "share", "1.0f / sum"))
+        with w.loop("i", size):
+            w(w.use(c99.STORE, f"to[{place}]", f"to[{place}] * share"))

@@ -1,0 +1,31 @@
+"""The axes in another order, in portable C."""
+
+from __future__ import annotations
+
+from nnbuild.graph import Shape
+from nnbuild.kernels.moves import carry, same_type
+from nnbuild.kernels.site import Demand, Names, Site
+from nnbuild.kernels.strided import Walk, contiguous, extent
+from nnbuild.ops.transpose import Transpose
+from nnbuild.writer import Writer
+
+needs: frozenset[str] = frozenset()
+accepts = same_type
+
+
+def _loops(site: Site) -> tuple[Shape, list[Walk]]:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Transpose)
+    strides = contiguous(site.shape())
+    return site.output_shape(), [
+        Walk(contiguous(site.output_shape())),
+        Walk(tuple(strides[axis] for axis in attributes.order)),
+    ]
+
+
+def demand(site: Site) -> Demand:
+    return Demand(extent=extent(*_loops(site)))
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    carry(w, names, *_loops(site))
