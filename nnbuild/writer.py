@@ -53,11 +53,20 @@ class Writer:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        self(f"{head} {{" if head else "{")
+        if head == "else" and self._lines[-1].endswith("}"):
+            self._lines[-1] += " else {"
+        else:
+            self(f"{head} {{" if head else "{")
         self._depth += 1
         yield
         self._depth -= 1
         self("}")
+
+    @contextmanager
+    def function(self, signature: str) -> Iterator[None]:
+        self(signature)
+        with self.block(""):
+            yield
 
     @contextmanager
     def loop(

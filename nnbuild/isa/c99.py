@@ -31,6 +31,12 @@ def clamp(w: Writer, bounds: Clamp, variable: str) -> None:
         w(w.use(AT_MOST, variable, float_literal(bounds.high)))
 
 
+def at(pointer: str) -> str:
+    """What a pointer expression points at, as one would write it."""
+    base, plus, index = pointer.partition(" + ")
+    return f"{base}[{index}]" if plus else f"*{pointer}"
+
+
 @dataclass(frozen=True)
 class FloatLanes(Lanes):
     """Single floats; a tile of 2 positions by 4 channels keeps 14 values in registers."""
@@ -46,17 +52,17 @@ class FloatLanes(Lanes):
     vectors = 4
 
     def start(self, w: Writer, accumulator: str, bias: str | None) -> None:
-        w(w.use(LOAD_MUTABLE, accumulator, f"*({bias})" if bias else "0.0f"))
+        w(w.use(LOAD_MUTABLE, accumulator, at(bias) if bias else "0.0f"))
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
-        w(w.use(LOAD, name, f"*({pointer})"))
+        w(w.use(LOAD, name, at(pointer)))
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
-        w(w.use(LOAD, name, f"*({pointer})"))
+        w(w.use(LOAD, name, at(pointer)))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         w(w.use(MULTIPLY_ADD, accumulator, name, weights))
 
     def store(self, w: Writer, accumulator: str, pointer: str, count: int) -> None:
         clamp(w, self.bounds, accumulator)
-        w(w.use(STORE, f"*({pointer})", accumulator))
+        w(w.use(STORE, at(pointer), accumulator))

@@ -18,7 +18,7 @@ def variants(kind: str) -> tuple[Kernel, ...]:
     folder = Path(__file__).parent / kind
     names = sorted(module.name for module in pkgutil.iter_modules([str(folder)]))
     modules = [importlib.import_module(f"{package}.{name}") for name in names]
-    kernels = [cast(Kernel, module) for module in modules if hasattr(module, "emit")]
+    kernels = [cast(Kernel, module) for module in modules if hasattr(module, "accepts")]
     return tuple(sorted(kernels, key=lambda kernel: variant_name(kernel) != "scalar"))
 
 

@@ -42,13 +42,14 @@ class Demand:
     """What a kernel needs at one site.
 
     extent: how many pieces the work divides into; the printed function computes those from `begin` to `end`.
-    scratch: bytes it may write while it runs and forget afterwards.
+    scratch: bytes it may write while it runs and forget afterwards, seen as `scratch_type`.
     packed: constants in the order in which it reads them, flat, by the name it will use for them.
     in_place: (output, input) pairs that may share storage when the output begins at or before the input.
     """
 
     extent: int
     scratch: int = 0
+    scratch_type: str = "float32"
     packed: Mapping[str, Array] = field(default_factory=dict)
     in_place: tuple[tuple[int, int], ...] = ()
 

@@ -144,7 +144,7 @@ def _whole_tile(w: Writer, shape: Geometry, block: Block, names: Names, pixels: 
     dot.start(w, lanes, pixels, block, "bias" if "bias" in names.packed else None)
     step = columns.stride * shape.channels
     with row_taps(w, shape.rows, "top"):
-        _tap_pointers(w, shape, block, "0")
+        _tap_pointers(w, shape, block, 0)
         if shape.contiguous:
             _along(w, shape, block, columns.kernel * shape.depth, pixels, step)
         else:
@@ -157,25 +157,25 @@ def _whole_tile(w: Writer, shape: Geometry, block: Block, names: Names, pixels: 
 
 def _border_position(w: Writer, shape: Geometry, block: Block, names: Names) -> None:
     lanes, columns = shape.lanes, shape.columns
-    if columns.always_inside:
-        w(f"const int32_t kx_begin = 0, kx_end = {columns.kernel};")
-    else:
+    first: str | int = 0 if columns.always_inside else "kx_begin"
+    last: str | int = columns.kernel if columns.always_inside else "kx_end"
+    if not columns.always_inside:
         declare_taps(w, columns, "left", "kx_begin", "kx_end")
     dot.start(w, lanes, 1, block, "bias" if "bias" in names.packed else None)
     with row_taps(w, shape.rows, "top"):
-        _tap_pointers(w, shape, block, "kx_begin")
+        _tap_pointers(w, shape, block, first)
         if shape.contiguous:
-            w(f"const int32_t run = {product('kx_end - kx_begin', shape.depth)};")
+            w(f"const int32_t run = {product(f'{last} - {first}', shape.depth)};")
             _along(w, shape, block, "run", 1, 0, trips=columns.kernel * shape.depth)
         else:
-            with w.loop("kx", "kx_end", start="kx_begin", trips=columns.kernel):
+            with w.loop("kx", last, start=first, trips=columns.kernel):
                 _along(w, shape, block, shape.depth, 1, 0)
                 w(f"row += {columns.dilation * shape.channels};")
     dot.store(w, lanes, block, [_output(shape, 0)])
     w("x += 1;")
 
 
-def _tap_pointers(w: Writer, shape: Geometry, block: Block, kx: str) -> None:
+def _tap_pointers(w: Writer, shape: Geometry, block: Block, kx: str | int) -> None:
     """`row` is the input and `k` the weights under the first column tap of row tap `ky`."""
     columns = shape.columns
     line = product("ky", shape.rows.dilation)

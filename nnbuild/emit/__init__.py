@@ -1,0 +1,1 @@
+"""Prints a plan as C: the header, the calls, the kernels and the weights."""

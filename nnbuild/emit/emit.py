@@ -1,0 +1,40 @@
+"""A plan becomes the files of a model."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.header import header
+from nnbuild.emit.kernels import kernels, private_header
+from nnbuild.emit.model import model
+from nnbuild.emit.weights import weight_files
+from nnbuild.graph import Graph
+from nnbuild.plan.plan import Plan
+
+
+def emit(plan: Plan, weights: str = "auto") -> Artifact:
+    p = plan.prefix
+    texts = {
+        f"{p}.h": header(plan, digest(plan.graph)),
+        f"{p}_private.h": private_header(plan),
+        f"{p}.c": model(plan),
+        f"{p}_kernels.c": kernels(plan),
+    }
+    return Artifact({name: text.encode() for name, text in texts.items()} | weight_files(plan, weights))
+
+
+def digest(graph: Graph) -> str:
+    """Names the computation: the same for the same operations, shapes, types and weights, and for no others."""
+    seen = hashlib.sha256()
+    for tensor in (graph.tensors[name] for name in (*graph.inputs, *graph.outputs)):
+        seen.update(repr((tensor.shape, tensor.dtype, tensor.quant)).encode())
+    for op in graph.ops:
+        seen.update(repr((op.attributes, op.inputs, op.outputs, op.outer)).encode())
+        for role, name in sorted(op.constants.items()):
+            data = graph.constants[name].data
+            seen.update(f"{role} {data.dtype.name} {data.shape}".encode())
+            seen.update(np.ascontiguousarray(data).tobytes())
+    return seen.hexdigest()[:16]

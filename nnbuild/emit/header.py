@@ -1,0 +1,96 @@
+"""<model>.h: everything a program needs to know of the model."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nnbuild import __version__
+from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, common_type, described, scale_text
+from nnbuild.literals import C_TYPES
+from nnbuild.plan.plan import Plan
+
+
+def header(plan: Plan, digest: str) -> str:
+    guard = f"{plan.prefix.upper()}_H"
+    parts = [
+        f"/* {comment_safe(plan.graph.name)}: printed by nnbuild {__version__}, so change the model instead. */",
+        f"#ifndef {guard}\n#define {guard}\n",
+        "#include <stdint.h>\n",
+        '#ifdef __cplusplus\nextern "C" {\n#endif\n',
+        *(_constants(plan, digest)),
+        _context(plan),
+        _functions(plan),
+        "#ifdef __cplusplus\n}\n#endif\n",
+        "#endif",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _constants(plan: Plan, digest: str) -> list[str]:
+    upper = plan.prefix.upper()
+    lines = [
+        f'#define {upper}_HASH "{digest}"',
+        f"#define {upper}_ARENA_BYTES {plan.arena}",
+        f"#define {upper}_STATE_BYTES {plan.state}",
+        f"#define {upper}_STEPS {len(plan.steps)}",
+        f"#define {upper}_INPUTS {len(plan.graph.inputs)}",
+        f"#define {upper}_OUTPUTS {len(plan.graph.outputs)}",
+        "",
+    ]
+    for word, names in (("INPUT", plan.graph.inputs), ("OUTPUT", plan.graph.outputs)):
+        for index, name in enumerate(names):
+            tensor = plan.tensor(name)
+            lines.append(f'/* {word.lower()} {index}, "{comment_safe(name)}": {described(tensor)} */')
+            lines.append(f"#define {upper}_{word}{index}_SIZE {prod(tensor.shape)}")
+            for axis, size in enumerate(tensor.shape):
+                lines.append(f"#define {upper}_{word}{index}_DIM{axis} {size}")
+            if tensor.quant is not None:
+                lines.append(f"#define {upper}_{word}{index}_SCALE {scale_text(tensor.quant.scale)}")
+                lines.append(f"#define {upper}_{word}{index}_ZERO_POINT {tensor.quant.zero_point}")
+            lines.append("")
+    return lines
+
+
+def _context(plan: Plan) -> str:
+    """The arena as a union, so that every type has a view of it that C allows."""
+    dtypes = {plan.tensor(name).dtype for name in plan.locations}
+    dtypes |= {step.demand.scratch_type for step in plan.steps if step.demand.scratch}
+    members = []
+    for space, size in (("arena", plan.arena), ("state", plan.state)):
+        if size:
+            views = [f"        {C_TYPES[d]} {MEMBERS[d]}[{-(-size // SIZES[d])}];" for d in MEMBERS if d in dtypes]
+            members.append("    union {\n" + "\n".join(views) + f"\n    }} {space};")
+    upper, name = plan.prefix.upper(), f"{plan.prefix}_context"
+    return f"""\
+#if defined(__GNUC__)
+#define {upper}_ALIGNED __attribute__((aligned({plan.alignment})))
+#else
+#define {upper}_ALIGNED
+#endif
+
+/* All the memory a run works in. The caller owns it; it may be static, and there may be several. */
+typedef struct {name} {{
+{chr(10).join(members) or "    char empty;"}
+}} {upper}_ALIGNED {name};
+"""
+
+
+def _functions(plan: Plan) -> str:
+    p, upper = plan.prefix, plan.prefix.upper()
+    inputs, outputs = common_type(plan, plan.graph.inputs), common_type(plan, plan.graph.outputs)
+    return f"""\
+/* Begins a new sequence: clears what the model carries from run to run. Call it once before the first run. */
+void {p}_init({p}_context *context);
+
+/* Where to write input `index`; null when there is no such input. Write every input before every run. */
+{inputs} *{p}_input({p}_context *context, unsigned index);
+
+/* Computes the outputs from the inputs, and may overwrite the inputs. 0 when all went well. */
+int {p}_run({p}_context *context);
+
+/* One of {upper}_STEPS parts of a run, which must be taken in order: for those who cannot stay away for a whole one. */
+int {p}_step({p}_context *context, unsigned step);
+
+/* Where output `index` lies until an input is written again; null when there is no such output. */
+const {outputs} *{p}_output(const {p}_context *context, unsigned index);
+"""

@@ -1,0 +1,47 @@
+"""Words and C fragments that several emitted files share."""
+
+from __future__ import annotations
+
+from nnbuild.graph import Shape, Tensor
+from nnbuild.literals import C_TYPES
+from nnbuild.plan.plan import Location, Plan
+
+MEMBERS = {"float32": "f32", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64"}
+SIZES = {"float32": 4, "int8": 1, "int16": 2, "int32": 4, "int64": 8}
+
+
+def shape_text(shape: Shape) -> str:
+    return "".join(f"[{n}]" for n in shape) or "[1]"
+
+
+def place(location: Location, dtype: str) -> str:
+    """A pointer to a tensor in the context."""
+    member = f"context->{location.space}.{MEMBERS[dtype]}"
+    index = location.offset // SIZES[dtype]
+    return f"{member} + {index}" if index else member
+
+
+def common_type(plan: Plan, names: tuple[str, ...]) -> str:
+    """The C type that all these tensors have, or void where they differ."""
+    kinds = {C_TYPES[plan.tensor(name).dtype] for name in names}
+    return kinds.pop() if len(kinds) == 1 else "void"
+
+
+def scale_text(value: float) -> str:
+    """A float32 scale with the digits that bring it back."""
+    text = f"{value:.9g}"
+    return (text if "." in text or "e" in text else text + ".0") + "f"
+
+
+def described(tensor: Tensor) -> str:
+    """A tensor for a comment: its type, its shape and how its integers are meant."""
+    text = f"{C_TYPES[tensor.dtype]} {shape_text(tensor.shape)}"
+    if tensor.quant is not None and len(tensor.quant.scales) == 1:
+        text += f", real = {scale_text(tensor.quant.scale)} * (value - {tensor.quant.zero_point})"
+    return text
+
+
+def comment_safe(text: str) -> str:
+    """A name from a model as it may stand in a C comment."""
+    printable = "".join(c if 32 <= ord(c) < 127 and c not in '\\"' else "?" for c in text)
+    return printable.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")

@@ -1,0 +1,61 @@
+"""The constants: as C arrays, or past 256 KB as one binary file that the assembler takes in unread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from nnbuild.graph import Array
+from nnbuild.literals import C_TYPES, array_lines
+from nnbuild.plan.plan import Plan
+
+LARGEST_ARRAYS = 256 * 1024
+ALIGNMENT = 64
+
+
+def weights_bytes(plan: Plan) -> int:
+    return sum(data.nbytes for data in plan.constants.values())
+
+
+def weight_files(plan: Plan, form: str = "auto") -> dict[str, bytes]:
+    """`form` is "array", "binary", or "auto": binary where arrays would take a compiler too long."""
+    stem = f"{plan.prefix}_weights"
+    if form == "array" or (form == "auto" and weights_bytes(plan) <= LARGEST_ARRAYS):
+        return {f"{stem}.c": "\n".join(_arrays(plan)).encode()}
+    return {f"{stem}.bin": _binary(plan), f"{stem}.S": "\n".join(_labels(plan)).encode()}
+
+
+def _arrays(plan: Plan) -> Iterator[str]:
+    yield f'/* The constants, each in the order in which its kernel reads it. */\n#include "{plan.prefix}_private.h"\n'
+    for name, data in plan.constants.items():
+        yield f"const {C_TYPES[data.dtype.name]} {name}[{data.size}] = {{"
+        yield from ("    " + line for line in array_lines(data))
+        yield "};\n"
+
+
+def _places(plan: Plan) -> Iterator[tuple[str, Array, int]]:
+    at = 0
+    for name, data in plan.constants.items():
+        yield name, data, at
+        at += -(-data.nbytes // ALIGNMENT) * ALIGNMENT
+
+
+def _binary(plan: Plan) -> bytes:
+    """Little-endian, as every supported board is."""
+    parts = []
+    for _, data, _ in _places(plan):
+        raw = np.ascontiguousarray(data, data.dtype.newbyteorder("<")).tobytes()
+        parts += [raw, bytes(-len(raw) % ALIGNMENT)]
+    return b"".join(parts)
+
+
+def _labels(plan: Plan) -> Iterator[str]:
+    stem = f"{plan.prefix}_weights"
+    yield f"/* The constants of {stem}.bin by name; the assembler finds that file through -I. */"
+    yield '    .section .rodata, "a"'
+    for name, data, at in _places(plan):
+        yield f"    .balign {ALIGNMENT}"
+        yield f"    .globl {name}\n    .type {name}, %object\n    .size {name}, {data.nbytes}"
+        yield f'{name}:\n    .incbin "{stem}.bin", {at}, {data.nbytes}'
+    yield '    .section .note.GNU-stack, "", %progbits\n'

@@ -1,0 +1,214 @@
+"""Operations in many shapes and options, for every kernel to be compared on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from nnbuild.graph import Graph
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.affine import Affine
+from nnbuild.ops.base import Clamp
+from nnbuild.ops.binary import FUNCTIONS as BINARY
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.conv2d_transpose import Conv2DTranspose
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.functions import FUNCTIONS
+from nnbuild.ops.gru import GRU
+from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.lrn import LRN
+from nnbuild.ops.lstm import LSTM
+from nnbuild.ops.pad import Pad
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.prelu import PReLU
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.repeat import Repeat
+from nnbuild.ops.resize_bilinear import ResizeBilinear
+from nnbuild.ops.simple_rnn import SimpleRNN
+from nnbuild.ops.slice import Slice
+from nnbuild.ops.softmax import Softmax
+from nnbuild.ops.transpose import Transpose
+from tests.support.graphs import single
+
+Maker = Callable[[], Graph]
+PARAMETERS: dict[str, tuple[float, ...]] = {
+    "clamp": (-0.5, 0.75),
+    "relu": (1.5, 0.1, 0.25),
+    "leaky_relu": (0.2,),
+    "elu": (0.7,),
+}
+POSITIVE = {"sqrt", "rsqrt", "log"}
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng([seed, *shape]).normal(size=shape).astype(np.float32)
+
+
+def cases() -> Iterator[tuple[str, Maker]]:
+    yield from _convolutions()
+    yield from _pools()
+    yield from _elementwise()
+    yield from _moves()
+    yield from _vectors()
+    yield from _recurrent()
+
+
+def _convolutions() -> Iterator[tuple[str, Maker]]:
+    shapes = [
+        # height, width, in, kernel, filters, strides, dilation, padding, groups
+        (6, 7, 3, (3, 3), 8, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
+        (6, 7, 3, (3, 3), 5, (2, 2), (1, 1), ((0, 1), (0, 1)), 1),
+        (9, 9, 2, (3, 2), 4, (1, 2), (2, 3), ((2, 2), (1, 2)), 1),
+        (5, 5, 4, (1, 1), 6, (1, 1), (1, 1), ((0, 0), (0, 0)), 1),
+        (5, 5, 4, (1, 1), 3, (2, 2), (1, 1), ((0, 0), (0, 0)), 1),
+        (5, 4, 6, (3, 3), 9, (1, 1), (1, 1), ((1, 1), (1, 1)), 3),
+        (2, 3, 2, (5, 7), 3, (1, 1), (1, 1), ((2, 2), (3, 3)), 1),
+        (1, 12, 3, (1, 4), 7, (1, 1), (1, 2), ((0, 0), (6, 0)), 1),
+        (3, 3, 1, (3, 3), 1, (1, 1), (1, 1), ((0, 0), (0, 0)), 1),
+        (4, 4, 2, (2, 2), 2, (1, 1), (1, 1), ((3, 4), (2, 5)), 1),
+    ]
+    for index, (h, w, c, kernel, filters, strides, dilation, padding, groups) in enumerate(shapes):
+        attributes = Conv2D(strides, dilation, padding, groups, Clamp(0.0, 2.0) if index % 2 else Clamp())
+        constants = {"kernel": normal(*kernel, c // groups, filters)} | ({"bias": normal(filters)} if index % 3 else {})
+        yield f"conv2d-{index}", lambda a=attributes, s=(h, w, c), k=constants: single(a, [s], k)
+        for multiplier in (1, 3):
+            depthwise = DepthwiseConv2D(strides, dilation, padding, Clamp(low=0.0) if index % 2 else Clamp())
+            constants = {"kernel": normal(*kernel, c, multiplier)}
+            constants |= {"bias": normal(c * multiplier)} if index % 3 else {}
+            yield (
+                f"depthwise-{index}-{multiplier}",
+                lambda a=depthwise, s=(h, w, c), k=constants: single(a, [s], k),
+            )
+    yield (
+        "conv2d-outer",
+        lambda: single(Conv2D(padding=((1, 1), (1, 1))), [(5, 4, 3)], {"kernel": normal(3, 3, 3, 4)}, outer=()),
+    )
+    for index, (size, strides, dilation, crop) in enumerate(
+        [((9, 9), (2, 2), (1, 1), (0, 0)), ((8, 10), (2, 3), (1, 1), (1, 0)), ((7, 8), (1, 1), (2, 2), (0, 1))]
+    ):
+        attributes = Conv2DTranspose(size, strides, dilation, crop, Clamp(high=1.0) if index else Clamp())
+        constants = {"kernel": normal(3, 3, 5, 2)} | ({"bias": normal(5)} if index else {})
+        yield f"conv2d_transpose-{index}", lambda a=attributes, k=constants: single(a, [(4, 4, 2)], k)
+    for index, (shape, out) in enumerate([((7,), 10), ((64,), 16), ((3, 5), 6), ((2, 3, 4), 9), ((1,), 1), ((5,), 3)]):
+        constants = {"kernel": normal(shape[-1], out)} | ({"bias": normal(out)} if index % 2 else {})
+        dense = Dense(Clamp(0.0, 1.0) if index % 3 else Clamp())
+        yield f"dense-{index}", lambda a=dense, s=shape, k=constants: single(a, [s], k)
+
+
+def _pools() -> Iterator[tuple[str, Maker]]:
+    for function in ("max", "average"):
+        for index, pool in enumerate(
+            [
+                Pool2D(function),
+                Pool2D(function, (3, 3), (1, 1), ((1, 1), (1, 1))),
+                Pool2D(function, (3, 2), (2, 2), ((0, 1), (1, 0)), Clamp(0.0)),
+                Pool2D(function, (1, 3), (1, 3)),
+            ]
+        ):
+            yield f"pool-{function}-{index}", lambda p=pool: single(p, [(7, 8, 3)])
+    for function in ("mean", "sum", "max", "min"):
+        for axis, count in ((0, 2), (1, 1), (2, 1), (0, 3)):
+            yield (
+                f"reduce-{function}-{axis}-{count}",
+                lambda f=function, a=axis, c=count: single(Reduce(f, a, c, c == 2), [(3, 4, 5)]),
+            )
+
+
+def _elementwise() -> Iterator[tuple[str, Maker]]:
+    for function in FUNCTIONS:
+        name = f"activation-{function}" + ("-positive" if function in POSITIVE else "")
+        yield name, lambda f=function: single(Activation(f, PARAMETERS.get(f, ())), [(5, 3)])
+    for slope in ((4, 3, 2), (1, 1, 2), (1, 3, 1), (1, 1, 1)):
+        yield f"prelu-{slope}", lambda s=slope: single(PReLU(), [(4, 3, 2)], {"slope": normal(*s)})
+    for axis in (0, 1, 2):
+        yield (
+            f"affine-{axis}",
+            lambda a=axis: single(
+                Affine(a, Clamp(low=-1.0)), [(4, 3, 2)], {r: normal((4, 3, 2)[a]) for r in ("scale", "shift")}
+            ),
+        )
+    for function in BINARY:
+        for index, shapes in enumerate([((3, 4), (3, 4)), ((3, 4), (1, 4)), ((3, 1), (3, 4)), ((2, 3, 4), (1, 3, 1))]):
+            positive = "-positive" if function == "divide" else ""
+            yield (
+                f"binary-{function}-{index}{positive}",
+                lambda f=function, s=shapes: single(Binary(f, Clamp(high=3.0)), list(s)),
+            )
+        yield (
+            f"binary-{function}-right",
+            lambda f=function: single(Binary(f), [(3, 4)], {"right": np.float32(2.5)}),
+        )
+        yield (
+            f"binary-{function}-left-positive",
+            lambda f=function: single(Binary(f), [(3, 4)], {"left": normal(4)}),
+        )
+
+
+def _moves() -> Iterator[tuple[str, Maker]]:
+    for axis in (0, 1, 2):
+        shapes = [tuple(n + i if a == axis else n for a, n in enumerate((2, 3, 4))) for i in range(3)]
+        yield (
+            f"concatenate-{axis}",
+            lambda a=axis, s=shapes: single(Concatenate(a, Clamp(low=0.0) if a else Clamp()), s),
+        )
+    for order in ((1, 0, 2), (2, 1, 0), (0, 2, 1), (0, 1, 2)):
+        yield f"transpose-{order}", lambda o=order: single(Transpose(o), [(2, 3, 4)])
+    for amounts in (((1, 2), (0, 0), (0, 0)), ((0, 0), (2, 1), (0, 0)), ((1, 0), (0, 3), (2, 1)), ((0, 0),) * 3):
+        yield f"pad-{amounts}", lambda a=amounts: single(Pad(a, 0.5), [(2, 3, 4)])
+    for begins, steps, counts in (
+        ((1, 0, 2), (1, 1, 1), (1, 3, 2)),
+        ((0, 2, 0), (1, -1, 2), (2, 3, 2)),
+        ((1, 2, 3), (-1, -1, -1), (2, 3, 4)),
+    ):
+        yield f"slice-{begins}-{steps}", lambda b=begins, s=steps, c=counts: single(Slice(b, s, c), [(2, 3, 4)])
+    for times in ((1, 1, 1), (2, 3, 1), (1, 1, 4), (3, 1, 2)):
+        yield f"repeat-{times}", lambda t=times: single(Repeat(t), [(2, 3, 4)])
+    for factors in ((2, 2), (1, 3), (3, 4)):
+        yield f"resize_bilinear-{factors}", lambda f=factors: single(ResizeBilinear(f), [(3, 4, 2)])
+
+
+def _vectors() -> Iterator[tuple[str, Maker]]:
+    for axis, count in ((0, 1), (1, 1), (2, 1), (1, 2), (0, 3)):
+        yield f"softmax-{axis}-{count}", lambda a=axis, c=count: single(Softmax(a, c), [(3, 4, 5)])
+    for count in (1, 2, 3):
+        shape = (3, 4, 5)[-count:]
+        yield (
+            f"layer_norm-{count}",
+            lambda c=count, s=shape: single(
+                LayerNorm(c, 1e-3), [(3, 4, 5)], {"scale": normal(*s), "shift": normal(*s)}
+            ),
+        )
+    yield "layer_norm-bare", lambda: single(LayerNorm(1, 1e-2), [(4, 6)])
+    for beta in (0.5, 0.75, 1.0, 0.6):
+        yield f"lrn-{beta}", lambda b=beta: single(LRN(2, 1.5, 0.3, b), [(2, 3, 8)])
+
+
+def _recurrent() -> Iterator[tuple[str, Maker]]:
+    for kind in (LSTM, GRU, SimpleRNN):
+        for index, options in enumerate(
+            [
+                {"sequences": True},
+                {"backwards": True},
+                {"sequences": True, "backwards": True, "activation": ("clamp", (0.0, 6.0))},
+                {"gate_activation": ("hard_sigmoid", ())},
+                {"reset_after": False, "sequences": True},
+            ]
+        ):
+            if "reset_after" in options and kind is not GRU:
+                continue
+            attributes = kind(units=5, **options)
+            constants = {"kernel": normal(3, 5 * kind.gates), "recurrent": normal(5, 5 * kind.gates) * 0.5}
+            if index != 1:
+                constants["bias"] = normal(*attributes.bias_shape())
+            name = f"{kind.kind}-{index}"
+            yield name, lambda a=attributes, c=constants: single(a, [(6, 3)], c)
+            states = [(5,)] * kind.states
+            yield f"{name}-initial", lambda a=attributes, c=constants, s=states: single(a, [(6, 3), *s], c)
+            yield (
+                f"{name}-stateful",
+                lambda a=attributes, c=constants, s=states: single(a, [(6, 3), *s], c, stateful=len(s)),
+            )

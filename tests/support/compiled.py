@@ -1,0 +1,92 @@
+"""Compiles the C of a graph with warnings as errors and sanitizers, and runs samples through it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from nnbuild.emit.emit import emit
+from nnbuild.graph import Array, Graph
+from nnbuild.plan.plan import Plan, Target, make_plan
+
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror", "-ffp-contract=off"]
+SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+def main_text(plan: Plan, reset_each: bool) -> str:
+    """A program that reads samples from stdin and writes all outputs of each to stdout."""
+    p = plan.prefix
+    sizes = {name: plan.locations[name].size for name in (*plan.graph.inputs, *plan.graph.outputs)}
+    reads = [
+        f"        if (fread({p}_input(&context, {i}), 1, {sizes[n]}, stdin) != {sizes[n]}) return 0;"
+        for i, n in enumerate(plan.graph.inputs)
+    ]
+    writes = [
+        f"        fwrite({p}_output(&context, {i}), 1, {sizes[n]}, stdout);" for i, n in enumerate(plan.graph.outputs)
+    ]
+    again = f"        {p}_init(&context);" if reset_each else ""
+    return f"""\
+#include <stdio.h>
+#include "{p}.h"
+static {p}_context context;
+int main(void) {{
+    {p}_init(&context);
+    for (;;) {{
+{chr(10).join(reads)}
+        if ({p}_run(&context) != 0) return 1;
+{chr(10).join(writes)}
+{again}
+    }}
+}}
+"""
+
+
+def build(
+    plan: Plan, folder: Path, *, compiler: str = "gcc", flags: Sequence[str] = SANITIZE, reset_each: bool = False
+) -> Path:
+    artifact = emit(plan)
+    artifact.write(folder)
+    (folder / "main.c").write_text(main_text(plan, reset_each))
+    sources = [str(folder / name) for name in artifact.files if name.endswith((".c", ".S"))]
+    program = folder / "program"
+    command = [compiler, *STRICT, *flags, f"-I{folder}", str(folder / "main.c"), *sources, "-o", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def run(program: Path, plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    count = len(inputs[plan.graph.inputs[0]])
+    stream = bytearray()
+    for index in range(count):
+        for name in plan.graph.inputs:
+            stream += np.ascontiguousarray(inputs[name][index], plan.tensor(name).dtype).tobytes()
+    done = subprocess.run([str(program)], input=bytes(stream), capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    sizes = [plan.locations[name].size for name in plan.graph.outputs]
+    assert len(done.stdout) == count * sum(sizes)
+    rows = np.frombuffer(done.stdout, np.uint8).reshape(count, -1)
+    outputs, at = {}, 0
+    for name, size in zip(plan.graph.outputs, sizes, strict=True):
+        tensor = plan.tensor(name)
+        part = np.ascontiguousarray(rows[:, at : at + size]).view(tensor.dtype)
+        outputs[name] = part.reshape(count, *tensor.shape)
+        at += size
+    return outputs
+
+
+def run_graph(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    folder: Path,
+    *,
+    apart: bool = False,
+    reset_each: bool = False,
+    compiler: str = "gcc",
+    flags: Sequence[str] = SANITIZE,
+) -> dict[str, Array]:
+    plan = make_plan(graph, "net", Target(apart=apart))
+    return run(build(plan, folder, compiler=compiler, flags=flags, reset_each=reset_each), plan, inputs)
