@@ -1,0 +1,23 @@
+"""The host program: the model, the link, and a main that serves it over standard input and output."""
+
+from __future__ import annotations
+
+from nnbuild.board import Board
+from nnbuild.emit.artifact import Artifact
+from nnbuild.outputs.recipe import WARNINGS, Recipe, compiler_for
+from nnbuild.paths import FIRMWARE
+
+LINK = FIRMWARE / "link"
+PLATFORM = FIRMWARE / "platform" / "host"
+
+
+def recipe(board: Board, artifact: Artifact) -> Recipe:
+    return Recipe(
+        program="program",
+        compiler=compiler_for(board),
+        generated=tuple(name for name in artifact.files if name.endswith((".c", ".S"))),
+        firmware=(*sorted(LINK.glob("*.c")), *sorted(PLATFORM.glob("*.c"))),
+        includes=(LINK,),
+        flags=(*WARNINGS, *board.flags),
+        link_flags=board.link_flags,
+    )
