@@ -1,0 +1,26 @@
+/* The two views of a float: its value and its bits. Used by every function of the library. */
+#ifndef NN_BITS_H
+#define NN_BITS_H
+
+#include <stdint.h>
+
+#if defined(__FAST_MATH__)
+#error "the library's bits depend on the order of float operations: compile it without -ffast-math"
+#endif
+
+/* Unions, not memcpy: even an unoptimised build then makes no call. */
+static inline uint32_t nn_bits_of(float x)
+{
+    union { float value; uint32_t bits; } u;
+    u.value = x;
+    return u.bits;
+}
+
+static inline float nn_float_of(uint32_t bits)
+{
+    union { float value; uint32_t bits; } u;
+    u.bits = bits;
+    return u.value;
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* uses: nn_scalbnf */
+#include "nn_bits.h"
+#include "nn_libm.h"
+
+/*
+ * e^x. Largest error: @expf@ ULP.
+ *
+ * x = k ln2 + r with |r| <= ln2/2; e^r = 1 + r + r^2 q(r). The part of k ln2 below the first word is subtracted last, so
+ * that r itself need not be rounded.
+ */
+float nn_expf(float x)
+{
+    const uint32_t magnitude = nn_bits_of(x) & 0x7fffffff;
+    float shifted, k, high, low, r, q, y;
+
+    if (magnitude > 0x42ae0000) { /* |x| > 87: 2^k alone may be no normal number */
+        if (magnitude > 0x7f800000)
+            return nn_float_of(0x7fc00000);
+        if (x > 0x1.62e42ep6f)
+            return nn_float_of(0x7f800000);
+        if (x < -0x1.9fe368p6f)
+            return 0.0f;
+    }
+    shifted = x * 0x1.715476p0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+    k = shifted - 0x1.8p23f;
+    high = x - k * 0x1.62e4p-1f; /* exact */
+    low = k * 0x1.7f7d1cp-20f;
+    r = high - low;
+    q = 0x1.124492p-7f + r * 0x1.6afe14p-10f;
+    q = 0x1.555826p-5f + r * q;
+    q = 0x1.555482p-3f + r * q;
+    q = 0x1.fffffcp-2f + r * q;
+    y = 1.0f + (high + (r * r * q - low));
+    if (magnitude > 0x42ae0000)
+        return nn_scalbnf(y, (int)k);
+    return y * nn_float_of((nn_bits_of(shifted) + 127) << 23);
+}

@@ -1,0 +1,46 @@
+/* uses: none */
+#include "nn_bits.h"
+#include "nn_libm.h"
+
+/*
+ * e^x - 1. Largest error: @expm1f@ ULP.
+ *
+ * As in expf, e^x = 2^k (1 + r + c); the result is 2^k ((1 - 2^-k) + r + c), where both sums but the last keep their
+ * rounding errors.
+ */
+float nn_expm1f(float x)
+{
+    const uint32_t magnitude = nn_bits_of(x) & 0x7fffffff;
+    float shifted, k, high, low, r, q, one, start, sum, rest;
+    uint32_t exponent;
+
+    if (magnitude < 0x33000000) /* |x| < 2^-25, zeros of either sign too */
+        return x;
+    if (magnitude >= 0x418aa123) { /* |x| > 17.3 */
+        if (magnitude > 0x7f800000)
+            return nn_float_of(0x7fc00000);
+        if (x > 0x1.62e42ep6f)
+            return nn_float_of(0x7f800000);
+        if (x < 0)
+            return -1.0f;
+    }
+    shifted = x * 0x1.715476p0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+    k = shifted - 0x1.8p23f;
+    high = x - k * 0x1.62e4p-1f; /* exact */
+    low = k * 0x1.7f7d1cp-20f;
+    r = high - low;
+    q = 0x1.6d7b7cp-10f + r * 0x1.a1a93p-13f;
+    q = 0x1.11108ap-7f + r * q;
+    q = 0x1.5554a8p-5f + r * q;
+    q = 0x1.555556p-3f + r * q;
+    q = 0.5f + r * q;
+    exponent = nn_bits_of(shifted) << 23; /* of 2^k, as an increment */
+    one = k < 64.0f ? nn_float_of(0x3f800000 - exponent) : 0.0f; /* in units of 2^k */
+    start = 1.0f - one;
+    sum = start + high;
+    rest = ((1.0f - start) - one) + (high - (sum - start));
+    sum += rest + (r * r * q - low);
+    if (k == 128.0f)
+        return sum * 2.0f * 0x1p127f;
+    return sum * nn_float_of(0x3f800000 + exponent);
+}

@@ -1,0 +1,36 @@
+/* uses: nn_expf */
+#include "nn_bits.h"
+#include "nn_libm.h"
+
+/*
+ * 1 / (1 + e^ax) for ax >= 0, less *excess, which is tiny beside it: the common part of logisticf and tanhf.
+ *
+ * As in expf, e^ax = 2^k + 2^k p. The rounding error of the denominator d is known: 1/(d + error) = y - y^2 error.
+ */
+float nn_logisticpartsf(float ax, float *excess)
+{
+    float shifted, k, high, low, r, q, scale, part, d, error, y;
+
+    if (ax < 16.25f) { /* so 1 + 2^k is exact */
+        shifted = ax * 0x1.715476p0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+        k = shifted - 0x1.8p23f;
+        high = ax - k * 0x1.62e4p-1f; /* exact */
+        low = k * 0x1.7f7d1cp-20f;
+        r = high - low;
+        q = 0x1.124492p-7f + r * 0x1.6afe14p-10f;
+        q = 0x1.555826p-5f + r * q;
+        q = 0x1.555482p-3f + r * q;
+        q = 0x1.fffffcp-2f + r * q;
+        scale = nn_float_of((nn_bits_of(shifted) + 127) << 23);
+        part = scale * (high + (r * r * q - low));
+        scale += 1.0f;
+        d = scale + part;
+        error = part - (d - scale);
+        y = 1.0f / d;
+        *excess = y * y * error;
+    } else {
+        y = nn_expf(-ax);
+        *excess = y * y;
+    }
+    return y;
+}

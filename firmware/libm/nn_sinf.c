@@ -1,0 +1,11 @@
+/* uses: nn_trigf */
+#include "nn_bits.h"
+#include "nn_libm.h"
+
+/*
+ * The sine of x. Largest error: @sinf@ ULP, for every finite x.
+ */
+float nn_sinf(float x)
+{
+    return nn_trigf(x, 0);
+}

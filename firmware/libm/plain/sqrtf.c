@@ -1,0 +1,9 @@
+/* uses: nn_sqrtf */
+#include "nn_libm.h"
+
+float sqrtf(float x);
+
+float sqrtf(float x)
+{
+    return nn_sqrtf(x);
+}
