@@ -17,9 +17,9 @@
 #include "nn_link.h"
 #include "nn_platform.h"
 
-#define STACK_BYTES   (8u * 1024u * 1024u)
-#define SIGNAL_BYTES  (64u * 1024u)
-#define PAINT         0xa5a5a5a5u
+#define STACK_BYTES  (8u * 1024u * 1024u)
+#define SIGNAL_BYTES (64u * 1024u)
+#define PAINT        0xa5a5a5a5u
 
 #if defined(__GNUC__)
 #define UNCHECKED __attribute__((no_sanitize("address", "undefined")))
@@ -117,7 +117,7 @@ static void *serve(void *unused)
     for (;;) {
         ssize_t count = read(STDIN_FILENO, bytes, sizeof bytes);
         if (count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN)) {
-            return 0; /* the host is gone */
+            exit(0); /* the host is gone */
         }
         for (ssize_t i = 0; i < count; i++) {
             nn_link_receive(&host_link, bytes[i]);
