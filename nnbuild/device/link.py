@@ -1,0 +1,341 @@
+"""The host's side of the link: requests that survive a bad line, or fail in bounded time with a reason.
+
+Every request carries a sequence number, and the device executes each number once: sending it again is always safe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import struct
+import zlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from nnbuild.device.description import ModelInfo, parse_descriptor
+from nnbuild.device.fault import explain_fault
+from nnbuild.device.frames import FAULT, GARBLED, LOG, REPLY, Command, FrameReader, Message, Status, encode
+from nnbuild.device.problems import (
+    DeviceFault,
+    DeviceMissing,
+    DeviceRestarted,
+    ModelRefused,
+    ProtocolError,
+    TransportClosed,
+    WrongFirmware,
+)
+from nnbuild.device.transport import Transport
+
+PROTOCOL_VERSION = 1
+_SMALLEST_CHUNK = 8
+_GROW_AFTER = 8  # chunks that went through at the first try before a larger one is tried
+_LOG_LINES = 1000
+
+
+class Region(IntEnum):
+    """Memory of the model that can be read."""
+
+    INPUT = 0
+    OUTPUT = 1
+    STEP_OUTPUT = 2
+    STATE = 3
+    TICKS = 4
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How patient the host is, in seconds."""
+
+    quiet: float = 0.02  # a broken frame is answered by sending again once the line has been silent this long
+    first: float = 0.5  # until the first repetition; doubled after each
+    longest: float = 4.0  # between two repetitions
+    patience: float = 10.0  # for one request
+    run_patience: float = 120.0  # for a request that runs the model
+    tries: int = 40  # times one request is sent at most
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What a device says first."""
+
+    version: int
+    payload: int
+    descriptor_size: int
+    descriptor_crc: int
+    steps: int
+    hertz: int
+    unit: str
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Stack bytes: the most ever used, and how many there are; both 0 where the device cannot tell."""
+
+    used: int
+    size: int
+
+
+@dataclass
+class Counters:
+    """What the line did, for reports and tests."""
+
+    requests: int = 0
+    repeats: int = 0
+    broken: int = 0
+
+
+class _Lost(Exception):
+    """A request did not get through in the tries it had."""
+
+
+class Link:
+    """A conversation with one device. Call `hello` first."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        timing: Timing | None = None,
+        on_log: Callable[[str], None] | None = None,
+        random_bits: Callable[[int], int] = secrets.randbits,
+    ) -> None:
+        self.transport = transport
+        self.timing = timing or Timing()
+        self.counters = Counters()
+        self.log: deque[str] = deque(maxlen=_LOG_LINES)
+        self._on_log = on_log
+        self._random_bits = random_bits
+        self._session = 0
+        self._sequence = 0
+        self._reader = FrameReader()
+        self._arrived: deque[Message | None] = deque()
+        self._limit = 64  # most data bytes per frame; the device's own limit comes with its hello
+        self._chunk = self._limit
+        self._successes = 0
+        self._greeting: Hello | None = None
+
+    # Commands ---------------------------------------------------------------------------------------------------
+
+    def hello(self) -> Hello:
+        """Begins a session: the device forgets what went before and starts a new sequence."""
+        self._session = self._random_bits(32)
+        self._sequence = self._random_bits(16)
+        answer = self._request(Command.HELLO, b"", "saying hello")
+        if len(answer) < 20 or answer[0] != PROTOCOL_VERSION:
+            theirs = answer[0] if answer else "?"
+            raise WrongFirmware(
+                self.transport.name,
+                f"The firmware speaks version {theirs} of the link, this nnbuild version {PROTOCOL_VERSION}.",
+                "Build and flash the firmware again with this version.",
+            )
+        version, _, payload, size, crc, steps, hertz = struct.unpack_from("<BBHIIII", answer)
+        self._limit = max(_SMALLEST_CHUNK, payload)
+        self._chunk = self._limit
+        self._greeting = Hello(version, payload, size, crc, steps, hertz, answer[20:].decode("ascii", "replace"))
+        return self._greeting
+
+    def describe(self, expected: bytes | None = None) -> ModelInfo:
+        """The model on the device. `expected` is the descriptor the caller built: if it is the same, none is read."""
+        greeting = self._greeting or self.hello()
+        if expected is not None and _is_text_of(expected, greeting):
+            return parse_descriptor(expected)
+        text = self._read_chunks(greeting.descriptor_size, self._describe_chunk)
+        if not _is_text_of(text, greeting):
+            raise ProtocolError(self.transport.name, "The model's description arrived altered.", "Start again.")
+        return parse_descriptor(text)
+
+    def write(self, index: int, data: bytes) -> None:
+        """Writes the whole of input `index`."""
+        offset = 0
+        while offset < len(data):
+            part = data[offset : offset + self._chunk]
+            request = struct.pack("<HI", index, offset) + part
+            if self._chunk_request(Command.WRITE, request, f"writing input {index}") is not None:
+                offset += len(part)
+
+    def run(self) -> int:
+        """One inference; what it took, in the device's unit."""
+        return self._ticks(self._request(Command.RUN, b"", "running the model"))
+
+    def steps(self, begin: int, end: int) -> int:
+        """Steps begin to end - 1 of an inference; begin is 0 or where the last call ended."""
+        return self._ticks(self._request(Command.STEPS, struct.pack("<II", begin, end), f"running step {begin}"))
+
+    def profile(self) -> list[int]:
+        """One inference; what each step took."""
+        greeting = self._greeting or self.hello()
+        self._request(Command.PROFILE, b"", "profiling the model")
+        return list(struct.unpack(f"<{greeting.steps}Q", self.read(Region.TICKS, 0, 8 * greeting.steps)))
+
+    def read(self, region: Region, index: int, size: int) -> bytes:
+        """The first `size` bytes of a region."""
+        what = f"reading {region.name.lower().replace('_', ' ')} {index}"
+
+        def chunk(offset: int, length: int) -> bytes | None:
+            return self._chunk_request(Command.READ, struct.pack("<BxHIH", region, index, offset, length), what)
+
+        return self._read_chunks(size, chunk)
+
+    def stack(self) -> Stack:
+        return Stack(*struct.unpack("<II", self._sized(self._request(Command.STACK, b"", "asking for the stack"), 8)))
+
+    def init(self) -> int:
+        """Starts a new sequence (recurrent state is cleared); what it took."""
+        return self._ticks(self._request(Command.INIT, b"", "starting a new sequence"))
+
+    def reset(self) -> None:
+        """Restarts the device and begins a new session with it."""
+        with contextlib.suppress(DeviceRestarted):  # then the reply was lost, but the request was not
+            self._request(Command.RESET, b"", "resetting the device")
+        self.hello()
+
+    # Chunks: their size follows the line's quality -----------------------------------------------------------------
+
+    def _describe_chunk(self, offset: int, length: int) -> bytes | None:
+        return self._chunk_request(Command.DESCRIBE, struct.pack("<IH", offset, length), "reading the description")
+
+    def _read_chunks(self, size: int, chunk: Callable[[int, int], bytes | None]) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            length = min(self._chunk, size - len(data))
+            part = chunk(len(data), length)
+            if part is not None:
+                data += self._sized(part, length)
+        return bytes(data)
+
+    def _chunk_request(self, command: Command, payload: bytes, doing: str) -> bytes | None:
+        """One chunk's request; None when it did not get through and a smaller chunk is to be tried."""
+        repeats = self.counters.repeats
+        if self._chunk <= _SMALLEST_CHUNK:
+            answer = self._request(command, payload, doing)
+        else:
+            try:
+                answer = self._attempt(command, payload, doing, tries=2)
+            except _Lost:
+                self._chunk = max(_SMALLEST_CHUNK, self._chunk // 2)
+                self._successes = 0
+                return None
+        self._successes = self._successes + 1 if self.counters.repeats == repeats else 0
+        if self._successes >= _GROW_AFTER:
+            self._chunk = min(self._limit, self._chunk * 2)
+            self._successes = 0
+        return answer
+
+    # One request ----------------------------------------------------------------------------------------------------
+
+    def _request(self, command: Command, payload: bytes, doing: str) -> bytes:
+        try:
+            return self._attempt(command, payload, doing, self.timing.tries)
+        except _Lost:
+            heard = "only broken frames come back" if self.counters.broken else "nothing comes back"
+            raise DeviceMissing(
+                self.transport.name,
+                f"The device does not answer while {doing}: {heard}.",
+                "Check that it is powered and connected, runs this firmware, and uses the same line rate.",
+            ) from None
+
+    def _attempt(self, command: Command, payload: bytes, doing: str, tries: int) -> bytes:
+        """Sends a request until its reply comes; raises _Lost when tries or patience end."""
+        runs_model = command in (Command.RUN, Command.STEPS, Command.PROFILE, Command.INIT)
+        patience = self.timing.run_patience if runs_model else self.timing.patience
+        self._sequence = (self._sequence + 1) & 0xFFFF
+        message = Message(command, self._sequence, self._session, payload)
+        frame = encode(message)
+        interval = self.timing.first + self._line_time(len(frame) + len(payload) + self._chunk)
+        deadline = self.transport.now() + patience
+        self.counters.requests += 1
+        try:
+            for attempt in range(tries):
+                self.counters.repeats += attempt > 0
+                self.transport.write(frame)
+                until = min(deadline, self.transport.now() + interval)
+                reply = self._await(message, until)
+                if reply is not None:
+                    return self._accept(reply, doing)
+                if self.transport.now() >= until:
+                    interval = min(2 * interval, max(interval, self.timing.longest))
+                if self.transport.now() >= deadline:
+                    break
+        except TransportClosed as error:
+            raise TransportClosed(error.where, f"{error.cause} It happened while {doing}.", error.next_step) from None
+        raise _Lost
+
+    def _await(self, request: Message, until: float) -> Message | None:
+        """The reply to a request; None when it is time to send it again."""
+        broken = False
+        while True:
+            while self._arrived:
+                message = self._arrived.popleft()
+                if message is None or message.type == GARBLED:
+                    self.counters.broken += 1
+                    broken = True
+                elif self._answers(message, request):
+                    return message
+                else:
+                    self._aside(message, request)
+            left = until - self.transport.now()
+            if left <= 0:
+                return None
+            data = self.transport.read(min(left, self.timing.quiet) if broken else left)
+            if not data and broken:
+                return None
+            self._arrived.extend(self._reader.feed(data))
+
+    def _answers(self, message: Message, request: Message) -> bool:
+        return (message.type, message.sequence, message.session) == (
+            request.type | REPLY,
+            request.sequence,
+            request.session,
+        )
+
+    def _aside(self, message: Message, request: Message) -> None:
+        """What arrives besides the reply: log text, a fault, and replies that came too late to matter."""
+        if message.type == LOG:
+            self._note(message.payload.decode("utf-8", "replace"))
+        elif message.type == FAULT and request.type == Command.HELLO:
+            self._note(f"before this session: {explain_fault(message.payload)}")
+        elif message.type == FAULT:
+            raise DeviceFault(
+                self.transport.name, explain_fault(message.payload), "Look the address up with addr2line in the ELF."
+            )
+
+    def _note(self, text: str) -> None:
+        self.log.append(text)
+        if self._on_log is not None:
+            self._on_log(text)
+
+    def _accept(self, reply: Message, doing: str) -> bytes:
+        name = self.transport.name
+        if reply.status == Status.OK:
+            return reply.payload
+        if reply.status == Status.NO_SESSION:
+            raise DeviceRestarted(name, f"The device restarted while {doing}.", "Start again; check its power supply.")
+        if reply.status == Status.MODEL:
+            code = int.from_bytes(reply.payload[:4], "little", signed=True)
+            raise ModelRefused(name, f"The model returned error {code} while {doing}.", "Check its inputs.")
+        known = Status(reply.status).name.lower() if reply.status in list(Status) else str(reply.status)
+        raise ProtocolError(
+            name, f"The device refused a request ({known}) while {doing}.", "Build and flash the firmware again."
+        )
+
+    # Small things ---------------------------------------------------------------------------------------------------
+
+    def _line_time(self, byte_count: int) -> float:
+        return byte_count / self.transport.byte_rate if self.transport.byte_rate else 0.0
+
+    def _ticks(self, answer: bytes) -> int:
+        return int.from_bytes(self._sized(answer, 8), "little")
+
+    def _sized(self, answer: bytes, size: int) -> bytes:
+        if len(answer) != size:
+            raise ProtocolError(
+                self.transport.name,
+                f"A reply has {len(answer)} bytes instead of {size}.",
+                "Build and flash the firmware again with this version.",
+            )
+        return answer
+
+
+def _is_text_of(text: bytes, greeting: Hello) -> bool:
+    return len(text) == greeting.descriptor_size and zlib.crc32(text) == greeting.descriptor_crc
