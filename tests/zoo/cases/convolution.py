@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from tests.zoo.case import Case, one, tag
+from tests.zoo.case import TFKERAS, Case, one, tag
 
 _PADDINGS = ("valid", "same")
 
@@ -119,6 +120,6 @@ def _separable_cases() -> Iterator[Case]:
         yield conv("no_bias_relu", use_bias=False, activation="relu")
         yield conv("even_kernel", kernel_size=4, padding="same", strides=2)
     yield conv2d("long_kernel", kernel_size=(2, 5), padding="same")
-    for strides in (1, 2):
-        yield conv1d(f"causal_s{strides}", padding="causal", strides=strides)
-    yield conv1d("causal_dilation", padding="causal", dilation_rate=2)
+    causal = [conv1d(f"causal_s{strides}", padding="causal", strides=strides) for strides in (1, 2)]
+    causal.append(conv1d("causal_dilation", padding="causal", dilation_rate=2))
+    yield from (replace(case, writers=(TFKERAS,)) for case in causal)  # Keras 3 makes such a layer and fails to run it

@@ -89,8 +89,8 @@ def u_net(keras: Keras, rng: Random) -> Model:
     image = keras.Input((8, 12, _size(rng, 1, 3)))
     width = _size(rng, 2, 4)
     high = _conv_bn(keras, image, width)
-    middle = _conv_bn(keras, layer(keras, "MaxPooling2D")(high), 2 * width)
-    x = _conv_bn(keras, layer(keras, "MaxPooling2D")(middle), 2 * width)
+    middle = _conv_bn(keras, layer(keras, "MaxPooling2D", pool_size=2)(high), 2 * width)
+    x = _conv_bn(keras, layer(keras, "MaxPooling2D", pool_size=2)(middle), 2 * width)
     for skip in (middle, high):
         if rng.random() < 0.5:
             x = layer(keras, "Conv2DTranspose", filters=width, kernel_size=_size(rng, 2, 4), strides=2, padding="same")(
@@ -171,7 +171,7 @@ def bidirectional_stack(keras: Keras, rng: Random) -> Model:
 
 def two_towers(keras: Keras, rng: Random) -> Model:
     image, vector = keras.Input((8, 8, 2)), keras.Input((_size(rng, 2, 6),))
-    x = layer(keras, "Flatten")(layer(keras, "AveragePooling2D")(_conv_bn(keras, image, 3, strides=2)))
+    x = layer(keras, "Flatten")(layer(keras, "AveragePooling2D", pool_size=2)(_conv_bn(keras, image, 3, strides=2)))
     y = layer(keras, "Dense", units=_size(rng, 2, 5), activation=_pick(rng, "elu", "selu", "gelu", "swish"))(vector)
     joined = layer(keras, "Concatenate")([x, y])
     heads = [

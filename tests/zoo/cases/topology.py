@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.zoo.case import Case, Keras, Model, layer
+from tests.zoo.case import KERAS3, Case, Keras, Model, layer
 
 _IMAGE = (6, 5, 2)
 
@@ -46,6 +46,7 @@ def cases() -> Iterator[Case]:
         long_chain,
     ):
         yield Case("topology", build.__name__, build)
+    yield Case("topology", names_with_spaces.__name__, names_with_spaces, writers=(KERAS3,))  # Keras 2 refuses spaces
 
 
 def dense(keras: Keras, units: int, activation: str = "relu", name: str | None = None) -> Any:
@@ -231,7 +232,12 @@ def diamond(keras: Keras) -> Model:
 def names_with_symbols(keras: Keras) -> Model:
     x = keras.Input((5,), name="in-put.1")
     y = dense(keras, 4, name="block_1-dense.a")(x)
-    return keras.Model(x, dense(keras, 3, name="2nd dense")(y), name="my-model.v2")
+    return keras.Model(x, dense(keras, 3, name="2nd-dense")(y), name="my-model.v2")
+
+
+def names_with_spaces(keras: Keras) -> Model:
+    x = keras.Input((5,), name="first input")
+    return keras.Model(x, dense(keras, 3, name="Größe \\ *weight* ??")(x), name='my "model" *')
 
 
 def names_collide(keras: Keras) -> Model:
