@@ -1,0 +1,40 @@
+"""A zoo of small Keras models: every layer with every option that changes its result.
+
+    directory = zoo("keras3")           # or "tfkeras", the writer of Keras 2; generated on first use, then cached
+    for name in names("keras3"):        # needs no TensorFlow, so tests can be parametrised with it
+        directory / f"{name}.h5", directory / f"{name}.keras", directory / f"{name}.npz"
+
+`write.py` says what the files hold. `legacy.py` turns a Keras 2 file into what older versions wrote, `vgg16.py` and
+`big.py` make two large models.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.zoo.cache import generated
+from tests.zoo.case import KERAS3, TFKERAS, WRITERS
+
+__all__ = ["KERAS3", "TFKERAS", "WRITERS", "big", "names", "vgg16", "zoo"]
+
+
+def zoo(writer: str) -> Path:
+    """The directory with all the models of `writer`: about 45 seconds the first time."""
+    return generated(writer, "write.py", "--writer", writer)
+
+
+def names(writer: str) -> list[str]:
+    """The names of all the cases of `writer`."""
+    from tests.zoo.cases import cases_of  # here, because the cases are only read where a test needs them
+
+    return [case.name for case in cases_of(writer)]
+
+
+def vgg16() -> Path:
+    """The directory with vgg16.h5 (553 MB, 138 million parameters) and vgg16.npz."""
+    return generated("vgg16", "vgg16.py")
+
+
+def big() -> Path:
+    """The directory with big.h5 (98 MB, 24 million parameters) and big.npz."""
+    return generated("big", "big.py")
