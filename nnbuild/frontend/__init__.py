@@ -1,0 +1,40 @@
+"""Reads trained models. Nothing in a model file is ever imported, evaluated or run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nnbuild.errors import ModelError, UsageError
+from nnbuild.graph import Graph
+from nnbuild.names import identifier
+from nnbuild.verify import verify
+
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+ZIP_MAGIC = b"PK\x03\x04"
+
+
+def load(path: Path, name: str | None = None) -> Graph:
+    """The model in a file, whose content says which kind it is; `name` is what its C names begin with."""
+    prefix = identifier(path.stem if name is None else name)
+    try:
+        with path.open("rb") as file:
+            start = file.read(512)
+    except OSError as error:
+        raise UsageError(str(path), f"it cannot be read ({error.strerror}).", "Check the model= path.") from None
+    if start.startswith(HDF5_MAGIC):
+        from nnbuild.frontend import keras_h5  # imported here: each format needs packages of its own
+
+        return verify(keras_h5.load(path, prefix))
+    if start.startswith(ZIP_MAGIC):
+        from nnbuild.frontend import keras_zip
+
+        return verify(keras_zip.load(path, prefix))
+    raise ModelError(path.name, _unknown(start), "Give a .h5 or .keras file that model.save() has written.")
+
+
+def _unknown(start: bytes) -> str:
+    if not start:
+        return "it is empty."
+    if start[4:8] == b"TFL3":
+        return "it is a TensorFlow Lite model, which cannot be read."
+    return "it is neither HDF5 nor a Keras zip, so no Keras model."

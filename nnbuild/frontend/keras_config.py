@@ -1,0 +1,133 @@
+"""The architecture in a Keras file, as a description that has been checked, before anything is built."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nnbuild.errors import ModelError
+from nnbuild.frontend.keras_nodes import Node, Ref, model_ends, nodes_of
+from nnbuild.frontend.settings import BROKEN, Config, is_integer, shown
+from nnbuild.graph import Shape
+
+MODELS = ("Sequential", "Functional", "Model")
+MAX_DEPTH = 120
+"""Of lists and groups within each other; also what keeps every recursion here short."""
+MAX_NESTING = 16
+LONGEST_NAME = 256
+FIX_SHAPE = "Give the model a fixed input shape, such as keras.Input((96, 96, 3)), and save it again."
+
+
+@dataclass(frozen=True, eq=False)
+class LayerSpec:
+    """A layer as the file describes it; `model` is what is inside when it is a model itself."""
+
+    name: str
+    class_name: str
+    config: Config
+    nodes: tuple[Node, ...] = ()
+    operation: bool = False
+    model: ModelSpec | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ModelSpec:
+    """`inputs` and `outputs` are None for a Sequential model, whose layers are a chain."""
+
+    layers: tuple[LayerSpec, ...]
+    inputs: tuple[Ref, ...] | None = None
+    outputs: tuple[Ref, ...] | None = None
+
+
+def parse(text: str, where: str) -> Any:
+    """The JSON in a file; nesting that no model needs is refused."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ModelError(where, "its model configuration is not valid JSON.", BROKEN) from None
+    level, depth = [data], 0
+    while level:
+        level = [
+            child
+            for value in level
+            if isinstance(value, (dict, list))
+            for child in (value.values() if isinstance(value, dict) else value)
+            if isinstance(child, (dict, list))
+        ]
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise ModelError(where, f"its model configuration is nested more than {MAX_DEPTH} deep.", BROKEN)
+    return data
+
+
+def layer_spec(data: Any, where: str, nesting: int = 0) -> LayerSpec:
+    """A layer from its entry in the configuration; `where` is what surrounds it."""
+    outside = Config(where, data if isinstance(data, dict) else {"layer": data})
+    if not isinstance(data, dict):
+        raise outside.wrong("layer", "the description of a layer")
+    class_name = outside.text("class_name")
+    inner = data.get("config")
+    settings = inner if isinstance(inner, dict) else {"layers": inner}  # Keras before 2.2.3: a bare list of layers
+    name = data.get("name", settings.get("name", class_name.lower()))
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+        raise outside.error(f"a layer in it has the name {shown(name)}, not a short text.")
+    config = Config(f"layer {name!r}", settings)
+    entries = data.get("inbound_nodes", [])
+    if not isinstance(entries, list):
+        raise Config(config.where, data).wrong("inbound_nodes", "a list of calls")
+    nodes = nodes_of(Config(config.where, data), entries)
+    model = model_spec(config, class_name, nesting) if class_name in MODELS else None
+    short = class_name.rpartition(">")[2]  # a registered custom class is package>name
+    return LayerSpec(name, short, config, nodes, _is_operation(data, settings), model)
+
+
+def _is_operation(data: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    """Keras 3's operations share class names with layers (Add), but have not their common options."""
+    module = data.get("module")
+    if isinstance(module, str) and ".ops." in module:
+        return True
+    return "trainable" not in settings and "dtype" not in settings and data.get("inbound_nodes") != [] and (
+        any(isinstance(entry, dict) for entry in data.get("inbound_nodes", ()))
+    )
+
+
+def model_spec(config: Config, class_name: str, nesting: int) -> ModelSpec:
+    if nesting >= MAX_NESTING:
+        raise config.error(f"models are nested more than {MAX_NESTING} deep.", "Flatten the model.")
+    layers = tuple(layer_spec(entry, config.where, nesting + 1) for entry in config.items("layers"))
+    if not layers:
+        raise config.error("the model has no layers.")
+    (name, count), *_ = Counter(layer.name for layer in layers).most_common(1)
+    if count > 1:
+        raise config.error(f"two of its layers have the name {name!r}.")
+    if class_name == "Sequential":
+        return ModelSpec(layers)
+    return ModelSpec(layers, model_ends(config, "input_layers"), model_ends(config, "output_layers"))
+
+
+def input_shape(spec: LayerSpec, shape: Any) -> tuple[Shape, int | None]:
+    """(the shape of one sample, the saved batch size) of an input layer."""
+    if not isinstance(shape, (list, tuple)) or not shape:
+        raise spec.config.error("it says nothing about the shape of the input.", FIX_SHAPE)
+    batch, *axes = shape
+    if any(n is None for n in axes):
+        raise spec.config.error(f"its shape {tuple(axes)} leaves axes open, but memory is planned ahead.", FIX_SHAPE)
+    if not all(is_integer(n) and 0 < n < 2**31 for n in axes) or not (batch is None or is_integer(batch)):
+        raise spec.config.error(f"its shape is {shown(shape)}, not a list of sizes.", FIX_SHAPE)
+    return tuple(axes), batch
+
+
+def declared_shape(layers: Sequence[LayerSpec], config: Config) -> Any:
+    """The input shape of a Sequential model, which different versions write in different places."""
+    first = layers[0].config
+    build = config.get("build_config")
+    shapes = [
+        first.get("batch_shape"),
+        first.get("batch_input_shape"),
+        config.get("build_input_shape"),
+        build.get("input_shape") if isinstance(build, dict) else None,
+    ]
+    return next((shape for shape in shapes if shape is not None), None)

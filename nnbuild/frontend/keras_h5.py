@@ -1,0 +1,73 @@
+"""Whole models in HDF5, as Keras 2 and Keras 3 save them to a name ending in .h5."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+
+from nnbuild.errors import ModelError
+from nnbuild.frontend.dialect import Dialect, dialect
+from nnbuild.frontend.hdf5 import H5File
+from nnbuild.frontend.keras_config import parse
+from nnbuild.frontend.keras_import import import_model
+from nnbuild.frontend.weights import DAMAGED, Stored, StoredArray, WeightTree, by_order, listed_roles
+from nnbuild.graph import Graph
+
+
+def load(path: Path, name: str) -> Graph:
+    where = path.name
+    with H5File(path, where) as file:
+        text = file.text(file.root, "model_config")
+        if text is None:
+            raise _no_architecture(file)
+        weights = file.group(file.root, "model_weights")
+        if weights is None:
+            raise ModelError(where, "it holds an architecture, but no weights.", DAMAGED)
+        version = file.text(file.root, "keras_version") or file.text(weights, "keras_version")
+        data = parse(text, where)
+        if version is None:  # very old or foreign writers; only Keras 3 writes batch_shape
+            version = "3.0" if '"batch_shape"' in text else "2.2"
+        _check_backend(file, weights)
+        found = dialect(version, where)
+        return import_model(name, data, found, where, lambda tree: _stored(file, weights, tree, found))
+
+
+def _no_architecture(file: H5File) -> ModelError:
+    if file.attribute(file.root, "layer_names") is not None or file.group(file.root, "layers") is not None:
+        cause = "it holds only the weights of a model, not its architecture."
+        return ModelError(file.where, cause, "Save the whole model with model.save() instead of save_weights().")
+    return ModelError(file.where, "it is an HDF5 file, but not one of a Keras model.", DAMAGED)
+
+
+def _check_backend(file: H5File, weights: h5py.Group) -> None:
+    backend = file.text(file.root, "backend") or file.text(weights, "backend")
+    if backend in ("theano", "cntk"):
+        raise ModelError(
+            file.where,
+            f"it was written by Keras on {backend}, which stores convolutions in its own way.",
+            "Load it with Keras on TensorFlow and save it again.",
+        )
+
+
+def _stored(file: H5File, weights: h5py.Group, model: WeightTree, version: Dialect) -> Stored:
+    """Every layer of the model has a group of its name, and lists its arrays there in order."""
+    arrays: dict[str, StoredArray] = {}
+    for child in model.children:
+        where = f"layer {child.name!r}"
+        roles = listed_roles(child.tree, version.keras3)
+        group = file.group(weights, child.name)
+        if group is None:
+            if roles:
+                raise ModelError(where, "the file holds no weights for it.", DAMAGED)
+            continue
+        found = [_array(file, group, where, name) for name in file.names(group, "weight_names") or []]
+        arrays |= {f"{child.name}/{role}": array for role, array in by_order(where, roles, found).items()}
+    return Stored(arrays)
+
+
+def _array(file: H5File, group: h5py.Group, where: str, name: str) -> StoredArray:
+    found = file.array(group, name)
+    if found is None:
+        raise ModelError(where, f"the file lists its weight {name[:80]!r}, but does not hold it.", DAMAGED)
+    return found

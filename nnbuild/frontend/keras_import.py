@@ -1,0 +1,239 @@
+"""Turns a described Keras model into a graph, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nnbuild.errors import ModelError
+from nnbuild.frontend.builder import MAX_OPS, SIMPLIFY, GraphBuilder
+from nnbuild.frontend.dialect import Dialect
+from nnbuild.frontend.keras_config import FIX_SHAPE, LayerSpec, declared_shape, input_shape, layer_spec
+from nnbuild.frontend.keras_layers.base import Call, Wire, wires
+from nnbuild.frontend.keras_layers.registry import kind_of
+from nnbuild.frontend.keras_names import folders
+from nnbuild.frontend.keras_nodes import Ref
+from nnbuild.frontend.keras_order import Wiring, wiring
+from nnbuild.frontend.settings import BROKEN, shown
+from nnbuild.frontend.weights import Child, Stored, WeightTree
+from nnbuild.graph import Graph
+
+NOT_AT_INFERENCE = ("training",)
+"""Arguments of a layer's call that say nothing about inference."""
+
+
+class Importer:
+    """Holds what the layers of one model share: the graph under way, and what was already worked out."""
+
+    def __init__(self, name: str, dialect: Dialect) -> None:
+        self.builder = GraphBuilder(name)
+        self.dialect = dialect
+        self._specs: dict[int, tuple[Any, LayerSpec]] = {}
+        self._wirings: dict[int, Wiring] = {}
+        self._calls: dict[tuple[str, ...], int] = {}
+        self._count = 0
+        self._masked = False
+
+    def weights_of(self, data: Any, where: str) -> WeightTree:
+        return self.tree(self._spec(data, where))
+
+    def tree(self, spec: LayerSpec) -> WeightTree:
+        """Which weights a layer and everything in it has, in the order of the file."""
+        trainable = spec.config.flag("trainable", True)
+        if spec.model is not None:
+            layers = spec.model.layers
+            places = folders([(layer.class_name, layer.operation) for layer in layers])
+            children = tuple(
+                Child(layer.name, self.tree(layer), folder) for layer, folder in zip(layers, places, strict=True)
+            )
+            return WeightTree(children=children, trainable=trainable, is_model=True)
+        if spec.class_name == "InputLayer":
+            return WeightTree()
+        found = kind_of(spec).weights(spec.config, self)
+        return WeightTree(found.trained, found.fixed, found.children, trainable)
+
+    def graph(self, spec: LayerSpec, stored: Stored) -> Graph:
+        """The whole model."""
+        if spec.model is None:
+            raise spec.config.error("it is not a model.")
+        layers = {layer.name: layer for layer in spec.model.layers}
+        if spec.model.inputs is None:
+            inputs = [self._sequential_input(spec)]
+        else:
+            inputs = [self._input(layers.get(ref.layer), ref.layer) for ref in spec.model.inputs]
+        outputs = self._model(spec, (), inputs, stored)
+        return self.builder.finish(outputs)
+
+    def run(self, data: Any, path: tuple[str, ...], inputs: Sequence[str], stored: Stored) -> tuple[str, ...]:
+        """A layer inside a wrapper: its operations count as the wrapper's."""
+        spec = self._spec(data, f"layer {path[0]!r}")
+        if spec.model is not None:
+            return self._model(spec, path, inputs, stored)
+        return self._build(spec, path, tuple(Wire(name) for name in inputs), {}, stored)
+
+    def _spec(self, data: Any, where: str) -> LayerSpec:
+        """Cached by identity; the data is kept so that its identity stays its own."""
+        if id(data) not in self._specs:
+            self._specs[id(data)] = (data, layer_spec(data, where))
+        return self._specs[id(data)][1]
+
+    def _sequential_input(self, spec: LayerSpec) -> str:
+        assert spec.model is not None
+        first = spec.model.layers[0]
+        while first.class_name != "InputLayer" and first.model is not None and first.model.inputs is None:
+            first = first.model.layers[0]  # a Sequential that begins with a Sequential
+        shape = declared_shape(spec.model.layers, spec.config)
+        if first.model is not None and first.model.inputs is not None and shape is None:
+            inner = {layer.name: layer for layer in first.model.layers}
+            return self._input(inner.get(first.model.inputs[0].layer), first.name)
+        if shape is None:
+            shape = declared_shape((first,), first.config)
+        name = first.name if first.class_name == "InputLayer" else f"{first.name}_input"
+        return self._input(first, name, shape)
+
+    def _input(self, layer: LayerSpec | None, name: str, declared: Any = None) -> str:
+        if layer is None or (declared is None and layer.class_name != "InputLayer"):
+            raise ModelError(f"layer {name!r}", "it is an input of the model, but is no input layer.", BROKEN)
+        for key in ("sparse", "ragged"):
+            layer.config.refuse(key, FIX_SHAPE)
+        if declared is None:
+            declared = declared_shape((layer,), layer.config)
+        shape, batch = input_shape(layer, declared)
+        if batch not in (None, 1):
+            self.builder.note(f"saved for batches of {batch} samples; the compiled model computes one at a time")
+        if layer.config.get("dtype") in ("string", "resource"):
+            raise layer.config.error("its input is text.", "Turn the text into numbers outside the model.")
+        return self.builder.input(name, shape)
+
+    def _model(self, spec: LayerSpec, path: tuple[str, ...], inputs: Sequence[str], stored: Stored) -> tuple[str, ...]:
+        assert spec.model is not None
+        if spec.model.inputs is not None:
+            return self._functional(spec, path, inputs, stored)
+        if len(inputs) != 1:
+            raise spec.config.error(f"it is called with {len(inputs)} tensors instead of one.")
+        here = tuple(inputs)
+        for layer in spec.model.layers:
+            if layer.class_name != "InputLayer":
+                arguments = tuple(Wire(name) for name in here)
+                here = self._layer(layer, (*path, layer.name), arguments, {}, stored.inside(layer.name))
+        return here
+
+    def _functional(
+        self, spec: LayerSpec, path: tuple[str, ...], inputs: Sequence[str], stored: Stored
+    ) -> tuple[str, ...]:
+        assert spec.model is not None and spec.model.inputs is not None
+        if id(spec) not in self._wirings:
+            self._wirings[id(spec)] = wiring(spec.model, self.dialect)
+        plan = self._wirings[id(spec)]
+        if len(inputs) != len(plan.inputs):
+            raise spec.config.error(f"it has {len(plan.inputs)} inputs, but is called with {len(inputs)} tensors.")
+        bound = {ref.layer: name for ref, name in zip(plan.inputs, inputs, strict=True)}
+        values: dict[tuple[str, int], tuple[str, ...]] = {}
+        for call in plan.calls:
+            layer = call.layer
+            if layer.class_name == "InputLayer":
+                if layer.name not in bound:
+                    raise layer.config.error("it is an input layer that is not among the model's inputs.")
+                values[call.key] = (bound[layer.name],)
+                continue
+            arguments = _filled(call.node.arguments, values, layer)
+            named = _filled(call.node.named, values, layer)
+            values[call.key] = self._layer(
+                layer, (*path, layer.name), arguments, named, stored.inside(layer.name)
+            )
+        return tuple(_fill(ref, values, spec).name for ref in plan.outputs)
+
+    def _layer(
+        self,
+        spec: LayerSpec,
+        path: tuple[str, ...],
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
+        stored: Stored,
+    ) -> tuple[str, ...]:
+        """One call of a layer, whose outputs are then known by its name."""
+        self._count += 1
+        if self._count > MAX_OPS:
+            raise spec.config.error(f"the model makes more than {MAX_OPS} calls.", SIMPLIFY)
+        number = self._calls.get(path, 0)
+        self._calls[path] = number + 1
+        label = "/".join(path) + (f"@{number}" if number else "")
+        with self.builder.at(label):
+            since = self.builder.mark()
+            if spec.model is not None:
+                outputs = self._model(spec, path, tuple(wires((arguments, named))), stored)
+            else:
+                outputs = self._build(spec, path, arguments, named, stored)
+            return self.builder.label(outputs, label, since)
+
+    def _build(
+        self,
+        spec: LayerSpec,
+        path: tuple[str, ...],
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
+        stored: Stored,
+    ) -> tuple[str, ...]:
+        kind = kind_of(spec)
+        named = {key: value for key, value in named.items() if key not in NOT_AT_INFERENCE}
+        if any(wires(named.get("mask"))) or (kind.sees_mask and self._masked):
+            raise spec.config.error(
+                "a mask makes it skip some of its input, which nnbuild does not support.",
+                "Leave out the Masking layer, and give sequences of their real length.",
+            )
+        self._masked |= spec.class_name == "Masking"
+        self._check_policy(spec)
+        inputs = tuple(wires((arguments, named)))
+        return kind.build(
+            Call(self.builder, self, self.dialect, path, spec.config, inputs, arguments, named, stored)
+        )
+
+    def _check_policy(self, spec: LayerSpec) -> None:
+        """Everything is computed in single precision, whatever precision it was saved for."""
+        policy = spec.config.get("dtype")
+        name = policy
+        if isinstance(policy, dict):
+            inner = policy.get("config")
+            name = inner.get("name") if isinstance(inner, dict) else None
+            if policy.get("class_name") == "QuantizedDTypePolicy":
+                raise spec.config.error(
+                    "Keras has quantized it already.", "Save the model before quantizing it; nnbuild quantizes itself."
+                )
+        if isinstance(name, str) and name != "float32":
+            self.builder.note(f"saved to be computed as {shown(name)}; computed in float32")
+
+
+def _fill(ref: Ref, values: Mapping[tuple[str, int], tuple[str, ...]], layer: LayerSpec) -> Wire:
+    outputs = values[ref.layer, ref.node]
+    if ref.index >= len(outputs):
+        raise layer.config.error(f"output {ref.index} of the layer {ref.layer!r} is wired to it, which has no such one.")
+    return Wire(outputs[ref.index])
+
+
+def _filled(value: Any, values: Mapping[tuple[str, int], tuple[str, ...]], layer: LayerSpec) -> Any:
+    """Arguments with every Ref replaced by the tensor it means."""
+    if isinstance(value, Ref):
+        return _fill(value, values, layer)
+    if isinstance(value, (list, tuple)):
+        return tuple(_filled(item, values, layer) for item in value)
+    if isinstance(value, Mapping):
+        return {key: _filled(item, values, layer) for key, item in value.items()}
+    return value
+
+
+Sources = Callable[[WeightTree], Stored]
+"""How a file format finds the arrays of a model."""
+
+
+def import_model(name: str, data: Any, dialect: Dialect, where: str, source: Sources) -> Graph:
+    """The graph of a model from its configuration and its weights."""
+    spec = layer_spec(data, where)
+    if spec.model is None:
+        raise ModelError(
+            where,
+            f"it holds a model of the class {shown(spec.class_name)}, whose architecture is Python code, not data.",
+            "Build the model with keras.Sequential or keras.Model(inputs, outputs) and save it again.",
+        )
+    importer = Importer(name, dialect)
+    return importer.graph(spec, source(importer.tree(spec)))
+

@@ -1,0 +1,1 @@
+"""How each Keras layer becomes operations; a family of layers per file."""

@@ -1,0 +1,128 @@
+"""What every layer's builder is given, and what it says about its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nnbuild.errors import ModelError
+from nnbuild.frontend.builder import GraphBuilder
+from nnbuild.frontend.dialect import Dialect
+from nnbuild.frontend.settings import Config
+from nnbuild.frontend.weights import DAMAGED, Stored, WeightTree, finite
+from nnbuild.graph import Array, Shape
+from nnbuild.ops.base import Attributes
+
+LAST = "Rebuild the model with data_format='channels_last' (Keras' default) and save it again."
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A tensor among the arguments of a call."""
+
+    name: str
+
+
+class Layers(Protocol):
+    """What wrappers need from the importer: the layer inside them."""
+
+    def weights_of(self, data: Any, where: str) -> WeightTree: ...
+
+    def run(self, data: Any, path: tuple[str, ...], inputs: Sequence[str], stored: Stored) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of one layer.
+
+    `inputs` are all tensors it is called with; `arguments` and `named` are the arguments as they were written,
+    for operations whose arguments may also be numbers.
+    """
+
+    builder: GraphBuilder
+    layers: Layers
+    dialect: Dialect
+    path: tuple[str, ...]
+    config: Config
+    inputs: tuple[str, ...]
+    arguments: tuple[Any, ...]
+    named: Mapping[str, Any]
+    stored: Stored
+
+    @property
+    def shape(self) -> Shape:
+        return self.builder.shape(self.input)
+
+    @property
+    def input(self) -> str:
+        if len(self.inputs) != 1:
+            raise self.config.error(f"it is called with {len(self.inputs)} tensors instead of one.")
+        return self.inputs[0]
+
+    def one(self, attributes: Attributes, *inputs: str, **constants: str) -> str:
+        return self.builder.one(attributes, inputs, constants)
+
+    def weight(self, role: str, shape: Shape, seen_as: Shape | None = None) -> str:
+        """The constant that holds a weight; `seen_as` gives it another shape of as many elements."""
+        return self.constant(role, lambda: self.values(role, shape).reshape(seen_as or shape))
+
+    def values(self, role: str, shape: Shape) -> Array:
+        stored = self.stored.get(role)
+        if stored is None:
+            raise ModelError(self.config.where, f"the file holds no {role} for it.", DAMAGED)
+        if stored.shape != shape:
+            raise ModelError(
+                self.config.where, f"its {role} has the shape {stored.shape} in the file, but needs {shape}.", DAMAGED
+            )
+        return finite(self.config.where, role, stored.read())
+
+    def constant(self, role: str, make: Callable[[], Array]) -> str:
+        return self.builder.constant((*self.path, role), make)
+
+    def channels_last(self) -> None:
+        if self.config.get("data_format") == "channels_first":
+            raise self.config.error("it works on data_format='channels_first', which nnbuild does not support.", LAST)
+
+
+Build = Callable[[Call], tuple[str, ...]]
+WeightRule = Callable[[Config, Layers], WeightTree]
+
+
+def no_weights(config: Config, layers: Layers) -> WeightTree:
+    return WeightTree()
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """`sees_mask`: a mask from an earlier Masking layer would change what it computes."""
+
+    build: Build
+    weights: WeightRule = no_weights
+    sees_mask: bool = False
+
+
+def single(build: Callable[[Call], str]) -> Build:
+    """A builder of one output."""
+    return lambda call: (build(call),)
+
+
+def trained_by(*roles: str) -> WeightRule:
+    """Those weights, and a bias where `use_bias` says so."""
+
+    def rule(config: Config, layers: Layers) -> WeightTree:
+        return WeightTree((*roles, "bias") if config.flag("use_bias", True) else roles)
+
+    return rule
+
+
+def wires(value: Any) -> Iterator[str]:
+    """Every tensor within an argument, in order."""
+    if isinstance(value, Wire):
+        yield value.name
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from wires(item)
+    elif isinstance(value, Mapping):
+        for key in sorted(value):
+            yield from wires(value[key])

@@ -1,0 +1,71 @@
+"""Layers that join several tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nnbuild.frontend.keras_layers.activation import sample_axes
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_layers.normalization import scaled
+from nnbuild.graph import Shape
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.reshape import Reshape
+
+
+def same_rank(call: Call) -> tuple[str, ...]:
+    """Keras puts the missing axes of a smaller operand right behind the batch axis, as numpy does without one."""
+    if not call.inputs:
+        raise call.config.error("it is called without any tensor.")
+    rank = max(len(call.builder.shape(x)) for x in call.inputs)
+
+    def fitted(shape: Shape) -> Shape:
+        return (1,) * (rank - len(shape)) + shape
+
+    return tuple(
+        x if len(call.builder.shape(x)) == rank else call.one(Reshape(fitted(call.builder.shape(x))), x)
+        for x in call.inputs
+    )
+
+
+def chain(call: Call, function: str) -> str:
+    """The inputs joined two by two, from left to right, as Keras does it."""
+    first, *others = same_rank(call)
+    for other in others:
+        first = call.one(Binary(function), first, other)
+    return first
+
+
+def _merge(function: str) -> LayerKind:
+    return LayerKind(single(lambda call: chain(call, function)))
+
+
+def _subtract(call: Call) -> str:
+    if len(call.inputs) != 2:
+        raise call.config.error(f"it subtracts two tensors, but is called with {len(call.inputs)}.")
+    return chain(call, "subtract")
+
+
+def _average(call: Call) -> str:
+    total = chain(call, "add")
+    return scaled(call, total, "multiply", "share", np.asarray(1 / len(call.inputs)))
+
+
+def concatenated(call: Call, axis: int) -> str:
+    if not call.inputs:
+        raise call.config.error("it is called without any tensor.")
+    (along,) = sample_axes(call.config, (axis,), call.builder.shape(call.inputs[0]))
+    return call.one(Concatenate(along), *call.inputs)
+
+
+LAYERS = {
+    "Add": _merge("add"),
+    "Multiply": _merge("multiply"),
+    "Maximum": _merge("maximum"),
+    "Minimum": _merge("minimum"),
+    "Subtract": LayerKind(single(_subtract)),
+    "Average": LayerKind(single(_average)),
+    "Concatenate": LayerKind(
+        single(lambda call: concatenated(call, call.config.integers("axis", (-1,))[0])),
+    ),
+}

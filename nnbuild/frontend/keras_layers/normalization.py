@@ -1,0 +1,174 @@
+"""Normalizations, and the rescaling layers that begin many models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from nnbuild.frontend.keras_layers.activation import inverse, sample_axes
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
+from nnbuild.frontend.settings import Config, shown
+from nnbuild.frontend.weights import WeightTree
+from nnbuild.graph import Array, Shape
+from nnbuild.ops.affine import Affine
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.lrn import LRN
+from nnbuild.ops.transpose import Transpose
+
+
+def _batch_weights(config: Config, layers: Layers) -> WeightTree:
+    if config.flag("renorm", False):
+        config.refuse("renorm", "Train with the usual BatchNormalization.")
+    trained = [role for role, key in (("gamma", "scale"), ("beta", "center")) if config.flag(key, True)]
+    return WeightTree(tuple(trained), ("moving_mean", "moving_variance"))
+
+
+def _batch(call: Call) -> str:
+    axes = sample_axes(call.config, call.config.integers("axis", (-1,)), call.shape)
+    if len(axes) != 1:
+        raise call.config.error(f"it normalizes along {len(axes)} axes.", "Use one axis, usually the last.")
+    size = (call.shape[axes[0]],)
+    epsilon = call.config.number("epsilon", 1e-3)
+
+    def exact(role: str, wanted: bool, otherwise: float) -> Array:
+        return call.values(role, size).astype(np.float64) if wanted else np.full(size, otherwise)
+
+    def factors() -> tuple[Array, Array]:
+        variance = exact("moving_variance", True, 1.0) + epsilon
+        if (variance <= 0).any():
+            raise call.config.error("its moving_variance is negative, so that it has no square root.")
+        scale = exact("gamma", call.config.flag("scale", True), 1.0) / np.sqrt(variance)
+        shift = exact("beta", call.config.flag("center", True), 0.0) - exact("moving_mean", True, 0.0) * scale
+        return scale, shift
+
+    constants = _float32_pair(call, factors)
+    return call.builder.one(Affine(axes[0]), (call.input,), constants)
+
+
+def _float32_pair(call: Call, factors: Callable[[], tuple[Array, Array]]) -> dict[str, str]:
+    """A scale and a shift, computed in float64 and kept in float32."""
+
+    def part(index: int) -> Array:
+        with np.errstate(all="ignore"):
+            values = factors()[index].astype(np.float32)
+        if not np.isfinite(values).all():
+            raise call.config.error("its numbers do not fit single precision.", "Check how the model was trained.")
+        return values
+
+    return {"scale": call.constant("scale", lambda: part(0)), "shift": call.constant("shift", lambda: part(1))}
+
+
+def _layer_weights(config: Config, layers: Layers) -> WeightTree:
+    trained = [role for role, key in (("gamma", "scale"), ("beta", "center")) if config.flag(key, True)]
+    return WeightTree(tuple(trained))
+
+
+def _layer_norm(call: Call) -> str:
+    call.config.refuse("rms_scaling", "Use the usual LayerNormalization.")
+    axes = sample_axes(call.config, call.config.integers("axis", (-1,)), call.shape)
+    size = tuple(call.shape[axis] for axis in axes)
+    roles = {"scale": ("gamma", "scale"), "shift": ("beta", "center")}
+    constants = {
+        ours: call.weight(theirs, size) for ours, (theirs, key) in roles.items() if call.config.flag(key, True)
+    }
+    op = LayerNorm(len(axes), call.config.number("epsilon", 1e-3))
+    rank = len(call.shape)
+    if axes == tuple(range(rank - len(axes), rank)):
+        return call.builder.one(op, (call.input,), constants)
+    order = (*(axis for axis in range(rank) if axis not in axes), *axes)
+    turned = call.builder.one(op, (call.one(Transpose(order), call.input),), constants)
+    return call.one(Transpose(inverse(order)), turned)
+
+
+def _numbers(config: Config, key: str) -> Array:
+    """A number, or nested lists of numbers, as numpy has them."""
+    value = config.get(key)
+    if isinstance(value, dict) and isinstance(value.get("config"), dict):
+        value = value["config"].get("value")
+    return as_array(config, value, key)
+
+
+def as_array(config: Config, value: Any, what: str) -> Array:
+    try:
+        found = np.array(value, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise config.error(f"its {what} is {shown(value)}, not numbers.") from None
+    with np.errstate(all="ignore"):
+        narrow = found.astype(np.float32)
+    if not np.isfinite(narrow).all() or found.size == 0:
+        raise config.error(f"its {what} is {shown(value)}, not finite numbers.")
+    return found
+
+
+def _normalization_weights(config: Config, layers: Layers) -> WeightTree:
+    return WeightTree() if "mean" in config else WeightTree((), ("mean", "variance", "count"))
+
+
+def _normalization(call: Call) -> str:
+    config = call.config
+    config.refuse("invert", "Put the scaling into Rescaling layers.")
+    given = config.values.get("axis", (-1,))
+    axes = sample_axes(config, config.integers("axis"), call.shape) if given is not None and given != [] else ()
+    size = tuple(call.shape[axis] for axis in axes)
+
+    def read(role: str) -> Array:
+        value = _numbers(config, role) if "mean" in config else call.values(role, size).astype(np.float64)
+        along = tuple(n if axis in axes else 1 for axis, n in enumerate(call.shape))
+        if value.size not in (1, prod(size)):
+            raise config.error(f"its {role} holds {value.size} numbers, but needs {prod(size)}.")
+        return np.broadcast_to(value.reshape(-1), (prod(size),)).reshape(along)
+
+    def scale() -> Array:
+        return 1 / np.maximum(np.sqrt(np.maximum(read("variance"), 0)), 1e-7)
+
+    if len(axes) == 1:
+        flat = _float32_pair(call, lambda: (scale().reshape(-1), (-read("mean") * scale()).reshape(-1)))
+        return call.builder.one(Affine(axes[0]), (call.input,), flat)
+    y = call.one(Binary("subtract"), call.input, right=call.constant("mean", lambda: single_precision(read("mean"))))
+    return call.one(Binary("multiply"), y, right=call.constant("scale", lambda: single_precision(scale())))
+
+
+def single_precision(values: Array) -> Array:
+    return np.asarray(values, np.float32)
+
+
+def _rescaling(call: Call) -> str:
+    scale = _numbers(call.config, "scale")
+    offset = _numbers(call.config, "offset") if "offset" in call.config else np.zeros(())
+    y = scaled(call, call.input, "multiply", "scale", scale)
+    return scaled(call, y, "add", "offset", offset) if offset.any() else y
+
+
+def scaled(call: Call, x: str, function: str, role: str, value: Array) -> str:
+    """x (function) constant, where the constant broadcasts over trailing axes."""
+    fitted = value.reshape((1,) * (len(call.builder.shape(x)) - value.ndim) + value.shape)
+    return call.one(Binary(function), x, right=call.constant(role, lambda: single_precision(fitted)))
+
+
+def lrn(call: Call, x: str, config: Config) -> str:
+    op = LRN(
+        config.integer("depth_radius", 5, 0), config.number("bias", 1), config.number("alpha", 1), config.number("beta", 0.5)
+    )
+    if len(call.builder.shape(x)) != 3:
+        raise config.error(f"it needs an input [height, width, channels], not {call.builder.shape(x)}.")
+    if op.bias <= 0 or op.alpha < 0:
+        raise config.error("its bias or alpha would make it divide by zero or less.")
+    return call.one(op, x)
+
+
+def _lrn_layer(call: Call) -> str:
+    return lrn(call, call.input, call.config)
+
+
+
+LAYERS = {
+    "BatchNormalization": LayerKind(single(_batch), _batch_weights),
+    "LayerNormalization": LayerKind(single(_layer_norm), _layer_weights),
+    "Normalization": LayerKind(single(_normalization), _normalization_weights),
+    "Rescaling": LayerKind(single(_rescaling)),
+    "LRN": LayerKind(single(_lrn_layer)),
+}

@@ -1,0 +1,136 @@
+"""Operations that reduce, reshape or pick: their axes count the batch, which must be left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from nnbuild.frontend.keras_layers.activation import sample_axes
+from nnbuild.frontend.keras_layers.base import Call
+from nnbuild.frontend.keras_layers.shaping import filled_in
+from nnbuild.frontend.settings import Config, is_integer, shown
+from nnbuild.ops.base import normal_axis
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.slice import Slice
+from nnbuild.ops.transpose import Transpose
+
+BATCH = "A compiled model computes one sample at a time: leave the first axis alone."
+
+
+def options(call: Call) -> Config:
+    """An operation's options, wherever they were written."""
+    return Config(call.config.where, {**call.config.values, **call.named})
+
+
+def reduced(call: Call, function: str) -> str:
+    found = options(call)
+    if "axis" not in found:
+        raise call.config.error("it reduces over all axes, the batch among them.", BATCH)
+    axes = sample_axes(call.config, found.integers("axis"), call.shape)
+    x, keep = call.input, found.flag("keepdims") if "keepdims" in found else False
+    for first, count in reversed(_runs(axes)):
+        x = call.one(Reduce(function, first, count, keep), x)
+    return x
+
+
+def _runs(axes: Sequence[int]) -> list[tuple[int, int]]:
+    """Rising axes as (first, count) of neighbours."""
+    runs: list[tuple[int, int]] = []
+    for axis in axes:
+        if runs and sum(runs[-1]) == axis:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((axis, 1))
+    return runs
+
+
+def reshaped(call: Call) -> str:
+    found = options(call)
+    key = "newshape" if "newshape" in found else "shape"
+    whole = found.integers(key)
+    if len(whole) < 1 or (whole[0] == -1 and prod(whole[1:]) != prod(call.shape)):
+        raise call.config.error(f"it reshapes {call.shape} to {whole}, across samples.", BATCH)
+    return call.one(Reshape(filled_in(call.config, whole[1:], call.shape)), call.input)
+
+
+def transposed(call: Call) -> str:
+    found = options(call)
+    key = "perm" if "perm" in found else "axes"
+    order = found.integers(key) if key in found else tuple(reversed(range(len(call.shape) + 1)))
+    if len(order) != len(call.shape) + 1 or order[0] != 0:
+        raise call.config.error(f"it orders the axes {call.shape} as {order}, the batch among them.", BATCH)
+    return call.one(Transpose(tuple(axis % len(order) - 1 for axis in order[1:])), call.input)
+
+
+def expanded(call: Call) -> str:
+    (axis,) = sample_axes(call.config, options(call).integers("axis")[:1], (*call.shape, 1))
+    return call.one(Reshape((*call.shape[:axis], 1, *call.shape[axis:])), call.input)
+
+
+def squeezed(call: Call) -> str:
+    found = options(call)
+    if "axis" not in found:
+        return call.one(Reshape(tuple(n for n in call.shape if n != 1)), call.input)
+    axes = sample_axes(call.config, found.integers("axis"), call.shape)
+    if any(call.shape[axis] != 1 for axis in axes):
+        raise call.config.error(f"it squeezes an axis of {call.shape} that is not 1.")
+    return call.one(Reshape(tuple(n for i, n in enumerate(call.shape) if i not in axes)), call.input)
+
+
+def picked(call: Call) -> str:
+    """x[batch, …]: whole numbers, ranges, an ellipsis and new axes."""
+    items = _items(call)
+    ranges: list[tuple[int, int, int]] = []
+    kept: list[int] = []
+    for item in items:
+        if item is None:
+            kept.append(1)
+            continue
+        begin, step, count = _range(call.config, item, call.shape[len(ranges)])
+        ranges.append((begin, step, count))
+        if not is_integer(item):
+            kept.append(count)
+    begins, steps, counts = zip(*ranges, strict=True) if ranges else ((), (), ())
+    y = call.one(Slice(begins, steps, counts), call.input)
+    return y if tuple(kept) == counts else call.one(Reshape(tuple(kept)), y)
+
+
+def _items(call: Call) -> list[Any]:
+    """One item for every axis of a sample, and None for every new axis."""
+    value = call.named.get("slice_spec", call.named.get("key", call.arguments[1] if len(call.arguments) > 1 else None))
+    given = list(value) if isinstance(value, (list, tuple)) else [value]
+    places = [i for i, item in enumerate(given) if _is_ellipsis(item)]
+    missing = len(call.shape) + 1 - sum(item is not None and not _is_ellipsis(item) for item in given)
+    if len(places) > 1 or missing < 0:
+        raise call.config.error(f"it picks {shown(value)} out of {call.shape}.", BATCH)
+    at = places[0] if places else len(given)
+    given[at : at + len(places)] = [_WHOLE] * missing
+    if not given or not isinstance(given[0], Mapping) or any(given[0].get(k) for k in ("start", "stop")):
+        raise call.config.error(f"it picks {shown(value)} out of {call.shape}, samples among them.", BATCH)
+    return given[1:]
+
+
+_WHOLE: Mapping[str, Any] = {"start": None, "stop": None, "step": None}
+
+
+def _is_ellipsis(item: Any) -> bool:
+    return item == "..." or (isinstance(item, Mapping) and item.get("class_name") == "__ellipsis__")
+
+
+def _range(config: Config, item: Any, size: int) -> tuple[int, int, int]:
+    """(begin, step, count) of one item along an axis."""
+    if is_integer(item):
+        try:
+            return normal_axis(item, size), 1, 1
+        except ValueError:
+            raise config.error(f"it picks index {shown(item)} of {size}.") from None
+    parts = [item.get(key) for key in ("start", "stop", "step")] if isinstance(item, Mapping) else [item]
+    if not all(part is None or is_integer(part) for part in parts) or len(parts) != 3 or parts[2] == 0:
+        raise config.error(f"it picks {shown(item)}, which nnbuild does not support.", BATCH)
+    found = range(*slice(*parts).indices(size))
+    if not found:
+        raise config.error(f"it picks nothing of an axis of {size}.")
+    return found.start, found.step, len(found)
+

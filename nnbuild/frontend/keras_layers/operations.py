@@ -1,0 +1,244 @@
+"""Single operations in a model: Keras 3's operation layers and Keras 2's TFOpLambda, through one table.
+
+Keras 3 keeps the options of an operation in its config, TensorFlow among the arguments of the call; operands may be
+tensors or numbers in both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nnbuild.frontend.dialect import NO_BOUND
+from nnbuild.frontend.keras_layers import operation_shapes as shapes
+from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, single
+from nnbuild.frontend.keras_layers.merging import concatenated
+from nnbuild.frontend.keras_layers.normalization import as_array, lrn, single_precision
+from nnbuild.frontend.keras_layers.operation_shapes import options
+from nnbuild.frontend.settings import shown
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.recurrent import Function
+
+OPERANDS = ("x", "x1", "x2", "y", "input", "inputs", "input_tensor", "features", "logits", "values", "xs", "a", "tensor")
+"""Names under which TensorFlow and Keras take what an operation works on."""
+IGNORED = ("name", "dtype", "training", "data_format")
+MODULES = ("", "math", "nn", "__operators__", "keras.activations", "keras.backend", "compat.v1", "compat.v1.nn")
+OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
+
+
+@dataclass(frozen=True)
+class Operation:
+    """`options` are the arguments that `build` understands; any other one that is set is refused."""
+
+    build: Callable[[Call], str]
+    options: tuple[str, ...] = ()
+
+
+def _operands(call: Call) -> tuple[Any, Any]:
+    given = [*call.arguments, *(call.named[key] for key in OPERANDS if key in call.named)]
+    if len(given) != 2:
+        raise call.config.error(f"it is called with {len(given)} operands instead of two.", OTHERWISE)
+    return given[0], given[1]
+
+
+def _binary(function: str) -> Operation:
+    def build(call: Call) -> str:
+        left, right = _operands(call)
+        if isinstance(left, Wire) and isinstance(right, Wire):
+            ranks = {len(call.builder.shape(side.name)) for side in (left, right)}
+            if len(ranks) > 1:  # TensorFlow would then take the batch of one for an axis of the other
+                raise call.config.error("its two tensors have a different number of axes.", OTHERWISE)
+            return call.one(Binary(function), left.name, right.name)
+        if isinstance(left, Wire):
+            return call.one(Binary(function), left.name, right=_number(call, right, left.name))
+        if isinstance(right, Wire):
+            return call.one(Binary(function), right.name, left=_number(call, left, right.name))
+        raise call.config.error("it has no tensor among its operands.", OTHERWISE)
+
+    return Operation(build)
+
+
+def _number(call: Call, value: Any, other: str) -> str:
+    """A constant operand without the batch axis it may be written with."""
+    found = as_array(call.config, value, "operand")
+    if found.ndim == len(call.builder.shape(other)) + 1 and found.shape[0] == 1:
+        found = found[0]
+    if found.ndim > len(call.builder.shape(other)):
+        raise call.config.error(f"its operand has the shape {found.shape}, which differs between samples.", OTHERWISE)
+    # The constant belongs to this call: a later call of the same operation may hold another one.
+    key = f"operand of {call.builder.layer}"
+    return call.constant(key, lambda: single_precision(found))
+
+
+def _power(call: Call) -> str:
+    base, exponent = _operands(call)
+    powers: dict[float, Function] = {1.0: ("linear", ()), 2.0: ("square", ()), 0.5: ("sqrt", ()), -0.5: ("rsqrt", ())}
+    if not isinstance(base, Wire) or not isinstance(exponent, (int, float)) or float(exponent) not in powers:
+        raise call.config.error(f"it raises to the power {shown(exponent)}.", "Only 0.5, -0.5, 1 and 2 are supported.")
+    return apply(call, base.name, powers[float(exponent)])
+
+
+def _function(name: str, *parameters: float) -> Operation:
+    return Operation(lambda call: apply(call, call.input, (name, parameters)))
+
+
+def _with_slope(name: str, default: float, *keys: str) -> Operation:
+    def build(call: Call) -> str:
+        found = options(call)
+        slopes = [key for key in keys if key in found]
+        return apply(call, call.input, (name, (found.number(slopes[0]) if slopes else default,)))
+
+    return Operation(build, keys)
+
+
+def _relu(call: Call) -> str:
+    """Only keras.activations.relu has options; all the others have none."""
+    found = options(call)
+    highest = found.number("max_value") if "max_value" in found else NO_BOUND
+    slope = found.number("alpha", 0.0) if "alpha" in found else found.number("negative_slope", 0.0)
+    threshold = found.number("threshold", 0.0)
+    if slope == 0 and threshold == 0:
+        return apply(call, call.input, ("clamp", (0.0, highest)))
+    return apply(call, call.input, ("relu", (highest, slope, threshold)))
+
+
+def _gelu(call: Call) -> str:
+    approximate = options(call).flag("approximate", call.dialect.keras3)
+    return apply(call, call.input, ("gelu_tanh" if approximate else "gelu", ()))
+
+
+def _hard_sigmoid(call: Call) -> str:
+    return apply(call, call.input, call.dialect.hard_sigmoid)
+
+
+def _clip(call: Call) -> str:
+    found = options(call)
+    low, high = (
+        found.number(next((key for key in keys if key in found), keys[0]))
+        for keys in (("x_min", "clip_value_min", "min_value"), ("x_max", "clip_value_max", "max_value"))
+    )
+    if low > high:
+        raise call.config.error(f"it clips to at least {low} and at most {high}.", OTHERWISE)
+    return apply(call, call.input, ("clamp", (low, high)))
+
+
+def _softmax(call: Call) -> str:
+    axes = options(call).integers("axis", (-1,))
+    return softmax_over(call, call.input, sample_axes(call.config, axes, call.shape))
+
+
+def _concatenate(call: Call) -> str:
+    return concatenated(call, options(call).integers("axis", (-1,))[0])
+
+
+def _lrn(call: Call) -> str:
+    return lrn(call, call.input, options(call))
+
+
+def _copy(call: Call) -> str:
+    kind = call.named.get("dtype", call.config.get("dtype"))
+    if kind is not None and "float" not in str(kind):
+        raise call.config.error(f"it converts to {shown(kind)}.", OTHERWISE)
+    return call.input
+
+
+_REDUCED = ("axis", "keepdims")
+
+OPERATIONS: dict[str, Operation] = {
+    "add": _binary("add"),
+    "bias_add": Operation(_binary("add").build, ("bias",)),
+    "subtract": _binary("subtract"),
+    "multiply": _binary("multiply"),
+    "divide": _binary("divide"),
+    "true_divide": _binary("divide"),
+    "truediv": _binary("divide"),
+    "maximum": _binary("maximum"),
+    "minimum": _binary("minimum"),
+    "power": Operation(_power),
+    "pow": Operation(_power),
+    "negative": _function("negative"),
+    "absolute": _function("absolute"),
+    "abs": _function("absolute"),
+    "square": _function("square"),
+    "sqrt": _function("sqrt"),
+    "rsqrt": _function("rsqrt"),
+    "exp": _function("exponential"),
+    "exponential": _function("exponential"),
+    "log": _function("log"),
+    "sin": _function("sin"),
+    "cos": _function("cos"),
+    "floor": _function("floor"),
+    "ceil": _function("ceil"),
+    "tanh": _function("tanh"),
+    "sigmoid": _function("sigmoid"),
+    "hard_sigmoid": Operation(_hard_sigmoid),
+    "softplus": _function("softplus"),
+    "softsign": _function("softsign"),
+    "selu": _function("selu"),
+    "elu": _with_slope("elu", 1.0, "alpha"),
+    "silu": Operation(_function("swish").build, ("beta",)),
+    "swish": Operation(_function("swish").build, ("beta",)),
+    "hard_silu": _function("hard_swish"),
+    "hard_swish": _function("hard_swish"),
+    "hard_tanh": _function("clamp", -1.0, 1.0),
+    "mish": _function("mish"),
+    "gelu": Operation(_gelu, ("approximate",)),
+    "relu": Operation(_relu, ("alpha", "max_value", "threshold", "negative_slope")),
+    "relu6": _function("clamp", 0.0, 6.0),
+    "leaky_relu": _with_slope("leaky_relu", 0.2, "negative_slope", "alpha"),
+    "clip": Operation(_clip, ("x_min", "x_max", "min_value", "max_value")),
+    "clip_by_value": Operation(_clip, ("clip_value_min", "clip_value_max")),
+    "softmax": Operation(_softmax, ("axis",)),
+    "mean": Operation(lambda call: shapes.reduced(call, "mean"), _REDUCED),
+    "sum": Operation(lambda call: shapes.reduced(call, "sum"), _REDUCED),
+    "max": Operation(lambda call: shapes.reduced(call, "max"), (*_REDUCED, "initial")),
+    "min": Operation(lambda call: shapes.reduced(call, "min"), (*_REDUCED, "initial")),
+    "reduce_mean": Operation(lambda call: shapes.reduced(call, "mean"), _REDUCED),
+    "reduce_sum": Operation(lambda call: shapes.reduced(call, "sum"), _REDUCED),
+    "reduce_max": Operation(lambda call: shapes.reduced(call, "max"), _REDUCED),
+    "reduce_min": Operation(lambda call: shapes.reduced(call, "min"), _REDUCED),
+    "concatenate": Operation(_concatenate, ("axis",)),
+    "concat": Operation(_concatenate, ("axis",)),
+    "reshape": Operation(shapes.reshaped, ("shape", "newshape")),
+    "transpose": Operation(shapes.transposed, ("perm", "axes")),
+    "expand_dims": Operation(shapes.expanded, ("axis",)),
+    "squeeze": Operation(shapes.squeezed, ("axis",)),
+    "get_item": Operation(shapes.picked, ("key", "slice_spec")),
+    "getitem": Operation(shapes.picked, ("key", "slice_spec")),
+    "local_response_normalization": Operation(_lrn, ("depth_radius", "bias", "alpha", "beta")),
+    "lrn": Operation(_lrn, ("depth_radius", "bias", "alpha", "beta")),
+    "identity": Operation(_copy),
+    "copy": Operation(_copy),
+    "cast": Operation(_copy),
+    "stop_gradient": Operation(_copy, ("variable",)),
+}
+
+
+def _checked(call: Call, name: str) -> str:
+    operation = OPERATIONS.get(name)
+    if operation is None:
+        raise call.config.error(f"the operation {shown(name)} is not supported.", OTHERWISE)
+    for key, value in call.named.items():
+        default = value is None or (key == "beta" and name in ("silu", "swish") and value == 1.0)
+        if key not in (*operation.options, *OPERANDS, *IGNORED) and not default:
+            raise call.config.error(f"the argument {shown(key)} of {name!r} is not supported.", OTHERWISE)
+    return operation.build(call)
+
+
+def _lambda(call: Call) -> str:
+    module, _, name = call.config.text("function").rpartition(".")
+    if module not in MODULES:
+        raise call.config.error(f"the operation {shown(call.config.text('function'))} is not supported.", OTHERWISE)
+    return _checked(call, name)
+
+
+def keras3_operation(class_name: str) -> LayerKind | None:
+    """The builder of an operation layer such as `TrueDivide`, or None for an unknown one."""
+    name = re.sub("([a-z0-9])([A-Z])", r"\1_\2", class_name).lower()
+    return LayerKind(single(lambda call: _checked(call, name))) if name in OPERATIONS else None
+
+
+LAYERS = {"TFOpLambda": LayerKind(single(_lambda)), "SlicingOpLambda": LayerKind(single(_lambda))}

@@ -1,0 +1,52 @@
+"""Pools over windows and over everything."""
+
+from __future__ import annotations
+
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_layers.convolution import PADDINGS, Geometry, as_row, from_row, pads
+from nnbuild.frontend.settings import Config
+from nnbuild.ops.base import Pair
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.reduce import Reduce
+
+
+def _window(config: Config, flat: bool) -> Geometry:
+    size: Pair = (1, config.single("pool_size", 2)) if flat else config.pair("pool_size", 2)
+    strides: Pair = size
+    if "strides" in config:
+        strides = (1, config.single("strides")) if flat else config.pair("strides")
+    return Geometry(size, strides, (1, 1), config.choice("padding", "valid", PADDINGS), flat)
+
+
+def _pool(function: str, flat: bool) -> LayerKind:
+    def build(call: Call) -> str:
+        call.channels_last()
+        window = _window(call.config, flat)
+        x = as_row(call, flat)
+        op = Pool2D(function, window.kernel, window.strides, pads(call, x, window))
+        return from_row(call, call.one(op, x), flat)
+
+    return LayerKind(single(build))
+
+
+def _global(function: str, axes: int) -> LayerKind:
+    def build(call: Call) -> str:
+        call.channels_last()
+        if len(call.shape) != axes + 1:
+            raise call.config.error(f"it needs an input of {axes + 1} axes, not {call.shape}.")
+        return call.one(Reduce(function, 0, axes, call.config.flag("keepdims", False)), call.input)
+
+    return LayerKind(single(build), sees_mask=axes == 1)
+
+
+LAYERS = {
+    "MaxPooling1D": _pool("max", flat=True),
+    "MaxPooling2D": _pool("max", flat=False),
+    "AveragePooling1D": _pool("average", flat=True),
+    "AveragePooling2D": _pool("average", flat=False),
+    "GlobalAveragePooling1D": _global("mean", 1),
+    "GlobalAveragePooling2D": _global("mean", 2),
+    "GlobalMaxPooling1D": _global("max", 1),
+    "GlobalMaxPooling2D": _global("max", 2),
+}
+LAYERS |= {name.replace("Pooling", "Pool"): kind for name, kind in LAYERS.items()}

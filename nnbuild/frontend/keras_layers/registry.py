@@ -1,0 +1,50 @@
+"""Every layer that can be read, by its class name."""
+
+from __future__ import annotations
+
+from nnbuild.frontend.keras_config import LayerSpec
+from nnbuild.frontend.keras_layers import (
+    activation,
+    convolution,
+    dense,
+    merging,
+    normalization,
+    operations,
+    pooling,
+    recurrent,
+    shaping,
+    wrappers,
+)
+from nnbuild.frontend.keras_layers.base import LayerKind
+from nnbuild.frontend.settings import shown
+
+LAYERS: dict[str, LayerKind] = {
+    **activation.LAYERS,
+    **convolution.LAYERS,
+    **dense.LAYERS,
+    **merging.LAYERS,
+    **normalization.LAYERS,
+    **operations.LAYERS,
+    **pooling.LAYERS,
+    **recurrent.LAYERS,
+    **shaping.LAYERS,
+    **wrappers.LAYERS,
+}
+
+
+def kind_of(spec: LayerSpec) -> LayerKind:
+    if spec.class_name == "Lambda":
+        raise spec.config.error(
+            "a Lambda layer is Python bytecode, which nnbuild never runs: a model file must not be able to run code.",
+            "Rebuild the model with the Keras layers or keras.ops that do the same.",
+        )
+    if spec.operation:
+        kind = operations.keras3_operation(spec.class_name)
+    else:
+        kind = LAYERS.get(spec.class_name)
+    if kind is None:
+        raise spec.config.error(
+            f"its class {shown(spec.class_name)} is not supported.",
+            "See docs/import.md for the layers that are, and rebuild the model with them.",
+        )
+    return kind

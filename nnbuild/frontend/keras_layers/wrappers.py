@@ -1,0 +1,87 @@
+"""Layers around another layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers
+from nnbuild.frontend.keras_layers.normalization import scaled
+from nnbuild.frontend.keras_layers.recurrent import KINDS
+from nnbuild.frontend.settings import Config, shown
+from nnbuild.frontend.weights import WeightTree, parts
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.slice import Slice
+
+MERGES = {"sum": "add", "mul": "multiply", "ave": "add"}
+
+
+def _time_distributed_weights(config: Config, layers: Layers) -> WeightTree:
+    return WeightTree(children=parts(layer=layers.weights_of(config.mapping("layer"), config.where)))
+
+
+def _time_distributed(call: Call) -> tuple[str, ...]:
+    if len(call.shape) < 2:
+        raise call.config.error(f"it needs an input [time, …], not {call.shape}.")
+    with call.builder.along(call.shape[:1]):
+        data = call.config.mapping("layer")
+        return call.layers.run(data, (*call.path, "layer"), call.inputs, call.stored.inside("layer"))
+
+
+def _directions(config: Config) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The two layers; Keras 2 leaves the backward one out where it mirrors the forward one."""
+    forward = config.mapping("layer")
+    name = forward.get("class_name")
+    if name not in KINDS or not isinstance(forward.get("config"), dict):
+        raise config.error(f"it wraps {shown(name)}.", f"Use one of {', '.join(KINDS)} in it.")
+    if "backward_layer" in config:
+        backward = config.mapping("backward_layer")
+        if backward.get("class_name") not in KINDS or not isinstance(backward.get("config"), dict):
+            raise config.error(f"it wraps {shown(backward.get('class_name'))}.", f"Use one of {', '.join(KINDS)} in it.")
+        return forward, backward
+    mirrored = {**forward["config"], "go_backwards": not forward["config"].get("go_backwards", False)}
+    return forward, {**forward, "config": mirrored}
+
+
+def _bidirectional_weights(config: Config, layers: Layers) -> WeightTree:
+    forward, backward = (layers.weights_of(data, config.where) for data in _directions(config))
+    return WeightTree(children=parts(forward_layer=forward, backward_layer=backward))
+
+
+def _bidirectional(call: Call) -> tuple[str, ...]:
+    results = []
+    states = call.inputs[1:]
+    halves = states[: len(states) // 2], states[len(states) // 2 :]
+    for data, name, initial in zip(_directions(call.config), ("forward_layer", "backward_layer"), halves, strict=True):
+        found = call.layers.run(data, (*call.path, name), (*call.inputs[:1], *initial), call.stored.inside(name))
+        results.append(found)
+    (forward, *ahead), (backward, *behind) = results
+    if len(call.builder.shape(backward)) == 2:
+        backward = _reversed(call, backward)
+    return (*_merged(call, forward, backward), *ahead, *behind)
+
+
+def _reversed(call: Call, x: str) -> str:
+    time, units = call.builder.shape(x)
+    return call.one(Slice((time - 1, 0), (-1, 1), (time, units)), x)
+
+
+def _merged(call: Call, forward: str, backward: str) -> tuple[str, ...]:
+    mode = call.config.values.get("merge_mode", "concat")
+    if mode is None:
+        return forward, backward
+    if mode == "concat":
+        return (call.one(Concatenate(len(call.builder.shape(forward)) - 1), forward, backward),)
+    if mode not in MERGES:
+        raise call.config.wrong("merge_mode", "one of concat, sum, mul, ave or null")
+    joined = call.one(Binary(MERGES[mode]), forward, backward)
+    return (scaled(call, joined, "multiply", "half", np.asarray(0.5)) if mode == "ave" else joined,)
+
+
+LAYERS = {
+    "TimeDistributed": LayerKind(_time_distributed, _time_distributed_weights, sees_mask=True),
+    "Bidirectional": LayerKind(_bidirectional, _bidirectional_weights, sees_mask=True),
+}

@@ -1,0 +1,28 @@
+"""The folder names a .keras file keeps weights under: derived from class names, never from layer names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+
+def snake_case(class_name: str) -> str:
+    """As Keras spells it: TFOpLambda is tf_op_lambda."""
+    name = re.sub(r"\W+", "", class_name)
+    name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
+
+
+def folders(layers: Sequence[tuple[str, bool]]) -> list[str]:
+    """One folder for each (class name, is a bare operation) of a model; operations have none."""
+    used: dict[str, int] = {}
+    found = []
+    for class_name, operation in layers:
+        if operation:
+            found.append("")
+            continue
+        name = snake_case("Functional" if class_name == "Model" else class_name)
+        number = used.get(name, -1) + 1
+        used[name] = number
+        found.append(f"layers/{name}_{number}" if number else f"layers/{name}")
+    return found

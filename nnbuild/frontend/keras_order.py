@@ -1,0 +1,134 @@
+"""An order in which the calls of a Functional model can be computed."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nnbuild.errors import ModelError
+from nnbuild.frontend.dialect import Dialect
+from nnbuild.frontend.keras_config import LayerSpec, ModelSpec
+from nnbuild.frontend.keras_nodes import Node, Ref, refs_in
+from nnbuild.frontend.settings import BROKEN
+
+Key = tuple[str, int]
+"""(layer, number of the call)"""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCall:
+    layer: LayerSpec
+    number: int
+    node: Node
+
+    @property
+    def key(self) -> Key:
+        return self.layer.name, self.number
+
+
+@dataclass(frozen=True, eq=False)
+class Wiring:
+    """The calls in an order that works, and what the model gives back; every Ref counts calls from 0."""
+
+    calls: tuple[ModelCall, ...]
+    inputs: tuple[Ref, ...]
+    outputs: tuple[Ref, ...]
+
+
+def wiring(model: ModelSpec, dialect: Dialect) -> Wiring:
+    assert model.inputs is not None and model.outputs is not None
+    first = _first_numbers(model, dialect)
+    layers = {layer.name: layer for layer in model.layers}
+    calls = {}
+    for layer in model.layers:
+        for number, node in enumerate(layer.nodes or (Node((), {}),)):
+            call = ModelCall(layer, number, _renumbered(node, first, 0))
+            calls[call.key] = call
+    outputs = tuple(_shifted(ref, first, 1) for ref in model.outputs)
+    for call in calls.values():
+        for ref in call.node.refs():
+            _expect(call.layer.config.where, ref, layers, calls)
+    for ref in (*model.inputs, *outputs):
+        _expect("the model's inputs and outputs", ref, layers, calls)
+    return Wiring(tuple(_sorted(calls)), model.inputs, outputs)
+
+
+def _expect(where: str, ref: Ref, layers: Mapping[str, LayerSpec], calls: Mapping[Key, ModelCall]) -> None:
+    if ref.layer not in layers:
+        raise ModelError(where, f"the layer {ref.layer!r} is wired to it, but is not in the model.", BROKEN)
+    if (ref.layer, ref.node) not in calls:
+        raise ModelError(where, f"call {ref.node} of the layer {ref.layer!r} is wired to it, but never made.", BROKEN)
+
+
+def _sorted(calls: Mapping[Key, ModelCall]) -> Iterator[ModelCall]:
+    """As the file lists them where that works, otherwise as soon as their inputs are there."""
+    place = {key: position for position, key in enumerate(calls)}
+    waiting = {key: {(ref.layer, ref.node) for ref in call.node.refs()} for key, call in calls.items()}
+    missing = {key: len(needed) for key, needed in waiting.items()}
+    followers: dict[Key, list[Key]] = {key: [] for key in calls}
+    for key, needed in waiting.items():
+        for source in needed:
+            followers[source].append(key)
+    ready = [(place[key], key) for key, count in missing.items() if not count]
+    heapq.heapify(ready)
+    done = 0
+    while ready:
+        _, key = heapq.heappop(ready)
+        yield calls[key]
+        done += 1
+        for follower in followers[key]:
+            missing[follower] -= 1
+            if not missing[follower]:
+                heapq.heappush(ready, (place[follower], follower))
+    if done < len(calls):
+        stuck = next(key for key in calls if missing[key])
+        raise ModelError(f"layer {stuck[0]!r}", "it is wired in a circle: it needs its own output.", BROKEN)
+
+
+def _first_numbers(model: ModelSpec, dialect: Dialect) -> tuple[dict[str, int], dict[str, int]]:
+    """What a file calls the first call of each nested model: 0 or 1, within calls and among the outputs.
+
+    A nested model counts the call it was built with, in some versions and places; which, shows in the numbers used.
+    """
+    assert model.outputs is not None
+    nested = {layer.name: layer for layer in model.layers if layer.model is not None}
+    within: dict[str, set[int]] = {name: set() for name in nested}
+    ends: dict[str, set[int]] = {name: set() for name in nested}
+    for layer in model.layers:
+        for node in layer.nodes:
+            for ref in node.refs():
+                within.get(ref.layer, set()).add(ref.node)
+    for ref in model.outputs:
+        ends.get(ref.layer, set()).add(ref.node)
+    inner, outer = {}, {}
+    for name, layer in nested.items():
+        count = len(layer.nodes)
+        if not dialect.keras3:
+            used = within[name] | ends[name]
+            inner[name] = outer[name] = int(0 not in used)
+        else:
+            inner[name] = int(any(number >= count for number in within[name]))
+            builtin = layer.class_name != "Sequential" and 0 not in ends[name]
+            outer[name] = int(builtin or any(number >= count for number in ends[name]))
+    return inner, outer
+
+
+def _shifted(ref: Ref, first: tuple[dict[str, int], dict[str, int]], place: int) -> Ref:
+    return replace(ref, node=ref.node - first[place].get(ref.layer, 0))
+
+
+def _renumbered(node: Node, first: tuple[dict[str, int], dict[str, int]], place: int) -> Node:
+    def change(value: Any) -> Any:
+        if isinstance(value, Ref):
+            return _shifted(value, first, place)
+        if isinstance(value, tuple):
+            return tuple(change(item) for item in value)
+        if isinstance(value, Mapping):
+            return {key: change(item) for key, item in value.items()}
+        return value
+
+    if not any(ref.layer in first[place] for ref in refs_in((node.arguments, node.named))):
+        return node
+    return Node(change(node.arguments), change(node.named))

@@ -1,0 +1,99 @@
+"""Keras 3's own format, and late Keras 2's: a zip of config.json, metadata.json and model.weights.h5.
+
+The members are read into memory by name. Nothing is ever unpacked to the disk.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from nnbuild.errors import ModelError
+from nnbuild.frontend.dialect import dialect
+from nnbuild.frontend.hdf5 import MAX_TEXT, H5File
+from nnbuild.frontend.keras_config import parse
+from nnbuild.frontend.keras_import import import_model
+from nnbuild.frontend.weights import DAMAGED, Stored, StoredArray, WeightTree
+from nnbuild.graph import Graph
+
+MAGIC = b"PK\x03\x04"
+CONFIG, METADATA, WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+ROOM = 64 * 2**20
+"""Keras does not compress. A repacked file may unpack to four times its size and this many bytes."""
+
+
+def load(path: Path, name: str) -> Graph:
+    where = path.name
+    try:
+        members = _members(path, where)
+    except ModelError:
+        raise
+    except Exception as error:  # zipfile meets a damaged file with a dozen kinds of exception
+        raise ModelError(where, f"the zip is damaged ({' '.join(str(error).split())[:100]}).", DAMAGED) from None
+    metadata = parse(_text(members[METADATA], where), where)
+    version = metadata.get("keras_version") if isinstance(metadata, dict) else None
+    if not isinstance(version, str):
+        raise ModelError(where, f"its {METADATA} does not say which Keras wrote it.", DAMAGED)
+    data = parse(_text(members[CONFIG], where), where)
+    with H5File(members[WEIGHTS], f"{where}: {WEIGHTS}") as file:
+        return import_model(name, data, dialect(version, where), where, lambda tree: _stored(file, tree))
+
+
+def _members(path: Path, where: str) -> dict[str, bytes]:
+    limit = ROOM + 4 * path.stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        for entry in names:
+            if entry.startswith(("/", "\\")) or ".." in entry.replace("\\", "/").split("/") or ":" in entry:
+                raise ModelError(
+                    where, f"its member {entry[:80]!r} points outside of the zip.", "Do not use this file; it is an attack."
+                )
+        for name in (CONFIG, METADATA, WEIGHTS):
+            if names.count(name) != 1:
+                raise ModelError(where, f"it is a zip, but holds {name} {names.count(name)} times.", DAMAGED)
+        return {
+            name: _read(archive, name, where, limit if name == WEIGHTS else MAX_TEXT)
+            for name in (CONFIG, METADATA, WEIGHTS)
+        }
+
+
+def _read(archive: zipfile.ZipFile, name: str, where: str, limit: int) -> bytes:
+    info = archive.getinfo(name)
+    if info.compress_type not in METHODS or info.flag_bits & 1:
+        raise ModelError(where, f"its {name} is encrypted or compressed in an unknown way.", "Zip it again, plainly.")
+    with archive.open(info) as member:
+        data = member.read(min(limit, info.file_size) + 1)
+    if len(data) > min(limit, info.file_size):
+        raise ModelError(where, f"its {name} unpacks to far more than the file's size.", "Do not use this file.")
+    return data
+
+
+def _text(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ModelError(where, "its configuration is not text.", DAMAGED) from None
+
+
+def _stored(file: H5File, model: WeightTree) -> Stored:
+    arrays: dict[str, StoredArray] = {}
+    _collect(file, model, "", "", arrays)
+    return Stored(arrays)
+
+
+def _collect(file: H5File, tree: WeightTree, prefix: str, folder: str, arrays: dict[str, StoredArray]) -> None:
+    """A layer keeps its own arrays in folder/vars/0, 1, …, and each layer inside it has a folder there."""
+    roles = (*tree.trained, *tree.fixed)
+    for number, role in enumerate(roles):
+        found: Any = file.array(file.root, f"{folder}vars/{number}")
+        if found is not None:  # a missing one is reported by the layer that needs it
+            arrays[prefix + role] = found
+    if roles and file.array(file.root, f"{folder}vars/{len(roles)}") is not None:
+        raise ModelError(
+            f"layer {prefix.rstrip('/')!r}", f"the file holds more than {len(roles)} weight arrays for it.", DAMAGED
+        )
+    for child in tree.children:
+        if child.folder:
+            _collect(file, child.tree, f"{prefix}{child.name}/", f"{folder}{child.folder}/", arrays)
