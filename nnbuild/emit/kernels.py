@@ -86,4 +86,4 @@ def describe(step: Step) -> str:
     work = f"{step.macs:,} MACs, " if step.macs else ""
     flow = f"{shapes(step.site.inputs)} -> {shapes(step.site.outputs)}"
     name = comment_safe(step.op.layer or step.op.name)
-    return f"{name}: {step.op.kind} {flow}, {work}{step.kernel_name}, about {step.choice.cycles:,.0f} cycles"
+    return f"{name}: {step.op.kind} {flow}, {work}{step.kernel_name}, about {step.choice.price.cycles:,.0f} cycles"

@@ -94,12 +94,13 @@ class Target:
     features: frozenset[str] = frozenset()
     alignment: int = 16
     apart: bool = False
+    optimize: str = "speed"
 
 
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     work = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
     sites = [site_of(graph, op) for op in work]
-    choices = [choose(site, target.features) for site in sites]
+    choices = [choose(site, target.features, target.optimize) for site in sites]
     roots = _roots(graph)
     buffers = _buffers(graph, work, choices, roots, target)
     arena = place(buffers, target.alignment)

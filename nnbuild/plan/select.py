@@ -1,4 +1,4 @@
-"""Chooses a kernel for every operation: of those that can serve it, the cheapest by its bill."""
+"""Chooses a kernel for every operation: of those that can serve it, the best by what is to be optimized."""
 
 from __future__ import annotations
 
@@ -10,12 +10,34 @@ from nnbuild.kernels.site import Demand, Kernel, Names, Site
 from nnbuild.writer import Writer
 
 
+OPTIMIZE = ("speed", "size", "ram")
+
+
+@dataclass(frozen=True)
+class Price:
+    """Cycles by the bill, bytes of constants, printed characters as a measure of code, bytes of scratch."""
+
+    cycles: float
+    weights: int
+    code: int
+    scratch: int
+
+    def key(self, optimize: str) -> tuple[float, ...]:
+        """What is compared, the most important first."""
+        size = self.weights + self.code
+        return {
+            "speed": (self.cycles, size, self.scratch),
+            "size": (size, self.cycles, self.scratch),
+            "ram": (self.scratch, self.cycles, size),
+        }[optimize]
+
+
 @dataclass(frozen=True)
 class Alternative:
-    """A kernel that was considered: its price in cycles, or the reason why it could not serve."""
+    """A kernel that was considered: its price, or the reason why it could not serve."""
 
     kernel: str
-    cycles: float = 0.0
+    price: Price | None = None
     reason: str = ""
 
 
@@ -23,12 +45,12 @@ class Alternative:
 class Choice:
     kernel: Kernel
     demand: Demand
-    cycles: float
+    price: Price
     alternatives: tuple[Alternative, ...]
 
 
-def choose(site: Site, features: frozenset[str]) -> Choice:
-    priced: list[tuple[float, Kernel, Demand]] = []
+def choose(site: Site, features: frozenset[str], optimize: str) -> Choice:
+    priced: list[tuple[Price, Kernel, Demand]] = []
     refused: list[Alternative] = []
     for kernel in variants(site.op.kind):
         missing = kernel.needs - features
@@ -40,16 +62,18 @@ def choose(site: Site, features: frozenset[str]) -> Choice:
         priced.append((price(kernel, site, demand), kernel, demand))
     if not priced:
         raise _no_kernel(site, refused)
-    cycles, kernel, demand = min(priced, key=lambda item: item[0])
-    accepted = [Alternative(variant_name(k), cycles=c) for c, k, _ in sorted(priced, key=lambda item: item[0])]
-    return Choice(kernel, demand, cycles, (*accepted, *refused))
+    priced.sort(key=lambda item: item[0].key(optimize))
+    best, kernel, demand = priced[0]
+    accepted = [Alternative(variant_name(k), p) for p, k, _ in priced]
+    return Choice(kernel, demand, best, (*accepted, *refused))
 
 
-def price(kernel: Kernel, site: Site, demand: Demand) -> float:
+def price(kernel: Kernel, site: Site, demand: Demand) -> Price:
     """Printing a kernel prices it."""
     w = Writer("p")
     kernel.emit(w, site, plain_names(site, demand))
-    return w.cycles
+    weights = sum(data.nbytes for data in demand.packed.values())
+    return Price(w.cycles, weights, len(str(w).replace(" ", "")), demand.scratch)
 
 
 def plain_names(site: Site, demand: Demand) -> Names:

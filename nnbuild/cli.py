@@ -1,0 +1,54 @@
+"""The command line: finds the command, says errors in a paragraph, and turns the outcome into an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from nnbuild import __version__
+from nnbuild.errors import NnbuildError
+
+COMMANDS = {
+    "inspect": "what is in a model: its layers, shapes, parameters and work",
+    "compile": "print a model as C",
+    "run": "build a model for a board, run samples there, write the outputs",
+    "check": "build a model for a board, run samples there, compare with the reference",
+    "profile": "what each layer costs on a board",
+    "audit": "what an object, archive or image needs and holds",
+    "boards": "the boards there are",
+}
+WRONG_USAGE = 2
+
+
+def parser() -> argparse.ArgumentParser:
+    """Each command's own module is imported only when it is the one that runs, or help is wanted for it."""
+    top = argparse.ArgumentParser(prog="nnbuild", description="A trained Keras model in, checked firmware out.")
+    top.add_argument("--version", action="version", version=f"nnbuild {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".", add_help=False)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    chosen, _ = parser().parse_known_args(words[:1])
+    module = importlib.import_module(f"nnbuild.commands.{chosen.command}")
+    command = argparse.ArgumentParser(prog=f"nnbuild {chosen.command}", description=COMMANDS[chosen.command])
+    module.add_arguments(command)
+    try:
+        status: int = module.run(command.parse_args(words[1:]))
+        sys.stdout.flush()
+        return status
+    except NnbuildError as error:
+        print(f"nnbuild: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("nnbuild: stopped", file=sys.stderr)
+        return 130

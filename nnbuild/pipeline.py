@@ -1,0 +1,55 @@
+"""From a model file to the files of its C: the whole way in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nnbuild import passes
+from nnbuild.board import Board, find
+from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.emit import emit
+from nnbuild.frontend import load
+from nnbuild.graph import Graph
+from nnbuild.names import identifier
+from nnbuild.plan.plan import Plan, Target, make_plan
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user can choose. `layers` keeps every layer's output, so that each can be compared."""
+
+    model: Path
+    board: str = "linux"
+    quantize: str = "float"
+    optimize: str = "speed"
+    name: str | None = None
+    weights: str = "auto"
+    layers: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """`imported` is the model as its file says it; `graph` is what is really computed."""
+
+    options: Options
+    board: Board
+    imported: Graph
+    graph: Graph
+    plan: Plan
+    artifact: Artifact
+
+
+def prefix_of(options: Options) -> str:
+    """The C prefix: the name given, or the file's."""
+    return identifier(options.name if options.name is not None else options.model.stem)
+
+
+def compile_model(options: Options) -> Compiled:
+    prefix = prefix_of(options)
+    board = find(options.board)
+    imported = replace(load(options.model), name=prefix)
+    graph = imported if options.layers else passes.run(imported)
+    target = Target(board.features, board.alignment, options.layers, options.optimize)
+    plan = make_plan(graph, prefix, target)
+    return Compiled(options, board, imported, graph, plan, emit(plan, options.weights))
