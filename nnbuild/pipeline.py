@@ -10,9 +10,14 @@ from nnbuild.board import Board, find
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
 from nnbuild.frontend import load
+from nnbuild.frontend.stored import stored_parameters
 from nnbuild.graph import Graph
 from nnbuild.names import identifier
 from nnbuild.plan.plan import Plan, Target, make_plan
+
+BYTES = {"float": 4}
+LARGEST_ARRAYS = 256 * 1024
+"""Bytes of weights up to which C arrays compile fast enough."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,13 @@ def prefix_of(options: Options) -> str:
     return identifier(options.name if options.name is not None else options.model.stem)
 
 
+def weights_form(options: Options) -> str:
+    """ "array" or "binary". Known from the file's size alone, so that a build knows its files before it has run."""
+    if options.weights != "auto":
+        return options.weights
+    return "binary" if stored_parameters(options.model) * BYTES[options.quantize] > LARGEST_ARRAYS else "array"
+
+
 def compile_model(options: Options) -> Compiled:
     prefix = prefix_of(options)
     board = find(options.board)
@@ -52,4 +64,4 @@ def compile_model(options: Options) -> Compiled:
     graph = imported if options.layers else passes.run(imported)
     target = Target(board.features, board.alignment, options.layers, options.optimize)
     plan = make_plan(graph, prefix, target)
-    return Compiled(options, board, imported, graph, plan, emit(plan, options.weights))
+    return Compiled(options, board, imported, graph, plan, emit(plan, weights_form(options)))

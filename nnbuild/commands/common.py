@@ -34,6 +34,11 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
     )
 
 
+def add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", help="the device's serial port")
+    parser.add_argument("--program", type=Path, help="a program that was built already (default: build one)")
+
+
 def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Options:
     return Options(
         model=arguments.model,

@@ -15,7 +15,7 @@ from nnbuild.graph import Graph
 from nnbuild.plan.plan import Plan
 
 
-def emit(plan: Plan, weights: str = "auto") -> Artifact:
+def emit(plan: Plan, weights: str = "array") -> Artifact:
     p = plan.prefix
     texts = {
         f"{p}.h": header(plan, digest(plan.graph)),

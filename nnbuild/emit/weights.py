@@ -1,4 +1,4 @@
-"""The constants: as C arrays, or past 256 KB as one binary file that the assembler takes in unread."""
+"""The constants: as C arrays, or as one binary file that the assembler takes in unread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from nnbuild.graph import Array
 from nnbuild.literals import C_TYPES, array_lines
 from nnbuild.plan.plan import Plan
 
-LARGEST_ARRAYS = 256 * 1024
 ALIGNMENT = 64
 
 
@@ -18,10 +17,10 @@ def weights_bytes(plan: Plan) -> int:
     return sum(data.nbytes for data in plan.constants.values())
 
 
-def weight_files(plan: Plan, form: str = "auto") -> dict[str, bytes]:
-    """`form` is "array", "binary", or "auto": binary where arrays would take a compiler too long."""
+def weight_files(plan: Plan, form: str) -> dict[str, bytes]:
+    """`form` is "array" or "binary"."""
     stem = f"{plan.prefix}_weights"
-    if form == "array" or (form == "auto" and weights_bytes(plan) <= LARGEST_ARRAYS):
+    if form == "array":
         return {f"{stem}.c": "\n".join(_arrays(plan)).encode()}
     return {f"{stem}.bin": _binary(plan), f"{stem}.S": "\n".join(_labels(plan)).encode()}
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from nnbuild.board import Board
-from nnbuild.emit.artifact import Artifact
 from nnbuild.outputs.recipe import WARNINGS, Recipe, compiler_for
 from nnbuild.paths import FIRMWARE
 
@@ -11,11 +12,11 @@ LINK = FIRMWARE / "link"
 PLATFORM = FIRMWARE / "platform" / "host"
 
 
-def recipe(board: Board, artifact: Artifact) -> Recipe:
+def recipe(board: Board, generated: Iterable[str]) -> Recipe:
     return Recipe(
         program="program",
         compiler=compiler_for(board),
-        generated=tuple(name for name in artifact.files if name.endswith((".c", ".S"))),
+        generated=tuple(name for name in generated if name.endswith((".c", ".S"))),
         firmware=(*sorted(LINK.glob("*.c")), *sorted(PLATFORM.glob("*.c"))),
         includes=(LINK,),
         flags=(*WARNINGS, *board.flags),

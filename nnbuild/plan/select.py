@@ -9,7 +9,6 @@ from nnbuild.kernels.registry import variant_name, variants
 from nnbuild.kernels.site import Demand, Kernel, Names, Site
 from nnbuild.writer import Writer
 
-
 OPTIMIZE = ("speed", "size", "ram")
 
 

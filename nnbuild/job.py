@@ -1,0 +1,189 @@
+"""One whole job on a board: build the program, run samples through it, hold the outputs against the references."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, judge
+from nnbuild.device.description import ModelInfo
+from nnbuild.device.layers import LayerCost, LayerDifference, compare_layers, layer_costs
+from nnbuild.device.link import Link
+from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
+from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.emit import digest
+from nnbuild.graph import Array, Graph
+from nnbuild.memory import memory_of
+from nnbuild.ops import interpret
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.softmax import Softmax
+from nnbuild.outputs import host
+from nnbuild.outputs.recipe import build
+from nnbuild.outputs.target import target
+from nnbuild.pipeline import Compiled
+from nnbuild.runner import open_line
+from nnbuild.samples import SampleSet, load_samples
+
+RANDOM_SAMPLES = 16
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the job is done: the folder for files, a program that is there already, a port."""
+
+    folder: Path
+    program: Path | None = None
+    port: str | None = None
+
+
+@contextmanager
+def place(program: Path | None, port: str | None) -> Iterator[Place]:
+    """A folder of our own that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:
+        yield Place(Path(folder), program, port)
+
+
+def build_program(compiled: Compiled, where: Place) -> Path:
+    """The program that was given, or one built now."""
+    if where.program is not None:
+        return where.program
+    files = Artifact({**compiled.artifact.files, "nn_target.c": target(compiled.plan).encode()})
+    files.write(where.folder)
+    return build(host.recipe(compiled.board, files.files), where.folder)
+
+
+@contextmanager
+def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[tuple[Link, ModelInfo]]:
+    with open_line(compiled.board, program, port) as line:
+        link = Link(line)
+        yield link, open_model(link, digest(compiled.graph))
+
+
+def samples_for(compiled: Compiled, path: Path | None) -> SampleSet:
+    """The samples of the file; without one, seeded random numbers, which show agreement but no accuracy."""
+    graph = compiled.graph
+    if path is not None:
+        tensors = graph.tensors
+        return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
+    chance = np.random.default_rng(0)
+    values = {n: chance.normal(size=(RANDOM_SAMPLES, *graph.tensors[n].shape)) for n in graph.inputs}
+    return SampleSet({name: value.astype(np.float32) for name, value in values.items()})
+
+
+def run_job(
+    compiled: Compiled, samples: SampleSet, where: Place, *, reset_each: bool = False, progress: Progress | None = None
+) -> Runs:
+    program = build_program(compiled, where)
+    with connected(compiled, program, where.port) as (link, model):
+        return _run(compiled, link, model, samples, reset_each, progress)
+
+
+def _run(
+    compiled: Compiled, link: Link, model: ModelInfo, samples: SampleSet, reset_each: bool, progress: Progress | None
+) -> Runs:
+    stateful = bool(compiled.graph.states)
+    return run_samples(link, model, list(samples), stateful=stateful, reset_each=reset_each, progress=progress)
+
+
+def check_job(
+    compiled: Compiled,
+    samples: SampleSet,
+    where: Place,
+    gates: Gates,
+    *,
+    reset_each: bool = False,
+    progress: Progress | None = None,
+) -> CheckReport:
+    program = build_program(compiled, where)
+    first = next(iter(samples))
+    with connected(compiled, program, where.port) as (link, model):
+        hello = link.hello()
+        runs = _run(compiled, link, model, samples, reset_each, progress)
+        stack = link.stack()
+        differences = _layers(compiled, link, model, first) if compiled.options.layers else ()
+        init_ticks = link.init()
+        costs = layer_costs(model, profile_sample(link, model, first))
+    evidence = Evidence(
+        model=compiled.plan.prefix,
+        model_hash=model.hash,
+        board=compiled.board.name,
+        quantize=compiled.options.quantize,
+        unit=hello.unit,
+        hertz=hello.hertz,
+        outputs=_outputs(compiled, samples, runs, reset_each),
+        ticks=runs.ticks,
+        init_ticks=init_ticks,
+        labels=samples.labels,
+        stack=Stack(stack.used, stack.size),
+        layers=costs,
+        differences=differences,
+        memory=memory_of(compiled, program.parent),
+    )
+    return judge(evidence, gates)
+
+
+def _layers(
+    compiled: Compiled, link: Link, model: ModelInfo, sample: Mapping[str, Array]
+) -> tuple[LayerDifference, ...]:
+    batch = {name: value[None] for name, value in sample.items()}
+    wanted = interpret.run(compiled.graph, batch, "float64", reset_each=True)
+    return compare_layers(model, dump_layers(link, model, sample), {name: value[0] for name, value in wanted.items()})
+
+
+def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: bool) -> list[Output]:
+    wanted = interpret.run(compiled.graph, samples.inputs, "float64", reset_each=reset_each)
+    as_float = interpret.run(compiled.imported, samples.inputs, "float64", reset_each=reset_each)
+    outputs = []
+    for index, (name, original) in enumerate(zip(compiled.graph.outputs, compiled.imported.outputs, strict=True)):
+        outputs.append(
+            Output(
+                name=name,
+                raw=runs.raw[index],
+                y=runs.y[index],
+                reference=wanted[name],
+                float_y=as_float[original],
+                golden_y=samples.golden[index] if samples.golden is not None else None,
+                classifier=is_classifier(compiled.imported, original),
+            )
+        )
+    return outputs
+
+
+def is_classifier(graph: Graph, output: str) -> bool:
+    """Whether the output is a choice between classes: a softmax, perhaps reshaped."""
+    makers = {name: op for op in graph.ops for name in op.outputs}
+    op = makers.get(output)
+    while op is not None and isinstance(op.attributes, Reshape):
+        op = makers.get(op.inputs[0])
+    return op is not None and isinstance(op.attributes, Softmax) and len(graph.tensors[output].shape) == 1
+
+
+def float_tolerance(compiled: Compiled, samples: SampleSet) -> float:
+    """1e-5; more where the model itself is so ill-conditioned that float32 in any order errs by more."""
+    exact = interpret.run(compiled.graph, samples.inputs, "float64")
+    single = interpret.run(compiled.graph, samples.inputs, "float32")
+    worst = 0.0
+    for name in compiled.graph.outputs:
+        error = np.abs(single[name] - exact[name]) / (1 + np.abs(exact[name]))
+        worst = max(worst, float(error.max(initial=0.0)))
+    return max(1e-5, 4 * worst)
+
+
+def profile_job(compiled: Compiled, where: Place) -> tuple[str, tuple[LayerCost, ...], dict[str, int]]:
+    """(unit, cost of every layer, memory) for one run with random inputs."""
+    program = build_program(compiled, where)
+    with connected(compiled, program, where.port) as (link, model):
+        unit = link.hello().unit
+        sample = next(iter(samples_for(compiled, None)))
+        profile_sample(link, model, sample)
+        costs = layer_costs(model, profile_sample(link, model, sample))
+        stack = link.stack()
+    memory: dict[str, Any] = memory_of(compiled, program.parent)
+    return unit, costs, memory | {"stack": memory.get("stack", stack.used)}

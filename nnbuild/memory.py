@@ -1,0 +1,30 @@
+"""How many bytes a built model takes, and of what kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+from nnbuild.emit.weights import weights_bytes
+from nnbuild.pipeline import Compiled
+
+CODE = (".text", ".rodata")
+
+
+def memory_of(compiled: Compiled, folder: Path) -> dict[str, int]:
+    """`flash_code` is the model's own text and constants other than weights, with the vendored functions it uses."""
+    plan = compiled.plan
+    objects = [path for path in (folder / f"{plan.prefix}.o", folder / f"{plan.prefix}_kernels.o") if path.is_file()]
+    return {
+        "flash_code": sum(code_bytes(path) for path in objects),
+        "flash_weights": weights_bytes(plan),
+        "arena": plan.arena,
+        "state": plan.state,
+    }
+
+
+def code_bytes(path: Path) -> int:
+    with path.open("rb") as file:
+        sections = ELFFile(file).iter_sections()
+        return sum(int(section["sh_size"]) for section in sections if section.name.startswith(CODE))

@@ -1,0 +1,156 @@
+"""The SCons builders: a model file becomes C, the C a program, the program a verdict.
+
+    env = Environment(tools=["default", nnbuild.scons.generate])
+    env.NNModel("kws.h5")                       # the C files, to compile into a program of your own
+    env.NNProgram("kws.h5", board="linux")      # a program that serves the model over the link
+
+Everything is made in build/<board>/<model>/. What a file was made from decides whether it is made again: the model's
+content, the options, and nnbuild itself. Times do not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from nnbuild.board import Board, find
+from nnbuild.emit.files import file_names
+from nnbuild.errors import NnbuildError
+from nnbuild.outputs import host
+from nnbuild.paths import BOARDS, FIRMWARE
+from nnbuild.pipeline import Options, prefix_of, weights_form
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+def exists(env: Any) -> bool:
+    return True
+
+
+def generate(env: Any, **_: Any) -> None:
+    env.AddMethod(nn_model, "NNModel")
+    env.AddMethod(nn_program, "NNProgram")
+    env.AddMethod(nn_check, "NNCheck")
+    env.AddMethod(nn_size, "NNSize")
+    env.AddMethod(nn_audit, "NNAudit")
+
+
+def nn_model(env: Any, source: Any, *, link: bool = False, folder: str | None = None, **options: Any) -> list[Any]:
+    """The generated files of a model; add their folder to CPPPATH to include its header."""
+    chosen = _options(env, source, options)
+    where = folder or model_folder(chosen)
+    names = [*file_names(prefix_of(chosen), weights_form(chosen)), *(["nn_target.c"] if link else [])]
+    command = ["compile", *arguments_of(chosen), "-o", str(env.Dir(where)), *(["--link"] if link else [])]
+    files: list[Any] = env.Command(
+        [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
+    )
+    env.Depends(files, [env.Value(json.dumps(_plain(chosen))), *_generator_files(env)])
+    return files
+
+
+def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
+    """The program that serves the model on its board."""
+    chosen = _options(env, source, options)
+    board = find(chosen.board)
+    files = nn_model(env, source, link=True, **options)
+    return _host_program(env, chosen, board, files)
+
+
+def _host_program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[Any]:
+    where = model_folder(chosen)
+    recipe = host.recipe(board, [node.name for node in files])
+    own = env.Clone(
+        CC=recipe.compiler,
+        LINK=recipe.compiler,
+        CCFLAGS=list(recipe.flags),
+        ASPPFLAGS=list(recipe.flags),
+        LINKFLAGS=[*recipe.flags, *recipe.link_flags],
+        CPPPATH=[env.Dir(where), *map(str, recipe.includes)],
+    )
+    sources = {f"{where}/{Path(name).stem}": f"{where}/{name}" for name in recipe.generated}
+    sources |= {f"{where}/{path.stem}": str(path) for path in recipe.firmware}
+    objects = [own.Object(f"{stem}.o", source) for stem, source in sources.items()]
+    binary = [node for node in files if node.name.endswith(".bin")]
+    own.Depends(objects, binary)
+    program: list[Any] = own.Program(f"{where}/program", objects)
+    return program
+
+
+def nn_check(
+    env: Any, source: Any, program: Any, *, inputs: str | None = None, port: str | None = None, **options: Any
+) -> Any:
+    """Runs the program and compares; the JSON and JUnit reports lie beside it."""
+    chosen = _options(env, source, options)
+    where = Path(str(program[0])).parent
+    command = ["check", *arguments_of(chosen), "--program", str(program[0])]
+    command += ["--json", str(where / "check.json"), "--junit", str(where / "check.xml")]
+    command += ["--inputs", inputs] if inputs else []
+    command += ["--port", port] if port else []
+    return _always(env, f"check-{where}", program, _nnbuild(env, command, f"nnbuild check {source}"))
+
+
+def nn_size(env: Any, source: Any, program: Any, **options: Any) -> Any:
+    """Prints what the model takes on its board and what each layer costs."""
+    command = ["profile", *arguments_of(_options(env, source, options)), "--program", str(program[0])]
+    return _always(env, f"size-{program[0]}", program, _nnbuild(env, command, f"nnbuild profile {source}"))
+
+
+def nn_audit(env: Any, program: Any, policy: str) -> Any:
+    """Looks for what must not be in the program."""
+    command = ["audit", str(program[0]), "--policy", policy]
+    return _always(env, f"audit-{program[0]}", program, _nnbuild(env, command, f"nnbuild audit {program[0]}"))
+
+
+def _always(env: Any, name: str, sources: Any, action: Any) -> Any:
+    alias = env.Alias(name, sources, action)
+    env.AlwaysBuild(alias)
+    return alias
+
+
+def model_folder(options: Options) -> str:
+    return f"build/{find(options.board).name}/{prefix_of(options)}"
+
+
+def arguments_of(options: Options) -> list[str]:
+    """The options as the command line takes them."""
+    words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
+    words += ["--optimize", options.optimize, "--weights", weights_form(options)]
+    return words + (["--name", options.name] if options.name else [])
+
+
+def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
+    known = {key: value for key, value in options.items() if value not in (None, "")}
+    return replace(Options(Path(str(env.File(source).abspath))), **known)
+
+
+def _plain(options: Options) -> dict[str, Any]:
+    """What decides the result: the options, but not where the model lies."""
+    return {key: value for key, value in asdict(options).items() if key != "model"}
+
+
+def _generator_files(env: Any) -> Sequence[Any]:
+    """All of nnbuild that can change what is printed."""
+    paths = [*PACKAGE.rglob("*.py"), *BOARDS.rglob("*.toml"), *(FIRMWARE / "libm").glob("*.[ch]")]
+    return [env.File(str(path)) for path in sorted(paths)]
+
+
+def _nnbuild(env: Any, arguments: Sequence[str], shown: str) -> Any:
+    """An action that runs the command line in a process of its own, so that several run side by side."""
+
+    def act(target: Any, source: Any, env: Any) -> int:
+        search = os.pathsep.join([str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+        command = [sys.executable, "-m", "nnbuild", *arguments]
+        return subprocess.run(command, env={**os.environ, "PYTHONPATH": search}, check=False).returncode
+
+    return env.Action(act, shown)
+
+
+def explain(error: NnbuildError) -> int:
+    print(f"nnbuild: {error}", file=sys.stderr)
+    return error.exit_code
