@@ -89,8 +89,11 @@ def _is_operation(data: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
     module = data.get("module")
     if isinstance(module, str) and ".ops." in module:
         return True
-    return "trainable" not in settings and "dtype" not in settings and data.get("inbound_nodes") != [] and (
-        any(isinstance(entry, dict) for entry in data.get("inbound_nodes", ()))
+    return (
+        "trainable" not in settings
+        and "dtype" not in settings
+        and data.get("inbound_nodes") != []
+        and (any(isinstance(entry, dict) for entry in data.get("inbound_nodes", ())))
     )
 
 

@@ -138,9 +138,7 @@ class Importer:
                 continue
             arguments = _filled(call.node.arguments, values, layer)
             named = _filled(call.node.named, values, layer)
-            values[call.key] = self._layer(
-                layer, (*path, layer.name), arguments, named, stored.inside(layer.name)
-            )
+            values[call.key] = self._layer(layer, (*path, layer.name), arguments, named, stored.inside(layer.name))
         return tuple(_fill(ref, values, spec).name for ref in plan.outputs)
 
     def _layer(
@@ -184,9 +182,7 @@ class Importer:
         self._masked |= spec.class_name == "Masking"
         self._check_policy(spec)
         inputs = tuple(wires((arguments, named)))
-        return kind.build(
-            Call(self.builder, self, self.dialect, path, spec.config, inputs, arguments, named, stored)
-        )
+        return kind.build(Call(self.builder, self, self.dialect, path, spec.config, inputs, arguments, named, stored))
 
     def _check_policy(self, spec: LayerSpec) -> None:
         """Everything is computed in single precision, whatever precision it was saved for."""
@@ -206,7 +202,9 @@ class Importer:
 def _fill(ref: Ref, values: Mapping[tuple[str, int], tuple[str, ...]], layer: LayerSpec) -> Wire:
     outputs = values[ref.layer, ref.node]
     if ref.index >= len(outputs):
-        raise layer.config.error(f"output {ref.index} of the layer {ref.layer!r} is wired to it, which has no such one.")
+        raise layer.config.error(
+            f"output {ref.index} of the layer {ref.layer!r} is wired to it, which has no such one."
+        )
     return Wire(outputs[ref.index])
 
 
@@ -236,4 +234,3 @@ def import_model(name: str, data: Any, dialect: Dialect, where: str, source: Sou
         )
     importer = Importer(name, dialect)
     return importer.graph(spec, source(importer.tree(spec)))
-

@@ -48,7 +48,9 @@ def _members(path: Path, where: str) -> dict[str, bytes]:
         for entry in names:
             if entry.startswith(("/", "\\")) or ".." in entry.replace("\\", "/").split("/") or ":" in entry:
                 raise ModelError(
-                    where, f"its member {entry[:80]!r} points outside of the zip.", "Do not use this file; it is an attack."
+                    where,
+                    f"its member {entry[:80]!r} points outside of the zip.",
+                    "Do not use this file; it is an attack.",
                 )
         for name in (CONFIG, METADATA, WEIGHTS):
             if names.count(name) != 1:

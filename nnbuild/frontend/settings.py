@@ -117,7 +117,9 @@ class Config:
     def refuse(self, key: str, next_step: str) -> None:
         """For an option that must be off."""
         if self.values.get(key):
-            raise self.error(f"its option {key!r} is {shown(self.values[key])}, which nnbuild does not support.", next_step)
+            raise self.error(
+                f"its option {key!r} is {shown(self.values[key])}, which nnbuild does not support.", next_step
+            )
 
 
 def _fits_float(value: int | float) -> bool:

@@ -56,9 +56,7 @@ def from_row(call: Call, x: str, flat: bool) -> str:
 def pads(call: Call, x: str, window: Geometry) -> Padding:
     size = call.builder.shape(x)
     if window.padding == "same":
-        rows, columns = (
-            same_padding(size[i], window.kernel[i], window.strides[i], window.dilation[i]) for i in (0, 1)
-        )
+        rows, columns = (same_padding(size[i], window.kernel[i], window.strides[i], window.dilation[i]) for i in (0, 1))
         return rows, columns
     if window.padding == "causal":
         return (0, 0), (spread(window.kernel[1], window.dilation[1]) - 1, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -12,7 +12,7 @@ from nnbuild.frontend.keras_layers.activation import inverse, sample_axes
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
 from nnbuild.frontend.settings import Config, shown
 from nnbuild.frontend.weights import WeightTree
-from nnbuild.graph import Array, Shape
+from nnbuild.graph import Array
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.layer_norm import LayerNorm
@@ -151,7 +151,10 @@ def scaled(call: Call, x: str, function: str, role: str, value: Array) -> str:
 
 def lrn(call: Call, x: str, config: Config) -> str:
     op = LRN(
-        config.integer("depth_radius", 5, 0), config.number("bias", 1), config.number("alpha", 1), config.number("beta", 0.5)
+        config.integer("depth_radius", 5, 0),
+        config.number("bias", 1),
+        config.number("alpha", 1),
+        config.number("beta", 0.5),
     )
     if len(call.builder.shape(x)) != 3:
         raise config.error(f"it needs an input [height, width, channels], not {call.builder.shape(x)}.")
@@ -162,7 +165,6 @@ def lrn(call: Call, x: str, config: Config) -> str:
 
 def _lrn_layer(call: Call) -> str:
     return lrn(call, call.input, call.config)
-
 
 
 LAYERS = {

@@ -133,4 +133,3 @@ def _range(config: Config, item: Any, size: int) -> tuple[int, int, int]:
     if not found:
         raise config.error(f"it picks nothing of an axis of {size}.")
     return found.start, found.step, len(found)
-

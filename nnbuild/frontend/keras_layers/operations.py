@@ -22,7 +22,21 @@ from nnbuild.frontend.settings import shown
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.recurrent import Function
 
-OPERANDS = ("x", "x1", "x2", "y", "input", "inputs", "input_tensor", "features", "logits", "values", "xs", "a", "tensor")
+OPERANDS = (
+    "x",
+    "x1",
+    "x2",
+    "y",
+    "input",
+    "inputs",
+    "input_tensor",
+    "features",
+    "logits",
+    "values",
+    "xs",
+    "a",
+    "tensor",
+)
 """Names under which TensorFlow and Keras take what an operation works on."""
 IGNORED = ("name", "dtype", "training", "data_format")
 MODULES = ("", "math", "nn", "__operators__", "keras.activations", "keras.backend", "compat.v1", "compat.v1.nn")

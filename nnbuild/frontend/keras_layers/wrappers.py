@@ -40,7 +40,9 @@ def _directions(config: Config) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     if "backward_layer" in config:
         backward = config.mapping("backward_layer")
         if backward.get("class_name") not in KINDS or not isinstance(backward.get("config"), dict):
-            raise config.error(f"it wraps {shown(backward.get('class_name'))}.", f"Use one of {', '.join(KINDS)} in it.")
+            raise config.error(
+                f"it wraps {shown(backward.get('class_name'))}.", f"Use one of {', '.join(KINDS)} in it."
+            )
         return forward, backward
     mirrored = {**forward["config"], "go_backwards": not forward["config"].get("go_backwards", False)}
     return forward, {**forward, "config": mirrored}
