@@ -6,16 +6,17 @@ import re
 
 from nnbuild.errors import UsageError
 
-KEYWORDS = frozenset(
-    """
-    auto break case char const continue default do double else enum extern float for goto if inline int long register
-    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
-    alignas alignof and and_eq asm bitand bitor bool catch class compl concept constexpr consteval constinit const_cast
-    co_await co_return co_yield decltype delete dynamic_cast explicit export false friend mutable namespace new noexcept
-    not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires static_assert static_cast
-    template this thread_local throw true try typeid typename using virtual wchar_t xor xor_eq
-    """.split()
-)
+_WORDS = """
+auto break case char const continue default do double else enum extern float for goto if inline int long
+register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+alignas alignof and and_eq asm bitand bitor bool catch class compl concept constexpr consteval constinit
+const_cast co_await co_return co_yield decltype delete dynamic_cast explicit export false friend mutable
+namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires
+static_assert static_cast template this thread_local throw true try typeid typename using virtual wchar_t xor
+xor_eq
+"""
+
+KEYWORDS = frozenset(_WORDS.split())
 """Of C and of C++, since the generated header serves both."""
 
 LONGEST = 63

@@ -113,7 +113,8 @@ def _keras2_node(config: Config, entry: Any) -> Node:
     if not isinstance(entry, (list, tuple)) or not entry:
         raise config.wrong("inbound_nodes", "a list of calls")
     flat = isinstance(entry[0], str)
-    arguments, named = [], {}
+    arguments: list[Any] = []
+    named: dict[str, Any] = {}
     for item in [entry] if flat else entry:
         arguments.append(_keras2_argument(config, item))
         if len(item) > 3 and isinstance(item[3], dict):

@@ -38,10 +38,7 @@ def kind_of(spec: LayerSpec) -> LayerKind:
             "a Lambda layer is Python bytecode, which nnbuild never runs: a model file must not be able to run code.",
             "Rebuild the model with the Keras layers or keras.ops that do the same.",
         )
-    if spec.operation:
-        kind = operations.keras3_operation(spec.class_name)
-    else:
-        kind = LAYERS.get(spec.class_name)
+    kind = operations.keras3_operation(spec.class_name) if spec.operation else LAYERS.get(spec.class_name)
     if kind is None:
         raise spec.config.error(
             f"its class {shown(spec.class_name)} is not supported.",

@@ -1,0 +1,34 @@
+"""What is done to every graph after it is read: small steps, each from a graph to one that means the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nnbuild.graph import Graph
+from nnbuild.passes.drop_noops import drop_noops
+from nnbuild.passes.fold_affine import fold_affine
+from nnbuild.passes.fold_pads import fold_pads
+from nnbuild.passes.merge_clamps import merge_clamps
+from nnbuild.passes.remove_dead import remove_dead
+from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
+from nnbuild.verify import verify
+
+Pass = Callable[[Graph], Graph]
+
+PASSES: tuple[Pass, ...] = (
+    remove_dead,  # first, so that what nobody needs holds up no fold
+    drop_noops,
+    sink_reshapes,  # brings normalizations and activations next to convolutions of one axis
+    collapse_reshapes,
+    fold_affine,
+    fold_pads,
+    merge_clamps,
+    drop_noops,
+    remove_dead,
+)
+
+
+def run(graph: Graph) -> Graph:
+    for each in PASSES:
+        graph = verify(each(graph))
+    return graph

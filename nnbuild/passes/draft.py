@@ -1,0 +1,132 @@
+"""A graph under change: what every pass edits, and freezes again when it is done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from nnbuild.graph import Array, Constant, Graph, Op, Shape
+
+
+class Draft:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.ops = {op.name: op for op in graph.ops}
+        self._place = {op.name: place for place, op in enumerate(graph.ops)}
+        self.tensors = dict(graph.tensors)
+        self.constants = dict(graph.constants)
+        self._readers: dict[str, Counter[str]] = {}
+        self._makers: dict[str, str] = {}
+        self._uses = Counter(name for op in graph.ops for name in op.constants.values())
+        for op in graph.ops:
+            self._index(op)
+        ends = (name for state in graph.states for name in (state.before, state.after))
+        self.kept = {*graph.inputs, *graph.outputs, *ends}
+        self.given = {*graph.inputs, *(state.before for state in graph.states)}
+
+    def finish(self) -> Graph:
+        ops = tuple(sorted(self.ops.values(), key=lambda op: self._place[op.name]))
+        return replace(self._graph, tensors=self.tensors, constants=self.constants, ops=ops)
+
+    def shape(self, op: Op, tensor: str) -> Shape:
+        """As the operation sees it, without the axes it is applied along."""
+        return self.tensors[tensor].shape[len(op.outer) :]
+
+    def maker(self, tensor: str) -> Op | None:
+        return self.ops.get(self._makers.get(tensor, ""))
+
+    def readers(self, tensor: str) -> list[Op]:
+        return [self.ops[name] for name in self._readers.get(tensor, ())]
+
+    def feeder(self, op: Op) -> Op | None:
+        """The operation that makes the one input of this one and for nobody else, so that the two can be joined."""
+        (tensor,) = op.inputs if len(op.inputs) == 1 else ("",)
+        before = self.maker(tensor)
+        if before is None or tensor in self.kept or sum(self._readers[tensor].values()) != 1:
+            return None
+        return before if len(before.outputs) == 1 and before.outer == op.outer else None
+
+    def change(self, op: Op) -> None:
+        """Replaces the operation of the same name, in its place."""
+        self._forget(self.ops[op.name])
+        self.ops[op.name] = op
+        self._index(op)
+        self._uses.update(op.constants.values())
+
+    def remove(self, op: Op) -> None:
+        self._forget(op)
+        del self.ops[op.name]
+
+    def absorb(self, op: Op, follower: Op) -> None:
+        """`op`, changed already to mean both, takes over the output of the operation behind it."""
+        lost = op.outputs[0]
+        self.remove(follower)
+        self.change(replace(op, outputs=follower.outputs))
+        del self.tensors[lost]
+
+    def swap(self, first: Op, second: Op) -> None:
+        """Two neighbours in their new order; both keep their names, and each takes the other's place."""
+        places = self._place
+        places[first.name], places[second.name] = places[second.name], places[first.name]
+        self.change(first)
+        self.change(second)
+
+    def bypass(self, op: Op) -> bool:
+        """Takes out an operation that changes nothing; False where both its ends must stay."""
+        (before,), (after,) = op.inputs, op.outputs
+        if after in self.kept:
+            maker = self.maker(before)
+            if before in self.kept or maker is None:
+                return False
+            self.remove(op)
+            self._rename(before, after, maker)
+        else:
+            self.remove(op)
+            for reader in self.readers(after):
+                self._reread(reader, after, before)
+            del self.tensors[after]
+        return True
+
+    def renewed(self, op: Op, role: str, data: Array) -> str:
+        """A constant in place of the operation's own of that role; one that others use too stays as it is."""
+        name = op.constants.get(role, f"{op.layer}/{role}")
+        if name in self.constants and self._uses[name] > (role in op.constants):
+            number = 1
+            while f"{name}_{number}" in self.constants:
+                number += 1
+            name = f"{name}_{number}"
+        self.constants[name] = Constant(name, np.asarray(data, np.float32))
+        return name
+
+    def _rename(self, before: str, after: str, maker: Op) -> None:
+        self.change(replace(maker, outputs=tuple(after if name == before else name for name in maker.outputs)))
+        for reader in self.readers(before):
+            self._reread(reader, before, after)
+        del self.tensors[before]
+
+    def _reread(self, reader: Op, old: str, new: str) -> None:
+        self.change(replace(reader, inputs=tuple(new if name == old else name for name in reader.inputs)))
+
+    def _index(self, op: Op) -> None:
+        for name in op.inputs:
+            self._readers.setdefault(name, Counter())[op.name] += 1
+        for name in op.outputs:
+            self._makers[name] = op.name
+
+    def _forget(self, op: Op) -> None:
+        for name in op.inputs:
+            self._readers[name].pop(op.name, None)
+        for name in op.outputs:
+            if self._makers.get(name) == op.name:
+                del self._makers[name]
+        self._uses.subtract(op.constants.values())
+
+
+def in_single_precision(**arrays: Array) -> Mapping[str, Array] | None:
+    """What a fold has computed in float64, or None where it does not fit float32."""
+    with np.errstate(all="ignore"):
+        narrow = {role: np.asarray(values, np.float32) for role, values in arrays.items()}
+    return narrow if all(np.isfinite(values).all() for values in narrow.values()) else None

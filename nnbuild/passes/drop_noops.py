@@ -1,0 +1,40 @@
+"""Takes out operations that hand on what they get: layers that only act in training, and the like."""
+
+from __future__ import annotations
+
+from math import inf
+
+from nnbuild.graph import Graph, Op
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.pad import Pad
+from nnbuild.ops.repeat import Repeat
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.slice import Slice
+from nnbuild.ops.transpose import Transpose
+from nnbuild.passes.draft import Draft
+
+NOTHING = (("linear", ()), ("clamp", (-inf, inf)))
+
+
+def drop_noops(graph: Graph) -> Graph:
+    draft = Draft(graph)
+    for name in [op.name for op in graph.ops]:
+        op = draft.ops[name]
+        if len(op.inputs) == 1 and _changes_nothing(draft, op):
+            draft.bypass(op)
+    return draft.finish()
+
+
+def _changes_nothing(draft: Draft, op: Op) -> bool:
+    same_shape = draft.tensors[op.inputs[0]].shape == draft.tensors[op.outputs[0]].shape
+    match op.attributes:
+        case Activation(function, parameters):
+            return (function, parameters) in NOTHING
+        case Transpose(order):
+            return order == tuple(range(len(order)))
+        case Slice(_, steps, counts):
+            return same_shape and all(step > 0 or count == 1 for step, count in zip(steps, counts, strict=True))
+        case Reshape() | Pad() | Repeat():
+            return same_shape
+        case _:
+            return False

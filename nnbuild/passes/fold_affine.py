@@ -1,0 +1,176 @@
+"""Folds a factor and a summand per channel (BatchNormalization) into the layer beside it.
+
+Everything is computed in float64 and rounded to float32 once. What would not fit float32 stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nnbuild.graph import Array, Graph, Op
+from nnbuild.ops.affine import Affine
+from nnbuild.ops.base import NO_CLAMP, Clamp
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.conv2d_transpose import Conv2DTranspose
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.windows import NO_PADDING
+from nnbuild.passes.draft import Draft, in_single_precision
+
+Linear = Conv2D | DepthwiseConv2D | Conv2DTranspose | Dense
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """x * scale + shift in float64 along the last axis, and the clamp behind it."""
+
+    scale: Array
+    shift: Array
+    clamp: Clamp
+
+
+def fold_affine(graph: Graph) -> Graph:
+    draft = Draft(graph)
+    for name in [op.name for op in graph.ops]:
+        op = draft.ops.get(name)
+        if op is not None and not (_into_the_one_before(draft, op) or _join(draft, op)):
+            _from_the_one_before(draft, op)
+    return draft.finish()
+
+
+def _line(draft: Draft, op: Op) -> Line | None:
+    """The operation as a factor and a summand, if that is what it is."""
+    shape = draft.shape(op, op.inputs[0]) if len(op.inputs) == 1 else ()
+    if not shape:
+        return None
+    values = {role: draft.constants[name].data.astype(np.float64) for role, name in op.constants.items()}
+    match op.attributes:
+        case Affine(axis=axis, clamp=clamp) if axis == len(shape) - 1:
+            return Line(values["scale"], values["shift"], clamp)
+        case Binary(function=function, clamp=clamp):
+            ((role, value),) = values.items()
+            along_last = value.ndim <= len(shape) and value.size in (1, value.shape[-1]) if value.ndim else True
+            if not along_last or value.size not in (1, shape[-1]):
+                return None
+            flat = np.broadcast_to(value.reshape(-1), shape[-1:])
+            return _binary_line(function, role, flat, clamp)
+        case _:
+            return None
+
+
+def _binary_line(function: str, role: str, value: Array, clamp: Clamp) -> Line | None:
+    one, zero = np.ones_like(value), np.zeros_like(value)
+    match function, role:
+        case "add", _:
+            return Line(one, value, clamp)
+        case "multiply", _:
+            return Line(value, zero, clamp)
+        case "subtract", "right":
+            return Line(one, -value, clamp)
+        case "subtract", "left":
+            return Line(-one, value, clamp)
+        case "divide", "right" if value.all():
+            return Line(1 / value, zero, clamp)
+        case _:
+            return None
+
+
+def _into_the_one_before(draft: Draft, op: Op) -> bool:
+    line, before = _line(draft, op), draft.feeder(op)
+    if line is None or before is None or not isinstance(before.attributes, Linear):
+        return False
+    if before.attributes.clamp != NO_CLAMP:
+        return False
+    kernel = draft.constants[before.constants["kernel"]].data.astype(np.float64)
+    bias = draft.constants[before.constants["bias"]].data if "bias" in before.constants else 0.0
+    found = in_single_precision(
+        kernel=kernel * _along_outputs(before.attributes, kernel, line.scale), bias=bias * line.scale + line.shift
+    )
+    if found is None:
+        return False
+    constants = {role: draft.renewed(before, role, data) for role, data in found.items()}
+    changed = replace(before, attributes=replace(before.attributes, clamp=line.clamp), constants=constants)
+    draft.absorb(changed, op)
+    return True
+
+
+def _along_outputs(attributes: Linear, kernel: Array, scale: Array) -> Array:
+    """The factors in the shape of the kernel's output channels."""
+    match attributes:
+        case DepthwiseConv2D():
+            return scale.reshape(kernel.shape[2:])
+        case Conv2DTranspose():
+            return scale[:, None]
+        case _:
+            return scale
+
+
+def _join(draft: Draft, op: Op) -> bool:
+    """Two of them in a row are one."""
+    line, before = _line(draft, op), draft.feeder(op)
+    first = _line(draft, before) if before is not None else None
+    if line is None or before is None or first is None or first.clamp != NO_CLAMP:
+        return False
+    found = in_single_precision(scale=first.scale * line.scale, shift=first.shift * line.scale + line.shift)
+    if found is None:
+        return False
+    constants = {role: draft.renewed(before, role, data) for role, data in found.items()}
+    axis = len(draft.shape(before, before.inputs[0])) - 1
+    draft.absorb(replace(before, attributes=Affine(axis, line.clamp), constants=constants), op)
+    return True
+
+
+def _from_the_one_before(draft: Draft, op: Op) -> bool:
+    """Into the layer behind: exact where no padding mixes with the summand."""
+    before = draft.feeder(op)
+    if before is None or not isinstance(op.attributes, Linear):
+        return False
+    line = _line(draft, before)
+    if line is None or line.clamp != NO_CLAMP or not _is_exact(op.attributes, line):
+        return False
+    kernel = draft.constants[op.constants["kernel"]].data.astype(np.float64)
+    bias = draft.constants[op.constants["bias"]].data.astype(np.float64) if "bias" in op.constants else 0.0
+    scale, extra = _along_inputs(op.attributes, kernel, line)
+    wanted = {"kernel": kernel * scale}
+    if "bias" in op.constants or line.shift.any():
+        wanted["bias"] = bias + extra
+    found = in_single_precision(**wanted)
+    if found is None:
+        return False
+    constants = {**op.constants, **{role: draft.renewed(op, role, data) for role, data in found.items()}}
+    (middle,) = op.inputs
+    draft.remove(before)
+    draft.change(replace(op, inputs=before.inputs, constants=constants))
+    del draft.tensors[middle]
+    return True
+
+
+def _is_exact(attributes: Linear, line: Line) -> bool:
+    if not line.shift.any():
+        return True
+    match attributes:
+        case Conv2DTranspose():
+            return False
+        case Dense():
+            return True
+        case _:
+            return attributes.padding == NO_PADDING
+
+
+def _along_inputs(attributes: Linear, kernel: Array, line: Line) -> tuple[Array, Array]:
+    """(the factors in the kernel's shape, what the summands add to each output)."""
+    match attributes:
+        case Dense():
+            return line.scale[:, None], line.shift @ kernel
+        case DepthwiseConv2D():
+            return line.scale[:, None], (kernel.sum(axis=(0, 1)) * line.shift[:, None]).reshape(-1)
+        case Conv2DTranspose():
+            return line.scale, np.zeros(kernel.shape[2])
+        case Conv2D(groups=groups):
+            share = kernel.shape[3] // groups
+            scale = np.repeat(line.scale.reshape(groups, -1).T, share, axis=1)
+            shift = np.repeat(line.shift.reshape(groups, -1).T, share, axis=1)
+            return scale, (kernel.sum(axis=(0, 1)) * shift).sum(axis=0)

@@ -1,0 +1,71 @@
+"""Folds zeros around a tensor into the padding of the convolution that reads it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nnbuild.graph import Graph, Op
+from nnbuild.ops.base import Pair
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.pad import Pad
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.windows import Padding
+from nnbuild.passes.draft import Draft
+
+
+def fold_pads(graph: Graph) -> Graph:
+    """Pools are left alone: to a maximum or an average, a zero is not the same as no input."""
+    draft = Draft(graph)
+    for name in [op.name for op in graph.ops]:
+        op = draft.ops[name]
+        if isinstance(op.attributes, Conv2D | DepthwiseConv2D):
+            _fold(draft, op, op.attributes)
+    return draft.finish()
+
+
+def _fold(draft: Draft, op: Op, attributes: Conv2D | DepthwiseConv2D) -> None:
+    before = draft.feeder(op)
+    if before is None:
+        return
+    if isinstance(before.attributes, Pad):
+        amounts = _spatial(before.attributes)
+        if amounts is not None:
+            draft.remove(before)
+            del draft.tensors[op.inputs[0]]
+            draft.change(_padded(op, attributes, before.inputs[0], amounts))
+        return
+    pad = draft.feeder(before) if isinstance(before.attributes, Reshape) else None
+    if pad is None or not isinstance(pad.attributes, Pad):
+        return
+    size, row = draft.shape(before, before.inputs[0]), draft.shape(before, before.outputs[0])
+    amounts = _spatial(pad.attributes, flat=True)
+    if amounts is None or row != (1, *size):  # only a one-dimensional convolution's reshape to a row
+        return
+    source = pad.inputs[0]
+    (padded,) = before.inputs
+    draft.remove(pad)
+    del draft.tensors[padded]
+    draft.change(replace(before, attributes=Reshape((1, *draft.shape(pad, source))), inputs=(source,)))
+    (middle,) = before.outputs
+    shape = (*before.outer, 1, *draft.shape(pad, source))
+    draft.tensors[middle] = replace(draft.tensors[middle], shape=shape, layer=None)
+    draft.change(_padded(op, attributes, middle, amounts))
+
+
+def _spatial(pad: Pad, flat: bool = False) -> Padding | None:
+    """The padding of rows and columns, if there is no other and it is of zeros."""
+    amounts: tuple[Pair, ...] = ((0, 0), *pad.amounts) if flat else pad.amounts
+    if len(amounts) != 3 or amounts[2] != (0, 0) or pad.value != 0:
+        return None
+    return amounts[0], amounts[1]
+
+
+def _padded(op: Op, attributes: Conv2D | DepthwiseConv2D, source: str, amounts: Padding) -> Op:
+    (rows, columns), (more_rows, more_columns) = attributes.padding, amounts
+    padding = (_sum(rows, more_rows), _sum(columns, more_columns))
+    return replace(op, attributes=replace(attributes, padding=padding), inputs=(source,))
+
+
+def _sum(one: Pair, other: Pair) -> Pair:
+    return one[0] + other[0], one[1] + other[1]

@@ -1,0 +1,80 @@
+"""Moves reshapes behind what does not mind them, and joins those that meet.
+
+One-dimensional convolutions come with a reshape on either side; between two of them both vanish, and the
+normalization or activation behind one gets to stand next to it, where it can be folded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nnbuild.graph import Graph, Op, Shape
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.affine import Affine
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.lrn import LRN
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.softmax import Softmax
+from nnbuild.passes.draft import Draft
+
+
+def sink_reshapes(graph: Graph) -> Graph:
+    """reshape, operation -> operation, reshape."""
+    draft = Draft(graph)
+    for name in [op.name for op in graph.ops]:
+        _sink(draft, name)
+    return draft.finish()
+
+
+def _sink(draft: Draft, name: str) -> None:
+    op = draft.ops[name]
+    before = draft.feeder(op)
+    if before is None or not isinstance(before.attributes, Reshape) or len(op.outputs) != 1:
+        return
+    moved = _before_reshape(draft, op, draft.shape(before, before.inputs[0]))
+    if moved is None:
+        return
+    (source,), (middle,), (end,) = before.inputs, before.outputs, op.outputs
+    # The two operations change places, and the tensor between them changes its shape and meaning.
+    first = replace(op, attributes=moved, inputs=(source,), outputs=(middle,))
+    second = replace(before, inputs=(middle,), outputs=(end,))
+    draft.swap(first, second)
+    draft.tensors[middle] = replace(draft.tensors[middle], shape=draft.tensors[source].shape, layer=None)
+
+
+def _before_reshape(draft: Draft, op: Op, shape: Shape) -> Activation | Affine | Binary | Softmax | LRN | None:
+    """The operation's attributes as they have to be for a tensor of that shape; None where it cannot be."""
+    seen = draft.shape(op, op.inputs[0])
+    same_rows = bool(shape) and bool(seen) and shape[-1] == seen[-1]
+    match op.attributes:
+        case Activation() as activation:
+            return activation
+        case Affine(axis=axis) as affine if same_rows and axis == len(seen) - 1:
+            return replace(affine, axis=len(shape) - 1)
+        case Softmax(axis=axis, count=1) as softmax if same_rows and axis == len(seen) - 1:
+            return replace(softmax, axis=len(shape) - 1)
+        case LRN() as lrn if same_rows:
+            return lrn
+        case Binary() as binary if op.constants:
+            (constant,) = op.constants.values()
+            size = draft.constants[constant].data.shape
+            narrow = len(size) <= 1 and (size in ((), (1,)) or (same_rows and size == seen[-1:]))
+            return binary if narrow and shape else None
+        case _:
+            return None
+
+
+def collapse_reshapes(graph: Graph) -> Graph:
+    """A reshape of a reshape is one; what comes out as it went in is none."""
+    draft = Draft(graph)
+    for name in [op.name for op in graph.ops]:
+        op = draft.ops[name]
+        if not isinstance(op.attributes, Reshape):
+            continue
+        before = draft.maker(op.inputs[0])
+        if before is not None and isinstance(before.attributes, Reshape) and before.outer == op.outer:
+            op = replace(op, inputs=before.inputs)  # the first one is dead where nobody else reads it
+            draft.change(op)
+        if draft.tensors[op.inputs[0]].shape == draft.tensors[op.outputs[0]].shape:
+            draft.bypass(op)
+    return draft.finish()
