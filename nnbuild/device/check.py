@@ -1,0 +1,331 @@
+"""The check: what the device gave, held against what it should have given, and a verdict.
+
+`judge` is a pure function from evidence and gates to a report; it knows no board, no line and no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nnbuild.device.layers import LayerCost, LayerDifference
+from nnbuild.device.metrics import (
+    Metrics,
+    Statistics,
+    accuracy,
+    agreement,
+    compare,
+    confusion_matrix,
+    first_mismatch,
+    mismatches,
+    statistics,
+)
+from nnbuild.errors import UsageError
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Gates:
+    """What a check insists on. None means: reported, not insisted on."""
+
+    integer_mismatches: int = 0  # device against the integer reference
+    float_tolerance: float = 1e-5  # device against the float reference, absolute plus relative
+    agreement: float = 0.98  # same class as the float model, for classifiers
+    golden_tolerance: float = 2e-5  # float device against golden outputs, which carry a rounding error of their own
+    golden_agreement: float = 0.98  # quantised classifier against golden outputs
+    golden_cosine: float = 0.98  # other quantised model against golden outputs
+    max_rmse: float | None = None  # this and the following: device against the float model
+    max_mae: float | None = None
+    max_l2r: float | None = None
+    min_nse: float | None = None
+    min_cosine: float | None = None
+    min_accuracy: float | None = None  # needs labels
+    max_accuracy_drop: float | None = None  # against the float model, as a share
+    stack_slack: int = 512  # bytes the measured stack may exceed the static bound by: the link's own frames
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """The evidence for one output: the first axis of every array counts the samples."""
+
+    name: str
+    raw: Array  # as the device gave it
+    y: Array  # the same as float32
+    reference: Array | None = None  # what the PC's reference gives, of raw's type
+    float_y: Array | None = None  # what the float model gives
+    golden_y: Array | None = None  # what the sample file says
+    classifier: bool = False
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Bytes. `bound` is the static worst case, where it is known."""
+
+    used: int
+    size: int
+    bound: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All that was measured, and what it is held against."""
+
+    model: str
+    model_hash: str
+    board: str
+    quantize: str
+    unit: str
+    hertz: int
+    outputs: Sequence[Output]
+    ticks: Sequence[int] = ()  # per run
+    init_ticks: int | None = None
+    labels: Array | None = None  # for the first classifier among the outputs, or else for the first output
+    stack: Stack | None = None
+    layers: Sequence[LayerCost] = ()
+    differences: Sequence[LayerDifference] = ()
+    memory: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """One thing insisted on, and how it came out."""
+
+    where: str
+    gate: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One output against one standard. `mismatches` is for integers, `agreement` for classifiers."""
+
+    against: str  # "reference", "float" or "golden"
+    metrics: Metrics
+    mismatches: int | None = None
+    agreement: float | None = None
+
+
+@dataclass(frozen=True)
+class OutputReport:
+    name: str
+    comparisons: tuple[Comparison, ...]
+    statistics: Statistics
+    accuracy: float | None = None
+    float_accuracy: float | None = None
+    confusion: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The result of a check. `results` holds every gate; the check has passed when none was missed."""
+
+    model: str
+    model_hash: str
+    board: str
+    quantize: str
+    unit: str
+    hertz: int
+    samples: int
+    outputs: tuple[OutputReport, ...]
+    duration: Statistics | None
+    init_ticks: int | None
+    macs: int
+    stack: Stack | None
+    layers: tuple[LayerCost, ...]
+    differences: tuple[LayerDifference, ...]
+    memory: Mapping[str, int]
+    results: tuple[GateResult, ...]
+
+    @property
+    def misses(self) -> tuple[GateResult, ...]:
+        return tuple(result for result in self.results if not result.passed)
+
+    @property
+    def passed(self) -> bool:
+        return not self.misses
+
+    @property
+    def cost_per_mac(self) -> float | None:
+        return self.duration.mean / self.macs if self.duration is not None and self.macs else None
+
+
+def judge(evidence: Evidence, gates: Gates | None = None) -> CheckReport:
+    """Holds the evidence against the gates."""
+    gates = gates or Gates()
+    samples = min((len(output.raw) for output in evidence.outputs), default=0)
+    results = [_samples_gate(samples, evidence)]
+    labelled = next((output for output in evidence.outputs if output.classifier), next(iter(evidence.outputs), None))
+    reports = []
+    for output in evidence.outputs:
+        report = _report_output(output, evidence.labels if output is labelled else None)
+        results += _output_gates(output, report, gates)
+        reports.append(report)
+    results += _layer_gates(evidence.differences)
+    if evidence.stack is not None:
+        results += _stack_gates(evidence.stack, gates)
+    return CheckReport(
+        model=evidence.model,
+        model_hash=evidence.model_hash,
+        board=evidence.board,
+        quantize=evidence.quantize,
+        unit=evidence.unit,
+        hertz=evidence.hertz,
+        samples=samples,
+        outputs=tuple(reports),
+        duration=statistics(np.array(evidence.ticks)) if len(evidence.ticks) else None,
+        init_ticks=evidence.init_ticks,
+        macs=sum(layer.macs for layer in evidence.layers),
+        stack=evidence.stack,
+        layers=tuple(evidence.layers),
+        differences=tuple(evidence.differences),
+        memory=dict(evidence.memory),
+        results=tuple(results),
+    )
+
+
+def _samples_gate(samples: int, evidence: Evidence) -> GateResult:
+    """Without samples, or with nothing to hold them against, nothing was shown."""
+    standards = [
+        standard
+        for output in evidence.outputs
+        for standard in (output.reference, output.float_y, output.golden_y)
+        if standard is not None
+    ]
+    if samples == 0:
+        return GateResult("samples", "present", False, "there are no samples: nothing was shown")
+    if not standards:
+        return GateResult("samples", "compared", False, "there is nothing to compare with: nothing was shown")
+    return GateResult("samples", "present", True, f"{samples} samples")
+
+
+def _report_output(output: Output, labels: Array | None) -> OutputReport:
+    comparisons = []
+    if output.reference is not None:
+        is_integer = output.raw.dtype.kind in "iu"
+        differ = mismatches(output.reference, output.raw) if is_integer else None
+        comparisons.append(_comparison("reference", output.reference, output.raw, differ, output.classifier))
+    if output.float_y is not None:
+        comparisons.append(_comparison("float", output.float_y, output.y, None, output.classifier))
+    if output.golden_y is not None:
+        comparisons.append(_comparison("golden", output.golden_y, output.y, None, output.classifier))
+    stats = statistics(output.y)
+    if labels is None:
+        return OutputReport(output.name, tuple(comparisons), stats)
+    try:
+        matrix = confusion_matrix(labels, output.y)
+    except ValueError as error:
+        cause = f"{str(error)[0].upper()}{str(error)[1:]}."
+        raise UsageError("labels", cause, "Give one class number per sample, or one-hot rows.") from None
+    return OutputReport(
+        output.name,
+        tuple(comparisons),
+        stats,
+        accuracy=accuracy(labels, output.y),
+        float_accuracy=accuracy(labels, output.float_y) if output.float_y is not None else None,
+        confusion=tuple(tuple(int(count) for count in row) for row in matrix),
+    )
+
+
+def _comparison(against: str, standard: Array, found: Array, differ: int | None, classifier: bool) -> Comparison:
+    same = agreement(standard, found) if classifier else None
+    return Comparison(against, compare(standard, found), differ, same)
+
+
+def _output_gates(output: Output, report: OutputReport, gates: Gates) -> list[GateResult]:
+    where = f"output '{output.name}'"
+    results: list[GateResult] = []
+    for comparison in report.comparisons:
+        if comparison.against == "reference":
+            results.append(_reference_gate(where, output, comparison, gates))
+        elif comparison.against == "float":
+            results += _float_gates(where, comparison, gates)
+        else:
+            results.append(_golden_gate(where, output, comparison, gates))
+    return results + _accuracy_gates(where, report, gates)
+
+
+def _reference_gate(where: str, output: Output, comparison: Comparison, gates: Gates) -> GateResult:
+    if comparison.mismatches is None:
+        return _at_most(
+            where, "reference", "error against the reference", comparison.metrics.worst, gates.float_tolerance
+        )
+    count, total = comparison.mismatches, output.raw.size
+    detail = f"{count} of {total} integers differ from the reference, {gates.integer_mismatches} allowed"
+    place = first_mismatch(output.reference, output.raw) if output.reference is not None else None
+    if place is not None and output.reference is not None:
+        given, wanted = output.raw[place], output.reference[place]
+        detail += f"; the first at sample {place[0]}, index {list(place[1:])}: {given} instead of {wanted}"
+    return GateResult(where, "reference", count <= gates.integer_mismatches, detail)
+
+
+def _float_gates(where: str, comparison: Comparison, gates: Gates) -> list[GateResult]:
+    results = []
+    if comparison.agreement is not None:
+        results.append(
+            _at_least(where, "agreement", "top-1 agreement with float", comparison.agreement, gates.agreement)
+        )
+    for name, limit in (("rmse", gates.max_rmse), ("mae", gates.max_mae), ("l2r", gates.max_l2r)):
+        if limit is not None:
+            results.append(_at_most(where, name, f"{name} against float", getattr(comparison.metrics, name), limit))
+    for name, limit in (("nse", gates.min_nse), ("cosine", gates.min_cosine)):
+        if limit is not None:
+            results.append(_at_least(where, name, f"{name} against float", getattr(comparison.metrics, name), limit))
+    return results
+
+
+def _golden_gate(where: str, output: Output, comparison: Comparison, gates: Gates) -> GateResult:
+    if output.raw.dtype.kind not in "iu":
+        found = comparison.metrics.worst
+        return _at_most(where, "golden", "error against the golden output", found, gates.golden_tolerance)
+    if comparison.agreement is not None:
+        found = comparison.agreement
+        return _at_least(where, "golden", "top-1 agreement with the golden output", found, gates.golden_agreement)
+    found = comparison.metrics.cosine
+    return _at_least(where, "golden", "cosine with the golden output", found, gates.golden_cosine)
+
+
+def _accuracy_gates(where: str, report: OutputReport, gates: Gates) -> list[GateResult]:
+    results = []
+    if report.accuracy is not None and gates.min_accuracy is not None:
+        results.append(_at_least(where, "accuracy", "accuracy", report.accuracy, gates.min_accuracy))
+    if report.accuracy is not None and report.float_accuracy is not None and gates.max_accuracy_drop is not None:
+        drop = report.float_accuracy - report.accuracy
+        results.append(_at_most(where, "accuracy drop", "accuracy lost against float", drop, gates.max_accuracy_drop))
+    return results
+
+
+def _layer_gates(differences: Sequence[LayerDifference]) -> list[GateResult]:
+    """One result for all layers: after the first one that differs, the others follow from it."""
+    if not differences:
+        return []
+    wrong = next((layer for layer in differences if not layer.agrees), None)
+    if wrong is None:
+        return [GateResult("layers", "layers", True, f"all {len(differences)} layers agree with the reference")]
+    detail = f"the first layer that differs from the reference is '{wrong.layer}' ({wrong.op}): {wrong.detail}"
+    return [GateResult("layers", "layers", False, detail)]
+
+
+def _stack_gates(stack: Stack, gates: Gates) -> list[GateResult]:
+    results = []
+    if stack.size:
+        detail = f"{stack.used:,} of {stack.size:,} bytes used"
+        results.append(GateResult("stack", "size", stack.used < stack.size, detail))
+    if stack.bound is not None and stack.size:
+        limit = stack.bound + gates.stack_slack
+        detail = f"{stack.used:,} bytes used, static bound {stack.bound:,} and {gates.stack_slack:,} for the link"
+        results.append(GateResult("stack", "bound", stack.used <= limit, detail))
+    return results
+
+
+def _at_most(where: str, gate: str, what: str, found: float, limit: float) -> GateResult:
+    return GateResult(where, gate, found <= limit, f"{what} is {found:.4g}, at most {limit:g} allowed")
+
+
+def _at_least(where: str, gate: str, what: str, found: float, limit: float) -> GateResult:
+    return GateResult(where, gate, found >= limit, f"{what} is {found:.4g}, at least {limit:g} wanted")

@@ -1,0 +1,149 @@
+"""How two sets of outputs compare: pure functions over arrays.
+
+Everywhere `reference` is what is right and `found` what the device gave; the first axis counts the samples. Sums are
+taken in float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """`error` is found minus reference. Perfect agreement gives 0, and 1 for nse and cosine."""
+
+    rmse: float
+    mae: float
+    l2r: float  # norm of the error over the norm of the reference
+    mean: float  # of the error
+    std: float  # of the error
+    nse: float  # Nash-Sutcliffe efficiency: 1 minus the error's energy over the reference's variance
+    cosine: float
+    max_error: float
+    worst: float  # largest |error| / (1 + |reference|): what a tolerance, absolute plus relative, is held against
+
+
+def compare(reference: Array, found: Array) -> Metrics:
+    """All metrics at once. A value that is no finite number on one side only makes the errors infinite."""
+    expected, given = _flat(reference), _flat(found)
+    if expected.shape != given.shape:
+        raise ValueError(f"{expected.size} values cannot be compared with {given.size}")
+    if expected.size == 0:
+        return Metrics(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0)
+    same = (expected == given) | (np.isnan(expected) & np.isnan(given))
+    if not np.all(same | (np.isfinite(expected) & np.isfinite(given))):
+        infinite = float("inf")
+        return Metrics(infinite, infinite, infinite, infinite, infinite, -infinite, 0.0, infinite, infinite)
+    usable = np.isfinite(expected)  # the others are equal on both sides, and would spoil every sum
+    expected, given = expected[usable], given[usable]
+    error = given - expected
+    if error.size == 0:
+        return Metrics(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0)
+    return Metrics(
+        rmse=float(np.sqrt(np.mean(error**2))),
+        mae=float(np.mean(np.abs(error))),
+        l2r=_ratio(float(np.linalg.norm(error)), float(np.linalg.norm(expected))),
+        mean=float(np.mean(error)),
+        std=float(np.std(error)),
+        nse=1.0 - _ratio(float(np.sum(error**2)), float(np.sum((expected - np.mean(expected)) ** 2))),
+        cosine=_cosine(expected, given),
+        max_error=float(np.max(np.abs(error))),
+        worst=float(np.max(np.abs(error) / (1.0 + np.abs(expected)))),
+    )
+
+
+def _flat(values: Array) -> npt.NDArray[np.float64]:
+    return np.asarray(values, np.float64).reshape(-1)
+
+
+def _ratio(part: float, whole: float) -> float:
+    if part == 0.0:
+        return 0.0
+    return part / whole if whole != 0.0 else float("inf")
+
+
+def _cosine(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> float:
+    lengths = float(np.linalg.norm(first)) * float(np.linalg.norm(second))
+    if lengths == 0.0:
+        return 1.0 if not first.any() and not second.any() else 0.0
+    return min(1.0, max(-1.0, float(first @ second) / lengths))
+
+
+def mismatches(reference: Array, found: Array) -> int:
+    """How many integers differ."""
+    if reference.shape != found.shape:
+        return max(reference.size, found.size)
+    return int(np.count_nonzero(reference != found))
+
+
+def first_mismatch(reference: Array, found: Array) -> tuple[int, ...] | None:
+    """Where the first difference is: sample, then the index within it."""
+    if reference.shape != found.shape:
+        return None
+    places = np.argwhere(reference != found)
+    return tuple(int(index) for index in places[0]) if len(places) else None
+
+
+def predicted_classes(values: Array) -> npt.NDArray[np.int64]:
+    """The class each sample (and time step) is put into; one lone value is a probability against 0.5."""
+    if values.shape[-1] == 1:
+        return np.asarray(values[..., 0] > 0.5, np.int64)
+    return np.asarray(np.argmax(values, axis=-1), np.int64)
+
+
+def agreement(reference: Array, found: Array) -> float:
+    """The share of samples put into the same class."""
+    same = predicted_classes(reference) == predicted_classes(found)
+    return float(np.mean(same)) if same.size else 1.0
+
+
+def label_classes(labels: Array, predicted: Array) -> npt.NDArray[np.int64]:
+    """Labels as class numbers: they may come as numbers, or one-hot."""
+    if labels.shape == predicted.shape:
+        return np.asarray(labels, np.int64)
+    if labels.shape == (*predicted.shape, 1):
+        return np.asarray(labels[..., 0], np.int64)
+    if labels.ndim == predicted.ndim + 1 and labels.shape[:-1] == predicted.shape:
+        return np.asarray(np.argmax(labels, axis=-1), np.int64)
+    raise ValueError(f"labels of shape {labels.shape} do not fit outputs of shape {predicted.shape}")
+
+
+def accuracy(labels: Array, values: Array) -> float:
+    """The share of samples put into the class their label names."""
+    predicted = predicted_classes(values)
+    right = predicted == label_classes(labels, predicted)
+    return float(np.mean(right)) if right.size else 0.0
+
+
+def confusion_matrix(labels: Array, values: Array) -> npt.NDArray[np.int64]:
+    """Counts: a row per labelled class, a column per predicted one."""
+    predicted = predicted_classes(values)
+    actual = label_classes(labels, predicted)
+    classes = max(2, values.shape[-1], int(actual.max(initial=0)) + 1)
+    matrix = np.zeros((classes, classes), np.int64)
+    np.add.at(matrix, (actual.reshape(-1), predicted.reshape(-1)), 1)
+    return matrix
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What values a tensor takes, or how long runs took."""
+
+    min: float
+    max: float
+    mean: float
+    std: float
+
+
+def statistics(values: Array) -> Statistics:
+    numbers = _flat(values)
+    if numbers.size == 0:
+        return Statistics(0.0, 0.0, 0.0, 0.0)
+    return Statistics(float(numbers.min()), float(numbers.max()), float(numbers.mean()), float(numbers.std()))

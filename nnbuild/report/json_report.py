@@ -1,0 +1,37 @@
+"""The check's report for a program: one JSON object, with every figure of the text report and more."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+from nnbuild.device.check import CheckReport
+
+
+def as_object(report: CheckReport) -> dict[str, Any]:
+    """The report as plain values; numbers that JSON cannot say become null."""
+    facts: dict[str, Any] = {
+        "verdict": "pass" if report.passed else "fail",
+        **asdict(report),
+        "misses": [asdict(miss) for miss in report.misses],
+        "total": report.duration.mean if report.duration is not None else None,
+        "cost_per_mac": report.cost_per_mac,
+    }
+    plain: dict[str, Any] = _plain(facts)
+    return plain
+
+
+def to_json(report: CheckReport) -> str:
+    return json.dumps(as_object(report), indent=2, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,127 @@
+"""The check's report for a person: what was compared, what each layer costs, and the verdict in the last lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nnbuild.device.check import CheckReport, Comparison, OutputReport
+from nnbuild.device.layers import LayerCost, LayerDifference
+from nnbuild.report.table import render
+
+_WIDEST_CONFUSION = 20  # classes; a larger matrix is left to the JSON report
+
+
+def to_text(report: CheckReport) -> str:
+    """The whole report."""
+    title = f"check of {report.model} ({report.model_hash[:12]}) on {report.board}, {report.quantize}"
+    parts = [title, *(_output_part(output) for output in report.outputs)]
+    if report.differences:
+        parts.append(_difference_table(report.differences))
+    if report.layers:
+        parts.append(layer_table(report.layers, report.unit))
+    figures = _figures(report)
+    if figures:
+        parts.append("\n".join(figures))
+    parts.append(_verdict(report))
+    return "\n\n".join(parts) + "\n"
+
+
+def layer_table(layers: Sequence[LayerCost], unit: str) -> str:
+    """What every layer costs, with its share and the running sum of the shares."""
+    total = sum(layer.cost for layer in layers)
+    rows, so_far = [], 0
+    for layer in layers:
+        so_far += layer.cost
+        shares = [_percent(layer.cost, total), _percent(so_far, total)]
+        cost = [f"{layer.macs:,}" if layer.macs else "", f"{layer.cost:,}"]
+        rows.append([layer.name, layer.op, layer.kernel, *cost, *shares, _per_mac(layer.cost, layer.macs)])
+    macs = sum(layer.macs for layer in layers)
+    foot = ["total", "", "", f"{macs:,}", f"{total:,}", "", "", _per_mac(total, macs)]
+    return render(["layer", "op", "kernel", "MACs", unit, "%", "sum %", "per MAC"], rows, 3, foot)
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}" if whole else ""
+
+
+def _per_mac(cost: int, macs: int) -> str:
+    return f"{cost / macs:.2f}" if macs else ""
+
+
+def _output_part(output: OutputReport) -> str:
+    heads = [f"output {output.name}", "differ", "rmse", "mae", "l2r", "mean", "std", "nse", "cosine", "max", "top-1"]
+    lines = [render(heads, [_comparison_row(comparison) for comparison in output.comparisons], 1)]
+    if output.accuracy is not None:
+        against = f", float model {output.float_accuracy:.2%}" if output.float_accuracy is not None else ""
+        lines.append(f"accuracy {output.accuracy:.2%}{against}")
+    if output.confusion is not None and len(output.confusion) <= _WIDEST_CONFUSION:
+        lines.append(_confusion_table(output.confusion))
+    return "\n".join(lines)
+
+
+def _comparison_row(comparison: Comparison) -> list[str]:
+    metrics = comparison.metrics
+    numbers = [metrics.rmse, metrics.mae, metrics.l2r, metrics.mean, metrics.std]
+    return [
+        f"against {comparison.against}",
+        str(comparison.mismatches) if comparison.mismatches is not None else "",
+        *(_short(number) for number in numbers),
+        *(f"{number:.5f}" for number in (metrics.nse, metrics.cosine)),
+        _short(metrics.max_error),
+        f"{comparison.agreement:.2%}" if comparison.agreement is not None else "",
+    ]
+
+
+def _short(number: float) -> str:
+    return "0" if number == 0 else f"{number:.2e}"
+
+
+def _confusion_table(matrix: Sequence[Sequence[int]]) -> str:
+    heads = ["label \\ class", *(str(index) for index in range(len(matrix)))]
+    rows = [[str(index), *(str(count) if count else "." for count in row)] for index, row in enumerate(matrix)]
+    return render(heads, rows, 1)
+
+
+def _difference_table(differences: Sequence[LayerDifference]) -> str:
+    rows = []
+    for layer in differences:
+        values = layer.statistics
+        numbers = [f"{number:.4g}" for number in (values.min, values.max, values.mean, values.std)]
+        verdict = "agrees" if layer.agrees else f"DIFFERS: {layer.detail}"
+        rows.append([layer.layer, layer.op, verdict, *numbers])
+    return render(["layer", "op", "against reference", "min", "max", "mean", "std"], rows, 3)
+
+
+def _figures(report: CheckReport) -> list[str]:
+    lines = []
+    time = report.duration
+    if time is not None:
+        spread = f"min {time.min:,.0f}, max {time.max:,.0f}, std {time.std:,.1f}"
+        lines.append(f"one run    {time.mean:,.0f} {report.unit} ({spread}){_in_time(time.mean, report)}")
+    if report.cost_per_mac is not None:
+        lines.append(f"per MAC    {report.cost_per_mac:.2f} {report.unit} ({report.macs:,} MACs)")
+    if report.init_ticks is not None:
+        lines.append(f"start      {report.init_ticks:,} {report.unit}")
+    if report.stack is not None and report.stack.size:
+        bound = f", static bound {report.stack.bound:,}" if report.stack.bound is not None else ""
+        lines.append(f"stack      {report.stack.used:,} of {report.stack.size:,} bytes used{bound}")
+    if report.memory:
+        lines.append("memory     " + ", ".join(f"{name} {size:,}" for name, size in report.memory.items()) + " bytes")
+    return lines
+
+
+def _in_time(ticks: float, report: CheckReport) -> str:
+    """Instructions of an emulator are no time; cycles and nanoseconds are."""
+    if report.unit == "instructions" or not report.hertz:
+        return ""
+    seconds = ticks / report.hertz
+    time = f"{seconds * 1e3:,.3f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:,.1f} µs"
+    return f" = {time}" + (f" at {report.hertz / 1e6:g} MHz" if report.unit == "cycles" else "")
+
+
+def _verdict(report: CheckReport) -> str:
+    if report.passed:
+        return f"PASS: {report.samples} samples, {len(report.results)} gates"
+    missed = [f"  {miss.where}: {miss.detail}" for miss in report.misses]
+    plural = "gate" if len(missed) == 1 else "gates"
+    return "\n".join([f"FAIL: {len(missed)} of {len(report.results)} {plural} missed", *missed])

@@ -1,0 +1,157 @@
+"""Every gate of the check: it passes on sound evidence, and one spoilt thing trips exactly its gate."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from check_cases import FLOAT_Y, LABELS, RAW, Y, evidence, float_output, integer_output, layer
+
+from nnbuild.device.check import Evidence, Gates, Stack, judge
+from nnbuild.device.description import ModelInfo, StepInfo, TensorInfo
+from nnbuild.device.layers import LayerCost, compare_layers, layer_costs
+from nnbuild.errors import UsageError
+
+
+def other_classes(share: float) -> np.ndarray:
+    """Outputs of which a share names another class."""
+    changed = FLOAT_Y.copy()
+    count = int(len(changed) * share)
+    changed[:count] = 1 - changed[:count]
+    return changed
+
+
+def one_integer_off() -> np.ndarray:
+    raw = RAW.copy()
+    raw[4, 2] += 1
+    return raw
+
+
+def golden(value: float) -> np.ndarray:
+    return (FLOAT_Y * np.float32(value)).astype(np.float32)
+
+
+SPOILT: list[tuple[str, str, Evidence, Gates]] = [
+    ("reference", "1 of 200 integers differ", evidence(integer_output(reference=one_integer_off())), Gates()),
+    ("reference", "error against the reference is", evidence(float_output(reference=golden(1.0001))), Gates()),
+    ("agreement", "top-1 agreement with float is 0.9", evidence(integer_output(float_y=other_classes(0.1))), Gates()),
+    ("golden", "error against the golden output", evidence(float_output(golden_y=golden(1.0002))), Gates()),
+    ("golden", "top-1 agreement with the golden", evidence(integer_output(golden_y=other_classes(0.1))), Gates()),
+    ("golden", "cosine with the golden", evidence(integer_output(golden_y=1 - FLOAT_Y, classifier=False)), Gates()),
+    ("rmse", "rmse against float is", evidence(), Gates(max_rmse=1e-6)),
+    ("mae", "mae against float is", evidence(), Gates(max_mae=1e-6)),
+    ("l2r", "l2r against float is", evidence(), Gates(max_l2r=1e-6)),
+    ("nse", "nse against float is", evidence(), Gates(min_nse=0.9999999)),
+    ("cosine", "cosine against float is", evidence(), Gates(min_cosine=0.9999999)),
+    ("accuracy", "accuracy is 0", evidence(labels=(LABELS + 1) % 4), Gates(min_accuracy=0.9)),
+    ("size", "4,096 of 4,096 bytes used", evidence(stack=Stack(4096, 4096)), Gates()),
+    ("bound", "1,200 bytes used, static bound 600", evidence(stack=Stack(1200, 4096, 600)), Gates()),
+    ("layers", "the first layer that differs from the reference is 'dense' (Dense): 3 of 4", evidence(
+        differences=(layer(True, "conv"), layer(False), layer(False, "last"))), Gates()),
+    ("present", "there are no samples", evidence(integer_output(
+        raw=RAW[:0], y=Y[:0], reference=RAW[:0], float_y=FLOAT_Y[:0], golden_y=None)), Gates()),
+    ("compared", "there is nothing to compare with", evidence(integer_output(
+        reference=None, float_y=None, golden_y=None)), Gates()),
+    ("reference", "error against the reference is inf", evidence(float_output(raw=golden(np.nan))), Gates()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("gate", "detail", "spoilt", "gates"), SPOILT, ids=[f"{case[0]}-{case[1]}" for case in SPOILT])
+def test_each_gate_is_tripped_by_its_own_fault(gate: str, detail: str, spoilt: Evidence, gates: Gates) -> None:
+    report = judge(spoilt, gates)
+    assert [miss.gate for miss in report.misses] == [gate]
+    assert detail in report.misses[0].detail
+    assert not report.passed
+
+
+def test_an_accuracy_drop_trips_its_gate() -> None:
+    worse = other_classes(0.02)
+    raw = np.clip(np.round(worse * 256) - 128, -128, 127).astype(np.int8)
+    spoilt = integer_output(raw=raw, y=(raw.astype(np.float32) + 128) / 256, reference=raw, float_y=FLOAT_Y)
+    report = judge(evidence(spoilt, labels=LABELS), Gates(max_accuracy_drop=0.01))
+    assert [miss.gate for miss in report.misses] == ["accuracy drop"]
+    assert report.misses[0].detail == "accuracy lost against float is 0.02, at most 0.01 allowed"
+    assert judge(evidence(spoilt, labels=LABELS), Gates(max_accuracy_drop=0.03)).passed
+
+
+def test_every_gate_has_a_test_that_trips_it() -> None:
+    """A field added to Gates needs a case here."""
+    tested = {"integer_mismatches", "float_tolerance", "agreement", "golden_tolerance", "golden_agreement"}
+    tested |= {"golden_cosine", "max_rmse", "max_mae", "max_l2r", "min_nse", "min_cosine", "min_accuracy"}
+    tested |= {"max_accuracy_drop", "stack_slack"}
+    assert {field.name for field in dataclasses.fields(Gates)} == tested
+
+
+@pytest.mark.parametrize("sound", [evidence(), evidence(float_output()), evidence(integer_output(), float_output())])
+def test_sound_evidence_passes(sound: Evidence) -> None:
+    report = judge(sound)
+    assert report.passed and report.misses == ()
+    assert report.samples == 50
+
+
+def test_defaults_are_the_promised_ones() -> None:
+    gates = Gates()
+    assert (gates.integer_mismatches, gates.float_tolerance, gates.agreement) == (0, 1e-5, 0.98)
+
+
+def test_the_first_difference_is_named() -> None:
+    report = judge(evidence(integer_output(reference=one_integer_off())))
+    raw = RAW[4, 2]
+    assert report.misses[0].detail == (
+        f"1 of 200 integers differ from the reference, 0 allowed; "
+        f"the first at sample 4, index [2]: {raw} instead of {raw + 1}"
+    )
+
+
+def test_figures_of_a_report() -> None:
+    report = judge(evidence(labels=LABELS))
+    assert report.macs == 50_000
+    assert report.duration is not None and report.duration.mean == 100_000
+    assert report.cost_per_mac == 2
+    output = report.outputs[0]
+    assert output.accuracy is not None and output.float_accuracy == 1
+    assert output.confusion is not None and sum(map(sum, output.confusion)) == 50
+    assert [comparison.against for comparison in output.comparisons] == ["reference", "float", "golden"]
+
+
+def test_labels_that_do_not_fit_are_told() -> None:
+    with pytest.raises(UsageError) as caught:
+        judge(evidence(labels=LABELS[:3]))
+    assert str(caught.value) == (
+        "labels: Labels of shape (3,) do not fit outputs of shape (50,). "
+        "Give one class number per sample, or one-hot rows."
+    )
+
+
+MODEL = ModelInfo(
+    "m", "0", "1", (), (),
+    (
+        StepInfo("conv", "Conv2D", "c", 10, TensorInfo("t0", (3,), "int8", 0.1)),
+        StepInfo("flat", "Reshape", "none", 0, None),
+        StepInfo("act", "Tanh", "c", 0, TensorInfo("t1", (3,), "float32")),
+        StepInfo("hidden", "Tanh", "c", 0, TensorInfo("t2", (3,), "float32")),
+    ),
+    {},
+)  # fmt: skip
+
+
+def test_layers_are_compared_by_tensor_name() -> None:
+    found = [
+        (0, np.array([1, 2, 3], np.int8)),
+        (2, np.array([1, 2, 3], np.float32)),
+        (3, np.array([1, 2, 3], np.float32)),
+    ]
+    reference = {"t0": np.array([1, 2, 4], np.int8), "t1": np.array([1, 2, 3.00001], np.float32)}
+    integers, floats = compare_layers(MODEL, found, reference)
+    assert not integers.agrees
+    assert integers.detail == "1 of 3 integers differ, the first at index [2]: 3 instead of 4"
+    assert floats.agrees and floats.layer == "act"
+    (other_shape,) = compare_layers(MODEL, [(2, np.zeros(2, np.float32))], reference)
+    assert not other_shape.agrees and other_shape.detail == "shape (2,) instead of (3,)"
+
+
+def test_a_profile_gets_names() -> None:
+    assert layer_costs(MODEL, [5, 6, 7, 8])[0] == LayerCost("conv", "Conv2D", "c", 10, 5)
+    with pytest.raises(ValueError, match="shorter"):
+        layer_costs(MODEL, [5])

@@ -1,0 +1,99 @@
+"""The metrics against their definitions, written out again."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from nnbuild.device import metrics
+
+FINITE = st.floats(-1e6, 1e6, width=32)
+
+
+def test_known_figures() -> None:
+    found = metrics.compare(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 5.0]]))
+    assert found.rmse == pytest.approx(0.5)
+    assert found.mae == pytest.approx(0.25)
+    assert found.l2r == pytest.approx(1 / math.sqrt(30))
+    assert (found.mean, found.max_error, found.worst) == (0.25, 1.0, 0.2)
+    assert found.std == pytest.approx(math.sqrt(0.25 - 0.0625))
+    assert found.nse == pytest.approx(1 - 1 / 5)
+    assert found.cosine == pytest.approx(34 / math.sqrt(30 * 39))
+
+
+@given(hnp.arrays(np.float32, hnp.array_shapes(max_dims=3), elements=FINITE))
+def test_the_same_values_are_perfect(values: np.ndarray) -> None:
+    found = metrics.compare(values, values)
+    assert (found.rmse, found.mae, found.l2r, found.max_error, found.worst, found.nse) == (0, 0, 0, 0, 0, 1)
+    assert found.cosine == pytest.approx(1)
+
+
+@given(hnp.arrays(np.float64, (2, 5), elements=FINITE), hnp.arrays(np.float64, (2, 5), elements=FINITE))
+def test_metrics_keep_their_bounds(reference: np.ndarray, given_values: np.ndarray) -> None:
+    found = metrics.compare(reference, given_values)
+    assert found.mae <= found.rmse * (1 + 1e-9) + 1e-9
+    assert found.rmse <= found.max_error * (1 + 1e-9) + 1e-9
+    assert -1 <= found.cosine <= 1
+    assert found.nse <= 1
+
+
+def test_zeros_and_empty_sets() -> None:
+    zero, one = np.zeros(3), np.ones(3)
+    assert metrics.compare(zero, zero).cosine == 1
+    assert metrics.compare(zero, one).l2r == math.inf
+    assert metrics.compare(zero, one).cosine == 0
+    assert metrics.compare(one, zero).nse == -math.inf
+    assert metrics.compare(np.zeros(0), np.zeros(0)).rmse == 0
+    with pytest.raises(ValueError, match="3 values cannot be compared with 4"):
+        metrics.compare(zero, np.zeros(4))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_broken_value_on_one_side_is_an_infinite_error(bad: float) -> None:
+    for reference, found in (([1.0, 2.0], [1.0, bad]), ([1.0, bad], [1.0, 2.0]), ([1.0, bad], [1.0, -bad])):
+        if not (math.isnan(bad) and math.isnan(found[1]) and math.isnan(reference[1])):
+            assert metrics.compare(np.array(reference), np.array(found)).worst == math.inf
+
+
+def test_broken_values_on_both_sides_agree() -> None:
+    values = np.array([math.nan, math.inf, 3.0])
+    assert metrics.compare(values, values).worst == 0
+    assert metrics.compare(values[:2], values[:2]).nse == 1
+
+
+def test_mismatches() -> None:
+    a, b = np.array([[1, 2], [3, 4]], np.int8), np.array([[1, 2], [9, 9]], np.int8)
+    assert metrics.mismatches(a, b) == 2
+    assert metrics.first_mismatch(a, b) == (1, 0)
+    assert metrics.first_mismatch(a, a) is None
+    assert metrics.mismatches(a, b[:1]) == 4
+
+
+def test_classes() -> None:
+    scores = np.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
+    labels = np.array([1, 1, 1])
+    assert metrics.accuracy(labels, scores) == pytest.approx(2 / 3)
+    assert metrics.accuracy(np.array([[0, 1], [0, 1], [0, 1]]), scores) == pytest.approx(2 / 3)
+    assert metrics.accuracy(labels[:, None], scores) == pytest.approx(2 / 3)
+    assert metrics.confusion_matrix(labels, scores).tolist() == [[0, 0], [1, 2]]
+    assert metrics.confusion_matrix(np.array([4, 0, 1]), scores).shape == (5, 5)
+    assert metrics.agreement(scores, scores[::-1]) == 1
+    assert metrics.agreement(scores, 1 - scores) == 0
+    with pytest.raises(ValueError, match=r"labels of shape \(2,\) do not fit outputs of shape \(3,\)"):
+        metrics.accuracy(labels[:2], scores)
+
+
+def test_one_lone_probability() -> None:
+    scores = np.array([[0.2], [0.9], [0.5]])
+    assert metrics.predicted_classes(scores).tolist() == [0, 1, 0]
+    assert metrics.confusion_matrix(np.array([0, 1, 1]), scores).tolist() == [[1, 0], [1, 1]]
+
+
+def test_statistics() -> None:
+    assert metrics.statistics(np.array([1, 3])) == metrics.Statistics(1, 3, 2, 1)
+    assert metrics.statistics(np.zeros(0)) == metrics.Statistics(0, 0, 0, 0)
