@@ -5,6 +5,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from nnbuild.scons import exists, generate  # noqa: E402
+from nnbuild.scons import exists, generate
 
 __all__ = ["exists", "generate"]
