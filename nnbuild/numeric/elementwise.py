@@ -68,6 +68,23 @@ def subtract(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scales: Ad
     return requantize(total, *scales.output) + zeros[2]
 
 
+def squared_difference_scales(first: float, second: float, output: float) -> AddScales:
+    """SQUARED_DIFFERENCE's constants: 7 spare bits, so that the square fits 32."""
+    twice = 2.0 * max(float(first), float(second))
+    return AddScales(
+        7,
+        quantize_multiplier(float(first) / twice),
+        quantize_multiplier(float(second) / twice),
+        quantize_multiplier(twice * twice / ((1 << 14) * float(output))),
+    )
+
+
+def squared_difference(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scales: AddScales) -> Ints:
+    """(a - b) ** 2 of 8-bit tensors, not yet clamped."""
+    difference = _aligned(a, zeros[0], scales, scales.first) - _aligned(b, zeros[1], scales, scales.second)
+    return requantize(difference * difference, *scales.output) + zeros[2]
+
+
 def multiply(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scale: Multiplier) -> Ints:
     """a * b, not yet clamped; the scale is that of `product_scale`."""
     return requantize((ints(a) - zeros[0]) * (ints(b) - zeros[1]), *scale) + zeros[2]

@@ -29,13 +29,18 @@ class Gate(NamedTuple):
 
 
 class Lstm(NamedTuple):
-    """A layer's constants. `cell_power` is the base-2 logarithm of the cell state's scale."""
+    """A layer's constants. `cell_power` is the base-2 logarithm of the cell state's scale.
+
+    The hidden state is read back with the state tensor's zero point, which a file may give another
+    value than the zero point it is written with. A sequence starts with hidden = state_zero, cell = 0.
+    """
 
     input: Gate
     forget: Gate
     cell: Gate
     output: Gate
     input_zero: int
+    state_zero: int
     hidden_zero: int
     cell_power: int
     hidden_scale: Multiplier
@@ -57,7 +62,7 @@ def _before_activation(gate: Gate, x: Ints, hidden: Ints, layer: Lstm) -> Ints:
     """The zero points' share is taken from the accumulator, as TFLite folds it into the bias."""
     from_input = (x - layer.input_zero) @ gate.input_weights.T + gate.bias
     total = saturate(requantize(from_input, *gate.input_scale), *INT16)
-    from_hidden = (hidden - layer.hidden_zero) @ gate.recurrent_weights.T
+    from_hidden = (hidden - layer.state_zero) @ gate.recurrent_weights.T
     return saturate(total + requantize(from_hidden, *gate.recurrent_scale), *INT16)
 
 

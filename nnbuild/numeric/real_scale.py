@@ -96,8 +96,7 @@ def _agrees(scale: IntegerScale, real: float, steps: Ints, values: Ints) -> bool
     slack = (np.abs(steps) + 1) * float(error) + np.abs(values) * 2.0**-50
     near = np.flatnonzero(distance <= slack)
     return all(
-        _once(int(steps[i]), scale) >= int(values[i]) and _once(int(steps[i]) - 1, scale) < int(values[i])
-        for i in near
+        _once(int(steps[i]), scale) >= int(values[i]) and _once(int(steps[i]) - 1, scale) < int(values[i]) for i in near
     )
 
 

@@ -49,7 +49,7 @@ def rounding_shift(x: ArrayLike, amount: ArrayLike) -> Ints:
 def half_up_shift(x: ArrayLike, amount: ArrayLike) -> Ints:
     """Divides by 2**amount (at least 1), to nearest, halves up. C: (x + (1 << (amount - 1))) >> amount"""
     value, shift = ints(x), ints(amount)
-    return (value + (np.int64(1) << (shift - 1))) >> shift
+    return np.asarray((value + (np.int64(1) << (shift - 1))) >> shift)
 
 
 def high_multiply(a: ArrayLike, b: ArrayLike, bits: int = 32) -> Ints:
@@ -65,7 +65,7 @@ def high_multiply(a: ArrayLike, b: ArrayLike, bits: int = 32) -> Ints:
 def truncating_high_multiply16(a: ArrayLike, b: ArrayLike) -> Ints:
     """a * b / 2**15 towards zero, saturated to 16 bits. C: (int32_t)a * b / 32768"""
     product = ints(a) * ints(b)
-    return np.minimum(np.sign(product) * (np.abs(product) >> 15), INT16[1])
+    return np.asarray(np.minimum(np.sign(product) * (np.abs(product) >> 15), INT16[1]))
 
 
 def saturating_shift_left(x: ArrayLike, amount: ArrayLike, bits: int) -> Ints:
@@ -119,4 +119,4 @@ def rounding_mean(total: ArrayLike, count: ArrayLike) -> Ints:
     C: total > 0 ? (total + count / 2) / count : (total - count / 2) / count
     """
     value, number = ints(total), ints(count)
-    return np.sign(value) * ((np.abs(value) + number // 2) // number)
+    return np.asarray(np.sign(value) * ((np.abs(value) + number // 2) // number))

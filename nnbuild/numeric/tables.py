@@ -60,10 +60,10 @@ def table16(function: Function64, in_low: float, in_high: float, out_low: float,
     """
     step = (in_high - in_low) / 512
     inverse = 65536 / (out_high - out_low)
-    starts = in_low + np.arange(512) * step
+    starts = np.asarray(in_low + np.arange(512) * step, np.float64)
     sample = round_half_away(function(starts) * inverse)
-    following = function(in_low + np.arange(1, 513) * step) * inverse
-    middle = round_half_away(function(starts + step / 2) * inverse)
+    following = function(np.asarray(in_low + np.arange(1, 513) * step, np.float64)) * inverse
+    middle = round_half_away(function(np.asarray(starts + step / 2, np.float64)) * inverse)
     error = round_half_away((following + sample) / 2) - middle
     last = round_half_away(function(np.array([in_high])) * inverse)
     entries = np.append(sample - round_half_away(error / 2), last)

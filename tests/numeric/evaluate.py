@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-import integer_ops as ops
 import numpy as np
+from numpy.typing import NDArray
+
 from nnbuild.numeric import edge, elementwise, lstm, multiplier, real_scale, rounding, softmax, tables
 from nnbuild.numeric.rounding import Ints
-from tflite_graph import Operator, Tensor
+from tests.numeric import integer_ops as ops
+from tests.numeric.tflite_graph import Operator, Tensor
 
 Arguments = list[Ints | None]
 Evaluator = Callable[[Operator, Arguments], list[Ints]]
@@ -62,9 +65,7 @@ def transpose_conv(op: Operator, args: Arguments) -> list[Ints]:
     x, weights, out = _tensor(op.inputs[2]), _tensor(op.inputs[1]), op.outputs[0]
     bias = args[3] if len(args) > 3 else None
     size = (out.shape[1], out.shape[2])
-    acc = ops.integer_transpose_conv(
-        _given(args[2]), _given(args[1]), bias, x.zero, _strides(op), _same(op), size
-    )
+    acc = ops.integer_transpose_conv(_given(args[2]), _given(args[1]), bias, x.zero, _strides(op), _same(op), size)
     return _finish(op, _requantized(op, acc, weights, x), op.activation)
 
 
@@ -97,6 +98,13 @@ def add(op: Operator, args: Arguments) -> list[Ints]:
     return _finish(op, rule(_given(args[0]), _given(args[1]), (a.zero, b.zero, out.zero), scales), op.activation)
 
 
+def squared_difference(op: Operator, args: Arguments) -> list[Ints]:
+    a, b, out = _three(op)
+    scales = elementwise.squared_difference_scales(a.scale, b.scale, out.scale)
+    zeros = (a.zero, b.zero, out.zero)
+    return _finish(op, elementwise.squared_difference(_given(args[0]), _given(args[1]), zeros, scales))
+
+
 def mul(op: Operator, args: Arguments) -> list[Ints]:
     a, b, out = _three(op)
     scale = multiplier.quantize_multiplier(multiplier.product_scale(a.scale, b.scale, out.scale))
@@ -109,15 +117,14 @@ def extreme(op: Operator, args: Arguments) -> list[Ints]:
     return [np.asarray(rule(_given(args[0]), _given(args[1])))]
 
 
-def reduce_sum(op: Operator, args: Arguments) -> list[Ints]:
+def mean(op: Operator, args: Arguments) -> list[Ints]:
     x, out = _tensor(op.inputs[0]), op.outputs[0]
     axes = tuple(int(a) for a in np.ravel(_given(args[1])))
     value = _given(args[0])
     total = value.sum(axis=axes)
     count = value.size // total.size
-    scale = multiplier.quantize_multiplier(multiplier.ratio_scale(x.scale, out.scale))
-    if op.name == "MEAN":
-        scale = elementwise.mean_multiplier(scale, count)
+    plain = multiplier.quantize_multiplier(multiplier.ratio_scale(x.scale, out.scale))
+    scale = elementwise.mean_multiplier(plain, count)
     return _finish(op, elementwise.mean(total, count, x.zero, out.zero, scale))
 
 
@@ -192,6 +199,27 @@ def nearest(op: Operator, args: Arguments) -> list[Ints]:
     return [ops.resize_nearest(_given(args[0]), (rows, columns))]
 
 
+def bilinear(op: Operator, args: Arguments) -> list[Ints]:
+    rows, columns = (int(v) for v in _given(args[1]))
+    corners, half_pixel = bool(op.options.AlignCorners()), bool(op.options.HalfPixelCenters())
+    return [ops.integer_bilinear(_given(args[0]), (rows, columns), corners, half_pixel)]
+
+
+def strided_slice(op: Operator, args: Arguments) -> list[Ints]:
+    masks = (int(op.options.BeginMask()), int(op.options.EndMask()), int(op.options.ShrinkAxisMask()))
+    return [ops.strided_slice(_given(args[0]), _given(args[1]), _given(args[2]), _given(args[3]), masks)]
+
+
+def divided(op: Operator, args: Arguments) -> list[Ints]:
+    """SPLIT, SPLIT_V and UNPACK."""
+    if op.name == "UNPACK":
+        axis = int(op.options.Axis())
+        return [np.squeeze(part, axis) for part in np.split(_given(args[0]), len(op.outputs), axis)]
+    if op.name == "SPLIT":
+        return list(np.split(_given(args[1]), len(op.outputs), int(_given(args[0]))))
+    return list(np.split(_given(args[0]), np.cumsum(_given(args[1]))[:-1], int(_given(args[2]))))
+
+
 def moved(op: Operator, args: Arguments) -> list[Ints]:
     if op.name == "TRANSPOSE":
         return [_given(args[0]).transpose([int(v) for v in _given(args[1])])]
@@ -226,16 +254,21 @@ def _lstm_layer(op: Operator) -> lstm.Lstm:
     clip = float(op.options.CellClip())
     quantized_clip = int(np.clip(np.float32(clip) / np.float32(cell.scale), -32768, 32767)) if clip > 0 else 0
     return lstm.Lstm(
-        gate(0), gate(1), gate(2), gate(3), x.zero, hidden.zero, multiplier.is_power_of_two(cell.scale)[1],
-        lstm.hidden_scale(inside.scale)._replace(), quantized_clip,
-    )  # fmt: skip
+        *(gate(number) for number in range(4)),
+        input_zero=x.zero,
+        state_zero=hidden.zero,
+        hidden_zero=inside.zero,
+        cell_power=multiplier.is_power_of_two(cell.scale)[1],
+        hidden_scale=lstm.hidden_scale(inside.scale),
+        cell_clip=quantized_clip,
+    )
 
 
 def run_lstm(op: Operator, args: Arguments) -> list[Ints]:
     layer, x = _lstm_layer(op), _given(args[0])
     sequence = x if bool(op.options.TimeMajor()) else x.swapaxes(0, 1)
     units = layer.input.bias.size
-    hidden = np.full((sequence.shape[1], units), 0, np.int64)
+    hidden = np.full((sequence.shape[1], units), layer.state_zero, np.int64)
     cell = np.zeros_like(hidden)
     outputs = []
     for value in sequence:
@@ -246,12 +279,36 @@ def run_lstm(op: Operator, args: Arguments) -> list[Ints]:
 
 
 EVALUATORS: dict[str, Evaluator] = {
-    "CONV_2D": conv2d, "DEPTHWISE_CONV_2D": conv2d, "TRANSPOSE_CONV": transpose_conv,
-    "FULLY_CONNECTED": fully_connected, "AVERAGE_POOL_2D": average_pool, "MAX_POOL_2D": max_pool,
-    "ADD": add, "SUB": add, "MUL": mul, "MAXIMUM": extreme, "MINIMUM": extreme, "MEAN": reduce_sum, "SUM": reduce_sum,
-    "SOFTMAX": run_softmax, "LOGISTIC": table_function, "TANH": table_function, "RELU": relu, "RELU6": relu,
-    "RELU_N1_TO_1": relu, "LEAKY_RELU": leaky_relu, "PRELU": prelu, "HARD_SWISH": hard_swish, "QUANTIZE": quantize,
-    "DEQUANTIZE": dequantize, "CONCATENATION": concatenate, "PAD": pad, "MIRROR_PAD": pad,
-    "RESIZE_NEAREST_NEIGHBOR": nearest, "RESHAPE": moved, "EXPAND_DIMS": moved, "SQUEEZE": moved, "TRANSPOSE": moved,
-    "REVERSE_V2": moved, "REDUCE_MAX": moved, "RSQRT": rsqrt, "UNIDIRECTIONAL_SEQUENCE_LSTM": run_lstm,
+    "ADD": add, "AVERAGE_POOL_2D": average_pool, "CONCATENATION": concatenate, "CONV_2D": conv2d,
+    "DEPTHWISE_CONV_2D": conv2d, "DEQUANTIZE": dequantize, "EXPAND_DIMS": moved, "FULLY_CONNECTED": fully_connected,
+    "HARD_SWISH": hard_swish, "LEAKY_RELU": leaky_relu, "LOGISTIC": table_function, "MAXIMUM": extreme,
+    "MAX_POOL_2D": max_pool, "MEAN": mean, "MINIMUM": extreme, "MIRROR_PAD": pad, "MUL": mul, "PAD": pad,
+    "PRELU": prelu, "QUANTIZE": quantize, "REDUCE_MAX": moved, "RELU": relu, "RELU6": relu, "RELU_N1_TO_1": relu,
+    "RESHAPE": moved, "RESIZE_BILINEAR": bilinear, "RESIZE_NEAREST_NEIGHBOR": nearest, "REVERSE_V2": moved,
+    "RSQRT": rsqrt, "SOFTMAX": run_softmax, "SPLIT": divided, "SPLIT_V": divided,
+    "SQUARED_DIFFERENCE": squared_difference, "STRIDED_SLICE": strided_slice, "SUB": add, "TANH": table_function,
+    "TRANSPOSE": moved, "TRANSPOSE_CONV": transpose_conv, "UNIDIRECTIONAL_SEQUENCE_LSTM": run_lstm, "UNPACK": divided,
 }  # fmt: skip
+
+
+def arguments(op: Operator, known: dict[int, NDArray[Any]]) -> Arguments:
+    """An operator's inputs: computed tensors, then constants. Floats stay floats."""
+    values: Arguments = []
+    for tensor in op.inputs:
+        if tensor is None or (tensor.index not in known and tensor.data is None):
+            values.append(None)  # absent, or a variable tensor the operator sets up itself
+        elif tensor.index in known:
+            value = known[tensor.index]
+            values.append(value if value.dtype.kind == "f" else value.astype(np.int64))
+        else:
+            values.append(tensor.values)
+    return values
+
+
+def run(operators: list[Operator], known: dict[int, NDArray[Any]]) -> dict[int, NDArray[Any]]:
+    """Every tensor of the graph, from those known at the start."""
+    known = dict(known)
+    for op in operators:
+        for tensor, value in zip(op.outputs, EVALUATORS[op.name](op, arguments(op, known)), strict=True):
+            known[tensor.index] = value.reshape(tensor.shape)
+    return known

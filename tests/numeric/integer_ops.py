@@ -7,10 +7,9 @@ chooses how to requantise it.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nnbuild.numeric import fixed_point, rounding
-from nnbuild.numeric.rounding import Ints, ints
+from nnbuild.numeric.rounding import Ints
 
 Pair = tuple[int, int]
 
@@ -50,9 +49,7 @@ def integer_conv2d(
     groups = x.shape[3] // depth
     size = outputs // groups
     parts = [
-        np.einsum(
-            "bijrck,orck->bijo", taken[..., g * depth : (g + 1) * depth], weights[g * size : (g + 1) * size]
-        )
+        np.einsum("bijrck,orck->bijo", taken[..., g * depth : (g + 1) * depth], weights[g * size : (g + 1) * size])
         for g in range(groups)
     ]
     acc = np.concatenate(parts, axis=3)
@@ -77,7 +74,9 @@ def integer_transpose_conv(
     outputs, rows, columns, _ = weights.shape
     spread = np.einsum("bijk,orck->bijrco", x - zero, weights)
     height, width = ((n - 1) * s + w for n, s, w in zip(x.shape[1:3], strides, (rows, columns), strict=True))
-    full = np.zeros((x.shape[0], max(height, out_shape[0]) + rows, max(width, out_shape[1]) + columns, outputs), np.int64)
+    full = np.zeros(
+        (x.shape[0], max(height, out_shape[0]) + rows, max(width, out_shape[1]) + columns, outputs), np.int64
+    )
     for i in range(x.shape[1]):
         for j in range(x.shape[2]):
             top, left = i * strides[0], j * strides[1]
@@ -123,5 +122,38 @@ def resize_nearest(x: Ints, size: Pair) -> Ints:
     return np.asarray(x[:, rows][:, :, columns])
 
 
-def as_ints(array: NDArray[np.generic]) -> Ints:
-    return ints(array)
+def _bilinear_axis(size: int, out: int, align_corners: bool, half_pixel: bool) -> tuple[Ints, Ints, Ints]:
+    """Lower and upper source index of each output index, and the upper one's share in 1024ths."""
+    step = (1024 * size + out // 2) // out
+    if align_corners and out > 1:
+        step = (1024 * (size - 1) + (out - 1) // 2) // (out - 1)
+    position = np.arange(out, dtype=np.int64) * step + (step // 2 - 512 if half_pixel else 0)
+    towards_zero = np.sign(position) * (np.abs(position) // 1024)
+    lower = np.maximum(towards_zero, 0)
+    upper = np.minimum((position + 1023) // 1024, size - 1)
+    return lower, upper, position - 1024 * lower
+
+
+def integer_bilinear(x: Ints, size: Pair, align_corners: bool, half_pixel: bool) -> Ints:
+    """Interpolation in 1024ths along both axes, rounded once, halves away from zero."""
+    top, bottom, row_share = _bilinear_axis(x.shape[1], size[0], align_corners, half_pixel)
+    left, right, column_share = _bilinear_axis(x.shape[2], size[1], align_corners, half_pixel)
+    rows, columns = row_share[None, :, None, None], column_share[None, None, :, None]
+    total = (
+        x[:, top][:, :, left] * (1024 - rows) * (1024 - columns)
+        + x[:, bottom][:, :, left] * rows * (1024 - columns)
+        + x[:, top][:, :, right] * (1024 - rows) * columns
+        + x[:, bottom][:, :, right] * rows * columns
+    )
+    return rounding.rounding_shift(total, 20)
+
+
+def strided_slice(x: Ints, begin: Ints, end: Ints, strides: Ints, masks: tuple[int, int, int]) -> Ints:
+    """Masks are the options' begin, end and shrink masks, one bit an axis."""
+    index: list[int | slice] = []
+    for axis, (low, high, step) in enumerate(zip(begin.tolist(), end.tolist(), strides.tolist(), strict=True)):
+        if masks[2] >> axis & 1:
+            index.append(low)
+        else:
+            index.append(slice(None if masks[0] >> axis & 1 else low, None if masks[1] >> axis & 1 else high, step))
+    return np.asarray(x[tuple(index)])

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import tflite
-from nnbuild.numeric.rounding import Ints
 from numpy.typing import NDArray
+
+from nnbuild.numeric.rounding import Ints
 
 DTYPES = {
     tflite.TensorType.FLOAT32: np.float32,

@@ -72,9 +72,7 @@ def conv1d(tf: Any, rng: Random) -> Function:
     inputs, outputs = _int(rng, 1, 6), _int(rng, 1, 6)
     weights = _weights(tf, rng, _int(rng, 1, 5), inputs, outputs)
     stride, pad, act = _int(rng, 1, 2), _padding(rng), _activation(tf, rng)
-    return Function(
-        lambda x: act(tf.nn.conv1d(x, weights, stride, pad)), [(1, _int(rng, 6, 20), inputs)]
-    )
+    return Function(lambda x: act(tf.nn.conv1d(x, weights, stride, pad)), [(1, _int(rng, 6, 20), inputs)])
 
 
 def depthwise(tf: Any, rng: Random) -> Function:
@@ -179,15 +177,16 @@ def concatenate(tf: Any, rng: Random) -> Function:
     return Function(lambda *x: tf.concat(x, axis), shapes)
 
 
+def fixed_scales(tf: Any, rng: Random) -> Function:
+    """Joined tensors of which some have a scale the operator fixes: the others are rescaled."""
+    axis, act = _int(rng, 1, 3), [tf.sigmoid, tf.tanh, tf.nn.softmax][_int(rng, 0, 2)]
+    return Function(lambda x: tf.concat([act(x), x], axis), [_image(rng, None, 2, 5)])
+
+
 def mean(tf: Any, rng: Random) -> Function:
     axes = [[1, 2], [1], [2], [3], [1, 2, 3]][_int(rng, 0, 4)]
     keep = bool(rng.random() < 0.5)
     return Function(lambda x: tf.reduce_mean(x, axes, keepdims=keep), [_image(rng, None, 2, 12)])
-
-
-def total(tf: Any, rng: Random) -> Function:
-    axes = [[1, 2], [1], [3]][_int(rng, 0, 2)]
-    return Function(lambda x: tf.reduce_sum(x, axes), [_image(rng, None, 2, 8)])
 
 
 def reduce_max(tf: Any, rng: Random) -> Function:
@@ -224,7 +223,7 @@ def relu_n1_to_1(tf: Any, rng: Random) -> Function:
 
 
 def leaky_relu(tf: Any, rng: Random) -> Function:
-    alpha = float(rng.choice([0.01, 0.1, 0.2, 0.3, 1.5]))
+    alpha = float(rng.choice([0.01, 0.1, 0.2, 0.3, 1.5, -0.5]))
     return _elementwise(lambda x: tf.nn.leaky_relu(x, alpha), rng)
 
 
@@ -235,11 +234,8 @@ def hard_swish(tf: Any, rng: Random) -> Function:
 def prelu(tf: Any, rng: Random) -> Function:
     shape = _image(rng, _int(rng, 2, 6))
     alpha = tf.constant(rng.uniform(-0.2, 0.6, (1, 1, shape[3])).astype(np.float32))
-    return Function(lambda x: tf.nn.relu(x) - alpha * tf.nn.relu(-x), [shape])
-
-
-def absolute(tf: Any, rng: Random) -> Function:
-    return _elementwise(tf.abs, rng)
+    # The converter knows PReLU by this form.
+    return Function(lambda x: tf.nn.relu(x) + (-alpha) * tf.nn.relu(-x), [shape])
 
 
 def pad(tf: Any, rng: Random) -> Function:
@@ -265,9 +261,7 @@ def nearest(tf: Any, rng: Random) -> Function:
 def bilinear(tf: Any, rng: Random) -> Function:
     shape, factor = _image(rng, None, 2, 5), _int(rng, 2, 3)
     size, centers = [shape[1] * factor, shape[2] * factor], bool(rng.random() < 0.5)
-    return Function(
-        lambda x: tf.compat.v1.image.resize_bilinear(x, size, half_pixel_centers=centers), [shape]
-    )
+    return Function(lambda x: tf.compat.v1.image.resize_bilinear(x, size, half_pixel_centers=centers), [shape])
 
 
 def reshape(tf: Any, rng: Random) -> Function:
@@ -284,17 +278,8 @@ def split(tf: Any, rng: Random) -> Function:
     return Function(lambda x: tf.split(x, 2, axis=3), [_image(rng, 2 * _int(rng, 1, 4))])
 
 
-def batch_matmul(tf: Any, rng: Random) -> Function:
-    rows, inner, columns = _int(rng, 1, 5), _int(rng, 1, 20), _int(rng, 2, 5)
-    return Function(tf.matmul, [(1, 2, rows, inner), (1, 2, inner, columns)])
-
-
 def rsqrt(tf: Any, rng: Random) -> Function:
     return _elementwise(lambda x: tf.math.rsqrt(tf.nn.relu(x) + 0.5), rng)
-
-
-def exponential(tf: Any, rng: Random) -> Function:
-    return _elementwise(tf.exp, rng)
 
 
 def layer_norm(tf: Any, rng: Random) -> Function:

@@ -14,7 +14,7 @@ import numpy as np
 import tflite
 
 WEIGHTED = {"conv2d", "conv1d", "depthwise", "transpose_conv", "dense"}
-RESCALING = {"add", "subtract", "multiply", "mean", "total", "leaky_relu", "prelu", "hard_swish", "relu", "relu6"}
+RESCALING = {"add", "subtract", "multiply", "mean", "leaky_relu", "prelu", "hard_swish", "relu", "relu6"}
 INPUT_ONLY = {"softmax", "logistic", "tanh"}
 SHARE = 0.6
 
@@ -46,12 +46,19 @@ def _move_zero_point(editor: Editor, tensor: int, rng: np.random.Generator) -> N
 
 
 def variants(case: Any, seed: int) -> Iterator[tuple[str, bytes]]:
-    """At most one edited copy of a model of one operator."""
+    """Edited copies of a model of one operator: one with odd scales, one whose scales are powers of two."""
     rng = np.random.default_rng([seed, 7, zlib.crc32(case.name.encode())])
     editable = case.kind in WEIGHTED | RESCALING | INPUT_ONLY and case.mode != "float"
-    editor = Editor(case.model)
-    if not editable or rng.random() > SHARE or editor.graph.OperatorsLength() != 1:
+    if not editable or Editor(case.model).graph.OperatorsLength() != 1:
         return
+    if rng.random() < SHARE:
+        yield f"{case.name}_edited", _edited(case, rng)
+    if rng.random() < SHARE and case.kind not in INPUT_ONLY:
+        yield f"{case.name}_halves", _halves(case)
+
+
+def _edited(case: Any, rng: np.random.Generator) -> bytes:
+    editor = Editor(case.model)
     operator = editor.graph.Operators(0)
     inputs, output = [int(i) for i in operator.InputsAsNumpy()], int(operator.Outputs(0))
     if case.kind in WEIGHTED:
@@ -60,7 +67,18 @@ def variants(case: Any, seed: int) -> Iterator[tuple[str, bytes]]:
         _edit_rescaling(editor, inputs, output, rng)
     else:
         _edit_input(editor, inputs[0], rng)
-    yield f"{case.name}_edited", bytes(editor.data)
+    return bytes(editor.data)
+
+
+def _halves(case: Any) -> bytes:
+    """All scales powers of two: results then lie exactly on halves, where roundings differ."""
+    editor = Editor(case.model)
+    for tensor in range(editor.graph.TensorsLength()):
+        quantization = editor.graph.Tensors(tensor).Quantization()
+        if quantization is not None and quantization.ScaleLength():
+            scale = editor.scale(tensor)
+            scale[:] = np.exp2(np.floor(np.log2(scale))).astype(np.float32)
+    return bytes(editor.data)
 
 
 def _edit_weighted(editor: Editor, kind: str, inputs: list[int], output: int, rng: np.random.Generator) -> None:
