@@ -1,0 +1,187 @@
+"""The arithmetic of operators that treat one element at a time.
+
+A function takes integer tensors of any shape (numpy broadcasting applies), the zero points and the
+constants made for it here, and returns unsaturated or clamped integers as its comment says.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nnbuild.numeric.multiplier import (
+    Multiplier,
+    product_scale,
+    quantize_multiplier,
+    ratio_scale,
+    ratio_scale32,
+)
+from nnbuild.numeric.rounding import (
+    Ints,
+    high_multiply,
+    ints,
+    reduced_multiplier,
+    requantize,
+    rounding_shift,
+    saturate,
+    saturating_shift_left,
+    truncating_high_multiply16,
+)
+
+
+class AddScales(NamedTuple):
+    """ADD's and SUB's constants: both inputs are brought to twice the larger scale, with spare bits below."""
+
+    left_shift: int
+    first: Multiplier
+    second: Multiplier
+    output: Multiplier
+
+
+def add_scales(first: float, second: float, output: float, bits: int) -> AddScales:
+    """20 spare bits for 8-bit tensors, 15 for 16-bit ones, so that the sum fits 32."""
+    left_shift = 20 if bits == 8 else 15
+    twice = 2.0 * max(float(first), float(second))
+    return AddScales(
+        left_shift,
+        quantize_multiplier(float(first) / twice),
+        quantize_multiplier(float(second) / twice),
+        quantize_multiplier(twice / ((1 << left_shift) * float(output))),
+    )
+
+
+def _aligned(x: ArrayLike, zero: int, scales: AddScales, own: Multiplier) -> Ints:
+    return requantize((ints(x) - zero) << scales.left_shift, *own)
+
+
+def add(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scales: AddScales) -> Ints:
+    """a + b, not yet clamped. C: requantize(requantize(a - za << 20, …) + requantize(b - zb << 20, …), …) + zo"""
+    total = _aligned(a, zeros[0], scales, scales.first) + _aligned(b, zeros[1], scales, scales.second)
+    return requantize(total, *scales.output) + zeros[2]
+
+
+def subtract(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scales: AddScales) -> Ints:
+    """a - b, not yet clamped, as `add`."""
+    total = _aligned(a, zeros[0], scales, scales.first) - _aligned(b, zeros[1], scales, scales.second)
+    return requantize(total, *scales.output) + zeros[2]
+
+
+def squared_difference_scales(first: float, second: float, output: float) -> AddScales:
+    """SQUARED_DIFFERENCE's constants: 7 spare bits, so that the square fits 32."""
+    twice = 2.0 * max(float(first), float(second))
+    return AddScales(
+        7,
+        quantize_multiplier(float(first) / twice),
+        quantize_multiplier(float(second) / twice),
+        quantize_multiplier(twice * twice / ((1 << 14) * float(output))),
+    )
+
+
+def squared_difference(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scales: AddScales) -> Ints:
+    """(a - b) ** 2 of 8-bit tensors, not yet clamped."""
+    difference = _aligned(a, zeros[0], scales, scales.first) - _aligned(b, zeros[1], scales, scales.second)
+    return requantize(difference * difference, *scales.output) + zeros[2]
+
+
+def multiply(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scale: Multiplier) -> Ints:
+    """a * b, not yet clamped; the scale is that of `product_scale`."""
+    return requantize((ints(a) - zeros[0]) * (ints(b) - zeros[1]), *scale) + zeros[2]
+
+
+def rescale(x: ArrayLike, in_zero: int, out_zero: int, scale: Multiplier) -> Ints:
+    """From one scale to another, not yet clamped: QUANTIZE between integers, RELU, concatenation's inputs."""
+    return requantize(ints(x) - in_zero, *scale) + out_zero
+
+
+def rescale_multiplier(in_scale: float, out_scale: float) -> Multiplier:
+    """QUANTIZE's constant."""
+    return quantize_multiplier(ratio_scale(in_scale, out_scale))
+
+
+def relu_multiplier(in_scale: float, out_scale: float) -> Multiplier:
+    """RELU's, RELU6's and RELU_N1_TO_1's constant when they are operators of their own."""
+    return quantize_multiplier(ratio_scale32(in_scale, out_scale))
+
+
+class SlopeScales(NamedTuple):
+    """LEAKY_RELU's and PRELU's constants on either side of zero."""
+
+    positive: Multiplier
+    negative: Multiplier
+
+
+def leaky_relu_scales(in_scale: float, alpha: float, out_scale: float) -> SlopeScales:
+    return SlopeScales(
+        quantize_multiplier(ratio_scale32(in_scale, out_scale)),
+        quantize_multiplier(product_scale(in_scale, alpha, out_scale)),
+    )
+
+
+def leaky_relu(x: ArrayLike, in_zero: int, out_zero: int, scales: SlopeScales) -> Ints:
+    """Not yet clamped. A negative alpha carries its sign in the multiplier."""
+    value = ints(x) - in_zero
+    slope, shift = scales.negative
+    negative = requantize(value, abs(slope), shift) * (-1 if slope < 0 else 1)
+    return np.where(value >= 0, requantize(value, *scales.positive), negative) + out_zero
+
+
+def prelu_scales(in_scale: float, alpha_scale: float, out_scale: float) -> SlopeScales:
+    return leaky_relu_scales(in_scale, alpha_scale, out_scale)
+
+
+def prelu(x: ArrayLike, alpha: ArrayLike, zeros: tuple[int, int, int], scales: SlopeScales) -> Ints:
+    """Not yet clamped; zeros are those of input, alpha and output."""
+    value = ints(x) - zeros[0]
+    negative = requantize(value * (ints(alpha) - zeros[1]), *scales.negative)
+    return np.where(value >= 0, requantize(value, *scales.positive), negative) + zeros[2]
+
+
+class HardSwishScales(NamedTuple):
+    """16-bit multipliers with their exponents: to the output's scale, and to 3 / 32768."""
+
+    output: Multiplier
+    reluish: Multiplier
+
+
+def hard_swish_scales(in_scale: float, out_scale: float) -> HardSwishScales:
+    fine = np.float32(1.0 / 128.0) * np.float32(in_scale)
+    output = quantize_multiplier(float(fine / np.float32(out_scale)))
+    reluish = quantize_multiplier(float(fine / (np.float32(3.0) / np.float32(32768.0))))
+    return HardSwishScales(
+        Multiplier(int(reduced_multiplier(output.multiplier)), output.shift),
+        Multiplier(int(reduced_multiplier(reluish.multiplier)), reluish.shift),
+    )
+
+
+def hard_swish(x: ArrayLike, in_zero: int, out_zero: int, scales: HardSwishScales) -> Ints:
+    """x * relu6(x + 3) / 6 in 16-bit steps, not yet clamped. The output exponent must not be positive."""
+    fine = (ints(x) - in_zero) << 7
+    on_output_scale = high_multiply(fine, scales.output.multiplier, 16)
+    exponent = scales.reluish.shift
+    gate = saturating_shift_left(fine, max(exponent - 1, 0), 16)
+    gate = high_multiply(gate, scales.reluish.multiplier, 16)
+    gate = saturating_shift_left(gate, 1, 16) if exponent > 0 else rounding_shift(gate, -exponent)
+    gate = (gate + (1 << 15)) >> 1  # from [-1, 1] to [0, 1]
+    product = truncating_high_multiply16(gate, on_output_scale)
+    return rounding_shift(product, -scales.output.shift) + out_zero
+
+
+def mean_multiplier(scale: Multiplier, count: int) -> Multiplier:
+    """MEAN's constant: the division by the count is part of the multiplier, truncated."""
+    shift = min(count.bit_length() - 1, 32, 31 + scale.shift)
+    return Multiplier((scale.multiplier << shift) // count, scale.shift - shift)
+
+
+def mean(total: ArrayLike, count: int, in_zero: int, out_zero: int, scale: Multiplier) -> Ints:
+    """MEAN from the sum of the raw inputs, not yet clamped; the multiplier is `mean_multiplier`'s.
+
+    SUM is the same with the plain multiplier.
+    """
+    return requantize(ints(total) - count * in_zero, *scale) + out_zero
+
+
+def clamp(x: ArrayLike, bounds: tuple[int, int]) -> Ints:
+    """The fused activation's clamp, which is also the saturation to the output's type."""
+    return saturate(x, *bounds)

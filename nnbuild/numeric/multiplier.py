@@ -1,0 +1,100 @@
+"""From real scales to the integers that C holds. All of it runs at build time.
+
+A scale travels as the float32 the model file holds. Whether TFLite forms a product of scales in
+float32 or float64 differs from operator to operator, so each has its function here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nnbuild.numeric.rounding import Ints, ints
+
+RELU_RANGES: dict[str, tuple[float | None, float | None]] = {
+    "none": (None, None),
+    "relu": (0.0, None),
+    "relu6": (0.0, 6.0),
+    "relu_n1_to_1": (-1.0, 1.0),
+}
+
+
+class Multiplier(NamedTuple):
+    """The real number multiplier * 2**(shift - 31); multiplier is 0 or in [2**30, 2**31)."""
+
+    multiplier: int
+    shift: int
+
+
+def quantize_multiplier(real: float) -> Multiplier:
+    """The nearest 31-bit multiplier; what is below 2**-32 becomes zero, as does a dead channel's scale."""
+    if real == 0.0:
+        return Multiplier(0, 0)
+    fraction, shift = math.frexp(real)
+    fixed = math.floor(abs(fraction) * 2**31 + 0.5)
+    if fixed == 2**31:
+        fixed, shift = fixed // 2, shift + 1
+    if shift < -31:
+        return Multiplier(0, 0)
+    return Multiplier(fixed if fraction > 0 else -fixed, shift)
+
+
+def quantize_multipliers(reals: ArrayLike) -> tuple[Ints, Ints]:
+    """The multipliers and the shifts of many scales."""
+    pairs = [quantize_multiplier(float(r)) for r in np.ravel(np.asarray(reals, np.float64))]
+    return ints([p.multiplier for p in pairs]), ints([p.shift for p in pairs])
+
+
+def convolution_scales(input_scale: float, weight_scales: ArrayLike, output_scale: float) -> NDArray[np.float64]:
+    """The real multiplier of each channel of a convolution or FULLY_CONNECTED: all in float64."""
+    return np.float64(input_scale) * np.asarray(weight_scales, np.float64) / np.float64(output_scale)
+
+
+def product_scale(first: float, second: float, output_scale: float) -> float:
+    """The real multiplier of MUL, LEAKY_RELU's and PRELU's negative side: all in float32."""
+    return float(np.float32(first) * np.float32(second) / np.float32(output_scale))
+
+
+def ratio_scale(input_scale: float, output_scale: float) -> float:
+    """The real multiplier of QUANTIZE and MEAN between integers: a float64 quotient."""
+    return float(np.float64(input_scale) / np.float64(output_scale))
+
+
+def ratio_scale32(input_scale: float, output_scale: float) -> float:
+    """The real multiplier of RELU, LEAKY_RELU's and PRELU's positive side: a float32 quotient."""
+    return float(np.float32(input_scale) / np.float32(output_scale))
+
+
+def round_half_away(x: ArrayLike) -> NDArray[np.float64]:
+    """C's round(): to nearest, halves away from zero. The difference x - trunc(x) is exact."""
+    value = np.asarray(x, np.float64)
+    whole = np.trunc(value)
+    return np.asarray(whole + np.sign(value) * (np.abs(value - whole) >= 0.5))
+
+
+def quantized_bound(real: float, scale: float, zero_point: int) -> int:
+    """An activation bound as an integer: float32 quotient, rounded, plus the zero point."""
+    return zero_point + int(round_half_away(np.float32(real) / np.float32(scale)))
+
+
+def activation_range(activation: str, scale: float, zero_point: int, low: int, high: int) -> tuple[int, int]:
+    """The clamp of a fused or separate relu, within the limits of the output's type."""
+    real_low, real_high = RELU_RANGES[activation]
+    if real_low is not None:
+        low = max(low, quantized_bound(real_low, scale, zero_point))
+    if real_high is not None:
+        high = min(high, quantized_bound(real_high, scale, zero_point))
+    return low, high
+
+
+def is_power_of_two(scale: float) -> tuple[bool, int]:
+    """Whether a scale counts as a power of two (within 0.1 % of an octave), and its rounded logarithm.
+
+    TFLite takes the logarithm in float32.
+    """
+    logarithm = np.float32(np.log(np.float32(scale))) * np.float32(np.float32(1.0) / np.float32(np.log(np.float32(2))))
+    rounded = round_half_away(logarithm)
+    return bool(abs(float(logarithm) - float(rounded)) < 1e-3), int(rounded)

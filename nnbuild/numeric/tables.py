@@ -1,0 +1,160 @@
+"""Lookup tables, and how they are read. Tables are made at build time; reading them is integer only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nnbuild.numeric.multiplier import is_power_of_two, round_half_away
+from nnbuild.numeric.rounding import INT8, INT16, Ints, ints, saturate, wrap
+
+Float32s = NDArray[np.float32]
+Function32 = Callable[[Float32s], Float32s]
+Function64 = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+def _exp32(x: Float32s) -> Float32s:
+    """exp rounded to float32 from float64, so that it does not depend on the machine's float32 exp."""
+    return np.exp(x.astype(np.float64)).astype(np.float32)
+
+
+def logistic32(x: Float32s) -> Float32s:
+    """The logistic function as TFLite's float code computes it, every step in float32."""
+    with np.errstate(over="ignore"):
+        return np.float32(1) / (np.float32(1) + _exp32(-x))
+
+
+def tanh32(x: Float32s) -> Float32s:
+    return np.tanh(x.astype(np.float64)).astype(np.float32)
+
+
+FUNCTIONS8: dict[str, Function32] = {"logistic": logistic32, "tanh": tanh32, "exp": _exp32}
+
+
+def table8(function: Function32, in_scale: float, in_zero: int, out_scale: float, out_zero: int) -> Ints:
+    """256 entries for -128 … 127 in this order: each input's exact float32 result, quantised.
+
+    C: table[x + 128]
+    """
+    values = np.float32(in_scale) * (np.arange(*_range(INT8)) - in_zero).astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = round_half_away(function(values) * (np.float32(1) / np.float32(out_scale))).astype(np.float32)
+    return saturate(np.clip(scaled + np.float32(out_zero), -1e6, 1e6).astype(np.int64), *INT8)
+
+
+def _range(bounds: tuple[int, int]) -> tuple[int, int]:
+    return bounds[0], bounds[1] + 1
+
+
+def lookup8(x: ArrayLike, table: ArrayLike) -> Ints:
+    return ints(table)[ints(x) + 128]
+
+
+def table16(function: Function64, in_low: float, in_high: float, out_low: float, out_high: float) -> Ints:
+    """513 entries over [in_low, in_high] for `lookup16`, in float64.
+
+    Each entry is moved by half the error that straight interpolation makes in the middle of its step.
+    """
+    step = (in_high - in_low) / 512
+    inverse = 65536 / (out_high - out_low)
+    starts = np.asarray(in_low + np.arange(512) * step, np.float64)
+    sample = round_half_away(function(starts) * inverse)
+    following = function(np.asarray(in_low + np.arange(1, 513) * step, np.float64)) * inverse
+    middle = round_half_away(function(np.asarray(starts + step / 2, np.float64)) * inverse)
+    error = round_half_away((following + sample) / 2) - middle
+    last = round_half_away(function(np.array([in_high])) * inverse)
+    entries = np.append(sample - round_half_away(error / 2), last)
+    return saturate(entries.astype(np.int64), *INT16)
+
+
+def lookup16(x: ArrayLike, table: ArrayLike) -> Ints:
+    """The upper 9 bits choose a pair of entries, the lower 7 interpolate between them.
+
+    C: base = t[256 + (x >> 7)]; base + (((int16_t)(next - base) * (x & 127) + 64) >> 7)
+    """
+    value, entries = ints(x), ints(table)
+    index = 256 + (value >> 7)
+    slope = wrap(entries[index + 1] - entries[index], 16)
+    return wrap(entries[index] + ((slope * (value & 127) + 64) >> 7), 16)
+
+
+def sigmoid_table() -> Ints:
+    """logistic(i / 24) * 65536 for i = 0 … 255, in the middle of sample and interpolation error.
+
+    Shared by the 16-bit logistic and tanh, since tanh(x) = 2 logistic(2x) - 1. The last entry is held
+    at the largest 16-bit number.
+    """
+    index = np.arange(256.0)
+    sample, following = _sigmoid(index), _sigmoid(index + 1)
+    error = (sample + following) / 2 - _sigmoid(index + 0.5)
+    entries = np.floor((sample - error / 2) * 65536 + 0.5).astype(np.int64)
+    entries[-1] = 65535
+    return entries
+
+
+def _sigmoid(index: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(1 / (1 + np.exp(-index / 24)))
+
+
+class InputScale(NamedTuple):
+    """Brings a 16-bit input to the table's step: (x * multiplier + half) >> shift."""
+
+    multiplier: int
+    shift: int
+
+
+def table_input_scale(scale: float, shifts_allowed: tuple[int, ...]) -> InputScale:
+    """From a 16-bit tensor's scale to the sigmoid table's 1 / (3 * 4096).
+
+    Scales that are 2**-12 times an allowed power of two take an exact multiplier. The logistic allows
+    a shift of 0, tanh of 0 and 1. Other multipliers are truncated, not rounded.
+    """
+    power, logarithm = is_power_of_two(scale)
+    if power and 12 + logarithm in shifts_allowed:
+        return InputScale(3 << (12 + logarithm), 0)
+    real, shift = float(np.float32(scale)) * 4096.0 * 3.0, 0
+    while real <= 32767.0 / 2.0 and shift <= 30:
+        real, shift = real * 2, shift + 1
+    return InputScale(int(real), shift)
+
+
+def logistic_input_scale(scale: float) -> InputScale:
+    return table_input_scale(scale, (0,))
+
+
+def tanh_input_scale(scale: float) -> InputScale:
+    return table_input_scale(scale, (0, 1))
+
+
+def _scaled_input(x: ArrayLike, scale: InputScale) -> Ints:
+    half = 1 << (scale.shift - 1) if scale.shift > 0 else 0
+    return (ints(x) * scale.multiplier + half) >> scale.shift
+
+
+def _interpolated(size: Ints, fraction_bits: int) -> tuple[Ints, Ints]:
+    """The table at a size with this many fraction bits (not yet shifted back), and where it has ended."""
+    entries = np.append(sigmoid_table(), 0)
+    index = np.minimum(size >> fraction_bits, 255)
+    fraction = size & ((1 << fraction_bits) - 1)
+    value = (entries[index] << fraction_bits) + fraction * (entries[index + 1] - entries[index])
+    return value, index >= 255
+
+
+def logistic16(x: ArrayLike, scale: InputScale) -> Ints:
+    """The 16-bit logistic: interpolates the sigmoid table, output scale 2**-15."""
+    value = _scaled_input(x, scale)
+    result, ended = _interpolated(np.abs(value), 9)
+    result = np.where(ended, 0x7FFF << 10, result)
+    return np.where(value >= 0, result + (1 << 9), (1 << 25) - result + (1 << 9) - 1) >> 10
+
+
+def tanh16(x: ArrayLike, scale: InputScale) -> Ints:
+    """The 16-bit tanh: the same table at twice the argument, output scale 2**-15."""
+    value = _scaled_input(x, scale)
+    result, ended = _interpolated(np.abs(value), 8)
+    result = np.where(ended, 0xFFFF << 8, result)
+    one = 1 << 23
+    return np.where(value >= 0, result - one + (1 << 7), -result + one + (1 << 7) - 1) >> 8
