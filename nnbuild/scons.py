@@ -136,7 +136,7 @@ def _plain(options: Options) -> dict[str, Any]:
 
 def _generator_files(env: Any) -> Sequence[Any]:
     """All of nnbuild that can change what is printed."""
-    paths = [*PACKAGE.rglob("*.py"), *BOARDS.rglob("*.toml"), *(FIRMWARE / "libm").glob("*.[ch]")]
+    paths = [*PACKAGE.rglob("*.py"), *BOARDS.rglob("*.toml"), *FIRMWARE.glob("*/*.[ch]")]
     return [env.File(str(path)) for path in sorted(paths)]
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 
 from nnbuild.paths import FIRMWARE
 
-LIBM = FIRMWARE / "libm"
+LIBM, NUMERIC = FIRMWARE / "libm", FIRMWARE / "numeric"
+BITS = "nn_bits.h"
 SKIPPED = re.compile(r"^#(include\b|ifndef NN_\w+_H$|define NN_\w+_H$)")
 DEFINITION = re.compile(r"^(?=(?:float|int|void|u?int\d+_t) \**nn_\w+\()", re.MULTILINE)
 USES = re.compile(r"^/\* uses: (.*) \*/$", re.MULTILINE)
@@ -20,7 +20,8 @@ USES = re.compile(r"^/\* uses: (.*) \*/$", re.MULTILINE)
 
 @cache
 def _source(name: str) -> str:
-    return (LIBM / f"nn_{name}.c").read_text()
+    folder = LIBM if (LIBM / f"nn_{name}.c").is_file() else NUMERIC
+    return (folder / f"nn_{name}.c").read_text()
 
 
 def _uses(name: str) -> list[str]:
@@ -48,16 +49,13 @@ def definitions(names: Iterable[str], prefix: str) -> str:
     order = in_order(names)
     if not order:
         return ""
-    bits = _bare((LIBM / "nn_bits.h").read_text())
-    bits = bits[: bits.rindex("#endif")]
     bodies = [DEFINITION.sub("static ", USES.sub("", _bare(_source(name)))) for name in order]
-    text = "\n".join(part.strip() + "\n" for part in (bits, *bodies))
+    if any(BITS in _source(name) for name in order):
+        bits = _bare((LIBM / BITS).read_text())
+        bodies.insert(0, bits[: bits.rindex("#endif")])
+    text = "\n".join(body.strip() + "\n" for body in bodies)
     return re.sub(r"\bnn_", f"{prefix}_", text)
 
 
 def _bare(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not SKIPPED.match(line)) + "\n"
-
-
-def library_files() -> list[Path]:
-    return sorted(LIBM.glob("*.[ch]"))

@@ -5,11 +5,19 @@ Prices are those of a simple in-order core with a floating-point unit; a measure
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from nnbuild.graph import Array
 from nnbuild.isa.lanes import Lanes
-from nnbuild.literals import float_literal
-from nnbuild.ops.base import NO_CLAMP, Clamp
+from nnbuild.literals import C_TYPES, float_literal
+from nnbuild.ops.base import Clamp
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.integer import bounds as integer_bounds
+from nnbuild.ops.integer import quant_of, requantization
+from nnbuild.ops.site import Site
 from nnbuild.writer import Row, Writer
 
 name = "c99"
@@ -17,8 +25,12 @@ features: frozenset[str] = frozenset()
 
 LOAD = Row("const float {0} = {1};", 2)
 LOAD_MUTABLE = Row("float {0} = {1};", 2)
+LOAD_AS = Row("{0} {1} = {2};", 2)
 STORE = Row("{0} = {1};", 1)
 MULTIPLY_ADD = Row("{0} += {1} * {2};", 3)
+ADD = Row("{0} += {1};", 3)
+LARGER = Row("if ({1} > {0}) {0} = {1};", 3)
+SMALLER = Row("if ({1} < {0}) {0} = {1};", 3)
 AT_LEAST = Row("if ({0} < {1}) {0} = {1};", 2)
 AT_MOST = Row("if ({0} > {1}) {0} = {1};", 2)
 
@@ -37,22 +49,28 @@ def at(pointer: str) -> str:
     return f"{base}[{index}]" if plus else f"*{pointer}"
 
 
-@dataclass(frozen=True)
-class FloatLanes(Lanes):
-    """Single floats; a tile of 2 positions by 4 channels keeps 14 values in registers."""
+class ScalarLanes(Lanes):
+    """One channel a lane, one input at a time; a tile of 2 positions by 4 channels."""
 
-    bounds: Clamp = NO_CLAMP
-    input_type = "float"
-    weight_type = "float"
-    bias_type = "float"
-    output_type = "float"
     lanes = 1
     depth = 1
     pixels = 2
     vectors = 4
 
-    def start(self, w: Writer, accumulator: str, bias: str | None) -> None:
-        w(w.use(LOAD_MUTABLE, accumulator, at(bias) if bias else "0.0f"))
+
+class FloatLanes(ScalarLanes):
+    """Single floats: a tile keeps 14 values in registers."""
+
+    input_type = "float"
+    weight_type = "float"
+    output_type = "float"
+
+    def __init__(self, site: Site, bounds: Clamp) -> None:
+        self.bounds = bounds
+        self.channels = {"bias": site.constant("bias")} if "bias" in site.constants else {}
+
+    def start(self, w: Writer, accumulator: str, channel: str) -> None:
+        w(w.use(LOAD_MUTABLE, accumulator, f"bias[{channel}]" if self.channels else "0.0f"))
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         w(w.use(LOAD, name, at(pointer)))
@@ -63,6 +81,96 @@ class FloatLanes(Lanes):
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         w(w.use(MULTIPLY_ADD, accumulator, name, weights))
 
-    def store(self, w: Writer, accumulator: str, pointer: str, count: int) -> None:
+    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         clamp(w, self.bounds, accumulator)
         w(w.use(STORE, at(pointer), accumulator))
+
+
+class IntegerLanes(ScalarLanes):
+    """Single integers: 8-bit inputs into 32-bit sums, 16-bit inputs into 64-bit ones.
+
+    `scaling` says how a sum becomes an output: the vendored function, and the constants it takes beside the sum.
+    """
+
+    def __init__(self, site: Site, bounds: Clamp, scaling: Scaling) -> None:
+        x, out = site.inputs[0], site.outputs[0]
+        self.input_type, self.output_type = C_TYPES[x.dtype], C_TYPES[out.dtype]
+        self.weight_type = C_TYPES[site.constant("kernel").dtype.name]
+        self.sum_type = "int32_t" if x.dtype == "int8" else "int64_t"
+        self.input_zero, self.output_zero = quant_of(x).zero_point, quant_of(out).zero_point
+        self.bounds = integer_bounds(bounds, out)
+        self.scaling = scaling
+        bias = {"bias": site.constant("bias")} if "bias" in site.constants else {}
+        self.channels = bias | dict(scaling.constants)
+
+    def start(self, w: Writer, accumulator: str, channel: str) -> None:
+        w(w.use(LOAD_AS, self.sum_type, accumulator, f"bias[{channel}]" if "bias" in self.channels else "0"))
+
+    def weights(self, w: Writer, name: str, pointer: str) -> None:
+        w(w.use(LOAD_AS, "const int32_t", name, at(pointer)))
+
+    def inputs(self, w: Writer, name: str, pointer: str) -> None:
+        w(w.use(LOAD_AS, "const int32_t", name, added(at(pointer), -self.input_zero)))
+
+    def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
+        product = f"(int64_t){name}" if self.sum_type == "int64_t" else name
+        w(w.use(MULTIPLY_ADD, accumulator, product, weights))
+
+    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
+        constants = [f"{name}[{channel}]" for name in self.scaling.constants]
+        scaled = w.helper(self.scaling.function, accumulator, *constants)
+        value = f"{accumulator}_scaled"
+        w(w.use(LOAD_AS, "int32_t", value, added(scaled, self.output_zero)))
+        bound(w, self.bounds, value)
+        w(w.use(STORE, at(pointer), f"({self.output_type}){value}"))
+
+
+def added(value: str, number: int) -> str:
+    """value + number, as one would write it."""
+    if number == 0:
+        return value
+    return f"{value} + {number}" if number > 0 else f"{value} - {-number}"
+
+
+def bound(w: Writer, bounds: tuple[int, int], variable: str) -> None:
+    """Puts an integer variable within bounds."""
+    w(w.use(AT_LEAST, variable, str(bounds[0])))
+    w(w.use(AT_MOST, variable, str(bounds[1])))
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A vendored function, and what it wants to know of every output channel, in the order of its arguments."""
+
+    function: str
+    constants: Mapping[str, Array]
+
+
+def scaling_of(site: Site) -> Scaling:
+    """The rule by which this operation's sums are scaled."""
+    attributes = site.op.attributes
+    if isinstance(attributes, Dense):
+        scales = attributes.scales(site)
+        once: dict[str, Array] = {
+            "multiplier": np.array([scale.multiplier for scale in scales], np.int64),
+            "shift": np.array([scale.shift for scale in scales], np.int8),
+            "away": np.array([scale.away for scale in scales], np.int8),
+        }
+        return Scaling("scale_once", once)
+    scale = requantization(site, site.output_shape()[-1])
+    constants: dict[str, Array] = {
+        "multiplier": scale.stored_multiplier().astype(np.int32),
+        "shift": scale.shift.astype(np.int8),
+    }
+    return Scaling("requantize64" if scale.wide else "requantize", constants)
+
+
+def lanes_for(site: Site, bounds: Clamp) -> FloatLanes | IntegerLanes:
+    if site.dtypes == {"float32"}:
+        return FloatLanes(site, bounds)
+    return IntegerLanes(site, bounds, scaling_of(site))
+
+
+def any_format(site: Site) -> str | None:
+    """Why a scalar kernel of sums cannot serve: it needs one number format throughout."""
+    return None if len(site.dtypes) == 1 else f"its formats are mixed: {', '.join(sorted(site.dtypes))}"

@@ -7,17 +7,23 @@ the register blocking and the borders; an ISA says how a vector of `lanes` accum
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
+from nnbuild.graph import Array
 from nnbuild.writer import Writer
 
 
 class Lanes(ABC):
-    """All arguments that are not numbers are C: names to declare, or expressions."""
+    """All arguments that are not numbers are C: names to declare, or expressions.
+
+    `channels` holds what the ISA wants to know of every output channel (bias, multipliers …), one value a channel.
+    The skeleton packs these as it packs the weights, and keeps a pointer of the same name at the present block.
+    """
 
     input_type: str
     weight_type: str
-    bias_type: str
     output_type: str
+    channels: Mapping[str, Array]
     lanes: int = 1
     """output channels in one vector"""
     depth: int = 1
@@ -28,8 +34,8 @@ class Lanes(ABC):
     """vectors of output channels of a full tile"""
 
     @abstractmethod
-    def start(self, w: Writer, accumulator: str, bias: str | None) -> None:
-        """Declares an accumulator that begins with the bias at a pointer, or with zero."""
+    def start(self, w: Writer, accumulator: str, channel: str) -> None:
+        """Declares an accumulator for the lanes from `channel` of the block on; it begins with their bias."""
 
     @abstractmethod
     def weights(self, w: Writer, name: str, pointer: str) -> None:
@@ -44,5 +50,5 @@ class Lanes(ABC):
         """accumulator += inputs * weights."""
 
     @abstractmethod
-    def store(self, w: Writer, accumulator: str, pointer: str, count: int) -> None:
-        """Applies the epilogue and writes the first `count` lanes."""
+    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
+        """Applies the epilogue for the lanes from `channel` of the block on and writes the first `count`."""

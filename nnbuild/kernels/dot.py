@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nnbuild.graph import Array
 from nnbuild.isa.lanes import Lanes
+from nnbuild.literals import C_TYPES
 from nnbuild.writer import Writer
 
 
@@ -59,21 +60,43 @@ def _pack_block(weights: Array, width: int, depth: int) -> Array:
     return ordered.reshape(-1)
 
 
-def pack_bias(bias: Array, lanes: Lanes) -> Array:
+def pack_channels(values: Array, lanes: Lanes) -> Array:
     """[out] with the last block filled up with zeros."""
-    blocks = divide(len(bias), lanes)
-    whole = np.zeros(sum(block.vectors * lanes.lanes * count for block, count in blocks.classes()), bias.dtype)
-    whole[: len(bias)] = bias
+    blocks = divide(len(values), lanes)
+    whole = np.zeros(sum(block.vectors * lanes.lanes * count for block, count in blocks.classes()), values.dtype)
+    whole[: len(values)] = values
     return whole
+
+
+def packed(weights: Array, lanes: Lanes, groups: int = 1) -> dict[str, Array]:
+    """The weights [taps, out] and all that the lanes want to know of each channel, group by group."""
+    share = weights.shape[1] // groups
+    parts = [slice(group * share, (group + 1) * share) for group in range(groups)]
+    result = {"kernel": np.concatenate([pack(weights[:, part], lanes) for part in parts])}
+    for name, values in lanes.channels.items():
+        result[name] = np.concatenate([pack_channels(values[part], lanes) for part in parts])
+    return result
+
+
+def declare_channels(w: Writer, lanes: Lanes, names: Mapping[str, str], start: str = "") -> None:
+    """A pointer for each of the lanes' channel constants, to the first block's or to the one at `start`."""
+    for name, values in lanes.channels.items():
+        w(f"const {C_TYPES[values.dtype.name]} *{name} = {names[name]}{start};")
+
+
+def next_block(w: Writer, lanes: Lanes, block: Block) -> None:
+    """Moves these pointers on to the next block."""
+    for name in lanes.channels:
+        w(f"{name} += {block.vectors * lanes.lanes};")
 
 
 def tile(pixels: int, block: Block) -> list[tuple[int, int]]:
     return [(pixel, vector) for pixel in range(pixels) for vector in range(block.vectors)]
 
 
-def start(w: Writer, lanes: Lanes, pixels: int, block: Block, bias: str | None) -> None:
+def start(w: Writer, lanes: Lanes, pixels: int, block: Block) -> None:
     for pixel, vector in tile(pixels, block):
-        lanes.start(w, f"sum{pixel}{vector}", offset(bias, vector * lanes.lanes) if bias else None)
+        lanes.start(w, f"sum{pixel}{vector}", str(vector * lanes.lanes))
 
 
 def multiply(w: Writer, lanes: Lanes, block: Block, inputs: Sequence[str], weights: str) -> None:
@@ -91,7 +114,8 @@ def store(w: Writer, lanes: Lanes, block: Block, outputs: Sequence[str]) -> None
     for pixel, pointer in enumerate(outputs):
         for vector in range(block.vectors):
             real = min(lanes.lanes, block.channels - vector * lanes.lanes)
-            lanes.store(w, f"sum{pixel}{vector}", offset(pointer, vector * lanes.lanes), real)
+            channel = vector * lanes.lanes
+            lanes.store(w, f"sum{pixel}{vector}", offset(pointer, channel), str(channel), real)
 
 
 def offset(pointer: str, by: int) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from nnbuild.graph import Shape
 from nnbuild.isa import c99
-from nnbuild.kernels.site import Names, Site
+from nnbuild.kernels.contract import Names
 from nnbuild.kernels.strided import Walk, nest
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 

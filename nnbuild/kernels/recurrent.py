@@ -13,10 +13,11 @@ import numpy as np
 
 from nnbuild.graph import Array
 from nnbuild.isa import c99
+from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.functions import spell
-from nnbuild.kernels.site import Demand, Names, Site
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.recurrent import Function, Recurrent
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
-from nnbuild.kernels.site import Kernel
+from nnbuild.kernels.contract import Kernel
 
 
 @cache

@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from nnbuild.graph import Array, Shape
+
+if TYPE_CHECKING:
+    from nnbuild.ops.site import Site
 
 Pair = tuple[int, int]
 Arrays = Mapping[str, Array]
@@ -33,6 +36,10 @@ class Attributes(ABC):
     @abstractmethod
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         """The outputs in floating point, in the precision of the inputs."""
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The outputs in the integers of a quantized graph; the site tells every scale and zero point."""
+        raise NotImplementedError(f"{self.kind} has no integer form")
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         """Multiply-accumulates of one call; 0 where an operation has none to speak of."""

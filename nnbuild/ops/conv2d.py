@@ -11,6 +11,8 @@ import numpy as np
 
 from nnbuild.graph import Array, Shape
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, Pair, expect
+from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
+from nnbuild.ops.site import Site
 from nnbuild.ops.windows import NO_PADDING, Padding, sliding, windows_along
 
 
@@ -43,9 +45,21 @@ class Conv2D(Attributes):
         )
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
+        return (self.clamp.apply(self.sums(inputs[0], constants)),)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """TFLite's: a 32-bit sum rounded twice, or a 64-bit one rounded once with a multiplier of 16 bits."""
+        weights = {role: exact_sums(constant.data) for role, constant in site.constants.items()}
+        sums = self.sums(centred(site, inputs[0]), weights).astype(np.int64)
+        out = site.outputs[0]
+        scaled = requantization(site, sums.shape[-1]).apply(sums) + quant_of(out).zero_point
+        return (clamped(scaled, self.clamp, out),)
+
+    def sums(self, x: Array, constants: Arrays) -> Array:
+        """The convolution with its bias, before any activation."""
         kernel = constants["kernel"]
         kh, kw, depth, out = kernel.shape
-        windows = sliding(inputs[0], (kh, kw), self.strides, self.dilation, self.padding, 0.0)
+        windows = sliding(x, (kh, kw), self.strides, self.dilation, self.padding, 0.0)
         share = out // self.groups
         parts = []
         for group in range(self.groups):
@@ -53,9 +67,7 @@ class Conv2D(Attributes):
             weights = kernel[..., group * share : (group + 1) * share]
             parts.append(np.tensordot(taken, weights, axes=((4, 5, 3), (0, 1, 2))))
         result = np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
-        if "bias" in constants:
-            result = result + constants["bias"]
-        return (self.clamp.apply(result),)
+        return result + constants["bias"] if "bias" in constants else result
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         return prod(outputs[0]) * prod(constants["kernel"][:3])

@@ -7,8 +7,15 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
+import numpy as np
+
 from nnbuild.graph import Array, Shape
+from nnbuild.numeric.multiplier import convolution_scales
+from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
+from nnbuild.numeric.rounding import Ints, limits
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
+from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -34,5 +41,39 @@ class Dense(Attributes):
             result = result + constants["bias"]
         return (self.clamp.apply(result),)
 
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """TFLite's: the sum times the real scale, rounded once; here in integers that give the same."""
+        kernel = exact_sums(site.constant("kernel")) - quant_of(site.constants["kernel"]).zero_point
+        sums = (centred(site, inputs[0]) @ kernel).astype(np.int64)
+        if "bias" in site.constants:
+            sums = sums + site.constant("bias").astype(np.int64)
+        out = site.outputs[0]
+        columns = [apply_integer_scale(sums[..., i], scale) for i, scale in enumerate(self.scales(site))]
+        return (clamped(np.stack(columns, axis=-1) + quant_of(out).zero_point, self.clamp, out),)
+
+    def scales(self, site: Site) -> list[IntegerScale]:
+        """For each output, the integers that scale its sum. Proven on all sums its weights can give."""
+        out, kernel = site.outputs[0], site.constants["kernel"]
+        reals = convolution_scales(quant_of(site.inputs[0]).scale, quant_of(kernel).scales, quant_of(out).scale)
+        width = kernel.data.shape[1]
+        low, high = limits(out.dtype)
+        zero = quant_of(out).zero_point
+        reach = sum_bounds(site)
+        return [
+            integer_scale(float(real), (int(reach[0][i]), int(reach[1][i])), (low - zero - 1, high - zero + 1))
+            for i, real in enumerate(np.broadcast_to(reals, (width,)))
+        ]
+
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         return prod(outputs[0]) * constants["kernel"][0]
+
+
+def sum_bounds(site: Site) -> tuple[Ints, Ints]:
+    """The smallest and largest sum each output can reach, from the weights and the input's type."""
+    kernel = site.constants["kernel"]
+    weights = kernel.data.astype(np.int64) - quant_of(kernel).zero_point
+    x = site.inputs[0]
+    low, high = (limit - quant_of(x).zero_point for limit in limits(x.dtype))
+    bias = site.constant("bias").astype(np.int64) if "bias" in site.constants else np.int64(0)
+    extremes = np.minimum(weights * low, weights * high), np.maximum(weights * low, weights * high)
+    return extremes[0].sum(axis=0) + bias, extremes[1].sum(axis=0) + bias

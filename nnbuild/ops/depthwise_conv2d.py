@@ -11,6 +11,8 @@ import numpy as np
 
 from nnbuild.graph import Array, Shape
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, Pair, expect
+from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
+from nnbuild.ops.site import Site
 from nnbuild.ops.windows import NO_PADDING, Padding, sliding, windows_along
 
 
@@ -38,13 +40,23 @@ class DepthwiseConv2D(Attributes):
         return ((*places, channels * multiplier),)
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
+        return (self.clamp.apply(self.sums(inputs[0], constants)),)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """TFLite's: a 32-bit sum rounded twice, or a 64-bit one rounded once with a multiplier of 16 bits."""
+        weights = {role: exact_sums(constant.data) for role, constant in site.constants.items()}
+        sums = self.sums(centred(site, inputs[0]), weights).astype(np.int64)
+        out = site.outputs[0]
+        scaled = requantization(site, sums.shape[-1]).apply(sums) + quant_of(out).zero_point
+        return (clamped(scaled, self.clamp, out),)
+
+    def sums(self, x: Array, constants: Arrays) -> Array:
+        """The convolution with its bias, before any activation."""
         kernel = constants["kernel"]
-        windows = sliding(inputs[0], kernel.shape[:2], self.strides, self.dilation, self.padding, 0.0)
-        result = np.einsum("nyxcij,ijcm->nyxcm", windows, kernel)
+        windows = sliding(x, kernel.shape[:2], self.strides, self.dilation, self.padding, 0.0)
+        result: Array = np.einsum("nyxcij,ijcm->nyxcm", windows, kernel)
         result = result.reshape(*result.shape[:3], -1)
-        if "bias" in constants:
-            result = result + constants["bias"]
-        return (self.clamp.apply(result),)
+        return result + constants["bias"] if "bias" in constants else result
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         return prod(outputs[0]) * prod(constants["kernel"][:2])

@@ -7,44 +7,66 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.graph import Array, Graph, Op
+from nnbuild.graph import Array, Graph, Op, Tensor
+from nnbuild.numeric.edge import quantize
+from nnbuild.ops.integer import scale_and_limits
+from nnbuild.ops.site import Site, site_of
 
 Values = dict[str, Array]
 
 
 def run(graph: Graph, inputs: Mapping[str, Array], dtype: str = "float32", *, reset_each: bool = False) -> Values:
-    """Every tensor of the graph for a batch of samples.
+    """Every tensor of the graph for a batch of samples; floats are computed in `dtype`, integers as integers.
 
     A graph with states computes its samples in order, carrying the states unless `reset_each`.
     """
-    values = {name: np.asarray(inputs[name], dtype) for name in graph.inputs}
-    constants = {name: constant.data.astype(dtype) for name, constant in graph.constants.items()}
+    values = {name: as_input(graph.tensors[name], inputs[name], dtype) for name in graph.inputs}
     count = len(next(iter(values.values()))) if values else 1
+    sites = [site_of(graph, op) for op in graph.ops]
     if not graph.states:
-        return _run_batch(graph, values, constants)
-    zeros = {state.before: np.zeros((1, *graph.tensors[state.before].shape), dtype) for state in graph.states}
-    carried = dict(zeros)
+        return _run_batch(sites, values, dtype)
+    initial = {state.before: _initial(graph.tensors[state.before], dtype) for state in graph.states}
+    carried = initial
     rows = []
     for index in range(count):
         sample = {name: value[index : index + 1] for name, value in values.items()}
-        row = _run_batch(graph, sample | carried, constants)
-        carried = dict(zeros) if reset_each else {s.before: row[s.after] for s in graph.states}
+        row = _run_batch(sites, sample | carried, dtype)
+        carried = initial if reset_each else {s.before: row[s.after] for s in graph.states}
         rows.append(row)
     return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]} if rows else {}
 
 
-def _run_batch(graph: Graph, values: Mapping[str, Array], constants: Mapping[str, Array]) -> Values:
+def as_input(tensor: Tensor, values: Array, dtype: str) -> Array:
+    """Values for an input: floats enter a quantized one by its scale, integers as they are."""
+    if tensor.quant is None:
+        return np.asarray(values, dtype)
+    if np.asarray(values).dtype.kind == "f":
+        return np.asarray(quantize(values, *scale_and_limits(tensor)), tensor.dtype)
+    return np.asarray(values, tensor.dtype)
+
+
+def _initial(tensor: Tensor, dtype: str) -> Array:
+    """What a state holds at the start: the number that means zero."""
+    zero = tensor.quant.zero_point if tensor.quant is not None else 0
+    return np.full((1, *tensor.shape), zero, tensor.dtype if tensor.quant is not None else dtype)
+
+
+def _run_batch(sites: list[Site], values: Mapping[str, Array], dtype: str) -> Values:
     result = dict(values)
-    for op in graph.ops:
-        own = {role: constants[name] for role, name in op.constants.items()}
-        outputs = compute(op, [result[name] for name in op.inputs], own)
-        result.update(zip(op.outputs, outputs, strict=True))
+    for site in sites:
+        outputs = compute(site, [result[name] for name in site.op.inputs], dtype)
+        result.update(zip(site.op.outputs, outputs, strict=True))
     return result
 
 
-def compute(op: Op, inputs: list[Array], constants: Mapping[str, Array]) -> tuple[Array, ...]:
+def compute(site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
     """One operation; the axes of `op.outer` are computed as if they were more samples."""
+    op: Op = site.op
     count, depth = inputs[0].shape[0], len(op.outer)
     merged = [x.reshape(count * prod(op.outer), *x.shape[1 + depth :]) for x in inputs]
-    outputs = op.attributes.reference(merged, constants)
+    if site.dtypes == {"float32"}:
+        constants = {role: constant.data.astype(dtype) for role, constant in site.constants.items()}
+        outputs = op.attributes.reference(merged, constants)
+    else:
+        outputs = op.attributes.integer(site, merged)
     return tuple(y.reshape(count, *op.outer, *y.shape[1:]) for y in outputs)

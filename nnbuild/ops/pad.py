@@ -9,7 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.graph import Array, Shape
+from nnbuild.numeric.edge import quantize
 from nnbuild.ops.base import Arrays, Attributes, Pair, expect
+from nnbuild.ops.integer import scale_and_limits
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,11 @@ class Pad(Attributes):
         expect(len(self.amounts) == len(inputs[0]), f"{self.amounts} does not pad each axis of {inputs[0]}.")
         expect(all(min(pair) >= 0 for pair in self.amounts), f"padding by {self.amounts} is negative.")
         return (tuple(n + sum(pair) for n, pair in zip(inputs[0], self.amounts, strict=True)),)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The border holds the integer that means `value`; input and output have one scale."""
+        border = quantize(self.value, *scale_and_limits(site.outputs[0]))
+        return (np.pad(inputs[0], ((0, 0), *self.amounts), constant_values=border),)
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         x = inputs[0]

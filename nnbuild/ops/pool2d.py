@@ -9,7 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.graph import Array, Shape
+from nnbuild.numeric.rounding import INT32, rounding_mean
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, Pair, expect
+from nnbuild.ops.integer import clamped
+from nnbuild.ops.site import Site
 from nnbuild.ops.windows import NO_PADDING, Padding, sliding, windows_along
 
 
@@ -33,12 +36,25 @@ class Pool2D(Attributes):
         places = tuple(windows_along(inputs[0][i], self.window[i], self.strides[i], 1, self.padding[i]) for i in (0, 1))
         return (places + inputs[0][2:],)
 
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Input and output have one scale; an average is rounded to nearest, halves away from zero."""
+        x = inputs[0].astype(np.int64)
+        if self.function == "max":
+            windows = sliding(x, self.window, self.strides, (1, 1), self.padding, INT32[0])
+            return (clamped(windows.max(axis=(4, 5)), self.clamp, site.outputs[0]),)
+        total, count = self._totals(x)
+        return (clamped(rounding_mean(total, count), self.clamp, site.outputs[0]),)
+
+    def _totals(self, x: Array) -> tuple[Array, Array]:
+        """Sum and number of the inputs in each window."""
+        total = sliding(x, self.window, self.strides, (1, 1), self.padding, 0).sum(axis=(4, 5))
+        ones = np.ones((1, *x.shape[1:3], 1), x.dtype)
+        return total, sliding(ones, self.window, self.strides, (1, 1), self.padding, 0).sum(axis=(4, 5))
+
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         x = inputs[0]
         if self.function == "max":
             windows = sliding(x, self.window, self.strides, (1, 1), self.padding, -np.inf)
             return (self.clamp.apply(windows.max(axis=(4, 5))),)
-        total = sliding(x, self.window, self.strides, (1, 1), self.padding, 0.0).sum(axis=(4, 5))
-        ones = np.ones((1, *x.shape[1:3], 1), x.dtype)
-        count = sliding(ones, self.window, self.strides, (1, 1), self.padding, 0.0).sum(axis=(4, 5))
+        total, count = self._totals(x)
         return (self.clamp.apply(total / count),)

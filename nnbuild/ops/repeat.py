@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from nnbuild.graph import Array, Shape
 from nnbuild.ops.base import Arrays, Attributes, expect
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,10 @@ class Repeat(Attributes):
         fits = len(self.times) == len(inputs[0]) and all(t > 0 for t in self.times)
         expect(fits, f"{self.times} does not say how often to repeat each axis of {inputs[0]}.")
         return (tuple(n * t for n, t in zip(inputs[0], self.times, strict=True)),)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The same move: input and output have one scale."""
+        return self.reference(inputs, {})
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         x = inputs[0]

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from nnbuild.graph import Array, Shape
 from nnbuild.ops.base import Arrays, Attributes, expect
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,10 @@ class Reshape(Attributes):
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(prod(inputs[0]) == prod(self.shape), f"{inputs[0]} cannot be seen as {self.shape}.")
         return (self.shape,)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The same move: input and output have one scale."""
+        return self.reference(inputs, {})
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         return (inputs[0].reshape(inputs[0].shape[0], *self.shape),)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from nnbuild.graph import Array, Shape
 from nnbuild.ops.base import Arrays, Attributes, expect
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,10 @@ class Slice(Attributes):
                 count > 0 and 0 <= begin < n and 0 <= last < n, f"it leaves nothing of, or reaches past, {inputs[0]}."
             )
         return (self.counts,)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The same move: input and output have one scale."""
+        return self.reference(inputs, {})
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         picks = [slice(None)]

@@ -9,10 +9,11 @@ from math import prod
 import numpy as np
 
 from nnbuild.graph import Array, Graph, Op, Tensor
+from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.registry import variant_name
-from nnbuild.kernels.site import Demand, Names, Site, site_of
 from nnbuild.names import fragment
 from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.site import Site, site_of
 from nnbuild.plan.place import Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, choose, plain_names
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nnbuild.errors import ModelError
+from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.registry import variant_name, variants
-from nnbuild.kernels.site import Demand, Kernel, Names, Site
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 OPTIMIZE = ("speed", "size", "ram")

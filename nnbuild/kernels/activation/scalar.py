@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import prod
 
 from nnbuild.isa import c99
+from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.functions import spell
-from nnbuild.kernels.site import Demand, Names, Site, only_float
 from nnbuild.ops.activation import Activation
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from nnbuild.graph import Shape
 from nnbuild.isa import c99
-from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.strided import Walk, broadcast, contiguous, extent, nest
 from nnbuild.ops.binary import Binary, operands
+from nnbuild.ops.site import Site
 from nnbuild.writer import Row, Writer
 
 needs: frozenset[str] = frozenset()

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels import dot
+from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.dot import Block, Blocks
-from nnbuild.kernels.site import Demand, Names, Site
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total
 from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 
@@ -69,14 +68,8 @@ def geometry(site: Site, lanes: Lanes) -> Geometry:
 
 def demand(site: Site, lanes: Lanes) -> Demand:
     shape = geometry(site, lanes)
-    share = shape.filters // shape.groups
-    flat = site.constant("kernel").reshape(-1, shape.filters)
-    groups = range(shape.groups)
-    packed = {"kernel": np.concatenate([dot.pack(flat[:, g * share : (g + 1) * share], lanes) for g in groups])}
-    if "bias" in site.constants:
-        bias = site.constant("bias")
-        packed["bias"] = np.concatenate([dot.pack_bias(bias[g * share : (g + 1) * share], lanes) for g in groups])
-    return Demand(extent=shape.rows.places, packed=packed)
+    weights = site.constant("kernel").reshape(-1, shape.filters)
+    return Demand(extent=shape.rows.places, packed=dot.packed(weights, lanes, shape.groups))
 
 
 def emit(w: Writer, site: Site, names: Names, lanes: Lanes) -> None:
@@ -87,8 +80,7 @@ def emit(w: Writer, site: Site, names: Names, lanes: Lanes) -> None:
             declare_taps(w, shape.rows, "top", "ky_begin", "ky_end")
         w(f"const {lanes.input_type} *from = {names.inputs[0]};")
         w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
-        if "bias" in names.packed:
-            w(f"const {lanes.bias_type} *bias = {names.packed['bias']};")
+        dot.declare_channels(w, lanes, names.packed)
         w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('y', shape.columns.places, shape.filters)};")
         if shape.groups > 1:
             with w.loop("group", shape.groups):
@@ -128,8 +120,7 @@ def _row(w: Writer, shape: Geometry, block: Block, names: Names) -> None:
             with w.block("else"), w.trips(singles):
                 _border_position(w, shape, block, names)
     w(f"taps += {shape.taps_size(block)};")
-    if "bias" in names.packed:
-        w(f"bias += {block.vectors * shape.lanes.lanes};")
+    dot.next_block(w, shape.lanes, block)
     w(f"to += {block.channels};")
 
 
@@ -141,7 +132,7 @@ def _within(inside: range, pixels: int, places: int) -> str:
 
 def _whole_tile(w: Writer, shape: Geometry, block: Block, names: Names, pixels: int) -> None:
     lanes, columns = shape.lanes, shape.columns
-    dot.start(w, lanes, pixels, block, "bias" if "bias" in names.packed else None)
+    dot.start(w, lanes, pixels, block)
     step = columns.stride * shape.channels
     with row_taps(w, shape.rows, "top"):
         _tap_pointers(w, shape, block, 0)
@@ -161,7 +152,7 @@ def _border_position(w: Writer, shape: Geometry, block: Block, names: Names) -> 
     last: str | int = columns.kernel if columns.always_inside else "kx_end"
     if not columns.always_inside:
         declare_taps(w, columns, "left", "kx_begin", "kx_end")
-    dot.start(w, lanes, 1, block, "bias" if "bias" in names.packed else None)
+    dot.start(w, lanes, 1, block)
     with row_taps(w, shape.rows, "top"):
         _tap_pointers(w, shape, block, first)
         if shape.contiguous:

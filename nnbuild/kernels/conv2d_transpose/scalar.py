@@ -3,50 +3,59 @@
 from __future__ import annotations
 
 from nnbuild.isa import c99
-from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels import dot
+from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
-accepts = only_float
+accepts = c99.any_format
+
+
+def _lanes(site: Site) -> c99.ScalarLanes:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Conv2DTranspose)
+    return c99.lanes_for(site, attributes.clamp)
 
 
 def demand(site: Site) -> Demand:
-    packed = {"kernel": site.constant("kernel").reshape(-1)}
-    if "bias" in site.constants:
-        packed["bias"] = site.constant("bias")
+    packed = {"kernel": site.constant("kernel").reshape(-1), **_lanes(site).channels}
     return Demand(extent=site.output_shape()[0], packed=packed)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
+    lanes = _lanes(site)
+    rows, columns, filters = site.output_shape()
+    dot.declare_channels(w, lanes, names.packed)
+    with w.loop("y", "end", start="begin", trips=rows), w.loop("x", columns):
+        w(f"{lanes.output_type} *to = {names.outputs[0]} + ({product('y', columns)} + x) * {filters};")
+        with w.loop("c", filters):
+            lanes.start(w, "sum", "c")
+            _gather(w, site, names, lanes)
+            lanes.store(w, "sum", "to + c", "c", 1)
+
+
+def _gather(w: Writer, site: Site, names: Names, lanes: c99.ScalarLanes) -> None:
+    """Adds up what reaches channel `c` of place (y, x)."""
     attributes = site.op.attributes
     assert isinstance(attributes, Conv2DTranspose)
     kh, kw, filters, channels = site.constant("kernel").shape
     height, width, _ = site.shape()
-    rows, columns, _ = site.output_shape()
-    share = 1 / (attributes.strides[0] * attributes.strides[1])
-    with w.loop("y", "end", start="begin", trips=rows), w.loop("x", columns):
-        w(f"float *to = {names.outputs[0]} + ({product('y', columns)} + x) * {filters};")
-        with w.loop("c", filters):
-            bias = f"{names.packed['bias']}[c]" if "bias" in names.packed else "0.0f"
-            w(w.use(c99.STORE, "to[c]", bias))
-        with w.loop("ky", kh):
-            _source(w, "row", "y", "ky", attributes.crop[0], attributes.dilation[0], attributes.strides[0], height)
-            with w.loop("kx", kw):
-                _source(
-                    w, "column", "x", "kx", attributes.crop[1], attributes.dilation[1], attributes.strides[1], width
-                )
-                w(f"const float *from = {names.inputs[0]} + ({product('row', width)} + column) * {channels};")
-                w(f"const float *k = {names.packed['kernel']} + ({product('ky', kw)} + kx) * {filters * channels};")
-                with w.loop("c", filters), w.trips(share):
-                    w(w.use(c99.LOAD_MUTABLE, "sum", "to[c]"))
-                    with w.loop("i", channels):
-                        w(w.use(c99.MULTIPLY_ADD, "sum", "from[i]", f"k[{product('c', channels)} + i]"))
-                    w(w.use(c99.STORE, "to[c]", "sum"))
-        if attributes.clamp.low is not None or attributes.clamp.high is not None:
-            with w.loop("c", filters):
-                c99.clamp(w, attributes.clamp, "to[c]")
+    (crop_y, crop_x), (dy, dx), (sy, sx) = attributes.crop, attributes.dilation, attributes.strides
+    with w.loop("ky", kh):
+        _source(w, "row", "y", "ky", crop_y, dy, sy, height)
+        with w.loop("kx", kw):
+            _source(w, "column", "x", "kx", crop_x, dx, sx, width)
+            place = f"({product('row', width)} + column) * {channels}"
+            w(f"const {lanes.input_type} *from = {names.inputs[0]} + {place};")
+            taps = f"(({product('ky', kw)} + kx) * {filters} + c) * {channels}"
+            w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {taps};")
+            with w.trips(1 / (sy * sx)), w.loop("i", channels):
+                lanes.inputs(w, "x0", "from + i")
+                lanes.weights(w, "w0", "k + i")
+                lanes.multiply(w, "sum", "x0", "w0")
 
 
 def _source(w: Writer, name: str, place: str, tap: str, crop: int, dilation: int, stride: int, size: int) -> None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from nnbuild.isa import c99
 from nnbuild.isa.lanes import Lanes
+from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.dense import skeleton
-from nnbuild.kernels.site import Demand, Names, Site, only_float
 from nnbuild.ops.dense import Dense
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
-accepts = only_float
+accepts = c99.any_format
 
 
 def lanes(site: Site) -> Lanes:
     attributes = site.op.attributes
     assert isinstance(attributes, Dense)
-    return c99.FloatLanes(attributes.clamp)
+    return c99.lanes_for(site, attributes.clamp)
 
 
 def demand(site: Site) -> Demand:

@@ -10,16 +10,15 @@ from math import prod
 
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels import dot
+from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.dot import Block
-from nnbuild.kernels.site import Demand, Names, Site
 from nnbuild.kernels.window_loops import product, total
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 
 def demand(site: Site, lanes: Lanes) -> Demand:
-    packed = {"kernel": dot.pack(site.constant("kernel"), lanes)}
-    if "bias" in site.constants:
-        packed["bias"] = dot.pack_bias(site.constant("bias"), lanes)
+    packed = dot.packed(site.constant("kernel"), lanes)
     rows = prod(site.shape()[:-1])
     blocks = dot.divide(site.output_shape()[-1], lanes)
     return Demand(extent=rows if rows > 1 else blocks.count + (blocks.tail is not None), packed=packed)
@@ -39,8 +38,7 @@ def _by_blocks(w: Writer, site: Site, names: Names, lanes: Lanes, depth: int) ->
     width = blocks.full.vectors * lanes.lanes
     with w.loop("block", "end", start="begin", trips=blocks.count + (blocks.tail is not None)):
         w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {product('block', depth * width)};")
-        if "bias" in names.packed:
-            w(f"const {lanes.bias_type} *bias = {names.packed['bias']} + {product('block', width)};")
+        dot.declare_channels(w, lanes, names.packed, f" + {product('block', width)}")
         w(f"const {lanes.input_type} *from = {names.inputs[0]};")
         w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('block', width)};")
         if blocks.tail is None or blocks.count == 0:
@@ -57,8 +55,7 @@ def _by_rows(w: Writer, site: Site, names: Names, lanes: Lanes, rows: int, depth
     pixels = min(lanes.pixels, rows)
     with w.block("for (int32_t row = begin; row < end;)"):
         w(f"const {lanes.weight_type} *k = {names.packed['kernel']};")
-        if "bias" in names.packed:
-            w(f"const {lanes.bias_type} *bias = {names.packed['bias']};")
+        dot.declare_channels(w, lanes, names.packed)
         w(f"const {lanes.input_type} *from = {names.inputs[0]} + {product('row', depth)};")
         w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('row', width)};")
         if pixels > 1:
@@ -75,14 +72,13 @@ def _all_blocks(w: Writer, lanes: Lanes, names: Names, depth: int, width: int, p
     for block, count in dot.divide(width, lanes).classes():
         with w.loop("block", count):
             _tile(w, lanes, block, names, depth, pixels, width)
-            if "bias" in names.packed:
-                w(f"bias += {block.vectors * lanes.lanes};")
+            dot.next_block(w, lanes, block)
             w(f"to += {block.channels};")
     w(f"row += {pixels};")
 
 
 def _tile(w: Writer, lanes: Lanes, block: Block, names: Names, depth: int, pixels: int, width: int) -> None:
-    dot.start(w, lanes, pixels, block, "bias" if "bias" in names.packed else None)
+    dot.start(w, lanes, pixels, block)
     with w.loop("i", depth):
         dot.multiply(w, lanes, block, [f"from + {total(str(p * depth), 'i')}" for p in range(pixels)], "k")
         w(f"k += {block.vectors * lanes.lanes};")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from nnbuild.isa import c99
-from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels import dot
+from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
-accepts = only_float
+accepts = c99.any_format
 
 
 def _axes(site: Site) -> tuple[Axis, Axis]:
@@ -23,18 +25,21 @@ def _axes(site: Site) -> tuple[Axis, Axis]:
     return rows, columns
 
 
+def _lanes(site: Site) -> c99.ScalarLanes:
+    attributes = site.op.attributes
+    assert isinstance(attributes, DepthwiseConv2D)
+    return c99.lanes_for(site, attributes.clamp)
+
+
 def demand(site: Site) -> Demand:
-    kernel = site.constant("kernel")
-    kh, kw, channels, multiplier = kernel.shape
-    packed = {"kernel": kernel.reshape(kh * kw * channels * multiplier)}
-    if "bias" in site.constants:
-        packed["bias"] = site.constant("bias")
+    packed = {"kernel": site.constant("kernel").reshape(-1), **_lanes(site).channels}
     return Demand(extent=site.output_shape()[0], packed=packed)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
     rows, columns = _axes(site)
-    channels, filters = site.shape()[2], site.output_shape()[2]
+    filters, lanes = site.output_shape()[2], _lanes(site)
+    dot.declare_channels(w, lanes, names.packed)
     with w.loop("y", "end", start="begin", trips=rows.places):
         w(f"const int32_t top = {rows.position('y')};")
         if not rows.always_inside:
@@ -43,25 +48,25 @@ def emit(w: Writer, site: Site, names: Names) -> None:
             w(f"const int32_t left = {columns.position('x')};")
             if not columns.always_inside:
                 declare_taps(w, columns, "left", "kx_begin", "kx_end")
-            w(f"float *to = {names.outputs[0]} + ({product('y', columns.places)} + x) * {filters};")
-            _position(w, site, names, rows, columns, channels, filters)
+            w(f"{lanes.output_type} *to = {names.outputs[0]} + ({product('y', columns.places)} + x) * {filters};")
+            _position(w, site, names, rows, columns, lanes)
 
 
-def _position(w: Writer, site: Site, names: Names, rows: Axis, columns: Axis, channels: int, filters: int) -> None:
-    attributes = site.op.attributes
-    assert isinstance(attributes, DepthwiseConv2D)
+def _position(w: Writer, site: Site, names: Names, rows: Axis, columns: Axis, lanes: c99.ScalarLanes) -> None:
+    channels, filters = site.shape()[2], site.output_shape()[2]
     multiplier = filters // channels
     with w.loop("c", filters):
         source = "c" if multiplier == 1 else f"c / {multiplier}"
-        w(w.use(c99.LOAD_MUTABLE, "sum", f"{names.packed['bias']}[c]" if "bias" in names.packed else "0.0f"))
+        lanes.start(w, "sum", "c")
         with row_taps(w, rows, "top"):
             line = product("ky", rows.dilation)
             start = f"{product(f'top + {line}', columns.size)} + left"
-            w(f"const float *row = {names.inputs[0]} + {product(start, channels)} + {source};")
-            w(f"const float *k = {names.packed['kernel']} + {total(product('ky', columns.kernel * filters), 'c')};")
+            w(f"const {lanes.input_type} *row = {names.inputs[0]} + {product(start, channels)} + {source};")
+            taps = total(product("ky", columns.kernel * filters), "c")
+            w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {taps};")
             bounds = ("0", columns.kernel) if columns.always_inside else ("kx_begin", "kx_end")
             with w.loop("kx", bounds[1], start=bounds[0], trips=columns.kernel):
-                x = f"row[{product('kx', columns.dilation * channels)}]"
-                w(w.use(c99.MULTIPLY_ADD, "sum", x, f"k[{product('kx', filters)}]"))
-        c99.clamp(w, attributes.clamp, "sum")
-        w(w.use(c99.STORE, "to[c]", "sum"))
+                lanes.inputs(w, "x0", f"row + {product('kx', columns.dilation * channels)}")
+                lanes.weights(w, "w0", f"k + {product('kx', filters)}")
+                lanes.multiply(w, "sum", "x0", "w0")
+        lanes.store(w, "sum", "to + c", "c", 1)

@@ -7,9 +7,10 @@ import numpy as np
 from nnbuild.graph import Array
 from nnbuild.isa import c99
 from nnbuild.kernels import recurrent
+from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.recurrent import accumulate, apply, attributes_of, by_unit, declare_sums, state_names, time_steps
-from nnbuild.kernels.site import Demand, Names, Site, only_float
 from nnbuild.ops.gru import GRU
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()

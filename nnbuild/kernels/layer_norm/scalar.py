@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import prod
 
 from nnbuild.isa import c99
-from nnbuild.kernels.pool2d.scalar import ADD
-from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.window_loops import product
 from nnbuild.literals import float_literal
 from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
@@ -38,7 +38,7 @@ def emit(w: Writer, site: Site, names: Names) -> None:
         w(f"float *to = {names.outputs[0]} + {product('row', size)};")
         w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
         with w.loop("i", size):
-            w(w.use(ADD, "sum", "from[i]"))
+            w(w.use(c99.ADD, "sum", "from[i]"))
         w(w.use(c99.LOAD, "mean", f"sum / {size}.0f"))
         w(w.use(c99.LOAD_MUTABLE, "squares", "0.0f"))
         with w.loop("i", size):

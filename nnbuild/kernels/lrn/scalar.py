@@ -5,10 +5,11 @@ from __future__ import annotations
 from math import prod
 
 from nnbuild.isa import c99
-from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.window_loops import product
 from nnbuild.literals import float_literal
 from nnbuild.ops.lrn import LRN
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()

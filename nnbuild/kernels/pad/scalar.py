@@ -5,12 +5,15 @@ from __future__ import annotations
 from math import prod
 
 from nnbuild.isa import c99
+from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.moves import same_type
-from nnbuild.kernels.site import Demand, Names, Site
 from nnbuild.kernels.strided import contiguous
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.literals import float_literal
+from nnbuild.numeric.edge import quantize
+from nnbuild.ops.integer import scale_and_limits
 from nnbuild.ops.pad import Pad
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
@@ -67,4 +70,4 @@ def _inside(w: Writer, site: Site, names: Names, axis: int, to: str, source: str
 def _value(site: Site) -> str:
     """What the border holds; a quantized border holds the integer that means the value."""
     tensor, value = site.outputs[0], _pad(site).value
-    return float_literal(value) if tensor.quant is None else str(tensor.quant.zero_point)
+    return float_literal(value) if tensor.quant is None else str(quantize(value, *scale_and_limits(tensor)))

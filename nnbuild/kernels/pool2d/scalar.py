@@ -1,18 +1,18 @@
-"""Maximum and average pooling in portable C."""
+"""Maximum and average pooling in portable C, in floats and in integers of one scale."""
 
 from __future__ import annotations
 
 from nnbuild.isa import c99
-from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps
+from nnbuild.literals import C_TYPES
+from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
-from nnbuild.writer import Row, Writer
+from nnbuild.ops.site import Site
+from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
-accepts = only_float
-
-LARGER = Row("if ({1} > {0}) {0} = {1};", 3)
-ADD = Row("{0} += {1};", 3)
+accepts = c99.any_format
 
 
 def _pool(site: Site) -> Pool2D:
@@ -48,28 +48,42 @@ def emit(w: Writer, site: Site, names: Names) -> None:
             w(f"const int32_t left = {columns.position('x')};")
             if not columns.always_inside:
                 declare_taps(w, columns, "left", "kx_begin", "kx_end")
-            w(f"float *to = {names.outputs[0]} + ({product('y', columns.places)} + x) * {channels};")
+            place = f"({product('y', columns.places)} + x) * {channels}"
+            w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {place};")
             with w.loop("c", channels):
-                _channel(w, site, names, rows, columns, channels)
+                _channel(w, site, names, rows, columns)
 
 
-def _channel(w: Writer, site: Site, names: Names, rows: Axis, columns: Axis, channels: int) -> None:
-    pool = _pool(site)
+def _channel(w: Writer, site: Site, names: Names, rows: Axis, columns: Axis) -> None:
+    pool, kind, channels = _pool(site), C_TYPES[site.inputs[0].dtype], site.shape()[2]
+    is_float, is_max = kind == "float", pool.function == "max"
     first_row = "top" if rows.always_inside else "top + ky_begin"
     first_column = "left" if columns.always_inside else "left + kx_begin"
     first = f"{names.inputs[0]}[({product(first_row, columns.size)} + {first_column}) * {channels} + c]"
-    w(w.use(c99.LOAD_MUTABLE, "result", first if pool.function == "max" else "0.0f"))
+    zero = "0.0f" if is_float else "0"
+    w(w.use(c99.LOAD_AS, "float" if is_float else "int32_t", "result", first if is_max else zero))
     with row_taps(w, rows, "top"):
         start = f"{product('top + ky', columns.size)} + left"
-        w(f"const float *row = {names.inputs[0]} + {product(start, channels)} + c;")
-        bounds = ("0", columns.kernel) if columns.always_inside else ("kx_begin", "kx_end")
-        with w.loop("kx", bounds[1], start=bounds[0], trips=columns.kernel):
-            value = f"row[{product('kx', channels)}]"
-            w(w.use(LARGER if pool.function == "max" else ADD, "result", value))
-    if pool.function == "average":
-        height = str(rows.kernel) if rows.always_inside else "(ky_end - ky_begin)"
-        width = str(columns.kernel) if columns.always_inside else "(kx_end - kx_begin)"
+        w(f"const {kind} *row = {names.inputs[0]} + {product(start, channels)} + c;")
+        bounds_x = ("0", columns.kernel) if columns.always_inside else ("kx_begin", "kx_end")
+        with w.loop("kx", bounds_x[1], start=bounds_x[0], trips=columns.kernel):
+            w(w.use(c99.LARGER if is_max else c99.ADD, "result", f"row[{product('kx', channels)}]"))
+    if not is_max:
+        _divide(w, rows, columns, is_float)
+    if is_float:
+        c99.clamp(w, pool.clamp, "result")
+    else:
+        c99.bound(w, bounds(pool.clamp, site.outputs[0]), "result")
+    w(w.use(c99.STORE, "to[c]", "result" if is_float else f"({kind})result"))
+
+
+def _divide(w: Writer, rows: Axis, columns: Axis, is_float: bool) -> None:
+    """By the number of inputs really in the window; integers to nearest, halves away from zero."""
+    height = str(rows.kernel) if rows.always_inside else "(ky_end - ky_begin)"
+    width = str(columns.kernel) if columns.always_inside else "(kx_end - kx_begin)"
+    w.bill(14)
+    if is_float:
         w(f"result /= (float)({height} * {width});")
-        w.bill(14)
-    c99.clamp(w, pool.clamp, "result")
-    w(w.use(c99.STORE, "to[c]", "result"))
+    else:
+        w(f"const int32_t count = {height} * {width};")
+        w("result = (result > 0 ? result + count / 2 : result - count / 2) / count;")

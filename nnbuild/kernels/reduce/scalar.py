@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from nnbuild.isa import c99
-from nnbuild.kernels.pool2d.scalar import ADD, LARGER
-from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.base import around
 from nnbuild.ops.reduce import Reduce
-from nnbuild.writer import Row, Writer
+from nnbuild.ops.site import Site
+from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_float
 
-SMALLER = Row("if ({1} < {0}) {0} = {1};", 3)
-ROWS = {"mean": ADD, "sum": ADD, "max": LARGER, "min": SMALLER}
+ROWS = {"mean": c99.ADD, "sum": c99.ADD, "max": c99.LARGER, "min": c99.SMALLER}
 
 
 def _reduce(site: Site) -> Reduce:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from nnbuild.graph import Shape
+from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.moves import carry, same_type
-from nnbuild.kernels.site import Demand, Names, Site
 from nnbuild.kernels.strided import Walk, contiguous, extent
 from nnbuild.ops.repeat import Repeat
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()

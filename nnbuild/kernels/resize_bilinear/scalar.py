@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from nnbuild.isa import c99
-from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.window_loops import product
 from nnbuild.literals import float_literal
 from nnbuild.ops.resize_bilinear import ResizeBilinear
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()

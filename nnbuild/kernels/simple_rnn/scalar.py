@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from nnbuild.isa import c99
 from nnbuild.kernels import recurrent
+from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.recurrent import accumulate, apply, attributes_of, by_unit, declare_sums, state_names, time_steps
-from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()

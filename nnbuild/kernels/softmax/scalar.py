@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from nnbuild.isa import c99
-from nnbuild.kernels.pool2d.scalar import ADD, LARGER
-from nnbuild.kernels.site import Demand, Names, Site, only_float
+from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.base import around
+from nnbuild.ops.site import Site
 from nnbuild.ops.softmax import Softmax
 from nnbuild.writer import Writer
 
@@ -33,12 +33,12 @@ def emit(w: Writer, site: Site, names: Names) -> None:
         place = product("i", after)
         w(w.use(c99.LOAD_MUTABLE, "largest", "from[0]"))
         with w.loop("i", size, start=1):
-            w(w.use(LARGER, "largest", f"from[{place}]"))
+            w(w.use(c99.LARGER, "largest", f"from[{place}]"))
         w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
         with w.loop("i", size):
             w(w.use(c99.LOAD, "power", w.helper("expf", f"from[{place}] - largest")))
             w(w.use(c99.STORE, f"to[{place}]", "power"))
-            w(w.use(ADD, "sum", "power"))
+            w(w.use(c99.ADD, "sum", "power"))
         w(w.use(c99.LOAD, "share", "1.0f / sum"))
         with w.loop("i", size):
             w(w.use(c99.STORE, f"to[{place}]", f"to[{place}] * share"))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from nnbuild.graph import Shape
+from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.moves import carry, same_type
-from nnbuild.kernels.site import Demand, Names, Site
 from nnbuild.kernels.strided import Walk, contiguous, extent
+from nnbuild.ops.site import Site
 from nnbuild.ops.transpose import Transpose
 from nnbuild.writer import Writer
 

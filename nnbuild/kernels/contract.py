@@ -1,4 +1,4 @@
-"""What a kernel is told of the operation it prints, and what it asks for."""
+"""What a kernel asks for, and what it is told when it prints."""
 
 from __future__ import annotations
 
@@ -6,35 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nnbuild.graph import Array, Constant, Graph, Op, Shape, Tensor
-from nnbuild.literals import C_TYPES
+from nnbuild.graph import Array
+from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
-
-
-@dataclass(frozen=True, eq=False)
-class Site:
-    """One operation with its tensors and constants at hand; shapes come without the axes of `Op.outer`."""
-
-    op: Op
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
-    constants: Mapping[str, Constant]
-
-    @property
-    def dtypes(self) -> frozenset[str]:
-        return frozenset(tensor.dtype for tensor in self.inputs + self.outputs)
-
-    def shape(self, index: int = 0) -> Shape:
-        return self.inputs[index].shape[len(self.op.outer) :]
-
-    def output_shape(self, index: int = 0) -> Shape:
-        return self.outputs[index].shape[len(self.op.outer) :]
-
-    def constant(self, role: str) -> Array:
-        return self.constants[role].data
-
-    def c_type(self, tensor: Tensor) -> str:
-        return C_TYPES[tensor.dtype]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +47,6 @@ class Kernel(Protocol):
     def accepts(self, site: Site) -> str | None: ...
     def demand(self, site: Site) -> Demand: ...
     def emit(self, w: Writer, site: Site, names: Names) -> None: ...
-
-
-def site_of(graph: Graph, op: Op) -> Site:
-    return Site(
-        op,
-        tuple(graph.tensors[name] for name in op.inputs),
-        tuple(graph.tensors[name] for name in op.outputs),
-        {role: graph.constants[name] for role, name in op.constants.items()},
-    )
 
 
 def only_float(site: Site) -> str | None:

@@ -1,0 +1,78 @@
+"""What the integer references share: bounds, scales and the way back from an accumulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.graph import Array, Constant, Quant, Tensor
+from nnbuild.numeric.multiplier import convolution_scales, quantize_multipliers, quantized_bound
+from nnbuild.numeric.rounding import Ints, limits, reduced_multiplier, requantize, requantize64, saturate
+from nnbuild.ops.base import Clamp
+from nnbuild.ops.site import Site
+
+
+def quant_of(value: Tensor | Constant) -> Quant:
+    if value.quant is None:
+        raise ValueError(f"{value.name!r} is not quantized")
+    return value.quant
+
+
+def bounds(clamp: Clamp, tensor: Tensor) -> tuple[int, int]:
+    """A fused activation's bounds in a tensor's integers, never beyond those of its type."""
+    low, high = limits(tensor.dtype)
+    quant = quant_of(tensor)
+    if clamp.low is not None:
+        low = max(low, min(quantized_bound(clamp.low, quant.scale, quant.zero_point), high))
+    if clamp.high is not None:
+        high = min(high, max(quantized_bound(clamp.high, quant.scale, quant.zero_point), low))
+    return low, high
+
+
+def as_type(values: Ints, tensor: Tensor) -> Array:
+    return np.asarray(values, tensor.dtype)
+
+
+def clamped(values: Ints, clamp: Clamp, tensor: Tensor) -> Array:
+    return as_type(saturate(values, *bounds(clamp, tensor)), tensor)
+
+
+@dataclass(frozen=True, eq=False)
+class Requantization:
+    """How each output channel's accumulator is scaled. 16-bit outputs use multipliers of 16 bits."""
+
+    multiplier: Ints
+    shift: Ints
+    wide: bool
+
+    def apply(self, acc: Array) -> Ints:
+        """`acc` has the channels last."""
+        return (requantize64 if self.wide else requantize)(acc, self.multiplier, self.shift)
+
+    def stored_multiplier(self) -> Ints:
+        return reduced_multiplier(self.multiplier) if self.wide else self.multiplier
+
+
+def requantization(site: Site, channels: int) -> Requantization:
+    """Input times weights to output, for every output channel."""
+    kernel, out = quant_of(site.constants["kernel"]), site.outputs[0]
+    scales = convolution_scales(quant_of(site.inputs[0]).scale, kernel.scales, quant_of(out).scale)
+    multiplier, shift = quantize_multipliers(np.broadcast_to(scales, (channels,)))
+    return Requantization(multiplier, shift, out.dtype == "int16")
+
+
+def exact_sums(values: Array) -> Array:
+    """Integers as float64, in which numpy multiplies matrices fast, and exactly below 2**53."""
+    return values.astype(np.float64)
+
+
+def centred(site: Site, inputs: Array, index: int = 0) -> Array:
+    """An input less its zero point, ready for exact sums."""
+    return exact_sums(inputs) - quant_of(site.inputs[index]).zero_point
+
+
+def scale_and_limits(tensor: Tensor) -> tuple[float, int, int, int]:
+    """What `numeric.edge.quantize` wants to know of a tensor."""
+    quant = quant_of(tensor)
+    return quant.scale, quant.zero_point, *limits(tensor.dtype)
