@@ -29,9 +29,11 @@ from nnbuild.device.problems import (
 from nnbuild.device.transport import Transport
 
 PROTOCOL_VERSION = 1
+_HELLO = struct.Struct("<BxHIIII")
 _SMALLEST_CHUNK = 8
 _GROW_AFTER = 8  # chunks that went through at the first try before a larger one is tried
 _LOG_LINES = 1000
+_LARGEST_DESCRIPTOR = 1 << 24
 
 
 class Region(IntEnum):
@@ -121,19 +123,25 @@ class Link:
         """Begins a session: the device forgets what went before and starts a new sequence."""
         self._session = self._random_bits(32)
         self._sequence = self._random_bits(16)
-        answer = self._request(Command.HELLO, b"", "saying hello")
-        if len(answer) < 20 or answer[0] != PROTOCOL_VERSION:
-            theirs = answer[0] if answer else "?"
-            raise WrongFirmware(
-                self.transport.name,
-                f"The firmware speaks version {theirs} of the link, this nnbuild version {PROTOCOL_VERSION}.",
-                "Build and flash the firmware again with this version.",
-            )
-        version, _, payload, size, crc, steps, hertz = struct.unpack_from("<BBHIIII", answer)
-        self._limit = max(_SMALLEST_CHUNK, payload)
+        greeting = self._parse_hello(self._request(Command.HELLO, b"", "saying hello"))
+        self._limit = greeting.payload
         self._chunk = self._limit
-        self._greeting = Hello(version, payload, size, crc, steps, hertz, answer[20:].decode("ascii", "replace"))
-        return self._greeting
+        self._greeting = greeting
+        return greeting
+
+    def _parse_hello(self, answer: bytes) -> Hello:
+        cause = ""
+        if len(answer) < _HELLO.size or answer[0] != PROTOCOL_VERSION:
+            theirs = answer[0] if answer else "?"
+            cause = f"The firmware speaks version {theirs} of the link, this nnbuild version {PROTOCOL_VERSION}."
+        else:
+            version, payload, size, crc, steps, hertz = _HELLO.unpack_from(answer)
+            if payload >= _SMALLEST_CHUNK and size <= _LARGEST_DESCRIPTOR and 8 * steps <= _LARGEST_DESCRIPTOR:
+                return Hello(
+                    version, payload, size, crc, steps, hertz, answer[_HELLO.size :].decode("ascii", "replace")
+                )
+            cause = f"Its greeting makes no sense: {payload} bytes per frame, {size} of description, {steps} steps."
+        raise WrongFirmware(self.transport.name, cause, "Build and flash the firmware again with this version.")
 
     def describe(self, expected: bytes | None = None) -> ModelInfo:
         """The model on the device. `expected` is the descriptor the caller built: if it is the same, none is read."""
