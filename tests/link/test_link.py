@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import struct
@@ -14,7 +15,7 @@ from link_devices import Faults, MemoryDevice, MemoryTransport, fake_outputs, me
 
 from nnbuild.device.description import descriptor_text, parse_descriptor
 from nnbuild.device.frames import Command, FrameReader, Message, Status, encode
-from nnbuild.device.link import Link, Region, Stack
+from nnbuild.device.link import Link, Region, StackUse
 from nnbuild.device.problems import (
     DeviceFault,
     DeviceMissing,
@@ -23,7 +24,7 @@ from nnbuild.device.problems import (
     TransportClosed,
     WrongFirmware,
 )
-from nnbuild.device.session import dump_layers, open_model, profile_sample, run_samples, to_wire, write_sample
+from nnbuild.device.session import dump_layers, measure, open_model, profile_sample, run_samples, to_wire, write_sample
 from nnbuild.errors import NnbuildError, UsageError
 
 DESCRIPTOR_KEYS = ["name", "hash", "inputs", "outputs", "steps", "shape", "type", "scale", "zero_point", "layer", "op"]
@@ -111,7 +112,7 @@ def test_layers_and_profile(link: Link) -> None:
 
 def test_stack_init_state_and_reset(link: Link) -> None:
     model = open_model(link)
-    assert link.stack() == Stack(1234, 4096)
+    assert link.stack() == StackUse(1234, 4096)
     write_sample(link, model, samples(1)[0])
     link.run()
     assert link.read(Region.STATE, 0, 4) == struct.pack("<i", 1)
@@ -296,6 +297,50 @@ def test_a_device_that_keeps_restarting_is_given_up(device: MemoryDevice) -> Non
     transport.before_feed = restart
     with pytest.raises(DeviceRestarted, match="The device restarted while"):
         run_samples(link, model, samples(50))
+
+
+def test_everything_is_measured_though_the_device_restarts(device: MemoryDevice) -> None:
+    """One restart, at each request of the whole measurement in turn."""
+    batch = samples(2)
+
+    def measured(restart_at: int) -> int:
+        def restart(line: MemoryTransport) -> None:
+            if line.written == restart_at:
+                device.start()
+
+        device.start()
+        transport = MemoryTransport(device)
+        link = memory_link(transport, restart_at)
+        model = open_model(link)
+        transport.written = 0
+        transport.before_feed = restart
+        found = measure(link, model, batch, stateful=True)
+        assert [np.array_equal(found.runs.raw[1][i], fake_outputs(batch[i], i)[1]) for i in range(2)] == [True, True]
+        assert (found.init_ticks, found.stack) == (7, StackUse(1234, 4096))
+        assert [(layer.name, layer.cost) for layer in found.layers] == [("double", 7), ("sum", 7), ("mix", 7)]
+        assert np.array_equal(dict(dump_layers(link, model, batch[0]))[2], fake_outputs(batch[0], 0)[1])
+        return transport.written
+
+    requests = measured(0)
+    for at in range(1, requests + 1):
+        assert measured(at) >= requests
+
+
+def test_a_description_of_something_else_is_refused(link: Link) -> None:
+    link.greeting = dataclasses.replace(link.hello(), steps=4)
+    with pytest.raises(WrongFirmware, match=r"The model has 4 steps, its description 3\."):
+        link.describe()
+
+
+def test_a_restart_with_another_model_is_noticed(device: MemoryDevice) -> None:
+    transport = MemoryTransport(device)
+    link = memory_link(transport)
+    model = open_model(link)
+    assert link.greeting is not None
+    link.greeting = dataclasses.replace(link.greeting, descriptor_crc=1)
+    device.start()
+    with pytest.raises(WrongFirmware, match="The device restarted with another model than 'fake'"):
+        run_samples(link, model, samples(1))
 
 
 @pytest.mark.parametrize("trials", [50, pytest.param(400, marks=pytest.mark.fuzz)])
