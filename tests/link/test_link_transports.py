@@ -69,6 +69,7 @@ def over_serial(program: Path) -> Iterator[Transport]:
 def over_socket(program: Path) -> Iterator[Transport]:
     with Listener() as listener:
         theirs = socket.create_connection(("127.0.0.1", listener.port))
+        theirs.setblocking(False)  # the program must wait for such a line, too
         with theirs, listener.accept("device") as line:
             process = subprocess.Popen([program], stdin=theirs, stdout=theirs)
             try:
