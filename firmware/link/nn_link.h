@@ -82,7 +82,7 @@ void nn_link_receive(nn_link *link, uint8_t byte);
 /* Text for the host, cut into frames as needed. Not from an interrupt: it could split a reply. */
 void nn_link_log(const char *text);
 
-/* A fault report. For fault handlers: it needs no nn_link and about 250 bytes of stack. */
+/* A fault report. For fault handlers: it needs no nn_link and about 320 bytes of stack. */
 void nn_link_fault(nn_link_fault_kind kind, const uint32_t *words, uint32_t count);
 
 #ifdef __cplusplus

@@ -59,6 +59,13 @@ def explain_fault(report: bytes) -> str:
     return f"The processor stopped with a fault: {_reason(kind, registers)}. Registers: {listing}."
 
 
+def fault_next_step(report: bytes) -> str:
+    """What the user can do about it."""
+    if report[:4] == struct.pack("<I", SIGNAL):
+        return "Build it with -fsanitize=address,undefined, or run it under a debugger."
+    return "Look the pc up in the ELF with addr2line; a stack that is too small is the usual cause."
+
+
 def _signal_name(number: int) -> str:
     try:
         return f"{signal.Signals(number).name} ({signal.strsignal(number)})"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from nnbuild.device.description import ModelInfo, parse_descriptor
-from nnbuild.device.fault import explain_fault
+from nnbuild.device.fault import explain_fault, fault_next_step
 from nnbuild.device.frames import FAULT, GARBLED, LOG, REPLY, Command, FrameReader, Message, Status, encode
 from nnbuild.device.problems import (
     DeviceFault,
@@ -29,9 +29,11 @@ from nnbuild.device.problems import (
 from nnbuild.device.transport import Transport
 
 PROTOCOL_VERSION = 1
+_HELLO = struct.Struct("<BxHIIII")
 _SMALLEST_CHUNK = 8
 _GROW_AFTER = 8  # chunks that went through at the first try before a larger one is tried
 _LOG_LINES = 1000
+_LARGEST_DESCRIPTOR = 1 << 24
 
 
 class Region(IntEnum):
@@ -70,8 +72,8 @@ class Hello:
 
 
 @dataclass(frozen=True)
-class Stack:
-    """Stack bytes: the most ever used, and how many there are; both 0 where the device cannot tell."""
+class StackUse:
+    """StackUse bytes: the most ever used, and how many there are; both 0 where the device cannot tell."""
 
     used: int
     size: int
@@ -110,10 +112,10 @@ class Link:
         self._sequence = 0
         self._reader = FrameReader()
         self._arrived: deque[Message | None] = deque()
+        self.greeting: Hello | None = None  # what the device said in this session
         self._limit = 64  # most data bytes per frame; the device's own limit comes with its hello
         self._chunk = self._limit
         self._successes = 0
-        self._greeting: Hello | None = None
 
     # Commands ---------------------------------------------------------------------------------------------------
 
@@ -121,29 +123,42 @@ class Link:
         """Begins a session: the device forgets what went before and starts a new sequence."""
         self._session = self._random_bits(32)
         self._sequence = self._random_bits(16)
-        answer = self._request(Command.HELLO, b"", "saying hello")
-        if len(answer) < 20 or answer[0] != PROTOCOL_VERSION:
-            theirs = answer[0] if answer else "?"
-            raise WrongFirmware(
-                self.transport.name,
-                f"The firmware speaks version {theirs} of the link, this nnbuild version {PROTOCOL_VERSION}.",
-                "Build and flash the firmware again with this version.",
-            )
-        version, _, payload, size, crc, steps, hertz = struct.unpack_from("<BBHIIII", answer)
-        self._limit = max(_SMALLEST_CHUNK, payload)
+        greeting = self._parse_hello(self._request(Command.HELLO, b"", "saying hello"))
+        self._limit = greeting.payload
         self._chunk = self._limit
-        self._greeting = Hello(version, payload, size, crc, steps, hertz, answer[20:].decode("ascii", "replace"))
-        return self._greeting
+        self.greeting = greeting
+        return greeting
+
+    def _parse_hello(self, answer: bytes) -> Hello:
+        cause = ""
+        if len(answer) < _HELLO.size or answer[0] != PROTOCOL_VERSION:
+            theirs = answer[0] if answer else "?"
+            cause = f"The firmware speaks version {theirs} of the link, this nnbuild version {PROTOCOL_VERSION}."
+        else:
+            version, payload, size, crc, steps, hertz = _HELLO.unpack_from(answer)
+            if payload >= _SMALLEST_CHUNK and size <= _LARGEST_DESCRIPTOR and 8 * steps <= _LARGEST_DESCRIPTOR:
+                return Hello(
+                    version, payload, size, crc, steps, hertz, answer[_HELLO.size :].decode("ascii", "replace")
+                )
+            cause = f"Its greeting makes no sense: {payload} bytes per frame, {size} of description, {steps} steps."
+        raise WrongFirmware(self.transport.name, cause, "Build and flash the firmware again with this version.")
 
     def describe(self, expected: bytes | None = None) -> ModelInfo:
         """The model on the device. `expected` is the descriptor the caller built: if it is the same, none is read."""
-        greeting = self._greeting or self.hello()
-        if expected is not None and _is_text_of(expected, greeting):
-            return parse_descriptor(expected)
-        text = self._read_chunks(greeting.descriptor_size, self._describe_chunk)
+        greeting = self.greeting or self.hello()
+        text = expected
+        if text is None or not _is_text_of(text, greeting):
+            text = self._read_chunks(greeting.descriptor_size, self._describe_chunk)
         if not _is_text_of(text, greeting):
             raise ProtocolError(self.transport.name, "The model's description arrived altered.", "Start again.")
-        return parse_descriptor(text)
+        model = parse_descriptor(text)
+        if len(model.steps) != greeting.steps:
+            raise WrongFirmware(
+                self.transport.name,
+                f"The model has {greeting.steps} steps, its description {len(model.steps)}.",
+                "Build and flash the firmware again.",
+            )
+        return model
 
     def write(self, index: int, data: bytes) -> None:
         """Writes the whole of input `index`."""
@@ -164,7 +179,7 @@ class Link:
 
     def profile(self) -> list[int]:
         """One inference; what each step took."""
-        greeting = self._greeting or self.hello()
+        greeting = self.greeting or self.hello()
         self._request(Command.PROFILE, b"", "profiling the model")
         return list(struct.unpack(f"<{greeting.steps}Q", self.read(Region.TICKS, 0, 8 * greeting.steps)))
 
@@ -177,8 +192,10 @@ class Link:
 
         return self._read_chunks(size, chunk)
 
-    def stack(self) -> Stack:
-        return Stack(*struct.unpack("<II", self._sized(self._request(Command.STACK, b"", "asking for the stack"), 8)))
+    def stack(self) -> StackUse:
+        return StackUse(
+            *struct.unpack("<II", self._sized(self._request(Command.STACK, b"", "asking for the stack"), 8))
+        )
 
     def init(self) -> int:
         """Starts a new sequence (recurrent state is cleared); what it took."""
@@ -296,9 +313,7 @@ class Link:
         elif message.type == FAULT and request.type == Command.HELLO:
             self._note(f"before this session: {explain_fault(message.payload)}")
         elif message.type == FAULT:
-            raise DeviceFault(
-                self.transport.name, explain_fault(message.payload), "Look the address up with addr2line in the ELF."
-            )
+            raise DeviceFault(self.transport.name, explain_fault(message.payload), fault_next_step(message.payload))
 
     def _note(self, text: str) -> None:
         self.log.append(text)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from nnbuild.device.description import ModelInfo, TensorInfo
-from nnbuild.device.link import Link, Region
+from nnbuild.device.layers import LayerCost, layer_costs
+from nnbuild.device.link import Link, Region, StackUse
 from nnbuild.device.problems import DeviceRestarted, WrongFirmware
 from nnbuild.edge import dequantize_edge, quantize_edge
 from nnbuild.errors import UsageError
@@ -18,6 +19,7 @@ from nnbuild.errors import UsageError
 Array = npt.NDArray[Any]
 Sample = Mapping[str, Array]
 Progress = Callable[[int, int], None]
+Result = TypeVar("Result")
 
 _RESTARTS = 3  # times a job survives that the device restarts in the middle
 
@@ -132,11 +134,27 @@ def run_samples(
 
 
 def _greet_again(link: Link, model: ModelInfo) -> None:
-    link.hello()
-    if link.describe().hash != model.hash:
+    """After a restart; the checksum of the description shows that it is still the same model."""
+    before, after = link.greeting, link.hello()
+    if before is None or (before.descriptor_size, before.descriptor_crc) != (
+        after.descriptor_size,
+        after.descriptor_crc,
+    ):
         raise WrongFirmware(
-            link.transport.name, "The device restarted with another model.", "Flash the firmware again, then check."
+            link.transport.name,
+            f"The device restarted with another model than '{model.name}'.",
+            "Flash the firmware again, then check.",
         )
+
+
+def _surviving(link: Link, model: ModelInfo, job: Callable[[], Result]) -> Result:
+    """Does a job that depends on nothing before it, again if the device restarts meanwhile."""
+    for _ in range(_RESTARTS):
+        try:
+            return job()
+        except DeviceRestarted:
+            _greet_again(link, model)
+    return job()
 
 
 def _stacked(model: ModelInfo, results: Sequence[tuple[int, Sequence[Array]]]) -> Runs:
@@ -150,17 +168,53 @@ def _stacked(model: ModelInfo, results: Sequence[tuple[int, Sequence[Array]]]) -
 
 def profile_sample(link: Link, model: ModelInfo, sample: Sample) -> list[int]:
     """What each step takes for one sample, from a new sequence."""
-    link.init()
-    write_sample(link, model, sample)
-    return link.profile()
 
-
-def dump_layers(link: Link, model: ModelInfo, sample: Sample, new_sequence: bool = True) -> Iterator[tuple[int, Array]]:
-    """Runs step by step; yields index and raw output of every step that has an output of its own."""
-    if new_sequence:
+    def job() -> list[int]:
         link.init()
-    write_sample(link, model, sample)
-    for index, step in enumerate(model.steps):
-        link.steps(index, index + 1)
-        if step.output is not None:
-            yield index, from_wire(step.output, link.read(Region.STEP_OUTPUT, index, step.output.bytes))
+        write_sample(link, model, sample)
+        return link.profile()
+
+    return _surviving(link, model, job)
+
+
+def dump_layers(link: Link, model: ModelInfo, sample: Sample) -> list[tuple[int, Array]]:
+    """Runs one sample step by step, from a new sequence: every step that has an output of its own, and that output."""
+
+    def job() -> list[tuple[int, Array]]:
+        link.init()
+        write_sample(link, model, sample)
+        found = []
+        for index, step in enumerate(model.steps):
+            link.steps(index, index + 1)
+            if step.output is not None:
+                data = link.read(Region.STEP_OUTPUT, index, step.output.bytes)
+                found.append((index, from_wire(step.output, data)))
+        return found
+
+    return _surviving(link, model, job)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Everything a check wants from a device."""
+
+    runs: Runs
+    init_ticks: int
+    stack: StackUse
+    layers: tuple[LayerCost, ...]
+
+
+def measure(
+    link: Link,
+    model: ModelInfo,
+    samples: Sequence[Sample],
+    *,
+    stateful: bool = False,
+    reset_each: bool = False,
+    progress: Progress | None = None,
+) -> Measured:
+    """Runs all samples, then profiles the first one and asks for the stack."""
+    runs = run_samples(link, model, samples, stateful=stateful, reset_each=reset_each, progress=progress)
+    layers = layer_costs(model, profile_sample(link, model, samples[0])) if samples else ()
+    stack = _surviving(link, model, link.stack)
+    return Measured(runs, _surviving(link, model, link.init), stack, layers)

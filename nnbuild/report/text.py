@@ -62,8 +62,9 @@ def _output_part(output: OutputReport) -> str:
 def _comparison_row(comparison: Comparison) -> list[str]:
     metrics = comparison.metrics
     numbers = [metrics.rmse, metrics.mae, metrics.l2r, metrics.mean, metrics.std]
+    unit = ", in integers" if comparison.mismatches is not None else ""
     return [
-        f"against {comparison.against}",
+        f"against {comparison.against}{unit}",
         str(comparison.mismatches) if comparison.mismatches is not None else "",
         *(_short(number) for number in numbers),
         *(f"{number:.5f}" for number in (metrics.nse, metrics.cosine)),

@@ -28,6 +28,12 @@ def one_integer_off() -> np.ndarray:
     return raw
 
 
+def one_value_off() -> np.ndarray:
+    values = FLOAT_Y.copy()
+    values[7, 1] += 5e-5
+    return values
+
+
 def golden(value: float) -> np.ndarray:
     return (FLOAT_Y * np.float32(value)).astype(np.float32)
 
@@ -35,6 +41,7 @@ def golden(value: float) -> np.ndarray:
 SPOILT: list[tuple[str, str, Evidence, Gates]] = [
     ("reference", "1 of 200 integers differ", evidence(integer_output(reference=one_integer_off())), Gates()),
     ("reference", "error against the reference is", evidence(float_output(reference=golden(1.0001))), Gates()),
+    ("reference", "error against the reference is", evidence(float_output(reference=one_value_off())), Gates()),
     ("agreement", "top-1 agreement with float is 0.9", evidence(integer_output(float_y=other_classes(0.1))), Gates()),
     ("golden", "error against the golden output", evidence(float_output(golden_y=golden(1.0002))), Gates()),
     ("golden", "top-1 agreement with the golden", evidence(integer_output(golden_y=other_classes(0.1))), Gates()),
@@ -57,7 +64,9 @@ SPOILT: list[tuple[str, str, Evidence, Gates]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("gate", "detail", "spoilt", "gates"), SPOILT, ids=[f"{case[0]}-{case[1]}" for case in SPOILT])
+@pytest.mark.parametrize(
+    ("gate", "detail", "spoilt", "gates"), SPOILT, ids=[f"{case[0]}-{number}" for number, case in enumerate(SPOILT)]
+)
 def test_each_gate_is_tripped_by_its_own_fault(gate: str, detail: str, spoilt: Evidence, gates: Gates) -> None:
     report = judge(spoilt, gates)
     assert [miss.gate for miss in report.misses] == [gate]
@@ -147,6 +156,8 @@ def test_layers_are_compared_by_tensor_name() -> None:
     assert not integers.agrees
     assert integers.detail == "1 of 3 integers differ, the first at index [2]: 3 instead of 4"
     assert floats.agrees and floats.layer == "act"
+    (wrong,) = compare_layers(MODEL, [(2, np.array([1, 2, 3.1], np.float32))], reference)
+    assert not wrong.agrees and wrong.detail == "largest error 0.09999, 1e-05 allowed"
     (other_shape,) = compare_layers(MODEL, [(2, np.zeros(2, np.float32))], reference)
     assert not other_shape.agrees and other_shape.detail == "shape (2,) instead of (3,)"
 

@@ -160,15 +160,40 @@ class MemoryTransport(Transport):
         return [*pieces, (held_until, bytes(current))]
 
     def _spoil_byte(self, byte: int) -> bytes:
-        chance = self.random.random
-        out = bytearray()
-        if chance() < self.faults.inject:
-            out.append(self.random.randrange(256))
-        if chance() >= self.faults.drop:
-            out.append(byte ^ (1 << self.random.randrange(8)) if chance() < self.faults.flip else byte)
-        if chance() < self.faults.double:
-            out += bytes([byte])
-        return bytes(out)
+        return spoil_byte(byte, self.faults, self.random)
+
+
+def spoil_byte(byte: int, faults: Faults, rng: random.Random) -> bytes:
+    out = bytearray()
+    if rng.random() < faults.inject:
+        out.append(rng.randrange(256))
+    if rng.random() >= faults.drop:
+        out.append(byte ^ (1 << rng.randrange(8)) if rng.random() < faults.flip else byte)
+    if rng.random() < faults.double:
+        out.append(byte)
+    return bytes(out)
+
+
+class SpoiltTransport(Transport):
+    """A real line whose bytes are harmed on the way, both ways."""
+
+    def __init__(self, line: Transport, faults: Faults, seed: int) -> None:
+        self.name = line.name
+        self._line = line
+        self._faults = faults
+        self._random = random.Random(seed)
+
+    def _spoil(self, data: bytes) -> bytes:
+        return b"".join(spoil_byte(byte, self._faults, self._random) for byte in data)
+
+    def write(self, data: bytes) -> None:
+        self._line.write(self._spoil(data))
+
+    def read(self, timeout: float) -> bytes:
+        return self._spoil(self._line.read(timeout))
+
+    def close(self) -> None:
+        self._line.close()
 
 
 def memory_link(transport: MemoryTransport, seed: int = 0) -> Link:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import random
 import struct
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from link_devices import Faults, MemoryDevice, MemoryTransport, fake_outputs, memory_link, samples
 
+from nnbuild.device.description import descriptor_text, parse_descriptor
 from nnbuild.device.frames import Command, FrameReader, Message, Status, encode
-from nnbuild.device.link import Link, Region, Stack
+from nnbuild.device.link import Link, Region, StackUse
 from nnbuild.device.problems import (
     DeviceFault,
     DeviceMissing,
@@ -19,8 +24,10 @@ from nnbuild.device.problems import (
     TransportClosed,
     WrongFirmware,
 )
-from nnbuild.device.session import dump_layers, open_model, profile_sample, run_samples, to_wire, write_sample
-from nnbuild.errors import UsageError
+from nnbuild.device.session import dump_layers, measure, open_model, profile_sample, run_samples, to_wire, write_sample
+from nnbuild.errors import NnbuildError, UsageError
+
+DESCRIPTOR_KEYS = ["name", "hash", "inputs", "outputs", "steps", "shape", "type", "scale", "zero_point", "layer", "op"]
 
 
 @pytest.fixture
@@ -71,9 +78,9 @@ def test_a_known_descriptor_is_not_read_again(link: Link, transport: MemoryTrans
 
 def test_samples_give_the_right_results_in_order(link: Link) -> None:
     model = open_model(link)
-    given = samples(5)
-    runs = run_samples(link, model, given, stateful=True)
-    for index, sample in enumerate(given):
+    batch = samples(5)
+    runs = run_samples(link, model, batch, stateful=True)
+    for index, sample in enumerate(batch):
         total, mixed = fake_outputs(sample, index)
         assert np.array_equal(runs.raw[0][index], total)
         assert np.array_equal(runs.raw[1][index], mixed)
@@ -82,9 +89,9 @@ def test_samples_give_the_right_results_in_order(link: Link) -> None:
 
 
 def test_reset_each_starts_every_sample_anew(link: Link) -> None:
-    given = samples(3)
-    runs = run_samples(link, open_model(link), given, stateful=True, reset_each=True)
-    for index, sample in enumerate(given):
+    batch = samples(3)
+    runs = run_samples(link, open_model(link), batch, stateful=True, reset_each=True)
+    for index, sample in enumerate(batch):
         assert np.array_equal(runs.raw[1][index], fake_outputs(sample, 0)[1])
 
 
@@ -105,7 +112,7 @@ def test_layers_and_profile(link: Link) -> None:
 
 def test_stack_init_state_and_reset(link: Link) -> None:
     model = open_model(link)
-    assert link.stack() == Stack(1234, 4096)
+    assert link.stack() == StackUse(1234, 4096)
     write_sample(link, model, samples(1)[0])
     link.run()
     assert link.read(Region.STATE, 0, 4) == struct.pack("<i", 1)
@@ -253,9 +260,9 @@ def test_garbage_at_boot_does_no_harm(device: MemoryDevice) -> None:
         device.feed(rng.randbytes(rng.randrange(3000)))
         transport._to_host.append((0.0, rng.randbytes(rng.randrange(3000))))
         link = memory_link(transport, seed)
-        given = samples(1, seed)
-        runs = run_samples(link, open_model(link), given)
-        assert np.array_equal(runs.raw[1][0], fake_outputs(given[0], 0)[1])
+        batch = samples(1, seed)
+        runs = run_samples(link, open_model(link), batch)
+        assert np.array_equal(runs.raw[1][0], fake_outputs(batch[0], 0)[1])
 
 
 def test_a_closed_line_is_an_error_at_every_step(device: MemoryDevice) -> None:
@@ -292,9 +299,54 @@ def test_a_device_that_keeps_restarting_is_given_up(device: MemoryDevice) -> Non
         run_samples(link, model, samples(50))
 
 
+def test_everything_is_measured_though_the_device_restarts(device: MemoryDevice) -> None:
+    """One restart, at each request of the whole measurement in turn."""
+    batch = samples(2)
+
+    def measured(restart_at: int) -> int:
+        def restart(line: MemoryTransport) -> None:
+            if line.written == restart_at:
+                device.start()
+
+        device.start()
+        transport = MemoryTransport(device)
+        link = memory_link(transport, restart_at)
+        model = open_model(link)
+        transport.written = 0
+        transport.before_feed = restart
+        found = measure(link, model, batch, stateful=True)
+        assert [np.array_equal(found.runs.raw[1][i], fake_outputs(batch[i], i)[1]) for i in range(2)] == [True, True]
+        assert (found.init_ticks, found.stack) == (7, StackUse(1234, 4096))
+        assert [(layer.name, layer.cost) for layer in found.layers] == [("double", 7), ("sum", 7), ("mix", 7)]
+        assert np.array_equal(dict(dump_layers(link, model, batch[0]))[2], fake_outputs(batch[0], 0)[1])
+        return transport.written
+
+    requests = measured(0)
+    for at in range(1, requests + 1):
+        assert measured(at) >= requests
+
+
+def test_a_description_of_something_else_is_refused(link: Link) -> None:
+    link.greeting = dataclasses.replace(link.hello(), steps=4)
+    with pytest.raises(WrongFirmware, match=r"The model has 4 steps, its description 3\."):
+        link.describe()
+
+
+def test_a_restart_with_another_model_is_noticed(device: MemoryDevice) -> None:
+    transport = MemoryTransport(device)
+    link = memory_link(transport)
+    model = open_model(link)
+    assert link.greeting is not None
+    link.greeting = dataclasses.replace(link.greeting, descriptor_crc=1)
+    device.start()
+    with pytest.raises(WrongFirmware, match="The device restarted with another model than 'fake'"):
+        run_samples(link, model, samples(1))
+
+
+@pytest.mark.parametrize("trials", [50, pytest.param(400, marks=pytest.mark.fuzz)])
 @pytest.mark.parametrize("stateful", [False, True])
-def test_a_restart_in_the_middle_never_gives_a_wrong_result(device: MemoryDevice, stateful: bool) -> None:
-    for seed in range(200):
+def test_a_restart_in_the_middle_never_gives_a_wrong_result(device: MemoryDevice, stateful: bool, trials: int) -> None:
+    for seed in range(trials):
         device.start()
         restart_at = random.Random(seed).randrange(3, 30)
 
@@ -307,9 +359,9 @@ def test_a_restart_in_the_middle_never_gives_a_wrong_result(device: MemoryDevice
         model = open_model(link)
         transport.written = 0
         transport.before_feed = restart
-        given = samples(4, seed)
-        runs = run_samples(link, model, given, stateful=stateful, reset_each=not stateful)
-        for index, sample in enumerate(given):
+        batch = samples(4, seed)
+        runs = run_samples(link, model, batch, stateful=stateful, reset_each=not stateful)
+        for index, sample in enumerate(batch):
             assert np.array_equal(runs.raw[0][index], fake_outputs(sample, 0)[0])
             assert np.array_equal(runs.raw[1][index], fake_outputs(sample, index if stateful else 0)[1])
 
@@ -333,12 +385,73 @@ def test_another_link_version_is_refused(link: Link, transport: MemoryTransport)
         link.hello()
 
 
-def test_unknown_descriptor_is_refused() -> None:
-    from nnbuild.device.description import parse_descriptor
+def test_a_greeting_without_sense_is_refused(link: Link, transport: MemoryTransport) -> None:
+    def odd_hello(_: MemoryTransport) -> None:
+        payload = struct.pack("<BBHIIII", 1, 0, 1024, 1 << 31, 0, 3, 1)
+        transport._to_host.append((0.0, encode(Message(Command.HELLO | 0x80, link._sequence, link._session, payload))))
 
+    transport.before_feed = odd_hello
+    with pytest.raises(WrongFirmware, match="makes no sense"):
+        link.hello()
+
+
+class Liar(MemoryTransport):
+    """Answers every request with a sound frame, mostly of the wrong contents."""
+
+    def write(self, data: bytes) -> None:
+        (request,) = [message for message in FrameReader().feed(data) if message is not None]
+        payload = self.random.randbytes(self.random.choice([0, 1, 4, 8, 20, 30, len(request.payload), 100]))
+        if request.type == Command.HELLO and self.random.random() < 0.8:
+            steps, size = self.random.choice([0, 1, 3, 1 << 30]), self.random.choice([0, 2, 50, 1 << 30])
+            payload = struct.pack("<BBHIIII", 1, 0, self.random.choice([0, 16, 1024]), size, 0, steps, 1) + payload[:9]
+        status = self.random.choice([0, 0, 0, 0, self.random.randrange(256)])
+        answer = Message(request.type | 0x80, request.sequence, request.session, payload, status)
+        self._to_host.append((self.clock, encode(answer)))
+
+
+def test_a_lying_device_never_causes_more_than_an_error(device: MemoryDevice) -> None:
+    endings = set()
+    for seed in range(2000):
+        link = memory_link(Liar(device, seed=seed), seed)
+        try:
+            link.hello()
+            for job in (link.stack, link.run, link.profile, link.init, link.describe):
+                job()
+            link.write(0, bytes(40))
+            endings.add("survived")
+        except NnbuildError as error:
+            endings.add(type(error).__name__)
+    assert {"WrongFirmware", "ProtocolError", "DeviceRestarted", "ModelRefused"} <= endings
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(DESCRIPTOR_KEYS), inner, max_size=9)
+        ),
+        max_leaves=30,
+    )
+)
+def test_unknown_descriptors_are_refused(facts: object) -> None:
+    try:
+        parse_descriptor(json.dumps(facts).encode())
+    except WrongFirmware as error:
+        assert "Build and flash the firmware again" in str(error)
+
+
+def test_descriptors_that_are_no_json_are_refused() -> None:
     for text in (b"", b"{}", b"[1]", b'{"name": 1', b"\xff", b"[" * 100_000):
         with pytest.raises(WrongFirmware, match="Build and flash the firmware again"):
             parse_descriptor(text)
+
+
+def test_a_descriptor_comes_back(link: Link) -> None:
+    model = open_model(link)
+    again = parse_descriptor(descriptor_text(model))
+    assert again == model
+    assert again.facts["quantize"] == "int8"
 
 
 def test_refusals_that_should_not_happen_are_told(link: Link) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from link_devices import SHORT, fake_outputs, host_program, samples
+from link_devices import SHORT, Faults, SpoiltTransport, fake_outputs, host_program, samples
 
 from nnbuild.device.link import Link, Timing
 from nnbuild.device.problems import DeviceFault, DeviceMissing, ModelRefused, TransportClosed
@@ -69,6 +69,7 @@ def over_serial(program: Path) -> Iterator[Transport]:
 def over_socket(program: Path) -> Iterator[Transport]:
     with Listener() as listener:
         theirs = socket.create_connection(("127.0.0.1", listener.port))
+        theirs.setblocking(False)  # the program must wait for such a line, too
         with theirs, listener.accept("device") as line:
             process = subprocess.Popen([program], stdin=theirs, stdout=theirs)
             try:
@@ -90,6 +91,20 @@ def test_samples_over_a_real_line(line: Callable, program: Path) -> None:
         assert all(ticks > 0 for ticks in runs.ticks)
         link.reset()
         assert len(profile_sample(link, model, given[0])) == 3
+
+
+@pytest.mark.parametrize("line", [over_pipes, over_pty, over_socket])
+def test_a_bad_real_line_gives_the_right_results(line: Callable, program: Path) -> None:
+    """The same as on the simulated line, but with real clocks and buffers."""
+    given = samples(2)
+    timing = Timing(quiet=0.003, first=0.05, longest=0.2)
+    with line(program) as transport:
+        link = Link(SpoiltTransport(transport, Faults(0.0025, 0.0025, 0.0025, 0.0025), seed=3), timing)
+        runs = run_samples(link, open_model(link), given, stateful=True)
+    for index, sample in enumerate(given):
+        assert np.array_equal(runs.raw[0][index], fake_outputs(sample, index)[0])
+        assert np.array_equal(runs.raw[1][index], fake_outputs(sample, index)[1])
+    assert link.counters.repeats > 0
 
 
 def test_stack_use_is_measured(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE /* sigaltstack, pthread_attr_setstack and MAP_ANONYMOUS are hidden in strict C99 otherwise */
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -46,6 +47,17 @@ uint32_t nn_platform_hertz(void)
     return 1000000000u;
 }
 
+/* Whether a read or write that failed is to be tried again; waits until there is a point in it. */
+static int try_again(int descriptor, short events)
+{
+    struct pollfd wanted;
+
+    wanted.fd = descriptor;
+    wanted.events = events;
+    wanted.revents = 0;
+    return errno == EINTR || (errno == EAGAIN && poll(&wanted, 1, -1) >= 0);
+}
+
 void nn_platform_write(const uint8_t *bytes, uint32_t size)
 {
     while (size > 0) {
@@ -53,7 +65,7 @@ void nn_platform_write(const uint8_t *bytes, uint32_t size)
         if (sent > 0) {
             bytes += sent;
             size -= (uint32_t)sent;
-        } else if (sent < 0 && errno != EINTR && errno != EAGAIN) {
+        } else if (sent < 0 && !try_again(STDOUT_FILENO, POLLOUT)) {
             _exit(0); /* nobody listens any more */
         }
     }
@@ -116,7 +128,7 @@ static void *serve(void *unused)
     nn_link_init(&host_link);
     for (;;) {
         ssize_t count = read(STDIN_FILENO, bytes, sizeof bytes);
-        if (count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN)) {
+        if (count == 0 || (count < 0 && !try_again(STDIN_FILENO, POLLIN))) {
             exit(0); /* the host is gone */
         }
         for (ssize_t i = 0; i < count; i++) {
