@@ -116,18 +116,22 @@ class GraphBuilder:
     def label(self, outputs: Sequence[str], layer: str, since: int) -> tuple[str, ...]:
         """Names a layer's outputs after it; an output it merely passes on becomes an identity operation."""
         made = {name for op in self._ops[since:] for name in op.outputs}
+        renamed: dict[str, str] = {}
         names = []
         for index, output in enumerate(outputs):
+            known_as = layer if index == 0 else f"{layer}:{index}"
+            output = renamed.get(output, output)
             if output not in made or self._tensors[output].layer is not None:
                 with self.at(layer):
                     output = self.one(Activation(), (output,))
-            name = self._unique(layer if index == 0 else f"{layer}:{index}")
-            self._rename(output, name, layer if index == 0 else f"{layer}:{index}", since)
-            made.discard(output)
+            name = self._unique(known_as)
+            self._rename(output, name, known_as, since)
+            renamed[output] = name
             names.append(name)
         return tuple(names)
 
     def finish(self, outputs: Sequence[str]) -> Graph:
+        distinct = tuple(self._distinct(outputs))
         states = tuple(State(before, after) for before, after in self._states.values())
         return Graph(
             self.name,
@@ -135,7 +139,7 @@ class GraphBuilder:
             self._constants,
             tuple(self._ops),
             tuple(self._inputs),
-            tuple(self._distinct(outputs)),
+            distinct,
             states,
             tuple(self.notes),
         )

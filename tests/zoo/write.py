@@ -63,6 +63,9 @@ def randomize(model: Model, rng: np.random.Generator) -> None:
     for variable, value in zip(model.weights, values, strict=True):
         if value is not None:
             variable.assign(value.astype(np.float32))
+    for layer in model.layers:
+        if hasattr(layer, "finalize_state"):  # Normalization computes with copies, which loading a file renews too
+            layer.finalize_state()
 
 
 def _leaf(variable: Any) -> str:

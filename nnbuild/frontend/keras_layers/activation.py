@@ -67,7 +67,7 @@ def function_of(value: Any, dialect: Dialect, config: Config) -> Function:
     kind, inner = value.get("class_name"), value.get("config")
     if kind == "function" and isinstance(inner, str):
         return named(inner, dialect, config)
-    if kind in _AS_FUNCTION and isinstance(inner, Mapping):
+    if isinstance(kind, str) and kind in _AS_FUNCTION and isinstance(inner, Mapping):
         return _AS_FUNCTION[kind](Config(config.where, inner), dialect)
     name = inner.get("name") if isinstance(inner, Mapping) else inner
     raise config.error(

@@ -29,27 +29,29 @@ def _batch_weights(config: Config, layers: Layers) -> WeightTree:
 
 def _batch(call: Call) -> str:
     axes = sample_axes(call.config, call.config.integers("axis", (-1,)), call.shape)
-    if len(axes) != 1:
-        raise call.config.error(f"it normalizes along {len(axes)} axes.", "Use one axis, usually the last.")
-    size = (call.shape[axes[0]],)
+    along = tuple(n if axis in axes else 1 for axis, n in enumerate(call.shape))
+    # Along several axes, as Keras 2 allows, the weights keep every axis, the batch among them.
+    size = (call.shape[axes[0]],) if len(axes) == 1 else (1, *along)
     epsilon = call.config.number("epsilon", 1e-3)
 
     def exact(role: str, wanted: bool, otherwise: float) -> Array:
         return call.values(role, size).astype(np.float64) if wanted else np.full(size, otherwise)
 
-    def factors() -> tuple[Array, Array]:
+    def factors() -> tuple[Array, ...]:
         variance = exact("moving_variance", True, 1.0) + epsilon
         if (variance <= 0).any():
             raise call.config.error("its moving_variance is negative, so that it has no square root.")
         scale = exact("gamma", call.config.flag("scale", True), 1.0) / np.sqrt(variance)
-        shift = exact("beta", call.config.flag("center", True), 0.0) - exact("moving_mean", True, 0.0) * scale
-        return scale, shift
+        return scale, exact("beta", call.config.flag("center", True), 0.0) - exact("moving_mean", True, 0.0) * scale
 
-    constants = _float32_pair(call, factors)
-    return call.builder.one(Affine(axes[0]), (call.input,), constants)
+    if len(axes) == 1:
+        return call.builder.one(Affine(axes[0]), (call.input,), _float32_pair(call, factors))
+    constants = _float32_pair(call, lambda: tuple(values.reshape(along) for values in factors()))
+    scaled_up = call.one(Binary("multiply"), call.input, right=constants["scale"])
+    return call.one(Binary("add"), scaled_up, right=constants["shift"])
 
 
-def _float32_pair(call: Call, factors: Callable[[], tuple[Array, Array]]) -> dict[str, str]:
+def _float32_pair(call: Call, factors: Callable[[], tuple[Array, ...]]) -> dict[str, str]:
     """A scale and a shift, computed in float64 and kept in float32."""
 
     def part(index: int) -> Array:
@@ -110,7 +112,7 @@ def _normalization_weights(config: Config, layers: Layers) -> WeightTree:
 
 def _normalization(call: Call) -> str:
     config = call.config
-    config.refuse("invert", "Put the scaling into Rescaling layers.")
+    invert = config.flag("invert")
     given = config.values.get("axis", (-1,))
     axes = sample_axes(config, config.integers("axis"), call.shape) if given is not None and given != [] else ()
     size = tuple(call.shape[axis] for axis in axes)
@@ -123,13 +125,17 @@ def _normalization(call: Call) -> str:
         return np.broadcast_to(value.reshape(-1), (prod(size),)).reshape(along)
 
     def scale() -> Array:
-        return 1 / np.maximum(np.sqrt(np.maximum(read("variance"), 0)), 1e-7)
+        deviation = np.maximum(np.sqrt(np.maximum(read("variance"), 0)), 1e-7)
+        return deviation if invert else 1 / deviation
+
+    def shift() -> Array:
+        return read("mean") if invert else -read("mean") * scale()
 
     if len(axes) == 1:
-        flat = _float32_pair(call, lambda: (scale().reshape(-1), (-read("mean") * scale()).reshape(-1)))
+        flat = _float32_pair(call, lambda: (scale().reshape(-1), shift().reshape(-1)))
         return call.builder.one(Affine(axes[0]), (call.input,), flat)
-    y = call.one(Binary("subtract"), call.input, right=call.constant("mean", lambda: single_precision(read("mean"))))
-    return call.one(Binary("multiply"), y, right=call.constant("scale", lambda: single_precision(scale())))
+    y = call.one(Binary("multiply"), call.input, right=call.constant("scale", lambda: single_precision(scale())))
+    return call.one(Binary("add"), y, right=call.constant("shift", lambda: single_precision(shift())))
 
 
 def single_precision(values: Array) -> Array:

@@ -11,6 +11,7 @@ from nnbuild.frontend.keras_layers.base import Call
 from nnbuild.frontend.keras_layers.shaping import filled_in
 from nnbuild.frontend.settings import Config, is_integer, shown
 from nnbuild.ops.base import normal_axis
+from nnbuild.ops.pad import Pad
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.slice import Slice
@@ -77,6 +78,19 @@ def squeezed(call: Call) -> str:
     if any(call.shape[axis] != 1 for axis in axes):
         raise call.config.error(f"it squeezes an axis of {call.shape} that is not 1.")
     return call.one(Reshape(tuple(n for i, n in enumerate(call.shape) if i not in axes)), call.input)
+
+
+def padded(call: Call) -> str:
+    """Zeros, or another constant, around a tensor; the first pair is the batch's."""
+    found = options(call)
+    if found.text("mode", "constant").lower() != "constant":
+        raise call.config.error(f"it pads in the mode {shown(found.get('mode'))}.", "Pad with a constant.")
+    pairs = found.items("pad_width" if "pad_width" in found else "paddings")
+    amounts = [Config(call.config.where, {"padding": pair}).pair("padding", 0, 0) for pair in pairs]
+    if len(amounts) != len(call.shape) + 1 or amounts[0] != (0, 0):
+        raise call.config.error(f"it pads {call.shape} by {shown(pairs)}, the batch among them.", BATCH)
+    value = found.number("constant_values") if "constant_values" in found else 0.0
+    return call.one(Pad(tuple(amounts[1:]), value), call.input)
 
 
 def picked(call: Call) -> str:

@@ -220,6 +220,7 @@ OPERATIONS: dict[str, Operation] = {
     "transpose": Operation(shapes.transposed, ("perm", "axes")),
     "expand_dims": Operation(shapes.expanded, ("axis",)),
     "squeeze": Operation(shapes.squeezed, ("axis",)),
+    "pad": Operation(shapes.padded, ("pad_width", "paddings", "mode", "constant_values")),
     "get_item": Operation(shapes.picked, ("key", "slice_spec")),
     "getitem": Operation(shapes.picked, ("key", "slice_spec")),
     "local_response_normalization": Operation(_lrn, ("depth_radius", "bias", "alpha", "beta")),
@@ -236,7 +237,7 @@ def _checked(call: Call, name: str) -> str:
     if operation is None:
         raise call.config.error(f"the operation {shown(name)} is not supported.", OTHERWISE)
     for key, value in call.named.items():
-        default = value is None or (key == "beta" and name in ("silu", "swish") and value == 1.0)
+        default = value is None or value is False or (key == "beta" and name in ("silu", "swish") and value == 1.0)
         if key not in (*operation.options, *OPERANDS, *IGNORED) and not default:
             raise call.config.error(f"the argument {shown(key)} of {name!r} is not supported.", OTHERWISE)
     return operation.build(call)

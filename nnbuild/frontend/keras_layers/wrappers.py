@@ -31,19 +31,17 @@ def _time_distributed(call: Call) -> tuple[str, ...]:
         return call.layers.run(data, (*call.path, "layer"), call.inputs, call.stored.inside("layer"))
 
 
+def _recurrent(config: Config, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    if data.get("class_name") not in tuple(KINDS) or not isinstance(data.get("config"), dict):
+        raise config.error(f"it wraps {shown(data.get('class_name'))}.", f"Use one of {', '.join(KINDS)} in it.")
+    return data
+
+
 def _directions(config: Config) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The two layers; Keras 2 leaves the backward one out where it mirrors the forward one."""
-    forward = config.mapping("layer")
-    name = forward.get("class_name")
-    if name not in KINDS or not isinstance(forward.get("config"), dict):
-        raise config.error(f"it wraps {shown(name)}.", f"Use one of {', '.join(KINDS)} in it.")
+    forward = _recurrent(config, config.mapping("layer"))
     if "backward_layer" in config:
-        backward = config.mapping("backward_layer")
-        if backward.get("class_name") not in KINDS or not isinstance(backward.get("config"), dict):
-            raise config.error(
-                f"it wraps {shown(backward.get('class_name'))}.", f"Use one of {', '.join(KINDS)} in it."
-            )
-        return forward, backward
+        return forward, _recurrent(config, config.mapping("backward_layer"))
     mirrored = {**forward["config"], "go_backwards": not forward["config"].get("go_backwards", False)}
     return forward, {**forward, "config": mirrored}
 
@@ -77,7 +75,7 @@ def _merged(call: Call, forward: str, backward: str) -> tuple[str, ...]:
         return forward, backward
     if mode == "concat":
         return (call.one(Concatenate(len(call.builder.shape(forward)) - 1), forward, backward),)
-    if mode not in MERGES:
+    if mode not in tuple(MERGES):
         raise call.config.wrong("merge_mode", "one of concat, sum, mul, ave or null")
     joined = call.one(Binary(MERGES[mode]), forward, backward)
     return (scaled(call, joined, "multiply", "half", np.asarray(0.5)) if mode == "ave" else joined,)

@@ -17,7 +17,7 @@ _BROADCASTS = (
     ("both_ways", ((4, 1, 3), (1, 5, 3))),
     ("vector_on_image", (_IMAGE, (3,))),
     ("vector_first", ((3,), (6, 3))),
-    ("one_value", ((6, 3), (1, 1))),
+    ("one_value", ((6, 4), (1, 1))),  # 4 channels: Keras takes 3 values for 3 samples for a bias of 3 channels
 )
 
 
