@@ -37,8 +37,8 @@ SMALLEST_SCALE = 2.0**-28
 # converter refuses PRELU and HARD_SWISH, the interpreter SQUARED_DIFFERENCE and so layer normalisation.
 COUNTS: dict[str, tuple[int, int, int]] = {
     "conv2d": (30, 20, 3), "conv1d": (5, 4, 2), "depthwise": (20, 14, 2), "transpose_conv": (14, 8, 2),
-    "dense": (24, 16, 2), "average_pool": (10, 6, 1), "max_pool": (6, 4, 1), "add": (14, 10, 1),
-    "subtract": (12, 8, 1), "multiply": (12, 8, 1), "maximum": (5, 3, 1), "minimum": (5, 3, 1),
+    "dense": (24, 16, 2), "dense_rows": (6, 6, 0), "average_pool": (10, 6, 1), "max_pool": (6, 4, 1),
+    "add": (14, 10, 1), "subtract": (12, 8, 1), "multiply": (12, 8, 1), "maximum": (5, 3, 1), "minimum": (5, 3, 1),
     "squared_difference": (5, 0, 0), "concatenate": (8, 4, 1), "fixed_scales": (6, 3, 0), "mean": (12, 8, 1),
     "reduce_max": (2, 1, 1), "softmax": (12, 10, 1), "logistic": (8, 8, 1), "tanh": (8, 8, 1), "relu": (5, 3, 1),
     "relu6": (5, 3, 1), "relu_n1_to_1": (3, 0, 1), "leaky_relu": (12, 8, 1), "hard_swish": (10, 0, 1),
