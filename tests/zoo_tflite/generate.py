@@ -1,4 +1,6 @@
-"""Makes the TFLite zoo: `python generate.py DIRECTORY`. Runs in its own process because it loads TensorFlow.
+"""Makes the TFLite zoo: `python -m tests.zoo_tflite.generate DIRECTORY`.
+
+It runs in its own process because it loads TensorFlow.
 
 For every case it writes `<case>.tflite` and `<case>.npz`: random full-range inputs (`x`, or `x0`, `x1`
 … for several, samples along a new first axis), the outputs of TFLite's reference kernels (`y` …) and
@@ -9,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -17,21 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
-
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
-import models
-import recurrent
-import surgery
+from nnbuild.numeric.multiplier import SMALLEST_SCALE
+from tests.zoo_tflite import models, recurrent, surgery
+from tests.zoo_tflite.quantization import set_quantization
 
 SEED = 20
 SAMPLES = 4
-
-# Activations with a scale below this overflow TFLite's own arithmetic: a relu of nothing but negative numbers.
-SMALLEST_SCALE = 2.0**-28
 
 # How many models of each kind: int8, int16 activations with 8-bit weights, float32. In 16 bits the
 # converter refuses PRELU and HARD_SWISH, the interpreter SQUARED_DIFFERENCE and so layer normalisation.
@@ -78,19 +72,6 @@ def convert(tf: Any, function: models.Function, mode: str, rng: np.random.Genera
 
     set_quantization(tf, converter, mode, calibration)
     return bytes(converter.convert())
-
-
-def set_quantization(tf: Any, converter: Any, mode: str, calibration: Any) -> None:
-    if mode == "float":
-        return
-    sets = tf.lite.OpsSet
-    converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    converter.representative_dataset = calibration
-    integer = sets.TFLITE_BUILTINS_INT8
-    if mode == "int16":
-        integer = sets.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
-    converter.target_spec.supported_ops = [integer]
-    converter.inference_input_type = converter.inference_output_type = tf.int8 if mode == "int8" else tf.int16
 
 
 def full_range(rng: np.random.Generator, shape: Any, dtype: Any, sample: int) -> np.ndarray[Any, Any]:
