@@ -14,6 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from nnbuild.numeric.rounding import Ints, ints
 
+# An activation's scale below this (a relu that never saw a positive number has one) would need shifts
+# and clamps beyond 32 bits, whose results TFLite leaves to the machine. Importers refuse such a scale.
+SMALLEST_SCALE = 2.0**-28
+
 RELU_RANGES: dict[str, tuple[float | None, float | None]] = {
     "none": (None, None),
     "relu": (0.0, None),

@@ -1,4 +1,6 @@
-"""Makes the TFLite zoo: `python generate.py DIRECTORY`. Runs in its own process because it loads TensorFlow.
+"""Makes the TFLite zoo: `python -m tests.zoo_tflite.generate DIRECTORY`.
+
+It runs in its own process because it loads TensorFlow.
 
 For every case it writes `<case>.tflite` and `<case>.npz`: random full-range inputs (`x`, or `x0`, `x1`
 … for several, samples along a new first axis), the outputs of TFLite's reference kernels (`y` …) and
@@ -9,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -17,28 +18,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
-
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
-import models
-import recurrent
-import surgery
+from nnbuild.numeric.multiplier import SMALLEST_SCALE
+from tests.zoo_tflite import models, recurrent, surgery
+from tests.zoo_tflite.quantization import set_quantization
 
 SEED = 20
 SAMPLES = 4
-
-# Activations with a scale below this overflow TFLite's own arithmetic: a relu of nothing but negative numbers.
-SMALLEST_SCALE = 2.0**-28
 
 # How many models of each kind: int8, int16 activations with 8-bit weights, float32. In 16 bits the
 # converter refuses PRELU and HARD_SWISH, the interpreter SQUARED_DIFFERENCE and so layer normalisation.
 COUNTS: dict[str, tuple[int, int, int]] = {
     "conv2d": (30, 20, 3), "conv1d": (5, 4, 2), "depthwise": (20, 14, 2), "transpose_conv": (14, 8, 2),
-    "dense": (24, 16, 2), "average_pool": (10, 6, 1), "max_pool": (6, 4, 1), "add": (14, 10, 1),
-    "subtract": (12, 8, 1), "multiply": (12, 8, 1), "maximum": (5, 3, 1), "minimum": (5, 3, 1),
+    "dense": (24, 16, 2), "dense_rows": (6, 6, 0), "average_pool": (10, 6, 1), "max_pool": (6, 4, 1),
+    "add": (14, 10, 1), "subtract": (12, 8, 1), "multiply": (12, 8, 1), "maximum": (5, 3, 1), "minimum": (5, 3, 1),
     "squared_difference": (5, 0, 0), "concatenate": (8, 4, 1), "fixed_scales": (6, 3, 0), "mean": (12, 8, 1),
     "reduce_max": (2, 1, 1), "softmax": (12, 10, 1), "logistic": (8, 8, 1), "tanh": (8, 8, 1), "relu": (5, 3, 1),
     "relu6": (5, 3, 1), "relu_n1_to_1": (3, 0, 1), "leaky_relu": (12, 8, 1), "hard_swish": (10, 0, 1),
@@ -78,19 +72,6 @@ def convert(tf: Any, function: models.Function, mode: str, rng: np.random.Genera
 
     set_quantization(tf, converter, mode, calibration)
     return bytes(converter.convert())
-
-
-def set_quantization(tf: Any, converter: Any, mode: str, calibration: Any) -> None:
-    if mode == "float":
-        return
-    sets = tf.lite.OpsSet
-    converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    converter.representative_dataset = calibration
-    integer = sets.TFLITE_BUILTINS_INT8
-    if mode == "int16":
-        integer = sets.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
-    converter.target_spec.supported_ops = [integer]
-    converter.inference_input_type = converter.inference_output_type = tf.int8 if mode == "int8" else tf.int16
 
 
 def full_range(rng: np.random.Generator, shape: Any, dtype: Any, sample: int) -> np.ndarray[Any, Any]:

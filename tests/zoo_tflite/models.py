@@ -119,6 +119,12 @@ def dense(tf: Any, rng: Random) -> Function:
     )
 
 
+def dense_rows(tf: Any, rng: Random) -> Function:
+    """Many rows of few inputs: small accumulators, so that halves are common among the results."""
+    weights = _weights(tf, rng, _int(rng, 2, 5), 8)
+    return Function(lambda x: tf.matmul(x, weights), [(64, int(weights.shape[0]))])
+
+
 def _pool(tf: Any, rng: Random, op: Any) -> Function:
     size, strides, act = [_int(rng, 1, 4), _int(rng, 1, 4)], [_int(rng, 1, 3), _int(rng, 1, 3)], _activation(tf, rng)
     pad = _padding(rng)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.zoo_tflite.quantization import set_quantization
+
 MODES: dict[str, tuple[str, ...]] = {
     "lstm": ("int8", "int8", "int8", "float"),
     "lstmlast": ("int8", "int8"),
@@ -41,7 +43,6 @@ def _model(keras: Any, kind: str, rng: np.random.Generator) -> tuple[Any, tuple[
 
 
 def conversions(tf: Any, seed: int) -> Iterator[tuple[str, str, bytes]]:
-    import generate
     import tf_keras as keras
 
     keras.utils.set_random_seed(seed)
@@ -50,7 +51,7 @@ def conversions(tf: Any, seed: int) -> Iterator[tuple[str, str, bytes]]:
             rng = np.random.default_rng([seed, len(kind), number, sum(kind.encode())])
             model, shape = _model(keras, kind, rng)
             converter = tf.lite.TFLiteConverter.from_keras_model(model)
-            generate.set_quantization(tf, converter, mode, _calibration(rng, shape))
+            set_quantization(tf, converter, mode, _calibration(rng, shape))
             yield f"{kind}_{mode}_{number:02d}", mode, bytes(converter.convert())
 
 

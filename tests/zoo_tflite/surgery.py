@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tflite
 
-WEIGHTED = {"conv2d", "conv1d", "depthwise", "transpose_conv", "dense"}
+WEIGHTED = {"conv2d", "conv1d", "depthwise", "transpose_conv", "dense", "dense_rows"}
 RESCALING = {"add", "subtract", "multiply", "mean", "leaky_relu", "prelu", "hard_swish", "relu", "relu6"}
 INPUT_ONLY = {"softmax", "logistic", "tanh"}
 SHARE = 0.6
