@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Vector = npt.NDArray[np.longdouble]
+Vector = npt.NDArray[Any]  # of long doubles
 Rounding = Callable[[np.longdouble], np.longdouble]
 GRID = 1500
 
