@@ -1,7 +1,7 @@
 /* Instructions per call on the emulated Cortex-M4F, one line a function: its name, ours, newlib's; hundredths in hexadecimal. */
 #include <math.h>
 
-#include "cortex_m4.h"
+#include "bare.h"
 #include "libm_calls.h"
 #include "nn_libm.h"
 

@@ -1,5 +1,5 @@
 /* Start, text output and exit on the emulated Cortex-M4F, through semihosting. */
-#include "cortex_m4.h"
+#include "bare.h"
 
 extern uint32_t stack_top[];
 void reset(void);
@@ -31,16 +31,6 @@ static uint32_t host_call(uint32_t operation, const void *argument)
 void say(const char *text)
 {
     host_call(4, text); /* SYS_WRITE0 */
-}
-
-void say_hexadecimal(uint32_t value)
-{
-    char text[9];
-
-    for (int i = 0; i < 8; i++)
-        text[i] = "0123456789abcdef"[value >> (28 - 4 * i) & 15];
-    text[8] = 0;
-    say(text);
 }
 
 void finish(void)

@@ -1,12 +1,12 @@
 /*
  * One digest a function, over the bits of its results for 2^18 stratified inputs and every special value: "name digest".
- * Runs on the host and, with CORTEX_M4 defined, bare on the emulated microcontroller.
+ * Runs on the host and, with BARE defined, where there is no C library.
  */
 #include "inputs.h"
 #include "nn_libm.h"
 
-#ifdef CORTEX_M4
-#include "cortex_m4.h"
+#ifdef BARE
+#include "bare.h"
 #else
 #include <stdio.h>
 #endif
@@ -51,7 +51,7 @@ static uint64_t digest_two(float (*f)(float, float))
 
 static void report(const char *name, uint64_t digest)
 {
-#ifdef CORTEX_M4
+#ifdef BARE
     say(name);
     say(" ");
     say_hexadecimal((uint32_t)(digest >> 32));
@@ -87,7 +87,7 @@ static void report_all(void)
     report("powf", digest_two(nn_powf));
 }
 
-#ifdef CORTEX_M4
+#ifdef BARE
 void start(void)
 {
     report_all();

@@ -38,7 +38,7 @@ def test_cortex_m4(flags: tuple[str, ...], libm: Path, run: Run, tool: Tool, tmp
     compiler = tool("arm-none-eabi-gcc")
     layout = ("-nostdlib", "-ffreestanding", "-T", HERE / "cortex_m4.ld")
     inputs = [*sources(libm), HERE / "cortex_m4.c", "-lgcc"]
-    run(compiler, *flags, *COMMON, "-DCORTEX_M4", f"-I{libm}", *layout, *inputs, "-o", image)
+    run(compiler, *flags, *COMMON, "-DBARE", f"-I{libm}", *layout, *inputs, "-o", image)
     text = ("-chardev", "stdio,id=text", "-semihosting-config", "enable=on,target=native,chardev=text")
     quiet = ("-display", "none", "-monitor", "none", "-serial", "none")
     machine = (tool("qemu-system-arm"), "-M", "netduinoplus2", *quiet)
@@ -50,3 +50,12 @@ def test_aarch64(libm: Path, run: Run, tool: Tool, tmp_path: Path) -> None:
     program = tmp_path / "digest"
     run(tool("aarch64-linux-gnu-gcc"), "-static", "-O2", *COMMON, f"-I{libm}", *sources(libm), "-o", program)
     assert run(tool("qemu-aarch64"), program) == DIGESTS.read_text()
+
+
+@pytest.mark.emulator
+def test_riscv32(libm: Path, run: Run, tool: Tool, tmp_path: Path) -> None:
+    program = tmp_path / "digest"
+    machine = ("-march=rv32imafc", "-misa-spec=2.2", "-mabi=ilp32f", "-nostdlib", "-ffreestanding", "-Wl,--no-relax")
+    inputs = [*sources(libm), HERE / "riscv32.c", "-lgcc"]
+    run(tool("riscv64-unknown-elf-gcc"), *machine, "-O2", *COMMON, "-DBARE", f"-I{libm}", *inputs, "-o", program)
+    assert run(tool("qemu-riscv32"), program) == DIGESTS.read_text()
