@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,3 +129,11 @@ def test_pasted_under_another_prefix(name: str, compiler: str, run: Run, tool: T
     run(tool(compiler), *FLAGS, "-O2", "-c", tmp_path / "model.c", "-o", tmp_path / "model.o")
     symbols = run("nm", tmp_path / "model.o").splitlines()
     assert [line.split()[-2:] for line in symbols if line.split()[-2] in "UTDBC"] == [["T", "model_user"]]
+
+
+@pytest.mark.parametrize("flags", [("-ffast-math",), ("-m32", "-mfpmath=387")])
+def test_flags_that_change_the_bits_are_refused(flags: tuple[str, ...], tool: Tool, tmp_path: Path) -> None:
+    command = [tool("gcc"), "-std=c99", "-O2", "-ffreestanding", *flags, f"-I{LIBM}", "-c", source("nn_expf")]
+    done = subprocess.run([*command, "-o", tmp_path / "expf.o"], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "float operations must be done as written" in done.stderr
