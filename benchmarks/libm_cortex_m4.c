@@ -1,4 +1,7 @@
-/* Instructions per call on the emulated Cortex-M4F, one line a function: its name, ours, newlib's; hundredths in hexadecimal. */
+/*
+ * Instructions per call on the emulated Cortex-M4F, one line a function: its name, ours, newlib's, in hundredths,
+ * hexadecimal.
+ */
 #include <math.h>
 
 #include "bare.h"

@@ -5,8 +5,8 @@
 /*
  * e^x. Largest error: 0.899 ULP.
  *
- * x = k ln2 + r with |r| <= ln2/2; e^r = 1 + r + r^2 q(r). The part of k ln2 below the first word is subtracted last, so
- * that r itself need not be rounded.
+ * x = k ln2 + r with |r| <= ln2/2; e^r = 1 + r + r^2 q(r). The part of k ln2 below the first word is subtracted last,
+ * so that r itself need not be rounded.
  */
 float nn_expf(float x)
 {

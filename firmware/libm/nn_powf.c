@@ -5,8 +5,8 @@
 /*
  * x^y. Largest error found: 0.55 ULP.
  *
- * In integers: log2(x) = k + log2(c) + log2(1 + r) with 62 fraction bits, its product with y with 32, and 2 to the power of
- * that with 31, rounded once, subnormal results too.
+ * In integers: log2(x) = k + log2(c) + log2(1 + r) with 62 fraction bits, its product with y with 32, and 2 to the
+ * power of that with 31, rounded once, subnormal results too.
  */
 /* 1/c in 7 fraction bits for 16 pieces of [0.734, 1.469), and log2(c) in 62. */
 static const uint8_t nn_powf_inverse[16] = {

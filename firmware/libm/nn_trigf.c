@@ -5,8 +5,8 @@
 /*
  * sin(x + quarter*pi/2), the common part of sinf and cosf, equally good for every finite x.
  *
- * Outside [-pi/4, pi/4], x*2/pi modulo 4 is taken from the 96 bits of 2/pi that matter for x's exponent (the way of Payne
- * and Hanek): two bits of quadrant and 62 of fraction. The rest r is carried as high + low.
+ * Outside [-pi/4, pi/4], x*2/pi modulo 4 is taken from the 96 bits of 2/pi that matter for x's exponent (the way of
+ * Payne and Hanek): two bits of quadrant and 62 of fraction. The rest r is carried as high + low.
  */
 /* 2/pi after 32 zero bits. */
 static const uint32_t nn_trigf_two_over_pi[8] = {

@@ -1,6 +1,6 @@
 /*
- * One digest a function, over the bits of its results for 2^18 stratified inputs and every special value: "name digest".
- * Runs on the host and, with BARE defined, where there is no C library.
+ * One digest a function, over the bits of its results for 2^18 stratified inputs and every special value: "name
+ * digest". Runs on the host and, with BARE defined, where there is no C library.
  */
 #include "inputs.h"
 #include "nn_libm.h"

@@ -15,8 +15,8 @@ static inline uint32_t scrambled(uint32_t index)
 }
 
 /*
- * Input `index` of 2^(9+log2_strata): each sign and exponent, its mantissas cut in 2^log2_strata strata of equal size, a
- * scrambled place in each stratum.
+ * Input `index` of 2^(9+log2_strata): each sign and exponent, its mantissas cut in 2^log2_strata strata of equal size,
+ * a scrambled place in each stratum.
  */
 static inline float stratified(uint32_t index, unsigned log2_strata)
 {

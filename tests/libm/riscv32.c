@@ -1,6 +1,6 @@
 /*
- * Start, text output and exit for RISC-V under QEMU's user mode, by Linux system calls. To be linked with --no-relax, for
- * nothing here sets the global pointer.
+ * Start, text output and exit for RISC-V under QEMU's user mode, by Linux system calls. To be linked with --no-relax,
+ * for nothing here sets the global pointer.
  */
 #include "bare.h"
 
