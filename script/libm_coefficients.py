@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Vector = npt.NDArray[np.longdouble]
+Vector = npt.NDArray[Any]  # of long doubles
 Rounding = Callable[[np.longdouble], np.longdouble]
 GRID = 1500
 
@@ -135,7 +136,8 @@ def erf(x: Vector) -> Vector:
     for n in range(1, 200):
         term = term * 2 * x * x / (2 * n + 1)
         total = total + term
-    return 2 / np.sqrt(PI) * np.exp(-x * x) * total
+    result: Vector = 2 / np.sqrt(PI) * np.exp(-x * x) * total
+    return result
 
 
 def tanh_ratio(u: Vector) -> Vector:
@@ -165,6 +167,13 @@ def show_fixed(name: str, result: tuple[list[np.longdouble], float], bits: int) 
         print(f"    {power}: {int(np.rint(c * one(2) ** bits)):#x}")
 
 
+def reductions() -> None:
+    """1/ln2, and ln2 as a float of 15 bits, whose product with an exponent is exact, and the rest."""
+    high = float32(np.floor(LN2 * 2**15) / 2**15)
+    constants = (c_float(float(float32(c))) for c in (1 / LN2, high, LN2 - high))
+    print("expf: 1/ln2 and ln2 in two parts:", ", ".join(constants))
+
+
 def exponentials() -> None:
     half = float(LN2) / 2
     q = series([1 / factorial(n + 2) for n in range(20)])
@@ -178,7 +187,7 @@ def exponentials() -> None:
 def logarithms() -> None:
     low, high = math.sqrt(0.5) - 1, math.sqrt(2) - 1
     q = series([one((-1) ** n) / (n + 3) for n in range(120)])
-    show("logf: (log(1+f)-f+f^2/2)/f^3", fit(q, lambda f: f * f, (low, high), 7))
+    show("logpartsf: (log(1+f)-f+f^2/2)/f^3", fit(q, lambda f: f * f, (low, high), 7))
 
 
 def sigmoids() -> None:
@@ -246,11 +255,12 @@ def trigonometric() -> None:
     top = (math.pi / 4) ** 2 * 1.001
     sine = series([(-1) ** (n + 1) / factorial(2 * n + 3) for n in range(15)])
     cosine = series([(-1) ** n / factorial(2 * n + 4) for n in range(15)])
-    show("sin: (sin(x)-x)/x^3 in x^2", fit(sine, lambda u: u, (0, top), 3))
-    show("cos: (cos(x)-1+x^2/2)/x^4 in x^2", fit(cosine, lambda u: u * u, (0, top), 3))
+    show("trigf: (sin(x)-x)/x^3 in x^2", fit(sine, lambda u: u, (0, top), 3))
+    show("trigf: (cos(x)-1+x^2/2)/x^4 in x^2", fit(cosine, lambda u: u * u, (0, top), 3))
 
 
 if __name__ == "__main__":
+    reductions()
     exponentials()
     logarithms()
     sigmoids()

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#if defined(__FAST_MATH__)
-#error "the library's bits depend on the order of float operations: compile it without -ffast-math"
+#if defined(__FAST_MATH__) || (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0)
+#error "float operations must be done as written and in float: no -ffast-math, and on 32-bit x86 -msse2 -mfpmath=sse"
 #endif
 
 /* Unions, not memcpy: even an unoptimised build then makes no call. */

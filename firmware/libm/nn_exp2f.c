@@ -3,10 +3,10 @@
 #include "nn_libm.h"
 
 /*
- * 2^x. Largest error: @exp2f@ ULP.
+ * 2^x. Largest error: 0.84 ULP.
  *
- * x = k + r with |r| <= 1/2, exactly; 2^r = 1 + r/2 + r p(r). The product r/2 is exact, which leaves the rounding to the
- * smaller terms.
+ * x = k + r with |r| <= 1/2, exactly; 2^r = 1 + r/2 + r p(r). The product r/2 is exact, which leaves the rounding to
+ * the smaller terms.
  */
 float nn_exp2f(float x)
 {

@@ -3,10 +3,10 @@
 #include "nn_libm.h"
 
 /*
- * e^x. Largest error: @expf@ ULP.
+ * e^x. Largest error: 0.899 ULP.
  *
- * x = k ln2 + r with |r| <= ln2/2; e^r = 1 + r + r^2 q(r). The part of k ln2 below the first word is subtracted last, so
- * that r itself need not be rounded.
+ * x = k ln2 + r with |r| <= ln2/2; e^r = 1 + r + r^2 q(r). The part of k ln2 below the first word is subtracted last,
+ * so that r itself need not be rounded.
  */
 float nn_expf(float x)
 {
@@ -21,7 +21,7 @@ float nn_expf(float x)
         if (x < -0x1.9fe368p6f)
             return 0.0f;
     }
-    shifted = x * 0x1.715476p0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+    shifted = x * 0x1.715476p+0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
     high = x - k * 0x1.62e4p-1f; /* exact */
     low = k * 0x1.7f7d1cp-20f;

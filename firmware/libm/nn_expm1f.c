@@ -3,7 +3,7 @@
 #include "nn_libm.h"
 
 /*
- * e^x - 1. Largest error: @expm1f@ ULP.
+ * e^x - 1. Largest error: 0.92 ULP.
  *
  * As in expf, e^x = 2^k (1 + r + c); the result is 2^k ((1 - 2^-k) + r + c), where both sums but the last keep their
  * rounding errors.
@@ -24,7 +24,7 @@ float nn_expm1f(float x)
         if (x < 0)
             return -1.0f;
     }
-    shifted = x * 0x1.715476p0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+    shifted = x * 0x1.715476p+0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
     high = x - k * 0x1.62e4p-1f; /* exact */
     low = k * 0x1.7f7d1cp-20f;
@@ -33,7 +33,7 @@ float nn_expm1f(float x)
     q = 0x1.11108ap-7f + r * q;
     q = 0x1.5554a8p-5f + r * q;
     q = 0x1.555556p-3f + r * q;
-    q = 0.5f + r * q;
+    q = 0x1p-1f + r * q;
     exponent = nn_bits_of(shifted) << 23; /* of 2^k, as an increment */
     one = k < 64.0f ? nn_float_of(0x3f800000 - exponent) : 0.0f; /* in units of 2^k */
     start = 1.0f - one;

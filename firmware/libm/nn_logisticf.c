@@ -2,7 +2,7 @@
 #include "nn_bits.h"
 #include "nn_libm.h"
 
-/* 1 / (1 + e^-x), the sigmoid, without overflow. Largest error: @logisticf@ ULP. */
+/* 1 / (1 + e^-x), the sigmoid, without overflow. Largest error: 1.31 ULP. */
 float nn_logisticf(float x)
 {
     float excess, part, y;

@@ -12,7 +12,7 @@ float nn_logisticpartsf(float ax, float *excess)
     float shifted, k, high, low, r, q, scale, part, d, error, y;
 
     if (ax < 16.25f) { /* so 1 + 2^k is exact */
-        shifted = ax * 0x1.715476p0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+        shifted = ax * 0x1.715476p+0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
         k = shifted - 0x1.8p23f;
         high = ax - k * 0x1.62e4p-1f; /* exact */
         low = k * 0x1.7f7d1cp-20f;

@@ -5,8 +5,8 @@
 /*
  * sin(x + quarter*pi/2), the common part of sinf and cosf, equally good for every finite x.
  *
- * Outside [-pi/4, pi/4], x*2/pi modulo 4 is taken from the 96 bits of 2/pi that matter for x's exponent (the way of Payne
- * and Hanek): two bits of quadrant and 62 of fraction. The rest r is carried as high + low.
+ * Outside [-pi/4, pi/4], x*2/pi modulo 4 is taken from the 96 bits of 2/pi that matter for x's exponent (the way of
+ * Payne and Hanek): two bits of quadrant and 62 of fraction. The rest r is carried as high + low.
  */
 /* 2/pi after 32 zero bits. */
 static const uint32_t nn_trigf_two_over_pi[8] = {
@@ -34,10 +34,10 @@ static uint32_t nn_trigf_reduce(uint32_t magnitude, float *high, float *low)
     const int32_t top = (int32_t)(uint32_t)(fraction >> 32);
     /* times pi/2: r in 62 fraction bits */
     const int64_t r = (int64_t)top * 0x6487ed51 + (int64_t)((fraction & 0xffffffff) * 0x6487ed51 >> 32);
-    const int32_t whole = (int32_t)(r >> 39);
+    const int32_t whole = (int32_t)((r + 0x4000000000) >> 39); /* to nearest, so that a small r is all in low */
 
     *high = (float)whole * 0x1p-23f;
-    *low = (float)(int32_t)((r & 0x7fffffffff) >> 8) * 0x1p-54f;
+    *low = (float)(int32_t)((r - whole * ((int64_t)1 << 39)) >> 7) * 0x1p-55f;
     return (uint32_t)((turns + 0x2000000000000000) >> 62);
 }
 

@@ -102,7 +102,8 @@ static void compare(tally *t, float x, float y, float got, double truth)
     }
     if (nn_bits_of(got) == nn_bits_of(rounded) && (isinf(rounded) || truth == (double)got))
         return;
-    if (isnan(got) || signbit(got) != signbit(rounded) || (isinf(truth) && !isinf(got)) || (isinf(got) && fabs(truth) < 0x1.fffffdp127)) {
+    if (isnan(got) || signbit(got) != signbit(rounded) || (isinf(truth) && !isinf(got))
+        || (isinf(got) && fabs(truth) < 0x1.fffffdp127)) {
         t->wrong++;
         return;
     }
