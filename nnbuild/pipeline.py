@@ -14,8 +14,10 @@ from nnbuild.frontend.stored import stored_parameters
 from nnbuild.graph import Graph
 from nnbuild.names import identifier
 from nnbuild.plan.plan import Plan, Target, make_plan
+from nnbuild.quantize.data import Source
+from nnbuild.quantize.quantize import Recipe, quantize
 
-BYTES = {"float": 4}
+BYTES = {"float": 4, "int8": 1, "int16": 1}
 LARGEST_ARRAYS = 256 * 1024
 """Bytes of weights up to which C arrays compile fast enough."""
 
@@ -27,6 +29,11 @@ class Options:
     model: Path
     board: str = "linux"
     quantize: str = "float"
+    calibrate: Path | None = None
+    method: str = "minmax"
+    keep: tuple[tuple[str, str], ...] = ()
+    io: str = "integer"
+    image_range: tuple[float, float] = (0.0, 1.0)
     optimize: str = "speed"
     name: str | None = None
     weights: str = "auto"
@@ -35,11 +42,12 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """`imported` is the model as its file says it; `graph` is what is really computed."""
+    """`imported` is the model as its file says it, `folded` after the passes, `graph` what is really computed."""
 
     options: Options
     board: Board
     imported: Graph
+    folded: Graph
     graph: Graph
     plan: Plan
     artifact: Artifact
@@ -48,6 +56,11 @@ class Compiled:
 def prefix_of(options: Options) -> str:
     """The C prefix: the name given, or the file's."""
     return identifier(options.name if options.name is not None else options.model.stem)
+
+
+def recipe_of(options: Options) -> Recipe:
+    source = Source(options.calibrate, options.image_range)
+    return Recipe(options.quantize, source, options.method, dict(options.keep), options.io == "float")
 
 
 def weights_form(options: Options) -> str:
@@ -61,7 +74,8 @@ def compile_model(options: Options) -> Compiled:
     prefix = prefix_of(options)
     board = find(options.board)
     imported = replace(load(options.model), name=prefix)
-    graph = imported if options.layers else passes.run(imported)
+    folded = imported if options.layers else passes.run(imported)
+    graph = folded if options.quantize == "float" else quantize(folded, recipe_of(options))
     target = Target(board.features, board.alignment, options.layers, options.optimize)
     plan = make_plan(graph, prefix, target)
-    return Compiled(options, board, imported, graph, plan, emit(plan, weights_form(options)))
+    return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options)))

@@ -50,6 +50,8 @@ def nn_model(env: Any, source: Any, *, link: bool = False, folder: str | None = 
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
     )
+    if chosen.calibrate is not None:
+        env.Depends(files, env.File(str(chosen.calibrate)))
     env.Depends(files, [env.Value(json.dumps(_plain(chosen))), *_generator_files(env)])
     return files
 
@@ -120,18 +122,21 @@ def model_folder(options: Options) -> str:
 def arguments_of(options: Options) -> list[str]:
     """The options as the command line takes them."""
     words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
+    words += ["--calibrate", str(options.calibrate)] if options.calibrate else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
     return words + (["--name", options.name] if options.name else [])
 
 
 def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     known = {key: value for key, value in options.items() if value not in (None, "")}
+    if "calibrate" in known:
+        known["calibrate"] = Path(str(env.File(known["calibrate"]).abspath))
     return replace(Options(Path(str(env.File(source).abspath))), **known)
 
 
 def _plain(options: Options) -> dict[str, Any]:
     """What decides the result: the options, but not where the model lies."""
-    return {key: value for key, value in asdict(options).items() if key != "model"}
+    return {key: str(value) for key, value in asdict(options).items() if key not in ("model", "calibrate")}
 
 
 def _generator_files(env: Any) -> Sequence[Any]:
