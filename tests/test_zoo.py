@@ -15,15 +15,67 @@ from tests.zoo.cases import all_cases
 from tests.zoo.legacy import DIALECTS, Dialect, rewrite
 
 REQUIRED_LAYERS = frozenset(
-    """
-    Conv1D Conv2D DepthwiseConv1D DepthwiseConv2D SeparableConv1D SeparableConv2D Conv1DTranspose Conv2DTranspose Dense
-    BatchNormalization LayerNormalization Normalization Rescaling Activation ReLU LeakyReLU PReLU ELU Softmax
-    MaxPooling1D MaxPooling2D AveragePooling1D AveragePooling2D GlobalMaxPooling1D GlobalMaxPooling2D
-    GlobalAveragePooling1D GlobalAveragePooling2D ZeroPadding1D ZeroPadding2D Cropping1D Cropping2D UpSampling1D
-    UpSampling2D Add Subtract Multiply Maximum Minimum Average Concatenate Flatten Reshape Permute RepeatVector Dropout
-    SpatialDropout1D SpatialDropout2D AlphaDropout GaussianDropout GaussianNoise ActivityRegularization LSTM GRU
-    SimpleRNN Bidirectional TimeDistributed Functional Sequential LRN
-    """.split()
+    [
+        "Conv1D",
+        "Conv2D",
+        "DepthwiseConv1D",
+        "DepthwiseConv2D",
+        "SeparableConv1D",
+        "SeparableConv2D",
+        "Conv1DTranspose",
+        "Conv2DTranspose",
+        "Dense",
+        "BatchNormalization",
+        "LayerNormalization",
+        "Normalization",
+        "Rescaling",
+        "Activation",
+        "ReLU",
+        "LeakyReLU",
+        "PReLU",
+        "ELU",
+        "Softmax",
+        "MaxPooling1D",
+        "MaxPooling2D",
+        "AveragePooling1D",
+        "AveragePooling2D",
+        "GlobalMaxPooling1D",
+        "GlobalMaxPooling2D",
+        "GlobalAveragePooling1D",
+        "GlobalAveragePooling2D",
+        "ZeroPadding1D",
+        "ZeroPadding2D",
+        "Cropping1D",
+        "Cropping2D",
+        "UpSampling1D",
+        "UpSampling2D",
+        "Add",
+        "Subtract",
+        "Multiply",
+        "Maximum",
+        "Minimum",
+        "Average",
+        "Concatenate",
+        "Flatten",
+        "Reshape",
+        "Permute",
+        "RepeatVector",
+        "Dropout",
+        "SpatialDropout1D",
+        "SpatialDropout2D",
+        "AlphaDropout",
+        "GaussianDropout",
+        "GaussianNoise",
+        "ActivityRegularization",
+        "LSTM",
+        "GRU",
+        "SimpleRNN",
+        "Bidirectional",
+        "TimeDistributed",
+        "Functional",
+        "Sequential",
+        "LRN",
+    ]
 )
 
 

@@ -287,8 +287,8 @@ def auto_named(keras: Keras) -> Model:
 def names_in_chunks(keras: Keras) -> Model:
     """More than 64 KB of weight names in one group: HDF5 takes no attribute of that size, so Keras splits the list."""
     x = first = keras.Input((2,))
-    for index in range(270):
-        name = f"{index:03}_{'a_long_name_' * 19}"
+    for index in range(130):
+        name = f"{index:03}_{'a_long_name_' * 42}"
         x = layer(keras, "Dense", units=2, use_bias=index % 2 == 0, name=name)(x)
     inner = keras.Model(first, x)
     y = keras.Input((2,))
