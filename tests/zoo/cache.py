@@ -29,11 +29,11 @@ def cache_root() -> Path:
 
 
 def generated(name: str, sources: tuple[str, ...], *arguments: str) -> Path:
-    """The directory that the first of `sources` (files here, or patterns for files) fills when run with the arguments and `--out DIR`.
+    """The directory that the first of `sources` fills when run with the arguments and `--out DIR`.
 
-    It is made at most once for the same `sources` and package versions. Processes that ask at the same time wait for
-    the first, so pytest-xdist may run as many workers as it likes. Without TensorFlow the test that asks is skipped,
-    unless an earlier run left the files behind.
+    `sources` are files here, or patterns for them. The directory is made at most once for the same sources and package
+    versions. Processes that ask at the same time wait for the first, so pytest-xdist may run as many workers as it
+    likes. Without TensorFlow the test that asks is skipped, unless an earlier run left the files behind.
     """
     directory = cache_root() / f"{name}-{_digest(sources)}"
     with _lock(cache_root() / f"{name}.lock"):

@@ -82,7 +82,8 @@ def _random_weight(role: str, shape: tuple[int, ...], rng: np.random.Generator) 
         return rng.uniform(0.3, 2.0, shape)
     if role.endswith("kernel"):
         fan_in = max(1, int(np.prod(shape[:-1])))
-        return rng.normal(0.0, 1.2 / np.sqrt(fan_in), shape)
+        gain = 1.0 if role == "recurrent_kernel" else 1.5  # a larger one makes a recurrence chaotic
+        return rng.normal(0.0, gain / np.sqrt(fan_in), shape)
     return rng.normal(0.0, 0.3, shape)
 
 
