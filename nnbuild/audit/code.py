@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -35,10 +36,9 @@ class Chunk(NamedTuple):
 
 def find_capstone() -> ModuleType | None:
     try:
-        import capstone
+        return import_module("capstone")
     except ImportError:
         return None
-    return capstone
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,9 @@ class Code:
         file, found = self.locator.file, []
         if file.machine in ("arm", "aarch64", "riscv"):
             for symbol in file.symbols:
-                if symbol.name[:2] in ("$a", "$t", "$d", "$x") and (symbol.name[2:3] in ("", ".") or symbol.name[1] == "x"):
+                if symbol.name[:2] in ("$a", "$t", "$d", "$x") and (
+                    symbol.name[2:3] in ("", ".") or symbol.name[1] == "x"
+                ):
                     address = file.address_of(symbol)
                     if address is not None:
                         found.append((address, symbol.name[1]))
@@ -109,7 +111,7 @@ class Code:
                 yield from self._section_chunks(section, file.content(section))
 
     def _section_chunks(self, section: Section, content: bytes) -> Iterator[Chunk]:
-        base = self.locator.file.bases[section.index]
+        base = self.locator.file.bases[section.number]
         end = base + len(content)
         marks = {address: kind for address, kind in self._marks if base <= address < end}
         starts = {extent.start for extent in self.locator.functions if base <= extent.start < end}

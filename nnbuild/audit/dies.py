@@ -231,7 +231,8 @@ class DebugInfo:
         return [(low, high)] if isinstance(high, int) else []
 
     def _ranges_2(self, unit: Unit, offset: int) -> list[tuple[int, int]]:
-        cursor, found = Cursor(self._sections["ranges"], offset, self._little), []
+        cursor = Cursor(self._sections["ranges"], offset, self._little)
+        found: list[tuple[int, int]] = []
         base = self._address(unit, unit.root, AT_LOW) or 0
         highest = (1 << 8 * unit.address_size) - 1
         while True:
@@ -248,7 +249,8 @@ class DebugInfo:
         if form == FORM_RNGLISTX:
             table = self._integer(unit.root, AT_RNGLISTS)
             value = table + Cursor(section, table + value * unit.offset_size, self._little).number(unit.offset_size)
-        cursor, found, size = Cursor(section, value, self._little), [], unit.address_size
+        cursor, size = Cursor(section, value, self._little), unit.address_size
+        found: list[tuple[int, int]] = []
         base = self._address(unit, unit.root, AT_LOW) or 0
         while kind := cursor.number(1):
             if kind == 1:
@@ -299,7 +301,12 @@ class DebugInfo:
     def _walk(self, unit: Unit) -> tuple[list[Scope], dict[int, Variable]]:
         functions: list[Scope] = []
         variables: dict[int, Variable] = {}
-        cursor, end, info, abbreviations = Cursor(self._info, unit.first, self._little), unit.end, self._info, unit.abbreviations
+        cursor, end, info, abbreviations = (
+            Cursor(self._info, unit.first, self._little),
+            unit.end,
+            self._info,
+            unit.abbreviations,
+        )
         parents: list[list[Scope]] = [functions]
         while cursor.at < end:
             code = info[cursor.at]
@@ -374,7 +381,10 @@ class DebugInfo:
         while scope is not None:
             scope = next((s for s in scope.inner if self._covers(s, address)), None)
             if scope is not None and scope.tag == TAG_INLINED:
-                file, line = self._integer(scope.attributes, AT_CALL_FILE), self._integer(scope.attributes, AT_CALL_LINE)
+                file, line = (
+                    self._integer(scope.attributes, AT_CALL_FILE),
+                    self._integer(scope.attributes, AT_CALL_LINE),
+                )
                 try:
                     calls.insert(0, InlinedCall(self._named(scope.unit, scope.attributes), scope.unit, file, line))
                 except DECODING_ERRORS:

@@ -40,7 +40,7 @@ class DebugSections:
         if self.file.relocatable:
             for table in relocation_tables(self.file):
                 if table.target is not None:
-                    found.setdefault(table.target.index, []).append(table)
+                    found.setdefault(table.target.number, []).append(table)
         return found
 
     @cached_property
@@ -58,7 +58,7 @@ class DebugSections:
         if section is None:
             return b""
         content = self.file.content(section)
-        tables = self._tables.get(section.index, [])
+        tables = self._tables.get(section.number, [])
         if not tables:
             return content
         patched = np.frombuffer(content, np.uint8).copy()
@@ -82,7 +82,9 @@ class DebugSections:
                 width, sign = DIFFERENCES[name]
                 self._add(patched, offsets, values, width, keep=abs(sign), sign=sign or 1)
 
-    def _add(self, patched: np.ndarray, offsets: np.ndarray, values: np.ndarray, width: int, keep: int, sign: int) -> None:
+    def _add(
+        self, patched: np.ndarray, offsets: np.ndarray, values: np.ndarray, width: int, keep: int, sign: int
+    ) -> None:
         """Adds (or with keep=0 writes) values of `width` bytes at the offsets; those outside the section are left."""
         inside = (offsets >= 0) & (offsets + width <= len(patched))
         places = offsets[inside][:, None] + np.arange(width)

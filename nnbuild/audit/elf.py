@@ -39,7 +39,7 @@ def bad_object(where: str, cause: str, next_step: str = "Build it again, or give
 
 
 class Section(NamedTuple):
-    index: int
+    number: int
     name: str
     kind: int
     flags: int
@@ -240,12 +240,10 @@ def _read_sections(name: str, data: bytes, header: np.void, bits: int, order: st
     if names_at >= count:
         raise bad_object(name, f"the section with section names, number {names_at}, does not exist.")
     strings = data[int(table["offset"][names_at]) :][: int(table["size"][names_at])]
-    sections = tuple(
-        Section(index, text_at(strings, row[0]), *row[1:]) for index, row in enumerate(table.tolist())
-    )
+    sections = tuple(Section(index, text_at(strings, row[0]), *row[1:]) for index, row in enumerate(table.tolist()))
     for section in sections:
         if section.kind not in (SHT_NOBITS, 0) and section.offset + section.size > len(data):
-            label = section.name or f"number {section.index}"
+            label = section.name or f"number {section.number}"
             raise bad_object(name, f"section {label} reaches past the end of the file: it is truncated or damaged.")
     return sections
 
@@ -300,7 +298,7 @@ def _read_symbols(file: ObjectFile, table: Section) -> tuple[Symbol, ...]:
 def _extended_indices(file: ObjectFile, table: Section, count: int) -> np.ndarray:
     """Section numbers past 65,279, which stand in a table beside the symbols."""
     order = "<" if file.little else ">"
-    beside = next((s for s in file.sections if s.kind == SHT_SYMTAB_SHNDX and s.link == table.index), None)
+    beside = next((s for s in file.sections if s.kind == SHT_SYMTAB_SHNDX and s.link == table.number), None)
     if beside is None:
         raise bad_object(file.name, "symbols name sections through a table that is missing.")
     dtype = np.dtype([("index", order + "u4")])

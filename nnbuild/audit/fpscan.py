@@ -14,7 +14,9 @@ from nnbuild.audit.code import Chunk, Code
 
 X86_REGISTERS = re.compile(r"\b(?:[xyz]mm\d+|mm[0-7]|st\(\d\)|k[0-7]|tmm[0-7])\b")
 X86_STATE = re.compile(r"^(?:fx(?:save|rstor)|xsave|xrstor)")
-X86_NO_REGISTERS = frozenset({"emms", "femms", "wait", "ldmxcsr", "stmxcsr", "vldmxcsr", "vstmxcsr", "vzeroupper", "vzeroall"})
+X86_NO_REGISTERS = frozenset(
+    {"emms", "femms", "wait", "ldmxcsr", "stmxcsr", "vldmxcsr", "vstmxcsr", "vzeroupper", "vzeroall"}
+)
 X86_AMBIGUOUS = frozenset({"movsd", "cmpsd"})  # also string instructions
 X86_DOUBLE = re.compile(
     r"^v?(?:(?:add|sub|mul|div|sqrt|min|max|round|rndscale|u?comi|cmp\w*|hadd|hsub|addsub|dp|fn?m(?:add|sub)\w*)[sp]d"
@@ -54,7 +56,7 @@ def scan(code: Code) -> tuple[FpUse, ...]:
         for hit in finder(chunk):
             extent = code.locator.function_at(hit[0])
             name = extent.symbol.name if extent is not None else ""
-            found.setdefault((chunk.section.index, name), []).append(hit)
+            found.setdefault((chunk.section.number, name), []).append(hit)
     sections = code.locator.file.sections
     return tuple(_use(name, sections[section].name, hits) for (section, name), hits in found.items())
 
@@ -70,7 +72,8 @@ def _finder(code: Code) -> Callable[[Chunk], Iterator[Hit]]:
     if machine in ("x86", "x86-64"):
         known: dict[str, bool] = {}
         return lambda chunk: _scan_x86(code, chunk, known)
-    return {"arm": _scan_arm, "aarch64": _scan_aarch64, "riscv": _scan_riscv}[machine].__get__(code)
+    scanner = {"arm": _scan_arm, "aarch64": _scan_aarch64, "riscv": _scan_riscv}[machine]
+    return lambda chunk: scanner(code, chunk)
 
 
 def is_fp_x86(mnemonic: str, operands: str) -> bool:

@@ -96,7 +96,7 @@ class Locator:
 
     def _code_symbols(self) -> list[Symbol]:
         sections = self.file.sections
-        executable = {section.index for section in sections if section.executable}
+        executable = {section.number for section in sections if section.executable}
         symbols = self.file.symbols or self.file.dynamic_symbols
         return [
             symbol
@@ -129,8 +129,8 @@ class Locator:
     def _section_starts(self) -> tuple[list[int], list[Section]]:
         bases = self.file.bases
         held = [s for s in self.file.sections if s.allocated and s.size]
-        held.sort(key=lambda s: bases[s.index])
-        return [bases[s.index] for s in held], held
+        held.sort(key=lambda s: bases[s.number])
+        return [bases[s.number] for s in held], held
 
     def section_at(self, address: int) -> Section | None:
         starts, sections = self._section_starts
@@ -157,7 +157,7 @@ class Locator:
             holder = self.symbol_at(address, self.objects)
             name = holder.symbol.name if holder is not None and self.section_at(holder.start) == section else ""
         label = section.name if section is not None else "?"
-        offset = address - self.file.bases[section.index] if section is not None else address
+        offset = address - self.file.bases[section.number] if section is not None else address
         if not with_line:
             return Place(self.file.name, label, offset, name)
         row = self._lines.row(address)

@@ -5,7 +5,7 @@ Tables stay numpy arrays until something is asked of single entries: debug secti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ RISCV_TYPES = {
 }  # fmt: skip
 
 
-def _names(table: dict[str, int]) -> dict[int, str]:
+def _names(table: Mapping[str, int]) -> dict[int, str]:
     return {number: name for name, number in table.items() if isinstance(number, int)}
 
 
