@@ -188,7 +188,7 @@ class DebugInfo:
 
     def text(self, unit: Unit, attributes: Attributes, attribute: int) -> str:
         form, value = attributes.get(attribute, (0, ""))
-        if isinstance(value, str) or isinstance(value, bytes):
+        if not isinstance(value, int):
             return value if isinstance(value, str) else ""
         if form in STRX_FORMS:
             base = self._integer(unit.root, AT_STR_OFFSETS)

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nnbuild.audit.elf import STT_FUNC, ObjectFile
+from nnbuild.audit.elf import STT_FUNC, ObjectFile, Section
 from nnbuild.audit.relocations import RelocationTable, relocation_tables
 
 # Width in bytes of the plain "symbol + addend" relocations that debug sections use.
@@ -27,7 +27,7 @@ DIFFERENCES = {
 }  # fmt: skip
 
 # What a damaged section can make a decoder raise; caught where decoding begins, and turned into "no line known".
-DECODING_ERRORS = (IndexError, ValueError, KeyError, OverflowError, TypeError, MemoryError)
+DECODING_ERRORS = (IndexError, ValueError, KeyError, OverflowError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,9 @@ class DebugSections:
                     found.setdefault(table.target.number, []).append(table)
         return found
 
+    def tables(self) -> list[RelocationTable]:
+        return [table for tables in self._tables.values() for table in tables]
+
     @cached_property
     def symbol_addresses(self) -> np.ndarray:
         """Address of every symbol; 0 for those not in an allocated section (a section symbol of .debug_str, say)."""
@@ -55,8 +58,10 @@ class DebugSections:
 
     def get(self, name: str) -> bytes:
         section = self.file.section_named(name)
-        if section is None:
-            return b""
+        return self.content(section) if section is not None else b""
+
+    def content(self, section: Section) -> bytes:
+        """A section's bytes with its relocations applied."""
         content = self.file.content(section)
         tables = self._tables.get(section.number, [])
         if not tables:

@@ -108,15 +108,17 @@ def _object_needs(locator: Locator, context: NeedContext) -> list[Need]:
 
 
 def _places(locator: Locator, addresses: list[int], symbol: str, context: NeedContext) -> list[Place]:
-    """One place for each function that refers to the symbol; with its source line where somebody will read it."""
+    """One place for each function (or section, where functions are unknown) that refers to the symbol, with its source
+    line where somebody will read it."""
     with_line = symbol in context.explain or context.verdict(symbol) in ("forbidden", "warned", "supplied")
     seen: set[str] = set()
     places: list[Place] = []
     for address in addresses:
         extent = locator.function_at(address)
-        name = extent.symbol.name if extent is not None else f"@{address if with_line else 0}"
-        if name not in seen and len(places) < MAX_PLACES:
-            seen.add(name)
+        section = locator.section_at(address)
+        key = extent.symbol.name if extent is not None else f"section {section.name if section is not None else ''}"
+        if key not in seen and len(places) < MAX_PLACES:
+            seen.add(key)
             places.append(locator.place(address, with_line))
     return places
 

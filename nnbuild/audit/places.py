@@ -42,7 +42,7 @@ class Place:
 
     def text(self) -> str:
         """One phrase: object, function, what was inlined, source line."""
-        parts = [self.object, self.function and f"{self.function}()" or f"{self.section}+0x{self.offset:x}"]
+        parts = [self.object, f"{self.function}()" if self.function else f"{self.section}+0x{self.offset:x}"]
         words = ", ".join(parts)
         if self.inlined:
             words += f" (inlined from {'; '.join(self.inlined)})"

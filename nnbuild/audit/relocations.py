@@ -14,7 +14,7 @@ from elftools.elf import enums
 
 from nnbuild.audit.elf import SHT_REL, SHT_RELA, ObjectFile, Section, Symbol, bad_object, read_table
 
-# pyelftools has no table for RISC-V; numbers and names are those of the RISC-V ELF psABI.
+# pyelftools has no table for RISC-V; these are the numbers and names of its psABI. It also lacks a few newer x86 types.
 RISCV_TYPES = {
     0: "NONE", 1: "32", 2: "64", 3: "RELATIVE", 4: "COPY", 5: "JUMP_SLOT", 6: "TLS_DTPMOD32", 7: "TLS_DTPMOD64",
     8: "TLS_DTPREL32", 9: "TLS_DTPREL64", 10: "TLS_TPREL32", 11: "TLS_TPREL64", 12: "TLSDESC", 16: "BRANCH",
@@ -33,8 +33,8 @@ def _names(table: Mapping[str, int]) -> dict[int, str]:
 
 
 TYPE_NAMES = {
-    "x86": _names(enums.ENUM_RELOC_TYPE_i386),
-    "x86-64": _names(enums.ENUM_RELOC_TYPE_x64),
+    "x86": {**_names(enums.ENUM_RELOC_TYPE_i386), 43: "R_386_GOT32X"},
+    "x86-64": {**_names(enums.ENUM_RELOC_TYPE_x64), 38: "R_X86_64_RELATIVE64", 41: "R_X86_64_GOTPCRELX"},
     "arm": _names(enums.ENUM_RELOC_TYPE_ARM),
     "aarch64": _names(enums.ENUM_RELOC_TYPE_AARCH64),
     "riscv": {number: f"R_RISCV_{name}" for number, name in RISCV_TYPES.items()},
@@ -86,8 +86,8 @@ class RelocationTable:
         """Single entries, all of them or those at `positions`."""
         chosen = np.arange(len(self.offsets)) if positions is None else positions
         addends = self.full_addends(chosen)
-        rows = zip(self.offsets[chosen].tolist(), self.types[chosen].tolist(), self.symbols[chosen].tolist(), addends)
-        for offset, number, index, addend in rows:
+        columns = (self.offsets[chosen].tolist(), self.types[chosen].tolist(), self.symbols[chosen].tolist(), addends)
+        for offset, number, index, addend in zip(*columns, strict=True):
             yield Relocation(offset, self.type_name(number), self.symbol(index), addend)
 
     def full_addends(self, chosen: np.ndarray) -> list[int]:

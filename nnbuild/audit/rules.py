@@ -155,7 +155,8 @@ def unknown_relocations(locator: Locator) -> Iterator[str]:
     for table in relocation_tables(locator.file):
         for number in np.unique(table.types).tolist():
             if table.type_name(number).startswith("unknown"):
-                yield f"{locator.file.name}: {table.table.name} holds the {table.type_name(number)}, which was not judged"
+                what = f"{table.table.name} holds the {table.type_name(number)}"
+                yield f"{locator.file.name}: {what}, which was not judged"
 
 
 def check_data(locator: Locator, policy: Policy) -> Iterator[Finding]:
