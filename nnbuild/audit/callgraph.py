@@ -226,7 +226,7 @@ class ObjectCalls:
         if told is not None and told is not function:
             function.frame, function.dynamic, function.source = told.frame, told.dynamic, told.source
         if not function.source:
-            function.source = self._locator.place(extent.start).source
+            function.source = self._locator.place(extent.start, opening=True).source
         if function.from_compiler or frames is None:
             return
         if extent.start in frames:

@@ -29,6 +29,7 @@ RISCV_DOUBLE = re.compile(r"^f(?!s?gnj|sgnj|mv|ld|sd)\w*[\w.]*\.d(?:\.|$)")
 RISCV_FP_OPCODES = frozenset({0x07, 0x27, 0x43, 0x47, 0x4B, 0x4F, 0x53, 0x57})
 RISCV_FP_COMPRESSED = frozenset({(0, 1), (0, 5), (2, 1), (2, 5)})
 RISCV32_FP_COMPRESSED = RISCV_FP_COMPRESSED | {(0, 3), (0, 7), (2, 3), (2, 7)}  # on RV64 these load and store words
+MAX_ADDRESSES = 200
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class FpUse:
     doubles: int
     first_double: int
     first_double_text: str
+    addresses: tuple[int, ...]
+    """Of the first instructions, enough to see which line most of them belong to."""
 
 
 Hit = tuple[int, str, bool]
@@ -64,7 +67,8 @@ def scan(code: Code) -> tuple[FpUse, ...]:
 def _use(name: str, section: str, hits: list[Hit]) -> FpUse:
     doubles = [hit for hit in hits if hit[2]]
     double = doubles[0] if doubles else (0, "", True)
-    return FpUse(name, section, len(hits), hits[0][0], hits[0][1], len(doubles), double[0], double[1])
+    addresses = tuple(hit[0] for hit in hits[:MAX_ADDRESSES])
+    return FpUse(name, section, len(hits), hits[0][0], hits[0][1], len(doubles), double[0], double[1], addresses)
 
 
 def _finder(code: Code) -> Callable[[Chunk], Iterator[Hit]]:

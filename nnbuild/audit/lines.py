@@ -47,8 +47,11 @@ class UnitLines:
     file_numbers: list[int] = field(repr=False)
     lines: list[int] = field(repr=False)
 
-    def at(self, address: int) -> Row | None:
+    def at(self, address: int, opening: bool = False) -> Row | None:
+        """The row of an address: of several for it the last, or the first when the opening of a function is meant."""
         position = bisect_right(self.addresses, address) - 1
+        while opening and position > 0 and self.addresses[position - 1] == address and self.lines[position - 1] > 0:
+            position -= 1
         if position < 0 or self.lines[position] <= 0:
             return None
         number = self.file_numbers[position]
@@ -101,29 +104,29 @@ class LineTable:
         found.sort()
         return [address for address, _ in found], [unit for _, unit in found]
 
-    def row(self, address: int) -> Row | None:
+    def row(self, address: int, opening: bool = False) -> Row | None:
         addresses, units = self._starts
         position = bisect_right(addresses, address) - 1
         if position < 0:
             return None
-        row = self._row_in(units[position], address)
+        row = self._row_in(units[position], address, opening)
         if row is not None:
             return row
         # The byte pattern may occur by chance and hide the true unit: ask the other units that begin below.
         for unit in sorted(set(units[:position])):
-            row = self._row_in(unit, address)
+            row = self._row_in(unit, address, opening)
             if row is not None:
                 return row
         return None
 
-    def _row_in(self, unit: int, address: int) -> Row | None:
+    def _row_in(self, unit: int, address: int, opening: bool) -> Row | None:
         if unit not in self._decoded:
             try:
                 self._decoded[unit] = self._decode(self._units[unit])
             except DECODING_ERRORS:
                 self._decoded[unit] = None
         lines = self._decoded[unit]
-        return lines.at(address) if lines is not None else None
+        return lines.at(address, opening) if lines is not None else None
 
     def files(self, offset: int) -> tuple[str, ...]:
         """The file names of the unit that begins at `offset`, for the numbers debug information uses."""

@@ -23,6 +23,7 @@ from nnbuild.audit.elf import (
     Symbol,
 )
 from nnbuild.audit.findings import Finding, Need, NeedVerdict
+from nnbuild.audit.literals import LiteralPools
 from nnbuild.audit.places import Locator, Place
 from nnbuild.audit.policy import OTHER, Policy, group_of
 from nnbuild.audit.relocations import MARKER_TYPES, relocation_tables
@@ -113,13 +114,14 @@ def _places(locator: Locator, addresses: list[int], symbol: str, context: NeedCo
     with_line = symbol in context.explain or context.verdict(symbol) in ("forbidden", "warned", "supplied")
     seen: set[str] = set()
     places: list[Place] = []
+    pools = LiteralPools(locator)
     for address in addresses:
         extent = locator.function_at(address)
         section = locator.section_at(address)
         key = extent.symbol.name if extent is not None else f"section {section.name if section is not None else ''}"
         if key not in seen and len(places) < MAX_PLACES:
             seen.add(key)
-            places.append(locator.place(address, with_line))
+            places.append(locator.place(pools.user(address) if with_line else address, with_line))
     return places
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -149,7 +150,8 @@ class Locator:
     def function_at(self, address: int) -> Extent | None:
         return self.symbol_at(address, self.functions) or self.symbol_at(address, self.labels)
 
-    def place(self, address: int, with_line: bool = True) -> Place:
+    def place(self, address: int, with_line: bool = True, opening: bool = False) -> Place:
+        """The place of an instruction or a variable or, with `opening`, of the function that begins there."""
         section = self.section_at(address)
         function = self.function_at(address) if section is None or section.executable else None
         name = function.symbol.name if function is not None else ""
@@ -160,10 +162,22 @@ class Locator:
         offset = address - self.file.bases[section.number] if section is not None else address
         if not with_line:
             return Place(self.file.name, label, offset, name)
-        row = self._lines.row(address)
+        row = self._lines.row(address, opening)
         if row is None:
             return self._declaration(Place(self.file.name, label, offset, name), address)
         return Place(self.file.name, label, offset, name, row.file, row.line, self._inlined(address))
+
+    def busiest(self, addresses: Sequence[int]) -> int:
+        """The first of the addresses on the line that most of them are on.
+
+        A function's very first instructions often stand on the line of its opening brace, whatever they compute.
+        """
+        counted: dict[tuple[str, int], list[int]] = {}
+        for address in addresses:
+            row = self._lines.row(address)
+            if row is not None:
+                counted.setdefault((row.file, row.line), []).append(address)
+        return max(counted.values(), key=len)[0] if counted else addresses[0]
 
     def _inlined(self, address: int) -> tuple[str, ...]:
         try:

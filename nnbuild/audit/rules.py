@@ -24,6 +24,7 @@ from nnbuild.audit.elf import (
     Symbol,
 )
 from nnbuild.audit.findings import Finding, Severity
+from nnbuild.audit.literals import LiteralPools
 from nnbuild.audit.places import Locator, Place
 from nnbuild.audit.policy import Policy, Verdict
 from nnbuild.audit.relocations import RelocationTable, relocation_tables
@@ -80,7 +81,7 @@ def check_constructors(locator: Locator, policy: Policy) -> Iterator[Finding]:
             continue
         for address, name in _constructor_entries(locator, section):
             if name not in policy.expected_constructors:
-                place = locator.place(address) if address else section_place(locator, section)
+                place = locator.place(address, opening=True) if address else section_place(locator, section)
                 yield Finding(
                     "constructor", severity(policy.constructors), name or section.name, place,
                     f"{name or 'an unknown function'} runs before the program begins, from section {section.name}.",
@@ -131,6 +132,7 @@ def check_relocations(locator: Locator, policy: Policy) -> Iterator[Finding]:
 def _forbidden_relocations(locator: Locator, policy: Policy, table: RelocationTable, number: int) -> Iterator[Finding]:
     """One finding for each function and symbol."""
     base = locator.file.bases[table.target.number] if table.target is not None else 0
+    pools = LiteralPools(locator)
     seen: set[tuple[str, str]] = set()
     for entry in table.entries(np.flatnonzero(table.types == number)):
         address = base + entry.offset
@@ -142,7 +144,7 @@ def _forbidden_relocations(locator: Locator, policy: Policy, table: RelocationTa
         seen.add(key)
         target = f" to {symbol}" if symbol else ""
         yield Finding(
-            "relocation", "violation", entry.type, locator.place(address),
+            "relocation", "violation", entry.type, locator.place(pools.user(address)),
             f"the relocation {entry.type}{target} is one the policy {policy.name} does not allow.",
             "Compile with -fno-pic -fno-pie (and -mcmodel=kernel for kernel objects), without thread-local variables.",
         )  # fmt: skip
@@ -273,16 +275,17 @@ def check_instructions(locator: Locator, policy: Policy) -> tuple[list[Finding],
 
 def _instruction_findings(locator: Locator, policy: Policy, use: fpscan.FpUse) -> Iterator[Finding]:
     name = use.function or use.section
+    place = locator.place(locator.busiest(use.addresses))
     if not policy.fp_allowed(locator.file.name, use.function):
         yield Finding(
-            "floating-point", "violation", name, locator.place(use.first),
+            "floating-point", "violation", name, place,
             f"{name} holds {use.count} floating-point or SIMD instruction{'s' if use.count > 1 else ''}, "
             f"the first is `{use.first_text}`.",
             "Keep floating point in the objects built for it; compile the others with -mgeneral-regs-only or -mno-sse.",
         )  # fmt: skip
     elif policy.floating_point == "warn":
         yield Finding(
-            "floating-point", "warning", name, locator.place(use.first),
+            "floating-point", "warning", name, place,
             f"{name} holds {use.count} floating-point or SIMD instructions.", "Check that this is meant.",
         )  # fmt: skip
     if use.doubles and policy.double != "allow":

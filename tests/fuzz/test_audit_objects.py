@@ -9,7 +9,9 @@ def check(cases: int, seed: int) -> None:
     result = fuzz(cases, seed)
     assert result.failures == []
     assert sum(result.outcomes.values()) == cases
-    assert result.outcomes["report"] > cases // 10, "nearly every case was refused: the damage is too coarse to test much"
+    assert result.outcomes["report"] > cases // 10, (
+        "nearly every case was refused: the damage is too coarse to test much"
+    )
     assert result.peak < MEMORY_LIMIT
 
 
