@@ -25,6 +25,7 @@ INDIRECT = "__indirect_call"
 BELOW_STACK = re.compile(r"\[rsp - (0x[0-9a-f]+|\d+)\]")
 # A call pushes its return address; clang leaves it out of its figures, gcc counts it.
 RETURN_ADDRESS = {"x86": 4, "x86-64": 8}
+COLD_PART = re.compile(r"\.cold(?:\.\d+)?$")
 MAX_TEXT = 64 << 20  # of a .ci or .su file
 
 
@@ -175,6 +176,13 @@ class ObjectCalls:
             symbol = extent.symbol
             owner = owners.get((symbol.name, symbol.value)) if symbol.binding == STB_LOCAL else None
             keys[extent.start] = f"{owner}:{symbol.name}" if owner else symbol.name
+        known = set(keys.values())
+        for start, key in keys.items():
+            # gcc moves code that is seldom run to a part of its own, in the frame of the function it was cut from;
+            # the part is local even where the function is global.
+            whole = COLD_PART.sub("", key)
+            if whole != key:
+                keys[start] = next((k for k in (whole, whole.rsplit(":", 1)[-1]) if k in known), key)
         for symbol in self._file.symbols:
             address = self._file.address_of(symbol)
             if symbol.kind == STT_FUNC and address in keys and symbol.name != keys[address]:
@@ -213,7 +221,7 @@ class ObjectCalls:
                     if not inner and not function.from_compiler:
                         function.indirect.append(self._locator.place(branch.address).source)
                     continue
-                self._add_call(function, caller, branch.target, branch.symbol, branch.is_call, branch.address)
+                self._add_call(function, branch.target, branch.symbol, branch.is_call, branch.address)
             if self._file.machine == "x86-64":
                 for instruction in code.lines_of(chunk):
                     for match in BELOW_STACK.finditer(instruction[3]):
@@ -272,17 +280,17 @@ class ObjectCalls:
                     found.add(starts[position])
         return found
 
-    def _add_call(
-        self, function: Function, caller: Extent, target: int | None, symbol: str, is_call: bool, address: int
-    ) -> None:
+    def _add_call(self, function: Function, target: int | None, symbol: str, is_call: bool, address: int) -> None:
         key = symbol
         if target is not None and not symbol:
             callee = self._locator.function_at(target)
             if callee is None:
                 return
             key = self._keys.get(callee.start, callee.symbol.name)
-            if callee.start == caller.start and not (is_call and target == caller.start):
-                return  # a jump within the function, or a loop over all of it
+            # A jump within the function, or a loop over all of it, is no call; nor is one back from its cold part.
+            inside = key == function.key or target != callee.start
+            if inside and not (is_call and target == callee.start):
+                return
         if not any(call.target == key for call in function.calls):
             function.calls.append(Call(key, self._locator.place(address).source))
 
