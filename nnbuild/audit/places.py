@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from nnbuild.audit.dies import DebugInfo, Unit
@@ -37,13 +37,17 @@ class Place:
     inlined: tuple[str, ...] = ()
     """Functions inlined at this place, innermost first, each with the line that called it: `act, called at t.c:9`."""
 
+    is_data: bool = False
+    """Whether `function` is the name of a variable."""
+
     @property
     def source(self) -> str:
         return f"{self.file}:{self.line}" if self.line is not None else ""
 
     def text(self) -> str:
         """One phrase: object, function, what was inlined, source line."""
-        parts = [self.object, f"{self.function}()" if self.function else f"{self.section}+0x{self.offset:x}"]
+        name = self.function if self.is_data else f"{self.function}()"
+        parts = [self.object, name if self.function else f"{self.section}+0x{self.offset:x}"]
         words = ", ".join(parts)
         if self.inlined:
             words += f" (inlined from {'; '.join(self.inlined)})"
@@ -158,13 +162,14 @@ class Locator:
         if not name and section is not None:
             holder = self.symbol_at(address, self.objects)
             name = holder.symbol.name if holder is not None and self.section_at(holder.start) == section else ""
+        data = bool(name) and function is None
         label = section.name if section is not None else "?"
         offset = address - self.file.bases[section.number] if section is not None else address
         if not with_line:
-            return Place(self.file.name, label, offset, name)
+            return Place(self.file.name, label, offset, name, is_data=data)
         row = self._lines.row(address, opening)
         if row is None:
-            return self._declaration(Place(self.file.name, label, offset, name), address)
+            return self._declaration(Place(self.file.name, label, offset, name, is_data=data), address)
         return Place(self.file.name, label, offset, name, row.file, row.line, self._inlined(address))
 
     def busiest(self, addresses: Sequence[int]) -> int:
@@ -204,7 +209,7 @@ class Locator:
             unit, number, line = self._info.declared(variable)
         except DECODING_ERRORS:
             return place
-        return Place(place.object, place.section, place.offset, place.function, self._file_name(unit, number), line)
+        return replace(place, file=self._file_name(unit, number), line=line)
 
     def is_const(self, address: int) -> bool | None:
         """Whether the variable at an address is declared const; None when the file does not say."""

@@ -198,7 +198,13 @@ def _check_variable(
     if address is not None and (constant or writable != "allow"):
         place = locator.place(address)
     else:
-        place = Place(locator.file.name, section.name if section is not None else "common", symbol.value, symbol.name)
+        place = Place(
+            locator.file.name,
+            section.name if section is not None else "common",
+            symbol.value,
+            symbol.name,
+            is_data=True,
+        )
     if constant and policy.constants_in_ram != "allow":
         yield _constant_in_ram(policy, symbol.name, symbol.size, place)
     elif not constant and writable != "allow":
