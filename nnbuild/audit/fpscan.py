@@ -54,14 +54,16 @@ Hit = tuple[int, str, bool]
 def scan(code: Code) -> tuple[FpUse, ...]:
     """Every function of the file with floating-point instructions, in address order."""
     finder = _finder(code)
-    found: dict[tuple[int, str], list[Hit]] = {}
+    found: dict[tuple[int, int], list[Hit]] = {}
+    names: dict[int, str] = {}
     for chunk in code.chunks():
         for hit in finder(chunk):
             extent = code.locator.function_at(hit[0])
-            name = extent.symbol.name if extent is not None else ""
-            found.setdefault((chunk.section.number, name), []).append(hit)
+            start = extent.start if extent is not None else -1  # static functions may share a name
+            names[start] = extent.symbol.name if extent is not None else ""
+            found.setdefault((chunk.section.number, start), []).append(hit)
     sections = code.locator.file.sections
-    return tuple(_use(name, sections[section].name, hits) for (section, name), hits in found.items())
+    return tuple(_use(names[start], sections[section].name, hits) for (section, start), hits in found.items())
 
 
 def _use(name: str, section: str, hits: list[Hit]) -> FpUse:

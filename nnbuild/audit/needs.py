@@ -29,8 +29,6 @@ from nnbuild.audit.policy import OTHER, Policy, group_of
 from nnbuild.audit.relocations import MARKER_TYPES, relocation_tables
 from nnbuild.errors import UsageError
 
-MAX_PLACES = 200  # of one symbol; more of the same help nobody
-
 
 @dataclass(frozen=True)
 class NeedContext:
@@ -112,14 +110,14 @@ def _places(locator: Locator, addresses: list[int], symbol: str, context: NeedCo
     """One place for each function (or section, where functions are unknown) that refers to the symbol, with its source
     line where somebody will read it."""
     with_line = symbol in context.explain or context.verdict(symbol) in ("forbidden", "warned", "supplied")
-    seen: set[str] = set()
+    seen: set[object] = set()
     places: list[Place] = []
     pools = LiteralPools(locator)
     for address in addresses:
         extent = locator.function_at(address)
         section = locator.section_at(address)
-        key = extent.symbol.name if extent is not None else f"section {section.name if section is not None else ''}"
-        if key not in seen and len(places) < MAX_PLACES:
+        key = extent.start if extent is not None else section
+        if key not in seen:
             seen.add(key)
             places.append(locator.place(pools.user(address) if with_line else address, with_line))
     return places

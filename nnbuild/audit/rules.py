@@ -133,12 +133,12 @@ def _forbidden_relocations(locator: Locator, policy: Policy, table: RelocationTa
     """One finding for each function and symbol."""
     base = locator.file.bases[table.target.number] if table.target is not None else 0
     pools = LiteralPools(locator)
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[int, str]] = set()
     for entry in table.entries(np.flatnonzero(table.types == number)):
         address = base + entry.offset
         extent = locator.function_at(address)
         symbol = entry.symbol.name if entry.symbol is not None else ""
-        key = (extent.symbol.name if extent is not None else "", symbol)
+        key = (extent.start if extent is not None else -1, symbol)
         if key in seen:
             continue
         seen.add(key)
