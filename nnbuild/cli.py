@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = argparse.ArgumentParser(prog=f"nnbuild {chosen.command}", description=COMMANDS[chosen.command])
     module.add_arguments(command)
     try:
-        status: int = module.run(command.parse_args(words[1:]))
+        status: int = module.run(command.parse_intermixed_args(words[1:]))
         sys.stdout.flush()
         return status
     except NnbuildError as error:

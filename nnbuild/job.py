@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from nnbuild.audited import audit_model, model_stack
 from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, judge
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.layers import LayerCost, LayerDifference, compare_layers, layer_costs
@@ -24,7 +24,7 @@ from nnbuild.ops import interpret
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
 from nnbuild.outputs import host
-from nnbuild.outputs.recipe import build
+from nnbuild.outputs.recipe import compile_all, link
 from nnbuild.outputs.target import target
 from nnbuild.pipeline import Compiled
 from nnbuild.runner import open_line
@@ -56,7 +56,10 @@ def build_program(compiled: Compiled, where: Place) -> Path:
         return where.program
     files = Artifact({**compiled.artifact.files, "nn_target.c": target(compiled.plan).encode()})
     files.write(where.folder)
-    return build(host.recipe(compiled.board, files.files), where.folder)
+    recipe = host.recipe(compiled.board, files.files)
+    objects = compile_all(recipe, where.folder)
+    audit_model(compiled.board, compiled.plan.prefix, where.folder)
+    return link(recipe, objects, where.folder)
 
 
 @contextmanager
@@ -121,12 +124,16 @@ def check_job(
         ticks=runs.ticks,
         init_ticks=init_ticks,
         labels=samples.labels,
-        stack=Stack(stack.used, stack.size),
+        stack=Stack(stack.used, stack.size, stack_of(compiled, program.parent)),
         layers=costs,
         differences=differences,
         memory=memory_of(compiled, program.parent),
     )
     return judge(evidence, gates)
+
+
+def stack_of(compiled: Compiled, folder: Path) -> int:
+    return model_stack(compiled.board, compiled.plan.prefix, folder).depth
 
 
 def _layers(
@@ -184,6 +191,5 @@ def profile_job(compiled: Compiled, where: Place) -> tuple[str, tuple[LayerCost,
         sample = next(iter(samples_for(compiled, None)))
         profile_sample(link, model, sample)
         costs = layer_costs(model, profile_sample(link, model, sample))
-        stack = link.stack()
-    memory: dict[str, Any] = memory_of(compiled, program.parent)
-    return unit, costs, memory | {"stack": memory.get("stack", stack.used)}
+    folder = program.parent
+    return unit, costs, memory_of(compiled, folder) | {"stack": stack_of(compiled, folder)}

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from nnbuild.audit.command import add_arguments, run
+import argparse
 
-__all__ = ["add_arguments", "run"]
+from nnbuild.audit import command
+from nnbuild.emit.vendored import sources
+
+add_arguments = command.add_arguments
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """What our own library supplies is known beforehand; --supply adds to it."""
+    arguments.supply = [f"{symbol}={path}" for symbol, path in sources().items()] + arguments.supply
+    return command.run(arguments)
