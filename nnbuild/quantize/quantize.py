@@ -1,4 +1,4 @@
-"""The whole of quantization: calibrate, choose formats, rewrite; and raise layers until the accuracy is kept."""
+"""The whole of quantization: calibrate, choose formats, rewrite."""
 
 from __future__ import annotations
 
@@ -26,18 +26,13 @@ class Recipe:
     float_edge: bool = False
 
 
-def quantize(graph: Graph, recipe: Recipe) -> Graph:
-    """The integer graph of a float one that the passes have been over."""
-    ranges = ranges_of(graph, recipe)
-    return quantize_with(graph, recipe, ranges)
-
-
 def ranges_of(graph: Graph, recipe: Recipe) -> Ranges:
     bits = 16 if recipe.form == "int16" else 8
     return calibrate(graph, lambda: batches(recipe.source, graph), recipe.method, bits)
 
 
 def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
+    """The integer graph of a float one that the passes have been over."""
     unknown_layers(graph, recipe.keep)
     formats = {op.name: form for op in graph.ops if (form := _kept(op, recipe.keep))}
     made = rewrite(graph, ranges, formats, recipe.form, recipe.float_edge)

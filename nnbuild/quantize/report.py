@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -92,7 +91,7 @@ def _first(source: Source, graph: Graph) -> list[Mapping[str, Array]]:
     """Batches up to the number of samples that are looked at."""
     taken: list[Mapping[str, Array]] = []
     left = LOOKED_AT
-    for batch in islice(batches(source, graph), LOOKED_AT):
+    for batch in batches(source, graph):
         count = len(next(iter(batch.values())))
         taken.append({name: value[:left] for name, value in batch.items()})
         left -= count
