@@ -13,8 +13,9 @@ from nnbuild.device.description import ModelInfo, TensorInfo
 from nnbuild.device.layers import LayerCost, layer_costs
 from nnbuild.device.link import Link, Region, StackUse
 from nnbuild.device.problems import DeviceRestarted, WrongFirmware
-from nnbuild.edge import dequantize_edge, quantize_edge
 from nnbuild.errors import UsageError
+from nnbuild.numeric.edge import dequantize, quantize
+from nnbuild.numeric.rounding import limits
 
 Array = npt.NDArray[Any]
 Sample = Mapping[str, Array]
@@ -55,7 +56,7 @@ def to_wire(tensor: TensorInfo, values: Array) -> bytes:
             "Give one array per input whose first axis counts the samples.",
         )
     if tensor.scale is not None and values.dtype.kind == "f":
-        values = quantize_edge(values, tensor.scale, tensor.zero_point, tensor.dtype)
+        values = quantize(values, tensor.scale, tensor.zero_point, *limits(tensor.dtype))
     elif tensor.scale is not None and values.dtype != tensor.dtype:
         raise UsageError(
             f"input '{tensor.name}'",
@@ -72,7 +73,7 @@ def from_wire(tensor: TensorInfo, data: bytes) -> Array:
 def to_float(tensor: TensorInfo, raw: Array) -> npt.NDArray[np.float32]:
     if tensor.scale is None:
         return raw.astype(np.float32)
-    return dequantize_edge(raw, tensor.scale, tensor.zero_point)
+    return dequantize(raw, tensor.scale, tensor.zero_point)
 
 
 def write_sample(link: Link, model: ModelInfo, sample: Sample) -> None:

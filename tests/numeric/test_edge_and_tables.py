@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -12,11 +14,15 @@ from nnbuild.numeric.rounding import INT8, INT16
 def test_quantize_divides_in_float32_and_rounds_half_away() -> None:
     x = np.array([0.25, -0.25, 0.75, -0.75, 1e9, -1e9, np.inf, -np.inf], np.float32)
     assert edge.quantize(x, 0.5, 3, *INT8).tolist() == [4, 2, 5, 1, 127, -128, 127, -128]
-    # 0.5 / float32(0.1) is just below 5 in float64 but exactly 5 in float32, so times 0.1 … the quotient decides
-    values = np.arange(-2000, 2000, dtype=np.float32) * np.float32(0.1) * np.float32(0.5)
-    quotient = (values / np.float32(0.1)).astype(np.float64)
-    expected = np.clip(np.sign(quotient) * np.floor(np.abs(quotient) + 0.5), -128, 127)
-    assert np.array_equal(edge.quantize(values, 0.1, 0, *INT8), expected)
+
+
+def test_quantize_is_a_division_not_a_product_with_the_inverse() -> None:
+    rng = np.random.default_rng(8)
+    for scale in rng.uniform(1e-3, 1, 60).astype(np.float32):
+        x = ((np.arange(-128, 128) + 0.5) * float(scale)).astype(np.float32)
+        exact = [np.float32(float(Fraction(float(v)) / Fraction(float(scale)))) for v in x]
+        expected = [int(np.sign(q) * np.floor(np.abs(np.float64(q)) + 0.5)) for q in exact]
+        assert edge.quantize(x, float(scale), 0, *INT16).tolist() == expected
 
 
 def test_dequantize() -> None:
@@ -100,6 +106,12 @@ def test_softmax_sums_to_one() -> None:
 def test_softmax_drops_what_is_far_below_the_largest() -> None:
     constants = softmax.softmax8_constants(1.0)
     assert softmax.softmax8([[127, 90, -128]], constants).tolist() == [[127, -128, -128]]
+
+
+def test_sums_have_twenty_or_fifteen_spare_bits() -> None:
+    assert elementwise.add_scales(0.5, 0.25, 0.125, 8) == (20, (2**30, 0), (2**30, -1), (2**30, -16))
+    assert elementwise.add_scales(0.5, 0.25, 0.125, 16) == (15, (2**30, 0), (2**30, -1), (2**30, -11))
+    assert elementwise.squared_difference_scales(0.5, 0.25, 0.125) == (7, (2**30, 0), (2**30, -1), (2**30, -10))
 
 
 @pytest.mark.parametrize("bounds", [INT8, INT16])

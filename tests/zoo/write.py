@@ -63,8 +63,8 @@ def randomize(model: Model, rng: np.random.Generator) -> None:
     for variable, value in zip(model.weights, values, strict=True):
         if value is not None:
             variable.assign(value.astype(np.float32))
-    for layer in model.layers:
-        if hasattr(layer, "finalize_state"):  # Normalization computes with copies, which loading a file renews too
+    for layer in model._flatten_layers():
+        if hasattr(layer, "finalize_state"):  # Normalization computes with copies of its weights
             layer.finalize_state()
 
 
@@ -82,7 +82,8 @@ def _random_weight(role: str, shape: tuple[int, ...], rng: np.random.Generator) 
         return rng.uniform(0.3, 2.0, shape)
     if role.endswith("kernel"):
         fan_in = max(1, int(np.prod(shape[:-1])))
-        return rng.normal(0.0, 1.2 / np.sqrt(fan_in), shape)
+        gain = 1.0 if role == "recurrent_kernel" else 1.5  # a larger one makes a recurrence chaotic
+        return rng.normal(0.0, gain / np.sqrt(fan_in), shape)
     return rng.normal(0.0, 0.3, shape)
 
 
@@ -155,10 +156,16 @@ def write_case(keras: Keras, case: Case, out: Path) -> dict[str, Any]:
         "samples": case.samples,
         "files": [suffix for suffix, error in written.items() if error is None],
         "not_written": {suffix: error for suffix, error in written.items() if error is not None},
-        "inputs": [str(tensor.name).split(":")[0] for tensor in model.inputs],
+        "inputs": [_layer_of(tensor).name for tensor in model.inputs],
         "outputs": len(model.outputs),
+        "layers": sorted({type(layer).__name__ for layer in model._flatten_layers(include_self=False)}),
         "finite": all(bool(np.isfinite(value).all()) for value in answers.values()),
     }
+
+
+def _layer_of(tensor: Any) -> Any:
+    history = tensor._keras_history
+    return history.operation if hasattr(history, "operation") else history.layer
 
 
 def _save(model: Model, path: Path) -> str | None:

@@ -123,12 +123,12 @@ def mobile(keras: Keras, rng: Random) -> Model:
 
 def keyword_spotting(keras: Keras, rng: Random) -> Model:
     spectrogram = keras.Input((12, 7, 1))
-    x = layer(keras, "Conv2D", filters=5, kernel_size=(_size(rng, 4, 10), 4), strides=2, padding="same")(spectrogram)
+    x = layer(keras, "Conv2D", filters=8, kernel_size=(_size(rng, 4, 10), 4), strides=2, padding="same")(spectrogram)
     x = layer(keras, "Activation", activation="relu")(layer(keras, "BatchNormalization")(x))
     for _ in range(_size(rng, 1, 3)):
         x = layer(keras, "DepthwiseConv2D", kernel_size=3, padding="same")(x)
         x = layer(keras, "Activation", activation="relu")(layer(keras, "BatchNormalization")(x))
-        x = layer(keras, "Conv2D", filters=5, kernel_size=1, padding="same")(x)
+        x = layer(keras, "Conv2D", filters=8, kernel_size=1, padding="same")(x)
         x = layer(keras, "Activation", activation="relu")(layer(keras, "BatchNormalization")(x))
     x = layer(keras, "Dropout", rate=0.4)(x)
     x = layer(keras, "AveragePooling2D", pool_size=(6, 4))(x)
@@ -138,7 +138,7 @@ def keyword_spotting(keras: Keras, rng: Random) -> Model:
 
 def autoencoder(keras: Keras, rng: Random) -> Model:
     model = keras.Sequential([keras.Input((width := _size(rng, 10, 20),))])
-    for units in (9, 7, _size(rng, 2, 4), 7, 9):
+    for units in (9, 7, _size(rng, 3, 5), 7, 9):
         model.add(layer(keras, "Dense", units=units))
         model.add(layer(keras, "BatchNormalization"))
         model.add(layer(keras, "Activation", activation="relu"))
