@@ -22,6 +22,7 @@ ROOMS = {
     # What everyone may use.
     "errors": set(),
     "paths": set(),
+    "files": {"errors"},
     "names": {"errors"},
     # numeric <- graph <- ops <- passes, quantize
     "numeric": {"errors"},
@@ -37,13 +38,13 @@ ROOMS = {
     "isa": {"writer", "literals", "graph", "ops", "numeric"},
     "kernels": {"isa", "writer", "literals", "graph", "ops", "numeric", "errors"},
     "plan": {"kernels", "isa", "writer", "graph", "ops", "names", "errors", "literals"},
-    "emit": {"plan", "kernels", "writer", "literals", "graph", "ops", "paths", "errors", "__init__"},
+    "emit": {"plan", "kernels", "writer", "literals", "graph", "ops", "files", "paths", "errors", "__init__"},
     "outputs": {"emit", "plan", "graph", "literals", "board", "paths", "errors", "__init__"},
     # Apart.
     "audit": {"errors", "paths"},
     "device": {"numeric", "edge", "errors"},
     "edge": {"numeric"},
-    "samples": {"errors"},
+    "samples": {"files", "errors"},
     "report": {"device"},
     "board": {"errors", "paths"},
 }
