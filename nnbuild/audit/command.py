@@ -24,7 +24,7 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=".o, .a, .ko or linked ELF; .ci, .su")
     parser.add_argument("--policy", default="hosted", metavar="NAME", help="kernel, mcu, hosted, or a TOML file")
-    parser.add_argument("--json", metavar="FILE", help="write the report as JSON, to standard output for -")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the report as JSON")
     parser.add_argument("--budget", metavar="flash=N,ram=N,stack=N", help="bytes the board has; K and M may follow")
     parser.add_argument("--why", metavar="SYMBOL", help="say in one line what needs this symbol, and do no more")
     parser.add_argument(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from nnbuild.files import write_whole
 from nnbuild.pipeline import Options
 from nnbuild.plan.select import OPTIMIZE
 from nnbuild.quantize.calibrate import METHODS
@@ -89,7 +90,7 @@ def print_json(value: Mapping[str, Any], file: str = "-") -> None:
     if file == "-":
         print(text)
     else:
-        Path(file).write_text(text + "\n")
+        write_whole(Path(file), f"{text}\n".encode())
 
 
 def progress(what: str) -> Callable[[int, int], None] | None:
