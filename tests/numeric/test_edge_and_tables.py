@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nnbuild.numeric import edge, elementwise, fixed_point, softmax, tables
+from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.numeric.rounding import INT8, INT16
 
 
@@ -43,6 +44,13 @@ def test_sigmoid_table() -> None:
     assert entries[[0, 1, 4, 9, 63, 64, 200, 253, 254, 255]].tolist() == [
         32768, 33451, 35493, 38841, 61110, 61279, 65520, 65534, 65534, 65535,
     ]  # fmt: skip
+
+
+def test_sixteen_bit_input_scales() -> None:
+    assert tables.logistic_input_scale(2.0**-12) == tables.logistic_input_scale(2.0**-12 * 1.0003) == (3, 0)
+    assert tables.tanh_input_scale(2.0**-11) == tables.tanh_input_scale(2.0**-11 * 1.0003) == (6, 0)
+    assert tables.logistic_input_scale(2.0**-11 * 1.0003) == (24583, 12)  # 24583.4 truncated
+    assert tables.tanh_input_scale(2.0**-10 * 1.0003) == (24583, 11)
 
 
 @pytest.mark.parametrize("scale", [2.0**-12, 2.0**-11, 1e-4, 3e-4, 0.002])
@@ -89,6 +97,17 @@ def test_table8_covers_every_input() -> None:
     assert np.abs(tables.lookup8(x, table) - np.clip(expected, *INT8)).max() == 0
 
 
+def test_table8_multiplies_with_the_inverse_scale() -> None:
+    x = np.arange(-128, 128)
+    for scale in np.random.default_rng(9).uniform(0.01, 0.1, 60).astype(np.float32):
+        inverse = np.float32(1) / scale
+        products = ((x + 0.5).astype(np.float32) * scale).astype(np.float32)
+        exact = [np.float32(float(Fraction(float(v)) * Fraction(float(inverse)))) for v in products]
+        expected = [int(np.sign(q) * np.floor(np.abs(np.float64(q)) + 0.5)) for q in exact]
+        table = tables.table8(lambda _, values=products: values, 1.0, 0, float(scale), 0)
+        assert table.tolist() == np.clip(expected, *INT8).tolist()
+
+
 def test_lookup16_interpolates_between_entries() -> None:
     table = np.arange(513) * 100 - 25600
     x = np.array([-32768, -32767, -1, 0, 1, 64, 127, 32767])
@@ -101,6 +120,14 @@ def test_softmax_sums_to_one() -> None:
     assert np.abs(q.sum(axis=1) - 256).max() <= 6
     wide = softmax.softmax16(x * 200, softmax.softmax16_multiplier(0.001))
     assert np.abs(wide.sum(axis=1) - 32768).max() <= 20
+
+
+def test_softmax_rounds_each_term_of_its_sum() -> None:
+    """exp(-13.5) is 0.72 of the sum's last bit, so 50,000 of them count as 50,000 bits, not as none."""
+    x = np.full((1, 50001), -8)
+    x[0, 0] = 127
+    result = softmax.softmax8(x, softmax.softmax8_constants(0.1))
+    assert int(result[0, 0]) == round(256 * 2**19 / (2**19 + 50000)) - 128
 
 
 def test_softmax_drops_what_is_far_below_the_largest() -> None:
@@ -132,5 +159,6 @@ def test_leaky_relu_with_a_negative_slope() -> None:
 
 
 def test_mean_multiplier_holds_the_division() -> None:
+    assert elementwise.mean_multiplier(Multiplier(1518500251, -3), 5) == (1214800200, -5)  # 1214800200.8 truncated
     scale = elementwise.mean_multiplier(elementwise.rescale_multiplier(0.1, 0.1), 49)
     assert elementwise.mean(np.array([49 * 7, -49 * 9 + 24]), 49, 0, 2, scale).tolist() == [9, -7]
