@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,6 +21,8 @@ def write_together(files: Mapping[Path, bytes]) -> None:
     at = next(iter(files), Path())
     try:
         for at, content in files.items():
+            if at.is_dir():  # known before the first file takes its name
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             partial[at].write_bytes(content)
         for at, part in partial.items():
             part.replace(at)
