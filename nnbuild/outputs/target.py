@@ -12,6 +12,9 @@ from nnbuild.graph import Tensor
 from nnbuild.plan.plan import Plan
 
 
+TARGET_FILE = "nn_target.c"
+
+
 def descriptor(plan: Plan) -> dict[str, Any]:
     """What the device says about its model."""
     return {
