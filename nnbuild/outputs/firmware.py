@@ -46,9 +46,9 @@ def sources(part: Firmware) -> list[Path]:
     """Everything but the model. The linker leaves out what is not used."""
     folders = [LINK, BARE, FIRMWARE / "arch" / part.architecture, FIRMWARE / "soc" / part.soc]
     found = [path for folder in folders for path in sorted(folder.glob("*.c"))]
-    found.append(FIRMWARE / "uart" / f"{part.uart}.c")
+    found.append(FIRMWARE / "uart" / f"uart_{part.uart}.c")
     if part.timer is not None:
-        found.append(FIRMWARE / "timer" / f"{part.timer}.c")
+        found.append(FIRMWARE / "timer" / f"timer_{part.timer}.c")
     for name in MEMORY_FUNCTIONS:
         found += [LIBM / f"nn_{name}.c", LIBM / "plain" / f"{name}.c"]
     return found
