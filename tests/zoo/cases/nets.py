@@ -182,7 +182,7 @@ def two_towers(keras: Keras, rng: Random) -> Model:
 
 
 def random_row(keras: Keras, rng: Random) -> Model:
-    """Ten layers in a row, each picked at random; three channels at least, since LayerNormalization of one is constant."""
+    """Ten layers in a row, picked at random; three channels at least, since LayerNormalization of one is constant."""
     image = x = keras.Input((_size(rng, 9, 12), _size(rng, 9, 12), _size(rng, 1, 4)))
     for _ in range(10):
         x = _random_layer(keras, rng)(x)
