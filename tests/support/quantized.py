@@ -31,7 +31,7 @@ def quantized(graph: Graph, dtype: str, seed: int, same_scale: bool = False) -> 
     out = op.outputs[0]
     if isinstance(op.attributes, Softmax):
         formats[out] = FIXED[dtype]
-    channels = graph.tensors[out].shape[-1]
+    channels = (1, *graph.tensors[out].shape)[-1]
     constants = {
         name: _constant(chance, f"{op.kind} {role}", graph.constants[name], dtype, channels)
         for role, name in op.constants.items()
