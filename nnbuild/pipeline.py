@@ -92,7 +92,12 @@ def precision(graph: Graph) -> str:
 def recipe_of(options: Options) -> Recipe:
     source = Source(options.calibrate, options.image_range)
     return Recipe(
-        options.quantize, source, options.method, dict(options.keep), options.io == "float", options.bias_correction
+        form=options.quantize,
+        source=source,
+        method=options.method,
+        keep=dict(options.keep),
+        float_edge=options.io == "float",
+        bias_correction=options.bias_correction,
     )
 
 

@@ -68,7 +68,7 @@ def _average_error(site: Site, errors: Array, means: tuple[float, ...]) -> Array
     if len(x) != site.shape()[-1] or isinstance(attributes, Conv2DTranspose):
         return np.zeros(out)
     if isinstance(attributes, DepthwiseConv2D):
-        return errors.sum(axis=0) * np.repeat(x, out // len(x))
+        return np.asarray(errors.sum(axis=0) * np.repeat(x, out // len(x)))
     groups = attributes.groups if isinstance(attributes, Conv2D) else 1
     depth, share = len(x) // groups, out // groups
     by_input = errors.reshape(-1, depth, out).sum(axis=0)
