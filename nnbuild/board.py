@@ -28,6 +28,9 @@ class Toolchain:
     link_flags: tuple[str, ...]
     libraries: tuple[str, ...]
     stack_flags: tuple[str, ...]
+    helper_stack: int
+    """Bytes of stack that any function takes which this compiler calls by itself, with all it calls: it comes in a
+    library that says nothing about frames. Held by a test."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,7 @@ def _toolchain(entry: Mapping[str, Any], cpu: Mapping[str, Any]) -> Toolchain:
         link_flags=tuple(entry.get("link_flags", ())),
         libraries=tuple(entry.get("libraries", ())),
         stack_flags=tuple(entry["stack_flags"]),
+        helper_stack=entry.get("helper_stack", 0),
     )
 
 

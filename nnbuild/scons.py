@@ -19,11 +19,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from nnbuild.audited import model_objects
+from nnbuild.audited import helper_frames, model_objects, stack_stems
 from nnbuild.board import Board, find
 from nnbuild.emit.files import file_names
 from nnbuild.errors import NnbuildError
 from nnbuild.outputs import Output, output_of
+from nnbuild.outputs.recipe import Recipe
 from nnbuild.paths import BOARDS, FIRMWARE
 from nnbuild.pipeline import Options, prefix_of, weights_form
 
@@ -93,7 +94,7 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
     objects = [own.Object(f"{stem}.o", source) for stem, source in sources.items()]
     own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
     program: list[Any] = own.Program(f"{where}/{recipe.program}", objects)
-    own.Depends(program, [_audit(env, chosen, board, objects), *(n for n in files if n.name == recipe.script)])
+    own.Depends(program, [_audit(env, chosen, recipe, objects), *(n for n in files if n.name == recipe.script)])
     return program + _finished(own, where, program, output)
 
 
@@ -107,12 +108,14 @@ def _finished(env: Any, where: str, program: list[Any], output: Output) -> list[
     return made
 
 
-def _audit(env: Any, chosen: Options, board: Board, objects: list[Any]) -> Any:
+def _audit(env: Any, chosen: Options, recipe: Recipe, objects: list[Any]) -> Any:
     """The step between compiling and linking: audit.json is there only when nothing forbidden was found."""
-    where, prefix = Path(model_folder(chosen)), prefix_of(chosen)
+    where, prefix, board = Path(model_folder(chosen)), prefix_of(chosen), find(chosen.board)
     command = ["audit", *map(str, model_objects(prefix, where)), "--policy", board.audit_policy]
-    command += [str(where / f"{prefix}{part}.ci") for part in ("", "_kernels")]
+    command += [str(where / f"{stem}{recipe.stack_table}") for stem in stack_stems(prefix, recipe.stems)]
     command += ["--stack-entry", f"{prefix}_run", "--budget", f"stack={board.stack_budget}"]
+    for name, size in helper_frames(board).items():
+        command += ["--stack-frame", f"{name}={size}"]
     command += ["--json", str(where / "audit.json")]
     return env.Command(str(where / "audit.json"), objects, _nnbuild(env, command, f"nnbuild audit {prefix}"))
 

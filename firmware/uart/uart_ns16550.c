@@ -1,4 +1,4 @@
-/* The 16550, as RISC-V machines have it; its FIFO holds 16 bytes and is looked at, not listened to. */
+/* The 16550, as RISC-V machines have it, with a FIFO of 16 bytes. */
 #include "nn_bare.h"
 
 #define UART_RBR NN_BYTE(0) /* read: received; write: to send; the low divisor byte while DLAB is set */
@@ -9,6 +9,7 @@
 
 #define NN_BYTE(index) (*(volatile uint8_t *)(uintptr_t)(NN_UART_BASE + (index)))
 
+#define UART_IER_RECEIVED         0x01u
 #define UART_FCR_ENABLE_AND_CLEAR 0x07u
 #define UART_LCR_8N1              0x03u
 #define UART_LCR_DLAB             0x80u
@@ -29,6 +30,7 @@ void nn_uart_start(uint32_t clock, uint32_t baud)
     UART_IER = (uint8_t)(divisor >> 8);
     UART_LCR = UART_LCR_8N1;
     UART_FCR = UART_FCR_ENABLE_AND_CLEAR;
+    UART_IER = UART_IER_RECEIVED;
 }
 
 int nn_uart_take(uint8_t *byte)

@@ -13,6 +13,8 @@ from nnbuild.device.transport import Listener, SocketTransport, Transport, reap
 from nnbuild.errors import ToolMissing
 
 CONNECTS_WITHIN = 20.0
+BYTE_RATE = 2000.0
+"""Bytes a second that an emulated serial port takes at least; much less than it sends."""
 SAID = 500
 """Characters of the emulator's last words that an error repeats."""
 
@@ -22,6 +24,7 @@ class EmulatorTransport(Transport):
 
     def __init__(self, name: str, command: Sequence[str], image: Path) -> None:
         self.name = name
+        self.byte_rate = BYTE_RATE
         self._line: SocketTransport | None = None
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the line
         with Listener() as listener:

@@ -38,6 +38,16 @@ class Recipe:
     def libraries(self) -> tuple[str, ...]:
         return self.toolchain.libraries
 
+    @property
+    def stems(self) -> tuple[str, ...]:
+        """The names of the objects, without their ending."""
+        return (*(Path(name).stem for name in self.generated), *(path.stem for path in self.firmware))
+
+    @property
+    def stack_table(self) -> str:
+        """The ending of the files that tell of frames and calls: gcc's tables, or the objects themselves."""
+        return ".ci" if any(flag.startswith("-fcallgraph-info") for flag in self.toolchain.stack_flags) else ".o"
+
     def compile_command(self, source: Path, target: Path, folder: Path) -> list[str]:
         includes = [f"-I{folder}", *(f"-I{path}" for path in self.includes)]
         return [*self.compiler, *self.flags, *includes, "-c", str(source), "-o", str(target)]

@@ -22,6 +22,11 @@ void nn_arch_unmask(void)
     __asm__ volatile("cpsie i" ::: "memory");
 }
 
+void nn_arch_sleep(void)
+{
+    __asm__ volatile("dsb\n\twfi" ::: "memory");
+}
+
 void nn_arch_listen(void)
 {
     NVIC_ISER(NN_UART_IRQ / 32u) = 1u << (NN_UART_IRQ % 32u);

@@ -6,6 +6,12 @@
 
 #define READ_ONLY 0x9du /* locked even for machine mode, a naturally aligned power of two, readable, executable */
 
+#define PLIC_PRIORITY(irq) NN_REG(NN_PLIC_BASE + 4u * (irq))
+#define PLIC_ENABLE        NN_REG(NN_PLIC_BASE + 0x002000u)
+#define PLIC_THRESHOLD     NN_REG(NN_PLIC_BASE + 0x200000u)
+#define PLIC_CLAIM         NN_REG(NN_PLIC_BASE + 0x200004u)
+#define MIE_MEIE           (1u << 11)
+
 #define CSR_READ(name, value) __asm__ volatile("csrr %0, " name : "=r"(value))
 
 const char *const nn_platform_unit = "instructions";
@@ -59,7 +65,7 @@ __attribute__((used)) void nn_trap_report(uint32_t return_address, uint32_t stac
     nn_arch_reset();
 }
 
-/* No interrupt is ever enabled: the serial port is looked at. */
+/* No interrupt is ever taken: the serial port's only ends a sleep, and the port is looked at then. */
 void nn_arch_mask(void)
 {
 }
@@ -68,8 +74,18 @@ void nn_arch_unmask(void)
 {
 }
 
+void nn_arch_sleep(void)
+{
+    __asm__ volatile("wfi" ::: "memory");
+    PLIC_CLAIM = PLIC_CLAIM; /* claimed by reading, completed by writing back */
+}
+
 void nn_arch_listen(void)
 {
+    PLIC_PRIORITY(NN_UART_IRQ) = 1;
+    PLIC_THRESHOLD = 0;
+    PLIC_ENABLE = 1u << NN_UART_IRQ;
+    __asm__ volatile("csrw mie, %0" ::"r"(MIE_MEIE));
 }
 
 void nn_arch_count(uint32_t cpu_clock)

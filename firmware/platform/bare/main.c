@@ -27,7 +27,8 @@ void nn_serial_interrupt(void)
     }
 }
 
-/* Looks at the port itself when the ring is empty, so that it also works where no interrupt is delivered. */
+/* Looks at the port itself when the ring is empty, so that it also works where no interrupt is delivered. Sleeps until
+ * something happens when there is nothing there either; what comes after that look ends the sleep at once. */
 static uint8_t next_byte(void)
 {
     uint8_t byte;
@@ -35,6 +36,9 @@ static uint8_t next_byte(void)
     while (ring_in == ring_out) {
         nn_arch_mask();
         nn_serial_interrupt();
+        if (ring_in == ring_out) {
+            nn_arch_sleep();
+        }
         nn_arch_unmask();
     }
     byte = ring[ring_out % RING_BYTES];

@@ -60,6 +60,9 @@ uint32_t nn_timer_elapsed(void);
 void nn_arch_mask(void);
 void nn_arch_unmask(void);
 
+/* Waits until an interrupt is pending, also while they are off. */
+void nn_arch_sleep(void);
+
 /* Lets the serial port's interrupt through. */
 void nn_arch_listen(void);
 
