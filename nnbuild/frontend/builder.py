@@ -15,6 +15,8 @@ from nnbuild.ops.base import Attributes
 MAX_OPS = 20_000
 """Shared models that call shared models multiply; no real network comes near this."""
 MAX_ELEMENTS = 2**28
+MAX_LETTERS = 2**25
+"""Of all names together; those of nested models grow with every level."""
 CHECK = "Check the layer's options and its input shape; if Keras itself runs this model, please report it."
 SIMPLIFY = "No microcontroller or PC program of a sensible size can hold it; use a smaller model."
 
@@ -32,6 +34,7 @@ class GraphBuilder:
         self._inputs: list[str] = []
         self._states: dict[tuple[str, ...], tuple[str, str]] = {}
         self._names: set[str] = set()
+        self._letters = 0
         self._counts: dict[str, int] = {}
 
     def shape(self, tensor: str) -> Shape:
@@ -179,4 +182,7 @@ class GraphBuilder:
             self._counts[base] = self._counts.get(base, 0) + 1
             name = f"{base}_{self._counts[base]}"
         self._names.add(name)
+        self._letters += len(name)
+        if self._letters > MAX_LETTERS:
+            raise ModelError(f"model {self.name!r}", "the names of its layers are too long.", "Give them shorter names.")
         return name

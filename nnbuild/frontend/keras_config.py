@@ -17,7 +17,7 @@ MODELS = ("Sequential", "Functional", "Model")
 MAX_DEPTH = 120
 """Of lists and groups within each other; also what keeps every recursion here short."""
 MAX_NESTING = 16
-LONGEST_NAME = 256
+LONGEST_NAME = 4096
 FIX_SHAPE = "Give the model a fixed input shape, such as keras.Input((96, 96, 3)), and save it again."
 
 
