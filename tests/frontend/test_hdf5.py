@@ -147,3 +147,17 @@ def test_a_text_may_not_be_had_over_and_over() -> None:
     spoilt = data[: at + 16] + reference + data[at + 32 :]
     with H5File(spoilt, "test") as file, pytest.raises(ModelError, match="too long"):
         file.texts(file.root, "names")
+
+
+def test_an_array_may_not_be_had_over_and_over() -> None:
+    def write(file: h5py.File) -> None:
+        file["x0"] = np.ones(10_000, np.float32)
+        for number in range(1, 9):
+            file[f"x{number}"] = file["x0"]
+
+    with H5File(written(write), "test") as file, pytest.raises(ModelError) as caught:
+        for number in range(9):
+            array = file.array(file.root, f"x{number}", "layer 'a'")
+            assert array is not None
+            array.read()
+    assert "layer 'a': its weight 'x1' is larger than what the file holds." in str(caught.value)
