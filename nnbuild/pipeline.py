@@ -36,6 +36,7 @@ class Options:
     method: str = "minmax"
     keep: tuple[tuple[str, str], ...] = ()
     io: str = "integer"
+    bias_correction: bool = True
     accuracy_drop: float | None = None
     image_range: tuple[float, float] = (0.0, 1.0)
     optimize: str = "speed"
@@ -90,7 +91,14 @@ def precision(graph: Graph) -> str:
 
 def recipe_of(options: Options) -> Recipe:
     source = Source(options.calibrate, options.image_range)
-    return Recipe(options.quantize, source, options.method, dict(options.keep), options.io == "float")
+    return Recipe(
+        form=options.quantize,
+        source=source,
+        method=options.method,
+        keep=dict(options.keep),
+        float_edge=options.io == "float",
+        bias_correction=options.bias_correction,
+    )
 
 
 def weights_form(options: Options) -> str:

@@ -148,9 +148,19 @@ def model_folder(options: Options) -> str:
 def arguments_of(options: Options) -> list[str]:
     """The options as the command line takes them."""
     words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
-    words += ["--calibrate", str(options.calibrate)] if options.calibrate else []
+    words += _quantization_arguments(options) if options.quantize != "float" else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
     return words + (["--name", options.name] if options.name else [])
+
+
+def _quantization_arguments(options: Options) -> list[str]:
+    words = ["--calibrate", str(options.calibrate)] if options.calibrate else []
+    words += ["--calibration", options.method, "--io", options.io]
+    words += ["--image-range", ",".join(map(str, options.image_range))]
+    for layer, form in options.keep:
+        words += ["--keep", f"{layer}={form}"]
+    words += [] if options.bias_correction else ["--no-bias-correction"]
+    return words + (["--accuracy-drop", str(options.accuracy_drop)] if options.accuracy_drop is not None else [])
 
 
 def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:

@@ -7,7 +7,7 @@ range whose rounding and saturation together err least. The last two go over the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -29,11 +29,11 @@ Batches = Callable[[], Iterable[Batch]]
 
 @dataclass(frozen=True)
 class Range:
+    """The values a tensor takes, and their mean for each index of its last axis."""
+
     low: float
     high: float
-
-    def joined(self, other: Range) -> Range:
-        return Range(min(self.low, other.low), max(self.high, other.high))
+    means: tuple[float, ...] = ()
 
 
 Ranges = Mapping[str, Range]
@@ -69,7 +69,10 @@ def _values(graph: Graph, batches: Batches) -> Iterable[tuple[str, Array]]:
 
 
 def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
-    ranges: dict[str, Range] = {}
+    lows: dict[str, float] = {}
+    highs: dict[str, float] = {}
+    sums: dict[str, Array] = {}
+    counts: dict[str, int] = {}
     for name, value in _values(graph, batches):
         if not np.isfinite(value).all():
             raise UsageError(
@@ -77,9 +80,13 @@ def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
                 "the float model gives values there that are not finite.",
                 "Look for samples far outside of what the model was trained on.",
             )
-        found = Range(float(value.min()), float(value.max()))
-        ranges[name] = ranges[name].joined(found) if name in ranges else found
-    return ranges
+        rows = value.reshape(-1, value.shape[-1] if value.ndim > 1 else 1)
+        lows[name] = min(lows.get(name, np.inf), float(value.min()))
+        highs[name] = max(highs.get(name, -np.inf), float(value.max()))
+        sums[name] = sums.get(name, 0.0) + rows.sum(axis=0, dtype=np.float64)
+        counts[name] = counts.get(name, 0) + len(rows)
+    means = {name: tuple(map(float, total / counts[name])) for name, total in sums.items()}
+    return {name: Range(lows[name], highs[name], means[name]) for name in lows}
 
 
 def _histograms(graph: Graph, batches: Batches, ranges: Ranges) -> dict[str, Array]:
@@ -99,7 +106,7 @@ def _percentile(extreme: Range, counts: Array, bits: int) -> Range:
     step = (extreme.high - extreme.low) / BINS
     first = int(np.searchsorted(part, RARE / 2, "right"))
     last = int(np.searchsorted(part, 1 - RARE / 2, "left"))
-    return Range(extreme.low + first * step, extreme.low + (last + 1) * step)
+    return replace(extreme, low=extreme.low + first * step, high=extreme.low + (last + 1) * step)
 
 
 def _least_error(extreme: Range, counts: Array, bits: int) -> Range:
@@ -115,5 +122,5 @@ def _least_error(extreme: Range, counts: Array, bits: int) -> Range:
         beyond = centres - centres.clip(low, high)
         error = float((counts * (np.square(beyond) + np.where(beyond == 0, quantum**2 / 12, 0.0))).sum())
         if error < least:
-            best, least = Range(low, high), error
+            best, least = replace(extreme, low=low, high=high), error
     return best
