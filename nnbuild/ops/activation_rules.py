@@ -249,8 +249,4 @@ def _held(real: float) -> Multiplier:
 
 
 def _function(function: str, parameters: tuple[float, ...]) -> Callable[[Array], Array]:
-    def compute(x: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return apply(function, parameters, x)
-
-    return compute
+    return lambda x: apply(function, parameters, x)
