@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tests.kernels.cases import cases
-from tests.kernels.test_float import samples
 from tests.kernels.test_integer import MOVES
-from tests.support.calibrated import calibrated, steps_apart
+from tests.support.calibrated import calibrated, spread_out, steps_apart
 
 JUDGED = (
     *("activation", "prelu", "affine", "binary", "concatenate", "softmax", "reduce", "layer_norm", "lrn"),
@@ -45,7 +44,7 @@ def bound(name: str, dtype: str) -> float:
 @pytest.mark.parametrize("name", CASES)
 def test_integers_are_close_to_floats(name: str, dtype: str) -> None:
     graph = CASES[name]()
-    inputs = samples(graph, name.endswith("positive"), 200)
+    inputs = spread_out(graph, name.endswith("positive"))
     integer = calibrated(graph, dtype, inputs, name.startswith(MOVES))
     apart = steps_apart(integer, graph, inputs)
     assert np.max(apart) <= bound(name, dtype)

@@ -37,6 +37,13 @@ def calibrated(graph: Graph, dtype: str, samples: Mapping[str, Array], same_scal
     return verify(replace(graph, tensors=tensors, constants=constants))
 
 
+def spread_out(graph: Graph, positive: bool, count: int = 200) -> dict[str, Array]:
+    """Samples for every input, with `positive` at some distance above zero."""
+    chance = np.random.default_rng(3)
+    values = {name: chance.normal(scale=2.0, size=(count, *graph.tensors[name].shape)) for name in graph.inputs}
+    return {name: (np.abs(v) + 0.2 if positive else v).astype(np.float32) for name, v in values.items()}
+
+
 def fitting(values: Array, dtype: str) -> Quant:
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     if dtype == "int16":
