@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from nnbuild.audit.elf import SHT_NOBITS, STT_FUNC, Section
-from nnbuild.audit.places import Locator
+from nnbuild.audit.places import Extent, Locator
 from nnbuild.errors import ToolMissing
 
 SCANNED_MACHINES = ("x86", "x86-64", "arm", "aarch64", "riscv")
@@ -90,35 +91,40 @@ class Code:
         values = [s.value & 1 for s in self.locator.file.symbols if s.kind == STT_FUNC and s.section]
         return not values or any(values)
 
-    @cached_property
-    def _marks(self) -> list[tuple[int, str]]:
-        """Mapping symbols, sorted: from this address on there is Thumb (t), ARM (a), other code (x) or data (d)."""
-        file, found = self.locator.file, []
-        if file.machine in ("arm", "aarch64", "riscv"):
-            for symbol in file.symbols:
-                if symbol.name[:2] in ("$a", "$t", "$d", "$x") and (
-                    symbol.name[2:3] in ("", ".") or symbol.name[1] == "x"
-                ):
-                    address = file.address_of(symbol)
-                    if address is not None:
-                        found.append((address, symbol.name[1]))
-        return sorted(found)
-
     def chunks(self) -> Iterator[Chunk]:
-        file = self.locator.file
-        for section in file.sections:
+        bases = self.locator.file.bases
+        for section in self.locator.file.sections:
             if section.executable and section.allocated and section.kind != SHT_NOBITS and section.size:
-                yield from self._section_chunks(section, file.content(section))
+                base = bases[section.number]
+                yield from self._chunks_between(section, base, base + section.size)
 
-    def _section_chunks(self, section: Section, content: bytes) -> Iterator[Chunk]:
-        base = self.locator.file.bases[section.number]
-        end = base + len(content)
-        marks = {address: kind for address, kind in self._marks if base <= address < end}
-        starts = {extent.start for extent in self.locator.functions if base <= extent.start < end}
-        cuts = sorted(starts | set(marks) | {base})
+    def chunks_of(self, function: Extent) -> Iterator[Chunk]:
+        """The chunks of one function."""
+        section = self.locator.section_at(function.start)
+        if section is not None and section.kind != SHT_NOBITS:
+            yield from self._chunks_between(section, function.start, function.end)
+
+    @cached_property
+    def _contents(self) -> dict[int, bytes]:
+        return {}
+
+    def _content(self, section: Section) -> bytes:
+        if section.number not in self._contents:
+            self._contents[section.number] = self.locator.file.content(section)
+        return self._contents[section.number]
+
+    def _chunks_between(self, section: Section, first: int, last: int) -> Iterator[Chunk]:
+        base, content = self.locator.file.bases[section.number], self._content(section)
+        last = min(last, base + len(content))
+        marks, starts = self.locator.marks, self.locator.function_starts
         kind = "t" if self._thumb_by_default else "a"
-        for start, stop in zip(cuts, [*cuts[1:], end], strict=True):
-            kind = marks.get(start, kind)
+        before = bisect_left(marks, (first, ""))
+        if before and marks[before - 1][0] >= base:
+            kind = marks[before - 1][1]
+        inner = dict(marks[before : bisect_left(marks, (last, ""))])
+        cuts = sorted({first, *inner, *starts[bisect_left(starts, first) : bisect_left(starts, last)]})
+        for start, stop in zip(cuts, [*cuts[1:], last], strict=True):
+            kind = inner.get(start, kind)
             if kind != "d":
                 yield Chunk(section, start, content[start - base : stop - base], kind == "t")
 

@@ -26,7 +26,7 @@ from nnbuild.audit.findings import Finding, Need, NeedVerdict
 from nnbuild.audit.literals import LiteralPools
 from nnbuild.audit.places import Locator, Place
 from nnbuild.audit.policy import OTHER, Policy, group_of
-from nnbuild.audit.relocations import MARKER_TYPES, relocation_tables
+from nnbuild.audit.relocations import MARKER_TYPES
 from nnbuild.errors import UsageError
 
 
@@ -90,7 +90,7 @@ def _object_needs(locator: Locator, context: NeedContext) -> list[Need]:
     addresses: dict[int, list[int]] = {index: [] for index in undefined}
     wanted = np.zeros(len(file.symbols) + 1, bool)
     wanted[list(undefined)] = True
-    for table in relocation_tables(file):
+    for table in locator.relocations:
         if table.target is None or not table.target.allocated:
             continue
         markers = [number for number in np.unique(table.types).tolist() if table.type_name(number) in MARKER_TYPES]
