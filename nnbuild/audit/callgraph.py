@@ -20,7 +20,7 @@ NODE = re.compile(r'^node: \{ title: "(?P<title>[^"]*)" label: "(?P<label>[^"]*)
 EDGE = re.compile(
     r'^edge: \{ sourcename: "(?P<source>[^"]*)" targetname: "(?P<target>[^"]*)"(?: label: "(?P<label>[^"]*)")? \}$'
 )
-FRAME = re.compile(r"^(\d+) bytes \(([\w,]+)\)$")
+FRAME = re.compile(r"^(\d{1,12}) bytes \(([\w,]+)\)$")
 INDIRECT = "__indirect_call"
 BELOW_STACK = re.compile(r"\[rsp - (0x[0-9a-f]+|\d+)\]")
 # A call pushes its return address; clang leaves it out of its figures, gcc counts it.
@@ -149,7 +149,7 @@ def _read_su(graph: CallGraph, path: Path) -> None:
     for number, line in enumerate(_text_of(path), 1):
         parts = line.split("\t")
         where = re.match(r"^(?P<file>.*?):(?P<line>\d+):(?:\d+:)?(?P<name>.+)$", parts[0]) if len(parts) == 3 else None
-        if where is None or not parts[1].isascii() or not parts[1].isdigit():
+        if where is None or not re.fullmatch(r"\d{1,12}", parts[1], re.ASCII):
             raise bad_object(
                 str(path), f"line {number} is not one of a stack usage file.", "Compile with -fstack-usage."
             )

@@ -74,7 +74,8 @@ class Code:
                 ),
             }
             arch, mode = modes[file.machine]
-            if not file.little and not file.flags & ARM_BE8:
+            # Everywhere else instructions are little-endian whatever the data is.
+            if file.machine == "arm" and not file.little and not file.flags & ARM_BE8:
                 mode |= cs.CS_MODE_BIG_ENDIAN
             engine = cs.Cs(arch, mode)
             engine.skipdata = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,31 @@ def test_stack_usage_files_serve_where_there_is_no_call_graph(tmp_path: Path) ->
     report = stack_bound([path, path.with_suffix(".su")], "run", frames={"device": 0})
     assert report.errors == ()
     assert report.depth > 5000
+
+
+def test_damaged_tables_give_a_report_or_an_error(tmp_path: Path) -> None:
+    chain = by_name("x86-64-gcc")
+    if chain.missing:
+        pytest.skip(chain.missing)
+    path = chain.compile(tmp_path, "stack", PLAIN, ("-O2", "-fstack-usage", "-fcallgraph-info=su,da"))
+    rng = random.Random(4)
+    outcomes = set()
+    for case in range(400):
+        suffix = (".ci", ".su")[case % 2]
+        text = bytearray(path.with_suffix(suffix).read_bytes())
+        for _ in range(rng.choice((1, 3, 30))):
+            at = rng.randrange(len(text))
+            text[at : at + rng.randrange(3)] = rng.choice(
+                (b"9" * 5000, b'"', b"\n", b":", b"\t", b"\xff", b"(dynamic)", b"")
+            )
+        damaged = tmp_path / f"damaged{suffix}"
+        damaged.write_bytes(text)
+        try:
+            render_stack(stack_bound([damaged, path], "run"))
+            outcomes.add("report")
+        except NnbuildError:
+            outcomes.add("error")
+    assert outcomes == {"report", "error"}
 
 
 @pytest.mark.parametrize(
