@@ -19,6 +19,16 @@ INSTALL_HINT = "Install it with `pip install nnbuild[audit]`."
 ARM_BE8 = 0x00800000  # linked big-endian ARM: data is big-endian, instructions are not
 
 
+def _thumb_length(code: Any, size: int, offset: int, _: Any) -> int:
+    """Bytes of an instruction that capstone does not know: its first halfword says whether there is a second.
+
+    Without this the second halfword of an unknown instruction would be read as the next one. `code` is a C pointer; the
+    high byte of the halfword is its second, as Cortex-M code is little-endian.
+    """
+    high = code[offset + 1][0] if offset + 1 < size else 0
+    return min(4 if high >= 0xE8 else 2, size - offset)
+
+
 class Instruction(NamedTuple):
     address: int
     size: int
@@ -79,6 +89,8 @@ class Code:
                 mode |= cs.CS_MODE_BIG_ENDIAN
             engine = cs.Cs(arch, mode)
             engine.skipdata = True
+            if file.machine == "arm" and thumb:
+                engine.skipdata_setup = (".byte", _thumb_length, None)
             self._engines[thumb] = engine
         return self._engines[thumb]
 

@@ -197,6 +197,15 @@ def _says(need: Need) -> str:
     return "forbids" if need.verdict == "forbidden" else "warns of"
 
 
+def library_sources(directory: Path) -> dict[str, Path]:
+    """The symbols that a library laid out as firmware/libm supplies: nn_expf by nn_expf.c, expf by plain/expf.c."""
+    found = {path.stem: path for path in sorted(directory.glob("nn_*.c"))}
+    found.update({path.stem: path for path in sorted((directory / "plain").glob("*.c"))})
+    if not found:
+        raise UsageError(str(directory), "holds no source named nn_*.c.", "Give the directory firmware/libm.")
+    return found
+
+
 COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 NAMES = re.compile(r"[A-Za-z_]\w*")
 

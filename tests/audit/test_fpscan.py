@@ -105,6 +105,31 @@ def test_arm(tmp_path: Path) -> None:
     assert {name: (use.count, use.doubles) for name, use in found.items()} == {"moves": (2, 0)}
 
 
+MVE = """\
+    .syntax unified
+    .thumb
+    .text
+    .globl lanes
+    .type lanes, %function
+lanes:
+    vldrw.u32 q0, [r0]
+    vldrb.u8 q1, [r1]
+    vmladav.s8 r2, q0, q1
+    vadd.i32 q0, q0, q1
+    vctp.32 r3
+    vstrw.32 q0, [r0]
+    bx lr
+    .size lanes, .-lanes
+"""
+
+
+def test_vectors_of_the_cortex_m55(tmp_path: Path) -> None:
+    if by_name("arm-gcc").missing:
+        pytest.skip(by_name("arm-gcc").missing)
+    found = uses(assembled(("arm-none-eabi-gcc", "-mcpu=cortex-m55", "-mfloat-abi=hard"), tmp_path, MVE))
+    assert {name: use.count for name, use in found.items()} == {"lanes": 6}
+
+
 @pytest.mark.parametrize(("arch", "abi"), [("rv32imafc", "ilp32f"), ("rv64imafc", "lp64f")])
 def test_compressed_loads_on_risc_v(arch: str, abi: str, tmp_path: Path) -> None:
     """On RV32 the encodings of c.flw and c.fsw are floating point; on RV64 the same bits load and store integers."""
