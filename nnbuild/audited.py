@@ -15,7 +15,6 @@ from nnbuild.emit.vendored import sources
 from nnbuild.errors import CheckFailed
 from nnbuild.outputs.recipe import toolchain_for
 
-
 MEMORY_FUNCTIONS = ("memcpy", "memmove", "memset", "memcmp")
 """What a compiler may call unasked; a firmware brings them along."""
 HELPERS = """

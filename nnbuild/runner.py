@@ -37,7 +37,9 @@ def _emulated(board: Board, program: Path) -> Line:
     emulator = board.emulator
     if emulator is None:
         raise ToolMissing(
-            f"board {board.name!r}", "no emulator has it.", "Connect the real one and name its port: --port /dev/ttyACM0"
+            f"board {board.name!r}",
+            "no emulator has it.",
+            "Connect the real one and name its port: --port /dev/ttyACM0",
         )
     require(emulator.command, f"board {board.name!r}", emulator.install)
     transport = EmulatorTransport(f"emulated {board.name}", emulator.command, program.resolve())

@@ -7,7 +7,7 @@ from nnbuild.outputs.layout import HANDLER_STACK, Layout
 
 
 def linker_script(board: Board, layout: Layout) -> str:
-    """Code and constants in flash; in RAM the stack lies lowest, so that what overflows it leaves the RAM and faults."""
+    """Code and constants in flash. The stack lies lowest in RAM: what overflows it leaves the RAM and faults."""
     regions = "\n".join(
         f"    {memory.name} : ORIGIN = {memory.origin:#010x}, LENGTH = {memory.length}" for memory in board.memories
     )

@@ -55,7 +55,16 @@ class Recipe:
     def link_command(self, objects: Sequence[Path], target: Path) -> list[str]:
         script = [f"-Wl,-T,{target.parent / self.script}"] if self.script else []
         libraries = [f"-l{name}" for name in self.libraries]
-        return [*self.compiler, *self.flags, *map(str, objects), *self.link_flags, *script, *libraries, "-o", str(target)]
+        return [
+            *self.compiler,
+            *self.flags,
+            *map(str, objects),
+            *self.link_flags,
+            *script,
+            *libraries,
+            "-o",
+            str(target),
+        ]
 
 
 def toolchain_for(board: Board) -> Toolchain:

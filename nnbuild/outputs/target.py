@@ -11,7 +11,6 @@ from nnbuild.emit.text import place
 from nnbuild.graph import Tensor
 from nnbuild.plan.plan import Plan
 
-
 TARGET_FILE = "nn_target.c"
 
 

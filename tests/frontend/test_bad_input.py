@@ -129,7 +129,8 @@ CASES: dict[str, Callable[[], bytes]] = {
     "a huge array": lambda: replaced(
         lambda g, n: g.create_dataset(n, shape=(2**20, 2**20), dtype="f4", chunks=(64, 64))
     ),
-    "a hollow array": lambda: replaced(lambda g, n: g.create_dataset(n, shape=(4, 3), dtype="f4", chunks=(4, 3))),
+    "an array in pieces": lambda: replaced(lambda g, n: g.create_dataset(n, shape=(4, 3), dtype="f4", chunks=(4, 3))),
+    "an array never written": lambda: replaced(lambda g, n: g.create_dataset(n, shape=(4, 3), dtype="f4")),
     "a soft link": lambda: replaced(lambda group, name: group.__setitem__(name, h5py.SoftLink("/model_weights"))),
     "an external link": lambda: replaced(lambda g, n: g.__setitem__(n, h5py.ExternalLink("/etc/passwd", "/"))),
     "an array in another file": lambda: replaced(
