@@ -286,11 +286,10 @@ def auto_named(keras: Keras) -> Model:
 
 def names_in_chunks(keras: Keras) -> Model:
     """More than 64 KB of weight names in one group: HDF5 takes no attribute of that size, so Keras splits the list."""
-    x = first = keras.Input((2,))
-    for index in range(130):
-        name = f"{index:03}_{'a_long_name_' * 42}"
-        x = layer(keras, "Dense", units=2, use_bias=index % 2 == 0, name=name)(x)
-    inner = keras.Model(first, x)
+    x = keras.Input((2,))
+    names = [f"{index:03}_{'a_long_name_' * 42}" for index in range(130)]
+    branches = [layer(keras, "Dense", units=2, name=name)(x) for name in names]
+    inner = keras.Model(x, layer(keras, "Add")(branches))
     y = keras.Input((2,))
     return keras.Model(y, dense(keras, 3)(inner(y)))
 
