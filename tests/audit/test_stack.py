@@ -62,6 +62,13 @@ def test_the_deepest_path(chain: Toolchain, tmp_path: Path) -> None:
 
 
 @EVERY
+def test_a_path_goes_on_through_functions_without_a_frame(chain: Toolchain, tmp_path: Path) -> None:
+    source = "extern int last(int);\nint run(int n) {\n    return last(n + 1);\n}\n"
+    report = bound(chain, tmp_path, source, frames={"last": 0})
+    assert [name for name, _ in report.path] == ["run", "last"]
+
+
+@EVERY
 def test_a_large_frame_breaks_the_budget(chain: Toolchain, tmp_path: Path) -> None:
     report = bound(chain, tmp_path, PLAIN, 4096, frames={"device": 0})
     (error,) = report.errors
