@@ -11,6 +11,8 @@ from nnbuild.verify import verify
 
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 ZIP_MAGIC = b"PK\x03\x04"
+TFLITE_IDENTIFIER = b"TFL3"
+"""After the first four bytes."""
 
 
 def load(path: Path, name: str | None = None) -> Graph:
@@ -29,12 +31,15 @@ def load(path: Path, name: str | None = None) -> Graph:
         from nnbuild.frontend import keras_zip
 
         return verify(keras_zip.load(path, prefix))
-    raise ModelError(path.name, _unknown(start), "Give a .h5 or .keras file that model.save() has written.")
+    if start[4:8] == TFLITE_IDENTIFIER:
+        from nnbuild.frontend import tflite
+
+        return verify(tflite.load(path, prefix))
+    next_step = "Give a .h5 or .keras file that model.save() has written, or a .tflite file."
+    raise ModelError(path.name, _unknown(start), next_step)
 
 
 def _unknown(start: bytes) -> str:
     if not start:
         return "it is empty."
-    if start[4:8] == b"TFL3":
-        return "it is a TensorFlow Lite model, which cannot be read."
-    return "it is neither HDF5 nor a Keras zip, so no Keras model."
+    return "it is neither HDF5, nor a Keras zip, nor TensorFlow Lite, so no model."
