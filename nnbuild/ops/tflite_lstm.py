@@ -24,7 +24,7 @@ Four = tuple[Multiplier, Multiplier, Multiplier, Multiplier]
 
 @dataclass(frozen=True)
 class TfliteLstm(Attributes):
-    """[time, features] -> [time, units]; every run begins a new sequence.
+    """[time, features] -> [time, units], and the last cell state [units]; every run begins a new sequence.
 
     The gates lie in the order input, forget, cell, output: kernel [4, features, units], recurrent [4, units, units],
     bias [4, units]. `input_scales` and `recurrent_scales` bring each gate's products to 2**-12, `hidden_scale`
@@ -54,7 +54,7 @@ class TfliteLstm(Attributes):
         }
         for role, shape in constants.items():
             expect(shape == wanted[role], f"its {role} has the shape {shape}, not {wanted[role]}.")
-        return ((time, self.units),)
+        return ((time, self.units), (self.units,))
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         raise NotImplementedError(f"{self.kind} has no floating-point form")
@@ -68,7 +68,7 @@ class TfliteLstm(Attributes):
         for step in range(x.shape[1]):
             hidden, cell = lstm.step(x[:, step], hidden, cell, layer)
             outputs.append(hidden)
-        return (as_type(np.stack(outputs, axis=1), site.outputs[0]),)
+        return as_type(np.stack(outputs, axis=1), site.outputs[0]), as_type(cell, site.outputs[1])
 
     def layer(self, site: Site) -> lstm.Lstm:
         """The constants as the rule of one step wants them."""
@@ -78,15 +78,8 @@ class TfliteLstm(Attributes):
             for i in range(GATES)
         ]
         zero = quant_of(site.inputs[0]).zero_point
-        return lstm.Lstm(
-            *gates,
-            input_zero=zero,
-            state_zero=self.state_zero,
-            hidden_zero=self.hidden_zero,
-            cell_power=self.cell_power,
-            hidden_scale=self.hidden_scale,
-            cell_clip=self.cell_clip,
-        )
+        scales = (self.cell_power, self.hidden_scale, self.cell_clip)
+        return lstm.Lstm(gates[0], gates[1], gates[2], gates[3], zero, self.state_zero, self.hidden_zero, *scales)
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         time, features = inputs[0]

@@ -311,7 +311,7 @@ class Call:
         """Refuses scales whose quotient would shift an accumulator out of its bits."""
         if not real < limit:
             raise self.error(
-                f"its scales are too far apart: its sums would be multiplied by {real:.4g}, and {limit:g} is the limit.",
+                f"its scales are too far apart: sums would be multiplied by {real:.4g}, and {limit:g} is the limit.",
                 "Calibrate the model with samples in which its tensors vary, and convert it again.",
             )
 

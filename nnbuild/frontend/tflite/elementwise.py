@@ -160,9 +160,7 @@ def squared_difference(call: Call) -> None:
 def softmax(call: Call) -> None:
     (x,) = call.data_inputs(0)
     beta = call.number("SoftmaxOptions", "Beta", 1.0)
-    call.expect(
-        beta == 1.0, f"its beta is {beta:g}, and nnbuild supports only 1.", "Scale the layer before it instead."
-    )
+    call.expect(beta == 1.0, f"its beta is {beta:g}, and nnbuild supports only 1.", "Scale its input instead.")
     own, out = quant(call, x), call.like().quant
     if own is not None and out is not None:
         wide = call.output().dtype == "int16"

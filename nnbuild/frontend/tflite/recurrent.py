@@ -8,8 +8,9 @@ import numpy as np
 
 from nnbuild.frontend.tflite.call import BATCH_ONE, LARGEST_SCALE, Call
 from nnbuild.frontend.tflite.linear import within_bits
-from nnbuild.frontend.tflite.records import CONVERT_AGAIN, Tensor
-from nnbuild.graph import Array, Shape
+from nnbuild.frontend.tflite.records import CONVERT_AGAIN
+from nnbuild.frontend.tflite.records import Tensor as Stored
+from nnbuild.graph import Array, Quant, Shape, Tensor
 from nnbuild.numeric import lstm
 from nnbuild.numeric.multiplier import SMALLEST_SCALE, Multiplier, is_power_of_two
 from nnbuild.ops.lstm import LSTM
@@ -19,6 +20,7 @@ KIND = "UnidirectionalSequenceLSTMOptions"
 X, KERNEL, RECURRENT, PEEPHOLES, BIAS, PROJECTION, HIDDEN, CELL, NORMS = 0, 1, 5, 9, 12, 16, 18, 19, 20
 """Where an operator lists its input, the four of each sort, and its states."""
 TANH = 4
+PLAIN = "Use a plain LSTM layer."
 PRODUCT_LIMIT = 2.0**24
 CELL_POWERS = range(-15, -8)
 
@@ -28,33 +30,31 @@ def sequence_lstm(call: Call) -> None:
         call.expect(
             not call.given(index),
             "it has peepholes, a projection or a normalization inside.",
-            "Use a plain LSTM layer.",
+            PLAIN,
         )
     function = int(call.option(KIND, "FusedActivationFunction", TANH))
-    call.expect(function == TANH, f"its activation is number {function}, not tanh.", "Use a plain LSTM layer.")
+    call.expect(function == TANH, f"its activation is number {function}, not tanh.", PLAIN)
     clip = call.number(KIND, "ProjClip", 0.0)
-    call.expect(clip == 0, f"its ProjClip is {clip:g}.", "Use a plain LSTM layer.")
-    x, shape, batch = _sequence(call)
+    call.expect(clip == 0, f"its ProjClip is {clip:g}.", PLAIN)
+    x, shape = _sequence(call)
     (_, features), units = shape, call.output().shape[-1]
     kernel = np.stack([_weights(call, KERNEL + i, (units, features)).T for i in range(GATES)])
     recurrent = np.stack([_weights(call, RECURRENT + i, (units, units)).T for i in range(GATES)])
     bias = np.stack([_weights(call, BIAS + i, (units,)) for i in range(GATES)])
-    call.assembly.note(
-        "Its LSTM layers begin every run anew, as Keras means it; TFLite carries them until it is reset."
-    )
+    call.assembly.note("LSTM layers begin every run anew, as Keras means it; TFLite carries them until it is reset.")
     make = _in_float if call.is_float() else _in_integers
-    call.reshaped(make(call, call.seen(x, shape), units, (kernel, recurrent, bias), batch))
+    call.reshaped(make(call, call.seen(x, shape), units, (kernel, recurrent, bias)))
 
 
-def _sequence(call: Call) -> tuple[str, Shape, Shape]:
-    """The input, its [time, features], and what batch axis is left."""
+def _sequence(call: Call) -> tuple[str, Shape]:
+    """The input and its [time, features]."""
     (x,) = call.data_inputs(X)
     whole = call.whole(X)
     call.expect(len(whole) == 3, f"its input has the shape {list(whole)}, not [batch, time, features].")
     time_first = bool(call.option(KIND, "TimeMajor", False))
     samples = whole[1] if time_first else whole[0]
     call.expect(samples == call.batch and not (time_first and call.batch > 1), "it mixes samples.", BATCH_ONE)
-    return x, (whole[0] if time_first else whole[1], whole[2]), ()
+    return x, (whole[0] if time_first else whole[1], whole[2])
 
 
 def _weights(call: Call, index: int, shape: Shape) -> Array:
@@ -67,7 +67,7 @@ def _weights(call: Call, index: int, shape: Shape) -> Array:
     return values
 
 
-def _in_float(call: Call, x: str, units: int, weights: tuple[Array, Array, Array], outer: Shape) -> str:
+def _in_float(call: Call, x: str, units: int, weights: tuple[Array, Array, Array]) -> str:
     clip = call.number(KIND, "CellClip", 0.0)
     if clip > 0:
         call.assembly.note(f"Converters limit an LSTM's cell state to {clip:g}, which Keras does not; it is left out.")
@@ -77,11 +77,11 @@ def _in_float(call: Call, x: str, units: int, weights: tuple[Array, Array, Array
         "recurrent": call.constant(RECURRENT, np.concatenate(list(recurrent), axis=1)),
         "bias": call.constant(BIAS, bias.reshape(-1)),
     }
-    outputs = call.adds(LSTM(units=units, sequences=True), [x], [call.like()] * 3, constants, outer)
+    outputs = call.adds(LSTM(units=units, sequences=True), [x], [call.like()] * 3, constants)
     return outputs[0]
 
 
-def _in_integers(call: Call, x: str, units: int, weights: tuple[Array, Array, Array], outer: Shape) -> str:
+def _in_integers(call: Call, x: str, units: int, weights: tuple[Array, Array, Array]) -> str:
     own, out = call.tensor(x).quant, call.like().quant
     assert own is not None and out is not None
     call.expect(call.output().dtype == "int8", "nnbuild computes it in int8 and float32, not in int16.", CONVERT_AGAIN)
@@ -111,10 +111,11 @@ def _in_integers(call: Call, x: str, units: int, weights: tuple[Array, Array, Ar
         "recurrent": call.constant(RECURRENT, recurrent),
         "bias": call.constant(BIAS, bias),
     }
-    return call.add(attributes, [x], constants, outer=outer)
+    last_cell = Tensor(f"{call.layer}/cell", (units,), "int16", Quant((cell_scale,)))
+    return call.adds(attributes, [x], [call.like(), last_cell], constants)[0]
 
 
-def _format(tensor: Tensor, dtype: str) -> tuple[float, int]:
+def _format(tensor: Stored, dtype: str) -> tuple[float, int]:
     known = tensor.quantization
     if known is None or len(known.scales) != 1 or (tensor.dtype != dtype and tensor.dtype != "int16"):
         raise tensor.error(f"it is a state of an LSTM, and must be {dtype} with one scale.", CONVERT_AGAIN)

@@ -255,9 +255,7 @@ def resize(call: Call) -> None:
     size = call.integers(1)
     whole = len(size) == 2 and all(s > 0 and s % n == 0 for s, n in zip(size, shape, strict=False))
     call.expect(whole, f"it resizes {list(shape[:2])} to {list(size)}; only whole factors are supported.", _WHOLE)
-    call.expect(
-        not call.option(kind, "AlignCorners", False), "it aligns corners, which nnbuild does not support.", _WHOLE
-    )
+    call.expect(not call.option(kind, "AlignCorners", False), "it aligns corners.", _WHOLE)
     factors = (size[0] // shape[0], size[1] // shape[1])
     if nearest:
         call.done(call.add(Repeat((*factors, 1)), [x], outer=outer))
