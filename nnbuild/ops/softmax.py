@@ -39,7 +39,7 @@ class Softmax(Attributes):
         before, size, after = around(inputs[0].shape[1:], self.axis, self.count)
         rows = inputs[0].reshape(-1, before, size, after).swapaxes(2, 3)
         if x.dtype == "int8":
-            values = softmax8(rows, softmax8_constants(quant_of(x).scale), 8 * np.dtype(out.dtype).itemsize)
+            values = softmax8(rows, softmax8_constants(quant_of(x).scale))
         else:
             values = softmax16(rows, softmax16_multiplier(quant_of(x).scale))
         return (as_type(values.swapaxes(2, 3).reshape(inputs[0].shape), out),)
