@@ -142,21 +142,6 @@ def _within_sums(call: Call, function: str, quants: list[Quant | None]) -> None:
             call.expect(False, f"nnbuild computes {call.operator.kind} only in float32.", "Convert it to float32.")
 
 
-def squared_difference(call: Call) -> None:
-    if not call.is_float():
-        binary("squared_difference", "", call)
-        return
-    names, constants = [], {}
-    for index, role in enumerate(("left", "right")):
-        if call.is_constant(index):
-            constants[role] = call.constant(index, _operand(call, index)[0])
-        else:
-            names += call.data_inputs(index)
-    call.expect(bool(names), "both its operands are constants.", CONVERT_AGAIN)
-    difference = call.add(Binary("subtract"), names, constants)
-    call.done(call.add(Activation("square"), [difference]))
-
-
 def softmax(call: Call) -> None:
     (x,) = call.data_inputs(0)
     beta = call.number("SoftmaxOptions", "Beta", 1.0)
@@ -221,7 +206,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "DIV": partial(binary, "divide", "DivOptions"),
     "MAXIMUM": partial(binary, "maximum", ""),
     "MINIMUM": partial(binary, "minimum", ""),
-    "SQUARED_DIFFERENCE": squared_difference,
+    "SQUARED_DIFFERENCE": partial(binary, "squared_difference", ""),
     "SOFTMAX": softmax,
     "QUANTIZE": convert,
     "DEQUANTIZE": convert,
