@@ -9,6 +9,7 @@ from nnbuild import passes
 from nnbuild.board import Board, find
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
+from nnbuild.errors import UsageError
 from nnbuild.frontend import load
 from nnbuild.frontend.stored import stored_parameters
 from nnbuild.graph import Graph
@@ -44,6 +45,14 @@ class Compiled:
     plan: Plan
     artifact: Artifact
 
+    @property
+    def number_format(self) -> str:
+        """What was asked for; for a file that is quantized already, its own types."""
+        if not passes.is_quantized(self.imported):
+            return self.options.quantize
+        found = {tensor.dtype for tensor in self.imported.tensors.values()}
+        return "+".join(sorted(found))
+
 
 def prefix_of(options: Options) -> str:
     """The C prefix: the name given, or the file's."""
@@ -61,6 +70,12 @@ def compile_model(options: Options) -> Compiled:
     prefix = prefix_of(options)
     board = find(options.board)
     imported = replace(load(options.model), name=prefix)
+    if options.quantize != "float" and passes.is_quantized(imported):
+        raise UsageError(
+            options.model.name,
+            "it is quantized already, with scales of its own.",
+            f"Leave out --quantize {options.quantize}, or give the float model that it was made from.",
+        )
     graph = imported if options.layers else passes.run(imported)
     target = Target(board.features, board.alignment, options.layers, options.optimize)
     plan = make_plan(graph, prefix, target)

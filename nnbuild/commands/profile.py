@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
         report = {
             "board": compiled.board.name,
             "model": compiled.plan.prefix,
-            "quantize": compiled.options.quantize,
+            "quantize": compiled.number_format,
             "unit": unit,
             "total": sum(cost.cost for cost in costs),
             "layers": [asdict(cost) for cost in costs],

@@ -9,8 +9,14 @@ import h5py
 
 
 def stored_parameters(path: Path) -> int:
-    """Elements of all weights in the file; 0 for a file that holds none that can be counted."""
+    """Elements of all weights in the file; 0 for a file that holds none that can be counted.
+
+    A .tflite file is taken whole: it holds little else, and counts as floats of the same size.
+    """
     try:
+        with path.open("rb") as opened:
+            if opened.read(8)[4:] == b"TFL3":
+                return path.stat().st_size // 4
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 return archive.getinfo("model.weights.h5").file_size // 4

@@ -84,7 +84,8 @@ class Assembly:
         for shape, model in zip(shapes, like, strict=True):
             if prod(outer + shape) > MAX_ELEMENTS:
                 raise operator.error(f"its output {outer + shape} is too large.", SMALLER)
-            outputs.append(self.tensor(replace(model, shape=outer + shape, layer=None)))
+            base = f"{layer}/{attributes.kind}"  # so that the file's own names stay free for what they name
+            outputs.append(self.tensor(replace(model, name=base, shape=outer + shape, layer=None)))
         name = self._unique(f"{layer}:op")
         self._ops.append(Op(name, attributes, tuple(inputs), tuple(outputs), held, layer, outer))
         return tuple(outputs)

@@ -160,7 +160,7 @@ class _Reader:
         return tuple(tensors[i] for i in found)
 
     def _tensor(self, raw: Any, index: int) -> Tensor:
-        name = _text(raw.Name()) or f"tensor {index}"
+        name = _short(_text(raw.Name())) or f"tensor {index}"
         shape = tuple(int(n) for n in raw.ShapeAsNumpy()) if raw.ShapeLength() else ()
         if len(shape) > MAX_AXES or min(shape, default=0) < 0:  # 0 occurs in tensors that nobody reads
             raise ModelError(
@@ -238,6 +238,11 @@ class _Reader:
 
 def _names_of(enumeration: Any) -> Mapping[int, str]:
     return {value: name for name, value in vars(enumeration).items() if isinstance(value, int)}
+
+
+def _short(name: str) -> str:
+    """Converters join the names of all layers they have fused; the first is that of the last of them."""
+    return name.partition(";")[0][:100]
 
 
 def _text(raw: bytes | None) -> str:
