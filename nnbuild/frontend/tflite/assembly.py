@@ -11,8 +11,10 @@ from nnbuild.frontend.tflite.records import MAX_ELEMENTS, SMALLER, Operator
 from nnbuild.graph import Array, Constant, Graph, Op, Quant, Shape, Tensor
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes
+from nnbuild.verify import LARGEST_RATIO
 
 CHECK = "Check the operator's options and shapes; if TFLite itself runs this model, please report it."
+CALIBRATE = "Calibrate the model with samples in which its tensors vary, and convert it again."
 MAX_CONSTANT_ELEMENTS = 2**27
 
 
@@ -80,6 +82,7 @@ class Assembly:
             )
         except ValueError as error:
             raise operator.error(str(error), CHECK) from None
+        _close_scales(operator, [*(self.tensors[name] for name in inputs), *like])
         outputs = []
         for shape, model in zip(shapes, like, strict=True):
             if prod(outer + shape) > MAX_ELEMENTS:
@@ -134,3 +137,9 @@ class Assembly:
             name = f"{base}_{self._counts[base]}"
         self._names.add(name)
         return name
+
+
+def _close_scales(operator: Operator, tensors: Sequence[Tensor]) -> None:
+    scales = [tensor.quant.scale for tensor in tensors if tensor.quant is not None]
+    if scales and max(scales) >= LARGEST_RATIO * min(scales):
+        raise operator.error(f"its scales {min(scales):.4g} and {max(scales):.4g} are too far apart.", CALIBRATE)

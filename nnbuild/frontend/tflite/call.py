@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nnbuild.errors import ModelError
-from nnbuild.frontend.tflite.assembly import Assembly
+from nnbuild.frontend.tflite.assembly import CALIBRATE, Assembly
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, DAMAGED, Operator
 from nnbuild.frontend.tflite.records import Tensor as Stored
 from nnbuild.graph import Array, Quant, Shape, Tensor
@@ -66,7 +66,7 @@ def activation_quant(stored: Stored) -> Quant | None:
     if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
         raise stored.error(
             f"its scale is {scale:.6g}, outside 2^-28 to 2^28.",
-            "Calibrate the model with samples in which this tensor varies, and convert it again.",
+            CALIBRATE,
         )
     low, high = RANGES[stored.dtype] if stored.dtype == "int8" else (0, 0)
     if not low <= zero <= high:
@@ -312,7 +312,7 @@ class Call:
         if not real < limit:
             raise self.error(
                 f"its scales are too far apart: sums would be multiplied by {real:.4g}, and {limit:g} is the limit.",
-                "Calibrate the model with samples in which its tensors vary, and convert it again.",
+                CALIBRATE,
             )
 
 

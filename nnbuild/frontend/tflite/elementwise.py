@@ -44,8 +44,7 @@ def _within_tables(call: Call, function: str, own: Quant, out: Quant) -> None:
     wide = call.output().dtype == "int16"
     if function in ("sigmoid", "tanh") and wide:
         call.expect(own.scale < TABLE_LIMIT, f"the scale of its input is {own.scale:.6g}, and must be below 2.66.")
-        fixed = abs(out.scale * 2**15 - 1) < 1e-6
-        call.expect(fixed, f"the scale of its output is {out.scale:.6g}, not 2^-15.")
+        call.expect(out.scale == 2.0**-15, f"the scale of its output is {out.scale:.6g}, not 2^-15.")
     if function == "hard_swish":
         call.expect(not wide, "nnbuild computes HARD_SWISH in int8 and float32, not in int16.", CONVERT_AGAIN)
         call.ratio(own.scale / out.scale / 128, 1.0)
@@ -154,8 +153,7 @@ def softmax(call: Call) -> None:
         else:
             call.expect(own.scale > SOFTMAX_FROM, f"the scale of its input is {own.scale:.6g}, below 2^-26.")
         wanted = (2.0**-15, 0) if wide else (2.0**-8, -128)
-        right = abs(out.scale / wanted[0] - 1) < 1e-6 and out.zero_point == wanted[1]
-        call.expect(right, f"its output has the scale {out.scale:.6g} and the zero point {out.zero_point}.")
+        call.expect((out.scale, out.zero_point) == wanted, f"its output has the scale {out.scale:.6g} and the zero point {out.zero_point}.")
     call.done(call.add(Softmax(len(call.shape(x)) - 1), [x]))
 
 
