@@ -49,9 +49,10 @@ def one(
 
 
 def conv(dtype: str) -> File:
-    out = tensor("out", (1, 6, 3, 3), dtype, 2.0)
-    parts = [tensor("x", IMAGE, dtype), weights("w", (3, 3, 2, 4), dtype, 3), bias(3, dtype), out]
-    return one("CONV_2D", parts[:3], out, "Conv2DOptions", **CONV, Padding=0)
+    """Two groups of two channels."""
+    out = tensor("out", (1, 6, 3, 4), dtype, 2.0)
+    parts = [tensor("x", IMAGE, dtype), weights("w", (4, 3, 3, 2), dtype, 4), bias(4, dtype)]
+    return one("CONV_2D", parts, out, "Conv2DOptions", **CONV, Padding=0)
 
 
 def depthwise(dtype: str) -> File:

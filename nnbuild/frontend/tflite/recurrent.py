@@ -136,7 +136,8 @@ def _scale(call: Call, index: int, other: float) -> Multiplier:
 
 def _clip(call: Call, scale: float) -> int:
     clip = call.number(KIND, "CellClip", 0.0)
-    return int(np.clip(np.float32(clip) / np.float32(scale), -32768, 32767)) if clip > 0 else 0
+    with np.errstate(over="ignore"):
+        return int(np.clip(np.float32(clip) / np.float32(scale), -32768, 32767)) if clip > 0 else 0
 
 
 OPERATORS: dict[str, Callable[[Call], None]] = {"UNIDIRECTIONAL_SEQUENCE_LSTM": sequence_lstm}

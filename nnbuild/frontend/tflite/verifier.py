@@ -117,6 +117,8 @@ class _Walk:
         listing = position - _at("i", self.data, position, what)
         self._inside(listing, 4, what)
         listed, size = _at("H", self.data, listing, what), _at("H", self.data, listing + 2, what)
+        if listed % 2:
+            raise Damaged(f"{what} has a list of fields of odd length")
         self._inside(listing, max(listed, 4), what)
         self._inside(position, max(size, 4), what)
         for slot in range((listed - 4) // 2):
