@@ -52,6 +52,7 @@ def test_every_operator_is_read_and_planned(name: str, tmp_path: Path) -> None:
 
 def test_kernels_of_its_own_equal_the_reference(tmp_path: Path) -> None:
     kinds = ("UNIDIRECTIONAL_SEQUENCE_LSTM", "SQUARED_DIFFERENCE", "RSQRT", "RESIZE_BILINEAR", "MIRROR_PAD", "QUANTIZE")
+    kinds += ("FULLY_CONNECTED",)  # with a zero point of its weights
     files = [SEEDS[name] for name in SEEDS if name.startswith(kinds)]
     corners = [f.with_operator(0, values={}) for f in files if f.operators[0].kind == "RESIZE_BILINEAR"]
     graphs = [passes.run(imported(file, tmp_path)) for file in (*files, *corners)]
