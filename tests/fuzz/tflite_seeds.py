@@ -195,7 +195,8 @@ def _makers() -> dict[str, tuple[Maker, Sequence[str]]]:
     found["LEAKY_RELU"] = partial(unary, "LEAKY_RELU", "LeakyReluOptions", {"Alpha": 0.2}), ALL
     found["SOFTMAX"] = partial(unary, "SOFTMAX", "SoftmaxOptions", {"Beta": 1.0}), ALL
     for kind, arguments, shape, options, values in MOVES:
-        found[kind] = partial(moved, kind, arguments, shape, options, values), ALL
+        dtypes = ("float32",) if kind == "SUM" else ALL
+        found[kind] = partial(moved, kind, arguments, shape, options, values), dtypes
     return found
 
 

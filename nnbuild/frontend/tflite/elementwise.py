@@ -17,8 +17,11 @@ from nnbuild.ops.convert import Convert
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.softmax import Softmax
 
-SHIFT_LIMIT = 2.0**24
-SUM_LIMIT = 2.0**30
+# Scale ratios below which a result with its zero point stays within 32 bits.
+SHIFT_LIMIT = 2.0**21
+SUM_LIMIT = 2.0**22
+PRODUCT_LIMIT = 2.0**14
+
 TABLE_LIMIT = 32767 / (4096 * 3)
 SOFTMAX_FROM = 2.0**-26
 SOFTMAX16_BELOW = 2.0
@@ -57,6 +60,9 @@ def _within_tables(call: Call, function: str, own: Quant, out: Quant) -> None:
 def leaky_relu(call: Call) -> None:
     alpha = call.number("LeakyReluOptions", "Alpha", 0.0)
     call.expect(abs(alpha) < 2.0**10, f"its Alpha is {alpha:g}.")
+    own, out = quant(call, call.value(0)), call.like().quant
+    if own is not None and out is not None:
+        call.ratio(own.scale * abs(alpha) / out.scale, SHIFT_LIMIT)
     unary("leaky_relu", (alpha,), call)
 
 
@@ -76,7 +82,7 @@ def prelu(call: Call) -> None:
     if own is not None and out is not None and held is not None:
         call.expect(call.output().dtype == "int8", "nnbuild computes PRELU in int8 and float32, not in int16.")
         call.ratio(own.scale / out.scale, SHIFT_LIMIT)
-        call.ratio(own.scale * held.scale / out.scale, SHIFT_LIMIT)
+        call.ratio(own.scale * held.scale / out.scale, PRODUCT_LIMIT)
     rank = len(call.shape(x))
     call.expect(slope.ndim <= rank, f"its slopes {list(slope.shape)} have more axes than its input.")
     slope = slope.reshape((1,) * (rank - slope.ndim) + slope.shape)
@@ -130,10 +136,10 @@ def _within_sums(call: Call, function: str, quants: list[Quant | None]) -> None:
         case "add" | "subtract":
             call.ratio(twice / out.scale, SUM_LIMIT)
         case "multiply":
-            call.ratio(left.scale * right.scale / out.scale, SHIFT_LIMIT if call.output().dtype == "int8" else 2.0**14)
+            call.ratio(left.scale * right.scale / out.scale, PRODUCT_LIMIT)
         case "squared_difference":
             call.expect(call.output().dtype == "int8", "nnbuild computes it in int8 and float32, not in int16.")
-            call.ratio(twice * twice / out.scale, SUM_LIMIT)
+            call.ratio(twice * twice / out.scale, PRODUCT_LIMIT)
         case "maximum" | "minimum":
             same = left == right == out
             call.expect(same, "its operands and its output have different scales or zero points.", CONVERT_AGAIN)
@@ -153,7 +159,10 @@ def softmax(call: Call) -> None:
         else:
             call.expect(own.scale > SOFTMAX_FROM, f"the scale of its input is {own.scale:.6g}, below 2^-26.")
         wanted = (2.0**-15, 0) if wide else (2.0**-8, -128)
-        call.expect((out.scale, out.zero_point) == wanted, f"its output has the scale {out.scale:.6g} and the zero point {out.zero_point}.")
+        call.expect(
+            (out.scale, out.zero_point) == wanted,
+            f"its output has the scale {out.scale:.6g} and the zero point {out.zero_point}.",
+        )
     call.done(call.add(Softmax(len(call.shape(x)) - 1), [x]))
 
 

@@ -22,6 +22,7 @@ SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**46}
 DENSE_SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**36}
 CONVOLUTION_LIMIT = 2.0**14
 DENSE_LIMIT = 16.0
+RESULT_LIMIT = 2.0**30
 
 
 def pair(call: Call, kind: str, rows: str, columns: str, default: int = 1) -> Pair:
@@ -118,10 +119,13 @@ def within_bounds(call: Call, attributes: Attributes, x: str, kernel: Array, qua
     dense = isinstance(attributes, Dense)
     dtype, own, out = call.output().dtype, call.tensor(x).quant, call.like().quant
     assert own is not None and out is not None
-    call.ratio(own.scale * max(quant.scales) / out.scale, DENSE_LIMIT if dense else CONVOLUTION_LIMIT)
+    real = own.scale * max(quant.scales) / out.scale
+    call.ratio(real, DENSE_LIMIT if dense else CONVOLUTION_LIMIT)
     axes = {Conv2DTranspose: (0, 1, 3), DepthwiseConv2D: (0, 1), Dense: (0,)}.get(type(attributes), (0, 1, 2))
     limit = (DENSE_SUM_LIMITS if dense else SUM_LIMITS)[dtype]
-    within_bits(call, kernel, quant.zero_point, added, axes, INPUT_REACH[dtype], limit)
+    most = within_bits(call, kernel, quant.zero_point, added, axes, INPUT_REACH[dtype], limit)
+    if dtype == "int8":  # with a zero point behind, which 16 bits do not have
+        call.ratio(most * real, RESULT_LIMIT)
 
 
 def within_bits(
@@ -132,11 +136,12 @@ def within_bits(
     axes: tuple[int, ...] = (0,),
     reach: int = INPUT_REACH["int8"],
     limit: float = SUM_LIMITS["int8"],
-) -> None:
-    """Refuses sums that can leave the accumulator's bits; a sum runs over these axes of the weights."""
+) -> float:
+    """The largest sum, refused where it leaves the accumulator's bits; it runs over these axes of the weights."""
     taps = np.abs(weights.astype(np.float64) - zero).sum(axis=axes).max()
     most = taps * reach + (np.abs(added.astype(np.float64)).max() if added is not None else 0.0)
     call.expect(most < limit, f"its sums can reach {most:.4g}, beyond the {limit:.4g} they must stay below.")
+    return float(most)
 
 
 def conv2d(call: Call) -> None:

@@ -13,7 +13,7 @@ from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.transpose import Transpose
 
-COUNT_LIMIT = 2**16
+COUNT_LIMIT = 2**15
 """Elements of one mean: their sum stays within 32 bits."""
 
 
@@ -49,12 +49,14 @@ def reduce(function: str, call: Call) -> None:
 
 def _within_sums(call: Call, function: str, name: str, axes: list[int]) -> None:
     own, out = call.tensor(name).quant, call.like().quant
-    if own is None or out is None or function not in ("mean", "sum"):
+    if own is None or out is None or function in ("max", "min"):
         return
+    # TFLite's integer SUM is raw and unsaturated where input and output have one scale, and in floats where not.
+    call.expect(function == "mean", "nnbuild computes SUM only in float32.", "Use a mean, or convert it to float32.")
     count = 1
     for axis in axes:
         count *= call.shape(name)[axis]
-    limit = COUNT_LIMIT if call.output().dtype == "int16" else COUNT_LIMIT * 128
+    limit = COUNT_LIMIT if call.output().dtype == "int16" else COUNT_LIMIT * 64
     call.expect(count < limit, f"it sums {count} elements, which do not fit 32 bits.")
     call.ratio(own.scale / out.scale, SHIFT_LIMIT)
 
