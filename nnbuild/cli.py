@@ -17,6 +17,7 @@ COMMANDS = {
     "run": "build a model for a board, run samples there, write the outputs",
     "check": "build a model for a board, run samples there, compare with the reference",
     "profile": "what each layer costs on a board",
+    "quantize": "what a model loses in integers, layer by layer",
     "audit": "what an object, archive or image needs and holds",
     "boards": "the boards there are",
 }
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = argparse.ArgumentParser(prog=f"nnbuild {chosen.command}", description=COMMANDS[chosen.command])
     module.add_arguments(command)
     try:
-        status: int = module.run(command.parse_args(words[1:]))
+        status: int = module.run(command.parse_intermixed_args(words[1:]))
         sys.stdout.flush()
         return status
     except NnbuildError as error:

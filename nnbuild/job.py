@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from nnbuild.audited import audit_model, model_stack
 from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, judge
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.layers import LayerCost, LayerDifference, compare_layers, layer_costs
@@ -26,9 +26,10 @@ from nnbuild.ops import interpret
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
 from nnbuild.outputs import host
-from nnbuild.outputs.recipe import build
+from nnbuild.outputs.recipe import compile_all, link
 from nnbuild.outputs.target import target
-from nnbuild.pipeline import Compiled
+from nnbuild.pipeline import Compiled, precision
+from nnbuild.quantize.report import as_float
 from nnbuild.runner import open_line
 from nnbuild.samples import FloatArray, SampleSet, load_samples
 
@@ -58,7 +59,10 @@ def build_program(compiled: Compiled, where: Place) -> Path:
         return where.program
     files = Artifact({**compiled.artifact.files, "nn_target.c": target(compiled.plan).encode()})
     files.write(where.folder)
-    return build(host.recipe(compiled.board, files.files), where.folder)
+    recipe = host.recipe(compiled.board, files.files)
+    objects = compile_all(recipe, where.folder)
+    audit_model(compiled.board, compiled.plan.prefix, where.folder)
+    return link(recipe, objects, where.folder)
 
 
 @contextmanager
@@ -124,19 +128,23 @@ def check_job(
         model=compiled.plan.prefix,
         model_hash=model.hash,
         board=compiled.board.name,
-        quantize=compiled.number_format,
+        quantize=precision(compiled.graph),
         unit=hello.unit,
         hertz=hello.hertz,
         outputs=_outputs(compiled, samples, runs, reset_each),
         ticks=runs.ticks,
         init_ticks=init_ticks,
         labels=samples.labels,
-        stack=Stack(stack.used, stack.size),
+        stack=Stack(stack.used, stack.size, stack_of(compiled, program.parent)),
         layers=costs,
         differences=differences,
         memory=memory_of(compiled, program.parent),
     )
     return judge(evidence, gates)
+
+
+def stack_of(compiled: Compiled, folder: Path) -> int:
+    return model_stack(compiled.board, compiled.plan.prefix, folder).depth
 
 
 def _layers(
@@ -149,17 +157,18 @@ def _layers(
 
 def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: bool) -> list[Output]:
     wanted = interpret.run(compiled.graph, samples.inputs, "float64", reset_each=reset_each)
-    as_float = interpret.run(compiled.imported, samples.inputs, "float64", reset_each=reset_each)
+    floats = interpret.run(compiled.imported, samples.inputs, "float64", reset_each=reset_each)
+    mixed = precision(compiled.graph) == "mixed"
     outputs = []
     for index, (name, original) in enumerate(zip(compiled.graph.outputs, compiled.imported.outputs, strict=True)):
         outputs.append(
             Output(
                 name=name,
-                raw=runs.raw[index],
+                raw=runs.y[index] if mixed else runs.raw[index],
                 y=runs.y[index],
-                reference=wanted[name],
+                reference=as_float(compiled.graph.tensors[name], wanted[name]) if mixed else wanted[name],
                 # A file that is quantized already has no float model to be held against.
-                float_y=as_float[original] if compiled.imported.tensors[original].quant is None else None,
+                float_y=floats[original] if compiled.imported.tensors[original].quant is None else None,
                 golden_y=samples.golden[index] if samples.golden is not None else None,
                 classifier=is_classifier(compiled.imported, original),
             )
@@ -177,7 +186,14 @@ def is_classifier(graph: Graph, output: str) -> bool:
 
 
 def float_tolerance(compiled: Compiled, samples: SampleSet) -> float:
-    """1e-5; more where the model itself is so ill-conditioned that float32 in any order errs by more."""
+    """1e-5; more where the model itself is so ill-conditioned that float32 in any order errs by more.
+
+    In a model of mixed formats a last bit of a float can move an integer to its neighbour.
+    """
+    if precision(compiled.graph) == "mixed":
+        outputs = [compiled.graph.tensors[name] for name in compiled.graph.outputs]
+        steps = [t.quant.scale for t in compiled.graph.tensors.values() if t.quant and len(t.quant.scales) == 1]
+        return 2 * max([t.quant.scale for t in outputs if t.quant] or steps or [1e-5])
     exact = interpret.run(compiled.graph, samples.inputs, "float64")
     single = interpret.run(compiled.graph, samples.inputs, "float32")
     worst = 0.0
@@ -195,6 +211,5 @@ def profile_job(compiled: Compiled, where: Place) -> tuple[str, tuple[LayerCost,
         sample = next(iter(samples_for(compiled, None)))
         profile_sample(link, model, sample)
         costs = layer_costs(model, profile_sample(link, model, sample))
-        stack = link.stack()
-    memory: dict[str, Any] = memory_of(compiled, program.parent)
-    return unit, costs, memory | {"stack": memory.get("stack", stack.used)}
+    folder = program.parent
+    return unit, costs, memory_of(compiled, folder) | {"stack": stack_of(compiled, folder)}

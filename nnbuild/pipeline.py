@@ -14,9 +14,13 @@ from nnbuild.frontend import load
 from nnbuild.frontend.stored import stored_parameters
 from nnbuild.graph import Graph
 from nnbuild.names import identifier
+from nnbuild.ops.convert import Convert
 from nnbuild.plan.plan import Plan, Target, make_plan
+from nnbuild.quantize.accuracy import quantize_within
+from nnbuild.quantize.data import Source
+from nnbuild.quantize.quantize import Recipe, quantize_with, ranges_of
 
-BYTES = {"float": 4}
+BYTES = {"float": 4, "int8": 1, "int16": 1}
 LARGEST_ARRAYS = 256 * 1024
 """Bytes of weights up to which C arrays compile fast enough."""
 
@@ -28,6 +32,13 @@ class Options:
     model: Path
     board: str = "linux"
     quantize: str = "float"
+    calibrate: Path | None = None
+    method: str = "minmax"
+    keep: tuple[tuple[str, str], ...] = ()
+    io: str = "integer"
+    bias_correction: bool = True
+    accuracy_drop: float | None = None
+    image_range: tuple[float, float] = (0.0, 1.0)
     optimize: str = "speed"
     name: str | None = None
     weights: str = "auto"
@@ -36,27 +47,54 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """`imported` is the model as its file says it; `graph` is what is really computed."""
+    """`imported` is the model as its file says it, `folded` after the passes, `graph` what is really computed."""
 
     options: Options
     board: Board
     imported: Graph
+    folded: Graph
     graph: Graph
     plan: Plan
     artifact: Artifact
-
-    @property
-    def number_format(self) -> str:
-        """What was asked for; for a file that is quantized already, its own types."""
-        if not passes.is_quantized(self.imported):
-            return self.options.quantize
-        found = {tensor.dtype for tensor in self.imported.tensors.values()}
-        return "+".join(sorted(found))
 
 
 def prefix_of(options: Options) -> str:
     """The C prefix: the name given, or the file's."""
     return identifier(options.name if options.name is not None else options.model.stem)
+
+
+def _quantized(graph: Graph, options: Options) -> Graph:
+    if options.quantize == "float":
+        return graph
+    if passes.is_quantized(graph):
+        raise UsageError(
+            f"--quantize {options.quantize}",
+            "this model is quantized already.",
+            "Leave --quantize out, or give floats.",
+        )
+    recipe = recipe_of(options)
+    ranges = ranges_of(graph, recipe)
+    if options.accuracy_drop is None:
+        return quantize_with(graph, recipe, ranges)
+    return quantize_within(graph, recipe, ranges, options.accuracy_drop)
+
+
+def precision(graph: Graph) -> str:
+    """float, int8, int16, or mixed where operations compute in several formats."""
+    formats = {graph.tensors[op.outputs[0]].dtype for op in graph.ops if not isinstance(op.attributes, Convert)}
+    return formats.pop().replace("float32", "float") if len(formats) == 1 else "mixed" if formats else "float"
+
+
+def recipe_of(options: Options) -> Recipe:
+    source = Source(options.calibrate, options.image_range)
+    return Recipe(
+        form=options.quantize,
+        source=source,
+        method=options.method,
+        keep=dict(options.keep),
+        float_edge=options.io == "float",
+        bias_correction=options.bias_correction,
+    )
 
 
 def weights_form(options: Options) -> str:
@@ -70,13 +108,9 @@ def compile_model(options: Options) -> Compiled:
     prefix = prefix_of(options)
     board = find(options.board)
     imported = replace(load(options.model), name=prefix)
-    if options.quantize != "float" and passes.is_quantized(imported):
-        raise UsageError(
-            options.model.name,
-            "it is quantized already, with scales of its own.",
-            f"Leave out --quantize {options.quantize}, or give the float model that it was made from.",
-        )
-    graph = imported if options.layers else passes.run(imported)
+    as_it_is = options.layers and options.quantize == "float"
+    folded = imported if as_it_is else passes.run(imported)
+    graph = _quantized(folded, options)
     target = Target(board.features, board.alignment, options.layers, options.optimize)
     plan = make_plan(graph, prefix, target)
-    return Compiled(options, board, imported, graph, plan, emit(plan, weights_form(options)))
+    return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options)))

@@ -6,11 +6,10 @@ there are several); its first axis counts the samples. Golden outputs are `y` (`
 
 from __future__ import annotations
 
-import os
+import io
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nnbuild.errors import UsageError
+from nnbuild.files import write_whole
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float32]
@@ -175,16 +175,9 @@ def save_outputs(path: str | Path, y: Sequence[FloatArray], q: Sequence[Array | 
 
     The file appears whole or not at all.
     """
-    target = Path(path)
     arrays: dict[str, Array] = dict(zip(_numbered("y", len(y)), y, strict=True))
     raw = zip(_numbered("q", len(y)), q, strict=True) if q else ()
     arrays.update({name: values for name, values in raw if values is not None})
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy's stub takes the names for its own options
-        partial.replace(target)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise UsageError(str(target), f"It cannot be written ({error.strerror}).", "Choose another path.") from None
+    content = io.BytesIO()
+    np.savez(content, **arrays)  # type: ignore[arg-type]  # numpy's stub takes the names for its own options
+    write_whole(Path(path), content.getvalue())

@@ -19,6 +19,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from nnbuild.audited import model_objects
 from nnbuild.board import Board, find
 from nnbuild.emit.files import file_names
 from nnbuild.errors import NnbuildError
@@ -26,6 +27,12 @@ from nnbuild.outputs import host
 from nnbuild.paths import BOARDS, FIRMWARE
 from nnbuild.pipeline import Options, prefix_of, weights_form
 
+SHORT = {
+    "CCCOMSTR": "$CC $SOURCE",
+    "ASPPCOMSTR": "$CC $SOURCE",
+    "LINKCOMSTR": "$LINK $TARGET",
+}
+"""What SCons prints for a command unless `verbose` asks for the whole of it."""
 PACKAGE = Path(__file__).resolve().parent
 
 
@@ -50,6 +57,8 @@ def nn_model(env: Any, source: Any, *, link: bool = False, folder: str | None = 
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
     )
+    if chosen.calibrate is not None:
+        env.Depends(files, env.File(str(chosen.calibrate)))
     env.Depends(files, [env.Value(json.dumps(_plain(chosen))), *_generator_files(env)])
     return files
 
@@ -72,6 +81,7 @@ def _host_program(env: Any, chosen: Options, board: Board, files: list[Any]) -> 
         ASPPFLAGS=list(recipe.flags),
         LINKFLAGS=[*recipe.flags, *recipe.link_flags],
         CPPPATH=[env.Dir(where), *map(str, recipe.includes)],
+        **({} if env.get("verbose") else SHORT),
     )
     sources = {f"{where}/{Path(name).stem}": f"{where}/{name}" for name in recipe.generated}
     sources |= {f"{where}/{path.stem}": str(path) for path in recipe.firmware}
@@ -79,7 +89,18 @@ def _host_program(env: Any, chosen: Options, board: Board, files: list[Any]) -> 
     binary = [node for node in files if node.name.endswith(".bin")]
     own.Depends(objects, binary)
     program: list[Any] = own.Program(f"{where}/program", objects)
+    own.Depends(program, _audit(env, chosen, board, objects))
     return program
+
+
+def _audit(env: Any, chosen: Options, board: Board, objects: list[Any]) -> Any:
+    """The step between compiling and linking: audit.json is there only when nothing forbidden was found."""
+    where, prefix = Path(model_folder(chosen)), prefix_of(chosen)
+    command = ["audit", *map(str, model_objects(prefix, where)), "--policy", board.audit_policy]
+    command += [str(where / f"{prefix}{part}.ci") for part in ("", "_kernels")]
+    command += ["--stack-entry", f"{prefix}_run", "--budget", f"stack={board.stack_budget}"]
+    command += ["--json", str(where / "audit.json")]
+    return env.Command(str(where / "audit.json"), objects, _nnbuild(env, command, f"nnbuild audit {prefix}"))
 
 
 def nn_check(
@@ -102,7 +123,7 @@ def nn_size(env: Any, source: Any, program: Any, **options: Any) -> Any:
 
 
 def nn_audit(env: Any, program: Any, policy: str) -> Any:
-    """Looks for what must not be in the program."""
+    """Looks for what must not be in the whole program, linked."""
     command = ["audit", str(program[0]), "--policy", policy]
     return _always(env, f"audit-{program[0]}", program, _nnbuild(env, command, f"nnbuild audit {program[0]}"))
 
@@ -120,18 +141,31 @@ def model_folder(options: Options) -> str:
 def arguments_of(options: Options) -> list[str]:
     """The options as the command line takes them."""
     words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
+    words += _quantization_arguments(options) if options.quantize != "float" else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
     return words + (["--name", options.name] if options.name else [])
 
 
+def _quantization_arguments(options: Options) -> list[str]:
+    words = ["--calibrate", str(options.calibrate)] if options.calibrate else []
+    words += ["--calibration", options.method, "--io", options.io]
+    words += ["--image-range", ",".join(map(str, options.image_range))]
+    for layer, form in options.keep:
+        words += ["--keep", f"{layer}={form}"]
+    words += [] if options.bias_correction else ["--no-bias-correction"]
+    return words + (["--accuracy-drop", str(options.accuracy_drop)] if options.accuracy_drop is not None else [])
+
+
 def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     known = {key: value for key, value in options.items() if value not in (None, "")}
+    if "calibrate" in known:
+        known["calibrate"] = Path(str(env.File(known["calibrate"]).abspath))
     return replace(Options(Path(str(env.File(source).abspath))), **known)
 
 
 def _plain(options: Options) -> dict[str, Any]:
     """What decides the result: the options, but not where the model lies."""
-    return {key: value for key, value in asdict(options).items() if key != "model"}
+    return {key: str(value) for key, value in asdict(options).items() if key not in ("model", "calibrate")}
 
 
 def _generator_files(env: Any) -> Sequence[Any]:

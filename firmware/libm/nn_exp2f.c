@@ -3,7 +3,7 @@
 #include "nn_libm.h"
 
 /*
- * 2^x. Largest error: 0.84 ULP.
+ * 2^x. Largest error: 0.854 ULP.
  *
  * x = k + r with |r| <= 1/2, exactly; 2^r = 1 + r/2 + r p(r). The product r/2 is exact, which leaves the rounding to
  * the smaller terms.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nnbuild.commands.common import add_build_options, add_place, options_of, print_json, progress, say_notes
 from nnbuild.device.check import Gates
+from nnbuild.files import write_whole
 from nnbuild.job import check_job, float_tolerance, place, samples_for
 from nnbuild.pipeline import compile_model
 from nnbuild.report.json_report import as_object
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         moving = progress("sample")
         report = check_job(compiled, samples, where, gates, reset_each=arguments.reset_each, progress=moving)
     if arguments.junit is not None:
-        arguments.junit.write_text(to_junit(report))
+        write_whole(arguments.junit, to_junit(report).encode())
     if arguments.json is not None:
         print_json(as_object(report), arguments.json)
     if arguments.json != "-":

@@ -9,10 +9,32 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from nnbuild.files import write_whole
 from nnbuild.pipeline import Options
 from nnbuild.plan.select import OPTIMIZE
+from nnbuild.quantize.calibrate import METHODS
+from nnbuild.quantize.formats import FORMATS
 
-QUANTIZE = ("float",)
+QUANTIZE = ("float", "int8", "int16")
+
+
+_IMAGE_RANGE = "what black and white mean to the model, for calibration images (default: 0,1)"
+_KEEP = "another format for one layer: int8, int16 or float; may be given several times"
+_PLAIN_BIAS = "do not let biases make up for the average error of rounded weights"
+_DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
+_IO = "number format at the edges of a quantized model (default: %(default)s)"
+
+
+def _pair(text: str) -> tuple[float, float]:
+    low, high = (float(part) for part in text.split(","))
+    return low, high
+
+
+def _kept(text: str) -> tuple[str, str]:
+    layer, equals, form = text.rpartition("=")
+    if not equals or form not in FORMATS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not LAYER=int8, LAYER=int16 or LAYER=float")
+    return layer, form
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +46,13 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
     if board:
         parser.add_argument("--board", default="linux", help="where it is to run (default: %(default)s)")
     parser.add_argument("--quantize", choices=QUANTIZE, default="float", help="number format (default: %(default)s)")
+    parser.add_argument("--calibrate", type=Path, metavar="FILE", help="samples (.npz, .npy, a folder of images)")
+    parser.add_argument("--calibration", choices=METHODS, default="minmax", help="method (default: %(default)s)")
+    parser.add_argument("--image-range", type=_pair, default=(0.0, 1.0), metavar="LOW,HIGH", help=_IMAGE_RANGE)
+    parser.add_argument("--keep", action="append", default=[], type=_kept, metavar="LAYER=FORMAT", help=_KEEP)
+    parser.add_argument("--io", choices=("integer", "float"), default="integer", help=_IO)
+    parser.add_argument("--no-bias-correction", action="store_true", help=_PLAIN_BIAS)
+    parser.add_argument("--accuracy-drop", type=float, metavar="POINTS", help=_DROP)
     parser.add_argument("--optimize", choices=OPTIMIZE, default="speed", help="what counts (default: %(default)s)")
     parser.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
     parser.add_argument(
@@ -44,6 +73,13 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         model=arguments.model,
         board=arguments.board,
         quantize=arguments.quantize,
+        calibrate=arguments.calibrate,
+        method=arguments.calibration,
+        keep=tuple(arguments.keep),
+        io=arguments.io,
+        bias_correction=not arguments.no_bias_correction,
+        accuracy_drop=arguments.accuracy_drop,
+        image_range=arguments.image_range,
         optimize=arguments.optimize,
         name=arguments.name,
         weights=arguments.weights,
@@ -57,7 +93,7 @@ def print_json(value: Mapping[str, Any], file: str = "-") -> None:
     if file == "-":
         print(text)
     else:
-        Path(file).write_text(text + "\n")
+        write_whole(Path(file), f"{text}\n".encode())
 
 
 def progress(what: str) -> Callable[[int, int], None] | None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from nnbuild.commands.common import add_build_options, add_place, options_of, print_json
 from nnbuild.job import place, profile_job
-from nnbuild.pipeline import compile_model
+from nnbuild.pipeline import compile_model, precision
 from nnbuild.report.text import layer_table
 
 
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
         report = {
             "board": compiled.board.name,
             "model": compiled.plan.prefix,
-            "quantize": compiled.number_format,
+            "quantize": precision(compiled.graph),
             "unit": unit,
             "total": sum(cost.cost for cost in costs),
             "layers": [asdict(cost) for cost in costs],

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from nnbuild.files import make_folder, write_together
+
 
 @dataclass(frozen=True)
 class Artifact:
@@ -13,11 +15,6 @@ class Artifact:
 
     def write(self, folder: Path) -> None:
         """Writes the files whose content is new, so that nothing is rebuilt that has not changed."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in self.files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.is_file() or path.read_bytes() != content:
-                part = path.with_name(path.name + ".part")
-                part.write_bytes(content)
-                part.replace(path)
+        make_folder(folder)
+        wanted = {folder / name: content for name, content in self.files.items()}
+        write_together({p: c for p, c in wanted.items() if not p.is_file() or p.read_bytes() != c})

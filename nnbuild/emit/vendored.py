@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 from nnbuild.paths import FIRMWARE
 
@@ -16,6 +17,13 @@ BITS = "nn_bits.h"
 SKIPPED = re.compile(r"^#(include\b|ifndef NN_\w+_H$|define NN_\w+_H$)")
 DEFINITION = re.compile(r"^(?=(?:float|int|void|u?int\d+_t) \**nn_\w+\()", re.MULTILINE)
 USES = re.compile(r"^/\* uses: (.*) \*/$", re.MULTILINE)
+
+
+def sources() -> dict[str, Path]:
+    """Every symbol that a file of ours supplies: under our names, and under the C library's."""
+    ours = {path.stem: path for folder in (LIBM, NUMERIC) for path in folder.glob("nn_*.c")}
+    plain = {path.stem: path for path in (LIBM / "plain").glob("*.c")}
+    return ours | plain
 
 
 @cache

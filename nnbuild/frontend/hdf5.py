@@ -54,22 +54,22 @@ class H5File:
         except ModelError:
             raise
         except Exception as error:
-            text = " ".join(str(error).split())[:200]
-            raise ModelError(self.where, f"it is damaged or incomplete (HDF5 says: {text}).", DAMAGED) from None
+            raise ModelError(self.where, "it is damaged or incomplete.", DAMAGED) from error
 
     def group(self, parent: h5py.Group, path: str) -> h5py.Group | None:
         found = self._follow(parent, path)
         return found if isinstance(found, h5py.Group) else None
 
-    def array(self, parent: h5py.Group, path: str) -> StoredArray | None:
+    def array(self, parent: h5py.Group, path: str, where: str) -> StoredArray | None:
+        """The array at `path`, of which `where` names the layer; None where there is none."""
         found = self._follow(parent, path)
         if not isinstance(found, h5py.Dataset):
             return None
         dataset = found
         shape = self.guarded(lambda: dataset.shape)
         if shape is None:
-            raise ModelError(self.where, f"the weight {path!r} is empty.", DAMAGED)
-        return StoredArray(tuple(int(n) for n in shape), lambda: self.guarded(lambda: self._read(dataset, path)))
+            raise ModelError(where, f"its weight {path!r} is empty.", DAMAGED)
+        return StoredArray(tuple(int(n) for n in shape), lambda: self.guarded(lambda: self._read(dataset, path, where)))
 
     def attribute(self, owner: h5py.Group, name: str) -> Any:
         """A text or a list of texts; None where there is no such attribute."""
@@ -129,23 +129,23 @@ class H5File:
                 if link is None:
                     return None
                 if not isinstance(link, h5py.HardLink):
-                    raise ModelError(self.where, f"{path!r} in it is a link to another place.", PLAIN)
+                    raise ModelError(self.where, f"its member {path!r} is a link to another place.", PLAIN)
                 here = here[step]
             return here
 
         return self.guarded(walk)
 
-    def _read(self, dataset: h5py.Dataset, path: str) -> Array:
+    def _read(self, dataset: h5py.Dataset, path: str, where: str) -> Array:
         dtype, shape = dataset.dtype, dataset.shape
         properties = dataset.id.get_create_plist()
         plain = properties.get_layout() in (h5py.h5d.COMPACT, h5py.h5d.CONTIGUOUS, h5py.h5d.CHUNKED)
         if not plain or properties.get_nfilters() or properties.get_external_count():
-            raise ModelError(self.where, f"the weight {path!r} is compressed or lies elsewhere.", PLAIN)
+            raise ModelError(where, f"its weight {path!r} is compressed or lies elsewhere.", PLAIN)
         if dtype.kind != "f" or dtype.itemsize > 8:
-            raise ModelError(self.where, f"the weight {path!r} holds {dtype}, not floating-point numbers.", DAMAGED)
+            raise ModelError(where, f"its weight {path!r} holds {dtype}, not floating-point numbers.", DAMAGED)
         size = prod(shape) * dtype.itemsize
         if size > self._unread or size > dataset.id.get_storage_size():
-            raise ModelError(self.where, f"the weight {path!r} is larger than what the file holds.", DAMAGED)
+            raise ModelError(where, f"its weight {path!r} is larger than what the file holds.", DAMAGED)
         self._unread -= size
         values = np.empty(shape, dtype)
         if size:

@@ -65,9 +65,9 @@ def parse(text: str, where: str) -> Any:
 
 def layer_spec(data: Any, where: str, nesting: int = 0) -> LayerSpec:
     """A layer from its entry in the configuration; `where` is what surrounds it."""
-    outside = Config(where, data if isinstance(data, dict) else {"layer": data})
     if not isinstance(data, dict):
-        raise outside.wrong("layer", "the description of a layer")
+        raise ModelError(where, f"it holds {shown(data)} where a layer should be described.", BROKEN)
+    outside = Config(where, data)
     class_name = outside.text("class_name")
     inner = data.get("config")
     settings = inner if isinstance(inner, dict) else {"layers": inner}  # Keras before 2.2.3: a bare list of layers

@@ -67,7 +67,7 @@ def _stored(file: H5File, weights: h5py.Group, model: WeightTree, version: Diale
 
 
 def _array(file: H5File, group: h5py.Group, where: str, name: str) -> StoredArray:
-    found = file.array(group, name)
+    found = file.array(group, name, where)
     if found is None:
         raise ModelError(where, f"the file lists its weight {name[:80]!r}, but does not hold it.", DAMAGED)
     return found

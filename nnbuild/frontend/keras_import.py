@@ -82,22 +82,20 @@ class Importer:
         first = spec.model.layers[0]
         while first.class_name != "InputLayer" and first.model is not None and first.model.inputs is None:
             first = first.model.layers[0]  # a Sequential that begins with a Sequential
-        shape = declared_shape(spec.model.layers, spec.config)
+        shape = declared_shape(spec.model.layers, spec.config) or declared_shape((first,), first.config)
         if first.model is not None and first.model.inputs is not None and shape is None:
             inner = {layer.name: layer for layer in first.model.layers}
             return self._input(inner.get(first.model.inputs[0].layer), first.name)
-        if shape is None:
-            shape = declared_shape((first,), first.config)
-        name = first.name if first.class_name == "InputLayer" else f"{first.name}_input"
-        return self._input(first, name, shape)
+        return self._new_input(first, first.name if first.class_name == "InputLayer" else f"{first.name}_input", shape)
 
-    def _input(self, layer: LayerSpec | None, name: str, declared: Any = None) -> str:
-        if layer is None or (declared is None and layer.class_name != "InputLayer"):
+    def _input(self, layer: LayerSpec | None, name: str) -> str:
+        if layer is None or layer.class_name != "InputLayer":
             raise ModelError(f"layer {name!r}", "it is an input of the model, but is no input layer.", BROKEN)
+        return self._new_input(layer, name, declared_shape((layer,), layer.config))
+
+    def _new_input(self, layer: LayerSpec, name: str, declared: Any) -> str:
         for key in ("sparse", "ragged"):
             layer.config.refuse(key, FIX_SHAPE)
-        if declared is None:
-            declared = declared_shape((layer,), layer.config)
         shape, batch = input_shape(layer, declared)
         if batch not in (None, 1):
             self.builder.note(f"saved for batches of {batch} samples; the compiled model computes one at a time")

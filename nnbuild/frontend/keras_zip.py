@@ -50,7 +50,7 @@ def _members(path: Path, where: str) -> dict[str, bytes]:
                 raise ModelError(
                     where,
                     f"its member {entry[:80]!r} points outside of the zip.",
-                    "Do not use this file; it is an attack.",
+                    "Do not unpack this file: it was made to write elsewhere.",
                 )
         for name in (CONFIG, METADATA, WEIGHTS):
             if names.count(name) != 1:
@@ -88,14 +88,13 @@ def _stored(file: H5File, model: WeightTree) -> Stored:
 def _collect(file: H5File, tree: WeightTree, prefix: str, folder: str, arrays: dict[str, StoredArray]) -> None:
     """A layer keeps its own arrays in folder/vars/0, 1, …, and each layer inside it has a folder there."""
     roles = (*tree.trained, *tree.fixed)
+    where = f"layer {prefix.rstrip('/')!r}"
     for number, role in enumerate(roles):
-        found: Any = file.array(file.root, f"{folder}vars/{number}")
+        found: Any = file.array(file.root, f"{folder}vars/{number}", where)
         if found is not None:  # a missing one is reported by the layer that needs it
             arrays[prefix + role] = found
-    if roles and file.array(file.root, f"{folder}vars/{len(roles)}") is not None:
-        raise ModelError(
-            f"layer {prefix.rstrip('/')!r}", f"the file holds more than {len(roles)} weight arrays for it.", DAMAGED
-        )
+    if roles and file.array(file.root, f"{folder}vars/{len(roles)}", where) is not None:
+        raise ModelError(where, f"the file holds more than {len(roles)} weight arrays for it.", DAMAGED)
     for child in tree.children:
         if child.folder:
             _collect(file, child.tree, f"{prefix}{child.name}/", f"{folder}{child.folder}/", arrays)

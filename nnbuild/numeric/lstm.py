@@ -17,6 +17,10 @@ from nnbuild.numeric.rounding import INT8, INT16, Ints, ints, requantize, roundi
 
 GATE_INTEGER_BITS = 3
 
+# The cell state's tanh has a number of integer bits only for these logarithms of its scale. Outside
+# them TFLite leaves the tanh out without a word; importers refuse such a file.
+CELL_POWERS = range(-15, -8)
+
 
 class Gate(NamedTuple):
     """A gate's weights (units x inputs, units x hidden), bias, and the scales to 2**-12."""
@@ -66,13 +70,15 @@ def _before_activation(gate: Gate, x: Ints, hidden: Ints, layer: Lstm) -> Ints:
     return saturate(total + requantize(from_hidden, *gate.recurrent_scale), *INT16)
 
 
+def open_gate(gate: Gate, x: Ints, hidden: Ints, layer: Lstm) -> Ints:
+    """How far a gate is open: a number without integer bits."""
+    return logistic(_before_activation(gate, x, hidden, layer), GATE_INTEGER_BITS, 16)
+
+
 def step(x: ArrayLike, hidden: ArrayLike, cell: ArrayLike, layer: Lstm) -> tuple[Ints, Ints]:
     """The next hidden (8-bit) and cell (16-bit) state."""
     value, state = ints(x), ints(hidden)
-    opened = [
-        logistic(_before_activation(gate, value, state, layer), GATE_INTEGER_BITS, 16)
-        for gate in (layer.input, layer.forget, layer.output)
-    ]
+    opened = [open_gate(gate, value, state, layer) for gate in (layer.input, layer.forget, layer.output)]
     fresh = tanh(_before_activation(layer.cell, value, state, layer), GATE_INTEGER_BITS, 16)
     kept = rounding_shift(opened[1] * ints(cell), 15)
     added = rounding_shift(opened[0] * fresh, 30 + layer.cell_power)

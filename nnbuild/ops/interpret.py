@@ -15,10 +15,18 @@ from nnbuild.ops.site import Site, site_of
 Values = dict[str, Array]
 
 
-def run(graph: Graph, inputs: Mapping[str, Array], dtype: str = "float32", *, reset_each: bool = False) -> Values:
+def run(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    dtype: str = "float32",
+    *,
+    reset_each: bool = False,
+    carried: Mapping[str, Array] | None = None,
+) -> Values:
     """Every tensor of the graph for a batch of samples; floats are computed in `dtype`, integers as integers.
 
-    A graph with states computes its samples in order, carrying the states unless `reset_each`.
+    A graph with states computes its samples in order, carrying the states unless `reset_each`; `carried` are the
+    states to begin with.
     """
     values = {name: as_input(graph.tensors[name], inputs[name], dtype) for name in graph.inputs}
     count = len(next(iter(values.values()))) if values else 1
@@ -26,7 +34,7 @@ def run(graph: Graph, inputs: Mapping[str, Array], dtype: str = "float32", *, re
     if not graph.states:
         return _run_batch(sites, values, dtype)
     initial = {state.before: _initial(graph.tensors[state.before], dtype) for state in graph.states}
-    carried = initial
+    carried = {**initial, **(carried or {})}
     rows = []
     for index in range(count):
         sample = {name: value[index : index + 1] for name, value in values.items()}

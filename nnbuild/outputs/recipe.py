@@ -44,13 +44,22 @@ def compiler_for(board: Board) -> str:
     )
 
 
-def build(recipe: Recipe, folder: Path) -> Path:
-    """Compiles and links in the folder that holds the generated files."""
+def stack_flags(compiler: str) -> tuple[str, ...]:
+    """Makes the compiler say what the stack bound is computed from."""
+    return ("-fstack-size-section",) if "clang" in compiler else ("-fstack-usage", "-fcallgraph-info=su,da")
+
+
+def compile_all(recipe: Recipe, folder: Path) -> list[Path]:
+    """Compiles in the folder that holds the generated files."""
     objects = []
     for source in (*(folder / name for name in recipe.generated), *recipe.firmware):
         target = folder / f"{source.stem}.o"
         _run(recipe.compile_command(source, target, folder), source.name)
         objects.append(target)
+    return objects
+
+
+def link(recipe: Recipe, objects: Sequence[Path], folder: Path) -> Path:
     program = folder / recipe.program
     _run(recipe.link_command(objects, program), recipe.program)
     return program

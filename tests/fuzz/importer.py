@@ -92,8 +92,10 @@ def spoil_h5(data: bytes, rng: random.Random) -> bytes:
     buffer = io.BytesIO(data)
     with h5py.File(buffer, "r+") as file:
         for _ in range(rng.choice((1, 1, 2, 4))):
-            groups, arrays = [file], []
-            file.visititems(lambda _, item: (groups if isinstance(item, h5py.Group) else arrays).append(item))
+            members: list[Any] = [file]
+            file.visititems(lambda _, item, members=members: members.append(item))
+            groups = [member for member in members if isinstance(member, h5py.Group)]
+            arrays = [member for member in members if isinstance(member, h5py.Dataset)]
             if rng.random() < 0.5 and arrays:
                 _spoil_array(rng.choice(arrays), rng)
             else:

@@ -100,9 +100,11 @@ def prelu(dtype: str) -> File:
     return one("PRELU", [tensor("x", IMAGE, dtype), weights("a", (1, 1, 4), dtype)], tensor("out", IMAGE, dtype))
 
 
-def moved(kind: str, arguments: Sequence[Sequence[Any]], shape: Sequence[int], options: str, values: Any, d: str) -> File:
+def moved(
+    kind: str, arguments: Sequence[Sequence[Any]], shape: Sequence[int], options: str, values: Any, dtype: str
+) -> File:
     constants = [numbers(f"c{i}", value) for i, value in enumerate(arguments)]
-    return one(kind, [tensor("x", IMAGE, d), *constants], tensor("out", shape, d), options, **values)
+    return one(kind, [tensor("x", IMAGE, dtype), *constants], tensor("out", shape, dtype), options, **values)
 
 
 def split(dtype: str) -> File:
@@ -160,10 +162,10 @@ def island(_: str) -> File:
 def half_weights(_: str) -> File:
     """Weights in half precision, brought to single by an operator, as float16 files have them."""
     stored = T("w", (5, 4), "float16", (), (), data=RNG.normal(size=(5, 4)).astype(np.float16))
-    tensors = [tensor("x", (2, 4), "float32"), stored, tensor("w32", (5, 4), "float32"), tensor("out", (2, 5), "float32")]
+    x, w, out = tensor("x", (2, 4), "float32"), tensor("w32", (5, 4), "float32"), tensor("out", (2, 5), "float32")
     options = "FullyConnectedOptions"
     operators = [O("DEQUANTIZE", [1], [2]), O("FULLY_CONNECTED", [0, 2, -1], [3], options)]
-    return File(tensors, operators, [0], [3])
+    return File([x, stored, w, out], operators, [0], [3])
 
 
 ALL = ("int8", "int16", "float32")

@@ -133,7 +133,16 @@ def test_pasted_under_another_prefix(name: str, compiler: str, run: Run, tool: T
 
 @pytest.mark.parametrize("flags", [("-ffast-math",), ("-m32", "-mfpmath=387")])
 def test_flags_that_change_the_bits_are_refused(flags: tuple[str, ...], tool: Tool, tmp_path: Path) -> None:
-    command = [tool("gcc"), "-std=c99", "-O2", "-ffreestanding", *flags, f"-I{LIBM}", "-c", source("nn_expf")]
+    command: list[str | Path] = [
+        tool("gcc"),
+        "-std=c99",
+        "-O2",
+        "-ffreestanding",
+        *flags,
+        f"-I{LIBM}",
+        "-c",
+        source("nn_expf"),
+    ]
     done = subprocess.run([*command, "-o", tmp_path / "expf.o"], capture_output=True, text=True)
     assert done.returncode != 0
     assert "float operations must be done as written" in done.stderr

@@ -236,7 +236,7 @@ def rsqrt(op: Operator, args: Arguments) -> list[Ints]:
     return _finish(op, elementwise.rsqrt(_given(args[0]), x.zero, out.zero, scale, out.limits[1]))
 
 
-def _lstm_layer(op: Operator) -> lstm.Lstm:
+def lstm_layer(op: Operator) -> lstm.Lstm:
     x, hidden, cell = _tensor(op.inputs[0]), _tensor(op.inputs[18]), _tensor(op.inputs[19])
 
     def gate(number: int) -> lstm.Gate:
@@ -264,7 +264,7 @@ def _lstm_layer(op: Operator) -> lstm.Lstm:
 
 
 def run_lstm(op: Operator, args: Arguments) -> list[Ints]:
-    layer, x = _lstm_layer(op), _given(args[0])
+    layer, x = lstm_layer(op), _given(args[0])
     sequence = x if bool(op.options.TimeMajor()) else x.swapaxes(0, 1)
     units = layer.input.bias.size
     hidden = np.full((sequence.shape[1], units), layer.state_zero, np.int64)

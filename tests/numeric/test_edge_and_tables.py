@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from nnbuild.numeric import edge, elementwise, fixed_point, softmax, tables
+from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.numeric.rounding import INT8, INT16
 
 
 def test_quantize_divides_in_float32_and_rounds_half_away() -> None:
     x = np.array([0.25, -0.25, 0.75, -0.75, 1e9, -1e9, np.inf, -np.inf], np.float32)
     assert edge.quantize(x, 0.5, 3, *INT8).tolist() == [4, 2, 5, 1, 127, -128, 127, -128]
-    # 0.5 / float32(0.1) is just below 5 in float64 but exactly 5 in float32, so times 0.1 … the quotient decides
-    values = np.arange(-2000, 2000, dtype=np.float32) * np.float32(0.1) * np.float32(0.5)
-    quotient = (values / np.float32(0.1)).astype(np.float64)
-    expected = np.clip(np.sign(quotient) * np.floor(np.abs(quotient) + 0.5), -128, 127)
-    assert np.array_equal(edge.quantize(values, 0.1, 0, *INT8), expected)
+
+
+def test_quantize_is_a_division_not_a_product_with_the_inverse() -> None:
+    rng = np.random.default_rng(8)
+    for scale in rng.uniform(1e-3, 1, 60).astype(np.float32):
+        x = ((np.arange(-128, 128) + 0.5) * float(scale)).astype(np.float32)
+        exact = [np.float32(float(Fraction(float(v)) / Fraction(float(scale)))) for v in x]
+        expected = [int(np.sign(q) * np.floor(np.abs(np.float64(q)) + 0.5)) for q in exact]
+        assert edge.quantize(x, float(scale), 0, *INT16).tolist() == expected
 
 
 def test_dequantize() -> None:
@@ -37,6 +44,13 @@ def test_sigmoid_table() -> None:
     assert entries[[0, 1, 4, 9, 63, 64, 200, 253, 254, 255]].tolist() == [
         32768, 33451, 35493, 38841, 61110, 61279, 65520, 65534, 65534, 65535,
     ]  # fmt: skip
+
+
+def test_sixteen_bit_input_scales() -> None:
+    assert tables.logistic_input_scale(2.0**-12) == tables.logistic_input_scale(2.0**-12 * 1.0003) == (3, 0)
+    assert tables.tanh_input_scale(2.0**-11) == tables.tanh_input_scale(2.0**-11 * 1.0003) == (6, 0)
+    assert tables.logistic_input_scale(2.0**-11 * 1.0003) == (24583, 12)  # 24583.4 truncated
+    assert tables.tanh_input_scale(2.0**-10 * 1.0003) == (24583, 11)
 
 
 @pytest.mark.parametrize("scale", [2.0**-12, 2.0**-11, 1e-4, 3e-4, 0.002])
@@ -83,6 +97,17 @@ def test_table8_covers_every_input() -> None:
     assert np.abs(tables.lookup8(x, table) - np.clip(expected, *INT8)).max() == 0
 
 
+def test_table8_multiplies_with_the_inverse_scale() -> None:
+    x = np.arange(-128, 128)
+    for scale in np.random.default_rng(9).uniform(0.01, 0.1, 60).astype(np.float32):
+        inverse = np.float32(1) / scale
+        products = ((x + 0.5).astype(np.float32) * scale).astype(np.float32)
+        exact = [np.float32(float(Fraction(float(v)) * Fraction(float(inverse)))) for v in products]
+        expected = [int(np.sign(q) * np.floor(np.abs(np.float64(q)) + 0.5)) for q in exact]
+        table = tables.table8(lambda _, values=products: values, 1.0, 0, float(scale), 0)
+        assert table.tolist() == np.clip(expected, *INT8).tolist()
+
+
 def test_lookup16_interpolates_between_entries() -> None:
     table = np.arange(513) * 100 - 25600
     x = np.array([-32768, -32767, -1, 0, 1, 64, 127, 32767])
@@ -97,9 +122,23 @@ def test_softmax_sums_to_one() -> None:
     assert np.abs(wide.sum(axis=1) - 32768).max() <= 20
 
 
+def test_softmax_rounds_each_term_of_its_sum() -> None:
+    """exp(-13.5) is 0.72 of the sum's last bit, so 50,000 of them count as 50,000 bits, not as none."""
+    x = np.full((1, 50001), -8)
+    x[0, 0] = 127
+    result = softmax.softmax8(x, softmax.softmax8_constants(0.1))
+    assert int(result[0, 0]) == round(256 * 2**19 / (2**19 + 50000)) - 128
+
+
 def test_softmax_drops_what_is_far_below_the_largest() -> None:
     constants = softmax.softmax8_constants(1.0)
     assert softmax.softmax8([[127, 90, -128]], constants).tolist() == [[127, -128, -128]]
+
+
+def test_sums_have_twenty_or_fifteen_spare_bits() -> None:
+    assert elementwise.add_scales(0.5, 0.25, 0.125, 8) == (20, (2**30, 0), (2**30, -1), (2**30, -16))
+    assert elementwise.add_scales(0.5, 0.25, 0.125, 16) == (15, (2**30, 0), (2**30, -1), (2**30, -11))
+    assert elementwise.squared_difference_scales(0.5, 0.25, 0.125) == (7, (2**30, 0), (2**30, -1), (2**30, -10))
 
 
 @pytest.mark.parametrize("bounds", [INT8, INT16])
@@ -120,5 +159,6 @@ def test_leaky_relu_with_a_negative_slope() -> None:
 
 
 def test_mean_multiplier_holds_the_division() -> None:
+    assert elementwise.mean_multiplier(Multiplier(1518500251, -3), 5) == (1214800200, -5)  # 1214800200.8 truncated
     scale = elementwise.mean_multiplier(elementwise.rescale_multiplier(0.1, 0.1), 49)
     assert elementwise.mean(np.array([49 * 7, -49 * 9 + 24]), 49, 0, 2, scale).tolist() == [9, -7]

@@ -177,6 +177,18 @@ def test_integer_scale_on_random_layers() -> None:
     assert min(widths) <= 31  # the narrow form is the usual one
 
 
+def test_sixteen_bit_outputs_may_need_a_wider_multiplier() -> None:
+    widths = set()
+    for real in RNG.uniform(1e-4, 1e-2, 12):
+        reach = int(32768 / real)
+        scale = real_scale.integer_scale(float(real), (-reach, reach), rounding.INT16)
+        middle = np.round(np.arange(-32767.5, 32768) / real)
+        accs = np.concatenate([middle + d for d in (-1, 0, 1)]).astype(np.int64)
+        assert np.array_equal(real_scale.apply_integer_scale(accs, scale), real_scale.apply_real_scale(accs, real))
+        widths.add(scale.multiplier.bit_length())
+    assert max(widths) > 31
+
+
 def test_halves_go_away_from_zero_in_the_real_scale() -> None:
     assert real_scale.apply_real_scale([1, 3, -1, -3], 0.5).tolist() == [1, 2, -1, -2]
     assert real_scale.integer_scale(0.5, (-10, 10), rounding.INT8).away

@@ -17,14 +17,17 @@ FIXED = {"int8": Quant((2.0**-8,), -128), "int16": Quant((2.0**-15,), 0)}
 """What a softmax's output is in."""
 
 
-def quantized(graph: Graph, dtype: str, seed: int, same_scale: bool = False) -> Graph:
+def quantized(
+    graph: Graph, dtype: str, seed: int, same_scale: bool = False, powers: tuple[float, float] = (-8, -2)
+) -> Graph:
     """The graph with integer tensors; weights are drawn anew over their whole range.
 
     `same_scale` gives outputs the scale of the first input, as operations that only move or choose want it.
+    Scales are drawn between these powers of two.
     """
     chance = np.random.default_rng([seed, len(dtype)])
     first = graph.inputs[0]
-    formats = {name: _format(chance, dtype) for name in graph.tensors}
+    formats = {name: _format(chance, dtype, powers) for name in graph.tensors}
     if same_scale:
         formats = dict.fromkeys(formats, formats[first])
     op = graph.ops[0]
@@ -42,8 +45,8 @@ def quantized(graph: Graph, dtype: str, seed: int, same_scale: bool = False) -> 
     return verify(replace(graph, tensors=tensors, constants=constants))
 
 
-def _format(chance: np.random.Generator, dtype: str) -> Quant:
-    scale = float(np.float32(2.0 ** chance.uniform(-8, -2)))
+def _format(chance: np.random.Generator, dtype: str, powers: tuple[float, float] = (-8, -2)) -> Quant:
+    scale = float(np.float32(2.0 ** chance.uniform(*powers)))
     zero = int(chance.integers(-128, 128)) if dtype == "int8" else 0
     return Quant((scale,), zero)
 

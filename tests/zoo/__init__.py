@@ -20,7 +20,7 @@ __all__ = ["KERAS3", "TFKERAS", "WRITERS", "big", "names", "vgg16", "zoo"]
 
 def zoo(writer: str) -> Path:
     """The directory with all the models of `writer`: about 45 seconds the first time."""
-    return generated(writer, "write.py", "--writer", writer)
+    return generated(writer, ("write.py", "case.py", "cases/*.py"), "--writer", writer)
 
 
 def names(writer: str) -> list[str]:
@@ -32,9 +32,9 @@ def names(writer: str) -> list[str]:
 
 def vgg16() -> Path:
     """The directory with vgg16.h5 (553 MB, 138 million parameters) and vgg16.npz."""
-    return generated("vgg16", "vgg16.py")
+    return generated("vgg16", ("vgg16.py", "large.py"))
 
 
 def big() -> Path:
     """The directory with big.h5 (98 MB, 24 million parameters) and big.npz."""
-    return generated("big", "big.py")
+    return generated("big", ("big.py", "large.py"))

@@ -28,28 +28,29 @@ def cache_root() -> Path:
     return Path(base) / "nnbuild" / "zoo"
 
 
-def generated(name: str, script: str, *arguments: str) -> Path:
-    """The directory that `script` (a file here) fills when run with `--out DIR` and the arguments.
+def generated(name: str, sources: tuple[str, ...], *arguments: str) -> Path:
+    """The directory that the first of `sources` fills when run with the arguments and `--out DIR`.
 
-    It is made at most once for the same sources and package versions. Processes that ask at the same time wait for
-    the first, so pytest-xdist may run as many workers as it likes. Without TensorFlow the test that asks is skipped,
-    unless an earlier run left the files behind.
+    `sources` are files here, or patterns for them. The directory is made at most once for the same sources and package
+    versions. Processes that ask at the same time wait for the first, so pytest-xdist may run as many workers as it
+    likes. Without TensorFlow the test that asks is skipped, unless an earlier run left the files behind.
     """
-    directory = cache_root() / f"{name}-{_digest()}"
+    directory = cache_root() / f"{name}-{_digest(sources)}"
     with _lock(cache_root() / f"{name}.lock"):
         if not directory.is_dir():
             _skip_without_tensorflow()
             _remove_old(name)
-            _generate(directory, script, arguments)
+            _generate(directory, sources[0], arguments)
         os.utime(directory)
     return directory
 
 
-def _digest() -> str:
+def _digest(sources: tuple[str, ...]) -> str:
     """Changes whenever what would be written may change."""
     state = hashlib.sha256()
-    for path in sorted(HERE.rglob("*.py")):
-        state.update(path.relative_to(HERE).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    for source in sources:
+        for path in sorted(HERE.glob(source)):
+            state.update(path.relative_to(HERE).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     for package in _PACKAGES:
         state.update(f"{package} {_version(package)}\n".encode())
     return state.hexdigest()[:16]

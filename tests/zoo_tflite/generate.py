@@ -34,7 +34,7 @@ COUNTS: dict[str, tuple[int, int, int]] = {
     "dense": (24, 16, 2), "dense_rows": (6, 6, 0), "average_pool": (10, 6, 1), "max_pool": (6, 4, 1),
     "add": (14, 10, 1), "subtract": (12, 8, 1), "multiply": (12, 8, 1), "maximum": (5, 3, 1), "minimum": (5, 3, 1),
     "squared_difference": (5, 0, 0), "concatenate": (8, 4, 1), "fixed_scales": (6, 3, 0), "mean": (12, 8, 1),
-    "reduce_max": (2, 1, 1), "softmax": (12, 10, 1), "logistic": (8, 8, 1), "tanh": (8, 8, 1), "relu": (5, 3, 1),
+    "reduce_max": (2, 1, 1), "softmax": (12, 10, 1), "logistic": (8, 14, 1), "tanh": (8, 14, 1), "relu": (5, 3, 1),
     "relu6": (5, 3, 1), "relu_n1_to_1": (3, 0, 1), "leaky_relu": (12, 8, 1), "hard_swish": (10, 0, 1),
     "prelu": (8, 0, 1), "pad": (4, 3, 1), "mirror_pad": (2, 1, 0), "crop": (3, 2, 1),
     "nearest": (3, 2, 1), "bilinear": (6, 3, 1), "reshape": (2, 1, 1), "transpose": (2, 1, 1), "split": (2, 1, 0),

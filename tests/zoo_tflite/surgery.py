@@ -106,7 +106,8 @@ def _edit_input(editor: Editor, tensor: int, rng: np.random.Generator) -> None:
     if editor.is_int8(tensor):
         _stretch(editor, tensor, rng, -5, 4)
         _move_zero_point(editor, tensor, rng)
-    elif rng.random() < 0.5:  # 16-bit tables treat powers of two apart
-        editor.scale(tensor)[:] = np.float32(2.0 ** -int(rng.integers(10, 15)))
+    elif rng.random() < 0.6:  # 16-bit tables treat powers of two apart, and what is near to one as one
+        power, near = int(rng.choice([-10, -11, -12, -13])), float(rng.choice([1.0, 1.0003, 0.9997]))
+        editor.scale(tensor)[:] = np.float32(2.0**power * near)
     else:
         _stretch(editor, tensor, rng, -6, 3)

@@ -175,6 +175,7 @@ def _lrn_layer(call: Call) -> str:
 
 LAYERS = {
     "BatchNormalization": LayerKind(single(_batch), _batch_weights),
+    "BatchNormalizationV1": LayerKind(single(_batch), _batch_weights),  # TensorFlow 1's name for it
     "LayerNormalization": LayerKind(single(_layer_norm), _layer_weights),
     "Normalization": LayerKind(single(_normalization), _normalization_weights),
     "Rescaling": LayerKind(single(_rescaling)),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.zoo.case import KERAS3, Case, Keras, Model, layer
+import numpy as np
+
+from tests.zoo.case import KERAS3, TFKERAS, Case, Keras, Model, layer
 
 _IMAGE = (6, 5, 2)
 
@@ -44,9 +46,14 @@ def cases() -> Iterator[Case]:
         name_is_c_keyword,
         auto_named,
         long_chain,
+        names_in_chunks,
+        dictionaries,
+        trained,
     ):
         yield Case("topology", build.__name__, build)
-    yield Case("topology", names_with_spaces.__name__, names_with_spaces, writers=(KERAS3,))  # Keras 2 refuses spaces
+    for build in (names_with_spaces, names_hostile):
+        yield Case("topology", build.__name__, build, writers=(KERAS3,))  # Keras 2 refuses such names
+    yield Case("topology", names_with_slashes.__name__, names_with_slashes, writers=(TFKERAS,))  # Keras 3 refuses "/"
 
 
 def dense(keras: Keras, units: int, activation: str = "relu", name: str | None = None) -> Any:
@@ -237,7 +244,22 @@ def names_with_symbols(keras: Keras) -> Model:
 
 def names_with_spaces(keras: Keras) -> Model:
     x = keras.Input((5,), name="first input")
-    return keras.Model(x, dense(keras, 3, name="Größe \\ *weight* ??")(x), name='my "model" *')
+    return keras.Model(x, dense(keras, 3, name="Größe & weight")(x), name='my "model" %s')
+
+
+def names_hostile(keras: Keras) -> Model:
+    """Names that end a comment, a string or a line of C if they are printed as they are."""
+    x = keras.Input((5,), name="first\nint evil;")
+    y = dense(keras, 4, name='"quoted" \\')(x)
+    return keras.Model(x, dense(keras, 3, name="ends in \\")(y))
+
+
+def names_with_slashes(keras: Keras) -> Model:
+    """As the DenseNets of Keras 2 have them: the slash makes groups within groups in the file."""
+    x = keras.Input((6, 5, 2))
+    y = layer(keras, "Conv2D", filters=3, kernel_size=3, use_bias=False, name="conv1/conv")(x)
+    y = layer(keras, "BatchNormalization", name="conv1/bn")(y)
+    return keras.Model(x, layer(keras, "Conv2D", filters=2, kernel_size=1, name="conv1")(y))
 
 
 def names_collide(keras: Keras) -> Model:
@@ -260,6 +282,35 @@ def auto_named(keras: Keras) -> Model:
     for _ in range(12):
         x = dense(keras, 5, "tanh")(x)
     return keras.Model(first, x)
+
+
+def names_in_chunks(keras: Keras) -> Model:
+    """More than 64 KB of weight names in one group: HDF5 takes no attribute of that size, so Keras splits the list."""
+    x = keras.Input((2,))
+    names = [f"{index:03}_{'a_long_name_' * 42}" for index in range(130)]
+    branches = [layer(keras, "Dense", units=2, name=name)(x) for name in names]
+    inner = keras.Model(x, layer(keras, "Add")(branches))
+    y = keras.Input((2,))
+    return keras.Model(y, dense(keras, 3)(inner(y)))
+
+
+def dictionaries(keras: Keras) -> Model:
+    """Inputs and outputs by name: Keras orders them by the alphabet."""
+    left, right = keras.Input((3,), name="left"), keras.Input((2,), name="right")
+    joined = layer(keras, "Concatenate")([left, right])
+    outputs = {"yaw": dense(keras, 1)(joined), "pitch": dense(keras, 2)(left)}
+    return keras.Model({"right": right, "left": left}, outputs)
+
+
+def trained(keras: Keras) -> Model:
+    """Compiled and trained for a step, so that the file holds the optimizer's state too."""
+    x = keras.Input((6, 5, 2))
+    y = layer(keras, "BatchNormalization")(layer(keras, "Conv2D", filters=3, kernel_size=3)(x))
+    y = layer(keras, "Dropout", rate=0.5)(layer(keras, "Flatten")(y))
+    model = keras.Model(x, dense(keras, 3, "softmax")(y))
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    model.train_on_batch(np.ones((4, 6, 5, 2), np.float32), np.array([0, 1, 2, 0]))
+    return model
 
 
 def long_chain(keras: Keras) -> Model:

@@ -1,0 +1,27 @@
+"""Knows every symbol, relocation, instruction and byte of stack of what was built, and holds it against a policy.
+
+Reads object files, archives, linked images and kernel modules; imports nothing of nnbuild but its errors.
+"""
+
+from __future__ import annotations
+
+from nnbuild.audit.findings import AuditReport, Budget, Finding, Need
+from nnbuild.audit.places import Place
+from nnbuild.audit.policy import Policy, load_policy
+from nnbuild.audit.report import explain_symbol, render_text, report_json
+from nnbuild.audit.run import audit_files, vendored_objects
+
+__all__ = [
+    "AuditReport",
+    "Budget",
+    "Finding",
+    "Need",
+    "Place",
+    "Policy",
+    "audit_files",
+    "explain_symbol",
+    "load_policy",
+    "render_text",
+    "report_json",
+    "vendored_objects",
+]

@@ -1,0 +1,104 @@
+"""Raises the layers that cost most accuracy to a finer format, until little enough is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from nnbuild.errors import CheckFailed, UsageError
+from nnbuild.graph import Array, Graph
+from nnbuild.ops import interpret
+from nnbuild.quantize.calibrate import Batch, Ranges
+from nnbuild.quantize.data import Source, batches, labels
+from nnbuild.quantize.quantize import Recipe, quantize_with
+from nnbuild.quantize.report import as_float
+
+SAMPLES = 2000
+"""Labelled samples that are looked at, at most."""
+PROBED = 64
+"""Samples on which the layers are ranked."""
+
+
+def quantize_within(graph: Graph, recipe: Recipe, ranges: Ranges, drop: float) -> Graph:
+    """An integer graph that loses at most `drop` percentage points of accuracy against the float one."""
+    known = _labels(recipe.source)
+    target = accuracy(graph, graph, recipe.source, known) - drop / 100
+    made = quantize_with(graph, recipe, ranges)
+    reached = accuracy(graph, made, recipe.source, known)
+    raised: dict[str, str] = {}
+    for layer, form in _candidates(graph, recipe, ranges) if reached < target else ():
+        raised[layer] = form
+        made = quantize_with(graph, replace(recipe, keep={**raised, **recipe.keep}), ranges)
+        reached = accuracy(graph, made, recipe.source, known)
+        if reached >= target:
+            break
+    if reached < target:
+        raise CheckFailed(
+            "--accuracy-drop",
+            f"even with every layer in float the accuracy is {reached:.2%}, wanted was {target:.2%}.",
+            "Calibrate with more samples, or allow a larger drop.",
+        )
+    return replace(made, notes=(*made.notes, *_said(graph, raised, reached)))
+
+
+def _said(graph: Graph, raised: Mapping[str, str], reached: float) -> Iterator[str]:
+    if not raised:
+        return
+    sizes = {op.layer or op.name: graph.tensors[op.outputs[0]] for op in graph.ops}
+    extra = sum(int(np.prod(sizes[layer].shape)) * (1 if form == "int16" else 3) for layer, form in raised.items())
+    listing = ", ".join(f"{layer}={form}" for layer, form in raised.items())
+    yield f"raised for accuracy: {listing}; {extra:,} more bytes of activations; accuracy on the samples {reached:.2%}"
+
+
+def _labels(source: Source) -> Array:
+    known = labels(source)
+    if known is None:
+        raise UsageError("--accuracy-drop", "the calibration file has no array `labels`.", "Add the right classes.")
+    return known
+
+
+def accuracy(original: Graph, graph: Graph, source: Source, known: Array) -> float:
+    """The share of samples whose first output names the right class."""
+    right = total = 0
+    for batch in _limited(source, original, SAMPLES):
+        values = interpret.run(graph, batch)[graph.outputs[0]]
+        classes = values.reshape(len(values), -1).argmax(axis=1)
+        wanted = known[total : total + len(values)]
+        if len(wanted) != len(values):
+            raise UsageError("--accuracy-drop", f"there are {len(known)} labels for more samples.", "Label each.")
+        right += int((classes == (wanted.argmax(axis=1) if wanted.ndim > 1 else wanted)).sum())
+        total += len(values)
+    return right / max(1, total)
+
+
+def _candidates(graph: Graph, recipe: Recipe, ranges: Ranges) -> list[tuple[str, str]]:
+    """Layers in the order in which raising them helps: first all to 16 bits, then all to float."""
+    layers = list(dict.fromkeys(op.layer or op.name for op in graph.ops))
+    free = [layer for layer in layers if layer not in recipe.keep]
+    steps = ["int16", "float"] if recipe.form == "int8" else ["float"]
+    gains = {layer: _error_with(graph, recipe, ranges, layer, steps[0]) for layer in free}
+    ranked = sorted(free, key=lambda layer: gains[layer])
+    return [(layer, form) for form in steps for layer in ranked]
+
+
+def _error_with(graph: Graph, recipe: Recipe, ranges: Ranges, layer: str, form: str) -> float:
+    """The output's error when this layer alone is raised."""
+    made = quantize_with(graph, replace(recipe, keep={layer: form, **recipe.keep}), ranges)
+    error = 0.0
+    for batch in _limited(recipe.source, graph, PROBED):
+        exact = interpret.run(graph, batch)[graph.outputs[0]]
+        name = made.outputs[0]
+        found = as_float(made.tensors[name], interpret.run(made, batch)[name])
+        error += float(np.square(found - exact).sum())
+    return error
+
+
+def _limited(source: Source, graph: Graph, count: int) -> Iterator[Batch]:
+    for batch in batches(source, graph):
+        size = len(next(iter(batch.values())))
+        yield {name: value[:count] for name, value in batch.items()}
+        count -= size
+        if count <= 0:
+            return

@@ -1,0 +1,126 @@
+"""What values each tensor takes: runs the float graph over samples, batch by batch, and keeps only ranges.
+
+Three methods: `minmax` takes the extremes, `percentile` leaves out the rarest values at both ends, `mse` takes the
+range whose rounding and saturation together err least. The last two go over the samples twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from nnbuild.errors import UsageError
+from nnbuild.graph import Array, Graph
+from nnbuild.ops import interpret
+
+METHODS = ("minmax", "percentile", "mse")
+BINS = 2048
+RARE = 1e-4
+"""The share of values that `percentile` leaves out, half at either end."""
+BATCH_BYTES = 64 * 1024 * 1024
+
+Batch = Mapping[str, Array]
+Batches = Callable[[], Iterable[Batch]]
+"""Gives the batches from the beginning, as often as it is called."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values a tensor takes, and their mean for each index of its last axis."""
+
+    low: float
+    high: float
+    means: tuple[float, ...] = ()
+
+
+Ranges = Mapping[str, Range]
+
+
+def batch_size(graph: Graph) -> int:
+    """Samples computed at once, so that memory stays bounded whatever the model."""
+    each = sum(prod(tensor.shape) for tensor in graph.tensors.values()) * 4
+    return max(1, min(64, BATCH_BYTES // max(1, each)))
+
+
+def calibrate(graph: Graph, batches: Batches, method: str, bits: int) -> Ranges:
+    """The range of every tensor."""
+    extremes = _extremes(graph, batches)
+    if method == "minmax":
+        return extremes
+    counts = _histograms(graph, batches, extremes)
+    cut = _percentile if method == "percentile" else _least_error
+    return {name: cut(extremes[name], counts[name], bits) for name in extremes}
+
+
+def _values(graph: Graph, batches: Batches) -> Iterable[tuple[str, Array]]:
+    """Every tensor of every batch; a model with states carries them from batch to batch."""
+    carried: dict[str, Array] = {}
+    seen = 0
+    for batch in batches():
+        values = interpret.run(graph, batch, carried=carried)
+        carried = {state.before: values[state.after][-1:] for state in graph.states}
+        seen += 1
+        yield from values.items()
+    if not seen:
+        raise UsageError("calibration", "there is no sample.", "Give at least one; a hundred or more is usual.")
+
+
+def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
+    lows: dict[str, float] = {}
+    highs: dict[str, float] = {}
+    sums: dict[str, Array] = {}
+    counts: dict[str, int] = {}
+    for name, value in _values(graph, batches):
+        if not np.isfinite(value).all():
+            raise UsageError(
+                f"calibration, tensor {name!r}",
+                "the float model gives values there that are not finite.",
+                "Look for samples far outside of what the model was trained on.",
+            )
+        rows = value.reshape(-1, value.shape[-1] if value.ndim > 1 else 1)
+        lows[name] = min(lows.get(name, np.inf), float(value.min()))
+        highs[name] = max(highs.get(name, -np.inf), float(value.max()))
+        sums[name] = sums.get(name, 0.0) + rows.sum(axis=0, dtype=np.float64)
+        counts[name] = counts.get(name, 0) + len(rows)
+    means = {name: tuple(map(float, total / counts[name])) for name, total in sums.items()}
+    return {name: Range(lows[name], highs[name], means[name]) for name in lows}
+
+
+def _histograms(graph: Graph, batches: Batches, ranges: Ranges) -> dict[str, Array]:
+    counts = {name: np.zeros(BINS, np.int64) for name in ranges}
+    for name, value in _values(graph, batches):
+        low, high = ranges[name].low, ranges[name].high
+        if high > low:
+            counts[name] += np.histogram(value, BINS, (low, high))[0]
+    return counts
+
+
+def _percentile(extreme: Range, counts: Array, bits: int) -> Range:
+    total = counts.sum()
+    if total == 0:
+        return extreme
+    part = np.cumsum(counts) / total
+    step = (extreme.high - extreme.low) / BINS
+    first = int(np.searchsorted(part, RARE / 2, "right"))
+    last = int(np.searchsorted(part, 1 - RARE / 2, "left"))
+    return replace(extreme, low=extreme.low + first * step, high=extreme.low + (last + 1) * step)
+
+
+def _least_error(extreme: Range, counts: Array, bits: int) -> Range:
+    """Tries the range cut down in steps of a fiftieth, symmetrically about zero."""
+    if counts.sum() == 0:
+        return extreme
+    step = (extreme.high - extreme.low) / BINS
+    centres = extreme.low + (np.arange(BINS) + 0.5) * step
+    best, least = extreme, np.inf
+    for share in np.linspace(0.3, 1.0, 36):
+        low, high = min(0.0, extreme.low * share), max(0.0, extreme.high * share)
+        quantum = (high - low) / (2**bits - 1)
+        beyond = centres - centres.clip(low, high)
+        error = float((counts * (np.square(beyond) + np.where(beyond == 0, quantum**2 / 12, 0.0))).sum())
+        if error < least:
+            best, least = replace(extreme, low=low, high=high), error
+    return best

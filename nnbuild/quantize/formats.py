@@ -1,0 +1,76 @@
+"""Number formats: which scale and zero point a range becomes, and which results have a format of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nnbuild.graph import Array, Constant, Quant
+from nnbuild.numeric.rounding import limits
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.base import Attributes
+from nnbuild.ops.softmax import Softmax
+from nnbuild.quantize.calibrate import Range
+
+FORMATS = ("int8", "int16", "float")
+SMALLEST = 2.0**-100
+"""A scale below this would leave float32's normal range in products."""
+
+_SYMMETRIC16 = Quant((2.0**-15,))
+FIXED: dict[tuple[str, str], Quant] = {
+    ("softmax", "int8"): Quant((2.0**-8,), -128),
+    ("sigmoid", "int8"): Quant((2.0**-8,), -128),
+    ("tanh", "int8"): Quant((2.0**-7,), 0),
+    ("softmax", "int16"): _SYMMETRIC16,
+    ("sigmoid", "int16"): _SYMMETRIC16,
+    ("tanh", "int16"): _SYMMETRIC16,
+}
+"""Results whose range is known beforehand, with TFLite's formats."""
+
+
+def fixed_format(attributes: Attributes, dtype: str) -> Quant | None:
+    if isinstance(attributes, Softmax):
+        return FIXED["softmax", dtype]
+    if isinstance(attributes, Activation):
+        return FIXED.get((attributes.function, dtype))
+    return None
+
+
+def activation_format(values: Range, dtype: str) -> Quant:
+    """8 bits asymmetric, zero always exact; 16 bits symmetric."""
+    low, high = min(0.0, values.low), max(0.0, values.high)
+    if dtype == "int16":
+        return Quant((_scale(max(-low, high) / 32767),))
+    scale = _scale((high - low) / 255)
+    zero = int(np.clip(np.round(-128 - low / scale), -128, 127))
+    return Quant((scale,), zero)
+
+
+def _scale(real: float) -> float:
+    """A float32 as TFLite stores it; a tensor that is always zero gets 1."""
+    return float(np.float32(real)) if real > SMALLEST else 1.0
+
+
+def weight_scales(weights: Array, bias: Array | None, input_scale: float, bits: int = 8) -> Array:
+    """One scale for each index of the last axis, so that the largest weight is the largest integer.
+
+    A channel without weights, or with a bias that would not fit beside them, gets a scale that the bias fits.
+    """
+    largest = np.abs(weights.reshape(-1, weights.shape[-1])).max(axis=0)
+    scales = largest / (2 ** (bits - 1) - 1)
+    if bias is not None:
+        scales = np.maximum(scales, np.abs(bias) / (input_scale * 2.0**30))
+    return np.where(scales > SMALLEST, scales, 1.0).astype(np.float32).astype(np.float64)
+
+
+def quantized_weights(name: str, weights: Array, scales: Array, bits: int = 8) -> Constant:
+    """Symmetric, without the most negative integer."""
+    limit = 2 ** (bits - 1) - 1
+    data = np.clip(np.round(weights.astype(np.float64) / scales), -limit, limit)
+    return Constant(name, data.astype(f"int{bits}"), Quant(tuple(float(s) for s in scales), 0, -1))
+
+
+def quantized_values(name: str, values: Array, dtype: str) -> Constant:
+    """A constant operand, in the format that its own range asks for."""
+    quant = activation_format(Range(float(values.min()), float(values.max())), dtype)
+    data = np.round(values.astype(np.float64) / quant.scale) + quant.zero_point
+    return Constant(name, np.clip(data, *limits(dtype)).astype(dtype), quant)

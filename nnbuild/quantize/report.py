@@ -1,0 +1,158 @@
+"""What quantization cost: range, saturation, signal-to-noise ratio and error of each layer, accuracy of the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.graph import Array, Graph, Tensor
+from nnbuild.numeric.edge import dequantize
+from nnbuild.numeric.rounding import limits
+from nnbuild.ops import interpret
+from nnbuild.quantize.data import Source, batches
+
+LOOKED_AT = 256
+"""Samples that the report looks at; more would say the same."""
+
+
+@dataclass(frozen=True)
+class LayerLoss:
+    """One tensor of the float graph, as the integer graph has it."""
+
+    layer: str
+    tensor: str
+    format: str
+    low: float
+    high: float
+    scale: float
+    zero_point: int
+    saturated: int
+    values: int
+    sqnr: float
+    max_error: float
+
+
+@dataclass(frozen=True)
+class OutputLoss:
+    name: str
+    agreement: float
+    rmse: float
+    mae: float
+    cosine: float
+
+
+@dataclass(frozen=True)
+class Loss:
+    samples: int
+    layers: tuple[LayerLoss, ...]
+    outputs: tuple[OutputLoss, ...]
+
+
+@dataclass
+class _Sums:
+    """What is added up over batches for one tensor."""
+
+    signal: float = 0.0
+    noise: float = 0.0
+    worst: float = 0.0
+    saturated: int = 0
+    values: int = 0
+    low: float = np.inf
+    high: float = -np.inf
+
+
+def measure(original: Graph, quantized: Graph, source: Source) -> Loss:
+    """Runs both graphs over the calibration samples; layers come with the worst first."""
+    sums: dict[str, _Sums] = {}
+    outputs: dict[str, tuple[list[Array], list[Array]]] = {name: ([], []) for name in original.outputs}
+    pairs = dict(zip(original.outputs, quantized.outputs, strict=True))
+    seen = 0
+    carried: tuple[Mapping[str, Array], Mapping[str, Array]] = ({}, {})
+    for batch in _first(source, original):
+        exact = interpret.run(original, batch, carried=carried[0])
+        found = interpret.run(quantized, batch, carried=carried[1])
+        carried = _last_states(original, exact), _last_states(quantized, found)
+        seen += len(next(iter(batch.values())))
+        for name in (op.outputs[0] for op in original.ops):
+            tensor = quantized.tensors.get(name)
+            if tensor is not None and tensor.quant is not None:
+                _add(sums.setdefault(name, _Sums()), exact[name], found[name], tensor)
+        for name, other in pairs.items():
+            outputs[name][0].append(exact[name])
+            outputs[name][1].append(as_float(quantized.tensors[other], found[other]))
+    layers = [_layer(quantized.tensors[name], _layer_name(original, name), total) for name, total in sums.items()]
+    losses = [_output(name, np.concatenate(a), np.concatenate(b)) for name, (a, b) in outputs.items()]
+    return Loss(seen, tuple(sorted(layers, key=lambda layer: layer.sqnr)), tuple(losses))
+
+
+def _first(source: Source, graph: Graph) -> list[Mapping[str, Array]]:
+    """Batches up to the number of samples that are looked at."""
+    taken: list[Mapping[str, Array]] = []
+    left = LOOKED_AT
+    for batch in batches(source, graph):
+        count = len(next(iter(batch.values())))
+        taken.append({name: value[:left] for name, value in batch.items()})
+        left -= count
+        if left <= 0:
+            break
+    return taken
+
+
+def _last_states(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
+    return {state.before: values[state.after][-1:] for state in graph.states}
+
+
+def as_float(tensor: Tensor, values: Array) -> Array:
+    return values if tensor.quant is None else dequantize(values, tensor.quant.scale, tensor.quant.zero_point)
+
+
+def _add(total: _Sums, exact: Array, found: Array, tensor: Tensor) -> None:
+    error = as_float(tensor, found).astype(np.float64) - exact
+    total.signal += float(np.square(exact, dtype=np.float64).sum())
+    total.noise += float(np.square(error).sum())
+    total.worst = max(total.worst, float(np.abs(error).max(initial=0.0)))
+    assert tensor.quant is not None
+    low, high = limits(tensor.dtype)
+    bottom, top = ((limit - tensor.quant.zero_point) * tensor.quant.scale for limit in (low, high))
+    half = tensor.quant.scale / 2
+    total.saturated += int(((exact < bottom - half) | (exact > top + half)).sum())
+    total.values += exact.size
+    total.low, total.high = min(total.low, float(exact.min())), max(total.high, float(exact.max()))
+
+
+def _layer_name(graph: Graph, tensor: str) -> str:
+    return next((op.layer or op.name for op in graph.ops if tensor in op.outputs), tensor)
+
+
+def _layer(tensor: Tensor, layer: str, total: _Sums) -> LayerLoss:
+    assert tensor.quant is not None
+    ratio = total.signal / total.noise if total.noise else np.inf
+    sqnr = float(10 * np.log10(ratio)) if ratio > 0 else 0.0
+    return LayerLoss(
+        layer,
+        tensor.name,
+        tensor.dtype,
+        total.low,
+        total.high,
+        tensor.quant.scale,
+        tensor.quant.zero_point,
+        total.saturated,
+        total.values,
+        sqnr,
+        total.worst,
+    )
+
+
+def _output(name: str, exact: Array, found: Array) -> OutputLoss:
+    a, b = (values.reshape(len(values), -1).astype(np.float64) for values in (exact, found))
+    error = b - a
+    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return OutputLoss(
+        name,
+        float((a.argmax(axis=1) == b.argmax(axis=1)).mean()),
+        float(np.sqrt(np.square(error).mean())),
+        float(np.abs(error).mean()),
+        float((a * b).sum()) / norms if norms else 1.0,
+    )

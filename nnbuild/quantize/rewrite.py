@@ -1,0 +1,169 @@
+"""The integer graph: the same operations on integer tensors, with conversions where formats meet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from nnbuild.errors import UsageError
+from nnbuild.graph import Constant, Graph, Op, State, Tensor
+from nnbuild.ops.base import Attributes
+from nnbuild.ops.convert import Convert
+from nnbuild.ops.pad import Pad
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.repeat import Repeat
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.resize_bilinear import ResizeBilinear
+from nnbuild.ops.site import Site
+from nnbuild.ops.slice import Slice
+from nnbuild.ops.transpose import Transpose
+from nnbuild.quantize.calibrate import Ranges
+from nnbuild.quantize.constants import integer_constants
+from nnbuild.quantize.formats import activation_format, fixed_format
+from nnbuild.verify import verify
+
+SAME_SCALE = (Pad, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
+"""Operations that choose or move values, and so leave them in their input's format."""
+
+
+@dataclass
+class _Draft:
+    """The graph under construction."""
+
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    constants: dict[str, Constant] = field(default_factory=dict)
+    ops: list[Op] = field(default_factory=list)
+
+
+def rewrite(graph: Graph, ranges: Ranges, formats: Mapping[str, str], default: str, float_edge: bool) -> Graph:
+    """`formats` names the format of single operations by their names; all others take the default."""
+    draft = _Draft()
+    for name in (*graph.inputs, *(state.before for state in graph.states)):
+        tensor = graph.tensors[name]
+        wanted = "float" if float_edge and name in graph.inputs else _first_format(graph, name, formats, default)
+        draft.tensors[name] = _typed(tensor, ranges, wanted)
+    for op in graph.ops:
+        _rewrite_op(draft, graph, op, ranges, formats.get(op.name, default))
+    outputs = tuple(_edge(draft, name, ranges) if float_edge else name for name in graph.outputs)
+    states = tuple(
+        State(state.before, _converted(draft, state.after, draft.tensors[state.before])) for state in graph.states
+    )
+    return verify(
+        replace(
+            graph,
+            tensors=draft.tensors,
+            constants=draft.constants,
+            ops=tuple(draft.ops),
+            outputs=outputs,
+            states=states,
+        )
+    )
+
+
+def _first_format(graph: Graph, name: str, formats: Mapping[str, str], default: str) -> str:
+    """An input enters in the format of the first operation that reads it."""
+    reader = next((op for op in graph.ops if name in op.inputs), None)
+    return formats.get(reader.name, default) if reader is not None else default
+
+
+def _typed(tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
+    if form == "float":
+        return tensor
+    return replace(tensor, dtype=form, quant=activation_format(ranges[tensor.name], form))
+
+
+def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> None:
+    if form == "float":
+        inputs = tuple(_in_format(draft, name, ranges, form) for name in op.inputs)
+        outputs = [graph.tensors[name] for name in op.outputs]
+        constants = {role: graph.constants[name] for role, name in op.constants.items()}
+    else:
+        inputs = tuple(_in_format(draft, name, ranges, form) for name in op.inputs)
+        outputs = [_output(draft, graph, op, inputs, index, ranges, form) for index in range(len(op.outputs))]
+        inputs = _aligned(draft, op, inputs, outputs[0])
+        site = Site(
+            op,
+            tuple(draft.tensors[name] for name in inputs),
+            tuple(outputs),
+            {role: graph.constants[name] for role, name in op.constants.items()},
+        )
+        constants = dict(integer_constants(site, ranges[op.inputs[0]].means))
+    names = {role: _store(draft, constant) for role, constant in constants.items()}
+    draft.tensors.update({tensor.name: tensor for tensor in outputs})
+    draft.ops.append(replace(op, inputs=inputs, constants=names))
+
+
+def _output(
+    draft: _Draft, graph: Graph, op: Op, inputs: tuple[str, ...], index: int, ranges: Ranges, form: str
+) -> Tensor:
+    tensor = graph.tensors[op.outputs[index]]
+    if same_scale(op.attributes):
+        return replace(tensor, dtype=form, quant=draft.tensors[inputs[0]].quant)
+    fixed = fixed_format(op.attributes, form)
+    return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(tensor, ranges, form)
+
+
+def same_scale(attributes: Attributes) -> bool:
+    if isinstance(attributes, Reduce):
+        return attributes.function in ("max", "min")
+    return isinstance(attributes, SAME_SCALE)
+
+
+def _aligned(draft: _Draft, op: Op, inputs: tuple[str, ...], output: Tensor) -> tuple[str, ...]:
+    """A maximum or minimum of two tensors compares integers, so both must have the output's format."""
+    if getattr(op.attributes, "function", "") not in ("maximum", "minimum"):
+        return inputs
+    return tuple(_converted(draft, name, output) for name in inputs)
+
+
+def _in_format(draft: _Draft, name: str, ranges: Ranges, form: str) -> str:
+    """The tensor itself, or a conversion of it, in the format an operation computes in."""
+    tensor = draft.tensors[name]
+    dtype = "float32" if form == "float" else form
+    if tensor.dtype == dtype:
+        return name
+    quant = None if form == "float" else activation_format(ranges[name], form)
+    return _converted(draft, name, replace(tensor, dtype=dtype, quant=quant))
+
+
+def _converted(draft: _Draft, name: str, like: Tensor) -> str:
+    """The tensor in the type and scale of another, made once."""
+    tensor = draft.tensors[name]
+    if (tensor.dtype, tensor.quant) == (like.dtype, like.quant):
+        return name
+    made = f"{name} as {like.dtype}" if like.quant is None else f"{name} as {like.dtype} by {like.quant.scale:.9g}"
+    if made not in draft.tensors:
+        draft.tensors[made] = Tensor(made, tensor.shape, like.dtype, like.quant)
+        draft.ops.append(Op(made, Convert(), (name,), (made,), layer=tensor.layer or name))
+    return made
+
+
+def _edge(draft: _Draft, name: str, ranges: Ranges) -> str:
+    return _in_format(draft, name, ranges, "float")
+
+
+def _store(draft: _Draft, constant: Constant) -> str:
+    """Files a constant; one that another operation needs in another format gets a name of its own."""
+    name, count = constant.name, 1
+    while name in draft.constants and not _equal(draft.constants[name], constant):
+        count += 1
+        name = f"{constant.name} {count}"
+    draft.constants[name] = replace(constant, name=name)
+    return name
+
+
+def _equal(a: Constant, b: Constant) -> bool:
+    same: bool = a.data.dtype == b.data.dtype and a.quant == b.quant and np.array_equal(a.data, b.data)
+    return same
+
+
+def unknown_layers(graph: Graph, layers: Mapping[str, str]) -> None:
+    """Refuses a --keep for a layer that is not there."""
+    known = {op.layer for op in graph.ops} | {op.name for op in graph.ops}
+    for layer in layers:
+        if layer not in known:
+            names = ", ".join(sorted(known)[:12])
+            raise UsageError(f"--keep {layer}", "the model has no such layer.", f"Its layers: {names} …")

@@ -1,0 +1,226 @@
+"""Files that are damaged, odd or unknown: an error that names what is wrong, or a note that says what is unknown."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from nnbuild.audit import AuditReport, audit_files, load_policy
+from nnbuild.audit.elf import SHT_RELA, SHT_SYMTAB, read_elf
+from nnbuild.errors import NnbuildError, ToolMissing
+
+from .toolchains import ALL, Toolchain
+
+SOURCE = """\
+extern float expf(float);
+int counted(int n) { return n + 1; }
+float run(float x) { return expf(x) + 1.0f; }
+"""
+
+
+@pytest.fixture(scope="module")
+def chain() -> Toolchain:
+    for candidate in ALL:
+        if not candidate.missing and candidate.machine == "x86-64":
+            return candidate
+    pytest.skip("no compiler for x86-64")
+
+
+@pytest.fixture
+def good(chain: Toolchain, tmp_path: Path) -> Path:
+    return chain.compile(tmp_path, "good", SOURCE)
+
+
+def audit(path: Path, policy: str = "mcu") -> AuditReport:
+    return audit_files([path], load_policy(policy))
+
+
+def refused(path: Path, policy: str = "mcu") -> str:
+    with pytest.raises(NnbuildError) as problem:
+        audit(path, policy)
+    return str(problem.value)
+
+
+def changed(path: Path, at: int, form: str, value: int) -> Path:
+    data = bytearray(path.read_bytes())
+    struct.pack_into(form, data, at, value)
+    target = path.with_name("bad.o")
+    target.write_bytes(data)
+    return target
+
+
+def section_header(path: Path, name: str) -> int:
+    """Where in the file the header of a section stands."""
+    data = path.read_bytes()
+    section = read_elf(path.name, data).section_named(name)
+    assert section is not None
+    return int(struct.unpack_from("<Q", data, 40)[0]) + 64 * section.number
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    assert (
+        refused(tmp_path / "none.o")
+        == f"{tmp_path}/none.o: cannot be read (No such file or directory). Check the path."
+    )
+
+
+def test_a_directory(tmp_path: Path) -> None:
+    assert "cannot be read (Is a directory)" in refused(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x7fEL", b"\x7fELF"])
+def test_not_an_elf_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "text.o"
+    path.write_bytes(content)
+    expected = {
+        b"\x7fELF": "text.o: the ELF header is truncated or damaged. Build it again, or give another file.",
+    }.get(content, "text.o: is not an ELF file or an archive of them. Give .o, .a, .ko or linked ELF files.")
+    assert refused(path) == expected
+
+
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.9])
+def test_truncated(good: Path, part: float) -> None:
+    data = good.read_bytes()
+    good.write_bytes(data[: int(len(data) * part)])
+    assert "good.o: the section table reaches past the end of the file: it is truncated or damaged." in refused(good)
+
+
+def test_a_section_past_the_end(good: Path) -> None:
+    bad = changed(good, section_header(good, ".text") + 24, "<Q", 1 << 40)
+    assert "bad.o: section .text reaches past the end of the file: it is truncated or damaged." in refused(bad)
+
+
+def test_a_symbol_table_with_odd_entries(good: Path) -> None:
+    bad = changed(good, section_header(good, ".symtab") + 56, "<Q", 7)
+    assert "bad.o: the symbol table has entries of an impossible size." in refused(bad)
+
+
+def test_a_symbol_table_without_names(good: Path) -> None:
+    bad = changed(good, section_header(good, ".symtab") + 40, "<I", 0)
+    assert "bad.o: the symbol table names a string table that does not exist." in refused(bad)
+
+
+def test_relocations_for_a_section_that_is_not_there(good: Path) -> None:
+    bad = changed(good, section_header(good, ".rela.text") + 44, "<I", 999)
+    assert "bad.o: the relocations in .rela.text are for a section that does not exist." in refused(bad)
+
+
+def test_a_relocation_of_a_symbol_that_is_not_there(good: Path) -> None:
+    at = struct.unpack_from("<Q", good.read_bytes(), section_header(good, ".rela.text") + 24)[0]
+    bad = changed(good, at + 12, "<I", 999)
+    assert "bad.o: a relocation in .rela.text names a symbol that does not exist." in refused(bad)
+
+
+def test_no_section_table(good: Path) -> None:
+    assert "bad.o: has no section table, so nothing in it can be audited." in refused(changed(good, 40, "<Q", 0))
+
+
+def test_damaged_debug_information_only_costs_the_lines(good: Path) -> None:
+    at, size = struct.unpack_from("<QQ", good.read_bytes(), section_header(good, ".debug_line") + 24)
+    data = bytearray(good.read_bytes())
+    data[at : at + size] = b"\xff" * size
+    good.write_bytes(data)
+    (finding,) = [f for f in audit(good).findings if f.subject == "expf"]
+    assert finding.place is not None
+    assert (finding.place.function, finding.place.line) == ("run", None)
+    assert "line unknown" in finding.place.text()
+
+
+def test_a_stripped_object_says_so(good: Path) -> None:
+    """Without a symbol table: code is still scanned, and what is unknown is marked."""
+    data = bytearray(good.read_bytes())
+    for section in read_elf(good.name, bytes(data)).sections:
+        if section.kind in (SHT_SYMTAB, SHT_RELA):
+            struct.pack_into("<I", data, section_header(good, section.name) + 4, 0)
+    good.write_bytes(data)
+    report = audit(good, "kernel")
+    assert "good.o has no symbols (stripped): functions are unknown" in report.notes
+    floats = [finding for finding in report.findings if finding.rule == "floating-point"]
+    assert [finding.subject for finding in floats] == [".text"]
+
+
+def test_an_unknown_machine_cannot_pass_where_floating_point_is_forbidden(good: Path) -> None:
+    bad = changed(good, 18, "<H", 21)
+    report = audit(bad, "kernel")
+    assert [(f.rule, f.subject) for f in report.violations if f.rule == "floating-point"] == [
+        ("floating-point", "unknown machine 21")
+    ]
+    assert (
+        "bad.o: unknown machine 21, whose instructions nnbuild cannot read: not scanned for floating point"
+        in report.notes
+    )
+    assert "expf" in {need.symbol for need in report.needs}
+
+
+def test_an_unknown_relocation_is_noted(good: Path) -> None:
+    at = struct.unpack_from("<Q", good.read_bytes(), section_header(good, ".rela.text") + 24)[0]
+    report = audit(changed(good, at + 8, "<I", 200))
+    assert "bad.o: .rela.text holds the unknown relocation 200, which was not judged" in report.notes
+
+
+def archive(*members: tuple[str, bytes], thin: bool = False) -> bytes:
+    data = b"!<thin>\n" if thin else b"!<arch>\n"
+    for name, content in members:
+        data += f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n".encode()
+        if not thin or name == "//":
+            data += content + (b"\n" if len(content) & 1 else b"")
+    return data
+
+
+def test_an_archive_with_odd_members(good: Path, tmp_path: Path) -> None:
+    elf = good.read_bytes()
+    bsd = ("#1/12", b"long_name.o\0" + elf)
+    path = tmp_path / "lib.a"
+    path.write_bytes(
+        archive(
+            ("/", b"\0\0\0\0"),
+            ("//", b"a_rather_long_name.o/\n"),
+            ("good.o/", elf),
+            ("/0", elf),
+            bsd,
+            ("notes.txt/", b"text"),
+        )
+    )
+    report = audit(path)
+    names = ["lib.a(good.o)", "lib.a(a_rather_long_name.o)", "lib.a(long_name.o)"]
+    assert [file.object for file in report.files] == names
+    assert "lib.a(notes.txt): not an ELF object, so not audited" in report.notes
+    assert sum(finding.subject == "expf" for finding in report.findings) == 3
+
+
+def test_a_thin_archive(good: Path, tmp_path: Path) -> None:
+    path = tmp_path / "thin.a"
+    path.write_bytes(archive(("//", b"good.o/\n"), ("/0", good.read_bytes()), thin=True))
+    assert [file.object for file in audit(path).files] == ["thin.a(good.o)"]
+    good.unlink()
+    assert "thin.a: the thin archive's member good.o cannot be read." in refused(path)
+
+
+def test_damaged_archives(good: Path, tmp_path: Path) -> None:
+    path = tmp_path / "lib.a"
+    whole = archive(("good.o/", good.read_bytes()))
+    path.write_bytes(whole[:100])
+    assert "lib.a: the archive ends inside its member 'good.o/'." in refused(path)
+    path.write_bytes(whole + b"junk")
+    assert "lib.a: the archive is truncated or damaged at byte" in refused(path)
+    path.write_bytes(archive(("/77", b"x")))
+    assert "lib.a: a member's name lies outside the archive's table of names (/77)." in refused(path)
+    path.write_bytes(archive(("bad.o/", b"\x7fELF")))
+    assert "lib.a(bad.o): the ELF header is truncated or damaged." in refused(path)
+    path.write_bytes(b"!<arch>\n")
+    assert "lib.a: the archive holds no ELF object" in audit(path).notes
+
+
+def test_without_capstone(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nnbuild.audit.rules.find_capstone", lambda: None)
+    with pytest.raises(ToolMissing) as problem:
+        audit(good, "kernel")
+    assert str(problem.value) == (
+        "good.o: the policy kernel forbids floating point, and the scan for it needs the package capstone. "
+        "Install it with `pip install nnbuild[audit]`."
+    )
+    notes = audit(good, "hosted").notes
+    missing = "good.o: not scanned for floating point or double: capstone is missing."
+    assert f"{missing} Install it with `pip install nnbuild[audit]`." in notes

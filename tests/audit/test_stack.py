@@ -1,0 +1,184 @@
+"""The static stack bound, from gcc's tables and from clang's, and what makes it impossible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nnbuild.audit.stack import StackReport, render_stack, stack_bound, stack_json
+from nnbuild.errors import NnbuildError
+
+from .toolchains import Toolchain, parameters
+
+EVERY = pytest.mark.parametrize("chain", parameters())
+
+PLAIN = """\
+extern int device(int *);
+__attribute__((noinline)) static int deep(int n) {
+    volatile char big[5000]; /* a large frame */
+    big[n] = 1;
+    return big[n + 1] + device(&n);
+}
+__attribute__((noinline)) static int shallow(int n) { int small[8]; small[0] = n; return device(small) + 1; }
+__attribute__((noinline)) int pick(int n) {
+    switch (n) {
+        case 0: return shallow(3);
+        case 1: return shallow(n) * 3;
+        case 2: return shallow(n) ^ 77;
+        case 3: return shallow(n) - 5;
+        case 4: return shallow(n) / 3;
+        case 5: return shallow(n) + 9;
+        default: return 0;
+    }
+}
+int run(int n) {
+    return deep(n) + pick(n) + 1;
+}
+"""
+
+
+def bound(chain: Toolchain, directory: Path, source: str, budget: int | None = None, **more: object) -> StackReport:
+    tables = ("-fstack-usage", "-fcallgraph-info=su,da") if chain.is_gcc else ("-fstack-size-section",)
+    # -fno-jump-tables is not given: switch statements must not be taken for calls through pointers.
+    path = chain.compile(directory, "stack", source, ("-O2", "-g", *tables))
+    files = [path, *([path.with_suffix(".ci")] if chain.is_gcc else [])]
+    return stack_bound(files, "run", budget, **more)  # type: ignore[arg-type]
+
+
+def line_of(source: str, mark: str) -> int:
+    return next(number for number, line in enumerate(source.splitlines(), 1) if mark in line)
+
+
+@EVERY
+def test_the_deepest_path(chain: Toolchain, tmp_path: Path) -> None:
+    report = bound(chain, tmp_path, PLAIN, frames={"device": 100})
+    assert report.errors == ()
+    assert [name for name, _ in report.path] == ["run", "deep", "device"]
+    assert report.depth == sum(size for _, size in report.path)
+    assert 5000 + 100 < report.depth < 5000 + 100 + 160
+    assert stack_json(report)["path"][2] == {"function": "device", "bytes": 100}
+
+
+@EVERY
+def test_a_large_frame_breaks_the_budget(chain: Toolchain, tmp_path: Path) -> None:
+    report = bound(chain, tmp_path, PLAIN, 4096, frames={"device": 0})
+    (error,) = report.errors
+    assert (error.kind, error.function, error.source) == ("budget", "run", f"stack.c:{line_of(PLAIN, 'int run')}")
+    assert "the largest frame is that of deep" in error.message
+    assert report.bounded
+    assert not report.clean
+
+
+@EVERY
+def test_an_unknown_function_is_an_error(chain: Toolchain, tmp_path: Path) -> None:
+    (error,) = {e.function: e for e in bound(chain, tmp_path, PLAIN).errors}.values()
+    assert (error.kind, error.function) == ("unknown-frame", "device")
+    assert error.source in (f"stack.c:{line_of(PLAIN, 'big[n + 1]')}", f"stack.c:{line_of(PLAIN, 'small[0]')}")
+
+
+SINS = {
+    "recursion": (
+        "extern int g(int);\n"
+        "__attribute__((noinline)) int down(int n) {\n"
+        "    return n ? g(n) * down(n - 1) + g(n) : 3; /* sin */\n"
+        "}\n"
+        "int run(int n) { return down(n) + 1; }\n",
+        "down",
+    ),
+    "dynamic-frame": (
+        "extern int g(int *);\n"
+        "__attribute__((noinline)) int scratch(int n) { /* sin */\n"
+        "    int *p = __builtin_alloca(n * sizeof *p);\n"
+        "    return g(p) + 1;\n"
+        "}\n"
+        "int run(int n) { return scratch(n) + 1; }\n",
+        "scratch",
+    ),
+    "indirect-call": (
+        "extern int (*hook)(int);\n"
+        "__attribute__((noinline)) int ask(int n) {\n"
+        "    return hook(n) + 1; /* sin */\n"
+        "}\n"
+        "int run(int n) { return ask(n) + 1; }\n",
+        "ask",
+    ),
+}
+
+
+@EVERY
+@pytest.mark.parametrize("kind", SINS)
+def test_what_makes_a_bound_impossible(chain: Toolchain, tmp_path: Path, kind: str) -> None:
+    source, function = SINS[kind]
+    report = bound(chain, tmp_path, source, frames={"g": 8})
+    found = [(error.kind, error.function, error.source) for error in report.errors]
+    assert found == [(kind, function, f"stack.c:{line_of(source, 'sin')}")]
+    assert not report.bounded
+    assert "at least" in render_stack(report)
+
+
+@EVERY
+def test_a_jump_through_a_pointer_is_a_call(chain: Toolchain, tmp_path: Path) -> None:
+    source = "int run(int (*f)(int), int n) {\n    return f(n + 1); /* sin */\n}\n"
+    (error,) = bound(chain, tmp_path, source).errors
+    assert (error.kind, error.function, error.source) == ("indirect-call", "run", "stack.c:2")
+
+
+@EVERY
+def test_mutual_recursion_names_the_cycle(chain: Toolchain, tmp_path: Path) -> None:
+    source = (
+        "extern int g(int); int odd(int);\n"
+        "__attribute__((noinline)) int even(int n) { return n ? odd(n - 1) + g(n) : 1; }\n"
+        "__attribute__((noinline)) int odd(int n) { return n ? even(n - 1) + g(n) : 0; }\n"
+        "int run(int n) { return even(n) + g(n); }\n"
+    )
+    (error,) = bound(chain, tmp_path, source, frames={"g": 0}).errors
+    assert error.kind == "recursion"
+    assert "even -> odd -> even" in error.message
+
+
+@EVERY
+def test_the_user_can_say_what_a_pointer_reaches(chain: Toolchain, tmp_path: Path) -> None:
+    source = SINS["indirect-call"][0]
+    report = bound(chain, tmp_path, source, frames={"a": 64, "b": 32}, may_call={"ask": ["a", "b"]})
+    assert report.errors == ()
+    assert [name for name, _ in report.path] == ["run", "ask", "a"]
+
+
+def test_the_red_zone_of_x86_64_leaf_functions_counts(tmp_path: Path) -> None:
+    chain = next(c for c in (p.values[0] for p in parameters()) if c.name == "x86-64-gcc")  # type: ignore[attr-defined]
+    if chain.missing:
+        pytest.skip(chain.missing)
+    source = "int run(int n) { volatile char b[100]; b[n] = 1; return b[0]; }\n"
+    report = bound(chain, tmp_path, source)
+    assert report.depth >= 100 + 8
+    alone = stack_bound([tmp_path / "stack.ci"], "run")
+    assert alone.depth == 8
+    assert "red zone" in alone.notes[0]
+
+
+def test_stack_usage_files_serve_where_there_is_no_call_graph(tmp_path: Path) -> None:
+    chain = next(c for c in (p.values[0] for p in parameters()) if c.name == "arm-gcc")  # type: ignore[attr-defined]
+    if chain.missing:
+        pytest.skip(chain.missing)
+    path = chain.compile(tmp_path, "stack", PLAIN, ("-O2", "-g", "-fstack-usage"))
+    report = stack_bound([path, path.with_suffix(".su")], "run", frames={"device": 0})
+    assert report.errors == ()
+    assert report.depth > 5000
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.ci", "hello\n", "a.ci: is not a call graph written by gcc. Compile with -fcallgraph-info=su,da."),
+        ("a.ci", 'graph: { title: "a" }\nrubbish\n', "a.ci: line 2 is neither a node nor an edge of a call graph. "),
+        ("a.su", "rubbish\n", "a.su: line 1 is not one of a stack usage file. Compile with -fstack-usage."),
+        ("a.su", "a.c:1:1:other\t16\tstatic\n", "run: is no function of the given files. Name one of theirs, such as "),
+    ],
+)
+def test_bad_tables(tmp_path: Path, name: str, text: str, message: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(NnbuildError) as problem:
+        stack_bound([path], "run")
+    assert message in str(problem.value)

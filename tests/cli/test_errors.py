@@ -1,0 +1,234 @@
+"""Whatever goes wrong is said in one paragraph: where, why, what to do next. Nothing half done is left behind."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Nnbuild, Said, numbers
+from tests.frontend.keras_files import h5_bytes, input_layer, layer, put, sequential
+
+WRONG_USAGE, TOOL_MISSING = 2, 3
+
+
+def assert_said(said: Said, text: str, status: int = WRONG_USAGE) -> None:
+    assert said.err == f"nnbuild: {text}\n"
+    assert said.status == status
+    assert said.out == ""
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["compile", "-o", "OUT"], ["check"], ["profile"]])
+def test_no_such_model(nnbuild: Nnbuild, tmp_path: Path, command: list[str]) -> None:
+    missing = tmp_path / "missing.h5"
+    arguments = [str(tmp_path / "out") if word == "OUT" else word for word in command]
+    said = nnbuild(arguments[0], missing, *arguments[1:])
+    assert_said(said, f"{missing}: it cannot be read (No such file or directory). Check the model= path.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_model_is_a_folder(nnbuild: Nnbuild, tmp_path: Path) -> None:
+    assert_said(nnbuild("inspect", tmp_path), f"{tmp_path}: it cannot be read (Is a directory). Check the model= path.")
+
+
+def test_the_model_cannot_be_read(nnbuild: Nnbuild, tmp_path: Path) -> None:
+    """A link that leads to itself cannot be opened by anyone, not even by root."""
+    link = tmp_path / "loop.h5"
+    link.symlink_to(link)
+    cause = "it cannot be read (Too many levels of symbolic links)."
+    assert_said(nnbuild("inspect", link), f"{link}: {cause} Check the model= path.")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x89HDF", b"PK\x03\x04", bytes(4096)])
+def test_the_file_is_no_model(nnbuild: Nnbuild, tmp_path: Path, content: bytes) -> None:
+    path = put(tmp_path / "model.h5", content)
+    said = nnbuild("compile", path, "-o", tmp_path / "out")
+    assert said.status == WRONG_USAGE
+    assert said.err.startswith("nnbuild: ")
+    assert "model.h5: " in said.err
+    assert said.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unsupported_layer_leaves_nothing(nnbuild: Nnbuild, tmp_path: Path) -> None:
+    config = sequential(input_layer("x", [4]), layer("Frobnicate", "odd"))
+    said = nnbuild("compile", put(tmp_path / "odd.h5", h5_bytes(config, {})), "-o", tmp_path / "out")
+    assert said.status == WRONG_USAGE
+    assert "layer 'odd'" in said.err
+    assert "'Frobnicate' is not supported" in said.err
+    assert said.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("board", "near"), [("lunix", "linux"), ("x68", "x86")])
+def test_unknown_board(nnbuild: Nnbuild, model: Path, board: str, near: str) -> None:
+    said = nnbuild("check", model, "--board", board)
+    assert said.status == WRONG_USAGE
+    assert said.err.startswith(f"nnbuild: board '{board}': there is no such board. Did you mean ")
+    assert near in said.err
+    assert said.err.endswith("All boards: nnbuild boards\n")
+
+
+NAMES = {
+    "int": "'int' is a word of C or C++ itself.",
+    "Class": "'class' is a word of C or C++ itself.",
+    "2fast": "it does not begin with a letter.",
+    "": "it is empty.",
+    "caf\u00e9": "it holds other characters.",
+    "a/../b": "it holds other characters.",
+    "x" * 64: "it is longer than 63 characters.",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bad_name(nnbuild: Nnbuild, model: Path, tmp_path: Path, name: str) -> None:
+    assert_said(
+        nnbuild("compile", model, "-o", tmp_path / "out", "--name", name),
+        f"name {name!r}: it cannot begin the names in the C code: {NAMES[name]} Give another one with name=, "
+        "of letters, digits and underscores, beginning with a letter.",
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["compile", "MODEL"], "the following arguments are required: -o/--output"),
+        (["compile", "MODEL", "-o", "x", "--frob"], "unrecognized arguments: --frob"),
+        (["check", "MODEL", "--quantize", "int3"], "invalid choice: 'int3'"),
+        (["check", "MODEL", "--agreement", "much"], "invalid float value: 'much'"),
+        (["run", "MODEL"], "the following arguments are required: --inputs, --outputs"),
+    ],
+)
+def test_wrong_usage(nnbuild: Nnbuild, arguments: list[str], text: str) -> None:
+    said = nnbuild(*arguments)
+    assert said.status == WRONG_USAGE
+    assert said.err.startswith("usage: nnbuild")
+    assert text in said.err
+
+
+def test_the_output_folder_is_a_file(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    there = put(tmp_path / "there", b"mine")
+    said = nnbuild("compile", model, "-o", there)
+    assert_said(said, f"{there}: It cannot be written (File exists). Choose another path.")
+    said = nnbuild("compile", model, "-o", there / "deeper")
+    assert_said(said, f"{there}/deeper: It cannot be written (Not a directory). Choose another path.")
+    assert there.read_bytes() == b"mine"
+
+
+def test_all_files_or_none(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    """A folder in the place of one file: the others are not written either."""
+    out = tmp_path / "out"
+    (out / "small_kernels.c" / "full").mkdir(parents=True)
+    said = nnbuild("compile", model, "-o", out)
+    assert_said(said, f"{out}/small_kernels.c: It cannot be written (Is a directory). Choose another path.")
+    assert [path.name for path in out.iterdir()] == ["small_kernels.c"]
+
+
+@pytest.mark.parametrize("option", ["--json", "--junit"])
+def test_a_report_that_cannot_be_written(nnbuild: Nnbuild, model: Path, tmp_path: Path, option: str) -> None:
+    path = tmp_path / "nowhere" / "report"
+    said = nnbuild("check", model, option, path)
+    assert said.status == WRONG_USAGE
+    assert said.err == f"nnbuild: {path}: It cannot be written (No such file or directory). Choose another path.\n"
+
+
+def test_outputs_that_cannot_be_written(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=numbers(1, 4))
+    path = tmp_path / "nowhere" / "y.npz"
+    assert_said(
+        nnbuild("run", model, "--inputs", tmp_path / "x.npz", "--outputs", path),
+        f"{path}: It cannot be written (No such file or directory). Choose another path.",
+    )
+
+
+def archive(**arrays: np.ndarray) -> bytes:
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    return content.getvalue()
+
+
+def pickled() -> bytes:
+    content = io.BytesIO()
+    np.savez(content, x=np.array([{"a": 1}], dtype=object))
+    return content.getvalue()
+
+
+def not_npz() -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        file.writestr("x.txt", "hello")
+    return content.getvalue()
+
+
+SAMPLES = {
+    "empty": (b"", "It is no sound .npz file of plain numbers"),
+    "text": (b"hello", "It is no sound .npz file of plain numbers"),
+    "pickled": (pickled(), "It is no sound .npz file of plain numbers"),
+    "zip": (not_npz(), "There is no array for input 'x'; it holds x.txt."),
+    "cut": (archive(x=numbers(9, 4))[:200], "It is no sound .npz file of plain numbers"),
+    "other": (archive(z=numbers(3, 4)), "There is no array for input 'x'; it holds z."),
+    "shape": (archive(x=numbers(3, 5)), "Its shape is (3, 5), the model takes (samples, 4)."),
+    "flat": (archive(x=np.float32(3)), "Its shape is (), the model takes (samples, 4)."),
+    "none": (archive(x=numbers(0, 4)), "It holds no samples."),
+    "nan": (archive(x=np.full((1, 4), np.nan)), "4 of its values are no finite float32, the first at (0, 0): nan."),
+    "text array": (archive(x=np.array([["a"] * 4])), "Its type is <U1, which holds no plain numbers."),
+    "golden": (archive(x=numbers(2, 4), y=numbers(3, 3)), "It has 3 rows for 2 samples."),
+    "golden shape": (archive(x=numbers(2, 4), y=numbers(2, 4)), "Its shape is (2, 4), the model takes (samples, 3)."),
+    "labels": (archive(x=numbers(2, 4), labels=np.array([-1, 0])), "A label is negative (-1)."),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_wrong_samples(nnbuild: Nnbuild, model: Path, tmp_path: Path, name: str) -> None:
+    content, cause = SAMPLES[name]
+    path = put(tmp_path / "x.npz", content)
+    said = nnbuild("run", model, "--inputs", path, "--outputs", tmp_path / "y.npz")
+    assert said.status == WRONG_USAGE
+    assert said.err.startswith(f"nnbuild: {path}")
+    assert cause in said.err
+    assert said.err.count("\n") == 1
+    assert not (tmp_path / "y.npz").exists()
+
+
+def test_samples_of_another_kind(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    path = put(tmp_path / "x.csv", b"1,2,3,4\n")
+    said = nnbuild("run", model, "--inputs", path, "--outputs", tmp_path / "y.npz")
+    assert_said(said, f"{path}: Samples come in a .npz file. Write one with numpy.savez(path, x=inputs).")
+
+
+def test_several_inputs_of_different_length(nnbuild: Nnbuild, forked: Path, tmp_path: Path) -> None:
+    path = put(tmp_path / "x.npz", archive(left=numbers(2, 2), right=numbers(3, 3)))
+    said = nnbuild("run", forked, "--inputs", path, "--outputs", tmp_path / "y.npz")
+    cause = "The inputs have different numbers of samples: left 2, right 3."
+    assert_said(said, f"{path}: {cause} Give each the same.")
+
+
+def test_no_compiler(nnbuild: Nnbuild, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    said = nnbuild("check", model)
+    assert_said(said, "board 'linux': none of its compilers is installed (gcc, clang). apt install gcc", TOOL_MISSING)
+
+
+def test_no_program(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    said = nnbuild("check", model, "--program", tmp_path / "none")
+    assert said.status == TOOL_MISSING
+    assert "It cannot be started (No such file or directory)." in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_a_program_that_is_none_of_ours(nnbuild: Nnbuild, model: Path) -> None:
+    said = nnbuild("check", model, "--program", "/bin/true")
+    assert said.status == TOOL_MISSING
+    assert "The program ended with code 0." in said.err
+
+
+def test_a_port_on_this_pc(nnbuild: Nnbuild, model: Path) -> None:
+    said = nnbuild("check", model, "--port", os.devnull)
+    assert_said(said, "board 'linux': it runs on this PC and has no port. Leave out --port.")

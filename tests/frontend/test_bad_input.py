@@ -1,0 +1,254 @@
+"""What a user reads about a file that cannot be used: every text is pinned here."""
+
+from __future__ import annotations
+
+import io
+import json
+import tomllib
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from nnbuild.errors import NnbuildError
+from nnbuild.frontend import load
+from tests.frontend.keras_files import (
+    called,
+    dense,
+    functional,
+    h5_bytes,
+    input_layer,
+    keras_bytes,
+    layer,
+    random_arrays,
+    sequential,
+    small,
+    zip_bytes,
+)
+
+TEXTS = tomllib.loads(Path(__file__).with_name("bad_input.toml").read_text())
+
+IMAGE = input_layer("x", [8, 8, 3])
+KERNEL = random_arrays((4, 3), (3,))
+
+
+def only(*layers: Any, weights: Any = None, version: str = "2.15.0") -> bytes:
+    return h5_bytes(sequential(*layers), weights or {}, version)
+
+
+def edited(change: Callable[[h5py.File], None]) -> bytes:
+    buffer = io.BytesIO(h5_bytes(*small()))
+    with h5py.File(buffer, "r+") as file:
+        change(file)
+    return buffer.getvalue()
+
+
+def replaced(make: Callable[[h5py.Group, str], Any]) -> bytes:
+    """The small model with its kernel taken out and something else in its place."""
+
+    def change(file: h5py.File) -> None:
+        group = file["model_weights/dense/dense"]
+        del group["weight_0:0"]
+        make(group, "weight_0:0")
+
+    return edited(change)
+
+
+def conv(**options: Any) -> dict[str, Any]:
+    return layer("Conv2D", "conv", **{"filters": 4, "kernel_size": [3, 3], "strides": [1, 1], **options})
+
+
+def wired(*layers: Any, outputs: Any = ("dense",)) -> bytes:
+    return h5_bytes(functional([called(input_layer("x", [4])), *layers], ["x"], outputs), {"dense": KERNEL})
+
+
+def virtual(group: h5py.Group, name: str) -> None:
+    layout = h5py.VirtualLayout(shape=(4, 3), dtype="f4")
+    layout[:] = h5py.VirtualSource("/etc/passwd", "data", shape=(4, 3))
+    group.create_virtual_dataset(name, layout)
+
+
+def zipped(**members: bytes) -> bytes:
+    config, weights = small()
+    arrays = {f"layers/dense/vars/{i}": array for i, array in enumerate(weights["dense"])}
+    with zipfile.ZipFile(io.BytesIO(keras_bytes(config, arrays))) as archive:
+        found = {name: archive.read(name) for name in archive.namelist()}
+    return zip_bytes({**found, **members})
+
+
+def nested(depth: int) -> Any:
+    model = sequential(input_layer("x", [4]), layer("Dropout", "drop", rate=0.1))
+    for number in range(depth):
+        model = sequential(input_layer("x", [4]), model, name=f"m{number}")
+    return model
+
+
+def doubling(depth: int) -> Any:
+    """Each model calls the one inside it twice: 2 ** depth operations from a small file."""
+    model = sequential(input_layer("x", [4]), layer("ReLU", "relu"), name="m")
+    for number in range(depth):
+        inner = {**model, "name": "m", "inbound_nodes": [[["x", 0, 0, {}]], [["m", 1, 0, {}]]]}
+        model = functional([called(input_layer("x", [4])), inner], ["x"], [["m", 2, 0]])
+        model["config"]["name"] = "m" if number < depth - 1 else "model"
+    return model
+
+
+LAMBDA = layer("Lambda", "evil", function=["4wEAAAAAAAAA", None, None], function_type="lambda")
+
+CASES: dict[str, Callable[[], bytes]] = {
+    "an empty file": lambda: b"",
+    "a text": lambda: b"once upon a time",
+    "a TensorFlow Lite file": lambda: b"\x1c\0\0\0TFL3" + b"\0" * 100,
+    "cut in half": lambda: h5_bytes(*small())[:3000],
+    "only the first bytes": lambda: h5_bytes(*small())[:100],
+    "no Keras model": lambda: edited(lambda file: (file.attrs.__delitem__("model_config"), None)[1]),
+    "only weights": lambda: edited(
+        lambda file: (file.attrs.__delitem__("model_config"), file.attrs.__setitem__("layer_names", [b"dense"]))[1]
+    ),
+    "only an architecture": lambda: edited(lambda file: file.__delitem__("model_weights")),
+    "a configuration that is no JSON": lambda: h5_bytes("{nothing", {}),
+    "a configuration that is a number": lambda: h5_bytes("7", {}),
+    "a configuration nested deeply": lambda: h5_bytes("[" * 500 + "]" * 500, {}),
+    "Keras 1": lambda: h5_bytes(*small(), "1.2.2"),
+    "another version": lambda: h5_bytes(*small(), "twelve"),
+    "Theano": lambda: edited(lambda file: file.attrs.__setitem__("backend", "theano")),
+    "a subclassed model": lambda: h5_bytes({"class_name": "MyModel", "config": {"name": "mine"}}, {}),
+    "weights missing": lambda: h5_bytes(small()[0], {}),
+    "an array missing": lambda: h5_bytes(small()[0], {"dense": KERNEL[:1]}),
+    "an array too many": lambda: h5_bytes(small()[0], {"dense": [*KERNEL, KERNEL[1]]}),
+    "a listed array gone": lambda: replaced(lambda group, name: None),
+    "weights of the wrong shape": lambda: h5_bytes(small()[0], {"dense": random_arrays((3, 4), (3,))}),
+    "NaN": lambda: h5_bytes(small()[0], {"dense": [KERNEL[0], np.full(3, np.nan, np.float32)]}),
+    "infinity": lambda: h5_bytes(small()[0], {"dense": [np.full((4, 3), np.inf), KERNEL[1]]}),
+    "integers for weights": lambda: h5_bytes(small()[0], {"dense": [np.ones((4, 3), np.int8), KERNEL[1]]}),
+    "a compressed array": lambda: replaced(lambda g, n: g.create_dataset(n, data=KERNEL[0], compression="gzip")),
+    "a huge array": lambda: replaced(
+        lambda g, n: g.create_dataset(n, shape=(2**20, 2**20), dtype="f4", chunks=(64, 64))
+    ),
+    "a hollow array": lambda: replaced(lambda g, n: g.create_dataset(n, shape=(4, 3), dtype="f4", chunks=(4, 3))),
+    "a soft link": lambda: replaced(lambda group, name: group.__setitem__(name, h5py.SoftLink("/model_weights"))),
+    "an external link": lambda: replaced(lambda g, n: g.__setitem__(n, h5py.ExternalLink("/etc/passwd", "/"))),
+    "an array in another file": lambda: replaced(
+        lambda g, n: g.create_dataset(n, shape=(4, 3), dtype="f4", external=[("/etc/passwd", 0, 48)])
+    ),
+    "a virtual array": lambda: replaced(virtual),
+    "an unknown layer": lambda: only(input_layer("x", [4]), layer("Capsule", "caps")),
+    "an unknown operation": lambda: wired(
+        {**layer("TFOpLambda", "fft", function="signal.fft"), "name": "fft", "inbound_nodes": [["x", 0, 0, {}]]},
+        outputs=("fft",),
+    ),
+    "an unknown argument": lambda: wired(
+        {**layer("TFOpLambda", "add", function="math.add"), "name": "add", "inbound_nodes": [["x", 0, 0, {"z": 1}]]},
+        outputs=("add",),
+    ),
+    "a Lambda": lambda: only(input_layer("x", [4]), LAMBDA),
+    "a Lambda within a wrapper": lambda: only(input_layer("x", [6, 4]), layer("TimeDistributed", "td", layer=LAMBDA)),
+    "a Lambda as an activation": lambda: only(
+        input_layer("x", [4]), dense("dense", 3, activation=LAMBDA), weights={"dense": KERNEL}
+    ),
+    "an unknown activation": lambda: only(
+        input_layer("x", [4]), dense("dense", 3, activation="snake"), weights={"dense": KERNEL}
+    ),
+    "no input shape": lambda: only(dense("dense", 3), weights={"dense": KERNEL}),
+    "an open input shape": lambda: only(input_layer("x", [None, 4]), dense("dense", 3), weights={"dense": KERNEL}),
+    "a shape that is no shape": lambda: only(input_layer("x", ["four"]), dense("dense", 3), weights={"dense": KERNEL}),
+    "a huge shape": lambda: only(input_layer("x", [2**20, 2**20, 4]), dense("dense", 3), weights={"dense": KERNEL}),
+    "channels first": lambda: only(IMAGE, conv(data_format="channels_first"), weights={"conv": KERNEL}),
+    "a window that does not fit": lambda: only(
+        IMAGE, conv(kernel_size=[9, 9]), weights={"conv": random_arrays((9, 9, 3, 4), (4,))}
+    ),
+    "groups that do not divide": lambda: only(IMAGE, conv(groups=2), weights={"conv": KERNEL}),
+    "an option of the wrong type": lambda: only(IMAGE, conv(filters="four"), weights={"conv": KERNEL}),
+    "an option out of range": lambda: only(IMAGE, conv(strides=[0, 1]), weights={"conv": KERNEL}),
+    "an option with an unknown word": lambda: only(IMAGE, conv(padding="reflect"), weights={"conv": KERNEL}),
+    "a reshape that does not fit": lambda: only(IMAGE, layer("Reshape", "shape", target_shape=[5, -1])),
+    "tensors that do not fit": lambda: wired(
+        called(dense("dense", 3), "x"), called(layer("Add", "add"), "dense", "x"), outputs=("add",)
+    ),
+    "a normalization of samples": lambda: only(
+        IMAGE, layer("BatchNormalization", "bn", axis=0), weights={"bn": random_arrays((3,), (3,), (3,), (3,))}
+    ),
+    "a mask": lambda: only(
+        input_layer("x", [6, 4]),
+        layer("Masking", "mask", mask_value=0.0),
+        layer("SimpleRNN", "rnn", units=3),
+        weights={"rnn": random_arrays((4, 3), (3, 3), (3,))},
+    ),
+    "a circle": lambda: wired(called(dense("dense", 3), "again"), called(layer("ReLU", "again"), "dense")),
+    "a dangling layer": lambda: wired(called(dense("dense", 3), "nowhere")),
+    "a dangling call": lambda: wired(called(dense("dense", 3), ["x", 4, 0])),
+    "a dangling output": lambda: wired(called(dense("dense", 3), ["x", 0, 2])),
+    "an unknown model output": lambda: wired(called(dense("dense", 3), "x"), outputs=("gone",)),
+    "two layers of one name": lambda: wired(called(dense("dense", 3), "x"), called(dense("dense", 3), "x")),
+    "wiring that is none": lambda: wired({**dense("dense", 3), "name": "dense", "inbound_nodes": [7]}),
+    "models nested too deeply": lambda: h5_bytes(nested(20), {}),
+    "models that multiply": lambda: h5_bytes(doubling(15), {}),
+    "a quantized layer": lambda: only(
+        input_layer("x", [4]),
+        dense("dense", 3, dtype={"class_name": "QuantizedDTypePolicy", "config": {"name": "int8_from_float32"}}),
+        weights={"dense": KERNEL},
+    ),
+    "a zip without a model": lambda: zip_bytes({"readme.txt": b"hello"}),
+    "a zip cut short": lambda: zipped()[:-40],
+    "a zip with a path upwards": lambda: zipped(**{"../../etc/cron.d/evil": b"x"}),
+    "a zip with an absolute path": lambda: zipped(**{"/etc/cron.d/evil": b"x"}),
+    "a zip bomb": lambda: zip_bytes(
+        {"metadata.json": b"{}", "config.json": b" " * 2**25, "model.weights.h5": b""}, zipfile.ZIP_DEFLATED
+    ),
+    "a zip with weights that are no HDF5": lambda: zipped(**{"model.weights.h5": b"weights"}),
+    "a zip without a version": lambda: zipped(**{"metadata.json": b"[]"}),
+    "a zip without weights for a layer": lambda: keras_bytes(small()[0], {}),
+    "a class from another module": lambda: zipped(
+        **{"config.json": json.dumps({"module": "os", "class_name": "system", "config": "touch /tmp/pwned"}).encode()}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_text_says_where_why_and_what_next(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.h5"
+    path.write_bytes(CASES[name]())
+    with pytest.raises(NnbuildError) as caught:
+        load(path)
+    assert str(caught.value) == TEXTS[name]
+    assert caught.value.exit_code == 2
+    assert caught.value.next_step
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_every_text_belongs_to_a_case() -> None:
+    assert TEXTS.keys() == CASES.keys()
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(NnbuildError) as caught:
+        load(tmp_path / "gone.h5")
+    assert str(caught.value).endswith("it cannot be read (No such file or directory). Check the model= path.")
+
+
+def test_a_model_may_not_be_named_so_that_its_c_code_breaks(tmp_path: Path) -> None:
+    path = tmp_path / "2fast.h5"
+    path.write_bytes(h5_bytes(*small()))
+    with pytest.raises(NnbuildError, match="does not begin with a letter"):
+        load(path)
+    assert load(path, "fast").name == "fast"
+
+
+def test_sound_files_of_the_same_kind_import(tmp_path: Path) -> None:
+    """The cases above fail for what is wrong with them, not for what they have in common."""
+    path = tmp_path / "model.h5"
+    for data in (
+        h5_bytes(*small()),
+        zipped(),
+        edited(lambda file: None),
+        wired(called(dense("dense", 3), "x")),
+        h5_bytes(nested(3), {}),
+        h5_bytes(doubling(4), {}),
+        only(IMAGE, conv(), weights={"conv": random_arrays((3, 3, 3, 4), (4,))}),
+    ):
+        path.write_bytes(data)
+        assert load(path).outputs

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from nnbuild.errors import UsageError
+from nnbuild.names import identifier
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("kws", "kws"), ("KWS ref-model.v2", "kws_ref_model_v2"), ("pretrainedResnet", "pretrainedresnet"), ("a1", "a1")],
+)
+def test_names_become_identifiers(text: str, name: str) -> None:
+    assert identifier(text) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("", "it is empty."),
+        ("9lives", "it does not begin with a letter."),
+        ("_x", "it does not begin with a letter."),
+        ("naïve", "it holds other characters."),
+        ("a/b", "it holds other characters."),
+        ("int", "'int' is a word of C or C++ itself."),
+        ("Class", "'class' is a word of C or C++ itself."),
+        ("x" * 64, "it is longer than 63 characters."),
+    ],
+)
+def test_other_names_are_refused(text: str, cause: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        identifier(text)
+    assert str(caught.value) == (
+        f"name {text!r}: it cannot begin the names in the C code: {cause} "
+        "Give another one with name=, of letters, digits and underscores, beginning with a letter."
+    )
+    assert caught.value.exit_code == 2

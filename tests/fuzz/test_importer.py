@@ -1,0 +1,49 @@
+"""A fixed run of the importer's fuzzer, in processes of their own so that crashes of libraries count."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[2]
+
+
+def fuzz(first: int, cases: int, seed: int = 1) -> str:
+    command = [sys.executable, "-m", "tests.fuzz.importer", "--first", str(first), "--cases", str(cases)]
+    result = subprocess.run(
+        [*command, "--seed", str(seed)], cwd=REPO, capture_output=True, text=True, timeout=3600, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("first", [0, 250])
+def test_spoilt_files_are_refused_politely(first: int) -> None:
+    report = fuzz(first, 250)
+    passed = re.search(r"'past the container': (\d+)", report)
+    assert passed is not None and int(passed[1]) >= 125, report
+
+
+@pytest.mark.full
+def test_ten_thousand_spoilt_files() -> None:
+    fuzz(0, 10_000, seed=2)
+
+
+def test_the_fuzzer_finds_bugs(tmp_path: Path) -> None:
+    """With the check of option types taken out, it must complain."""
+    script = (
+        "import sys; sys.argv = ['fuzz', '--cases', '200']\n"
+        "from nnbuild.frontend.settings import Config\n"
+        "Config.integer = lambda self, key, default=None, minimum=1: self.values.get(key, default)\n"
+        "from tests.fuzz.importer import main; sys.exit(main())"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=REPO, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert result.returncode == 1
+    assert "case" in result.stdout

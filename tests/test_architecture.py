@@ -1,0 +1,196 @@
+"""The rules of the source tree, held by walking its syntax: who may import whom, and how large things may grow."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nnbuild.kernels.functions import SPELLINGS
+from nnbuild.ops.base import Attributes
+from nnbuild.ops.functions import FUNCTIONS
+
+PACKAGE = Path(__file__).resolve().parents[1] / "nnbuild"
+FILES = sorted(PACKAGE.rglob("*.py"))
+LONGEST_FILE = 450
+LONGEST_FUNCTION = 60
+
+ROOMS = {
+    # What everyone may use.
+    "errors": set(),
+    "paths": set(),
+    "files": {"errors"},
+    "names": {"errors"},
+    # numeric <- graph <- ops <- passes, quantize
+    "numeric": {"errors"},
+    "graph": {"numeric", "errors", "ops.base"},
+    "ops": {"numeric", "graph", "errors"},
+    "verify": {"graph", "ops", "errors"},
+    "frontend": {"graph", "ops", "numeric", "verify", "errors", "names"},
+    "passes": {"graph", "ops", "numeric", "verify", "errors"},
+    "quantize": {"graph", "ops", "numeric", "passes", "verify", "errors", "samples"},
+    # ops, isa <- kernels <- plan <- emit <- outputs
+    "literals": {"graph"},
+    "writer": set(),
+    "isa": {"writer", "literals", "graph", "ops", "numeric"},
+    "kernels": {"isa", "writer", "literals", "graph", "ops", "numeric", "errors"},
+    "plan": {"kernels", "isa", "writer", "graph", "ops", "names", "errors", "literals"},
+    "emit": {"plan", "kernels", "writer", "literals", "graph", "ops", "files", "paths", "errors", "__init__"},
+    "outputs": {"emit", "plan", "graph", "literals", "board", "paths", "errors", "__init__"},
+    # Apart.
+    "audit": {"errors", "paths"},
+    "device": {"numeric", "edge", "errors"},
+    "edge": {"numeric"},
+    "samples": {"files", "errors"},
+    "report": {"device"},
+    "board": {"errors", "paths"},
+}
+"""Room -> the rooms it may import from. Rooms not named here are on top: they may know all, and none of these knows
+them."""
+
+ABOVE = {"pipeline", "job", "memory", "runner", "audited", "commands", "cli", "__main__", "scons"}
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that a file names, whole; `from nnbuild import passes` counts as nnbuild.passes."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports here are absolute"
+            module = node.module or ""
+            if module == "nnbuild":
+                names = [alias.name for alias in node.names]
+                yield from (f"nnbuild.{'__init__' if name == '__version__' else name}" for name in names)
+            else:
+                yield module
+
+
+def internal(path: Path) -> set[str]:
+    return {name.removeprefix("nnbuild.") for name in imports(path) if name.startswith("nnbuild.")}
+
+
+def test_every_room_has_its_rule() -> None:
+    rooms = {room(name_of(path)) for path in FILES} - {"__init__"}
+    assert rooms - ROOMS.keys() - ABOVE == set()
+
+
+def test_rooms_import_only_what_lies_below_them() -> None:
+    wrong = []
+    for path in FILES:
+        own = room(name_of(path))
+        if own not in ROOMS:
+            continue
+        allowed = ROOMS[own]
+        wrong += [
+            f"{name_of(path)} imports {module}"
+            for module in sorted(internal(path))
+            if room(module) != own and room(module) not in allowed and module not in allowed
+        ]
+    assert wrong == []
+
+
+def test_the_rules_have_no_circle() -> None:
+    """Except for the one the type checker alone sees: a graph's operations carry their attributes."""
+    settled: set[str] = set()
+    waiting = {own: {room(name) for name in allowed} for own, allowed in ROOMS.items()}
+    waiting["graph"].discard("ops")
+    while waiting:
+        free = {own for own, allowed in waiting.items() if not (allowed & ROOMS.keys()) - settled}
+        assert free, f"a circle among {sorted(waiting)}"
+        settled |= free
+        waiting = {own: allowed for own, allowed in waiting.items() if own not in free}
+
+
+def test_graph_knows_operations_by_type_only() -> None:
+    """At run time nothing below `ops` needs it."""
+    tree = ast.parse((PACKAGE / "graph.py").read_text())
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            assert not (node.module or "").startswith("nnbuild.ops")
+
+
+@pytest.mark.parametrize("top", ["scons", "cli"])
+def test_nobody_knows_the_tops(top: str) -> None:
+    allowed = {"cli": {"__main__"}}.get(top, set())
+    assert {name_of(path) for path in FILES if top in internal(path)} <= allowed
+
+
+@pytest.mark.parametrize("foreign", ["tensorflow", "keras", "tf_keras", "torch", "ai_edge_litert"])
+def test_no_deep_learning_framework(foreign: str) -> None:
+    assert [name_of(path) for path in FILES if any(m.split(".")[0] == foreign for m in imports(path))] == []
+
+
+def test_the_frontend_executes_nothing() -> None:
+    """Whatever a model file holds, it is data: there is nothing here that could run it or look up code by its name."""
+    modules = {"pickle", "marshal", "shelve", "importlib", "runpy", "ctypes", "subprocess", "code", "builtins"}
+    calls = {"eval", "exec", "compile", "__import__", "getattr", "globals", "locals"}
+    wrong = []
+    for path in FILES:
+        if room(name_of(path)) != "frontend":
+            continue
+        wrong += [f"{name_of(path)} imports {m}" for m in imports(path) if m.split(".")[0] in modules]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in calls:
+                wrong.append(f"{name_of(path)}:{node.lineno} calls {node.func.id}")
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                assert isinstance(node.value, ast.Constant)
+                assert node.value.value is False
+    assert wrong == []
+
+
+def kinds() -> set[str]:
+    """Every kind of operation, by the classes that `ops` defines."""
+    found = set()
+    for path in sorted((PACKAGE / "ops").glob("*.py")):
+        for kind in re.findall(r"^    kind(?:: ClassVar\[str\])? = \"(\w+)\"$", path.read_text(), re.MULTILINE):
+            found.add(kind)
+    return found
+
+
+def test_every_operation_has_a_scalar_kernel() -> None:
+    assert {"conv2d", "dense", "lstm", "reshape"} <= kinds()
+    without = {kind for kind in kinds() if not (PACKAGE / "kernels" / kind / "scalar.py").is_file()}
+    assert without == {"reshape", "convert"}, "a reshape moves nothing, and no model needs a convert so far"
+
+
+def test_operations_are_named_as_their_files() -> None:
+    subclasses = {cls.kind: cls.__module__.rpartition(".")[2] for cls in _leaves(Attributes) if hasattr(cls, "kind")}
+    assert {kind: file for kind, file in subclasses.items() if kind != file} == {}
+
+
+def _leaves(cls: type[Attributes]) -> Iterator[type[Attributes]]:
+    below = cls.__subclasses__()
+    if not below and cls.__module__.startswith("nnbuild.ops."):
+        yield cls
+    for each in below:
+        yield from _leaves(each)
+
+
+def test_every_function_has_a_spelling_in_c() -> None:
+    assert FUNCTIONS.keys() == SPELLINGS.keys()
+
+
+def test_files_and_functions_stay_small() -> None:
+    large = []
+    for path in FILES:
+        text = path.read_text()
+        if len(text.splitlines()) > LONGEST_FILE:
+            large.append(f"{name_of(path)}: {len(text.splitlines())} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                if length > LONGEST_FUNCTION:
+                    large.append(f"{name_of(path)}.{node.name}: {length} lines")
+    assert large == []
