@@ -51,7 +51,14 @@ def test_every_operator_is_read_and_planned(name: str, tmp_path: Path) -> None:
 
 
 def test_kernels_of_its_own_equal_the_reference(tmp_path: Path) -> None:
-    kinds = ("UNIDIRECTIONAL_SEQUENCE_LSTM", "SQUARED_DIFFERENCE", "RSQRT-int8", "RESIZE_BILINEAR", "MIRROR_PAD", "QUANTIZE")
+    kinds = (
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+        "SQUARED_DIFFERENCE",
+        "RSQRT-int8",
+        "RESIZE_BILINEAR",
+        "MIRROR_PAD",
+        "QUANTIZE",
+    )
     kinds += ("FULLY_CONNECTED",)  # with a zero point of its weights
     files = [SEEDS[name] for name in SEEDS if name.startswith(kinds)]
     corners = [f.with_operator(0, values={}) for f in files if f.operators[0].kind == "RESIZE_BILINEAR"]
@@ -290,8 +297,9 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "loop": (
         change_operator("RELU-int8", kind="WHILE"),
-        "operator 0 (WHILE) for 'out': nnbuild does not support WHILE, into which converters turn recurrent layers with "
-        "a state. Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert again.",
+        "operator 0 (WHILE) for 'out': nnbuild does not support WHILE, into which converters turn recurrent layers "
+        "with a state. Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert "
+        "again.",
     ),
     "custom": (
         change_operator("RELU-int8", kind="CUSTOM", custom="FlexErf"),
@@ -300,15 +308,15 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "unknown": (
         change_operator("RELU-int8", kind="TOPK_V2"),
-        "operator 0 (TOPK_V2) for 'out': nnbuild does not support TOPK_V2. Replace the layer, or give the .h5 or .keras "
-        "file if nnbuild can read that.",
+        "operator 0 (TOPK_V2) for 'out': nnbuild does not support TOPK_V2. Replace the layer, or give the .h5 or "
+        ".keras file if nnbuild can read that.",
     ),
     "peepholes": (
         lambda: SEEDS["UNIDIRECTIONAL_SEQUENCE_LSTM-int8"].with_operator(
             0, inputs=[*range(9), 1, -1, -1, *range(9, 13), -1, -1, 13, 14, -1, -1, -1, -1]
         ),
-        "operator 0 (UNIDIRECTIONAL_SEQUENCE_LSTM) for 'out': it has peepholes, a projection or a normalization inside. "
-        "Use a plain LSTM layer.",
+        "operator 0 (UNIDIRECTIONAL_SEQUENCE_LSTM) for 'out': it has peepholes, a projection or a normalization "
+        "inside. Use a plain LSTM layer.",
     ),
     "cell scale": (
         change_tensor("UNIDIRECTIONAL_SEQUENCE_LSTM-int8", 14, scales=(0.3,)),
@@ -318,8 +326,8 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
         lambda: one(
             "REDUCE_MAX", [tensor("x", (3, 4), "int8"), numbers("axes", [0])], tensor("out", (3, 4), "int8"), "NONE"
         ),
-        "operator 0 (REDUCE_MAX) for 'out': it works along the batch axis, so it mixes samples. Convert the model with a "
-        "batch size of 1.",
+        "operator 0 (REDUCE_MAX) for 'out': it works along the batch axis, so it mixes samples. Convert the model with "
+        "a batch size of 1.",
     ),
     "other batch": (
         lambda: one("RESHAPE", [tensor("x", (3, 4), "int8")], tensor("out", (2, 6), "int8")),

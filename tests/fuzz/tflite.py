@@ -211,7 +211,7 @@ def run(seed: int, cases: range, show: bool) -> int:
 
     records.check = counted
     results: Counter[str] = Counter()
-    slowest, bugs = 0.0, 0
+    slowest, bugs = (0.0, 0), 0
     with tempfile.TemporaryDirectory() as folder:
         for case in cases:
             kind, data = make_case(random.Random(f"{seed} {case}"))
@@ -226,12 +226,14 @@ def run(seed: int, cases: range, show: bool) -> int:
                 print(f"case {case} ({kind}): {type(error).__name__}: {str(error)[:300]}", flush=True)
                 if show:
                     traceback.print_exc()
-            slowest = max(slowest, time.monotonic() - started)
+            slowest = max(slowest, (time.monotonic() - started, case))
             results[outcome] += 1
     records.check = original
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     counts = {**results, "past the container": passed[0]}
-    print(f"seed {seed}, {len(cases)} cases: {counts}, slowest {slowest:.2f} s, peak {megabytes} MB")
+    print(
+        f"seed {seed}, {len(cases)} cases: {counts}, slowest {slowest[0]:.2f} s (case {slowest[1]}), peak {megabytes} MB"
+    )
     return bugs + (megabytes > MOST_MEGABYTES) + (2 * passed[0] < len(cases))
 
 
