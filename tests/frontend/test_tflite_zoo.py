@@ -15,6 +15,7 @@ pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
 
 from nnbuild import passes
+from nnbuild.errors import ModelError
 from nnbuild.frontend import load
 from nnbuild.graph import Array, Graph
 from nnbuild.ops import interpret
@@ -33,6 +34,10 @@ CHECKED = ["-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 WITHOUT_REFERENCE = ("QUANTIZE-mixed", "ELU-float32", "RELU_N1_TO_1-int16")
 """Files of the fuzzer with operators that the reference kernels lack: ELU, and RELU_N1_TO_1 in 16 bits."""
+
+
+TANH_LEFT_OUT = ("lstm_int8_04",)
+"""Models whose cell state has a scale below 2^-15, for which TFLite computes no tanh at all; they are refused."""
 
 
 def numbered(arrays: Any, stem: str, count: int) -> list[Array]:
@@ -78,8 +83,14 @@ def zoo_job(case: Case) -> Job:
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_zoo(group: int, tmp_path: Path) -> None:
-    jobs = [zoo_job(case) for case in cases()[group::GROUPS]]
+    jobs = [zoo_job(case) for case in cases()[group::GROUPS] if case.name not in TANH_LEFT_OUT]
     assert differences(jobs, tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", TANH_LEFT_OUT)
+def test_what_tflite_leaves_out_is_refused(name: str) -> None:
+    with pytest.raises(ModelError, match=r"its scale is 1\.52588e-05, not a power of two from 2\^-15 to 2\^-9\."):
+        load(zoo() / f"{name}.tflite", "model")
 
 
 def test_zoo_is_large_enough() -> None:

@@ -22,7 +22,6 @@ X, KERNEL, RECURRENT, PEEPHOLES, BIAS, PROJECTION, HIDDEN, CELL, NORMS = 0, 1, 5
 TANH = 4
 PLAIN = "Use a plain LSTM layer."
 PRODUCT_LIMIT = 2.0**24
-CELL_POWERS = range(-15, -8)
 
 
 def sequence_lstm(call: Call) -> None:
@@ -90,7 +89,7 @@ def _in_integers(call: Call, x: str, units: int, weights: tuple[Array, Array, Ar
     (state_scale, state_zero), (cell_scale, _) = _format(hidden, "int8"), _format(cell, "int16")
     inside_scale, inside_zero = _format(call.operator.intermediates[GATES], "int8")
     power, exponent = is_power_of_two(cell_scale)
-    if not power or exponent not in CELL_POWERS:
+    if not power or exponent not in lstm.CELL_POWERS:
         raise cell.error(f"its scale is {cell_scale:.6g}, not a power of two from 2^-15 to 2^-9.", CONVERT_AGAIN)
     kernel, recurrent, bias = weights
     for gate in range(GATES):
