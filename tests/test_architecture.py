@@ -51,7 +51,7 @@ ROOMS = {
 """Room -> the rooms it may import from. Rooms not named here are on top: they may know all, and none of these knows
 them."""
 
-ABOVE = {"pipeline", "job", "memory", "runner", "audited", "commands", "cli", "__main__", "scons"}
+ABOVE = {"pipeline", "fit", "job", "memory", "runner", "audited", "commands", "cli", "__main__", "scons"}
 
 
 def name_of(path: Path) -> str:
