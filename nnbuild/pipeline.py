@@ -9,9 +9,8 @@ from nnbuild import passes
 from nnbuild.board import Board, find
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
-from nnbuild.errors import UsageError
+from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.frontend import load
-from nnbuild.frontend.stored import stored_parameters
 from nnbuild.graph import Graph
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
@@ -63,14 +62,10 @@ def prefix_of(options: Options) -> str:
     return identifier(options.name if options.name is not None else options.model.stem)
 
 
-def is_quantized(graph: Graph) -> bool:
-    return any(tensor.quant is not None for tensor in graph.tensors.values())
-
-
 def _quantized(graph: Graph, options: Options) -> Graph:
     if options.quantize == "float":
         return graph
-    if is_quantized(graph):
+    if passes.is_quantized(graph):
         raise UsageError(
             f"--quantize {options.quantize}",
             "this model is quantized already.",
@@ -101,20 +96,27 @@ def recipe_of(options: Options) -> Recipe:
     )
 
 
-def weights_form(options: Options) -> str:
-    """ "array" or "binary". Known from the file's size alone, so that a build knows its files before it has run."""
+def weights_form(options: Options, imported: Graph | None = None) -> str:
+    """ "array" or "binary". The imported model alone decides, so that a build knows its files before it has run."""
     if options.weights != "auto":
         return options.weights
-    return "binary" if stored_parameters(options.model) * BYTES[options.quantize] > LARGEST_ARRAYS else "array"
+    if imported is None:
+        try:
+            imported = load(options.model)
+        except NnbuildError:
+            return "array"  # the file is not there yet, or the compilation will say what is wrong with it
+    weights = [constant.data for constant in imported.constants.values()]
+    size = sum(data.size * BYTES[options.quantize] if data.dtype.kind == "f" else data.nbytes for data in weights)
+    return "binary" if size > LARGEST_ARRAYS else "array"
 
 
 def compile_model(options: Options) -> Compiled:
     prefix = prefix_of(options)
     board = find(options.board)
     imported = replace(load(options.model), name=prefix)
-    as_it_is = is_quantized(imported) or (options.layers and options.quantize == "float")
+    as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
     graph = _quantized(folded, options)
     target = Target(board.features, board.alignment, options.layers, options.optimize)
     plan = make_plan(graph, prefix, target)
-    return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options)))
+    return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))

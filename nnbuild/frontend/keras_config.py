@@ -72,8 +72,8 @@ def layer_spec(data: Any, where: str, nesting: int = 0) -> LayerSpec:
     inner = data.get("config")
     settings = inner if isinstance(inner, dict) else {"layers": inner}  # Keras before 2.2.3: a bare list of layers
     name = data.get("name", settings.get("name", class_name.lower()))
-    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise outside.error(f"a layer in it has the name {shown(name)}, not a short text that can be printed.")
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not _is_unicode(name):
+        raise outside.error(f"a layer in it has the name {shown(name)}, not a short text.")
     config = Config(f"layer {name!r}", settings)
     entries = data.get("inbound_nodes", [])
     if not isinstance(entries, list):
@@ -82,6 +82,15 @@ def layer_spec(data: Any, where: str, nesting: int = 0) -> LayerSpec:
     model = model_spec(config, class_name, nesting) if class_name in MODELS else None
     short = class_name.rpartition(">")[2]  # a registered custom class is package>name
     return LayerSpec(name, short, config, nodes, _is_operation(data.get("module"), settings, entries), model)
+
+
+def _is_unicode(text: str) -> bool:
+    """JSON can hold halves of characters, which no file or terminal takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_operation(module: object, settings: Mapping[str, Any], entries: Sequence[Any]) -> bool:

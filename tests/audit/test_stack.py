@@ -62,6 +62,13 @@ def test_the_deepest_path(chain: Toolchain, tmp_path: Path) -> None:
 
 
 @EVERY
+def test_a_path_goes_on_through_functions_without_a_frame(chain: Toolchain, tmp_path: Path) -> None:
+    source = "extern int last(int);\nint run(int n) {\n    return last(n + 1);\n}\n"
+    report = bound(chain, tmp_path, source, frames={"last": 0})
+    assert [name for name, _ in report.path] == ["run", "last"]
+
+
+@EVERY
 def test_a_large_frame_breaks_the_budget(chain: Toolchain, tmp_path: Path) -> None:
     report = bound(chain, tmp_path, PLAIN, 4096, frames={"device": 0})
     (error,) = report.errors
@@ -123,6 +130,38 @@ def test_a_jump_through_a_pointer_is_a_call(chain: Toolchain, tmp_path: Path) ->
     source = "int run(int (*f)(int), int n) {\n    return f(n + 1); /* sin */\n}\n"
     (error,) = bound(chain, tmp_path, source).errors
     assert (error.kind, error.function, error.source) == ("indirect-call", "run", "stack.c:2")
+
+
+TABLE = """\
+extern int a(int), b(int), c(int);
+static int (*const ops[])(int) = {a, b, c};
+int run(int i, int n) {
+    return ops[i](n); /* sin */
+}
+"""
+
+
+@EVERY
+def test_a_jump_through_a_table_of_functions_is_not_a_switch(chain: Toolchain, tmp_path: Path) -> None:
+    (error,) = bound(chain, tmp_path, TABLE).errors
+    assert (error.kind, error.function, error.source) == ("indirect-call", "run", "stack.c:4")
+
+
+@EVERY
+@pytest.mark.parametrize("pic", [(), ("-fPIC",)], ids=["plain", "pic"])
+def test_a_switch_is_not_a_call(chain: Toolchain, tmp_path: Path, pic: tuple[str, ...]) -> None:
+    """From the code alone: gcc's own call graph, which knows, is left out."""
+    path = chain.compile(tmp_path, "stack", PLAIN, ("-O2", "-g", *pic))
+    kinds = {error.kind for error in stack_bound([path], "run", frames={"device": 0}).errors}
+    assert kinds <= {"unknown-frame"}
+
+
+def test_clang_leaves_out_the_return_address(tmp_path: Path) -> None:
+    chain = by_name("x86-64-clang")
+    if chain.missing:
+        pytest.skip(chain.missing)
+    report = bound(chain, tmp_path, "extern int g(int);\nint run(int n) { return g(n) + 1; }\n", frames={"g": 0})
+    assert report.depth == 16  # `push rax` to align the stack, and the return address
 
 
 @EVERY

@@ -163,6 +163,8 @@ CASES: dict[str, Callable[[], bytes]] = {
         IMAGE, conv(kernel_size=[9, 9]), weights={"conv": random_arrays((9, 9, 3, 4), (4,))}
     ),
     "groups that do not divide": lambda: only(IMAGE, conv(groups=2), weights={"conv": KERNEL}),
+    "a name that is no text": lambda: only(input_layer("x", [4]), dense("\ud800", 3)),
+    "a name that is too long": lambda: only(input_layer("x", [4]), dense("d" * 5000, 3)),
     "an option of the wrong type": lambda: only(IMAGE, conv(filters="four"), weights={"conv": KERNEL}),
     "an option out of range": lambda: only(IMAGE, conv(strides=[0, 1]), weights={"conv": KERNEL}),
     "an option with an unknown word": lambda: only(IMAGE, conv(padding="reflect"), weights={"conv": KERNEL}),
