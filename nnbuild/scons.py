@@ -34,6 +34,8 @@ SHORT = {
     "LINKCOMSTR": "$LINK $TARGET",
 }
 """What SCons prints for a command unless `verbose` asks for the whole of it."""
+SEARCHED = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
+"""What compilers must know of the user's environment: where they lie themselves, and where they may keep things."""
 PACKAGE = Path(__file__).resolve().parent
 
 
@@ -80,6 +82,7 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
     recipe = output.recipe(board, [node.name for node in files])
     script = [f"-Wl,-T,{where}/{recipe.script}"] if recipe.script else []
     own = env.Clone(
+        ENV={**env["ENV"], **{name: os.environ[name] for name in SEARCHED if name in os.environ}},
         CC=list(recipe.compiler),
         LINK=list(recipe.compiler),
         CCFLAGS=list(recipe.flags),
