@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +22,7 @@ from nnbuild.fit import program_files
 from nnbuild.outputs.recipe import choose, toolchain_for
 from nnbuild.pipeline import Options, compile_model
 from nnbuild.runner import open_line
-from tests.boards.conftest import MNIST
+from tests.boards.conftest import MNIST, ROOT
 
 MODEL = MNIST / "mnist.h5"
 
@@ -92,6 +97,50 @@ def test_an_emulator_that_ends_at_once_is_quoted(tmp_path: Path) -> None:
     with pytest.raises(DeviceMissing) as raised:
         EmulatorTransport("emulated x", command, tmp_path / "none.elf")
     assert "The emulator did not start. It ended with code 7 and said: it is broken" in str(raised.value)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_an_emulator_ends_with_us(tmp_path: Path, number: int) -> None:
+    """Also when we are ended from outside, where no finally block runs."""
+    stand_in = tmp_path / "emulator.py"
+    stand_in.write_text(
+        "import os, socket, sys, time\n"
+        "line = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        "line.sendall(b'x')\n"
+        "time.sleep(60)\n"
+    )
+    program = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from nnbuild.device.emulator import EmulatorTransport\n"
+        f"line = EmulatorTransport('x', [sys.executable, {str(stand_in)!r}, '{{port}}'], Path('none'))\n"
+        "line.read(10.0)\n"
+        "print('up', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    ours = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=ROOT)
+    assert ours.stdout is not None
+    with ours.stdout:
+        assert ours.stdout.readline() == b"up\n"
+    pid = int((tmp_path / "pid").read_text())
+    assert Path(f"/proc/{pid}").exists()
+    ours.send_signal(number)
+    ours.wait()
+    for _ in range(100):
+        if not running(pid):
+            return
+        time.sleep(0.05)
+    os.kill(pid, signal.SIGKILL)
+    pytest.fail("the emulator outlived us")
+
+
+def running(pid: int) -> bool:
+    """A process that has ended but that nobody has waited for does not count."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_unknown_board() -> None:
