@@ -23,7 +23,7 @@ from nnbuild.audited import helper_frames, model_objects, stack_stems
 from nnbuild.board import Board, find
 from nnbuild.emit.files import file_names
 from nnbuild.errors import NnbuildError
-from nnbuild.outputs import Output, output_of
+from nnbuild.outputs import OUTPUTS, Output, output_of
 from nnbuild.outputs.recipe import Recipe
 from nnbuild.paths import BOARDS, FIRMWARE
 from nnbuild.pipeline import Options, prefix_of, weights_form
@@ -80,8 +80,9 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
     """The program first, then what is made of it."""
     where, output = model_folder(chosen), output_of(board)
     recipe = output.recipe(board, [node.name for node in files])
-    script = [f"-Wl,-T,{where}/{recipe.script}"] if recipe.script else []
+    script = [f"-Wl,-T,{_path(env.Dir(where))}/{recipe.script}"] if recipe.script else []
     own = env.Clone(
+        NN_OUTPUT=board.output,
         ENV={**env["ENV"], **{name: os.environ[name] for name in SEARCHED if name in os.environ}},
         CC=list(recipe.compiler),
         LINK=list(recipe.compiler),
@@ -102,13 +103,17 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
 
 
 def _finished(env: Any, where: str, program: list[Any], output: Output) -> list[Any]:
+    """What is made of the linked program."""
     names = [f"{where}/{name}" for name in output.finished_names()]
-
-    def finish(target: Any, source: Any, env: Any) -> None:
-        output.finish(Path(str(source[0])))
-
-    made: list[Any] = env.Command(names, program[0], env.Action(finish, "nnbuild image $SOURCE")) if names else []
+    if not names:
+        return []
+    made: list[Any] = env.Command(names, program[0], env.Action(_finish, f"nnbuild image {program[0]}"))
     return made
+
+
+def _finish(target: Any, source: Any, env: Any) -> None:
+    """Must close over nothing: SCons would take the closure for a part of the action, and find it changed each time."""
+    OUTPUTS[env["NN_OUTPUT"]].finish(Path(source[0].abspath))
 
 
 def _audit(env: Any, chosen: Options, recipe: Recipe, objects: list[Any]) -> Any:
