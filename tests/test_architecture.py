@@ -28,7 +28,7 @@ ROOMS = {
     "numeric": {"errors"},
     "graph": {"numeric", "errors", "ops.base"},
     "ops": {"numeric", "graph", "errors"},
-    "verify": {"graph", "ops", "errors"},
+    "verify": {"graph", "ops", "numeric", "errors"},
     "frontend": {"graph", "ops", "numeric", "verify", "errors", "names"},
     "passes": {"graph", "ops", "numeric", "verify", "errors"},
     "quantize": {"graph", "ops", "numeric", "passes", "verify", "errors", "samples"},
