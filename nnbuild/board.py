@@ -57,12 +57,22 @@ class Firmware:
 
 
 @dataclass(frozen=True)
+class StandIn:
+    """What nnbuild/device/unicorn_board.py must know to run the same image where the emulator is not installed: the
+    addresses of the serial port and of the counter."""
+
+    uart: int
+    counter: int
+
+
+@dataclass(frozen=True)
 class Emulator:
     """`command` has places for {port} and {image}; what the board's counter shows is so many instructions a tick."""
 
     command: tuple[str, ...]
     install: str
     instructions_per_tick: float
+    stand_in: StandIn | None
 
 
 @dataclass(frozen=True)
@@ -174,7 +184,9 @@ def _emulator(table: Mapping[str, Any]) -> Emulator | None:
         return None
     fill = {"machine": table.get("machine", ""), "port": "{port}", "image": "{image}"}
     command = tuple(word.format(**fill) for word in table["command"])
-    return Emulator(command, table["install"], table["instructions_per_tick"])
+    unicorn = table.get("unicorn")
+    stand_in = StandIn(unicorn["uart"], unicorn["counter"]) if unicorn is not None else None
+    return Emulator(command, table["install"], table["instructions_per_tick"], stand_in)
 
 
 def _whole_table(name: str, folder: Path) -> dict[str, Any]:
