@@ -24,18 +24,17 @@ nn_ram_end = {ram.origin + ram.length:#010x};
 
 SECTIONS
 {{
-    .text : ALIGN(16)
-    {{
-        KEEP(*(.vectors))
-        *(.text .text.*)
-    }} > flash
+{CODE}
+{_stacks(layout)}
+{DATA}
+{_model_memory(layout)}
+{REST}
+}}
+"""
 
-    .rodata : ALIGN(16)
-    {{
-        *(.rodata .rodata.*)
-        . = ALIGN(4);
-    }} > flash
 
+def _stacks(layout: Layout) -> str:
+    return f"""\
     .stack (NOLOAD) : ALIGN(8)
     {{
         nn_stack_low = .;
@@ -50,16 +49,11 @@ SECTIONS
         . = ALIGN(8);
         nn_handler_stack_high = .;
     }} > ram
+"""
 
-    .data : ALIGN(8)
-    {{
-        nn_data_begin = .;
-        *(.data .data.* .sdata .sdata.*)
-        . = ALIGN(4);
-        nn_data_end = .;
-    }} > ram AT > flash
-    nn_data_load = LOADADDR(.data);
 
+def _model_memory(layout: Layout) -> str:
+    return f"""\
     /* The model's memory. */
     .context (NOLOAD) : ALIGN(16)
     {{
@@ -68,18 +62,44 @@ SECTIONS
         . = ALIGN(4);
         nn_context_end = .;
     }} > {layout.context}
+"""
 
+
+CODE = """\
+    .text : ALIGN(16)
+    {
+        KEEP(*(.vectors))
+        *(.text .text.*)
+    } > flash
+
+    .rodata : ALIGN(16)
+    {
+        *(.rodata .rodata.*)
+        . = ALIGN(4);
+    } > flash
+"""
+
+DATA = """\
+    .data : ALIGN(8)
+    {
+        nn_data_begin = .;
+        *(.data .data.* .sdata .sdata.*)
+        . = ALIGN(4);
+        nn_data_end = .;
+    } > ram AT > flash
+    nn_data_load = LOADADDR(.data);
+"""
+
+REST = """\
     .bss (NOLOAD) : ALIGN(8)
-    {{
+    {
         nn_bss_begin = .;
         *(.bss .bss.* .sbss .sbss.* COMMON)
         . = ALIGN(4);
         nn_bss_end = .;
-    }} > ram
+    } > ram
 
     /DISCARD/ :
-    {{
+    {
         *(.ARM.exidx* .ARM.extab* .eh_frame* .note.*)
-    }}
-}}
-"""
+    }"""
