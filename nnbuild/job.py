@@ -18,6 +18,7 @@ from nnbuild.device.link import Link
 from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
+from nnbuild.fit import program_files
 from nnbuild.graph import Array, Graph, Tensor
 from nnbuild.memory import memory_of
 from nnbuild.numeric.edge import dequantize
@@ -25,9 +26,8 @@ from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
-from nnbuild.outputs import host
+from nnbuild.outputs import output_of
 from nnbuild.outputs.recipe import compile_all, link
-from nnbuild.outputs.target import target
 from nnbuild.pipeline import Compiled, precision
 from nnbuild.quantize.report import as_float
 from nnbuild.runner import open_line
@@ -57,18 +57,22 @@ def build_program(compiled: Compiled, where: Place) -> Path:
     """The program that was given, or one built now."""
     if where.program is not None:
         return where.program
-    files = Artifact({**compiled.artifact.files, "nn_target.c": target(compiled.plan).encode()})
+    files = Artifact(program_files(compiled))
     files.write(where.folder)
-    recipe = host.recipe(compiled.board, files.files)
+    output = output_of(compiled.board)
+    recipe = output.recipe(compiled.board, files.files)
     objects = compile_all(recipe, where.folder)
     audit_model(compiled.board, compiled.plan.prefix, where.folder)
-    return link(recipe, objects, where.folder)
+    program = link(recipe, objects, where.folder)
+    output.finish(program)
+    return program
 
 
 @contextmanager
 def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[tuple[Link, ModelInfo]]:
-    with open_line(compiled.board, program, port) as line:
-        link = Link(line)
+    line = open_line(compiled.board, program, port)
+    with line.transport:
+        link = Link(line.transport, unit=line.unit, per_tick=line.per_tick)
         yield link, open_model(link, digest(compiled.graph))
 
 

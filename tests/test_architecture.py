@@ -28,7 +28,7 @@ ROOMS = {
     "numeric": {"errors"},
     "graph": {"numeric", "errors", "ops.base"},
     "ops": {"numeric", "graph", "errors"},
-    "verify": {"graph", "ops", "errors"},
+    "verify": {"graph", "ops", "numeric", "errors"},
     "frontend": {"graph", "ops", "numeric", "verify", "errors", "names"},
     "passes": {"graph", "ops", "numeric", "verify", "errors"},
     "quantize": {"graph", "ops", "numeric", "passes", "verify", "errors", "samples"},
@@ -51,7 +51,7 @@ ROOMS = {
 """Room -> the rooms it may import from. Rooms not named here are on top: they may know all, and none of these knows
 them."""
 
-ABOVE = {"pipeline", "job", "memory", "runner", "audited", "commands", "cli", "__main__", "scons"}
+ABOVE = {"pipeline", "fit", "job", "memory", "runner", "audited", "commands", "cli", "__main__", "scons"}
 
 
 def name_of(path: Path) -> str:

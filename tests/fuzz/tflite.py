@@ -232,7 +232,8 @@ def run(seed: int, cases: range, show: bool) -> int:
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     counts = {**results, "past the container": passed[0]}
     print(
-        f"seed {seed}, {len(cases)} cases: {counts}, slowest {slowest[0]:.2f} s (case {slowest[1]}), peak {megabytes} MB"
+        f"seed {seed}, {len(cases)} cases: {counts}, slowest {slowest[0]:.2f} s (case {slowest[1]}), "
+        f"peak {megabytes} MB"
     )
     return bugs + (megabytes > MOST_MEGABYTES) + (2 * passed[0] < len(cases))
 

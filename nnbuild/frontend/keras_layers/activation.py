@@ -172,7 +172,7 @@ def _prelu_weights(config: Config, layers: Layers) -> WeightTree:
 
 
 LAYERS = {
-    "Activation": LayerKind(single(_activation), sees_mask=False),
+    "Activation": LayerKind(single(_activation)),
     "ReLU": LayerKind(single(lambda call: apply(call, call.input, _relu(call.config, call.dialect)))),
     "LeakyReLU": LayerKind(single(lambda call: apply(call, call.input, _leaky(call.config, call.dialect)))),
     "ELU": LayerKind(single(lambda call: apply(call, call.input, _elu(call.config, call.dialect)))),
