@@ -41,6 +41,9 @@ class Memory:
     origin: int
     length: int
 
+    def __contains__(self, address: int) -> bool:
+        return self.origin <= address < self.origin + self.length
+
 
 @dataclass(frozen=True)
 class Firmware:

@@ -11,6 +11,7 @@ program and is told on standard error.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import select
 import sys
@@ -32,10 +33,8 @@ WAIT_FOR_INTERRUPT = 0xBF30
 
 class UnicornBoard:
     def __init__(self, image: Path, memories: Sequence[tuple[int, int]], uart: int, counter: int) -> None:
-        import unicorn
-        from unicorn import arm_const
-
-        self._consts = arm_const
+        unicorn: Any = importlib.import_module("unicorn")
+        self._consts: Any = importlib.import_module("unicorn.arm_const")
         self._error = unicorn.UcError
         self._image = image
         self._uart, self._counter = uart, counter
@@ -46,8 +45,8 @@ class UnicornBoard:
         self._pause = False
         self._restart = False
         self._ended = False
-        self._cpu: Any = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
-        self._cpu.ctl_set_cpu_model(arm_const.UC_CPU_ARM_CORTEX_M4)
+        self._cpu = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
+        self._cpu.ctl_set_cpu_model(self._consts.UC_CPU_ARM_CORTEX_M4)
         for origin, length in memories:
             self._cpu.mem_map(origin, -(-length // 4096) * 4096)
         for origin, length in (PERIPHERALS, CORE):
