@@ -51,3 +51,9 @@ class Kernel(Protocol):
 
 def only_float(site: Site) -> str | None:
     return None if site.dtypes == {"float32"} else f"it computes float32 only, not {', '.join(sorted(site.dtypes))}"
+
+
+def only_integer(site: Site) -> str | None:
+    """One integer type throughout; its accumulators are those of TFLite."""
+    fits = site.dtypes in ({"int8"}, {"int16"})
+    return None if fits else f"it computes int8 or int16 only, not {', '.join(sorted(site.dtypes))}"

@@ -30,6 +30,8 @@ from nnbuild.numeric.rounding import (
     truncating_high_multiply16,
 )
 
+DIVISION_LIMIT = 1 << 30
+
 
 class AddScales(NamedTuple):
     """ADD's and SUB's constants: both inputs are brought to twice the larger scale, with spare bits below."""
@@ -90,6 +92,33 @@ def multiply(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scale: Mul
     return requantize((ints(a) - zeros[0]) * (ints(b) - zeros[1]), *scale) + zeros[2]
 
 
+class DivisionScale(NamedTuple):
+    """The real number multiplier / 2**right."""
+
+    multiplier: int
+    right: int
+
+
+def division_scale(first: float, second: float, output: float) -> DivisionScale:
+    """`divide`'s constant. Above 2**30 every quotient saturates, below 2**-16 every one is zero."""
+    scale = quantize_multiplier(min(float(first) / (float(second) * float(output)), 2.0**30))
+    right = 31 - scale.shift
+    return DivisionScale(scale.multiplier, right) if right <= 47 else DivisionScale(0, 0)
+
+
+def divide(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scale: DivisionScale) -> Ints:
+    """a / b, rounded once, halves away from zero, not yet clamped. TFLite has no integer division.
+
+    Dividing by zero gives a number beyond any clamp, of the sign of a; 0 / 0 is 0.
+    C: (|a| * multiplier + (|b| << right) / 2) / (|b| << right) with the sign of a * b
+    """
+    top, bottom = ints(a) - zeros[0], ints(b) - zeros[1]
+    below = np.maximum(np.abs(bottom), 1) << scale.right
+    size = np.minimum((np.abs(top) * scale.multiplier + below // 2) // below, DIVISION_LIMIT)
+    quotient = np.where(bottom == 0, np.sign(top) * DIVISION_LIMIT, np.sign(top) * np.sign(bottom) * size)
+    return quotient + zeros[2]
+
+
 def rescale(x: ArrayLike, in_zero: int, out_zero: int, scale: Multiplier) -> Ints:
     """From one scale to another, not yet clamped: QUANTIZE between integers, RELU, concatenation's inputs."""
     return requantize(ints(x) - in_zero, *scale) + out_zero
@@ -119,12 +148,15 @@ def leaky_relu_scales(in_scale: float, alpha: float, out_scale: float) -> SlopeS
     )
 
 
-def leaky_relu(x: ArrayLike, in_zero: int, out_zero: int, scales: SlopeScales) -> Ints:
-    """Not yet clamped. A negative alpha carries its sign in the multiplier."""
+def leaky_relu(x: ArrayLike, in_zero: int, out_zero: int, scales: SlopeScales, threshold: int = 0) -> Ints:
+    """Not yet clamped. A negative alpha carries its sign in the multiplier.
+
+    TFLite knows no other threshold than 0, below which the slope begins.
+    """
     value = ints(x) - in_zero
     slope, shift = scales.negative
-    negative = requantize(value, abs(slope), shift) * (-1 if slope < 0 else 1)
-    return np.where(value >= 0, requantize(value, *scales.positive), negative) + out_zero
+    negative = requantize(value - threshold, abs(slope), shift) * (-1 if slope < 0 else 1)
+    return np.where(value >= threshold, requantize(value, *scales.positive), negative) + out_zero
 
 
 def prelu_scales(in_scale: float, alpha_scale: float, out_scale: float) -> SlopeScales:

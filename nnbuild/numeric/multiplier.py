@@ -46,6 +46,24 @@ def quantize_multiplier(real: float) -> Multiplier:
     return Multiplier(fixed if fraction > 0 else -fixed, shift)
 
 
+class WideScale(NamedTuple):
+    """The real number multiplier / 2**right, for `rounding.scale_wide`; the multiplier has 16 bits."""
+
+    multiplier: int
+    right: int
+
+
+def wide_scale(real: float) -> WideScale:
+    """The nearest 16-bit multiplier; what is below 2**-47 becomes zero, what is above 2**14 is held there."""
+    fraction, exponent = math.frexp(real)
+    multiplier = math.floor(fraction * 2**15 + 0.5)
+    if multiplier == 2**15:
+        multiplier, exponent = multiplier // 2, exponent + 1
+    if real == 0.0 or exponent < -47:
+        return WideScale(0, 1)
+    return WideScale(multiplier, 15 - exponent) if exponent <= 14 else WideScale(32767, 1)
+
+
 def quantize_multipliers(reals: ArrayLike) -> tuple[Ints, Ints]:
     """The multipliers and the shifts of many scales."""
     pairs = [quantize_multiplier(float(r)) for r in np.ravel(np.asarray(reals, np.float64))]

@@ -120,3 +120,11 @@ def rounding_mean(total: ArrayLike, count: ArrayLike) -> Ints:
     """
     value, number = ints(total), ints(count)
     return np.asarray(np.sign(value) * ((np.abs(value) + number // 2) // number))
+
+
+def scale_wide(acc: ArrayLike, multiplier: ArrayLike, right: ArrayLike) -> Ints:
+    """acc * multiplier / 2**right, rounded once, halves up, held within 2**30: for operators TFLite does not have.
+
+    The multiplier has 16 bits, the accumulator 48. C: (acc * multiplier + ((int64_t)1 << (right - 1))) >> right
+    """
+    return saturate(half_up_shift(ints(acc) * ints(multiplier), right), -(1 << 30), 1 << 30)

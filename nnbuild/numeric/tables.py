@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from nnbuild.numeric.multiplier import is_power_of_two, round_half_away
 from nnbuild.numeric.rounding import INT8, INT16, Ints, ints, saturate, wrap
 
+FAR = 1e6  # steps of the output
+
 Float32s = NDArray[np.float32]
 Function32 = Callable[[Float32s], Float32s]
 Function64 = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -79,6 +81,44 @@ def lookup16(x: ArrayLike, table: ArrayLike) -> Ints:
     index = 256 + (value >> 7)
     slope = wrap(entries[index + 1] - entries[index], 16)
     return wrap(entries[index] + ((slope * (value & 127) + 64) >> 7), 16)
+
+
+def function_table8(
+    function: Function64, in_scale: float, in_zero: int, out_scale: float, out_zero: int, bounds: tuple[int, int]
+) -> Ints:
+    """256 entries as `table8`, in float64: for the functions of which TFLite has no integer form."""
+    at = np.asarray((np.arange(*_range(INT8)) - in_zero) * float(in_scale), np.float64)
+    return saturate(round_half_away(_steps(function, at, out_scale)).astype(np.int64) + out_zero, *bounds)
+
+
+def _steps(function: Function64, at: NDArray[np.float64], out_scale: float) -> NDArray[np.float64]:
+    """A function in steps of the output, held where every type has saturated; 0 where it has no value."""
+    steps = np.nan_to_num(function(at) / out_scale, nan=0.0, posinf=FAR, neginf=-FAR)
+    return np.asarray(np.clip(steps, -FAR, FAR), np.float64)
+
+
+def function_table16(function: Function64, in_scale: float, out_scale: float) -> Ints:
+    """513 entries for `interpolate16`, over all 16-bit inputs and one more; an entry lies on every 128th input.
+
+    As in `table16` each entry is moved by half the error that interpolation makes in the middle of its step,
+    but not beyond what lies next to it, so that a jump does not swing.
+    """
+    at = np.asarray(np.arange(-256, 257) * (128.0 * in_scale), np.float64)
+    sample, middle = _steps(function, at, out_scale), _steps(function, at[:-1] + 64.0 * in_scale, out_scale)
+    error = (sample[1:] + sample[:-1]) / 2 - middle
+    bound = np.abs(np.diff(sample)) / 4
+    moved = np.append(sample[:-1] - np.clip(error / 2, -bound, bound), sample[-1])
+    return saturate(round_half_away(moved).astype(np.int64), *INT16)
+
+
+def interpolate16(x: ArrayLike, table: ArrayLike) -> Ints:
+    """`lookup16` for tables that may rise by more than 16 bits in a step.
+
+    C: base = t[256 + (x >> 7)]; base + (((next - base) * (x & 127) + 64) >> 7)
+    """
+    value, entries = ints(x), ints(table)
+    index = 256 + (value >> 7)
+    return np.asarray(entries[index] + (((entries[index + 1] - entries[index]) * (value & 127) + 64) >> 7))
 
 
 def sigmoid_table() -> Ints:

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from nnbuild.graph import Array, Shape
+from nnbuild.numeric.rounding import ints
+from nnbuild.ops.activation_rules import Rule, rule_of
 from nnbuild.ops.base import Arrays, Attributes, expect
 from nnbuild.ops.functions import FUNCTIONS, apply
+from nnbuild.ops.integer import as_type
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -26,3 +30,10 @@ class Activation(Attributes):
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         return (apply(self.function, self.parameters, inputs[0]),)
+
+    def rule(self, site: Site) -> Rule:
+        """How this site's integers are computed."""
+        return rule_of(self.function, self.parameters, site.inputs[0], site.outputs[0])
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        return (as_type(self.rule(site).apply(ints(inputs[0])), site.outputs[0]),)

@@ -6,8 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from nnbuild.graph import Array, Shape
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
+from nnbuild.ops.integer import centred, clamped, quant_of, requantization
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,27 @@ class Affine(Attributes):
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         x = inputs[0]
+        along = self._along(x)
+        return (self.clamp.apply(x * constants["scale"].reshape(along) + constants["shift"].reshape(along)),)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """A depthwise convolution by one weight a channel, and rounded like one.
+
+        The factor has a scale for each channel, the summand the product of that and the input's.
+        """
+        x = centred(site, inputs[0]).astype(np.int64)
+        along = self._along(x)
+        sums = x * site.constant("scale").astype(np.int64).reshape(along)
+        sums = sums + site.constant("shift").astype(np.int64).reshape(along)
+        scale = requantization(site, site.constant("scale").size, "scale")
+        scaled = np.moveaxis(scale.apply(np.moveaxis(sums, self.axis + 1, -1)), -1, self.axis + 1)
+        return (clamped(scaled + quant_of(site.outputs[0]).zero_point, self.clamp, site.outputs[0]),)
+
+    def _along(self, x: Array) -> list[int]:
+        """The shape in which a constant follows the axis."""
         along = [1] * x.ndim
         along[self.axis + 1] = -1
-        return (self.clamp.apply(x * constants["scale"].reshape(along) + constants["shift"].reshape(along)),)
+        return along
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         size = 1

@@ -8,8 +8,13 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.graph import Array, Constant, Quant, Shape, Tensor
+from nnbuild.numeric import elementwise
+from nnbuild.numeric.multiplier import Multiplier, product_scale, quantize_multiplier
+from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
+from nnbuild.ops.integer import clamped, quant_of
+from nnbuild.ops.site import Site
 
 T = TypeVar("T")
 
@@ -43,10 +48,14 @@ class Binary(Attributes):
             raise ValueError(f"its operands {left} and {right} do not fit each other.") from None
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
-        left, right = operands(inputs, {role: value[None] for role, value in constants.items()})
-        rank = max(left.ndim, right.ndim)
-        left, right = (v.reshape(v.shape[0], *(1,) * (rank - v.ndim), *v.shape[1:]) for v in (left, right))
+        left, right = _aligned(inputs, constants)
         return (self.clamp.apply(FUNCTIONS[self.function](left, right)),)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """TFLite's, but for divide, and for operands of maximum and minimum that are of another scale."""
+        left, right = _aligned(inputs, {role: constant.data for role, constant in site.constants.items()})
+        out = site.outputs[0]
+        return (clamped(_combined(self.function, left, right, formats(site)), self.clamp, out),)
 
 
 def operands(inputs: Sequence[T], constants: Mapping[str, T]) -> tuple[T, T]:
@@ -56,3 +65,62 @@ def operands(inputs: Sequence[T], constants: Mapping[str, T]) -> tuple[T, T]:
     if "right" in constants:
         return inputs[0], constants["right"]
     return inputs[0], inputs[1]
+
+
+def _aligned(inputs: Sequence[Array], constants: Arrays) -> tuple[Array, Array]:
+    """The operands with one rank, the axes of the smaller one filled up after the batch."""
+    left, right = operands(inputs, {role: value[None] for role, value in constants.items()})
+    rank = max(left.ndim, right.ndim)
+    left, right = (v.reshape(v.shape[0], *(1,) * (rank - v.ndim), *v.shape[1:]) for v in (left, right))
+    return left, right
+
+
+@dataclass(frozen=True)
+class Formats:
+    """The quantization of the operands and the output, and the width of the output."""
+
+    left: Quant
+    right: Quant
+    out: Quant
+    bits: int
+
+    @property
+    def zeros(self) -> tuple[int, int, int]:
+        return self.left.zero_point, self.right.zero_point, self.out.zero_point
+
+    def sum_scales(self) -> elementwise.AddScales:
+        return elementwise.add_scales(self.left.scale, self.right.scale, self.out.scale, self.bits)
+
+    def product_scale(self) -> Multiplier:
+        return quantize_multiplier(product_scale(self.left.scale, self.right.scale, self.out.scale))
+
+    def division_scale(self) -> elementwise.DivisionScale:
+        return elementwise.division_scale(self.left.scale, self.right.scale, self.out.scale)
+
+    def choice_scales(self) -> tuple[Multiplier, Multiplier]:
+        """What brings each operand of maximum and minimum to the output's scale."""
+        left, right = (elementwise.rescale_multiplier(q.scale, self.out.scale) for q in (self.left, self.right))
+        return left, right
+
+
+def formats(site: Site) -> Formats:
+    tensors: list[Tensor | Constant] = list(site.inputs)
+    left, right = operands(tensors, dict[str, Tensor | Constant](site.constants))
+    out = site.outputs[0]
+    return Formats(quant_of(left), quant_of(right), quant_of(out), 8 * np.dtype(out.dtype).itemsize)
+
+
+def _combined(function: str, left: Array, right: Array, f: Formats) -> Ints:
+    match function:
+        case "add":
+            return elementwise.add(left, right, f.zeros, f.sum_scales())
+        case "subtract":
+            return elementwise.subtract(left, right, f.zeros, f.sum_scales())
+        case "multiply":
+            return elementwise.multiply(left, right, f.zeros, f.product_scale())
+        case "divide":
+            return elementwise.divide(left, right, f.zeros, f.division_scale())
+    scales, zero = f.choice_scales(), f.out.zero_point
+    first = elementwise.rescale(left, f.left.zero_point, zero, scales[0])
+    second = elementwise.rescale(right, f.right.zero_point, zero, scales[1])
+    return np.asarray(FUNCTIONS[function](first, second))

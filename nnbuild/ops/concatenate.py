@@ -9,7 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.graph import Array, Shape
+from nnbuild.numeric.elementwise import rescale, rescale_multiplier
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
+from nnbuild.ops.integer import clamped, quant_of
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -29,3 +32,12 @@ class Concatenate(Attributes):
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         return (self.clamp.apply(np.concatenate(list(inputs), axis=self.axis + 1)),)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """An input of another scale than the output's is rescaled, as QUANTIZE does it."""
+        out = quant_of(site.outputs[0])
+        parts = []
+        for tensor, values in zip(site.inputs, inputs, strict=True):
+            own = quant_of(tensor)
+            parts.append(rescale(values, own.zero_point, out.zero_point, rescale_multiplier(own.scale, out.scale)))
+        return (clamped(np.concatenate(parts, axis=self.axis + 1), self.clamp, site.outputs[0]),)

@@ -54,9 +54,9 @@ class Requantization:
         return reduced_multiplier(self.multiplier) if self.wide else self.multiplier
 
 
-def requantization(site: Site, channels: int) -> Requantization:
+def requantization(site: Site, channels: int, role: str = "kernel") -> Requantization:
     """Input times weights to output, for every output channel."""
-    kernel, out = quant_of(site.constants["kernel"]), site.outputs[0]
+    kernel, out = quant_of(site.constants[role]), site.outputs[0]
     scales = convolution_scales(quant_of(site.inputs[0]).scale, kernel.scales, quant_of(out).scale)
     multiplier, shift = quantize_multipliers(np.broadcast_to(scales, (channels,)))
     return Requantization(multiplier, shift, out.dtype == "int16")

@@ -10,7 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.graph import Array, Shape
-from nnbuild.ops.base import Arrays, Attributes, expect
+from nnbuild.numeric.layer_norm import UNIT, LayerNormScales, layer_norm, layer_norm_scales
+from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, expect
+from nnbuild.ops.integer import centred, clamped, quant_of
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,21 @@ class LayerNorm(Attributes):
         if "shift" in constants:
             result = result + constants["shift"]
         return (result,)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Our own: see `numeric.layer_norm`. The scale is an int16 constant, the shift an int32 one."""
+        x = centred(site, inputs[0]).astype(np.int64)
+        factor = site.constant("scale").reshape(-1) if "scale" in site.constants else UNIT
+        summand = site.constant("shift").reshape(-1) if "shift" in site.constants else 0
+        rows = x.reshape(*x.shape[: x.ndim - self.count], -1)
+        values = layer_norm(rows, factor, summand, quant_of(site.outputs[0]).zero_point, self.scales(site))
+        return (clamped(values.reshape(x.shape), NO_CLAMP, site.outputs[0]),)
+
+    def scales(self, site: Site) -> LayerNormScales:
+        x, out = site.inputs[0], site.outputs[0]
+        factor = quant_of(site.constants["scale"]).scale if "scale" in site.constants else 1 / UNIT
+        bits = 8 * np.dtype(x.dtype).itemsize
+        return layer_norm_scales(bits, quant_of(x).scale, self.epsilon, factor, quant_of(out).scale)
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         return 2 * prod(inputs[0])

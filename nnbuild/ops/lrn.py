@@ -10,7 +10,11 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.graph import Array, Shape
-from nnbuild.ops.base import Arrays, Attributes, expect
+from nnbuild.numeric.lrn import LrnScales, lrn, lrn_scales
+from nnbuild.numeric.rounding import limits
+from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, expect
+from nnbuild.ops.integer import centred, clamped, quant_of
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,27 @@ class LRN(Attributes):
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         x = inputs[0]
         kind = x.dtype.type
+        return (x / (kind(self.bias) + kind(self.alpha) * self._squares(x)) ** kind(self.beta),)
+
+    def _squares(self, x: Array) -> Array:
+        """The sum of squares around each channel."""
         around = [(0, 0)] * (x.ndim - 1) + [(self.radius, self.radius)]
         squares = np.pad(np.square(x), around)
-        width = 2 * self.radius + 1
-        sums = np.lib.stride_tricks.sliding_window_view(squares, width, axis=-1).sum(axis=-1)
-        return (x / (kind(self.bias) + kind(self.alpha) * sums) ** kind(self.beta),)
+        sums: Array = np.lib.stride_tricks.sliding_window_view(squares, 2 * self.radius + 1, axis=-1).sum(axis=-1)
+        return sums
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Our own: see `numeric.lrn`."""
+        x = centred(site, inputs[0]).astype(np.int64)
+        values = lrn(x, self._squares(x), quant_of(site.outputs[0]).zero_point, self.scales(site))
+        return (clamped(values, NO_CLAMP, site.outputs[0]),)
+
+    def scales(self, site: Site) -> LrnScales:
+        x = site.inputs[0]
+        quant = quant_of(x)
+        reach = max(abs(limit - quant.zero_point) for limit in limits(x.dtype))
+        largest = min(2 * self.radius + 1, site.shape()[-1]) * reach**2
+        return lrn_scales(quant.scale, largest, quant_of(site.outputs[0]).scale, (self.bias, self.alpha, self.beta))
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         return prod(inputs[0]) * (2 * self.radius + 1)

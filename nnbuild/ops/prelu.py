@@ -9,7 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.graph import Array, Shape
-from nnbuild.ops.base import Arrays, Attributes, expect
+from nnbuild.numeric.elementwise import SlopeScales, prelu, prelu_scales
+from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, expect
+from nnbuild.ops.integer import clamped, quant_of
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -28,3 +31,17 @@ class PReLU(Attributes):
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         x = inputs[0]
         return (np.where(x >= 0, x, x * constants["slope"]),)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """TFLite's; the slopes are a quantized constant with one scale."""
+        values = prelu(inputs[0], site.constant("slope"), self.zeros(site), self.scales(site))
+        return (clamped(values, NO_CLAMP, site.outputs[0]),)
+
+    def zeros(self, site: Site) -> tuple[int, int, int]:
+        """The zero points of input, slope and output."""
+        x, slope, out = (quant_of(v) for v in (site.inputs[0], site.constants["slope"], site.outputs[0]))
+        return x.zero_point, slope.zero_point, out.zero_point
+
+    def scales(self, site: Site) -> SlopeScales:
+        x, slope, out = (quant_of(v) for v in (site.inputs[0], site.constants["slope"], site.outputs[0]))
+        return prelu_scales(x.scale, slope.scale, out.scale)

@@ -9,7 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nnbuild.graph import Array, Shape
-from nnbuild.ops.base import Arrays, Attributes, expect
+from nnbuild.numeric.elementwise import mean, mean_multiplier, rescale, rescale_multiplier
+from nnbuild.numeric.multiplier import Multiplier
+from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, around, expect
+from nnbuild.ops.integer import clamped, quant_of
+from nnbuild.ops.site import Site
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {"mean": np.mean, "sum": np.sum, "max": np.max, "min": np.min}
 
@@ -34,3 +38,23 @@ class Reduce(Attributes):
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         axes = tuple(range(self.axis + 1, self.axis + 1 + self.count))
         return (FUNCTIONS[self.function](inputs[0], axis=axes, keepdims=self.keep),)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """TFLite's MEAN; a sum is a mean without the division, and an extreme is rescaled where the scales differ."""
+        axes = tuple(range(self.axis + 1, self.axis + 1 + self.count))
+        chosen = "sum" if self.function == "mean" else self.function
+        values = FUNCTIONS[chosen](inputs[0].astype(np.int64), axis=axes, keepdims=self.keep)
+        zeros = quant_of(site.inputs[0]).zero_point, quant_of(site.outputs[0]).zero_point
+        if chosen == "sum":
+            result = mean(values, self.size(site), *zeros, self.multiplier(site))
+        else:
+            result = rescale(values, *zeros, self.multiplier(site))
+        return (clamped(result, NO_CLAMP, site.outputs[0]),)
+
+    def size(self, site: Site) -> int:
+        """How many values become one."""
+        return around(site.shape(), self.axis, self.count)[1]
+
+    def multiplier(self, site: Site) -> Multiplier:
+        plain = rescale_multiplier(quant_of(site.inputs[0]).scale, quant_of(site.outputs[0]).scale)
+        return mean_multiplier(plain, self.size(site)) if self.function == "mean" else plain

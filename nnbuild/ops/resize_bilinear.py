@@ -9,7 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.graph import Array, Shape
+from nnbuild.numeric.resize import bilinear
 from nnbuild.ops.base import Arrays, Attributes, Pair, expect
+from nnbuild.ops.integer import as_type
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ class ResizeBilinear(Attributes):
             weight = np.asarray(part, x.dtype).reshape(along)
             x = x.take(low, axis) * (1 - weight) + x.take(high, axis) * weight
         return (x,)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """TFLite's RESIZE_BILINEAR with half-pixel centres; input and output have one scale."""
+        return (as_type(bilinear(inputs[0], self.factors), site.outputs[0]),)
 
 
 def taps(index: int, factor: int, size: int) -> tuple[int, int, float]:

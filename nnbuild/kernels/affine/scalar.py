@@ -19,14 +19,14 @@ def _affine(site: Site) -> Affine:
     return attributes
 
 
-def _walks(site: Site) -> list[Walk]:
+def axis_walks(site: Site) -> list[Walk]:
     axis, rank = _affine(site).axis, len(site.shape())
     return [Walk(contiguous(site.shape())), Walk(tuple(int(i == axis) for i in range(rank)))]
 
 
 def demand(site: Site) -> Demand:
     packed = {role: site.constant(role) for role in ("scale", "shift")}
-    return Demand(extent=extent(site.shape(), _walks(site)), packed=packed, in_place=((0, 0),))
+    return Demand(extent=extent(site.shape(), axis_walks(site)), packed=packed, in_place=((0, 0),))
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
@@ -37,4 +37,4 @@ def emit(w: Writer, site: Site, names: Names) -> None:
         c99.clamp(w, _affine(site).clamp, "value")
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "value"))
 
-    nest(w, site.shape(), _walks(site), element)
+    nest(w, site.shape(), axis_walks(site), element)

@@ -28,7 +28,7 @@ def _shapes(site: Site) -> tuple[Shape, Shape]:
     return operands([site.shape(i) for i in range(len(site.inputs))], constants)
 
 
-def _walks(site: Site) -> list[Walk]:
+def operand_walks(site: Site) -> list[Walk]:
     out = site.output_shape()
     left, right = _shapes(site)
     return [Walk(contiguous(out)), Walk(broadcast(left, out)), Walk(broadcast(right, out))]
@@ -37,7 +37,7 @@ def _walks(site: Site) -> list[Walk]:
 def demand(site: Site) -> Demand:
     packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
     whole = tuple((0, i) for i in range(len(site.inputs)) if site.shape(i) == site.output_shape())
-    return Demand(extent=extent(site.output_shape(), _walks(site)), packed=packed, in_place=whole)
+    return Demand(extent=extent(site.output_shape(), operand_walks(site)), packed=packed, in_place=whole)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
@@ -52,4 +52,4 @@ def emit(w: Writer, site: Site, names: Names) -> None:
         c99.clamp(w, attributes.clamp, "value")
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "value"))
 
-    nest(w, site.output_shape(), _walks(site), element)
+    nest(w, site.output_shape(), operand_walks(site), element)

@@ -16,7 +16,7 @@ needs: frozenset[str] = frozenset()
 accepts = only_float
 
 
-def _sizes(site: Site) -> tuple[int, int]:
+def sizes(site: Site) -> tuple[int, int]:
     """(how many vectors are normalized, how long each is)."""
     attributes = site.op.attributes
     assert isinstance(attributes, LayerNorm)
@@ -26,13 +26,13 @@ def _sizes(site: Site) -> tuple[int, int]:
 
 def demand(site: Site) -> Demand:
     packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
-    return Demand(extent=_sizes(site)[0], packed=packed, in_place=((0, 0),))
+    return Demand(extent=sizes(site)[0], packed=packed, in_place=((0, 0),))
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
     attributes = site.op.attributes
     assert isinstance(attributes, LayerNorm)
-    rows, size = _sizes(site)
+    rows, size = sizes(site)
     with w.loop("row", "end", start="begin", trips=rows):
         w(f"const float *from = {names.inputs[0]} + {product('row', size)};")
         w(f"float *to = {names.outputs[0]} + {product('row', size)};")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.window_loops import product
@@ -30,14 +33,23 @@ def demand(site: Site) -> Demand:
 
 def emit(w: Writer, site: Site, names: Names) -> None:
     attributes = _reduce(site)
-    before, size, after = around(site.shape(), attributes.axis, attributes.count)
+    _, size, after = around(site.shape(), attributes.axis, attributes.count)
+    with places(w, site):
+        _one(w, names, attributes.function, size, after)
+
+
+@contextmanager
+def places(w: Writer, site: Site) -> Iterator[None]:
+    """Loops over the outputs as `row` and `column`, the outer one over the range asked for."""
+    attributes = _reduce(site)
+    before, _, after = around(site.shape(), attributes.axis, attributes.count)
     if before > 1:
         with w.loop("row", "end", start="begin", trips=before), w.loop("column", after):
-            _one(w, names, attributes.function, size, after)
+            yield
     else:
         with w.loop("column", "end", start="begin", trips=after):
             w("const int32_t row = 0;")
-            _one(w, names, attributes.function, size, after)
+            yield
 
 
 def _one(w: Writer, names: Names, function: str, size: int, after: int) -> None:

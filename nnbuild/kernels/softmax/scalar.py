@@ -14,18 +14,23 @@ needs: frozenset[str] = frozenset()
 accepts = only_float
 
 
-def _around(site: Site) -> tuple[int, int, int]:
+def sizes(site: Site) -> tuple[int, int, int]:
     attributes = site.op.attributes
     assert isinstance(attributes, Softmax)
     return around(site.shape(), attributes.axis, attributes.count)
 
 
 def demand(site: Site) -> Demand:
-    return Demand(extent=_around(site)[0], in_place=((0, 0),))
+    return Demand(extent=sizes(site)[0], in_place=in_place(site))
+
+
+def in_place(site: Site) -> tuple[tuple[int, int], ...]:
+    """Where the values of one softmax do not lie together, an output before its input would run over others' inputs."""
+    return ((0, 0),) if sizes(site)[2] == 1 else ()
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
-    before, size, after = _around(site)
+    before, size, after = sizes(site)
     with w.loop("row", "end", start="begin", trips=before), w.loop("column", after):
         start = f"{product('row', size * after)} + column"
         w(f"const float *from = {names.inputs[0]} + {start};")

@@ -1,0 +1,63 @@
+"""From one number format to another in portable C: the one integer kernel that may meet a float."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from nnbuild.graph import Tensor
+from nnbuild.isa import c99
+from nnbuild.isa.c99 import added
+from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.integers import centred, finish, requantized, store, zero
+from nnbuild.literals import float_literal
+from nnbuild.numeric.elementwise import rescale_multiplier
+from nnbuild.numeric.rounding import limits
+from nnbuild.ops.integer import scale_and_limits
+from nnbuild.ops.site import Site
+from nnbuild.writer import Writer
+
+needs: frozenset[str] = frozenset()
+FORMATS = {"float32", "int8", "int16"}
+
+
+def accepts(site: Site) -> str | None:
+    strange = site.dtypes - FORMATS
+    return f"it does not convert {', '.join(sorted(strange))}" if strange else None
+
+
+def demand(site: Site) -> Demand:
+    return Demand(extent=prod(site.shape()), in_place=((0, 0),) if _in_place(site) else ())
+
+
+def _in_place(site: Site) -> bool:
+    """An output must not be larger than its input; and C lets only bytes lie over numbers of another type."""
+    x, out = (np.dtype(tensor.dtype) for tensor in (site.inputs[0], site.outputs[0]))
+    return x == out or (out.itemsize == 1 and x.itemsize > 1)
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    x, out = site.inputs[0], site.outputs[0]
+    source, target = f"{names.inputs[0]}[i]", f"{names.outputs[0]}[i]"
+    with w.loop("i", "end", start="begin", trips=prod(site.shape())):
+        if x.quant is None and out.quant is None:
+            w(w.use(c99.STORE, target, source))
+        elif x.quant is None:
+            store(w, target, _quantized(w, source, out), out)
+        elif out.quant is None:
+            w.bill(c99.MULTIPLY_ADD.cycles)
+            w(w.use(c99.STORE, target, f"(float){_grouped(source, zero(x))} * {float_literal(x.quant.scale)}"))
+        else:
+            centred(w, "x", source, zero(x))
+            scale = rescale_multiplier(x.quant.scale, out.quant.scale)
+            finish(w, target, requantized(w, "x", scale), out, limits(out.dtype))
+
+
+def _quantized(w: Writer, source: str, out: Tensor) -> str:
+    scale, *rest = scale_and_limits(out)
+    return w.helper("quantizef", source, float_literal(scale), *map(str, rest))
+
+
+def _grouped(element: str, zero_point: int) -> str:
+    return f"({added(element, -zero_point)})" if zero_point else element
