@@ -198,3 +198,13 @@ def tanh16(x: ArrayLike, scale: InputScale) -> Ints:
     result = np.where(ended, 0xFFFF << 8, result)
     one = 1 << 23
     return np.where(value >= 0, result - one + (1 << 7), -result + one + (1 << 7) - 1) >> 8
+
+
+GATE_SCALE = InputScale(3, 0)
+
+
+def gate16(x: ArrayLike) -> Ints:
+    """The 16-bit logistic of x / 4096 as a gate: 0 and 2**15 where the table has ended."""
+    value = ints(x)
+    ended = np.abs(value) * GATE_SCALE.multiplier >= 255 << 9
+    return np.where(ended, np.where(value > 0, 1 << 15, 0), logistic16(value, GATE_SCALE))

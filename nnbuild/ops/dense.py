@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import ClassVar
 
@@ -53,16 +54,7 @@ class Dense(Attributes):
 
     def scales(self, site: Site) -> list[IntegerScale]:
         """For each output, the integers that scale its sum. Proven on all sums its weights can give."""
-        out, kernel = site.outputs[0], site.constants["kernel"]
-        reals = convolution_scales(quant_of(site.inputs[0]).scale, quant_of(kernel).scales, quant_of(out).scale)
-        width = kernel.data.shape[1]
-        low, high = limits(out.dtype)
-        zero = quant_of(out).zero_point
-        reach = sum_bounds(site)
-        return [
-            integer_scale(float(real), (int(reach[0][i]), int(reach[1][i])), (low - zero - 1, high - zero + 1))
-            for i, real in enumerate(np.broadcast_to(reals, (width,)))
-        ]
+        return _scales(site)
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         return prod(outputs[0]) * constants["kernel"][0]
@@ -77,3 +69,17 @@ def sum_bounds(site: Site) -> tuple[Ints, Ints]:
     bias = site.constant("bias").astype(np.int64) if "bias" in site.constants else np.int64(0)
     extremes = np.minimum(weights * low, weights * high), np.maximum(weights * low, weights * high)
     return extremes[0].sum(axis=0) + bias, extremes[1].sum(axis=0) + bias
+
+
+@lru_cache(maxsize=64)
+def _scales(site: Site) -> list[IntegerScale]:
+    """Kept, since a proof takes longer than a run, and a model with states is run sample by sample."""
+    out, kernel = site.outputs[0], site.constants["kernel"]
+    reals = convolution_scales(quant_of(site.inputs[0]).scale, quant_of(kernel).scales, quant_of(out).scale)
+    low, high = limits(out.dtype)
+    zero = quant_of(out).zero_point
+    reach = sum_bounds(site)
+    return [
+        integer_scale(float(real), (int(reach[0][i]), int(reach[1][i])), (low - zero - 1, high - zero + 1))
+        for i, real in enumerate(np.broadcast_to(reals, (kernel.data.shape[1],)))
+    ]

@@ -15,6 +15,9 @@ import numpy as np
 from nnbuild.errors import UsageError
 from nnbuild.graph import Array, Graph
 from nnbuild.ops import interpret
+from nnbuild.ops.interpret import traced
+from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.site import site_of
 
 METHODS = ("minmax", "percentile", "mse")
 BINS = 2048
@@ -64,8 +67,17 @@ def _values(graph: Graph, batches: Batches) -> Iterable[tuple[str, Array]]:
         carried = {state.before: values[state.after][-1:] for state in graph.states}
         seen += 1
         yield from values.items()
+        yield from _within(graph, values)
     if not seen:
         raise UsageError("calibration", "there is no sample.", "Give at least one; a hundred or more is usual.")
+
+
+def _within(graph: Graph, values: Batch) -> Iterable[tuple[str, Array]]:
+    """The states that recurrent operations pass through on their way to the final ones, under the names of those."""
+    for op in graph.ops:
+        if isinstance(op.attributes, Recurrent) and graph.tensors[op.inputs[0]].shape[len(op.outer)] > 1:
+            traces = traced(site_of(graph, op), [values[name] for name in op.inputs])
+            yield from zip(op.outputs[-op.attributes.states :], traces, strict=True)
 
 
 def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:

@@ -14,31 +14,39 @@ from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.prelu import PReLU
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
 from nnbuild.quantize.formats import quantized_values, quantized_weights, weight_scales
+from nnbuild.quantize.recurrent import recurrent_constants
 
 SUMS = (Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D)
 BIAS_TYPES = {"int8": "int32", "int16": "int64"}
+LARGEST_SUM = 2.0**35
+"""What sums of 16-bit inputs and 16-bit weights may reach, so that Dense can scale them; the bias may be half of it."""
 
 
-def integer_constants(site: Site) -> Mapping[str, Constant]:
+def integer_constants(site: Site, weight_bits: int = 8) -> Mapping[str, Constant]:
     """The site's tensors have their formats already, its constants are floats still."""
     attributes = site.op.attributes
+    if isinstance(attributes, Recurrent):
+        return recurrent_constants(site, weight_bits)
     if isinstance(attributes, SUMS):
-        return _weights_and_bias(site)
+        return _weights_and_bias(site, weight_bits)
     dtype = site.inputs[0].dtype
     if isinstance(attributes, Binary | PReLU):
         return {role: quantized_values(c.name, c.data, dtype) for role, c in site.constants.items()}
     return dict(site.constants)
 
 
-def _weights_and_bias(site: Site) -> dict[str, Constant]:
+def _weights_and_bias(site: Site, bits: int) -> dict[str, Constant]:
     kernel, x = site.constants["kernel"], site.inputs[0]
     by_channel = channels_last(site, kernel.data)
     bias = site.constant("bias") if "bias" in site.constants else None
     input_scale = quant_of(x).scale
-    scales = weight_scales(by_channel, bias, input_scale)
-    flat = quantized_weights(kernel.name, by_channel, scales)
+    scales = weight_scales(by_channel, bias, input_scale, bits, bias_bits=30 if bits == 8 else 34)
+    if bits == 16:
+        scales = np.maximum(scales, np.abs(by_channel).sum(axis=0) * 2.0**15 / LARGEST_SUM)
+    flat = quantized_weights(kernel.name, by_channel, scales, bits)
     data = channels_back(site, flat.data, kernel.data.shape)
     constants = {"kernel": Constant(kernel.name, data, flat.quant)}
     if bias is not None:

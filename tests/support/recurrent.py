@@ -1,0 +1,66 @@
+"""Models of one recurrent layer and a softmax, with Keras' initial weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from nnbuild.graph import Array, Constant, Graph, Op, State, Tensor
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.gru import GRU
+from nnbuild.ops.lstm import LSTM
+from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.softmax import Softmax
+from nnbuild.verify import verify
+
+
+def glorot(chance: np.random.Generator, rows: int, columns: int) -> Array:
+    limit = np.sqrt(6 / (rows + columns))
+    return chance.uniform(-limit, limit, (rows, columns))
+
+
+def orthogonal(chance: np.random.Generator, rows: int, columns: int) -> Array:
+    q, r = np.linalg.qr(chance.normal(size=(columns, rows)))
+    return np.asarray((q * np.sign(np.diag(r))).T)
+
+
+def initial_weights(chance: np.random.Generator, layer: Recurrent, features: int) -> dict[str, Array]:
+    """As Keras begins: glorot_uniform, orthogonal, zeros, and ones for an LSTM's forget gate."""
+    width = layer.gates * layer.units
+    bias = np.zeros(layer.bias_shape())
+    if isinstance(layer, LSTM):
+        bias[layer.units : 2 * layer.units] = 1
+    kernel = glorot(chance, features, width)
+    return {"kernel": kernel, "recurrent": orthogonal(chance, layer.units, width), "bias": bias}
+
+
+def classifier(layer: Recurrent, seed: int, *, features: int = 8, classes: int = 10, factor: float = 1.0) -> Graph:
+    """A stateful layer over one time step, Dense and Softmax; `factor` multiplies all weights."""
+    chance = np.random.default_rng(seed)
+    weights = initial_weights(chance, layer, features)
+    weights |= {"dense": glorot(chance, layer.units, classes), "dense_bias": np.zeros(classes)}
+    constants = {name: Constant(name, (value * factor).astype(np.float32)) for name, value in weights.items()}
+    before = [f"before{i}" for i in range(layer.states)]
+    after = [f"after{i}" for i in range(layer.states)]
+    shapes: Mapping[str, tuple[int, ...]] = {
+        "x": (1, features),
+        **dict.fromkeys((*before, *after), (layer.units,)),
+        "logits": (classes,),
+        "y": (classes,),
+    }
+    ops = (
+        Op("rnn", layer, ("x", *before), tuple(after), {r: r for r in ("kernel", "recurrent", "bias")}, "rnn"),
+        Op("dense", Dense(), ("after0",), ("logits",), {"kernel": "dense", "bias": "dense_bias"}, "dense"),
+        Op("softmax", Softmax(), ("logits",), ("y",), layer="softmax"),
+    )
+    tensors = {name: Tensor(name, shape) for name, shape in shapes.items()}
+    states = tuple(State(b, a) for b, a in zip(before, after, strict=True))
+    return verify(Graph("net", tensors, constants, ops, ("x",), ("y",), states))
+
+
+LAYERS: dict[str, Recurrent] = {
+    "lstm": LSTM(units=32),
+    "gru": GRU(units=32),
+    "gru-before": GRU(units=32, reset_after=False),
+}
