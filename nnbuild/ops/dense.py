@@ -15,7 +15,7 @@ from nnbuild.numeric.multiplier import convolution_scales
 from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
 from nnbuild.numeric.rounding import Ints, limits
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
-from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of
+from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
 from nnbuild.ops.site import Site
 
 
@@ -43,12 +43,17 @@ class Dense(Attributes):
         return (self.clamp.apply(result),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """TFLite's: the sum times the real scale, rounded once; here in integers that give the same."""
+        """TFLite's: the sum times the real scale, rounded once; here in integers that give the same.
+
+        16-bit weights, which TFLite does not have, follow the rule of 16-bit convolutions.
+        """
         kernel = exact_sums(site.constant("kernel")) - quant_of(site.constants["kernel"]).zero_point
         sums = (centred(site, inputs[0]) @ kernel).astype(np.int64)
         if "bias" in site.constants:
             sums = sums + site.constant("bias").astype(np.int64)
         out = site.outputs[0]
+        if site.constant("kernel").dtype == np.int16:
+            return (clamped(requantization(site, sums.shape[-1]).apply(sums), self.clamp, out),)
         columns = [apply_integer_scale(sums[..., i], scale) for i, scale in enumerate(self.scales(site))]
         return (clamped(np.stack(columns, axis=-1) + quant_of(out).zero_point, self.clamp, out),)
 

@@ -11,7 +11,7 @@ from nnbuild.graph import Array, Shape
 from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.base import Arrays
 from nnbuild.ops.recurrent import Recurrent, with_bias
-from nnbuild.ops.recurrent_rules import Rules, gated, held
+from nnbuild.ops.recurrent_rules import Rules, held, shifted
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,9 @@ class GRU(Recurrent):
         of_h = np.split(rules.of_state.part(hidden, slice(split)), 2, axis=-1)
         update, reset = rules.gate.apply(of_x[0] + of_h[0]), rules.gate.apply(of_x[1] + of_h[1])
         if self.reset_after:
-            recalled = gated(reset * rules.of_state.part(hidden, slice(split, None)), point)
+            recalled = shifted(reset * rules.of_state.part(hidden, slice(split, None)), point)
         else:
-            recalled = rules.of_state.part(held(gated(reset * hidden, point)), slice(split, None))
+            recalled = rules.of_state.part(held(shifted(reset * hidden, point)), slice(split, None))
         candidate = rules.value.apply(of_x[2] + recalled)
-        return (held(gated(update * hidden + (rules.one - update) * candidate, point)),)
+        finer = rules.value.power - rules.hidden_power
+        return (held(shifted(update * (hidden << finer) + (rules.one - update) * candidate, point + finer)),)

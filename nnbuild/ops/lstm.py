@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.numeric.rounding import Ints
+from nnbuild.numeric.rounding import INT32, Ints
 from nnbuild.ops.base import Arrays
 from nnbuild.ops.recurrent import Recurrent, with_bias
-from nnbuild.ops.recurrent_rules import Rules, gated, held
+from nnbuild.ops.recurrent_rules import Rules, held, shifted
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class LSTM(Recurrent):
         z = rules.of_input.part(x) + rules.of_state.part(hidden)
         let_in, forget, candidate, let_out = np.split(z, 4, axis=-1)
         point, value_power = rules.gate.power, rules.value.power
-        kept = gated(rules.gate.apply(forget) * memory, point)
-        added = gated(rules.gate.apply(let_in) * rules.value.apply(candidate), point + value_power - rules.cell_power)
-        memory = held(kept + added)
-        shown = rules.gate.apply(let_out) * rules.shown.apply(memory)
-        return held(gated(shown, point + value_power - rules.hidden_power)), memory
+        kept = shifted(rules.gate.apply(forget) * memory, point)
+        added = shifted(rules.gate.apply(let_in) * rules.value.apply(candidate), point + value_power - rules.cell_power)
+        memory = held(kept + added, INT32[1])
+        shown = rules.shown.apply(shifted(memory, rules.shown_shift))
+        return held(shifted(rules.gate.apply(let_out) * shown, point + value_power - rules.hidden_power)), memory

@@ -21,15 +21,18 @@ from nnbuild.ops.base import Arrays, Attributes, expect
 from nnbuild.ops.functions import FUNCTIONS, apply
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.recurrent_rules import (
+    UNIT_POINT,
+    VALUES_BELOW,
     Curve,
     Function,
     Rules,
     bounded,
-    cell_curve,
+    curve_of,
     gate_curve,
+    point_of,
     power_of,
     products,
-    value_curve,
+    unit_point,
 )
 from nnbuild.ops.site import Site
 
@@ -92,7 +95,8 @@ class Recurrent(Attributes):
         rules = rules_of(site)
         states = tuple(map(ints, inputs[1:])) or (np.zeros((len(inputs[0]), self.units), np.int64),) * self.states
         walked = list(self._walk(inputs[0], states, lambda step, held: self.integer_cell(rules, step, held)))
-        return tuple(values.astype(np.int16) for values in self._gathered(walked))
+        gathered = self._gathered(walked)
+        return tuple(values.astype(t.dtype) for values, t in zip(gathered, site.outputs, strict=True))
 
     def _walk(
         self,
@@ -153,10 +157,18 @@ def rules_of(site: Site) -> Rules:
 def _activations(
     attributes: Recurrent, gate: Curve, hidden: int, cell: int | None = None
 ) -> tuple[Curve, Curve | None]:
-    """Of a weighted sum and, where there is a cell, of the cell. Values of one without bounds take the cell's unit."""
+    """Of a weighted sum and, where there is a cell, of the cell."""
+    value = curve_of(attributes.activation, value_point(attributes, hidden, cell))
     if cell is None:
-        return value_curve(attributes.activation, hidden), None
-    power = 15 if bounded(attributes.activation) else cell
-    if power < cell or gate.power + power <= hidden:
+        return value, None
+    opened = gate.power + value.power
+    if min(opened - cell, opened - hidden, cell - point_of(value.in_scale) + 1) < 1:
         raise ValueError(f"the scales of its states, 2**-{hidden} and 2**-{cell}, do not go together.")
-    return value_curve(attributes.activation, power), cell_curve(attributes.activation, 2.0**-cell, power)
+    return value, value
+
+
+def value_point(attributes: Recurrent, hidden: int, cell: int | None) -> int:
+    """The point of the activation's values: that of the state they go to, unless they have bounds."""
+    if bounded(attributes.activation) and (cell is not None or hidden == UNIT_POINT):
+        return unit_point(attributes.activation)
+    return hidden if cell is None else cell - VALUES_BELOW

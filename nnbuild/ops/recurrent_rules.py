@@ -1,7 +1,8 @@
 """How LSTM, GRU and SimpleRNN are computed in integers; see docs/quantization-recurrent.md.
 
-States have 16 bits and a scale that is a power of two. Weighted sums are brought to a unit that suits the function
-they go into, added and held within bounds; a function is a `Curve`. Everything here follows from a site's scales.
+States have a scale that is a power of two: 16 bits, an LSTM's cell 32. Weighted sums are brought to a unit that
+suits the function they go into, added and held within bounds; a function is a `Curve`. Everything here follows from a
+site's scales.
 """
 
 from __future__ import annotations
@@ -24,22 +25,30 @@ Function = tuple[str, tuple[float, ...]]
 
 LARGEST = INT16[1]
 """States lie within -LARGEST … LARGEST."""
-UNIT_GATE, OTHER_GATE = 15, 11
-"""The point of a gate: 0 … 1 is 0 … 2**15; gates that go beyond are held within -8 … 8."""
-CURVED = 2.0**-12
-"""The unit of a weighted sum on its way into a sigmoid, tanh or hard sigmoid."""
+SMOOTH = ("sigmoid", "tanh")
+"""Functions with a rule of their own, of more than 16 bits."""
+UNIT_POINT, OTHER_GATE = 15, 11
+"""The point of values within 1 of all other functions; and of a gate that goes beyond, held within -8 … 8."""
+CELL_POINT = 20
+"""The point of a cell whose values enter through a bounded activation."""
+VALUES_BELOW = 10
+"""By so many bits a cell without bounds is finer than the values that enter it."""
+SMOOTH_LIMIT = 1 << 25
 WIDE_LIMIT = 1 << 20
 """Within this a sum can be scaled by the rule of any straight line in 32 bits, and it is far beyond every bend."""
 FARTHEST = 4096.0
 SUMMED_BITS = 47
+PRODUCT_BITS = 62
 
 
 @dataclass(frozen=True)
-class Opening:
-    """The sigmoid of a gate; unlike a 16-bit activation it reaches 1, so that an open gate loses nothing."""
+class Smooth:
+    """sigmoid or tanh; unlike a 16-bit activation's their values reach 1, so that an open gate loses nothing."""
+
+    function: str
 
     def apply(self, x: Ints) -> Ints:
-        return tables.gate16(x)
+        return (tables.gate_sigmoid if self.function == "sigmoid" else tables.gate_tanh)(x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,21 +74,17 @@ class Products:
     start: Ints
     multiplier: Ints
     right: Ints
-    largest: int
-    """The largest size of an element of the vector."""
+    reach: int
+    """What no partial sum exceeds."""
 
     def part(self, values: Array, columns: slice = slice(None)) -> Ints:
         sums = (exact_sums(values) @ exact_sums(self.weights[:, columns])).astype(np.int64) + self.start[columns]
         return scale_wide(sums, self.multiplier[columns], self.right[columns])
 
-    def reach(self) -> int:
-        """What no partial sum exceeds."""
-        return int((np.abs(ints(self.weights)).sum(axis=0) * self.largest + np.abs(self.start)).max())
-
     @property
     def narrow(self) -> bool:
         """Whether 32 bits hold every sum."""
-        return self.reach() <= INT32[1]
+        return self.reach <= INT32[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,23 +104,31 @@ class Rules:
         """An open gate."""
         return 1 << self.gate.power
 
+    @property
+    def shown_shift(self) -> int:
+        """From the cell's unit to that of its activation's argument."""
+        return self.cell_power - point_of(self.shown.in_scale) if self.shown else 0
 
-def held(values: Ints) -> Ints:
+
+def held(values: Ints, largest: int = LARGEST) -> Ints:
     """As the integer of a state."""
-    return saturate(values, -LARGEST, LARGEST)
+    return saturate(values, -largest, largest)
 
 
-def gated(values: Ints, shift: int) -> Ints:
-    """A product with a gate, brought back."""
-    return half_up_shift(values, shift)
+def shifted(values: Ints, amount: int) -> Ints:
+    """To a coarser unit, to nearest, halves up."""
+    return half_up_shift(values, amount) if amount else values
 
 
 def power_of(quant: Quant) -> int:
     """n for the scale 2**-n."""
-    fraction, exponent = frexp(quant.scale)
-    if fraction != 0.5 or quant.zero_point != 0:
+    if frexp(quant.scale)[0] != 0.5 or quant.zero_point != 0:
         raise ValueError(f"a state's scale must be a power of two about zero, not {quant.scale}.")
-    return 1 - exponent
+    return point_of(quant.scale)
+
+
+def point_of(unit: float) -> int:
+    return 1 - frexp(unit)[1]
 
 
 def extremes(function: Function) -> tuple[float, float]:
@@ -145,32 +158,35 @@ def _sixteen(scale: float) -> Tensor:
 
 
 def gate_curve(function: Function) -> Curve:
-    power = UNIT_GATE if unit_gate(function) else OTHER_GATE
-    bounds = (0, 1 << UNIT_GATE) if power == UNIT_GATE else (-(1 << 14), 1 << 14)
-    if function[0] == "sigmoid":
-        return Curve(CURVED, WIDE_LIMIT, Opening(), power, bounds)
-    curve = value_curve(function, power)
+    if not unit_gate(function):
+        return replace(curve_of(function, OTHER_GATE), bounds=(-(1 << 14), 1 << 14))
+    power = unit_point(function)
+    curve, bounds = curve_of(function, power), (0, 1 << power)
     if isinstance(curve.rule, rules.Line):
         curve = replace(curve, rule=replace(curve.rule, format=rules.Format(0, 0, bounds)))
     return replace(curve, bounds=bounds)
 
 
-def value_curve(function: Function, power: int) -> Curve:
-    """A function of a weighted sum, whose unit is chosen to suit it."""
-    return cell_curve(function, _argument_scale(function, 2.0**-power), power)
+def unit_point(function: Function) -> int:
+    """The point of values that stay within 1."""
+    return tables.GATE_POINT if function[0] in SMOOTH else UNIT_POINT
 
 
-def cell_curve(function: Function, in_scale: float, power: int) -> Curve:
-    """A function of an argument whose unit is given."""
+def curve_of(function: Function, power: int) -> Curve:
+    """A function of a weighted sum or of a cell, which are brought to the unit that suits it."""
+    if function[0] in SMOOTH and power == tables.GATE_POINT:
+        one = 1 << power
+        return Curve(2.0**-power, SMOOTH_LIMIT, Smooth(function[0]), power, (-one, one))
+    in_scale = _argument_scale(function, 2.0**-power)
     rule = rules.rule_of(*function, _sixteen(in_scale), _sixteen(2.0**-power))
-    wide = isinstance(rule, rules.Rescale | rules.Slopes | rules.Line | rules.Sigmoid)
+    wide = isinstance(rule, rules.Rescale | rules.Slopes | rules.Line)
     return Curve(in_scale, WIDE_LIMIT if wide else LARGEST, rule, power, (-LARGEST, LARGEST))
 
 
 def _argument_scale(function: Function, out_scale: float) -> float:
     """Straight lines keep the result's unit; a curve's table reaches to where it is flat or beyond the result."""
-    if function[0] in ("sigmoid", "tanh", "hard_sigmoid", "hard_sigmoid_fifth"):
-        return CURVED
+    if function[0] in ("hard_sigmoid", "hard_sigmoid_fifth"):
+        return 2.0**-UNIT_POINT
     if isinstance(rules.rule_of(*function, _sixteen(out_scale), _sixteen(out_scale)), rules.Rescale | rules.Slopes):
         return out_scale
     reach = 8.0
@@ -191,13 +207,14 @@ def products(site: Site, role: str, vector: Tensor, units: Array) -> Products:
     start = -x.zero_point * ints(weights).sum(axis=0)
     if "bias" in site.constants:
         start = start + bias_of(site.constant("bias"), role)
-    reals = x.scale * np.broadcast_to(quant_of(kernel).scales, units.shape) / units
-    scales = [wide_scale(float(real)) for real in reals]
-    multiplier, right = ints([s.multiplier for s in scales]), ints([s.right for s in scales])
-    made = Products(weights, start, multiplier, right, -limits(vector.dtype)[0])
-    if made.reach() >= 1 << SUMMED_BITS:
+    largest = -limits(vector.dtype)[0]
+    reach = int((np.abs(ints(weights)).sum(axis=0) * largest + np.abs(start)).max())
+    if reach >= 1 << SUMMED_BITS:
         raise ValueError(f"its {role} gives sums of more than {SUMMED_BITS} bits.")
-    return made
+    bits = min(30, PRODUCT_BITS - reach.bit_length())
+    reals = x.scale * np.broadcast_to(quant_of(kernel).scales, units.shape) / units
+    scales = [wide_scale(float(real), bits) for real in reals]
+    return Products(weights, start, ints([s.multiplier for s in scales]), ints([s.right for s in scales]), reach)
 
 
 def bias_of(bias: Array, role: str) -> Array:

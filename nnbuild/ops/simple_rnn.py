@@ -9,7 +9,7 @@ from nnbuild.graph import Array
 from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.base import Arrays
 from nnbuild.ops.recurrent import Recurrent, with_bias
-from nnbuild.ops.recurrent_rules import Rules
+from nnbuild.ops.recurrent_rules import Rules, held, shifted
 
 
 @dataclass(frozen=True)
@@ -24,4 +24,5 @@ class SimpleRNN(Recurrent):
         return (activation(with_bias(x @ constants["kernel"] + states[0] @ constants["recurrent"], constants)),)
 
     def integer_cell(self, rules: Rules, x: Array, states: tuple[Ints, ...]) -> tuple[Ints, ...]:
-        return (rules.value.apply(rules.of_input.part(x) + rules.of_state.part(states[0])),)
+        shown = rules.value.apply(rules.of_input.part(x) + rules.of_state.part(states[0]))
+        return (held(shifted(shown, rules.value.power - rules.hidden_power)),)

@@ -21,8 +21,8 @@ from nnbuild.quantize.recurrent import recurrent_constants
 
 SUMS = (Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D)
 BIAS_TYPES = {"int8": "int32", "int16": "int64"}
-LARGEST_SUM = 2.0**35
-"""What sums of 16-bit inputs and 16-bit weights may reach, so that Dense can scale them; the bias may be half of it."""
+LARGEST_SUM = 2.0**45
+"""What sums of 16-bit inputs and 16-bit weights may reach; the bias may be half of it."""
 
 
 def integer_constants(site: Site, weight_bits: int = 8) -> Mapping[str, Constant]:
@@ -43,7 +43,7 @@ def _weights_and_bias(site: Site, bits: int) -> dict[str, Constant]:
     by_channel = channels_last(site, kernel.data)
     bias = site.constant("bias") if "bias" in site.constants else None
     input_scale = quant_of(x).scale
-    scales = weight_scales(by_channel, bias, input_scale, bits, bias_bits=30 if bits == 8 else 34)
+    scales = weight_scales(by_channel, bias, input_scale, bits, bias_bits=30 if bits == 8 else 44)
     if bits == 16:
         scales = np.maximum(scales, np.abs(by_channel).sum(axis=0) * 2.0**15 / LARGEST_SUM)
     flat = quantized_weights(kernel.name, by_channel, scales, bits)

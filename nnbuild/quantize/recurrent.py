@@ -1,31 +1,51 @@
 """The formats around LSTM, GRU and SimpleRNN; see docs/quantization-recurrent.md.
 
-States have 16 bits in int8 models too. An error in a recurrent layer is carried along, so an int16 model gives these
-layers, and the dense ones behind them, weights of 16 bits, and leaves room above the calibrated ranges.
+States have 16 bits in int8 models too, an LSTM's cell 32. An error in a recurrent layer is carried along. So 16-bit
+models give these layers, and the dense ones behind them, weights of 16 bits; and formats before and behind leave room
+above the calibrated ranges, since what is cut off costs more than a coarser step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import floor, log2
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Graph, Op, Quant
+from nnbuild.graph import Array, Constant, Graph, Op, Quant, Tensor
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import quant_of
-from nnbuild.ops.recurrent import Recurrent
-from nnbuild.ops.recurrent_rules import LARGEST, bias_of, bounded, unit_gate
+from nnbuild.ops.recurrent import Recurrent, value_point
+from nnbuild.ops.recurrent_rules import (
+    CELL_POINT,
+    LARGEST,
+    OTHER_GATE,
+    VALUES_BELOW,
+    bias_of,
+    bounded,
+    unit_gate,
+)
 from nnbuild.ops.site import Site
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.formats import quantized_weights, weight_scales
 
-ROOM = 2.0
-"""How far above the calibrated range a 16-bit format reaches."""
-FULL = Quant((2.0**-15,))
-POWERS = range(-15, 16)
+ROOM = {"int8": 1.5, "int16": 2.0}
+"""How far a format reaches beyond the calibrated range."""
+POINTS = range(-4, 16)
+"""Where the point of a calibrated 16-bit state may lie."""
 Forms = Mapping[str, str]
 """The format of every operation, by its name."""
+
+
+@dataclass(frozen=True)
+class Format:
+    dtype: str
+    quant: Quant
+
+    def of(self, tensor: Tensor) -> Tensor:
+        """The tensor in this format."""
+        return replace(tensor, dtype=self.dtype, quant=self.quant)
 
 
 def recurrent_ops(graph: Graph, forms: Forms) -> Iterator[tuple[Op, Recurrent]]:
@@ -35,9 +55,9 @@ def recurrent_ops(graph: Graph, forms: Forms) -> Iterator[tuple[Op, Recurrent]]:
             yield op, op.attributes
 
 
-def state_formats(graph: Graph, ranges: Ranges, forms: Forms) -> dict[str, Quant]:
+def state_formats(graph: Graph, ranges: Ranges, forms: Forms) -> dict[str, Format]:
     """The formats of all hidden and cell states, of sequences, and of the tensors that hold initial states."""
-    made: dict[str, Quant] = {}
+    made: dict[str, Format] = {}
     held = {*graph.inputs, *(state.before for state in graph.states)}
     for op, attributes in recurrent_ops(graph, forms):
         after = op.outputs[-attributes.states :]
@@ -46,21 +66,25 @@ def state_formats(graph: Graph, ranges: Ranges, forms: Forms) -> dict[str, Quant
         formats = _formats(attributes, joined)
         if attributes.sequences:
             made[op.outputs[0]] = formats[0]
-        for index, quant in enumerate(formats):
-            made[after[index]] = quant
+        for index, form in enumerate(formats):
+            made[after[index]] = form
             if before[index] in held:
-                made.setdefault(before[index], quant)
+                made.setdefault(before[index], form)
     return made
 
 
-def _formats(attributes: Recurrent, joined: list[Range]) -> list[Quant]:
+def _formats(attributes: Recurrent, joined: list[Range]) -> list[Format]:
     """The hidden state's format, and the cell's."""
-    powers = [_power(values) for values in joined]
-    if attributes.states == 2 and not bounded(attributes.activation):
-        powers[0] = min(powers[0], powers[1] + 10)
-    if bounded(attributes.activation) and _keeps_bounds(attributes):
-        powers[0] = 15
-    return [Quant((2.0**-power,)) for power in powers]
+    hidden = 15 if bounded(attributes.activation) and _keeps_bounds(attributes) else _point(joined[0])
+    if attributes.states == 1:
+        return [_format("int16", hidden)]
+    cell = CELL_POINT if bounded(attributes.activation) else _point(joined[1]) + VALUES_BELOW
+    hidden = min(hidden, value_point(attributes, hidden, cell) + OTHER_GATE - 1)
+    return [_format("int16", hidden), _format("int32", cell)]
+
+
+def _format(dtype: str, point: int) -> Format:
+    return Format(dtype, Quant((2.0**-point,)))
 
 
 def _keeps_bounds(attributes: Recurrent) -> bool:
@@ -68,9 +92,10 @@ def _keeps_bounds(attributes: Recurrent) -> bool:
     return attributes.gates == 1 or unit_gate(attributes.gate_activation)
 
 
-def _power(values: Range) -> int:
-    largest = max(-values.low, values.high) * ROOM
-    return min(max(floor(log2(LARGEST / largest)), POWERS.start), POWERS.stop - 1) if largest > 0 else POWERS.stop - 1
+def _point(values: Range) -> int:
+    """As many bits after the point as 16 bits leave, with room."""
+    largest = max(-values.low, values.high) * ROOM["int16"]
+    return min(max(floor(log2(LARGEST / largest)), POINTS.start), POINTS.stop - 1) if largest > 0 else POINTS.stop - 1
 
 
 def behind(graph: Graph) -> frozenset[str]:
@@ -91,16 +116,16 @@ def weight_bits(op: Op, form: str, reached: frozenset[str]) -> int:
 
 
 def with_room(graph: Graph, ranges: Ranges, forms: Forms, reached: frozenset[str]) -> Ranges:
-    """The ranges, wider for what 16-bit recurrent layers read and for all 16-bit results behind them."""
-    names = {op.inputs[0] for op, _ in recurrent_ops(graph, forms) if forms[op.name] == "int16"}
+    """The ranges, wider for what recurrent operations read and for all results behind them."""
+    rooms = {op.inputs[0]: ROOM[forms[op.name]] for op, _ in recurrent_ops(graph, forms)}
     for op in graph.ops:
-        if op.name in reached and forms[op.name] == "int16":
-            names.update(op.outputs)
-    return {name: _wider(values) if name in names else values for name, values in ranges.items()}
+        if op.name in reached and forms[op.name] != "float":
+            rooms |= dict.fromkeys(op.outputs, ROOM[forms[op.name]])
+    return {name: _wider(values, rooms.get(name, 1.0)) for name, values in ranges.items()}
 
 
-def _wider(values: Range) -> Range:
-    return Range(values.low * ROOM, values.high * ROOM)
+def _wider(values: Range, room: float) -> Range:
+    return Range(values.low * room, values.high * room)
 
 
 def recurrent_constants(site: Site, bits: int) -> dict[str, Constant]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nnbuild.errors import UsageError
-from nnbuild.graph import Constant, Graph, Op, Quant, State, Tensor
+from nnbuild.graph import Constant, Graph, Op, State, Tensor
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.pad import Pad
@@ -24,7 +24,7 @@ from nnbuild.ops.transpose import Transpose
 from nnbuild.quantize.calibrate import Ranges
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import activation_format, fixed_format
-from nnbuild.quantize.recurrent import behind, state_formats, weight_bits, with_room
+from nnbuild.quantize.recurrent import Format, behind, state_formats, weight_bits, with_room
 from nnbuild.verify import verify
 
 SAME_SCALE = (Pad, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
@@ -35,7 +35,7 @@ SAME_SCALE = (Pad, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
 class _Draft:
     """The graph under construction; what recurrent layers ask for is known beforehand."""
 
-    states: Mapping[str, Quant]
+    states: Mapping[str, Format]
     behind: frozenset[str]
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
@@ -79,7 +79,7 @@ def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
     if form == "float":
         return tensor
     if tensor.name in draft.states:
-        return replace(tensor, dtype="int16", quant=draft.states[tensor.name])
+        return draft.states[tensor.name].of(tensor)
     return replace(tensor, dtype=form, quant=activation_format(ranges[tensor.name], form))
 
 
@@ -110,8 +110,7 @@ def _inputs(draft: _Draft, op: Op, ranges: Ranges, form: str) -> tuple[str, ...]
     x, *before = op.inputs
     after = op.outputs[-op.attributes.states :]
     first = x if draft.tensors[x].dtype == "int16" else _in_format(draft, x, ranges, form)
-    formats = [draft.states[name] for name in after[: len(before)]]
-    wanted = [replace(draft.tensors[b], dtype="int16", quant=q) for b, q in zip(before, formats, strict=True)]
+    wanted = [draft.states[a].of(draft.tensors[b]) for a, b in zip(after[: len(before)], before, strict=True)]
     return (first, *(_converted(draft, b, like) for b, like in zip(before, wanted, strict=True)))
 
 
