@@ -9,9 +9,8 @@ from nnbuild import passes
 from nnbuild.board import Board, find
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
-from nnbuild.errors import UsageError
+from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.frontend import load
-from nnbuild.frontend.stored import stored_parameters
 from nnbuild.graph import Graph
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
@@ -36,6 +35,7 @@ class Options:
     method: str = "minmax"
     keep: tuple[tuple[str, str], ...] = ()
     io: str = "integer"
+    bias_correction: bool = True
     accuracy_drop: float | None = None
     image_range: tuple[float, float] = (0.0, 1.0)
     optimize: str = "speed"
@@ -90,14 +90,27 @@ def precision(graph: Graph) -> str:
 
 def recipe_of(options: Options) -> Recipe:
     source = Source(options.calibrate, options.image_range)
-    return Recipe(options.quantize, source, options.method, dict(options.keep), options.io == "float")
+    return Recipe(
+        form=options.quantize,
+        source=source,
+        method=options.method,
+        keep=dict(options.keep),
+        float_edge=options.io == "float",
+        bias_correction=options.bias_correction,
+    )
 
 
-def weights_form(options: Options) -> str:
-    """ "array" or "binary". Known from the file's size alone, so that a build knows its files before it has run."""
+def weights_form(options: Options, imported: Graph | None = None) -> str:
+    """ "array" or "binary". The imported model alone decides, so that a build knows its files before it has run."""
     if options.weights != "auto":
         return options.weights
-    return "binary" if stored_parameters(options.model) * BYTES[options.quantize] > LARGEST_ARRAYS else "array"
+    if imported is None:
+        try:
+            imported = load(options.model)
+        except NnbuildError:
+            return "array"  # the file is not there yet, or the compilation will say what is wrong with it
+    stored = sum(constant.data.size for constant in imported.constants.values())
+    return "binary" if stored * BYTES[options.quantize] > LARGEST_ARRAYS else "array"
 
 
 def compile_model(options: Options) -> Compiled:
@@ -109,4 +122,4 @@ def compile_model(options: Options) -> Compiled:
     graph = _quantized(folded, options)
     target = Target(board.features, board.alignment, options.layers, options.optimize)
     plan = make_plan(graph, prefix, target)
-    return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options)))
+    return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))

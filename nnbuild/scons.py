@@ -53,7 +53,7 @@ def nn_model(env: Any, source: Any, *, link: bool = False, folder: str | None = 
     chosen = _options(env, source, options)
     where = folder or model_folder(chosen)
     names = [*file_names(prefix_of(chosen), weights_form(chosen)), *(["nn_target.c"] if link else [])]
-    command = ["compile", *arguments_of(chosen), "-o", str(env.Dir(where)), *(["--link"] if link else [])]
+    command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), *(["--link"] if link else [])]
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
     )
@@ -95,12 +95,13 @@ def _host_program(env: Any, chosen: Options, board: Board, files: list[Any]) -> 
 
 def _audit(env: Any, chosen: Options, board: Board, objects: list[Any]) -> Any:
     """The step between compiling and linking: audit.json is there only when nothing forbidden was found."""
-    where, prefix = Path(model_folder(chosen)), prefix_of(chosen)
+    where, prefix = Path(_path(objects[0][0])).parent, prefix_of(chosen)
     command = ["audit", *map(str, model_objects(prefix, where)), "--policy", board.audit_policy]
     command += [str(where / f"{prefix}{part}.ci") for part in ("", "_kernels")]
     command += ["--stack-entry", f"{prefix}_run", "--budget", f"stack={board.stack_budget}"]
     command += ["--json", str(where / "audit.json")]
-    return env.Command(str(where / "audit.json"), objects, _nnbuild(env, command, f"nnbuild audit {prefix}"))
+    target = f"{model_folder(chosen)}/audit.json"
+    return env.Command(target, objects, _nnbuild(env, command, f"nnbuild audit {prefix}"))
 
 
 def nn_check(
@@ -108,24 +109,30 @@ def nn_check(
 ) -> Any:
     """Runs the program and compares; the JSON and JUnit reports lie beside it."""
     chosen = _options(env, source, options)
-    where = Path(str(program[0])).parent
-    command = ["check", *arguments_of(chosen), "--program", str(program[0])]
+    where = Path(_path(program[0])).parent
+    command = ["check", *arguments_of(chosen), "--program", _path(program[0])]
     command += ["--json", str(where / "check.json"), "--junit", str(where / "check.xml")]
-    command += ["--inputs", inputs] if inputs else []
+    command += ["--inputs", _path(env.File(inputs))] if inputs else []
     command += ["--port", port] if port else []
     return _always(env, f"check-{where}", program, _nnbuild(env, command, f"nnbuild check {source}"))
 
 
 def nn_size(env: Any, source: Any, program: Any, **options: Any) -> Any:
     """Prints what the model takes on its board and what each layer costs."""
-    command = ["profile", *arguments_of(_options(env, source, options)), "--program", str(program[0])]
+    command = ["profile", *arguments_of(_options(env, source, options)), "--program", _path(program[0])]
     return _always(env, f"size-{program[0]}", program, _nnbuild(env, command, f"nnbuild profile {source}"))
 
 
 def nn_audit(env: Any, program: Any, policy: str) -> Any:
     """Looks for what must not be in the whole program, linked."""
-    command = ["audit", str(program[0]), "--policy", policy]
+    command = ["audit", _path(program[0]), "--policy", policy]
     return _always(env, f"audit-{program[0]}", program, _nnbuild(env, command, f"nnbuild audit {program[0]}"))
+
+
+def _path(node: Any) -> str:
+    """As commands see it, which run where the SConstruct lies; str() of a node is for where the SConscript lies."""
+    path: str = node.get_internal_path()
+    return path
 
 
 def _always(env: Any, name: str, sources: Any, action: Any) -> Any:
@@ -141,16 +148,29 @@ def model_folder(options: Options) -> str:
 def arguments_of(options: Options) -> list[str]:
     """The options as the command line takes them."""
     words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
-    words += ["--calibrate", str(options.calibrate)] if options.calibrate else []
+    words += _quantization_arguments(options) if options.quantize != "float" else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
     return words + (["--name", options.name] if options.name else [])
+
+
+def _quantization_arguments(options: Options) -> list[str]:
+    words = ["--calibrate", str(options.calibrate)] if options.calibrate else []
+    words += ["--calibration", options.method, "--io", options.io]
+    words += ["--image-range", ",".join(map(str, options.image_range))]
+    for layer, form in options.keep:
+        words += ["--keep", f"{layer}={form}"]
+    words += [] if options.bias_correction else ["--no-bias-correction"]
+    return words + (["--accuracy-drop", str(options.accuracy_drop)] if options.accuracy_drop is not None else [])
 
 
 def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     known = {key: value for key, value in options.items() if value not in (None, "")}
     if "calibrate" in known:
         known["calibrate"] = Path(str(env.File(known["calibrate"]).abspath))
-    return replace(Options(Path(str(env.File(source).abspath))), **known)
+    model = env.File(source)
+    if model.is_derived():  # its size is not known before it is built, and this form is right for any size
+        known.setdefault("weights", "binary")
+    return replace(Options(Path(str(model.abspath))), **known)
 
 
 def _plain(options: Options) -> dict[str, Any]:

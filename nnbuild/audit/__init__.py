@@ -6,6 +6,7 @@ Reads object files, archives, linked images and kernel modules; imports nothing 
 from __future__ import annotations
 
 from nnbuild.audit.findings import AuditReport, Budget, Finding, Need
+from nnbuild.audit.needs import library_sources
 from nnbuild.audit.places import Place
 from nnbuild.audit.policy import Policy, load_policy
 from nnbuild.audit.report import explain_symbol, render_text, report_json
@@ -20,6 +21,7 @@ __all__ = [
     "Policy",
     "audit_files",
     "explain_symbol",
+    "library_sources",
     "load_policy",
     "render_text",
     "report_json",

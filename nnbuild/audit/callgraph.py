@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nnbuild.audit.archive import open_file
 from nnbuild.audit.calls import CallReader
 from nnbuild.audit.code import Code
-from nnbuild.audit.dwarf import DECODING_ERRORS, Cursor, DebugSections
+from nnbuild.audit.dwarf import DECODING_ERRORS, Cursor
 from nnbuild.audit.elf import STB_LOCAL, STT_FILE, STT_FUNC, ObjectFile, bad_object
 from nnbuild.audit.places import Extent, Locator
 
@@ -20,11 +20,16 @@ NODE = re.compile(r'^node: \{ title: "(?P<title>[^"]*)" label: "(?P<label>[^"]*)
 EDGE = re.compile(
     r'^edge: \{ sourcename: "(?P<source>[^"]*)" targetname: "(?P<target>[^"]*)"(?: label: "(?P<label>[^"]*)")? \}$'
 )
-FRAME = re.compile(r"^(\d+) bytes \(([\w,]+)\)$")
+FRAME = re.compile(r"^(\d{1,12}) bytes \(([\w,]+)\)$")
 INDIRECT = "__indirect_call"
 BELOW_STACK = re.compile(r"\[rsp - (0x[0-9a-f]+|\d+)\]")
 # A call pushes its return address; clang leaves it out of its figures, gcc counts it.
 RETURN_ADDRESS = {"x86": 4, "x86-64": 8}
+# Calls that compilers add and that take no stack of the program's: a return by way of a thunk, the kernel's tracing
+# hook (no code unless tracing is on), and the end of a program whose stack is already broken.
+FRAMELESS = frozenset({"__x86_return_thunk", "__fentry__", "__stack_chk_fail"})
+# Kernels and hardened programs call through pointers by way of these.
+POINTER_THUNKS = ("__x86_indirect_thunk_", "__llvm_retpoline_", "__x86_indirect_call_thunk_")
 COLD_PART = re.compile(r"\.cold(?:\.\d+)?$")
 MAX_TEXT = 64 << 20  # of a .ci or .su file
 
@@ -144,7 +149,7 @@ def _read_su(graph: CallGraph, path: Path) -> None:
     for number, line in enumerate(_text_of(path), 1):
         parts = line.split("\t")
         where = re.match(r"^(?P<file>.*?):(?P<line>\d+):(?:\d+:)?(?P<name>.+)$", parts[0]) if len(parts) == 3 else None
-        if where is None or not parts[1].isascii() or not parts[1].isdigit():
+        if where is None or not re.fullmatch(r"\d{1,12}", parts[1], re.ASCII):
             raise bad_object(
                 str(path), f"line {number} is not one of a stack usage file.", "Compile with -fstack-usage."
             )
@@ -216,7 +221,10 @@ class ObjectCalls:
                 continue
             function = self._graph.functions[self._keys[caller.start]]
             for branch in reader.branches(chunk):
-                if branch.target is None and not branch.symbol:
+                if branch.symbol in FRAMELESS:
+                    continue
+                thunk = branch.symbol.startswith(POINTER_THUNKS)
+                if thunk or (branch.target is None and not branch.symbol):
                     inner = branch.switch or (not branch.is_call and caller.start in switches)
                     if not inner and not function.from_compiler:
                         function.indirect.append(self._locator.place(branch.address).source)
@@ -247,12 +255,11 @@ class ObjectCalls:
     def _frames(self) -> dict[int, int] | None:
         """Frame sizes from clang's .stack_sizes by address; None when the object has no such section."""
         found: dict[int, int] | None = None
-        debug = DebugSections(self._file)
         for section in self._file.sections:
             if section.name != ".stack_sizes":
                 continue
             found = {} if found is None else found
-            cursor = Cursor(debug.content(section), 0, self._file.little)
+            cursor = Cursor(self._locator.debug.content(section), 0, self._file.little)
             try:
                 while cursor.at < len(cursor.data):
                     address = cursor.number(self._file.bits // 8)
@@ -266,8 +273,7 @@ class ObjectCalls:
         found: set[int] = set()
         extents = self._locator.functions
         starts = [extent.start for extent in extents]
-        debug = DebugSections(self._file)
-        for table in debug.tables():
+        for table in self._locator.relocations:
             if table.target is None or not table.target.allocated or table.target.executable:
                 continue
             if table.target.name.startswith((".eh_frame", ".ARM.ex", ".gcc_except_table")):

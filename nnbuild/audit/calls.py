@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from nnbuild.audit.code import Chunk, Code, Instruction
 from nnbuild.audit.elf import ObjectFile
-from nnbuild.audit.relocations import CALL_TYPES, MARKER_TYPES, Relocation, call_target, relocation_tables
+from nnbuild.audit.relocations import CALL_TYPES, MARKER_TYPES, Relocation, call_target
 
 IMMEDIATE = re.compile(r"(?:^|, ?)#?(-?0x[0-9a-f]+|-?\d+)$")
 RIP_SLOT = re.compile(r"\[rip ([+-]) (0x[0-9a-f]+|\d+)\]")
@@ -47,7 +47,7 @@ class CallReader:
     def _relocations(self) -> dict[int, Relocation]:
         """Relocations in code by address."""
         found: dict[int, Relocation] = {}
-        for table in relocation_tables(self._file):
+        for table in self._code.locator.relocations:
             if table.target is not None and table.target.executable:
                 base = self._file.bases[table.target.number]
                 for entry in table.entries():
@@ -59,7 +59,7 @@ class CallReader:
     def _slots(self) -> dict[int, str]:
         """Addresses of the slots that the dynamic linker fills, with the symbol each is for."""
         found = {}
-        for table in relocation_tables(self._file):
+        for table in self._code.locator.relocations:
             if table.dynamic and not self._file.relocatable:
                 for entry in table.entries():
                     if entry.symbol is not None and entry.type.endswith(SLOT_TYPES):

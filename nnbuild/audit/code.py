@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,12 +11,22 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from nnbuild.audit.elf import SHT_NOBITS, STT_FUNC, Section
-from nnbuild.audit.places import Locator
+from nnbuild.audit.places import Extent, Locator
 from nnbuild.errors import ToolMissing
 
 SCANNED_MACHINES = ("x86", "x86-64", "arm", "aarch64", "riscv")
 INSTALL_HINT = "Install it with `pip install nnbuild[audit]`."
 ARM_BE8 = 0x00800000  # linked big-endian ARM: data is big-endian, instructions are not
+
+
+def _thumb_length(code: Any, size: int, offset: int, _: Any) -> int:
+    """Bytes of an instruction that capstone does not know: its first halfword says whether there is a second.
+
+    Without this the second halfword of an unknown instruction would be read as the next one. `code` is a C pointer; the
+    high byte of the halfword is its second, as Cortex-M code is little-endian.
+    """
+    high = code[offset + 1][0] if offset + 1 < size else 0
+    return min(4 if high >= 0xE8 else 2, size - offset)
 
 
 class Instruction(NamedTuple):
@@ -73,10 +84,13 @@ class Code:
                 ),
             }
             arch, mode = modes[file.machine]
-            if not file.little and not file.flags & ARM_BE8:
+            # Everywhere else instructions are little-endian whatever the data is.
+            if file.machine == "arm" and not file.little and not file.flags & ARM_BE8:
                 mode |= cs.CS_MODE_BIG_ENDIAN
             engine = cs.Cs(arch, mode)
             engine.skipdata = True
+            if file.machine == "arm" and thumb:
+                engine.skipdata_setup = (".byte", _thumb_length, None)
             self._engines[thumb] = engine
         return self._engines[thumb]
 
@@ -90,35 +104,40 @@ class Code:
         values = [s.value & 1 for s in self.locator.file.symbols if s.kind == STT_FUNC and s.section]
         return not values or any(values)
 
-    @cached_property
-    def _marks(self) -> list[tuple[int, str]]:
-        """Mapping symbols, sorted: from this address on there is Thumb (t), ARM (a), other code (x) or data (d)."""
-        file, found = self.locator.file, []
-        if file.machine in ("arm", "aarch64", "riscv"):
-            for symbol in file.symbols:
-                if symbol.name[:2] in ("$a", "$t", "$d", "$x") and (
-                    symbol.name[2:3] in ("", ".") or symbol.name[1] == "x"
-                ):
-                    address = file.address_of(symbol)
-                    if address is not None:
-                        found.append((address, symbol.name[1]))
-        return sorted(found)
-
     def chunks(self) -> Iterator[Chunk]:
-        file = self.locator.file
-        for section in file.sections:
+        bases = self.locator.file.bases
+        for section in self.locator.file.sections:
             if section.executable and section.allocated and section.kind != SHT_NOBITS and section.size:
-                yield from self._section_chunks(section, file.content(section))
+                base = bases[section.number]
+                yield from self._chunks_between(section, base, base + section.size)
 
-    def _section_chunks(self, section: Section, content: bytes) -> Iterator[Chunk]:
-        base = self.locator.file.bases[section.number]
-        end = base + len(content)
-        marks = {address: kind for address, kind in self._marks if base <= address < end}
-        starts = {extent.start for extent in self.locator.functions if base <= extent.start < end}
-        cuts = sorted(starts | set(marks) | {base})
+    def chunks_of(self, function: Extent) -> Iterator[Chunk]:
+        """The chunks of one function."""
+        section = self.locator.section_at(function.start)
+        if section is not None and section.kind != SHT_NOBITS:
+            yield from self._chunks_between(section, function.start, function.end)
+
+    @cached_property
+    def _contents(self) -> dict[int, bytes]:
+        return {}
+
+    def _content(self, section: Section) -> bytes:
+        if section.number not in self._contents:
+            self._contents[section.number] = self.locator.file.content(section)
+        return self._contents[section.number]
+
+    def _chunks_between(self, section: Section, first: int, last: int) -> Iterator[Chunk]:
+        base, content = self.locator.file.bases[section.number], self._content(section)
+        last = min(last, base + len(content))
+        marks, starts = self.locator.marks, self.locator.function_starts
         kind = "t" if self._thumb_by_default else "a"
-        for start, stop in zip(cuts, [*cuts[1:], end], strict=True):
-            kind = marks.get(start, kind)
+        before = bisect_left(marks, (first, ""))
+        if before and marks[before - 1][0] >= base:
+            kind = marks[before - 1][1]
+        inner = dict(marks[before : bisect_left(marks, (last, ""))])
+        cuts = sorted({first, *inner, *starts[bisect_left(starts, first) : bisect_left(starts, last)]})
+        for start, stop in zip(cuts, [*cuts[1:], last], strict=True):
+            kind = inner.get(start, kind)
             if kind != "d":
                 yield Chunk(section, start, content[start - base : stop - base], kind == "t")
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from nnbuild.audit.findings import AuditReport, Budget
+from nnbuild.audit.needs import library_sources
 from nnbuild.audit.policy import load_policy
 from nnbuild.audit.report import explain_symbol, render_text, report_json
-from nnbuild.audit.run import NOTHING, audit_files
+from nnbuild.audit.run import audit_files
 from nnbuild.audit.stack import StackReport, render_stack, stack_bound, stack_json
 from nnbuild.errors import NnbuildError, UsageError
 
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model-objects", action="append", metavar="GLOB", help="the generated objects; the others may hold data"
     )
+    parser.add_argument("--libm", type=Path, metavar="DIR", help="sources that supply symbols, as firmware/libm does")
     parser.add_argument(
         "--supply", action="append", default=[], metavar="SYMBOL=FILE", help="a source that supplies a symbol"
     )
@@ -68,7 +70,8 @@ def _run(args: argparse.Namespace) -> int:
     if not objects and not args.stack_entry:
         raise UsageError("nnbuild audit", "was given only stack tables.", "Name a function with --stack-entry.")
     policy = load_policy(args.policy).with_overrides(may_use_fp=args.allow_fp, model_objects=args.model_objects)
-    supplied = {name: Path(value) for name, value in _pairs(args.supply, "--supply")} or NOTHING
+    supplied = library_sources(args.libm) if args.libm is not None else {}
+    supplied.update({name: Path(value) for name, value in _pairs(args.supply, "--supply")})
     report = None
     if objects:
         explain = [args.why] if args.why else []

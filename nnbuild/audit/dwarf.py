@@ -35,16 +35,17 @@ class DebugSections:
     file: ObjectFile
 
     @cached_property
-    def _tables(self) -> dict[int, list[RelocationTable]]:
-        found: dict[int, list[RelocationTable]] = {}
-        if self.file.relocatable:
-            for table in relocation_tables(self.file):
-                if table.target is not None:
-                    found.setdefault(table.target.number, []).append(table)
-        return found
+    def relocations(self) -> tuple[RelocationTable, ...]:
+        return relocation_tables(self.file)
 
-    def tables(self) -> list[RelocationTable]:
-        return [table for tables in self._tables.values() for table in tables]
+    @cached_property
+    def _tables(self) -> dict[int, list[RelocationTable]]:
+        """The relocations of each section of an object."""
+        found: dict[int, list[RelocationTable]] = {}
+        for table in self.relocations:
+            if table.target is not None:
+                found.setdefault(table.target.number, []).append(table)
+        return found
 
     @cached_property
     def symbol_addresses(self) -> np.ndarray:

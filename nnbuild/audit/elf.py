@@ -27,7 +27,7 @@ PF_X, PF_W = 1, 2
 
 MACHINES = {3: "x86", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv"}
 KINDS = {1: "object", 2: "executable", 3: "shared", 4: "core"}
-DEBUG_SECTION_LIMIT = 256 << 20  # a compressed section that grows past this is refused: no real one does
+DEBUG_SECTION_LIMIT = 64 << 20  # a compressed section that grows past this is refused: no real one does
 
 
 class BadObjectFile(UsageError):
@@ -128,7 +128,7 @@ class ObjectFile:
         except zlib.error as problem:
             raise bad_object(self.name, f"the compressed section {section.name} is damaged ({problem}).") from None
         if unpacker.unconsumed_tail:
-            raise bad_object(self.name, f"the compressed section {section.name} unpacks to over 256 MB.")
+            raise bad_object(self.name, f"the compressed section {section.name} unpacks to over 64 MB.")
         return plain
 
     @cached_property

@@ -118,6 +118,8 @@ def is_vector_extension(code: bytes, at: int, mnemonic: str) -> bool:
     if mnemonic not in (".byte", "ldc", "ldc2", "ldcl", "ldc2l", "stc", "stc2", "stcl", "stc2l", "cdp", "cdp2"):
         return False
     high, low = int.from_bytes(code[at : at + 2], "little"), int.from_bytes(code[at + 2 : at + 4], "little")
+    if high & 0xFFC0 == 0xF000 and low == 0xE801:
+        return True  # VCTP, which makes a vector predicate
     return high & 0xEC00 == 0xEC00 and (low >> 8 & 15 >= 14 or high & 0xEF00 == 0xEF00 or mnemonic == ".byte")
 
 

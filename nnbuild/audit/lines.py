@@ -99,25 +99,31 @@ class LineTable:
         for number, (start, end) in enumerate(self._units):
             at = self.data.find(pattern, start, end)
             while at >= 0 and at + 3 + width <= end:
-                found.append((Cursor(self.data, at + 3, little).number(width), number))
+                address = Cursor(self.data, at + 3, little).number(width)
+                if self._in_code(address):  # which the same bytes by chance are not
+                    found.append((address, number))
                 at = self.data.find(pattern, at + 3 + width, end)
         found.sort()
         return [address for address, _ in found], [unit for _, unit in found]
+
+    def _in_code(self, address: int) -> bool:
+        starts, ends = self._code_ranges
+        position = bisect_right(starts, address) - 1
+        return position >= 0 and address < ends[position]
+
+    @cached_property
+    def _code_ranges(self) -> tuple[list[int], list[int]]:
+        file = self._debug.file
+        held = [(file.bases[s.number], file.bases[s.number] + s.size) for s in file.sections if s.executable]
+        held.sort()
+        return [start for start, _ in held], [end for _, end in held]
 
     def row(self, address: int, opening: bool = False) -> Row | None:
         addresses, units = self._starts
         position = bisect_right(addresses, address) - 1
         if position < 0:
             return None
-        row = self._row_in(units[position], address, opening)
-        if row is not None:
-            return row
-        # The byte pattern may occur by chance and hide the true unit: ask the other units that begin below.
-        for unit in sorted(set(units[:position])):
-            row = self._row_in(unit, address, opening)
-            if row is not None:
-                return row
-        return None
+        return self._row_in(units[position], address, opening)
 
     def _row_in(self, unit: int, address: int, opening: bool) -> Row | None:
         if unit not in self._decoded:

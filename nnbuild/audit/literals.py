@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 
 from nnbuild.audit.code import Code, find_capstone
-from nnbuild.audit.places import Locator
+from nnbuild.audit.places import Extent, Locator
 
-LOAD = re.compile(r"^(?:r\d+|sb|sl|fp|ip|lr|pc|s\d+|d\d+), \[pc(?:, #(-?(?:0x[0-9a-f]+|\d+)))?\]$")
+LOAD = re.compile(r"^\w+, \[pc(?:, #(-?(?:0x[0-9a-f]+|\d+)))?\]$")
 
 
 class LiteralPools:
@@ -16,22 +15,28 @@ class LiteralPools:
 
     def __init__(self, locator: Locator) -> None:
         self._locator = locator
+        self._code = Code(locator)
+        self._loads: dict[int, dict[int, int]] = {}
 
-    @cached_property
-    def _loads(self) -> dict[int, int]:
-        """Address of the first load of each pool word."""
-        if self._locator.file.machine != "arm" or find_capstone() is None:
-            return {}
-        code, found = Code(self._locator), dict[int, int]()
-        for chunk in code.chunks():
+    def user(self, address: int) -> int:
+        """The instruction that loads the word at `address`, or `address` itself where that is no literal."""
+        if self._locator.file.machine != "arm" or not self._locator.is_data_in_code(address):
+            return address
+        function = self._locator.function_at(address)
+        if function is None or find_capstone() is None:
+            return address
+        if function.start not in self._loads:
+            self._loads[function.start] = self._loads_of(function)
+        return self._loads[function.start].get(address, address)
+
+    def _loads_of(self, function: Extent) -> dict[int, int]:
+        """The address of the first load of each word that the function loads from beside its code."""
+        found: dict[int, int] = {}
+        for chunk in self._code.chunks_of(function):
             ahead = 4 if chunk.thumb else 8
-            for address, _, mnemonic, operands in code.lines_of(chunk):
+            for address, _, mnemonic, operands in self._code.lines_of(chunk):
                 match = LOAD.match(operands) if mnemonic.startswith(("ldr", "vldr")) else None
                 if match is not None:
                     target = ((address + ahead) & ~3) + int(match[1] or "0", 0)
                     found.setdefault(target, address)
         return found
-
-    def user(self, address: int) -> int:
-        """The instruction that loads the word at `address`, or `address` itself where that is no literal."""
-        return self._loads.get(address, address)

@@ -26,7 +26,7 @@ from nnbuild.audit.findings import Finding, Need, NeedVerdict
 from nnbuild.audit.literals import LiteralPools
 from nnbuild.audit.places import Locator, Place
 from nnbuild.audit.policy import OTHER, Policy, group_of
-from nnbuild.audit.relocations import MARKER_TYPES, relocation_tables
+from nnbuild.audit.relocations import MARKER_TYPES
 from nnbuild.errors import UsageError
 
 
@@ -90,7 +90,7 @@ def _object_needs(locator: Locator, context: NeedContext) -> list[Need]:
     addresses: dict[int, list[int]] = {index: [] for index in undefined}
     wanted = np.zeros(len(file.symbols) + 1, bool)
     wanted[list(undefined)] = True
-    for table in relocation_tables(file):
+    for table in locator.relocations:
         if table.target is None or not table.target.allocated:
             continue
         markers = [number for number in np.unique(table.types).tolist() if table.type_name(number) in MARKER_TYPES]
@@ -195,6 +195,15 @@ def findings_from(needs: Iterable[Need], policy: Policy) -> list[Finding]:
 
 def _says(need: Need) -> str:
     return "forbids" if need.verdict == "forbidden" else "warns of"
+
+
+def library_sources(directory: Path) -> dict[str, Path]:
+    """The symbols that a library laid out as firmware/libm supplies: nn_expf by nn_expf.c, expf by plain/expf.c."""
+    found = {path.stem: path for path in sorted(directory.glob("nn_*.c"))}
+    found.update({path.stem: path for path in sorted((directory / "plain").glob("*.c"))})
+    if not found:
+        raise UsageError(str(directory), "holds no source named nn_*.c.", "Give the directory firmware/libm.")
+    return found
 
 
 COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

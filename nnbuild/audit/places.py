@@ -20,6 +20,7 @@ from nnbuild.audit.elf import (
     Symbol,
 )
 from nnbuild.audit.lines import LineTable
+from nnbuild.audit.relocations import RelocationTable
 
 MAPPING_PREFIXES = ("$a", "$t", "$d", "$x")
 
@@ -63,18 +64,39 @@ class Extent:
     symbol: Symbol
 
 
+class ExtentTable:
+    """Extents in address order, to look addresses up in."""
+
+    def __init__(self, extents: tuple[Extent, ...]) -> None:
+        self._extents = extents
+        self._starts = [extent.start for extent in extents]
+
+    def at(self, address: int) -> Extent | None:
+        position = bisect_right(self._starts, address) - 1
+        for extent in self._extents[max(position - 3, 0) : position + 1][::-1]:  # short ones may lie inside longer
+            if extent.start <= address < extent.end:
+                return extent
+        return None
+
+
 @dataclass(frozen=True)
 class Locator:
     """Answers for one file; what it decodes on the way is kept."""
 
     file: ObjectFile
+    debug: DebugSections = field(init=False)
     _lines: LineTable = field(init=False)
     _info: DebugInfo = field(init=False)
 
     def __post_init__(self) -> None:
         debug = DebugSections(self.file)
+        object.__setattr__(self, "debug", debug)
         object.__setattr__(self, "_lines", LineTable(debug))
         object.__setattr__(self, "_info", DebugInfo(debug))
+
+    @property
+    def relocations(self) -> tuple[RelocationTable, ...]:
+        return self.debug.relocations
 
     @cached_property
     def has_lines(self) -> bool:
@@ -98,6 +120,22 @@ class Locator:
     def objects(self) -> tuple[Extent, ...]:
         symbols = self.file.symbols or self.file.dynamic_symbols
         return self._extents([s for s in symbols if s.kind == STT_OBJECT])
+
+    @cached_property
+    def function_starts(self) -> list[int]:
+        return [extent.start for extent in self.functions]
+
+    @cached_property
+    def _function_table(self) -> ExtentTable:
+        return ExtentTable(self.functions)
+
+    @cached_property
+    def _label_table(self) -> ExtentTable:
+        return ExtentTable(self.labels)
+
+    @cached_property
+    def _object_table(self) -> ExtentTable:
+        return ExtentTable(self.objects)
 
     def _code_symbols(self) -> list[Symbol]:
         sections = self.file.sections
@@ -144,15 +182,26 @@ class Locator:
             return None
         return sections[position]
 
-    def symbol_at(self, address: int, extents: tuple[Extent, ...]) -> Extent | None:
-        position = bisect_right(extents, address, key=lambda extent: extent.start) - 1
-        for extent in extents[max(position - 3, 0) : position + 1][::-1]:  # a short function may lie inside a longer
-            if extent.start <= address < extent.end:
-                return extent
-        return None
-
     def function_at(self, address: int) -> Extent | None:
-        return self.symbol_at(address, self.functions) or self.symbol_at(address, self.labels)
+        return self._function_table.at(address) or self._label_table.at(address)
+
+    @cached_property
+    def marks(self) -> list[tuple[int, str]]:
+        """Mapping symbols, sorted: from this address on there is Thumb (t), ARM (a), other code (x) or data (d)."""
+        found = []
+        if self.file.machine in ("arm", "aarch64", "riscv"):
+            for symbol in self.file.symbols:
+                name = symbol.name
+                if name.startswith(MAPPING_PREFIXES) and (name[2:3] in ("", ".") or name[1] == "x"):
+                    address = self.file.address_of(symbol)
+                    if address is not None:
+                        found.append((address, name[1]))
+        return sorted(found)
+
+    def is_data_in_code(self, address: int) -> bool:
+        """Whether mapping symbols say that the bytes at an address of a code section are data."""
+        position = bisect_right(self.marks, (address, "~")) - 1
+        return position >= 0 and self.marks[position][1] == "d"
 
     def place(self, address: int, with_line: bool = True, opening: bool = False) -> Place:
         """The place of an instruction or a variable or, with `opening`, of the function that begins there."""
@@ -160,7 +209,7 @@ class Locator:
         function = self.function_at(address) if section is None or section.executable else None
         name = function.symbol.name if function is not None else ""
         if not name and section is not None:
-            holder = self.symbol_at(address, self.objects)
+            holder = self._object_table.at(address)
             name = holder.symbol.name if holder is not None and self.section_at(holder.start) == section else ""
         data = bool(name) and function is None
         label = section.name if section is not None else "?"
@@ -199,7 +248,7 @@ class Locator:
 
     def _declaration(self, place: Place, address: int) -> Place:
         """Data has no line table; its debug information says where it was declared."""
-        holder = self.symbol_at(address, self.objects)
+        holder = self._object_table.at(address)
         if holder is None or not self.has_lines:
             return place
         try:

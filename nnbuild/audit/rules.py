@@ -27,7 +27,7 @@ from nnbuild.audit.findings import Finding, Severity
 from nnbuild.audit.literals import LiteralPools
 from nnbuild.audit.places import Locator, Place
 from nnbuild.audit.policy import Policy, Verdict
-from nnbuild.audit.relocations import RelocationTable, relocation_tables
+from nnbuild.audit.relocations import RelocationTable
 from nnbuild.errors import ToolMissing
 
 CONSTRUCTOR_SECTIONS = (".init_array", ".ctors", ".preinit_array")
@@ -93,7 +93,7 @@ def _constructor_entries(locator: Locator, section: Section) -> list[tuple[int, 
     """Address (0 if unknown) and name of each function in a table of constructors."""
     file, base = locator.file, locator.file.bases[section.number]
     found: list[tuple[int, str]] = []
-    for table in relocation_tables(file):
+    for table in locator.relocations:
         if file.relocatable and (table.target is None or table.target.number != section.number):
             continue
         inside = np.arange(len(table.offsets))
@@ -120,7 +120,7 @@ def _named(locator: Locator, address: int, symbol: Symbol | None) -> tuple[int, 
 
 def check_relocations(locator: Locator, policy: Policy) -> Iterator[Finding]:
     """Relocations the target has no way to resolve: through a global offset table, a PLT, thread-local storage."""
-    for table in relocation_tables(locator.file):
+    for table in locator.relocations:
         if table.target is not None and not table.target.allocated:
             continue
         for number in np.unique(table.types).tolist():
@@ -154,7 +154,7 @@ def unknown_relocations(locator: Locator) -> Iterator[str]:
     """Notes about relocation types without a name; an unknown machine's are all unknown and told once elsewhere."""
     if locator.file.machine.startswith("unknown"):
         return
-    for table in relocation_tables(locator.file):
+    for table in locator.relocations:
         for number in np.unique(table.types).tolist():
             if table.type_name(number).startswith("unknown"):
                 what = f"{table.table.name} holds the {table.type_name(number)}"

@@ -169,8 +169,9 @@ class _Walk:
         deepest, chosen = 0, ""
         for call in function.calls if function is not None else ():
             target = self._graph.resolve(call.target)
-            below = self._depth.get(target, 0)
-            if below > deepest:
+            # A callee that is not closed yet is the function itself or one above it: recursion, told of elsewhere.
+            below = self._depth.get(target, -1)
+            if below > deepest or (below == deepest and not chosen):
                 deepest, chosen = below, target
         own = (function.frame or 0) if function is not None else 0
         red_zone = function.red_zone if function is not None else 0

@@ -20,6 +20,7 @@ QUANTIZE = ("float", "int8", "int16")
 
 _IMAGE_RANGE = "what black and white mean to the model, for calibration images (default: 0,1)"
 _KEEP = "another format for one layer: int8, int16 or float; may be given several times"
+_PLAIN_BIAS = "do not let biases make up for the average error of rounded weights"
 _DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
 _IO = "number format at the edges of a quantized model (default: %(default)s)"
 
@@ -50,6 +51,7 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
     parser.add_argument("--image-range", type=_pair, default=(0.0, 1.0), metavar="LOW,HIGH", help=_IMAGE_RANGE)
     parser.add_argument("--keep", action="append", default=[], type=_kept, metavar="LAYER=FORMAT", help=_KEEP)
     parser.add_argument("--io", choices=("integer", "float"), default="integer", help=_IO)
+    parser.add_argument("--no-bias-correction", action="store_true", help=_PLAIN_BIAS)
     parser.add_argument("--accuracy-drop", type=float, metavar="POINTS", help=_DROP)
     parser.add_argument("--optimize", choices=OPTIMIZE, default="speed", help="what counts (default: %(default)s)")
     parser.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
@@ -75,6 +77,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         method=arguments.calibration,
         keep=tuple(arguments.keep),
         io=arguments.io,
+        bias_correction=not arguments.no_bias_correction,
         accuracy_drop=arguments.accuracy_drop,
         image_range=arguments.image_range,
         optimize=arguments.optimize,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 from nnbuild.commands.common import add_build_options, options_of, print_json, say_notes
@@ -37,6 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "arena": plan.arena,
                 "state": plan.state,
                 "weights": weights_bytes(plan),
+                "peak": asdict(plan.peak) if plan.peak is not None else None,
             }
         )
     else:
@@ -44,4 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"{arguments.output}: {', '.join(artifact.files)}; {len(plan.steps)} steps, "
             f"{weights_bytes(plan):,} bytes of weights, {plan.arena:,} of arena, {plan.state:,} of state"
         )
+        if plan.peak is not None:
+            alive = ", ".join(f"{name} {size:,}" for name, size in plan.peak.alive)
+            print(f"the arena is fullest in {plan.peak.layer}, {plan.peak.size:,} bytes: {alive}")
     return 0

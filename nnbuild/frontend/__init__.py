@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from nnbuild.errors import ModelError, UsageError
+from nnbuild.frontend import hdf5_format, keras_h5, keras_zip
 from nnbuild.graph import Graph
 from nnbuild.names import identifier
 from nnbuild.verify import verify
-
-HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-ZIP_MAGIC = b"PK\x03\x04"
 
 
 def load(path: Path, name: str | None = None) -> Graph:
@@ -21,13 +19,9 @@ def load(path: Path, name: str | None = None) -> Graph:
             start = file.read(512)
     except OSError as error:
         raise UsageError(str(path), f"it cannot be read ({error.strerror}).", "Check the model= path.") from None
-    if start.startswith(HDF5_MAGIC):
-        from nnbuild.frontend import keras_h5  # imported here: each format needs packages of its own
-
+    if start.startswith(hdf5_format.SIGNATURE):
         return verify(keras_h5.load(path, prefix))
-    if start.startswith(ZIP_MAGIC):
-        from nnbuild.frontend import keras_zip
-
+    if start.startswith(keras_zip.MAGIC):
         return verify(keras_zip.load(path, prefix))
     raise ModelError(path.name, _unknown(start), "Give a .h5 or .keras file that model.save() has written.")
 

@@ -15,6 +15,8 @@ from nnbuild.ops.base import Attributes
 MAX_OPS = 20_000
 """Shared models that call shared models multiply; no real network comes near this."""
 MAX_ELEMENTS = 2**28
+MAX_LETTERS = 2**25
+"""Of all names together; those of nested models grow with every level."""
 CHECK = "Check the layer's options and its input shape; if Keras itself runs this model, please report it."
 SIMPLIFY = "No microcontroller or PC program of a sensible size can hold it; use a smaller model."
 
@@ -31,8 +33,9 @@ class GraphBuilder:
         self._ops: list[Op] = []
         self._inputs: list[str] = []
         self._states: dict[tuple[str, ...], tuple[str, str]] = {}
-        self._names: set[str] = set()
-        self._counts: dict[str, int] = {}
+        self._names: set[tuple[str, str]] = set()
+        self._letters = 0
+        self._counts: dict[tuple[str, str], int] = {}
 
     def shape(self, tensor: str) -> Shape:
         """Without the axes an enclosing `along` takes away."""
@@ -69,7 +72,7 @@ class GraphBuilder:
             raise ModelError(f"layer {self.layer!r}", str(error), CHECK) from None
         base = f"{self.layer}/{attributes.kind}"
         outputs = tuple(self._tensor(base, self._outer + shape) for shape in shapes)
-        name = self._unique(f"{base}:op")
+        name = self._unique(base, "operation")
         op = Op(name, attributes, tuple(inputs), outputs, constants, self.layer, self._outer)
         self._ops.append(op)
         return outputs
@@ -173,10 +176,16 @@ class GraphBuilder:
             if after == old:
                 self._states[key] = (before, new)
 
-    def _unique(self, base: str) -> str:
+    def _unique(self, base: str, of: str = "value") -> str:
+        """The base itself, or with a number behind it; tensors and constants share their names, operations do not."""
         name = base
-        while name in self._names:
-            self._counts[base] = self._counts.get(base, 0) + 1
-            name = f"{base}_{self._counts[base]}"
-        self._names.add(name)
+        while (of, name) in self._names:
+            self._counts[of, base] = self._counts.get((of, base), 0) + 1
+            name = f"{base}_{self._counts[of, base]}"
+        self._names.add((of, name))
+        self._letters += len(name)
+        if self._letters > MAX_LETTERS:
+            raise ModelError(
+                f"model {self.name!r}", "the names of its layers are too long.", "Give them shorter names."
+            )
         return name

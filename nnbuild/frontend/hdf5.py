@@ -6,148 +6,142 @@ What is read is never larger than the file, so a small file cannot ask for much 
 
 from __future__ import annotations
 
-import io
+import mmap
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
-import h5py
 import numpy as np
 
 from nnbuild.errors import ModelError
+from nnbuild.frontend.hdf5_format import Hdf5, Malformed, Unsupported, Values
 from nnbuild.frontend.weights import StoredArray
 from nnbuild.graph import Array
 
 T = TypeVar("T")
 
-MAGIC = b"\x89HDF\r\n\x1a\n"
 DAMAGED = "Copy it again from where it was trained, or save the model again."
 PLAIN = "Save the model again with Keras, or repack it: h5repack -l CONTI -f NONE old.h5 new.h5."
 MAX_TEXT = 16 * 2**20
 """Bytes of configuration read at most; the largest real models have a tenth of it."""
 
 
+@dataclass(frozen=True)
+class Group:
+    address: int
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
 class H5File:
-    """An open file. `where` names it in errors; `size` is how many bytes it really has."""
+    """An open file. `where` names it in errors."""
 
     def __init__(self, source: Path | bytes, where: str) -> None:
         self.where = where
-        self.size = len(source) if isinstance(source, bytes) else source.stat().st_size
-        self._unread = self.size
-        opened = io.BytesIO(source) if isinstance(source, bytes) else source
-        self.root: h5py.File = self.guarded(lambda: h5py.File(opened, "r"))
+        self._mapped = _mapped(source) if isinstance(source, Path) else None
+        self._view = memoryview(source if isinstance(source, bytes) else self._mapped or b"")
+        self._unread = self._text_left = len(self._view)
+        self._file = self._guarded(lambda: Hdf5(self._view))
+        self.root = Group(self._file.root)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        with suppress(Exception):  # closing a damaged file may fail, and no longer matters
-            self.root.close()
+        with suppress(BufferError):  # a traceback may still hold a part of it, which then lives a little longer
+            self._view.release()
+            if self._mapped is not None:
+                self._mapped.close()
 
-    def guarded(self, action: Callable[[], T]) -> T:
-        """The one place where whatever h5py raises about a damaged file becomes an error for the user."""
+    def group(self, parent: Group, path: str) -> Group | None:
+        address = self._guarded(lambda: self._follow(parent, path))
+        if address is None or not self._guarded(lambda: self._file.is_group(address)):
+            return None
+        return Group(address)
+
+    def array(self, parent: Group, path: str, where: str) -> StoredArray | None:
+        """The array at `path`, of which `where` names the layer; None where there is none."""
+        address = self._guarded(lambda: self._follow(parent, path))
+        values = self._guarded(lambda: self._file.array(address)) if address is not None else None
+        if values is None:
+            return None
+        if values.shape is None:
+            raise ModelError(where, f"its weight {path!r} is empty.", DAMAGED)
+        return StoredArray(values.shape, lambda: self._guarded(lambda: self._read(values, path, where)))
+
+    def texts(self, owner: Group, name: str) -> list[str] | None:
+        """The texts of an attribute; None where there is no such attribute."""
+        return self._guarded(lambda: self._texts(owner, name))
+
+    def names(self, owner: Group, name: str) -> list[str] | None:
+        """A list of texts, which Keras splits into name0, name1 … when it is long."""
+        whole = self.texts(owner, name)
+        if whole is not None:
+            return whole
+        parts: list[list[str]] = []
+        while (part := self.texts(owner, f"{name}{len(parts)}")) is not None:
+            parts.append(part)
+        return [text for part in parts for text in part] if parts else None
+
+    def text(self, owner: Group, name: str) -> str | None:
+        found = self.texts(owner, name)
+        if found is not None and len(found) != 1:
+            raise ModelError(self.where, f"its attribute {name!r} is not a text.", DAMAGED)
+        return found[0] if found is not None else None
+
+    def _guarded(self, action: Callable[[], T]) -> T:
         try:
             return action()
-        except ModelError:
-            raise
-        except Exception as error:
+        except Malformed as error:
             raise ModelError(self.where, "it is damaged or incomplete.", DAMAGED) from error
+        except Unsupported as error:
+            cause = f"it uses a part of HDF5 that Keras does not use ({error})."
+            raise ModelError(self.where, cause, "Save the model again with Keras.") from error
 
-    def group(self, parent: h5py.Group, path: str) -> h5py.Group | None:
-        found = self._follow(parent, path)
-        return found if isinstance(found, h5py.Group) else None
-
-    def array(self, parent: h5py.Group, path: str, where: str) -> StoredArray | None:
-        """The array at `path`, of which `where` names the layer; None where there is none."""
-        found = self._follow(parent, path)
-        if not isinstance(found, h5py.Dataset):
-            return None
-        dataset = found
-        shape = self.guarded(lambda: dataset.shape)
-        if shape is None:
-            raise ModelError(where, f"its weight {path!r} is empty.", DAMAGED)
-        return StoredArray(tuple(int(n) for n in shape), lambda: self.guarded(lambda: self._read(dataset, path, where)))
-
-    def attribute(self, owner: h5py.Group, name: str) -> Any:
-        """A text or a list of texts; None where there is no such attribute."""
-        return self.guarded(lambda: self._attribute(owner, name))
-
-    def names(self, owner: h5py.Group, name: str) -> list[str] | None:
-        """A list of texts, which Keras splits into name0, name1 … when it is long."""
-        whole = self.attribute(owner, name)
-        if whole is not None:
-            return self._texts(whole)
-        parts: list[str] = []
-        while (part := self.attribute(owner, f"{name}{len(parts)}")) is not None:
-            parts.append(part)
-        return [text for part in parts for text in self._texts(part)] if parts else None
-
-    def text(self, owner: h5py.Group, name: str) -> str | None:
-        value = self.attribute(owner, name)
-        if value is None:
-            return None
-        (found,) = self._texts(value) if np.size(value) == 1 else (None,)
-        if found is None:
-            raise ModelError(self.where, f"its attribute {name!r} is not a text.", DAMAGED)
-        return found
-
-    def _texts(self, value: Any) -> list[str]:
-        found = []
-        for item in np.asarray(value, object).reshape(-1):
-            text = item.decode("utf-8", "replace") if isinstance(item, bytes) else item
-            if not isinstance(text, str):
-                raise ModelError(self.where, "a list of names holds something else.", DAMAGED)
-            found.append(text)
-        return found
-
-    def _attribute(self, owner: h5py.Group, name: str) -> Any:
-        if name not in owner.attrs:
-            return None
-        identifier = owner.attrs.get_id(name)
-        if identifier.shape and 0 in identifier.shape:
-            return []  # numpy gave the empty list of names of a layer without weights the type of a number
-        length = prod(identifier.shape) * identifier.dtype.itemsize
-        if length > min(self.size, MAX_TEXT) or h5py.check_string_dtype(identifier.dtype) is None:
-            raise ModelError(self.where, f"its attribute {name!r} is not a text of a sensible length.", DAMAGED)
-        value = owner.attrs[name]
-        if isinstance(value, (str, bytes)) and len(value) > MAX_TEXT:
-            raise ModelError(self.where, f"its attribute {name!r} is too long.", DAMAGED)
-        return value
-
-    def _follow(self, parent: h5py.Group, path: str) -> Any:
+    def _follow(self, parent: Group, path: str) -> int | None:
         """Only hard links: soft ones can loop, external ones lead out of the file."""
+        here = parent.address
+        for step in path.split("/"):
+            member = self._file.members(here).get(step) if self._file.is_group(here) else None
+            if member is None:
+                return None
+            if member.address is None:
+                raise ModelError(self.where, f"its member {path!r} is a link to another place.", PLAIN)
+            here = member.address
+        return here
 
-        def walk() -> Any:
-            here: Any = parent
-            for step in path.split("/"):
-                if step in ("", ".") or not isinstance(here, h5py.Group):
-                    return None
-                link = here.get(step, getlink=True)
-                if link is None:
-                    return None
-                if not isinstance(link, h5py.HardLink):
-                    raise ModelError(self.where, f"its member {path!r} is a link to another place.", PLAIN)
-                here = here[step]
-            return here
+    def _texts(self, owner: Group, name: str) -> list[str] | None:
+        values = self._file.attribute(owner.address, name)
+        if values is None:
+            return None
+        if values.shape is not None and 0 in values.shape:
+            return []  # numpy gave the empty list of names of a layer without weights the type of a number
+        if not values.type.is_text:
+            raise ModelError(self.where, f"its attribute {name!r} is not a text.", DAMAGED)
+        found = []
+        for text in self._file.strings(values):
+            self._text_left -= len(text)
+            if len(text) > MAX_TEXT or self._text_left < 0:
+                raise ModelError(self.where, f"its attribute {name!r} is too long.", DAMAGED)
+            found.append(self._file.text(text).rstrip("\0"))
+        return found
 
-        return self.guarded(walk)
-
-    def _read(self, dataset: h5py.Dataset, path: str, where: str) -> Array:
-        dtype, shape = dataset.dtype, dataset.shape
-        properties = dataset.id.get_create_plist()
-        plain = properties.get_layout() in (h5py.h5d.COMPACT, h5py.h5d.CONTIGUOUS, h5py.h5d.CHUNKED)
-        if not plain or properties.get_nfilters() or properties.get_external_count():
-            raise ModelError(where, f"its weight {path!r} is compressed or lies elsewhere.", PLAIN)
-        if dtype.kind != "f" or dtype.itemsize > 8:
-            raise ModelError(where, f"its weight {path!r} holds {dtype}, not floating-point numbers.", DAMAGED)
-        size = prod(shape) * dtype.itemsize
-        if size > self._unread or size > dataset.id.get_storage_size():
+    def _read(self, values: Values, path: str, where: str) -> Array:
+        if not values.plain:
+            raise ModelError(where, f"its weight {path!r} is compressed, or in pieces, or in another file.", PLAIN)
+        if not values.type.number:
+            raise ModelError(where, f"its weight {path!r} does not hold floating-point numbers.", DAMAGED)
+        size = prod(values.shape or ()) * values.type.size
+        if size > self._unread or size > values.size:
             raise ModelError(where, f"its weight {path!r} is larger than what the file holds.", DAMAGED)
         self._unread -= size
-        values = np.empty(shape, dtype)
-        if size:
-            dataset.read_direct(values)
-        return np.asarray(values, np.float32, order="C")
+        data = np.frombuffer(self._file.bytes_at(values.at, size), values.type.number)
+        with np.errstate(over="ignore"):  # a double that is too large becomes infinite, and is refused as that
+            return np.array(data, np.float32).reshape(values.shape or ())

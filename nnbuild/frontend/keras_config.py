@@ -17,7 +17,7 @@ MODELS = ("Sequential", "Functional", "Model")
 MAX_DEPTH = 120
 """Of lists and groups within each other; also what keeps every recursion here short."""
 MAX_NESTING = 16
-LONGEST_NAME = 256
+LONGEST_NAME = 4096
 FIX_SHAPE = "Give the model a fixed input shape, such as keras.Input((96, 96, 3)), and save it again."
 
 
@@ -72,7 +72,7 @@ def layer_spec(data: Any, where: str, nesting: int = 0) -> LayerSpec:
     inner = data.get("config")
     settings = inner if isinstance(inner, dict) else {"layers": inner}  # Keras before 2.2.3: a bare list of layers
     name = data.get("name", settings.get("name", class_name.lower()))
-    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not _is_unicode(name):
         raise outside.error(f"a layer in it has the name {shown(name)}, not a short text.")
     config = Config(f"layer {name!r}", settings)
     entries = data.get("inbound_nodes", [])
@@ -81,20 +81,23 @@ def layer_spec(data: Any, where: str, nesting: int = 0) -> LayerSpec:
     nodes = nodes_of(Config(config.where, data), entries)
     model = model_spec(config, class_name, nesting) if class_name in MODELS else None
     short = class_name.rpartition(">")[2]  # a registered custom class is package>name
-    return LayerSpec(name, short, config, nodes, _is_operation(data, settings), model)
+    return LayerSpec(name, short, config, nodes, _is_operation(data.get("module"), settings, entries), model)
 
 
-def _is_operation(data: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+def _is_unicode(text: str) -> bool:
+    """JSON can hold halves of characters, which no file or terminal takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_operation(module: object, settings: Mapping[str, Any], entries: Sequence[Any]) -> bool:
     """Keras 3's operations share class names with layers (Add), but have not their common options."""
-    module = data.get("module")
     if isinstance(module, str) and ".ops." in module:
         return True
-    return (
-        "trainable" not in settings
-        and "dtype" not in settings
-        and data.get("inbound_nodes") != []
-        and (any(isinstance(entry, dict) for entry in data.get("inbound_nodes", ())))
-    )
+    return not {"trainable", "dtype"} & settings.keys() and any(isinstance(entry, dict) for entry in entries)
 
 
 def model_spec(config: Config, class_name: str, nesting: int) -> ModelSpec:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import h5py
-
 from nnbuild.errors import ModelError
 from nnbuild.frontend.dialect import Dialect, dialect
-from nnbuild.frontend.hdf5 import H5File
+from nnbuild.frontend.hdf5 import Group, H5File
 from nnbuild.frontend.keras_config import parse
 from nnbuild.frontend.keras_import import import_model
 from nnbuild.frontend.weights import DAMAGED, Stored, StoredArray, WeightTree, by_order, listed_roles
@@ -34,13 +32,13 @@ def load(path: Path, name: str) -> Graph:
 
 
 def _no_architecture(file: H5File) -> ModelError:
-    if file.attribute(file.root, "layer_names") is not None or file.group(file.root, "layers") is not None:
+    if file.names(file.root, "layer_names") is not None or file.group(file.root, "layers") is not None:
         cause = "it holds only the weights of a model, not its architecture."
         return ModelError(file.where, cause, "Save the whole model with model.save() instead of save_weights().")
     return ModelError(file.where, "it is an HDF5 file, but not one of a Keras model.", DAMAGED)
 
 
-def _check_backend(file: H5File, weights: h5py.Group) -> None:
+def _check_backend(file: H5File, weights: Group) -> None:
     backend = file.text(file.root, "backend") or file.text(weights, "backend")
     if backend in ("theano", "cntk"):
         raise ModelError(
@@ -50,7 +48,7 @@ def _check_backend(file: H5File, weights: h5py.Group) -> None:
         )
 
 
-def _stored(file: H5File, weights: h5py.Group, model: WeightTree, version: Dialect) -> Stored:
+def _stored(file: H5File, weights: Group, model: WeightTree, version: Dialect) -> Stored:
     """Every layer of the model has a group of its name, and lists its arrays there in order."""
     arrays: dict[str, StoredArray] = {}
     for child in model.children:
@@ -66,7 +64,7 @@ def _stored(file: H5File, weights: h5py.Group, model: WeightTree, version: Diale
     return Stored(arrays)
 
 
-def _array(file: H5File, group: h5py.Group, where: str, name: str) -> StoredArray:
+def _array(file: H5File, group: Group, where: str, name: str) -> StoredArray:
     found = file.array(group, name, where)
     if found is None:
         raise ModelError(where, f"the file lists its weight {name[:80]!r}, but does not hold it.", DAMAGED)

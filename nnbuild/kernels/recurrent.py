@@ -17,7 +17,8 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.functions import spell
 from nnbuild.kernels.window_loops import product
 from nnbuild.literals import C_TYPES
-from nnbuild.ops.recurrent import Function, Recurrent
+from nnbuild.ops.functions import Function
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 

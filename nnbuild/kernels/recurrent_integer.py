@@ -100,7 +100,7 @@ def apply(w: Writer, names: Names, curve: Curve, variable: str, table: str) -> N
         case activation_rules.Table():
             looked = w.helper("interpolate16", names.packed[f"{table}_table"], variable)
             w(w.use(c99.STORE, variable, looked))
-        case activation_rules.Gate():
+        case activation_rules.Gate() | activation_rules.Whole():
             with w.block(""):
                 w(w.use(c99.STORE, variable, value_of(w, curve.rule, variable)))
         case _:

@@ -93,7 +93,8 @@ def function_table8(
 
 def _steps(function: Function64, at: NDArray[np.float64], out_scale: float) -> NDArray[np.float64]:
     """A function in steps of the output, held where every type has saturated; 0 where it has no value."""
-    steps = np.nan_to_num(function(at) / out_scale, nan=0.0, posinf=FAR, neginf=-FAR)
+    with np.errstate(all="ignore"):
+        steps = np.nan_to_num(function(at) / out_scale, nan=0.0, posinf=FAR, neginf=-FAR)
     return np.asarray(np.clip(steps, -FAR, FAR), np.float64)
 
 

@@ -78,6 +78,28 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """floor, or with `up` ceil, in 16 bits: x * steps / 2**right without its fraction, in the output's scale."""
+
+    format: Format
+    up: bool
+    steps: int
+    right: int
+    output: Multiplier
+
+    @property
+    def limit(self) -> int:
+        """The output saturates here, and 32 bits do not overflow."""
+        return (1 << 30) >> max(self.output.shift, 0)
+
+    def apply(self, x: Ints) -> Ints:
+        f = self.format
+        value = (x - f.in_zero) * self.steps
+        whole = -(-value >> self.right) if self.up else value >> self.right
+        return saturate(requantize(saturate(whole, -self.limit, self.limit), *self.output) + f.out_zero, *f.bounds)
+
+
+@dataclass(frozen=True)
 class Gate:
     """x times hard_sigmoid(x), the latter with 15 bits: hard_swish in 16 bits."""
 
@@ -211,6 +233,10 @@ def _rule16(function: str, parameters: tuple[float, ...], x: Tensor, out: Tensor
     if function in ("hard_sigmoid", "hard_sigmoid_fifth"):
         slope = 1 / 6 if function == "hard_sigmoid" else 0.2
         return Line(unit, _held(source * slope / target), int(round_half_away(0.5 / target)))
+    if function in ("floor", "ceil"):
+        steps, shift = quantize_multiplier(source)
+        every = replace(unit, bounds=limits(out.dtype))
+        return Whole(every, function == "ceil", steps, 31 - shift, quantize_multiplier(min(1 / target, 2.0**28)))
     if function == "hard_swish":
         output = quantize_multiplier(product_scale(source, 2.0**-GATE_BITS, target))
         return Gate(replace(unit, bounds=limits(out.dtype)), _held(source / 6 * 2.0**GATE_BITS), output)
@@ -223,8 +249,4 @@ def _held(real: float) -> Multiplier:
 
 
 def _function(function: str, parameters: tuple[float, ...]) -> Callable[[Array], Array]:
-    def compute(x: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return apply(function, parameters, x)
-
-    return compute
+    return lambda x: apply(function, parameters, x)

@@ -18,13 +18,12 @@ import numpy as np
 from nnbuild.graph import Array, Shape
 from nnbuild.numeric.rounding import Ints, ints
 from nnbuild.ops.base import Arrays, Attributes, expect
-from nnbuild.ops.functions import FUNCTIONS, apply
+from nnbuild.ops.functions import FUNCTIONS, Function, apply
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.recurrent_rules import (
     UNIT_POINT,
     VALUES_BELOW,
     Curve,
-    Function,
     Rules,
     bounded,
     curve_of,

@@ -17,11 +17,9 @@ from nnbuild.numeric import tables
 from nnbuild.numeric.multiplier import wide_scale
 from nnbuild.numeric.rounding import INT16, INT32, Ints, half_up_shift, ints, limits, saturate, scale_wide
 from nnbuild.ops import activation_rules as rules
-from nnbuild.ops.functions import apply
+from nnbuild.ops.functions import Function, apply
 from nnbuild.ops.integer import exact_sums, quant_of
 from nnbuild.ops.site import Site
-
-Function = tuple[str, tuple[float, ...]]
 
 LARGEST = INT16[1]
 """States lie within -LARGEST … LARGEST."""

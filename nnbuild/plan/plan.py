@@ -63,7 +63,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Peak:
-    """The step at which most of the arena is in use, and the tensors and scratch that are alive then."""
+    """The step at which most of the arena is in use: how much, and the tensors and scratch that are alive then."""
 
     step: int
     layer: str
@@ -111,7 +111,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         _step(graph, prefix, index, site, choice, arena, locations, constants)
         for index, (site, choice) in enumerate(zip(sites, choices, strict=True))
     ]
-    peak = _peak(buffers, [step.op.layer or step.op.name for step in steps])
+    peak = _peak(buffers, arena, [step.op.layer or step.op.name for step in steps])
     return Plan(
         graph, prefix, tuple(steps), locations, constants, arena.size, arena.bound, state, target.alignment, peak
     )
@@ -234,11 +234,20 @@ def _shares(op: Op, locations: Mapping[str, Location]) -> bool:
     )
 
 
-def _peak(buffers: list[Buffer], layers: list[str]) -> Peak | None:
+def _peak(buffers: list[Buffer], placed: Placement, layers: list[str]) -> Peak | None:
     best: Peak | None = None
     for step in range(len(layers)):
-        alive = tuple((b.name, b.size) for b in buffers if b.first <= step <= b.last)
-        size = sum(size for _, size in alive)
+        alive = [b for b in buffers if b.first <= step <= b.last]
+        size = _covered([(placed.offsets[b.name], b.size) for b in alive])
         if best is None or size > best.size:
-            best = Peak(step, layers[step], size, alive)
+            best = Peak(step, layers[step], size, tuple((b.name, b.size) for b in alive))
     return best
+
+
+def _covered(places: list[tuple[int, int]]) -> int:
+    """Bytes in use: what two buffers share counts once."""
+    total, end = 0, 0
+    for offset, size in sorted(places):
+        total += max(0, offset + size - max(offset, end))
+        end = max(end, offset + size)
+    return total

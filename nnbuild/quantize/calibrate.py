@@ -7,7 +7,7 @@ range whose rounding and saturation together err least. The last two go over the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -21,6 +21,8 @@ from nnbuild.ops.site import site_of
 
 METHODS = ("minmax", "percentile", "mse")
 BINS = 2048
+WITHIN = " within"
+"""Behind the name of a recurrent operation's final state: what it is after every time step."""
 RARE = 1e-4
 """The share of values that `percentile` leaves out, half at either end."""
 BATCH_BYTES = 64 * 1024 * 1024
@@ -32,11 +34,14 @@ Batches = Callable[[], Iterable[Batch]]
 
 @dataclass(frozen=True)
 class Range:
+    """The values a tensor takes, and their mean for each index of its last axis."""
+
     low: float
     high: float
+    means: tuple[float, ...] = ()
 
     def joined(self, other: Range) -> Range:
-        return Range(min(self.low, other.low), max(self.high, other.high))
+        return replace(self, low=min(self.low, other.low), high=max(self.high, other.high))
 
 
 Ranges = Mapping[str, Range]
@@ -52,10 +57,19 @@ def calibrate(graph: Graph, batches: Batches, method: str, bits: int) -> Ranges:
     """The range of every tensor."""
     extremes = _extremes(graph, batches)
     if method == "minmax":
-        return extremes
+        return _joined(extremes)
     counts = _histograms(graph, batches, extremes)
     cut = _percentile if method == "percentile" else _least_error
-    return {name: cut(extremes[name], counts[name], bits) for name in extremes}
+    return _joined({name: cut(extremes[name], counts[name], bits) for name in extremes})
+
+
+def _joined(ranges: Ranges) -> Ranges:
+    """Each state's range with that of the values it passes through."""
+    return {
+        name: values.joined(ranges[name + WITHIN]) if name + WITHIN in ranges else values
+        for name, values in ranges.items()
+        if not name.endswith(WITHIN)
+    }
 
 
 def _values(graph: Graph, batches: Batches) -> Iterable[tuple[str, Array]]:
@@ -73,15 +87,19 @@ def _values(graph: Graph, batches: Batches) -> Iterable[tuple[str, Array]]:
 
 
 def _within(graph: Graph, values: Batch) -> Iterable[tuple[str, Array]]:
-    """The states that recurrent operations pass through on their way to the final ones, under the names of those."""
+    """The states that recurrent operations pass through on their way to the final ones."""
     for op in graph.ops:
         if isinstance(op.attributes, Recurrent) and graph.tensors[op.inputs[0]].shape[len(op.outer)] > 1:
             traces = traced(site_of(graph, op), [values[name] for name in op.inputs])
-            yield from zip(op.outputs[-op.attributes.states :], traces, strict=True)
+            names = [name + WITHIN for name in op.outputs[-op.attributes.states :]]
+            yield from zip(names, traces, strict=True)
 
 
 def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
-    ranges: dict[str, Range] = {}
+    lows: dict[str, float] = {}
+    highs: dict[str, float] = {}
+    sums: dict[str, Array] = {}
+    counts: dict[str, int] = {}
     for name, value in _values(graph, batches):
         if not np.isfinite(value).all():
             raise UsageError(
@@ -89,9 +107,13 @@ def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
                 "the float model gives values there that are not finite.",
                 "Look for samples far outside of what the model was trained on.",
             )
-        found = Range(float(value.min()), float(value.max()))
-        ranges[name] = ranges[name].joined(found) if name in ranges else found
-    return ranges
+        rows = value.reshape(-1, value.shape[-1] if value.ndim > 1 else 1)
+        lows[name] = min(lows.get(name, np.inf), float(value.min()))
+        highs[name] = max(highs.get(name, -np.inf), float(value.max()))
+        sums[name] = sums.get(name, 0.0) + rows.sum(axis=0, dtype=np.float64)
+        counts[name] = counts.get(name, 0) + len(rows)
+    means = {name: tuple(map(float, total / counts[name])) for name, total in sums.items()}
+    return {name: Range(lows[name], highs[name], means[name]) for name in lows}
 
 
 def _histograms(graph: Graph, batches: Batches, ranges: Ranges) -> dict[str, Array]:
@@ -111,7 +133,7 @@ def _percentile(extreme: Range, counts: Array, bits: int) -> Range:
     step = (extreme.high - extreme.low) / BINS
     first = int(np.searchsorted(part, RARE / 2, "right"))
     last = int(np.searchsorted(part, 1 - RARE / 2, "left"))
-    return Range(extreme.low + first * step, extreme.low + (last + 1) * step)
+    return replace(extreme, low=extreme.low + first * step, high=extreme.low + (last + 1) * step)
 
 
 def _least_error(extreme: Range, counts: Array, bits: int) -> Range:
@@ -127,5 +149,5 @@ def _least_error(extreme: Range, counts: Array, bits: int) -> Range:
         beyond = centres - centres.clip(low, high)
         error = float((counts * (np.square(beyond) + np.where(beyond == 0, quantum**2 / 12, 0.0))).sum())
         if error < least:
-            best, least = Range(low, high), error
+            best, least = replace(extreme, low=low, high=high), error
     return best

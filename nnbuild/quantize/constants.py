@@ -6,17 +6,20 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant
+from nnbuild.graph import Array, Constant, Quant
+from nnbuild.numeric.layer_norm import UNIT, summand_scale
+from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.integer import quant_of
+from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
-from nnbuild.quantize.formats import quantized_values, quantized_weights, weight_scales
+from nnbuild.quantize.formats import SMALLEST, quantized_values, quantized_weights, weight_scales
 from nnbuild.quantize.recurrent import recurrent_constants
 
 SUMS = (Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D)
@@ -25,23 +28,31 @@ LARGEST_SUM = 2.0**45
 """What sums of 16-bit inputs and 16-bit weights may reach; the bias may be half of it."""
 
 
-def integer_constants(site: Site, weight_bits: int = 8) -> Mapping[str, Constant]:
-    """The site's tensors have their formats already, its constants are floats still."""
+def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: int = 8) -> Mapping[str, Constant]:
+    """The site's tensors have their formats already, its constants are floats still.
+
+    `means` of the input, where they are known, let a bias make up for what rounding its weights does on average.
+    `weight_bits` are those of recurrent and dense layers; all others have 8.
+    """
     attributes = site.op.attributes
     if isinstance(attributes, Recurrent):
         return recurrent_constants(site, weight_bits)
     if isinstance(attributes, SUMS):
-        return _weights_and_bias(site, weight_bits)
+        return _weights_and_bias(site, means, weight_bits)
+    if isinstance(attributes, Affine):
+        return _factor_and_summand(site)
+    if isinstance(attributes, LayerNorm):
+        return _norm_constants(site)
     dtype = site.inputs[0].dtype
     if isinstance(attributes, Binary | PReLU):
         return {role: quantized_values(c.name, c.data, dtype) for role, c in site.constants.items()}
     return dict(site.constants)
 
 
-def _weights_and_bias(site: Site, bits: int) -> dict[str, Constant]:
+def _weights_and_bias(site: Site, means: tuple[float, ...], bits: int) -> dict[str, Constant]:
     kernel, x = site.constants["kernel"], site.inputs[0]
     by_channel = channels_last(site, kernel.data)
-    bias = site.constant("bias") if "bias" in site.constants else None
+    bias = site.constant("bias").astype(np.float64) if "bias" in site.constants else None
     input_scale = quant_of(x).scale
     scales = weight_scales(by_channel, bias, input_scale, bits, bias_bits=30 if bits == 8 else 44)
     if bits == 16:
@@ -50,9 +61,55 @@ def _weights_and_bias(site: Site, bits: int) -> dict[str, Constant]:
     data = channels_back(site, flat.data, kernel.data.shape)
     constants = {"kernel": Constant(kernel.name, data, flat.quant)}
     if bias is not None:
-        steps = np.round(bias.astype(np.float64) / (input_scale * scales))
-        kind = BIAS_TYPES[x.dtype]
-        constants["bias"] = Constant(site.constants["bias"].name, steps.astype(kind))
+        bias = bias + _average_error(site, by_channel - flat.data * scales, means)
+        constants["bias"] = _steps(site.constants["bias"].name, bias, input_scale * scales, BIAS_TYPES[x.dtype])
+    return constants
+
+
+def _steps(name: str, values: Array, scales: Array | float, dtype: str) -> Constant:
+    return Constant(name, np.round(values.astype(np.float64) / scales).astype(dtype))
+
+
+def _average_error(site: Site, errors: Array, means: tuple[float, ...]) -> Array:
+    """What the rounding of the weights [taps, out] adds to each output for an average input."""
+    x, out = np.asarray(means), errors.shape[1]
+    attributes = site.op.attributes
+    if len(x) != site.shape()[-1] or isinstance(attributes, Conv2DTranspose):
+        return np.zeros(out)
+    if isinstance(attributes, DepthwiseConv2D):
+        return np.asarray(errors.sum(axis=0) * np.repeat(x, out // len(x)))
+    groups = attributes.groups if isinstance(attributes, Conv2D) else 1
+    depth, share = len(x) // groups, out // groups
+    by_input = errors.reshape(-1, depth, out).sum(axis=0)
+    parts = [x[g * depth : (g + 1) * depth] @ by_input[:, g * share : (g + 1) * share] for g in range(groups)]
+    return np.concatenate(parts)
+
+
+def _factor_and_summand(site: Site) -> dict[str, Constant]:
+    """A depthwise convolution by one weight a channel: each factor is the largest integer of its own scale."""
+    factor, summand = site.constants["scale"], site.constants["shift"]
+    x = site.inputs[0]
+    scales = weight_scales(factor.data[None], summand.data, quant_of(x).scale)
+    steps = quantized_weights(factor.name, factor.data, scales)
+    return {
+        "scale": steps,
+        "shift": _steps(summand.name, summand.data, quant_of(x).scale * scales, BIAS_TYPES[x.dtype]),
+    }
+
+
+def _norm_constants(site: Site) -> dict[str, Constant]:
+    """The factors with 16 bits and one scale; the summands in the steps of normalized values times factors."""
+    constants = {}
+    scale = 1.0 / UNIT
+    if "scale" in site.constants:
+        factors = site.constants["scale"]
+        largest = max(float(np.abs(factors.data).max()), SMALLEST)
+        scale = float(np.float32(largest / 32767))
+        constants["scale"] = Constant(
+            factors.name, np.round(factors.data.astype(np.float64) / scale).astype(np.int16), Quant((scale,))
+        )
+    if "shift" in site.constants:
+        constants["shift"] = _steps(site.constants["shift"].name, site.constant("shift"), summand_scale(scale), "int32")
     return constants
 
 

@@ -24,6 +24,7 @@ class Recipe:
     method: str = "minmax"
     keep: Mapping[str, str] = field(default_factory=dict)
     float_edge: bool = False
+    bias_correction: bool = True
 
 
 def ranges_of(graph: Graph, recipe: Recipe) -> Ranges:
@@ -34,6 +35,8 @@ def ranges_of(graph: Graph, recipe: Recipe) -> Ranges:
 def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     """The integer graph of a float one that the passes have been over."""
     unknown_layers(graph, recipe.keep)
+    if not recipe.bias_correction:
+        ranges = {name: replace(found, means=()) for name, found in ranges.items()}
     formats = {op.name: form for op in graph.ops if (form := _kept(op, recipe.keep))}
     made = rewrite(graph, ranges, formats, recipe.form, recipe.float_edge)
     notes = (*made.notes, RANDOM_WARNING) if recipe.source.path is None else made.notes

@@ -125,7 +125,7 @@ def with_room(graph: Graph, ranges: Ranges, forms: Forms, reached: frozenset[str
 
 
 def _wider(values: Range, room: float) -> Range:
-    return Range(values.low * room, values.high * room)
+    return replace(values, low=values.low * room, high=values.high * room)
 
 
 def recurrent_constants(site: Site, bits: int) -> dict[str, Constant]:

@@ -97,7 +97,8 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
             tuple(outputs),
             {role: graph.constants[name] for role, name in op.constants.items()},
         )
-        constants = dict(integer_constants(site, weight_bits(op, form, draft.behind)))
+        bits = weight_bits(op, form, draft.behind)
+        constants = dict(integer_constants(site, ranges[op.inputs[0]].means, bits))
     names = {role: _store(draft, constant) for role, constant in constants.items()}
     draft.tensors.update({tensor.name: tensor for tensor in outputs})
     draft.ops.append(replace(op, inputs=inputs, constants=names))

@@ -62,6 +62,13 @@ def test_why(chain: Toolchain, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "expf: sin.o, run(), sin.c:5; forbidden by the policy mcu\n"
     assert command(path, "--policy", "mcu", "--why", "expf", "--supply", "expf=lib/nn_expf.c") == 0
     assert capsys.readouterr().out == "expf: sin.o, run(), sin.c:5; supplied by lib/nn_expf.c\n"
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "expf.c").write_text("float expf(float x) { return nn_expf(x); }")
+    (tmp_path / "nn_expf.c").write_text("float nn_expf(float x) { return x; }")
+    assert command(path, "--policy", "mcu", "--why", "expf", "--libm", tmp_path) == 0
+    assert capsys.readouterr().out == f"expf: sin.o, run(), sin.c:5; supplied by {tmp_path}/plain/expf.c\n"
+    assert command(path, "--libm", tmp_path / "plain") == 2
+    assert "holds no source named nn_*.c. Give the directory firmware/libm." in capsys.readouterr().err
     assert command(path, "--why", "tanhf") == 0
     assert capsys.readouterr().out == "tanhf: no audited object needs it\n"
 

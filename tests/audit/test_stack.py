@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from nnbuild.audit.stack import StackReport, render_stack, stack_bound, stack_json
 from nnbuild.errors import NnbuildError
 
-from .toolchains import Toolchain, parameters
+from .toolchains import Toolchain, by_name, parameters
 
 EVERY = pytest.mark.parametrize("chain", parameters())
 
@@ -58,6 +59,13 @@ def test_the_deepest_path(chain: Toolchain, tmp_path: Path) -> None:
     assert report.depth == sum(size for _, size in report.path)
     assert 5000 + 100 < report.depth < 5000 + 100 + 160
     assert stack_json(report)["path"][2] == {"function": "device", "bytes": 100}
+
+
+@EVERY
+def test_a_path_goes_on_through_functions_without_a_frame(chain: Toolchain, tmp_path: Path) -> None:
+    source = "extern int last(int);\nint run(int n) {\n    return last(n + 1);\n}\n"
+    report = bound(chain, tmp_path, source, frames={"last": 0})
+    assert [name for name, _ in report.path] == ["run", "last"]
 
 
 @EVERY
@@ -145,8 +153,21 @@ def test_the_user_can_say_what_a_pointer_reaches(chain: Toolchain, tmp_path: Pat
     assert [name for name, _ in report.path] == ["run", "ask", "a"]
 
 
+@pytest.mark.parametrize("name", ["x86-64-gcc", "x86-64-clang"])
+def test_a_call_through_a_kernel_thunk_is_one_through_a_pointer(name: str, tmp_path: Path) -> None:
+    chain = by_name(name)
+    if chain.missing:
+        pytest.skip(chain.missing)
+    thunks = "-mindirect-branch=thunk-extern" if chain.is_gcc else "-mretpoline-external-thunk"
+    source = "int run(int (*f)(int), int n) {\n    return f(n + 1) + 1; /* sin */\n}\n"
+    flags = ("-O2", "-g", thunks, *(() if chain.is_gcc else ("-mretpoline", "-fstack-size-section")))
+    path = chain.compile(tmp_path, "stack", source, flags)
+    errors = [error for error in stack_bound([path], "run").errors if error.kind != "unknown-frame"]
+    assert [(error.kind, error.function, error.source) for error in errors] == [("indirect-call", "run", "stack.c:2")]
+
+
 def test_the_red_zone_of_x86_64_leaf_functions_counts(tmp_path: Path) -> None:
-    chain = next(c for c in (p.values[0] for p in parameters()) if c.name == "x86-64-gcc")  # type: ignore[attr-defined]
+    chain = by_name("x86-64-gcc")
     if chain.missing:
         pytest.skip(chain.missing)
     source = "int run(int n) { volatile char b[100]; b[n] = 1; return b[0]; }\n"
@@ -158,13 +179,38 @@ def test_the_red_zone_of_x86_64_leaf_functions_counts(tmp_path: Path) -> None:
 
 
 def test_stack_usage_files_serve_where_there_is_no_call_graph(tmp_path: Path) -> None:
-    chain = next(c for c in (p.values[0] for p in parameters()) if c.name == "arm-gcc")  # type: ignore[attr-defined]
+    chain = by_name("arm-gcc")
     if chain.missing:
         pytest.skip(chain.missing)
     path = chain.compile(tmp_path, "stack", PLAIN, ("-O2", "-g", "-fstack-usage"))
     report = stack_bound([path, path.with_suffix(".su")], "run", frames={"device": 0})
     assert report.errors == ()
     assert report.depth > 5000
+
+
+def test_damaged_tables_give_a_report_or_an_error(tmp_path: Path) -> None:
+    chain = by_name("x86-64-gcc")
+    if chain.missing:
+        pytest.skip(chain.missing)
+    path = chain.compile(tmp_path, "stack", PLAIN, ("-O2", "-fstack-usage", "-fcallgraph-info=su,da"))
+    rng = random.Random(4)
+    outcomes = set()
+    for case in range(400):
+        suffix = (".ci", ".su")[case % 2]
+        text = bytearray(path.with_suffix(suffix).read_bytes())
+        for _ in range(rng.choice((1, 3, 30))):
+            at = rng.randrange(len(text))
+            text[at : at + rng.randrange(3)] = rng.choice(
+                (b"9" * 5000, b'"', b"\n", b":", b"\t", b"\xff", b"(dynamic)", b"")
+            )
+        damaged = tmp_path / f"damaged{suffix}"
+        damaged.write_bytes(text)
+        try:
+            render_stack(stack_bound([damaged, path], "run"))
+            outcomes.add("report")
+        except NnbuildError:
+            outcomes.add("error")
+    assert outcomes == {"report", "error"}
 
 
 @pytest.mark.parametrize(

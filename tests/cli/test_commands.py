@@ -57,6 +57,7 @@ def test_compile(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     assert (said.status, said.err) == (0, "")
     assert said.out.startswith(f"{tmp_path}/out: small.h, small_private.h, small.c")
     assert "1 steps, 60 bytes of weights" in said.out
+    assert said.out.splitlines()[1] == "the arena is fullest in dense, 28 bytes: x 16, dense 12"
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
 
 
@@ -65,6 +66,7 @@ def test_compile_json(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     facts = said.json()
     assert facts["files"] == FILES
     assert facts["weights"] == 60
+    assert facts["peak"] == {"step": 0, "layer": "dense", "size": 28, "alive": [["x", 16], ["dense", 12]]}
     assert facts["hash"] in (tmp_path / "out" / "small.h").read_text()
 
 

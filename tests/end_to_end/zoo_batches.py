@@ -50,8 +50,12 @@ def subject(writer: str, name: str) -> Subject:
     """The .h5 file of the case, or the .keras file of the few that have no other."""
     directory = zoo(writer)
     path = next(p for p in (directory / f"{name}.h5", directory / f"{name}.keras") if p.exists())
-    graph = load(path)
-    with np.load(directory / f"{name}.npz") as file:
+    return read(name, path, directory / f"{name}.npz")
+
+
+def read(name: str, model: Path, answers: Path) -> Subject:
+    graph = load(model)
+    with np.load(answers) as file:
         golden = dict(file)
     inputs = dict(zip(graph.inputs, _numbered(golden, "x", len(graph.inputs)), strict=True))
     keras = dict(zip(graph.outputs, _numbered(golden, "y", len(graph.outputs)), strict=True))
@@ -76,6 +80,12 @@ def failures(writer: str, cases: Sequence[str], folder: Path, tool: Sequence[str
             subjects.append(subject(writer, name))
         except NnbuildError as error:
             wrong.append(f"{name}: {error}")
+    return wrong + differences(subjects, folder, tool, layers=layers)
+
+
+def differences(subjects: Sequence[Subject], folder: Path, tool: Sequence[str], *, layers: bool = False) -> list[str]:
+    """Where the compiled models differ from the reference, a line each."""
+    wrong: list[str] = []
     entries = [_entry(each, f"m{index}", layers) for index, each in enumerate(subjects)]
     for each, entry, found in zip(subjects, entries, run_batch(entries, folder, tool), strict=True):
         wrong += [f"{each.name}: {cause}" for cause in _differences(each, entry, found)]

@@ -129,7 +129,8 @@ CASES: dict[str, Callable[[], bytes]] = {
     "a huge array": lambda: replaced(
         lambda g, n: g.create_dataset(n, shape=(2**20, 2**20), dtype="f4", chunks=(64, 64))
     ),
-    "a hollow array": lambda: replaced(lambda g, n: g.create_dataset(n, shape=(4, 3), dtype="f4", chunks=(4, 3))),
+    "an array in pieces": lambda: replaced(lambda g, n: g.create_dataset(n, shape=(4, 3), dtype="f4", chunks=(4, 3))),
+    "an array never written": lambda: replaced(lambda g, n: g.create_dataset(n, shape=(4, 3), dtype="f4")),
     "a soft link": lambda: replaced(lambda group, name: group.__setitem__(name, h5py.SoftLink("/model_weights"))),
     "an external link": lambda: replaced(lambda g, n: g.__setitem__(n, h5py.ExternalLink("/etc/passwd", "/"))),
     "an array in another file": lambda: replaced(
@@ -162,6 +163,8 @@ CASES: dict[str, Callable[[], bytes]] = {
         IMAGE, conv(kernel_size=[9, 9]), weights={"conv": random_arrays((9, 9, 3, 4), (4,))}
     ),
     "groups that do not divide": lambda: only(IMAGE, conv(groups=2), weights={"conv": KERNEL}),
+    "a name that is no text": lambda: only(input_layer("x", [4]), dense("\ud800", 3)),
+    "a name that is too long": lambda: only(input_layer("x", [4]), dense("d" * 5000, 3)),
     "an option of the wrong type": lambda: only(IMAGE, conv(filters="four"), weights={"conv": KERNEL}),
     "an option out of range": lambda: only(IMAGE, conv(strides=[0, 1]), weights={"conv": KERNEL}),
     "an option with an unknown word": lambda: only(IMAGE, conv(padding="reflect"), weights={"conv": KERNEL}),

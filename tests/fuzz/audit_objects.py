@@ -58,14 +58,15 @@ def make_seeds(directory: Path) -> Seeds:
     for chain in ALL:
         if chain.missing:
             continue
-        for label, flags in (("g", ("-O2", "-g")), ("g4", ("-O1", "-gdwarf-4")), ("n", ("-O2", "-ffunction-sections"))):
+        variants = {"g": ("-O2", "-g"), "g4": ("-O1", "-gdwarf-4"), "n": ("-O2", "-ffunction-sections")}
+        if chain.is_gcc:
+            variants["z"] = ("-O2", "-g", "-gz")
+        for label, flags in variants.items():
             extra = () if chain.is_gcc else ("-fstack-size-section",)
             path = chain.compile(directory, f"{chain.name}-{label}", SOURCE, (*flags, *extra))
             files.append(path.read_bytes())
-    for path in (Path(sys.executable).resolve().parent / "false", Path("/bin/false")):
-        if path.is_file():
-            files.append(path.read_bytes())
-            break
+    if Path("/bin/false").is_file():
+        files.append(Path("/bin/false").read_bytes())
     files.append(_archive(files[:2]))
     return Seeds(tuple(files))
 

@@ -306,9 +306,11 @@ def test_noops_between_input_and_output_stay() -> None:
 
 def test_a_slice_that_reverses_is_no_noop() -> None:
     chain = Chain((3, 4))
+    chain.add(Dense(), kernel=(4, 4))
     chain.add(Slice((2, 0), (-1, 1), (3, 4)))
+    chain.add(Dense(), kernel=(4, 4))
     same(chain.graph(), drop_noops(chain.graph()))
-    assert len(drop_noops(chain.graph()).ops) == 1
+    assert kinds(drop_noops(chain.graph())) == ["dense", "slice", "dense"]
 
 
 def test_reshapes_sink_and_meet() -> None:

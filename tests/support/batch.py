@@ -89,9 +89,7 @@ def _parse(entries: Sequence[Entry], stream: bytes) -> list[Values]:
 
 def _program(entries: Sequence[Entry]) -> str:
     """All models and the one program around them as a single translation unit."""
-    includes = [
-        f'#include "{entry.plan.prefix}{part}.c"' for entry in entries for part in ("", "_kernels", "_weights")
-    ]
+    includes = [f'#include "{entry.plan.prefix}{part}.c"' for entry in entries for part in ("", "_kernels", "_weights")]
     calls = [f"    status |= serve_{entry.plan.prefix}();" for entry in entries]
     return "\n".join(
         [

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from nnbuild.graph import Array, Constant, Graph, Op, State, Tensor
+from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.slice import Slice
 from nnbuild.ops.softmax import Softmax
 from nnbuild.verify import verify
 
@@ -64,3 +67,49 @@ LAYERS: dict[str, Recurrent] = {
     "gru": GRU(units=32),
     "gru-before": GRU(units=32, reset_after=False),
 }
+
+
+def stacked(layer: Recurrent) -> Graph:
+    """Two layers, the second without a sequence, and a Dense behind."""
+    chance = np.random.default_rng(1)
+    first, second = replace(layer, sequences=True), replace(layer, sequences=False)
+    constants = _held("first", initial_weights(chance, first, 3)) | _held(
+        "second", initial_weights(chance, second, layer.units)
+    )
+    constants["dense"] = Constant("dense", chance.normal(size=(layer.units, 3)).astype(np.float32))
+    states = [[f"{name}{i}" for i in range(layer.states)] for name in ("a", "b")]
+    ops = (
+        Op("first", first, ("x",), ("sequence", *states[0]), _roles("first"), "first"),
+        Op("second", second, ("sequence",), tuple(states[1]), _roles("second"), "second"),
+        Op("dense", Dense(), (states[1][0],), ("y",), {"kernel": "dense"}, "dense"),
+    )
+    shapes = {"x": (5, 3), "sequence": (5, layer.units), **dict.fromkeys((*states[0], *states[1]), (layer.units,))}
+    tensors = {name: Tensor(name, shape) for name, shape in (shapes | {"y": (3,)}).items()}
+    return verify(Graph("net", tensors, constants, ops, ("x",), ("y",)))
+
+
+def bidirectional(layer: Recurrent) -> Graph:
+    """Forwards and backwards over the same input, their sequences side by side; all states are outputs too."""
+    chance = np.random.default_rng(2)
+    constants = _held("there", initial_weights(chance, layer, 3)) | _held("back", initial_weights(chance, layer, 3))
+    states = [[f"{name}{i}" for i in range(layer.states)] for name in ("a", "b")]
+    there, back = replace(layer, sequences=True), replace(layer, sequences=True, backwards=True)
+    ops = (
+        Op("there", there, ("x",), ("ahead", *states[0]), _roles("there"), "both"),
+        Op("back", back, ("x",), ("behind", *states[1]), _roles("back"), "both"),
+        Op("turn", Slice((4, 0), (-1, 1), (5, layer.units)), ("behind",), ("turned",), layer="both"),
+        Op("join", Concatenate(1), ("ahead", "turned"), ("y",), layer="both"),
+    )
+    sequence = (5, layer.units)
+    shapes = {"x": (5, 3), "y": (5, 2 * layer.units), **dict.fromkeys(("ahead", "behind", "turned"), sequence)}
+    shapes |= dict.fromkeys((*states[0], *states[1]), (layer.units,))
+    tensors = {name: Tensor(name, shape) for name, shape in shapes.items()}
+    return verify(Graph("net", tensors, constants, ops, ("x",), ("y", *states[0], *states[1])))
+
+
+def _held(name: str, weights: Mapping[str, Array]) -> dict[str, Constant]:
+    return {f"{name} {role}": Constant(f"{name} {role}", value.astype(np.float32)) for role, value in weights.items()}
+
+
+def _roles(name: str) -> dict[str, str]:
+    return {role: f"{name} {role}" for role in ("kernel", "recurrent", "bias")}

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.zoo.cache import generated
 from tests.zoo.case import KERAS3, TFKERAS, WRITERS
 
-__all__ = ["KERAS3", "TFKERAS", "WRITERS", "big", "names", "vgg16", "zoo"]
+__all__ = ["KERAS3", "TFKERAS", "WRITERS", "big", "long_lstm", "names", "vgg16", "zoo"]
 
 
 def zoo(writer: str) -> Path:
@@ -28,6 +28,11 @@ def names(writer: str) -> list[str]:
     from tests.zoo.cases import cases_of  # here, because the cases are only read where a test needs them
 
     return [case.name for case in cases_of(writer)]
+
+
+def long_lstm(writer: str) -> Path:
+    """The directory with long_lstm.h5, a stateful model, and 200 calls of it in long_lstm.npz."""
+    return generated(f"long_lstm-{writer}", ("long_lstm.py",), "--writer", writer)
 
 
 def vgg16() -> Path:

@@ -36,12 +36,13 @@ def generated(name: str, sources: tuple[str, ...], *arguments: str) -> Path:
     likes. Without TensorFlow the test that asks is skipped, unless an earlier run left the files behind.
     """
     directory = cache_root() / f"{name}-{_digest(sources)}"
-    with _lock(cache_root() / f"{name}.lock"):
-        if not directory.is_dir():
-            _skip_without_tensorflow()
-            _remove_old(name)
-            _generate(directory, sources[0], arguments)
-        os.utime(directory)
+    if not directory.is_dir():  # a directory appears whole, so what is there needs no lock
+        with _lock(cache_root() / f"{directory.name}.lock"):
+            if not directory.is_dir():
+                _skip_without_tensorflow()
+                _remove_old(name)
+                _generate(directory, sources[0], arguments)
+    os.utime(directory)
     return directory
 
 
@@ -83,8 +84,12 @@ def _remove_old(name: str) -> None:
     """Forget what other versions of the sources made and nobody has asked for lately."""
     oldest = time.time() - _KEPT_DAYS * 24 * 3600
     for path in cache_root().glob(f"{name}-*"):
-        if path.is_dir() and path.stat().st_mtime < oldest:
+        if path.stat().st_mtime >= oldest:
+            continue
+        if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _generate(directory: Path, script: str, arguments: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ those; weights and meaning stay, so the golden output of the original holds for 
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -171,14 +172,24 @@ def _string_writer(strings: str) -> Strings:
 
 
 def _copy_weights(old: h5py.Group, new: h5py.Group, dialect: Dialect) -> None:
-    layer_names = [_text(name) for name in old.attrs["layer_names"]]
+    layer_names = _read_names(old, "layer_names")
     _write_names(new, "layer_names", layer_names, dialect)
     for layer_name in layer_names:
-        weight_names = [_text(name) for name in old[layer_name].attrs["weight_names"]]
+        weight_names = _read_names(old[layer_name], "weight_names")
         group = new.require_group(layer_name)
         _write_names(group, "weight_names", weight_names, dialect)
         for weight_name in weight_names:
             group[weight_name] = old[layer_name][weight_name][()]
+
+
+def _read_names(group: h5py.Group, key: str) -> list[str]:
+    """A list of names, which may be split already."""
+    keys = (
+        [key]
+        if key in group.attrs
+        else itertools.takewhile(lambda part: part in group.attrs, (f"{key}{index}" for index in itertools.count()))
+    )
+    return [_text(name) for part in keys for name in group.attrs[part]]
 
 
 def _text(name: str | bytes) -> str:
@@ -188,6 +199,8 @@ def _text(name: str | bytes) -> str:
 def _write_names(group: h5py.Group, key: str, names: list[str], dialect: Dialect) -> None:
     """One attribute, or `<key>0`, `<key>1` … with a few names each."""
     size = dialect.names_per_chunk
+    if size is None and len(names) * max(map(len, names), default=0) > _LARGEST_FIXED_STRING:
+        size = _LARGEST_FIXED_STRING // max(map(len, names))
     if size is None or len(names) <= size:
         group.attrs[key] = _name_array(names, dialect)
         return

@@ -12,8 +12,8 @@ from nnbuild.frontend.weights import WeightTree
 from nnbuild.graph import Shape
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import normal_axis
+from nnbuild.ops.functions import Function
 from nnbuild.ops.prelu import PReLU
-from nnbuild.ops.recurrent import Function
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.transpose import Transpose
 
@@ -172,7 +172,7 @@ def _prelu_weights(config: Config, layers: Layers) -> WeightTree:
 
 
 LAYERS = {
-    "Activation": LayerKind(single(_activation), sees_mask=False),
+    "Activation": LayerKind(single(_activation)),
     "ReLU": LayerKind(single(lambda call: apply(call, call.input, _relu(call.config, call.dialect)))),
     "LeakyReLU": LayerKind(single(lambda call: apply(call, call.input, _leaky(call.config, call.dialect)))),
     "ELU": LayerKind(single(lambda call: apply(call, call.input, _elu(call.config, call.dialect)))),

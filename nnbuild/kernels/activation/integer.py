@@ -58,7 +58,7 @@ def emit(w: Writer, site: Site, names: Names) -> None:
                 helper = "logistic16" if function == "sigmoid" else "tanh16"
                 value = w.helper(helper, names.packed["sigmoid"], source, str(scale.multiplier), str(scale.shift))
                 store(w, target, value, site.outputs[0])
-            case rules.Rescale(form) | rules.Slopes(form) | rules.Line(form) | rules.Gate(form):
+            case rules.Rescale(form) | rules.Slopes(form) | rules.Line(form) | rules.Gate(form) | rules.Whole(form):
                 centred(w, "x", source, form.in_zero)
                 finish(w, target, value_of(w, rule), site.outputs[0], form.bounds)
 
@@ -73,6 +73,11 @@ def value_of(w: Writer, rule: rules.Rule, x: str = "x") -> str:
             declare(w, "gate", added(requantized(w, x, gate), half), "int32_t")
             c99.bound(w, (0, 2 * half), "gate")
             return requantized(w, f"{x} * gate", output)
+        case rules.Whole():
+            sign = "-" if rule.up else ""
+            declare(w, "whole", f"(int32_t)({sign}(({sign}(int64_t){x} * {rule.steps}) >> {rule.right}))", "int32_t")
+            c99.bound(w, (-rule.limit, rule.limit), "whole")
+            return requantized(w, "whole", rule.output)
         case rules.Slopes(_, scales, threshold):
             w.bill(3)
             slope, shift = scales.negative

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.graph import Array
 from nnbuild.isa import c99
 from nnbuild.kernels import recurrent_integer as shared
 from nnbuild.kernels.contract import Demand, Names
@@ -29,7 +30,7 @@ def _gru(site: Site) -> GRU:
 def demand(site: Site) -> Demand:
     rules = rules_of(site)
     pairs = {"kernel": rules.of_input, "recurrent": rules.of_state}
-    packed = {}
+    packed: dict[str, Array] = {}
     for name, products in pairs.items():
         if _gru(site).reset_after:
             packed |= packed_products(site, name, products)

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.graph import Array
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names, only_integer
@@ -36,7 +37,7 @@ def accepts(site: Site) -> str | None:
 
 def demand(site: Site) -> Demand:
     scales = _lrn(site).scales(site)
-    packed = {
+    packed: dict[str, Array] = {
         "powers": scales.powers.astype(np.int32),
         "multiplier": scales.multiplier.astype(np.int16),
         "right": scales.right.astype(np.int8),

@@ -182,7 +182,7 @@ def two_towers(keras: Keras, rng: Random) -> Model:
 
 
 def random_row(keras: Keras, rng: Random) -> Model:
-    """Ten layers in a row, each picked at random from those an image can pass through."""
+    """Ten layers in a row, picked at random; three channels at least, since LayerNormalization of one is constant."""
     image = x = keras.Input((_size(rng, 9, 12), _size(rng, 9, 12), _size(rng, 1, 4)))
     for _ in range(10):
         x = _random_layer(keras, rng)(x)
@@ -193,10 +193,10 @@ def _random_layer(keras: Keras, rng: Random) -> Any:
     padding = "same"
     activation = _pick(rng, "linear", "relu", "tanh", "elu", "sigmoid", "softsign")
     makers: tuple[Callable[[], Any], ...] = (
-        lambda: layer(keras, "Conv2D", filters=_size(rng, 1, 6), kernel_size=(_size(rng, 1, 4), _size(rng, 1, 4)),
+        lambda: layer(keras, "Conv2D", filters=_size(rng, 3, 6), kernel_size=(_size(rng, 1, 4), _size(rng, 1, 4)),
                       padding=padding, strides=_pick(rng, 1, 1, 2), activation=activation),
         lambda: layer(keras, "DepthwiseConv2D", kernel_size=_size(rng, 1, 4), padding=padding, activation=activation),
-        lambda: layer(keras, "SeparableConv2D", filters=_size(rng, 1, 6), kernel_size=3, padding=padding),
+        lambda: layer(keras, "SeparableConv2D", filters=_size(rng, 3, 6), kernel_size=3, padding=padding),
         lambda: layer(keras, "BatchNormalization"),
         lambda: layer(keras, "MaxPooling2D", pool_size=_size(rng, 1, 3), strides=1, padding=padding),
         lambda: layer(keras, "AveragePooling2D", pool_size=_size(rng, 1, 3), strides=1, padding=padding),
@@ -205,6 +205,6 @@ def _random_layer(keras: Keras, rng: Random) -> Any:
         lambda: layer(keras, "PReLU", shared_axes=[1, 2]),
         lambda: layer(keras, "Dropout", rate=0.5),
         lambda: layer(keras, "LayerNormalization", epsilon=1e-2),
-        lambda: layer(keras, "Dense", units=_size(rng, 1, 6), activation=activation),
+        lambda: layer(keras, "Dense", units=_size(rng, 3, 6), activation=activation),
     )  # fmt: skip
     return makers[int(rng.integers(len(makers)))]()

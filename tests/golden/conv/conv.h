@@ -1,0 +1,60 @@
+/* tiny conv: printed by nnbuild 0.1.0, so change the model instead. */
+#ifndef CONV_H
+#define CONV_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CONV_HASH "91f209321b2f26d7"
+#define CONV_ARENA_BYTES 192
+#define CONV_STATE_BYTES 0
+#define CONV_STEPS 4
+#define CONV_INPUTS 1
+#define CONV_OUTPUTS 1
+
+/* input 0, "x": float [4][4][1] */
+#define CONV_INPUT0_SIZE 16
+#define CONV_INPUT0_DIM0 4
+#define CONV_INPUT0_DIM1 4
+#define CONV_INPUT0_DIM2 1
+
+/* output 0, "choice": float [3] */
+#define CONV_OUTPUT0_SIZE 3
+#define CONV_OUTPUT0_DIM0 3
+
+#if defined(__GNUC__)
+#define CONV_ALIGNED __attribute__((aligned(16)))
+#else
+#define CONV_ALIGNED
+#endif
+
+/* All the memory a run works in. The caller owns it; it may be static, and there may be several. */
+typedef struct conv_context {
+    union {
+        float f32[48];
+    } arena;
+} CONV_ALIGNED conv_context;
+
+/* Begins a new sequence: clears what the model carries from run to run. Call it once before the first run. */
+void conv_init(conv_context *context);
+
+/* Where to write input `index`; null when there is no such input. Write every input before every run. */
+float *conv_input(conv_context *context, unsigned index);
+
+/* Computes the outputs from the inputs, and may overwrite the inputs. 0 when all went well. */
+int conv_run(conv_context *context);
+
+/* One of CONV_STEPS parts of a run, which must be taken in order: for those who cannot stay away for a whole one. */
+int conv_step(conv_context *context, unsigned step);
+
+/* Where output `index` lies until an input is written again; null when there is no such output. */
+const float *conv_output(const conv_context *context, unsigned index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,232 @@
+/* tiny conv: one function a step, made for its shapes. */
+#include "conv_private.h"
+
+/* The two views of a float: its value and its bits. Used by every function of the library. */
+
+
+#if defined(__FAST_MATH__) || (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0)
+#error "float operations must be done as written and in float: no -ffast-math, and on 32-bit x86 -msse2 -mfpmath=sse"
+#endif
+
+/* Unions, not memcpy: even an unoptimised build then makes no call. */
+static inline uint32_t conv_bits_of(float x)
+{
+    union { float value; uint32_t bits; } u;
+    u.value = x;
+    return u.bits;
+}
+
+static inline float conv_float_of(uint32_t bits)
+{
+    union { float value; uint32_t bits; } u;
+    u.bits = bits;
+    return u.value;
+}
+
+/*
+ * x * 2^n, rounded once. Exact unless the result is subnormal or too large.
+ */
+static float conv_scalbnf(float x, int n)
+{
+    /* Steps that stay normal until the last: the 24 bits kept in hand make the last product the only rounded one. */
+    if (n > 127) {
+        x *= 0x1p127f;
+        n -= 127;
+        if (n > 127) {
+            x *= 0x1p127f;
+            n = n - 127 > 127 ? 127 : n - 127;
+        }
+    } else if (n < -126) {
+        x *= 0x1p-102f;
+        n += 102;
+        if (n < -126) {
+            x *= 0x1p-102f;
+            n = n + 102 < -126 ? -126 : n + 102;
+        }
+    }
+    x *= conv_float_of((uint32_t)(n + 127) << 23);
+    return x == x ? x : conv_float_of(0x7fc00000);
+}
+
+/*
+ * e^x. Largest error: 0.899 ULP.
+ *
+ * x = k ln2 + r with |r| <= ln2/2; e^r = 1 + r + r^2 q(r). The part of k ln2 below the first word is subtracted last,
+ * so that r itself need not be rounded.
+ */
+static float conv_expf(float x)
+{
+    const uint32_t magnitude = conv_bits_of(x) & 0x7fffffff;
+    float shifted, k, high, low, r, q, y;
+
+    if (magnitude > 0x42ae0000) { /* |x| > 87: 2^k alone may be no normal number */
+        if (magnitude > 0x7f800000)
+            return conv_float_of(0x7fc00000);
+        if (x > 0x1.62e42ep6f)
+            return conv_float_of(0x7f800000);
+        if (x < -0x1.9fe368p6f)
+            return 0.0f;
+    }
+    shifted = x * 0x1.715476p+0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+    k = shifted - 0x1.8p23f;
+    high = x - k * 0x1.62e4p-1f; /* exact */
+    low = k * 0x1.7f7d1cp-20f;
+    r = high - low;
+    q = 0x1.124492p-7f + r * 0x1.6afe14p-10f;
+    q = 0x1.555826p-5f + r * q;
+    q = 0x1.555482p-3f + r * q;
+    q = 0x1.fffffcp-2f + r * q;
+    y = 1.0f + (high + (r * r * q - low));
+    if (magnitude > 0x42ae0000)
+        return conv_scalbnf(y, (int)k);
+    return y * conv_float_of((conv_bits_of(shifted) + 127) << 23);
+}
+
+/* conv: conv2d [4][4][1] -> [4][4][2], 288 MACs, scalar, about 2,188 cycles */
+void conv_00_conv_op(const float *restrict in, float *restrict out, int32_t begin, int32_t end)
+{
+    for (int32_t y = begin; y < end; ++y) {
+        const int32_t top = y - 1;
+        const int32_t ky_begin = top < 0 ? -top : 0;
+        const int32_t ky_end = 4 - top < 3 ? 4 - top : 3;
+        const float *from = in;
+        const float *taps = conv_00_conv_op_kernel;
+        const float *bias = conv_00_conv_op_bias;
+        float *to = out + y * 8;
+        {
+            for (int32_t x = 0; x < 4;) {
+                const int32_t left = x - 1;
+                if (x >= 1 && x <= 1) {
+                    float sum00 = bias[0];
+                    float sum01 = bias[1];
+                    float sum10 = bias[0];
+                    float sum11 = bias[1];
+                    for (int32_t ky = ky_begin; ky < ky_end; ++ky) {
+                        const float *row = from + (top + ky) * 4 + left;
+                        const float *k = taps + ky * 6;
+                        for (int32_t i = 0; i < 3; ++i) {
+                            const float w0 = *k;
+                            const float w1 = k[1];
+                            const float x0 = row[i];
+                            sum00 += x0 * w0;
+                            sum01 += x0 * w1;
+                            const float x1 = row[1 + i];
+                            sum10 += x1 * w0;
+                            sum11 += x1 * w1;
+                            k += 2;
+                        }
+                    }
+                    if (sum00 < 0.0f) sum00 = 0.0f;
+                    to[x * 2] = sum00;
+                    if (sum01 < 0.0f) sum01 = 0.0f;
+                    to[x * 2 + 1] = sum01;
+                    if (sum10 < 0.0f) sum10 = 0.0f;
+                    to[(x + 1) * 2] = sum10;
+                    if (sum11 < 0.0f) sum11 = 0.0f;
+                    to[(x + 1) * 2 + 1] = sum11;
+                    x += 2;
+                } else {
+                    const int32_t kx_begin = left < 0 ? -left : 0;
+                    const int32_t kx_end = 4 - left < 3 ? 4 - left : 3;
+                    float sum00 = bias[0];
+                    float sum01 = bias[1];
+                    for (int32_t ky = ky_begin; ky < ky_end; ++ky) {
+                        const float *row = from + (top + ky) * 4 + (left + kx_begin);
+                        const float *k = taps + ky * 6 + kx_begin * 2;
+                        const int32_t run = (kx_end - kx_begin);
+                        for (int32_t i = 0; i < run; ++i) {
+                            const float w0 = *k;
+                            const float w1 = k[1];
+                            const float x0 = row[i];
+                            sum00 += x0 * w0;
+                            sum01 += x0 * w1;
+                            k += 2;
+                        }
+                    }
+                    if (sum00 < 0.0f) sum00 = 0.0f;
+                    to[x * 2] = sum00;
+                    if (sum01 < 0.0f) sum01 = 0.0f;
+                    to[x * 2 + 1] = sum01;
+                    x += 1;
+                }
+            }
+            taps += 18;
+            bias += 2;
+            to += 2;
+        }
+    }
+}
+
+/* pool: pool2d [4][4][2] -> [2][2][2], scalar, about 306 cycles */
+void conv_01_pool_op(const float *in, float *out, int32_t begin, int32_t end)
+{
+    for (int32_t y = begin; y < end; ++y) {
+        const int32_t top = y * 2;
+        for (int32_t x = 0; x < 2; ++x) {
+            const int32_t left = x * 2;
+            float *to = out + (y * 2 + x) * 2;
+            for (int32_t c = 0; c < 2; ++c) {
+                float result = in[(top * 4 + left) * 2 + c];
+                for (int32_t ky = 0; ky < 2; ++ky) {
+                    const float *row = in + ((top + ky) * 4 + left) * 2 + c;
+                    for (int32_t kx = 0; kx < 2; ++kx) {
+                        if (row[kx * 2] > result) result = row[kx * 2];
+                    }
+                }
+                to[c] = result;
+            }
+        }
+    }
+}
+
+/* head: dense [8] -> [3], 24 MACs, scalar, about 172 cycles */
+void conv_02_head_op(const float *restrict in, float *restrict out, int32_t begin, int32_t end)
+{
+    for (int32_t block = begin; block < end; ++block) {
+        const float *k = conv_02_head_op_kernel + block * 32;
+        const float *bias = conv_02_head_op_bias + block * 4;
+        const float *from = in;
+        float *to = out + block * 4;
+        float sum00 = bias[0];
+        float sum01 = bias[1];
+        float sum02 = bias[2];
+        for (int32_t i = 0; i < 8; ++i) {
+            const float w0 = *k;
+            const float w1 = k[1];
+            const float w2 = k[2];
+            const float x0 = from[i];
+            sum00 += x0 * w0;
+            sum01 += x0 * w1;
+            sum02 += x0 * w2;
+            k += 3;
+        }
+        *to = sum00;
+        to[1] = sum01;
+        to[2] = sum02;
+    }
+}
+
+/* choice: softmax [3] -> [3], scalar, about 183 cycles */
+void conv_03_choice_op(const float *restrict in, float *restrict out, int32_t begin, int32_t end)
+{
+    for (int32_t row = begin; row < end; ++row) {
+        for (int32_t column = 0; column < 1; ++column) {
+            const float *from = in + row * 3 + column;
+            float *to = out + row * 3 + column;
+            float largest = from[0];
+            for (int32_t i = 1; i < 3; ++i) {
+                if (from[i] > largest) largest = from[i];
+            }
+            float sum = 0.0f;
+            for (int32_t i = 0; i < 3; ++i) {
+                const float power = conv_expf(from[i] - largest);
+                to[i] = power;
+                sum += power;
+            }
+            const float share = 1.0f / sum;
+            for (int32_t i = 0; i < 3; ++i) {
+                to[i] = to[i] * share;
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+/* The constants, each in the order in which its kernel reads it. */
+#include "conv_private.h"
+
+const float conv_00_conv_op_kernel[18] = {
+    -0.875f, -0.75f, -0.625f, -0.5f, -0.375f, -0.25f, -0.125f, 0.0f,
+    0.125f, 0.25f, 0.375f, 0.5f, 0.625f, 0.75f, 0.875f, -0.875f,
+    -0.75f, -0.625f,
+};
+
+const float conv_00_conv_op_bias[2] = {
+    -0.875f, -0.75f,
+};
+
+const float conv_02_head_op_kernel[24] = {
+    -0.875f, -0.75f, -0.625f, -0.5f, -0.375f, -0.25f, -0.125f, 0.0f,
+    0.125f, 0.25f, 0.375f, 0.5f, 0.625f, 0.75f, 0.875f, -0.875f,
+    -0.75f, -0.625f, -0.5f, -0.375f, -0.25f, -0.125f, 0.0f, 0.125f,
+};
+
+const float conv_02_head_op_bias[3] = {
+    -0.875f, -0.75f, -0.625f,
+};

@@ -1,0 +1,117 @@
+"""Conversions between number formats: the C against `numeric.edge` and the integer reference, bit for bit."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.graph import Array, Graph, Op, Quant, Tensor
+from nnbuild.ops import interpret
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.convert import Convert
+from nnbuild.plan.plan import Target, make_plan
+from nnbuild.verify import verify
+from tests.support.many import run_many
+
+SCALES = (1.0, 0.1, 1 / 255, 2.0**-7, 3.7e-5, 123.456)
+ZEROS = (0, -128, 127, 5)
+Format = tuple[str, Quant | None]
+FLOAT: Format = ("float32", None)
+
+
+def conversion(source: Format, target: Format, size: int) -> Graph:
+    tensors = {"x": Tensor("x", (size,), *source), "y": Tensor("y", (size,), *target)}
+    return verify(Graph("net", tensors, {}, (Op("op", Convert(), ("x",), ("y",)),), ("x",), ("y",)))
+
+
+def formats() -> list[Format]:
+    eight = [("int8", Quant((float(np.float32(s)),), z)) for s, z in itertools.product(SCALES, ZEROS)]
+    return [*eight, *(("int16", Quant((float(np.float32(s)),))) for s in SCALES)]
+
+
+def floats(quant: Quant) -> Array:
+    """Halves and their neighbours over the whole range, and what lies far outside."""
+    halves = (np.arange(-300, 300) + np.float32(0.5)).astype(np.float32) * np.float32(quant.scale)
+    edges = (np.array([-32768.5, -32767.5, 32766.5, 32767.5, 0.49999997, 8388609], np.float32)) * quant.scale
+    far = np.array([0.0, -0.0, np.inf, -np.inf, 3.4e38, -3.4e38, 1e-45, -1e-45], np.float32)
+    near = np.concatenate([halves, edges.astype(np.float32)])
+    chance = np.random.default_rng(3).normal(scale=100 * quant.scale, size=400).astype(np.float32)
+    return np.concatenate([near, np.nextafter(near, np.float32(np.inf)), np.nextafter(near, -near), far, chance])
+
+
+def test_floats_come_in_as_the_edge_says(tmp_path: Path) -> None:
+    runs = []
+    for dtype, quant in formats():
+        assert quant is not None
+        values = floats(quant)
+        runs.append((conversion(FLOAT, (dtype, quant), len(values)), {"x": values[None]}))
+    for (graph, inputs), found in zip(runs, run_many(runs, tmp_path), strict=True):
+        np.testing.assert_array_equal(found["y"], interpret.run(graph, inputs)["y"])
+
+
+def test_nan_becomes_the_smallest(tmp_path: Path) -> None:
+    runs = [(conversion(FLOAT, form, 2), {"x": np.full((1, 2), np.nan, np.float32)}) for form in formats()]
+    for (_, found), (dtype, _) in zip(enumerate(run_many(runs, tmp_path)), formats(), strict=True):
+        assert (found["y"] == np.iinfo(dtype).min).all()
+
+
+def test_integers_go_out_as_the_edge_says(tmp_path: Path) -> None:
+    runs = []
+    for dtype, quant in formats():
+        info = np.iinfo(dtype)
+        values = np.arange(info.min, info.max + 1, 1 if dtype == "int8" else 7).astype(dtype)
+        runs.append((conversion((dtype, quant), FLOAT, len(values)), {"x": values[None]}))
+    for (graph, inputs), found in zip(runs, run_many(runs, tmp_path), strict=True):
+        wanted = interpret.run(graph, inputs)["y"]
+        assert wanted.dtype == np.float32
+        np.testing.assert_array_equal(found["y"].view(np.uint32), wanted.view(np.uint32))
+
+
+def test_integers_change_their_scale_as_tflite_does(tmp_path: Path) -> None:
+    chance = np.random.default_rng(0)
+    runs = []
+    for source, target in itertools.product(formats()[::5], formats()[1::5]):
+        info = np.iinfo(source[0])
+        values = chance.integers(info.min, info.max + 1, (1, 300)).astype(source[0])
+        runs.append((conversion(source, target, 300), {"x": values}))
+    for (graph, inputs), found in zip(runs, run_many(runs, tmp_path), strict=True):
+        np.testing.assert_array_equal(found["y"], interpret.run(graph, inputs)["y"])
+
+
+def chain() -> Graph:
+    """float -> int16 -> int8 -> int16 -> float, in which any result might lie over what it was made from."""
+    kinds = [FLOAT, ("int16", Quant((0.001,))), ("int8", Quant((0.1,), 3)), ("int16", Quant((0.002,))), FLOAT]
+    tensors = {f"t{i}": Tensor(f"t{i}", (50,), *kind) for i, kind in enumerate(kinds)}
+    ops = [Op(f"op{i}", Convert(), (f"t{i}",), (f"t{i + 1}",)) for i in range(4)]
+    return verify(Graph("net", tensors, {}, tuple(ops), ("t0",), ("t4",)))
+
+
+def test_a_chain_shares_storage_only_where_it_may(tmp_path: Path) -> None:
+    """Never where the output is larger, nor where C forbids to see one type's storage as another's."""
+    graph = chain()
+    steps = make_plan(graph, "net", Target()).steps
+    assert [step.demand.in_place for step in steps] == [(), ((0, 0),), (), ()]
+    inputs = {"t0": np.random.default_rng(2).normal(scale=4, size=(5, 50)).astype(np.float32)}
+    (found,) = run_many([(graph, inputs)], tmp_path)
+    np.testing.assert_array_equal(found["t4"], interpret.run(graph, inputs)["t4"])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_integer_operations_share_storage(dtype: str, tmp_path: Path) -> None:
+    quants = [Quant((0.01 * (i + 1),), 0 if dtype == "int16" else 10 * i) for i in range(4)]
+    tensors = {f"t{i}": Tensor(f"t{i}", (40,), dtype, quant) for i, quant in enumerate(quants)}
+    functions = ("swish", "leaky_relu", "gelu")
+    parameters = ((), (0.3,), ())
+    ops = [
+        Op(f"op{i}", Activation(f, p), (f"t{i}",), (f"t{i + 1}",))
+        for i, (f, p) in enumerate(zip(functions, parameters, strict=True))
+    ]
+    graph = verify(Graph("net", tensors, {}, tuple(ops), ("t0",), ("t3",)))
+    assert make_plan(graph, "net", Target()).arena <= 96
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    inputs = {"t0": np.random.default_rng(2).integers(low, high + 1, (5, 40)).astype(dtype)}
+    (found,) = run_many([(graph, inputs)], tmp_path)
+    np.testing.assert_array_equal(found["t3"], interpret.run(graph, inputs)["t3"])

@@ -1,0 +1,141 @@
+"""The C of every rule against `nnbuild.numeric`: the files themselves, compiled and called."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from ctypes import POINTER, byref, c_int16, c_int32, c_int64, c_uint16, c_uint32
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nnbuild.numeric import elementwise, fixed_point, multiplier, real_scale, rounding, softmax, tables
+from nnbuild.paths import FIRMWARE
+from tests.support.compiled import STRICT
+
+SOURCES = sorted((FIRMWARE / "numeric").glob("nn_*.c"))
+TYPES = {"int32_t": c_int32, "int64_t": c_int64, "uint32_t": c_uint32, "float": ctypes.c_float}
+POINTERS = {"const int16_t *": POINTER(c_int16), "const uint16_t *": POINTER(c_uint16), "int32_t *": POINTER(c_int32)}
+PROTOTYPE = re.compile(r"^int32_t (nn_\w+)\((.*)\);$", re.MULTILINE)
+RANDOM = np.random.default_rng(7)
+COUNT = 3000
+
+
+def argument(text: str) -> Any:
+    for spelling, kind in POINTERS.items():
+        if text.startswith(spelling):
+            return kind
+    return TYPES[text.split()[0]]
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
+    path = tmp_path_factory.mktemp("rules") / "rules.so"
+    command = ["gcc", *STRICT, "-O1", "-shared", "-fPIC", *map(str, SOURCES), "-o", str(path)]
+    subprocess.run(command, check=True)
+    library = ctypes.CDLL(str(path))
+    for name, parameters in PROTOTYPE.findall((FIRMWARE / "numeric" / "nn_numeric.h").read_text()):
+        function = getattr(library, name)
+        function.restype = c_int32
+        function.argtypes = [argument(parameter) for parameter in parameters.split(", ")]
+    yield library
+
+
+def spread(bits: int, count: int = COUNT) -> Any:
+    """Signed numbers of all sizes up to `bits` bits, and the ends of the range."""
+    sizes = RANDOM.integers(0, bits - 1, count)
+    values = RANDOM.integers(0, 1 << 62, count) >> (62 - sizes)
+    values = np.where(RANDOM.random(count) < 0.5, -values, values)
+    return np.append(values, [0, 1, -1, (1 << (bits - 1)) - 1, -(1 << (bits - 1))])
+
+
+def called(function: Callable[..., int], *columns: Any) -> list[int]:
+    return [function(*row) for row in zip(*(np.asarray(c).tolist() for c in columns), strict=True)]
+
+
+def test_the_header_declares_every_file(rules: ctypes.CDLL) -> None:
+    declared = {name for name, _ in PROTOTYPE.findall((FIRMWARE / "numeric" / "nn_numeric.h").read_text())}
+    assert declared == {path.stem for path in SOURCES}
+
+
+def test_requantize(rules: ctypes.CDLL) -> None:
+    acc = spread(32)
+    m, shift = RANDOM.integers(1 << 30, 1 << 31, acc.size), RANDOM.integers(-31, 8, acc.size)
+    assert called(rules.nn_requantize, acc, m, shift) == rounding.requantize(acc, m, shift).tolist()
+
+
+def test_requantize64(rules: ctypes.CDLL) -> None:
+    acc = spread(40)
+    m, shift = RANDOM.integers(1 << 30, 1 << 31, acc.size), RANDOM.integers(-31, 1, acc.size)
+    wanted = rounding.requantize64(acc, m, shift)
+    assert called(rules.nn_requantize64, acc, rounding.reduced_multiplier(m), shift) == wanted.tolist()
+
+
+def test_scale_once(rules: ctypes.CDLL) -> None:
+    acc = spread(32)
+    for real, away in ((0.0123, False), (2.0**-9, True), (3e-6, True)):
+        scale = real_scale.IntegerScale(*real_scale._nearest(real, 44), away)
+        wanted = real_scale.apply_integer_scale(acc, scale).tolist()
+        assert [rules.nn_scale_once(a, scale.multiplier, scale.shift, away) for a in acc.tolist()] == wanted
+
+
+def test_scale_wide(rules: ctypes.CDLL) -> None:
+    acc = spread(48)
+    m, right = RANDOM.integers(0, 1 << 15, acc.size), RANDOM.integers(1, 63, acc.size)
+    wanted = rounding.scale_wide(acc, m, right)
+    assert called(rules.nn_scale_wide, acc, m, right) == wanted.tolist()
+    assert {int(wanted.min()), int(wanted.max())} == {-(1 << 30), 1 << 30}
+
+
+def test_divide(rules: ctypes.CDLL) -> None:
+    a, b = spread(17), RANDOM.permutation(spread(17))
+    for output in (1e-7, 0.01, 1.0, 70000.0):
+        scale = elementwise.division_scale(0.1, 0.3, output)
+        wanted = elementwise.divide(a, b, (0, 0, 0), scale)
+        assert called(rules.nn_divide, a, b, [scale.multiplier] * a.size, [scale.right] * a.size) == wanted.tolist()
+
+
+def test_small_rules(rules: ctypes.CDLL) -> None:
+    a, b = spread(32), RANDOM.permutation(spread(32))
+    assert called(rules.nn_high_multiply, a, b) == rounding.high_multiply(a, b).tolist()
+    up = RANDOM.integers(0, 32, a.size)
+    assert called(rules.nn_shift_left, a, up) == rounding.saturating_shift_left(a, up, 32).tolist()
+    assert called(rules.nn_rounding_shift, a, up) == rounding.rounding_shift(a, up).tolist()
+    assert called(rules.nn_leading_zeros, np.abs(a)) == fixed_point.leading_zeros32(np.abs(a)).tolist()
+
+
+def test_reciprocal_and_root(rules: ctypes.CDLL) -> None:
+    x = np.unique(np.abs(spread(32, 20000)))
+    x = x[(x > 0) & (x < 1 << 31)]
+    mantissa, shift = fixed_point.reciprocal(x, 12)
+    assert called(rules.nn_reciprocal, x, 12 - shift) == mantissa.tolist()
+    root, power = fixed_point.inverse_square_root(x)
+    for value, wanted, right in zip(x.tolist(), root.tolist(), power.tolist(), strict=True):
+        found = c_int32()
+        assert (rules.nn_inverse_square_root(value, byref(found)), -found.value) == (wanted, right)
+
+
+def test_tables(rules: ctypes.CDLL) -> None:
+    x = np.arange(-32768, 32768, 3)
+    for table in (softmax.exp_table16(), tables.function_table16(lambda v: 1e5 * np.sin(v), 0.001, 3.0)):
+        entries = (c_int16 * 513)(*table.tolist())
+        assert [rules.nn_interpolate16(entries, v) for v in x.tolist()] == tables.interpolate16(x, table).tolist()
+    entries = (c_uint16 * 256)(*tables.sigmoid_table().tolist())
+    for scale in (2.0**-12, 2.0**-11, 0.0007, 4.0):
+        own = tables.logistic_input_scale(scale)
+        found = [rules.nn_logistic16(entries, v, *own) for v in x.tolist()]
+        assert found == tables.logistic16(x, own).tolist()
+        own = tables.tanh_input_scale(scale)
+        assert [rules.nn_tanh16(entries, v, *own) for v in x.tolist()] == tables.tanh16(x, own).tolist()
+
+
+def test_wide_scales_are_near() -> None:
+    for real in (1e-9, 3.3e-5, 0.5, 0.99999, 1.0, 7.7, 16383.0):
+        scale = multiplier.wide_scale(real)
+        assert abs(scale.multiplier / 2.0**scale.right / real - 1) < 2.0**-15
+        assert 1 <= scale.right <= 62
+    assert multiplier.wide_scale(0.0).multiplier == multiplier.wide_scale(1e-16).multiplier == 0
+    assert multiplier.wide_scale(1e9) == (32767, 1)

@@ -1,0 +1,43 @@
+"""Every model of the zoo in integers: the compiled C equals the integer reference in every bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nnbuild import passes
+from nnbuild.ops import interpret
+from nnbuild.plan.plan import Target, make_plan
+from nnbuild.quantize.calibrate import calibrate
+from nnbuild.quantize.quantize import Recipe, quantize_with
+from tests.end_to_end.zoo_batches import batches, subject
+from tests.support.batch import Entry, run_batch
+
+pytestmark = pytest.mark.oracle
+
+LOTS = [(writer, index) for writer in ("keras3", "tfkeras") for index in range(len(batches(writer)))]
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@pytest.mark.parametrize(("writer", "lot"), LOTS)
+def test_integer_models_equal_their_reference(writer: str, lot: int, form: str, tmp_path: Path) -> None:
+    wrong: list[str] = []
+    entries: list[Entry] = []
+    wanted = []
+    names = batches(writer)[lot]
+    for index, name in enumerate(names):
+        case = subject(writer, name)
+        graph = passes.run(case.graph)
+        ranges = calibrate(graph, lambda case=case: [case.inputs], "minmax", 8)
+        quantized = quantize_with(graph, Recipe(form), ranges)
+        integers = {n: interpret.as_input(quantized.tensors[n], case.inputs[n], "float32") for n in quantized.inputs}
+        plan = make_plan(quantized, f"m{index}", Target())
+        entries.append(Entry(plan, integers))
+        wanted.append(interpret.run(quantized, integers))
+    for name, entry, exact, found in zip(names, entries, wanted, run_batch(entries, tmp_path), strict=True):
+        for output in entry.plan.graph.outputs:
+            differ = int((exact[output] != found[output]).sum())
+            if differ:
+                wrong.append(f"{name}, {output}: {differ} of {found[output].size} differ")
+    assert not wrong, "\n".join(wrong)

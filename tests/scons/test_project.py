@@ -1,0 +1,81 @@
+"""nnbuild in a project of one's own."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from tests.scons.conftest import HEAD, scons, write_model
+
+
+def test_a_model_in_a_program_of_ones_own(project: Path) -> None:
+    (project / "main.c").write_text(
+        '#include <stdio.h>\n#include "small.h"\n\n'
+        "static small_context model;\n\n"
+        "int main(void)\n{\n    small_init(&model);\n"
+        "    for (int i = 0; i < SMALL_INPUT0_SIZE; ++i) {\n        small_input(&model, 0)[i] = 0.0f;\n    }\n"
+        '    printf("%d %d\\n", small_run(&model), SMALL_OUTPUT0_SIZE);\n    return 0;\n}\n'
+    )
+    (project / "SConstruct").write_text(
+        HEAD
+        + 'files = env.NNModel("small.h5")\n'
+        + "env.Append(CPPPATH=[files[0].dir])\n"
+        + 'env.Program("app", ["main.c", *[f for f in files if str(f).endswith(".c")]])\n'
+    )
+    said = scons(project, "-Q")
+    assert said.status == 0, said.err
+    done = subprocess.run([str(project / "app")], capture_output=True, text=True, check=True)
+    assert done.stdout == "0 3\n"
+    assert scons(project, "-Q").out == "scons: `.' is up to date.\n"
+
+
+def test_two_models_are_built_in_parallel(project: Path) -> None:
+    write_model(project / "other.h5", 0.5)
+    (project / "SConstruct").write_text(
+        HEAD
+        + 'for name in ("small.h5", "other.h5"):\n'
+        + "    program = env.NNProgram(name)\n"
+        + '    env.Alias("check", env.NNCheck(name, program))\n'
+    )
+    said = scons(project, "-Q", "-j2", "check")
+    assert said.status == 0, said.err
+    assert sorted(said.did("nnbuild check")) == ["nnbuild check other.h5", "nnbuild check small.h5"]
+    assert said.out.count("PASS: 16 samples") == 2
+
+
+def test_a_model_that_another_step_makes(project: Path) -> None:
+    """It is not there when the build is read, and the build knows its files all the same."""
+    write_model(project / "trained.bin")
+    (project / "SConstruct").write_text(
+        HEAD
+        + 'env.Command("made/net.h5", "trained.bin", Copy("$TARGET", "$SOURCE"))\n'
+        + 'program = env.NNProgram("made/net.h5")\n'
+        + 'env.Alias("check", env.NNCheck("made/net.h5", program))\n'
+    )
+    said = scons(project, "-Q", "check")
+    assert said.status == 0, said.err
+    assert "PASS" in said.out
+    assert scons(project, "-Q", "build").out == "scons: `build' is up to date.\n"
+    write_model(project / "trained.bin", 3.0)
+    said = scons(project, "-Q", "build")
+    assert said.did("nnbuild compile") == ["nnbuild compile made/net.h5"]
+
+
+def test_in_an_sconscript_of_a_folder(project: Path) -> None:
+    (project / "SConstruct").write_text(HEAD + 'SConscript("part/SConscript", exports="env")\n')
+    (project / "part").mkdir()
+    write_model(project / "part" / "inner.h5")
+    (project / "part" / "SConscript").write_text('Import("env")\nenv.NNProgram("inner.h5")\n')
+    said = scons(project, "-Q")
+    assert said.status == 0, said.err
+    assert (project / "part" / "build" / "linux" / "inner" / "program").is_file()
+    assert scons(project, "-Q").out == "scons: `.' is up to date.\n"
+
+
+def test_a_broken_model_fails_the_build(project: Path) -> None:
+    (project / "small.h5").write_bytes(b"hello")
+    (project / "SConstruct").write_text(HEAD + 'env.NNProgram("small.h5")\n')
+    said = scons(project, "-Q")
+    assert said.status == 2
+    assert "nnbuild: small.h5: it is neither HDF5 nor a Keras zip" in said.err
+    assert "Traceback" not in said.err + said.out
