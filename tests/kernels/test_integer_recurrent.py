@@ -21,7 +21,7 @@ from tests.kernels.cases import cases
 from tests.support.batch import Entry, run_batch
 from tests.support.graphs import single
 from tests.support.quantized import full_range
-from tests.support.recurrent import bidirectional, stacked
+from tests.support.recurrent import bidirectional, handed_over, stacked
 
 FUNCTIONS = {
     "relu": ("relu", (float("inf"), 0.0, 0.0)),
@@ -36,10 +36,10 @@ GATES = {"hard": ("hard_sigmoid_fifth", ()), "tanh": ("tanh", ()), "relu": ("rel
 LAYERS: tuple[Recurrent, ...] = (LSTM(units=4), GRU(units=4), GRU(units=4, reset_after=False), SimpleRNN(units=4))
 
 
-def quantized(graph: Graph, form: str, seed: int = 0) -> Graph:
+def quantized(graph: Graph, form: str, seed: int = 0, float_edge: bool = False) -> Graph:
     chance = np.random.default_rng(seed)
     samples = {name: chance.normal(size=(12, *graph.tensors[name].shape)).astype(np.float32) for name in graph.inputs}
-    return rewrite(graph, calibrate(graph, lambda: [samples], "minmax", 8), {}, form, False)
+    return rewrite(graph, calibrate(graph, lambda: [samples], "minmax", 8), {}, form, float_edge)
 
 
 def single_layer(layer: Recurrent, steps: int, features: int, scale: float = 1.0) -> Graph:
@@ -65,6 +65,8 @@ def models() -> dict[str, Graph]:
         made[f"{layer.kind}{index} flat"] = single_layer(layer, 7, 9, 0.0)
         made[f"{layer.kind}{index} stacked"] = stacked(layer)
         made[f"{layer.kind}{index} both ways"] = bidirectional(layer)
+        made[f"{layer.kind}{index} handed over"] = handed_over(layer)
+        made[f"{layer.kind}{index} relu handed over"] = handed_over(replace(layer, activation=FUNCTIONS["relu"]))
     return made
 
 
@@ -88,3 +90,19 @@ def test_kernels_equal_the_reference(form: str, tmp_path: Path) -> None:
         wanted = interpret.run(graph, inputs[name])
         for output in graph.outputs:
             np.testing.assert_array_equal(found[output], wanted[output], err_msg=f"{name}, {output}")
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_floats_at_the_edge_enter_states_alike(form: str, tmp_path: Path) -> None:
+    graphs = [quantized(handed_over(layer), form, float_edge=True) for layer in LAYERS]
+    chance = np.random.default_rng(1)
+    inputs = {name: chance.normal(size=(5, *t.shape)).astype(np.float32) * 2 for name, t in graphs[0].tensors.items()}
+    inputs |= {name: inputs["given0"] * 1e4 for name in ("given1",) if name in inputs}
+    entries = [
+        Entry(make_plan(graph, f"net{i}", Target()), {name: inputs[name] for name in graph.inputs})
+        for i, graph in enumerate(graphs)
+    ]
+    for entry, found in zip(entries, run_batch(entries, tmp_path), strict=True):
+        wanted = interpret.run(entry.plan.graph, entry.inputs)
+        for output in entry.plan.graph.outputs:
+            np.testing.assert_array_equal(found[output], wanted[output])

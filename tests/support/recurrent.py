@@ -107,6 +107,26 @@ def bidirectional(layer: Recurrent) -> Graph:
     return verify(Graph("net", tensors, constants, ops, ("x",), ("y", *states[0], *states[1])))
 
 
+def handed_over(layer: Recurrent) -> Graph:
+    """The states of one layer begin another, one state of which a Dense reads; a third begins with graph inputs."""
+    chance = np.random.default_rng(3)
+    constants: dict[str, Constant] = {}
+    for name in ("a", "b", "c"):
+        constants |= _held(name, initial_weights(chance, layer, 3))
+    constants["dense"] = Constant("dense", chance.normal(size=(layer.units, 3)).astype(np.float32))
+    states = {name: tuple(f"{name}{i}" for i in range(layer.states)) for name in ("given", "a", "b", "c")}
+    ops = (
+        Op("a", layer, ("x",), states["a"], _roles("a"), "a"),
+        Op("b", layer, ("x", *states["a"]), states["b"], _roles("b"), "b"),
+        Op("c", layer, ("x", *states["given"]), states["c"], _roles("c"), "c"),
+        Op("dense", Dense(), (states["b"][-1],), ("y",), {"kernel": "dense"}, "dense"),
+    )
+    shapes = {"x": (4, 3), "y": (3,)} | dict.fromkeys((n for names in states.values() for n in names), (layer.units,))
+    tensors = {name: Tensor(name, shape) for name, shape in shapes.items()}
+    inputs, outputs = ("x", *states["given"]), ("y", *states["c"])
+    return verify(Graph("net", tensors, constants, ops, inputs, outputs))
+
+
 def _held(name: str, weights: Mapping[str, Array]) -> dict[str, Constant]:
     return {f"{name} {role}": Constant(f"{name} {role}", value.astype(np.float32)) for role, value in weights.items()}
 
