@@ -21,7 +21,6 @@ from nnbuild.ops.base import Arrays, Attributes, expect
 from nnbuild.ops.functions import FUNCTIONS, Function, apply
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.recurrent_rules import (
-    UNIT_POINT,
     VALUES_BELOW,
     Curve,
     Rules,
@@ -168,6 +167,6 @@ def _activations(
 
 def value_point(attributes: Recurrent, hidden: int, cell: int | None) -> int:
     """The point of the activation's values: that of the state they go to, unless they have bounds."""
-    if bounded(attributes.activation) and (cell is not None or hidden == UNIT_POINT):
+    if bounded(attributes.activation):
         return unit_point(attributes.activation)
     return hidden if cell is None else cell - VALUES_BELOW

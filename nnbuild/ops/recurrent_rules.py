@@ -34,7 +34,8 @@ VALUES_BELOW = 10
 SMOOTH_LIMIT = 1 << 25
 WIDE_LIMIT = 1 << 20
 """Within this a sum can be scaled by the rule of any straight line in 32 bits, and it is far beyond every bend."""
-FARTHEST = 4096.0
+FAR, FARTHEST = 16.0, 4096.0
+"""How far a table reaches for a function that has bounds, which only creeps on there; and for one that has none."""
 SUMMED_BITS = 47
 PRODUCT_BITS = 62
 
@@ -187,8 +188,8 @@ def _argument_scale(function: Function, out_scale: float) -> float:
         return 2.0**-UNIT_POINT
     if isinstance(rules.rule_of(*function, _sixteen(out_scale), _sixteen(out_scale)), rules.Rescale | rules.Slopes):
         return out_scale
-    reach = 8.0
-    while reach < FARTHEST and not all(_settled(function, sign * reach, out_scale) for sign in (-1.0, 1.0)):
+    reach, farthest = 8.0, FAR if bounded(function) else FARTHEST
+    while reach < farthest and not all(_settled(function, sign * reach, out_scale) for sign in (-1.0, 1.0)):
         reach *= 2
     return reach / 2**15
 

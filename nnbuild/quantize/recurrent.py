@@ -21,6 +21,7 @@ from nnbuild.ops.recurrent_rules import (
     CELL_POINT,
     LARGEST,
     OTHER_GATE,
+    UNIT_POINT,
     VALUES_BELOW,
     bias_of,
     bounded,
@@ -74,8 +75,9 @@ def state_formats(graph: Graph, ranges: Ranges, forms: Forms) -> dict[str, Forma
 
 
 def _formats(attributes: Recurrent, joined: list[Range]) -> list[Format]:
-    """The hidden state's format, and the cell's."""
-    hidden = 15 if bounded(attributes.activation) and _keeps_bounds(attributes) else _point(joined[0])
+    """The hidden state's format, and the cell's. An initial state may lie where no later one does."""
+    within = max(-joined[0].low, joined[0].high) <= 1 and bounded(attributes.activation) and _keeps_bounds(attributes)
+    hidden = UNIT_POINT if within else _point(joined[0])
     if attributes.states == 1:
         return [_format("int16", hidden)]
     cell = CELL_POINT if bounded(attributes.activation) else _point(joined[1]) + VALUES_BELOW

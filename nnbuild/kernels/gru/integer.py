@@ -59,8 +59,8 @@ def _gates(w: Writer, rules: Rules, names: Names) -> None:
 def _blend(w: Writer, rules: Rules, update: str, hidden: str) -> str:
     """The new hidden state from the old one and the candidate."""
     finer = rules.value.power - rules.hidden_power
-    old = f"{hidden}[unit] * {1 << finer}" if finer else f"{hidden}[unit]"
-    fresh = f"(int64_t){update} * ({old}) + (int64_t)({rules.one} - {update}) * candidate"
+    old = f"(int64_t){update} * {hidden}[unit]" + (f" * {1 << finer}" if finer else "")
+    fresh = f"{old} + (int64_t)({rules.one} - {update}) * candidate"
     return hold(w, shifted(fresh, rules.gate.power + finer), str(LARGEST))
 
 
