@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,67 @@ from typing import Any
 
 from nnbuild.errors import UsageError
 from nnbuild.paths import BOARDS
+
+OWN = ("abstract", "aliases", "summary", "tested_on")
+"""What a board never inherits from the one it extends."""
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """One way to compile for a board. `stack_flags` make the compiler say what the stack bound is computed from."""
+
+    name: str
+    command: tuple[str, ...]
+    install: str
+    flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    libraries: tuple[str, ...]
+    stack_flags: tuple[str, ...]
+    helper_stack: int
+    """Bytes of stack that any function takes which this compiler calls by itself, with all it calls: it comes in a
+    library that says nothing about frames. Held by a test."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One stretch of a part's memory; `flash` holds code and constants."""
+
+    name: str
+    origin: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """Which parts of firmware/ make up the program around a model. `defines` are numbers these parts ask for."""
+
+    architecture: str
+    soc: str
+    uart: str
+    timer: str | None
+    link_payload: int
+    context_memory: tuple[str, ...]
+    """Memories the model may work in, the best first."""
+    defines: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """What nnbuild/device/unicorn_board.py must know to run the same image where the emulator is not installed: the
+    addresses of the serial port and of the counter."""
+
+    uart: int
+    counter: int
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """`command` has places for {port} and {image}; what the board's counter shows is so many instructions a tick."""
+
+    command: tuple[str, ...]
+    install: str
+    instructions_per_tick: float
+    stand_in: StandIn | None
 
 
 @dataclass(frozen=True)
@@ -25,17 +87,26 @@ class Board:
     architecture: str
     features: frozenset[str]
     alignment: int
-    compilers: tuple[str, ...]
-    install: str
+    toolchains: tuple[Toolchain, ...]
     flags: tuple[str, ...]
     link_flags: tuple[str, ...]
     audit_policy: str
     stack_budget: int | None
+    memories: tuple[Memory, ...]
+    firmware: Firmware | None
+    emulator: Emulator | None
+    baud: int
     table: Mapping[str, Any]
+
+    def memory(self, name: str) -> Memory:
+        return next(memory for memory in self.memories if memory.name == name)
 
 
 def boards(folder: Path = BOARDS) -> tuple[Board, ...]:
-    return tuple(_read(path.parent.name, folder) for path in sorted(folder.glob("*/board.toml")))
+    """All boards; a table that says `abstract` is only there to be extended."""
+    names = [path.parent.name for path in sorted(folder.glob("*/board.toml"))]
+    tables = {name: _whole_table(name, folder) for name in names}
+    return tuple(_read(name, table) for name, table in tables.items() if not table.get("abstract"))
 
 
 def find(name: str, folder: Path = BOARDS) -> Board:
@@ -50,10 +121,9 @@ def find(name: str, folder: Path = BOARDS) -> Board:
     raise UsageError(f"board {name!r}", "there is no such board.", f"{hint}All boards: nnbuild boards")
 
 
-def _read(name: str, folder: Path) -> Board:
-    table = _whole_table(name, folder)
+def _read(name: str, table: Mapping[str, Any]) -> Board:
     try:
-        toolchain, audit = table["toolchain"], table["audit"]
+        build, audit = table["build"], table["audit"]
         return Board(
             name=name,
             summary=table["summary"],
@@ -63,31 +133,75 @@ def _read(name: str, folder: Path) -> Board:
             architecture=table["architecture"],
             features=frozenset(table["features"]),
             alignment=table["alignment"],
-            compilers=tuple(toolchain["compilers"]),
-            install=toolchain["install"],
-            flags=tuple(toolchain["flags"]),
-            link_flags=tuple(toolchain["link_flags"]),
+            toolchains=tuple(_toolchain(entry, table.get("cpu", {})) for entry in table["toolchains"]),
+            flags=tuple(build["flags"]),
+            link_flags=tuple(build["link_flags"]),
             audit_policy=audit["policy"],
             stack_budget=audit.get("stack"),
+            memories=tuple(Memory(key, m["origin"], m["length"]) for key, m in table.get("memory", {}).items()),
+            firmware=_firmware(table["firmware"]) if "firmware" in table else None,
+            emulator=_emulator(table.get("emulator", {})),
+            baud=table.get("serial", {}).get("baud", 115_200),
             table=table,
         )
     except KeyError as missing:
         raise UsageError(
-            f"board {name!r}", f"its board.toml does not say {missing}.", "Compare it with boards/linux/board.toml."
+            f"board {name!r}",
+            f"its board.toml does not say {missing}.",
+            "Compare it with that of a board that is like it, in boards/.",
         ) from None
 
 
+def _toolchain(entry: Mapping[str, Any], cpu: Mapping[str, Any]) -> Toolchain:
+    """`cpu` says, for each toolchain, how it calls the board's processor."""
+    return Toolchain(
+        name=entry["name"],
+        command=tuple(word.format(python=sys.executable) for word in entry["command"]),
+        install=entry["install"],
+        flags=(*entry.get("flags", ()), *cpu.get(entry["name"], ())),
+        link_flags=tuple(entry.get("link_flags", ())),
+        libraries=tuple(entry.get("libraries", ())),
+        stack_flags=tuple(entry["stack_flags"]),
+        helper_stack=entry.get("helper_stack", 0),
+    )
+
+
+def _firmware(table: Mapping[str, Any]) -> Firmware:
+    return Firmware(
+        architecture=table["architecture"],
+        soc=table["soc"],
+        uart=table["uart"],
+        timer=table.get("timer"),
+        link_payload=table["link_payload"],
+        context_memory=tuple(table["context_memory"]),
+        defines=table.get("defines", {}),
+    )
+
+
+def _emulator(table: Mapping[str, Any]) -> Emulator | None:
+    """None for a board that no emulator has: its family may still say how one would be started."""
+    if "instructions_per_tick" not in table:
+        return None
+    fill = {"machine": table.get("machine", ""), "port": "{port}", "image": "{image}"}
+    command = tuple(word.format(**fill) for word in table["command"])
+    unicorn = table.get("unicorn")
+    stand_in = StandIn(unicorn["uart"], unicorn["counter"]) if unicorn is not None else None
+    return Emulator(command, table["install"], table["instructions_per_tick"], stand_in)
+
+
 def _whole_table(name: str, folder: Path) -> dict[str, Any]:
-    """The board's own table over the one it extends; its own names and summary are never inherited."""
+    """The board's own table over the one it extends."""
     try:
         own = tomllib.loads((folder / name / "board.toml").read_text())
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"board {name!r}", f"its board.toml is no TOML: {error}.", "Mend that line.") from None
+    except FileNotFoundError:
+        raise UsageError(f"board {name!r}", "a board extends it, but it is not there.", "Mend that name.") from None
     base = own.pop("extends", None)
     if base is None:
         return own
     inherited = _whole_table(base, folder)
-    return _merged({k: v for k, v in inherited.items() if k not in ("aliases", "summary", "tested_on")}, own)
+    return _merged({key: value for key, value in inherited.items() if key not in OWN}, own)
 
 
 def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:

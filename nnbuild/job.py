@@ -18,18 +18,20 @@ from nnbuild.device.link import Link
 from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
-from nnbuild.graph import Array, Graph
+from nnbuild.fit import program_files
+from nnbuild.graph import Array, Graph, Tensor
 from nnbuild.memory import memory_of
+from nnbuild.numeric.edge import dequantize
+from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
-from nnbuild.outputs import host
+from nnbuild.outputs import output_of
 from nnbuild.outputs.recipe import compile_all, link
-from nnbuild.outputs.target import target
 from nnbuild.pipeline import Compiled, precision
 from nnbuild.quantize.report import as_float
 from nnbuild.runner import open_line
-from nnbuild.samples import SampleSet, load_samples
+from nnbuild.samples import FloatArray, SampleSet, load_samples
 
 RANDOM_SAMPLES = 16
 Progress = Callable[[int, int], None]
@@ -55,18 +57,22 @@ def build_program(compiled: Compiled, where: Place) -> Path:
     """The program that was given, or one built now."""
     if where.program is not None:
         return where.program
-    files = Artifact({**compiled.artifact.files, "nn_target.c": target(compiled.plan).encode()})
+    files = Artifact(program_files(compiled))
     files.write(where.folder)
-    recipe = host.recipe(compiled.board, files.files)
+    output = output_of(compiled.board)
+    recipe = output.recipe(compiled.board, files.files)
     objects = compile_all(recipe, where.folder)
     audit_model(compiled.board, compiled.plan.prefix, where.folder)
-    return link(recipe, objects, where.folder)
+    program = link(recipe, objects, where.folder)
+    output.finish(program)
+    return program
 
 
 @contextmanager
 def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[tuple[Link, ModelInfo]]:
-    with open_line(compiled.board, program, port) as line:
-        link = Link(line)
+    line = open_line(compiled.board, program, port)
+    with line.transport:
+        link = Link(line.transport, unit=line.unit, per_tick=line.per_tick)
         yield link, open_model(link, digest(compiled.graph))
 
 
@@ -77,8 +83,16 @@ def samples_for(compiled: Compiled, path: Path | None) -> SampleSet:
         tensors = graph.tensors
         return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
     chance = np.random.default_rng(0)
-    values = {n: chance.normal(size=(RANDOM_SAMPLES, *graph.tensors[n].shape)) for n in graph.inputs}
-    return SampleSet({name: value.astype(np.float32) for name, value in values.items()})
+    return SampleSet({name: _random(chance, graph.tensors[name]) for name in graph.inputs})
+
+
+def _random(chance: np.random.Generator, tensor: Tensor) -> FloatArray:
+    """Normal numbers; for a quantized input, numbers from its whole range."""
+    shape = (RANDOM_SAMPLES, *tensor.shape)
+    if tensor.quant is None:
+        return chance.normal(size=shape).astype(np.float32)
+    low, high = limits(tensor.dtype)
+    return dequantize(chance.integers(low, high + 1, shape), tensor.quant.scale, tensor.quant.zero_point)
 
 
 def run_job(
@@ -157,7 +171,8 @@ def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: boo
                 raw=runs.y[index] if mixed else runs.raw[index],
                 y=runs.y[index],
                 reference=as_float(compiled.graph.tensors[name], wanted[name]) if mixed else wanted[name],
-                float_y=as_float(compiled.imported.tensors[original], floats[original]),
+                # A file that is quantized already has no float model to be held against.
+                float_y=floats[original] if compiled.imported.tensors[original].quant is None else None,
                 golden_y=samples.golden[index] if samples.golden is not None else None,
                 classifier=is_classifier(compiled.imported, original),
             )

@@ -62,14 +62,10 @@ def prefix_of(options: Options) -> str:
     return identifier(options.name if options.name is not None else options.model.stem)
 
 
-def is_quantized(graph: Graph) -> bool:
-    return any(tensor.quant is not None for tensor in graph.tensors.values())
-
-
 def _quantized(graph: Graph, options: Options) -> Graph:
     if options.quantize == "float":
         return graph
-    if is_quantized(graph):
+    if passes.is_quantized(graph):
         raise UsageError(
             f"--quantize {options.quantize}",
             "this model is quantized already.",
@@ -109,15 +105,16 @@ def weights_form(options: Options, imported: Graph | None = None) -> str:
             imported = load(options.model)
         except NnbuildError:
             return "array"  # the file is not there yet, or the compilation will say what is wrong with it
-    stored = sum(constant.data.size for constant in imported.constants.values())
-    return "binary" if stored * BYTES[options.quantize] > LARGEST_ARRAYS else "array"
+    weights = [constant.data for constant in imported.constants.values()]
+    size = sum(data.size * BYTES[options.quantize] if data.dtype.kind == "f" else data.nbytes for data in weights)
+    return "binary" if size > LARGEST_ARRAYS else "array"
 
 
 def compile_model(options: Options) -> Compiled:
     prefix = prefix_of(options)
     board = find(options.board)
     imported = replace(load(options.model), name=prefix)
-    as_it_is = is_quantized(imported) or (options.layers and options.quantize == "float")
+    as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
     graph = _quantized(folded, options)
     target = Target(board.features, board.alignment, options.layers, options.optimize)

@@ -19,11 +19,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from nnbuild.audited import model_objects
+from nnbuild.audited import helper_frames, model_objects, stack_stems
 from nnbuild.board import Board, find
 from nnbuild.emit.files import file_names
 from nnbuild.errors import NnbuildError
-from nnbuild.outputs import host
+from nnbuild.outputs import Output, output_of
+from nnbuild.outputs.recipe import Recipe
 from nnbuild.paths import BOARDS, FIRMWARE
 from nnbuild.pipeline import Options, prefix_of, weights_form
 
@@ -52,7 +53,9 @@ def nn_model(env: Any, source: Any, *, link: bool = False, folder: str | None = 
     """The generated files of a model; add their folder to CPPPATH to include its header."""
     chosen = _options(env, source, options)
     where = folder or model_folder(chosen)
-    names = [*file_names(prefix_of(chosen), weights_form(chosen)), *(["nn_target.c"] if link else [])]
+    board = find(chosen.board)
+    names = [*file_names(prefix_of(chosen), weights_form(chosen))]
+    names += output_of(board).file_names(board) if link else []
     command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), *(["--link"] if link else [])]
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
@@ -68,37 +71,51 @@ def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
     chosen = _options(env, source, options)
     board = find(chosen.board)
     files = nn_model(env, source, link=True, **options)
-    return _host_program(env, chosen, board, files)
+    return _program(env, chosen, board, files)
 
 
-def _host_program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[Any]:
-    where = model_folder(chosen)
-    recipe = host.recipe(board, [node.name for node in files])
+def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[Any]:
+    """The program first, then what is made of it."""
+    where, output = model_folder(chosen), output_of(board)
+    recipe = output.recipe(board, [node.name for node in files])
+    script = [f"-Wl,-T,{where}/{recipe.script}"] if recipe.script else []
     own = env.Clone(
-        CC=recipe.compiler,
-        LINK=recipe.compiler,
+        CC=list(recipe.compiler),
+        LINK=list(recipe.compiler),
         CCFLAGS=list(recipe.flags),
         ASPPFLAGS=list(recipe.flags),
-        LINKFLAGS=[*recipe.flags, *recipe.link_flags],
+        LINKFLAGS=[*recipe.flags, *recipe.link_flags, *script],
+        LIBS=list(recipe.libraries),
         CPPPATH=[env.Dir(where), *map(str, recipe.includes)],
         **({} if env.get("verbose") else SHORT),
     )
     sources = {f"{where}/{Path(name).stem}": f"{where}/{name}" for name in recipe.generated}
     sources |= {f"{where}/{path.stem}": str(path) for path in recipe.firmware}
     objects = [own.Object(f"{stem}.o", source) for stem, source in sources.items()]
-    binary = [node for node in files if node.name.endswith(".bin")]
-    own.Depends(objects, binary)
-    program: list[Any] = own.Program(f"{where}/program", objects)
-    own.Depends(program, _audit(env, chosen, board, objects))
-    return program
+    own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
+    program: list[Any] = own.Program(f"{where}/{recipe.program}", objects)
+    own.Depends(program, [_audit(env, chosen, recipe, objects), *(n for n in files if n.name == recipe.script)])
+    return program + _finished(own, where, program, output)
 
 
-def _audit(env: Any, chosen: Options, board: Board, objects: list[Any]) -> Any:
+def _finished(env: Any, where: str, program: list[Any], output: Output) -> list[Any]:
+    names = [f"{where}/{name}" for name in output.finished_names()]
+
+    def finish(target: Any, source: Any, env: Any) -> None:
+        output.finish(Path(str(source[0])))
+
+    made: list[Any] = env.Command(names, program[0], env.Action(finish, "nnbuild image $SOURCE")) if names else []
+    return made
+
+
+def _audit(env: Any, chosen: Options, recipe: Recipe, objects: list[Any]) -> Any:
     """The step between compiling and linking: audit.json is there only when nothing forbidden was found."""
-    where, prefix = Path(_path(objects[0][0])).parent, prefix_of(chosen)
+    where, prefix, board = Path(_path(objects[0][0])).parent, prefix_of(chosen), find(chosen.board)
     command = ["audit", *map(str, model_objects(prefix, where)), "--policy", board.audit_policy]
-    command += [str(where / f"{prefix}{part}.ci") for part in ("", "_kernels")]
+    command += [str(where / f"{stem}{recipe.stack_table}") for stem in stack_stems(prefix, recipe.stems)]
     command += ["--stack-entry", f"{prefix}_run", "--budget", f"stack={board.stack_budget}"]
+    for name, size in helper_frames(board).items():
+        command += ["--stack-frame", f"{name}={size}"]
     command += ["--json", str(where / "audit.json")]
     target = f"{model_folder(chosen)}/audit.json"
     return env.Command(target, objects, _nnbuild(env, command, f"nnbuild audit {prefix}"))
@@ -180,7 +197,7 @@ def _plain(options: Options) -> dict[str, Any]:
 
 def _generator_files(env: Any) -> Sequence[Any]:
     """All of nnbuild that can change what is printed."""
-    paths = [*PACKAGE.rglob("*.py"), *BOARDS.rglob("*.toml"), *FIRMWARE.glob("*/*.[ch]")]
+    paths = [*PACKAGE.rglob("*.py"), *BOARDS.rglob("*.toml"), *FIRMWARE.rglob("*.[ch]")]
     return [env.File(str(path)) for path in sorted(paths)]
 
 

@@ -17,7 +17,7 @@ LARGEST_RATIO = 2.0**30
 """Between the scales of one operation's tensors: beyond it the shifts of its rule leave 32 bits."""
 MOVES = ("reshape", "transpose", "slice", "repeat", "pad", "pool2d", "resize_bilinear")
 """What carries or chooses integers as they are, so that input and output must mean the same by them."""
-MIXED = ("convert", "lstm", "gru", "simple_rnn")
+MIXED = ("convert", "lstm", "gru", "simple_rnn", "tflite_lstm")
 """What may have tensors of several types."""
 SOFTMAX_OUTPUT = {"int8": (2.0**-8, -128), "int16": (2.0**-15, 0)}
 REPORT = "Please report this model: nnbuild built a graph that its own rules refuse."

@@ -30,6 +30,8 @@ RETURN_ADDRESS = {"x86": 4, "x86-64": 8}
 FRAMELESS = frozenset({"__x86_return_thunk", "__fentry__", "__stack_chk_fail"})
 # Kernels and hardened programs call through pointers by way of these.
 POINTER_THUNKS = ("__x86_indirect_thunk_", "__llvm_retpoline_", "__x86_indirect_call_thunk_")
+# Machines whose jump tables hold relocations, so that a table of labels is told from a table of functions.
+TABLES_RELOCATED = ("x86", "x86-64", "riscv")
 COLD_PART = re.compile(r"\.cold(?:\.\d+)?$")
 MAX_TEXT = 64 << 20  # of a .ci or .su file
 
@@ -225,7 +227,7 @@ class ObjectCalls:
                     continue
                 thunk = branch.symbol.startswith(POINTER_THUNKS)
                 if thunk or (branch.target is None and not branch.symbol):
-                    inner = branch.switch or (not branch.is_call and caller.start in switches)
+                    inner = branch.switch and (self._file.machine not in TABLES_RELOCATED or caller.start in switches)
                     if not inner and not function.from_compiler:
                         function.indirect.append(self._locator.place(branch.address).source)
                     continue

@@ -209,5 +209,5 @@ def _added(recent: list[Instruction], register: str) -> bool:
 
 def _table_load(recent: list[Instruction]) -> bool:
     """RISC-V: the address was loaded from, or added to, an indexed table shortly before the jump."""
-    names = [earlier.mnemonic.removeprefix("c.") for earlier in recent[-4:]]
+    names = [earlier.mnemonic.removeprefix("c.") for earlier in recent]
     return "add" in names and any(name in ("lw", "ld", "slli", "sh2add") for name in names)

@@ -38,7 +38,7 @@ def _kept(text: str) -> tuple[str, str]:
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a .h5 or .keras file")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a .h5, .keras or .tflite file")
 
 
 def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> None:

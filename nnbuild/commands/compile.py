@@ -10,23 +10,22 @@ from nnbuild.commands.common import add_build_options, options_of, print_json, s
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.weights import weights_bytes
-from nnbuild.outputs.target import target
+from nnbuild.fit import program_files
 from nnbuild.pipeline import compile_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder for the files")
-    parser.add_argument("--link", action="store_true", help="also print nn_target.c, which serves the model to a host")
+    parser.add_argument("--link", action="store_true", help="also print what serves the model to a host")
     parser.add_argument("--layers", action="store_true", help="keep every layer apart, to be looked at one by one")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options_of(arguments, layers=arguments.layers))
-    artifact, plan = compiled.artifact, compiled.plan
-    if arguments.link:
-        artifact = Artifact({**artifact.files, "nn_target.c": target(plan).encode()})
+    plan, whole = compiled.plan, program_files(compiled)
+    artifact = Artifact(whole) if arguments.link else compiled.artifact
     artifact.write(arguments.output)
     say_notes(compiled.graph.notes)
     if arguments.json:

@@ -101,13 +101,18 @@ class Link:
         timing: Timing | None = None,
         on_log: Callable[[str], None] | None = None,
         random_bits: Callable[[int], int] = secrets.randbits,
+        unit: str | None = None,
+        per_tick: float = 1.0,
     ) -> None:
+        """`unit` and `per_tick` say what the device's ticks are where it cannot know, as in an emulator."""
         self.transport = transport
         self.timing = timing or Timing()
         self.counters = Counters()
         self.log: deque[str] = deque(maxlen=_LOG_LINES)
         self._on_log = on_log
         self._random_bits = random_bits
+        self._unit = unit
+        self._per_tick = per_tick
         self._session = 0
         self._sequence = 0
         self._reader = FrameReader()
@@ -137,9 +142,8 @@ class Link:
         else:
             version, payload, size, crc, steps, hertz = _HELLO.unpack_from(answer)
             if payload >= _SMALLEST_CHUNK and size <= _LARGEST_DESCRIPTOR and 8 * steps <= _LARGEST_DESCRIPTOR:
-                return Hello(
-                    version, payload, size, crc, steps, hertz, answer[_HELLO.size :].decode("ascii", "replace")
-                )
+                unit = self._unit or answer[_HELLO.size :].decode("ascii", "replace")
+                return Hello(version, payload, size, crc, steps, hertz, unit)
             cause = f"Its greeting makes no sense: {payload} bytes per frame, {size} of description, {steps} steps."
         raise WrongFirmware(self.transport.name, cause, "Build and flash the firmware again with this version.")
 
@@ -181,7 +185,8 @@ class Link:
         """One inference; what each step took."""
         greeting = self.greeting or self.hello()
         self._request(Command.PROFILE, b"", "profiling the model")
-        return list(struct.unpack(f"<{greeting.steps}Q", self.read(Region.TICKS, 0, 8 * greeting.steps)))
+        each = struct.unpack(f"<{greeting.steps}Q", self.read(Region.TICKS, 0, 8 * greeting.steps))
+        return [self._scaled(ticks) for ticks in each]
 
     def read(self, region: Region, index: int, size: int) -> bytes:
         """The first `size` bytes of a region."""
@@ -340,7 +345,10 @@ class Link:
         return byte_count / self.transport.byte_rate if self.transport.byte_rate else 0.0
 
     def _ticks(self, answer: bytes) -> int:
-        return int.from_bytes(self._sized(answer, 8), "little")
+        return self._scaled(int.from_bytes(self._sized(answer, 8), "little"))
+
+    def _scaled(self, ticks: int) -> int:
+        return round(ticks * self._per_tick)
 
     def _sized(self, answer: bytes, size: int) -> bytes:
         if len(answer) != size:

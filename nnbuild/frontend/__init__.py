@@ -10,6 +10,9 @@ from nnbuild.graph import Graph
 from nnbuild.names import identifier
 from nnbuild.verify import verify
 
+TFLITE_IDENTIFIER = b"TFL3"
+"""After the first four bytes."""
+
 
 def load(path: Path, name: str | None = None) -> Graph:
     """The model in a file, whose content says which kind it is; `name` is what its C names begin with."""
@@ -23,12 +26,15 @@ def load(path: Path, name: str | None = None) -> Graph:
         return verify(keras_h5.load(path, prefix))
     if start.startswith(keras_zip.MAGIC):
         return verify(keras_zip.load(path, prefix))
-    raise ModelError(path.name, _unknown(start), "Give a .h5 or .keras file that model.save() has written.")
+    if start[4:8] == TFLITE_IDENTIFIER:
+        from nnbuild.frontend import tflite
+
+        return verify(tflite.load(path, prefix))
+    next_step = "Give a .h5 or .keras file that model.save() has written, or a .tflite file."
+    raise ModelError(path.name, _unknown(start), next_step)
 
 
 def _unknown(start: bytes) -> str:
     if not start:
         return "it is empty."
-    if start[4:8] == b"TFL3":
-        return "it is a TensorFlow Lite model, which cannot be read."
-    return "it is neither HDF5 nor a Keras zip, so no Keras model."
+    return "it is neither HDF5, nor a Keras zip, nor TensorFlow Lite, so no model."

@@ -98,6 +98,7 @@ class IntegerLanes(ScalarLanes):
         self.weight_type = C_TYPES[site.constant("kernel").dtype.name]
         self.sum_type = "int32_t" if x.dtype == "int8" else "int64_t"
         self.input_zero, self.output_zero = quant_of(x).zero_point, quant_of(out).zero_point
+        self.weight_zero = quant_of(site.constants["kernel"]).zero_point  # only a dense layer's may differ from 0
         self.bounds = integer_bounds(bounds, out)
         self.scaling = scaling
         bias = {"bias": site.constant("bias")} if "bias" in site.constants else {}
@@ -107,7 +108,7 @@ class IntegerLanes(ScalarLanes):
         w(w.use(LOAD_AS, self.sum_type, accumulator, f"bias[{channel}]" if "bias" in self.channels else "0"))
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
-        w(w.use(LOAD_AS, "const int32_t", name, at(pointer)))
+        w(w.use(LOAD_AS, "const int32_t", name, added(at(pointer), -self.weight_zero)))
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         w(w.use(LOAD_AS, "const int32_t", name, added(at(pointer), -self.input_zero)))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nnbuild.numeric.fixed_point import inverse_square_root
 from nnbuild.numeric.multiplier import (
     Multiplier,
     product_scale,
@@ -168,6 +169,22 @@ def prelu(x: ArrayLike, alpha: ArrayLike, zeros: tuple[int, int, int], scales: S
     value = ints(x) - zeros[0]
     negative = requantize(value * (ints(alpha) - zeros[1]), *scales.negative)
     return np.where(value >= 0, requantize(value, *scales.positive), negative) + zeros[2]
+
+
+def rsqrt_multiplier(in_scale: float, out_scale: float) -> Multiplier:
+    """RSQRT's constant, in float32."""
+    return quantize_multiplier(1.0 / float(np.sqrt(np.float32(in_scale)) * np.float32(out_scale)))
+
+
+def rsqrt(x: ArrayLike, in_zero: int, out_zero: int, scale: Multiplier, high: int) -> Ints:
+    """1 / sqrt(x) with 20 more bits between the root and the output's scale, not yet clamped.
+
+    What is not positive has no root and gives the largest output.
+    """
+    value = ints(x) - in_zero
+    root, root_shift = inverse_square_root(value)
+    fine = requantize(np.ones_like(value), root, root_shift + 20)
+    return np.where(value <= 0, high, requantize(fine, scale.multiplier, scale.shift - 20) + out_zero)
 
 
 class HardSwishScales(NamedTuple):

@@ -215,6 +215,10 @@ def _rule8(function: str, parameters: tuple[float, ...], x: Tensor, out: Tensor)
         if scales.output.shift <= 0:
             values = elementwise.hard_swish(np.arange(*_all8()), source.zero_point, target.zero_point, scales)
             return Entries(saturate(values, *limits(out.dtype)))
+    if function == "rsqrt":
+        scale, high = elementwise.rsqrt_multiplier(source.scale, target.scale), limits(out.dtype)[1]
+        values = elementwise.rsqrt(np.arange(*_all8()), source.zero_point, target.zero_point, scale, high)
+        return Entries(saturate(values, *limits(out.dtype)))
     scales8 = (source.scale, source.zero_point, target.scale, target.zero_point)
     return Entries(tables.function_table8(_function(function, parameters), *scales8, limits(out.dtype)))
 

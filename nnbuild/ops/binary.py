@@ -25,6 +25,7 @@ FUNCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "divide": np.divide,
     "maximum": np.maximum,
     "minimum": np.minimum,
+    "squared_difference": lambda left, right: np.square(left - right),
 }
 
 
@@ -91,6 +92,10 @@ class Formats:
     def sum_scales(self) -> elementwise.AddScales:
         return elementwise.add_scales(self.left.scale, self.right.scale, self.out.scale, self.bits)
 
+    def square_scales(self) -> elementwise.AddScales:
+        """TFLite has squared_difference in 8 bits only."""
+        return elementwise.squared_difference_scales(self.left.scale, self.right.scale, self.out.scale)
+
     def product_scale(self) -> Multiplier:
         return quantize_multiplier(product_scale(self.left.scale, self.right.scale, self.out.scale))
 
@@ -120,6 +125,8 @@ def _combined(function: str, left: Array, right: Array, f: Formats) -> Ints:
             return elementwise.multiply(left, right, f.zeros, f.product_scale())
         case "divide":
             return elementwise.divide(left, right, f.zeros, f.division_scale())
+        case "squared_difference":
+            return elementwise.squared_difference(left, right, f.zeros, f.square_scales())
     scales, zero = f.choice_scales(), f.out.zero_point
     first = elementwise.rescale(left, f.left.zero_point, zero, scales[0])
     second = elementwise.rescale(right, f.right.zero_point, zero, scales[1])

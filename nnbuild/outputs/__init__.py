@@ -1,1 +1,33 @@
 """What a board runs around a model: a host program, a firmware, a kernel module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol, cast
+
+from nnbuild.board import Board
+from nnbuild.outputs import firmware, host
+from nnbuild.outputs.recipe import Recipe
+from nnbuild.plan.plan import Plan
+
+
+class Output(Protocol):
+    """What each module of this package can do."""
+
+    def recipe(self, board: Board, generated: Iterable[str]) -> Recipe: ...
+
+    def file_names(self, board: Board) -> list[str]: ...
+
+    def files(self, board: Board, plan: Plan) -> dict[str, bytes]: ...
+
+    def finish(self, program: Path) -> list[Path]: ...
+
+    def finished_names(self) -> list[str]: ...
+
+
+OUTPUTS: dict[str, Output] = {"host": cast(Output, host), "firmware": cast(Output, firmware)}
+
+
+def output_of(board: Board) -> Output:
+    return OUTPUTS[board.output]

@@ -3,23 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from nnbuild.board import Board
-from nnbuild.outputs.recipe import WARNINGS, Recipe, compiler_for, stack_flags
+from nnbuild.outputs.recipe import WARNINGS, Recipe, choose
+from nnbuild.outputs.target import TARGET_FILE, target
 from nnbuild.paths import FIRMWARE
+from nnbuild.plan.plan import Plan
 
 LINK = FIRMWARE / "link"
 PLATFORM = FIRMWARE / "platform" / "host"
+PROGRAM = "program"
 
 
 def recipe(board: Board, generated: Iterable[str]) -> Recipe:
-    compiler = compiler_for(board)
+    toolchain = choose(board)
     return Recipe(
-        program="program",
-        compiler=compiler,
+        program=PROGRAM,
+        toolchain=toolchain,
         generated=tuple(name for name in generated if name.endswith((".c", ".S"))),
         firmware=(*sorted(LINK.glob("*.c")), *sorted(PLATFORM.glob("*.c"))),
         includes=(LINK,),
-        flags=(*WARNINGS, *board.flags, *stack_flags(compiler)),
-        link_flags=board.link_flags,
+        flags=(*WARNINGS, *board.flags, *toolchain.flags, *toolchain.stack_flags),
+        link_flags=(*board.link_flags, *toolchain.link_flags),
     )
+
+
+def file_names(board: Board) -> list[str]:
+    """The files beside the model's own, known before the model is read."""
+    return [TARGET_FILE]
+
+
+def files(board: Board, plan: Plan) -> dict[str, bytes]:
+    return {TARGET_FILE: target(plan).encode()}
+
+
+def finish(program: Path) -> list[Path]:
+    """What is made of a linked program: nothing, it runs as it is."""
+    return []
+
+
+def finished_names() -> list[str]:
+    return []

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nnbuild.board import Board
+from nnbuild.board import Board, Toolchain
 from nnbuild.errors import NnbuildError, ToolMissing
 
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror")
@@ -16,37 +19,83 @@ WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedan
 
 @dataclass(frozen=True)
 class Recipe:
-    """`generated` are names in the model's folder, `firmware` whole paths."""
+    """`generated` are names in the model's folder, `firmware` whole paths, `script` the linker's, in the folder too."""
 
     program: str
-    compiler: str
+    toolchain: Toolchain
     generated: tuple[str, ...]
     firmware: tuple[Path, ...]
     includes: tuple[Path, ...]
     flags: tuple[str, ...]
     link_flags: tuple[str, ...]
+    script: str | None = None
+
+    @property
+    def compiler(self) -> tuple[str, ...]:
+        return self.toolchain.command
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        return self.toolchain.libraries
+
+    @property
+    def stems(self) -> tuple[str, ...]:
+        """The names of the objects, without their ending."""
+        return (*(Path(name).stem for name in self.generated), *(path.stem for path in self.firmware))
+
+    @property
+    def stack_table(self) -> str:
+        """The ending of the files that tell of frames and calls: gcc's tables, or the objects themselves."""
+        return ".ci" if any(flag.startswith("-fcallgraph-info") for flag in self.toolchain.stack_flags) else ".o"
 
     def compile_command(self, source: Path, target: Path, folder: Path) -> list[str]:
         includes = [f"-I{folder}", *(f"-I{path}" for path in self.includes)]
-        return [self.compiler, *self.flags, *includes, "-c", str(source), "-o", str(target)]
+        return [*self.compiler, *self.flags, *includes, "-c", str(source), "-o", str(target)]
 
     def link_command(self, objects: Sequence[Path], target: Path) -> list[str]:
-        return [self.compiler, *self.flags, *map(str, objects), *self.link_flags, "-o", str(target)]
+        script = [f"-Wl,-T,{target.parent / self.script}"] if self.script else []
+        libraries = [f"-l{name}" for name in self.libraries]
+        return [
+            *self.compiler,
+            *self.flags,
+            *map(str, objects),
+            *self.link_flags,
+            *script,
+            *libraries,
+            "-o",
+            str(target),
+        ]
 
 
-def compiler_for(board: Board) -> str:
-    """The first of the board's compilers that is installed."""
-    for name in board.compilers:
-        if shutil.which(name):
-            return name
-    raise ToolMissing(
-        f"board {board.name!r}", f"none of its compilers is installed ({', '.join(board.compilers)}).", board.install
-    )
+def toolchain_for(board: Board) -> Toolchain:
+    """The first of the board's toolchains that is installed."""
+    for toolchain in board.toolchains:
+        if _is_there(toolchain):
+            return toolchain
+    names = ", ".join(_name_of(toolchain) for toolchain in board.toolchains)
+    ways = ", or ".join(toolchain.install for toolchain in board.toolchains)
+    raise ToolMissing(f"board {board.name!r}", f"none of its compilers is installed ({names}).", f"{ways}")
 
 
-def stack_flags(compiler: str) -> tuple[str, ...]:
-    """Makes the compiler say what the stack bound is computed from."""
-    return ("-fstack-size-section",) if "clang" in compiler else ("-fstack-usage", "-fcallgraph-info=su,da")
+def _is_there(toolchain: Toolchain) -> bool:
+    """Whether its program is found; one that is a Python module is looked for as such."""
+    command = toolchain.command
+    if command[0] == sys.executable and command[1] == "-m":
+        return importlib.util.find_spec(command[2]) is not None
+    return shutil.which(command[0]) is not None
+
+
+def _name_of(toolchain: Toolchain) -> str:
+    return toolchain.command[2] if toolchain.command[0] == sys.executable else toolchain.command[0]
+
+
+def choose(board: Board) -> Toolchain:
+    """The toolchain for a board, said aloud where it is not the first choice."""
+    chosen = toolchain_for(board)
+    if chosen is not board.toolchains[0]:
+        first = _name_of(board.toolchains[0])
+        print(f"nnbuild: {first} is not installed; {_name_of(chosen)} compiles for {board.name}", file=sys.stderr)
+    return chosen
 
 
 def compile_all(recipe: Recipe, folder: Path) -> list[Path]:
@@ -66,6 +115,6 @@ def link(recipe: Recipe, objects: Sequence[Path], folder: Path) -> Path:
 
 
 def _run(command: list[str], what: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
     if done.returncode != 0:
         raise NnbuildError(what, f"the compiler refused it:\n{done.stderr.strip()}\n", f"It was: {' '.join(command)}")

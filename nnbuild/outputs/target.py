@@ -11,6 +11,8 @@ from nnbuild.emit.text import place
 from nnbuild.graph import Tensor
 from nnbuild.plan.plan import Plan
 
+TARGET_FILE = "nn_target.c"
+
 
 def descriptor(plan: Plan) -> dict[str, Any]:
     """What the device says about its model."""

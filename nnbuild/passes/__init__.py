@@ -28,7 +28,17 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
+FLOAT_ONLY: tuple[Pass, ...] = (sink_reshapes, fold_affine, merge_clamps)
+"""These compute new constants or move operations past each other, which would change a quantized graph's bits."""
+
+
 def run(graph: Graph) -> Graph:
+    quantized = is_quantized(graph)
     for each in PASSES:
-        graph = verify(each(graph))
+        if not (quantized and each in FLOAT_ONLY):
+            graph = verify(each(graph))
     return graph
+
+
+def is_quantized(graph: Graph) -> bool:
+    return any(tensor.quant is not None for tensor in graph.tensors.values())

@@ -26,7 +26,10 @@ def drop_noops(graph: Graph) -> Graph:
 
 
 def _changes_nothing(draft: Draft, op: Op) -> bool:
-    same_shape = draft.tensors[op.inputs[0]].shape == draft.tensors[op.outputs[0]].shape
+    before, after = draft.tensors[op.inputs[0]], draft.tensors[op.outputs[0]]
+    if (before.dtype, before.quant) != (after.dtype, after.quant):
+        return False
+    same_shape = before.shape == after.shape
     match op.attributes:
         case Activation(function, parameters):
             return (function, parameters) in NOTHING

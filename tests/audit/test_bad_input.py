@@ -178,6 +178,7 @@ def test_an_archive_with_odd_members(good: Path, tmp_path: Path) -> None:
             ("/", b"\0\0\0\0"),
             ("//", b"a_rather_long_name.o/\n"),
             ("good.o/", elf),
+            ("odd.txt/", b"odd"),
             ("/0", elf),
             bsd,
             ("notes.txt/", b"text"),

@@ -91,7 +91,10 @@ def test_json_on_standard_output(chain: Toolchain, tmp_path: Path, capsys: pytes
     (finding,) = [f for f in report["findings"] if f["subject"] == "expf"]
     place = finding["place"]
     assert (place["object"], place["function"], place["file"], place["line"]) == ("sin.o", "run", "sin.c", 5)
-    assert report["objects"][0]["sizes"]["bss"] == 4
+    sizes, sections = report["objects"][0]["sizes"], report["objects"][0]["sections"]
+    assert sizes["bss"] == 4
+    assert sizes["code"] == sections[".text"] > 0
+    assert sizes["constants"] == sections[".eh_frame"] == sizes["flash"] - sizes["code"]
     assert {"object": "sin.o", "name": "count", "kind": "bss", "size": 4} in report["symbols"]
 
 

@@ -65,6 +65,7 @@ def test_compressed_debug_sections(name: str, tmp_path: Path) -> None:
 
 DIFFERENCES = """\
     .text
+    .zero 3
 start: .zero 7
 end:
     .section .debug_test
@@ -86,7 +87,7 @@ def test_risc_v_differences_of_labels(tmp_path: Path) -> None:
     assert text is not None
     content = DebugSections(file).get(".debug_test")
     assert content[:4] == bytes((7, 7, 0, 0))
-    assert int.from_bytes(content[4:8], "little") == file.bases[text.number] + 7 + 1
+    assert int.from_bytes(content[4:8], "little") == file.bases[text.number] + 3 + 7 + 1
 
 
 def test_a_file_name_keeps_its_directory(tmp_path: Path) -> None:

@@ -132,6 +132,38 @@ def test_a_jump_through_a_pointer_is_a_call(chain: Toolchain, tmp_path: Path) ->
     assert (error.kind, error.function, error.source) == ("indirect-call", "run", "stack.c:2")
 
 
+TABLE = """\
+extern int a(int), b(int), c(int);
+static int (*const ops[])(int) = {a, b, c};
+int run(int i, int n) {
+    return ops[i](n); /* sin */
+}
+"""
+
+
+@EVERY
+def test_a_jump_through_a_table_of_functions_is_not_a_switch(chain: Toolchain, tmp_path: Path) -> None:
+    (error,) = bound(chain, tmp_path, TABLE).errors
+    assert (error.kind, error.function, error.source) == ("indirect-call", "run", "stack.c:4")
+
+
+@EVERY
+@pytest.mark.parametrize("pic", [(), ("-fPIC",)], ids=["plain", "pic"])
+def test_a_switch_is_not_a_call(chain: Toolchain, tmp_path: Path, pic: tuple[str, ...]) -> None:
+    """From the code alone: gcc's own call graph, which knows, is left out."""
+    path = chain.compile(tmp_path, "stack", PLAIN, ("-O2", "-g", *pic))
+    kinds = {error.kind for error in stack_bound([path], "run", frames={"device": 0}).errors}
+    assert kinds <= {"unknown-frame"}
+
+
+def test_clang_leaves_out_the_return_address(tmp_path: Path) -> None:
+    chain = by_name("x86-64-clang")
+    if chain.missing:
+        pytest.skip(chain.missing)
+    report = bound(chain, tmp_path, "extern int g(int);\nint run(int n) { return g(n) + 1; }\n", frames={"g": 0})
+    assert report.depth == 16  # `push rax` to align the stack, and the return address
+
+
 @EVERY
 def test_mutual_recursion_names_the_cycle(chain: Toolchain, tmp_path: Path) -> None:
     source = (

@@ -232,9 +232,8 @@ def moved(op: Operator, args: Arguments) -> list[Ints]:
 
 def rsqrt(op: Operator, args: Arguments) -> list[Ints]:
     x, out = _tensor(op.inputs[0]), op.outputs[0]
-    real = 1.0 / float(np.sqrt(np.float32(x.scale)) * np.float32(out.scale))
-    scale = multiplier.quantize_multiplier(real)
-    return _finish(op, ops.integer_rsqrt(_given(args[0]), x.zero, out.zero, *scale, out.limits[1]))
+    scale = elementwise.rsqrt_multiplier(x.scale, out.scale)
+    return _finish(op, elementwise.rsqrt(_given(args[0]), x.zero, out.zero, scale, out.limits[1]))
 
 
 def lstm_layer(op: Operator) -> lstm.Lstm:

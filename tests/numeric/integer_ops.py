@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.numeric import fixed_point, rounding
+from nnbuild.numeric import rounding
 from nnbuild.numeric.rounding import Ints
 
 Pair = tuple[int, int]
@@ -106,14 +106,6 @@ def integer_average_pool(x: Ints, window: Pair, strides: Pair, same: bool) -> In
 
 def integer_max_pool(x: Ints, window: Pair, strides: Pair, same: bool) -> Ints:
     return np.asarray(windows(x, window, strides, (1, 1), same, -(1 << 31)).max(axis=(3, 4)))
-
-
-def integer_rsqrt(x: Ints, in_zero: int, out_zero: int, multiplier: int, shift: int, high: int) -> Ints:
-    """20 more fraction bits between the root and the output's scale; zero gives the largest output."""
-    value = x - in_zero
-    root, root_shift = fixed_point.inverse_square_root(value)
-    fine = rounding.requantize(np.ones_like(value), root, root_shift + 20)
-    return np.where(value == 0, high, rounding.requantize(fine, multiplier, shift - 20) + out_zero)
 
 
 def resize_nearest(x: Ints, size: Pair) -> Ints:

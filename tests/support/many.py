@@ -11,7 +11,10 @@ import numpy as np
 from nnbuild.emit.emit import emit
 from nnbuild.graph import Array, Graph
 from nnbuild.plan.plan import Plan, Target, make_plan
-from tests.support.compiled import SANITIZE, STRICT
+from tests.support.compiled import STRICT
+
+SANITIZE = ["-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+"""Unoptimized: compiling takes longer than running."""
 
 Values = Mapping[str, Array]
 

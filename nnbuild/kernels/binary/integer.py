@@ -7,13 +7,21 @@ from nnbuild.kernels.binary.scalar import operand_walks
 from nnbuild.kernels.contract import Names, only_integer
 from nnbuild.kernels.integers import centred, declare, finish, requantized
 from nnbuild.kernels.strided import nest
+from nnbuild.numeric.elementwise import AddScales
 from nnbuild.ops.binary import Binary, Formats, formats, operands
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
-accepts = only_integer
+
+
+def accepts(site: Site) -> str | None:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Binary)
+    if attributes.function == "squared_difference" and site.dtypes != {"int8"}:
+        return "it squares differences in int8 only"
+    return only_integer(site)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
@@ -41,7 +49,9 @@ def _value(w: Writer, function: str, form: Formats) -> str:
             scale = form.division_scale()
             return w.helper("divide", "a", "b", str(scale.multiplier), str(scale.right))
         case "add" | "subtract":
-            return _sum(w, "+" if function == "add" else "-", form)
+            return _sum(w, "+" if function == "add" else "-", form.sum_scales())
+        case "squared_difference":
+            return _square(w, form.square_scales())
     scales = form.choice_scales()
     declare(w, "left", requantized(w, "a", scales[0]))
     declare(w, "right", requantized(w, "b", scales[1]))
@@ -49,9 +59,18 @@ def _value(w: Writer, function: str, form: Formats) -> str:
     return f"(left {'>' if function == 'maximum' else '<'} right ? left : right)"
 
 
-def _sum(w: Writer, sign: str, form: Formats) -> str:
+def _sum(w: Writer, sign: str, scales: AddScales) -> str:
     """Both operands on one scale with spare bits below, as TFLite adds."""
-    scales = form.sum_scales()
+    _align(w, scales)
+    return requantized(w, f"left {sign} right", scales.output)
+
+
+def _square(w: Writer, scales: AddScales) -> str:
+    _align(w, scales)
+    declare(w, "apart", "left - right")
+    return requantized(w, "apart * apart", scales.output)
+
+
+def _align(w: Writer, scales: AddScales) -> None:
     for name, operand, scale in (("left", "a", scales.first), ("right", "b", scales.second)):
         declare(w, name, requantized(w, f"{operand} * {1 << scales.left_shift}", scale))
-    return requantized(w, f"left {sign} right", scales.output)

@@ -20,6 +20,7 @@ ROWS = {
     "divide": Row("{0} / {1}", 14),
     "maximum": Row("{0} > {1} ? {0} : {1}", 3),
     "minimum": Row("{0} < {1} ? {0} : {1}", 3),
+    "squared_difference": Row("({0} - {1}) * ({0} - {1})", 3),
 }
 
 

@@ -28,9 +28,9 @@ def emit(w: Writer, site: Site, names: Names) -> None:
     kind = C_TYPES[site.inputs[0].dtype]
     sum_kind = "int32_t" if kind == "int8_t" else "int64_t"
     with w.loop("y", "end", start="begin", trips=rows):
-        _source(w, "y", attributes.factors[0], height)
+        _source(w, "y", height, attributes.factors[0], attributes.centred)
         with w.loop("x", columns):
-            _source(w, "x", attributes.factors[1], width)
+            _source(w, "x", width, attributes.factors[1], attributes.centred)
             for row in ("low", "high"):
                 for column in ("low", "high"):
                     place = f"({product(f'y_{row}', width)} + x_{column}) * {channels}"
@@ -45,9 +45,9 @@ def emit(w: Writer, site: Site, names: Names) -> None:
                 store(w, "to[c]", w.helper("rounding_shift", "total", str(2 * BITS)), site.outputs[0])
 
 
-def _source(w: Writer, name: str, factor: int, size: int) -> None:
+def _source(w: Writer, name: str, size: int, factor: int, centred: bool) -> None:
     """The two inputs around an output and the share of the upper one; before the first centre both are the first."""
-    step, start = position(size, factor)
+    step, start = position(size, factor, centred)
     declare(w, f"{name}_at", added(f"{name} * {step}", start))
     declare(w, f"{name}_low", f"{name}_at < 0 ? 0 : {name}_at / {ONE}")
     declare(w, f"{name}_next", f"({name}_at + {ONE - 1}) / {ONE}")

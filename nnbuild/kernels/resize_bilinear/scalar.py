@@ -24,9 +24,9 @@ def emit(w: Writer, site: Site, names: Names) -> None:
     height, width, channels = site.shape()
     rows, columns, _ = site.output_shape()
     with w.loop("y", "end", start="begin", trips=rows):
-        _source(w, "y", attributes.factors[0], height)
+        _source(w, "y", height, attributes.factors[0], attributes.centred)
         with w.loop("x", columns):
-            _source(w, "x", attributes.factors[1], width)
+            _source(w, "x", width, attributes.factors[1], attributes.centred)
             for row in ("low", "high"):
                 for column in ("low", "high"):
                     place = f"({product(f'y_{row}', width)} + x_{column}) * {channels}"
@@ -44,9 +44,12 @@ def _blend(w: Writer, name: str, first: str, second: str, part: str) -> None:
     w.bill(4)
 
 
-def _source(w: Writer, name: str, factor: int, size: int) -> None:
-    """Output i has its centre at (i + 1/2) / factor - 1/2 inputs: twice that, in whole numbers, is `twice`/factor."""
-    w(f"const int32_t {name}_twice = 2 * {name} + {1 - factor};")
+def _source(w: Writer, name: str, size: int, factor: int, centred: bool) -> None:
+    """Output i has its centre at (i + 1/2) / factor - 1/2 inputs: twice that, in whole numbers, is `twice`/factor.
+
+    Where pixels lie at their corners, its place is i / factor.
+    """
+    w(f"const int32_t {name}_twice = {c99.added(f'2 * {name}', 1 - factor if centred else 0)};")
     w(f"const int32_t {name}_floor = {name}_twice < 0 ? -1 : {name}_twice / {2 * factor};")
     w(f"const int32_t {name}_low = {name}_floor < 0 ? 0 : {name}_floor;")
     w(f"const int32_t {name}_high = {name}_floor + 1 < {size} ? {name}_floor + 1 : {size - 1};")

@@ -1,0 +1,121 @@
+/* RISC-V, machine mode: start, trap report, and the counter of instructions. */
+#include "nn_bare.h"
+#include "nn_link.h"
+#include "nn_memory.h"
+#include "nn_platform.h"
+
+#define READ_ONLY 0x9du /* locked even for machine mode, a naturally aligned power of two, readable, executable */
+
+#define PLIC_PRIORITY(irq) NN_REG(NN_PLIC_BASE + 4u * (irq))
+#define PLIC_ENABLE        NN_REG(NN_PLIC_BASE + 0x002000u)
+#define PLIC_THRESHOLD     NN_REG(NN_PLIC_BASE + 0x200000u)
+#define PLIC_CLAIM         NN_REG(NN_PLIC_BASE + 0x200004u)
+#define MIE_MEIE           (1u << 11)
+
+#define CSR_READ(name, value) __asm__ volatile("csrr %0, " name : "=r"(value))
+
+const char *const nn_platform_unit = "instructions";
+
+void nn_reset(void);
+void nn_trap(void);
+void nn_trap_report(uint32_t return_address, uint32_t stack_pointer);
+
+/* Must be the first code of the image: the machine begins at its first byte. Code and constants are made read-only,
+ * so that a stack overflow, which runs into them, faults. */
+__attribute__((naked, noreturn, used, section(".vectors"))) void nn_reset(void)
+{
+    __asm__ volatile(
+        "csrw mie, zero\n"
+        "la t0, nn_trap\n"
+        "csrw mtvec, t0\n"
+        "li t0, %0\n"
+        "csrw pmpaddr0, t0\n"
+        "li t0, %1\n"
+        "csrw pmpcfg0, t0\n"
+        "la sp, nn_handler_stack_high\n"
+        "call nn_memory_start\n"
+        "la sp, nn_stack_high\n"
+        "call main\n"
+        "j .\n" ::"i"((NN_FLASH_BEGIN >> 2) | (NN_FLASH_SIZE / 8u - 1u)),
+        "i"(READ_ONLY));
+}
+
+/* Nothing goes back to where a trap came from: all registers but these two may be lost. */
+__attribute__((naked, noreturn, used, aligned(4))) void nn_trap(void)
+{
+    __asm__ volatile(
+        "mv a0, ra\n"
+        "mv a1, sp\n"
+        "la sp, nn_handler_stack_high\n"
+        "call nn_trap_report\n"
+        "j .\n");
+}
+
+__attribute__((used)) void nn_trap_report(uint32_t return_address, uint32_t stack_pointer)
+{
+    uint32_t words[5];
+
+    CSR_READ("mcause", words[0]);
+    CSR_READ("mepc", words[1]);
+    CSR_READ("mtval", words[2]);
+    words[3] = return_address;
+    words[4] = stack_pointer;
+    nn_link_fault(NN_LINK_FAULT_RISCV, words, 5);
+    nn_uart_drain();
+    nn_arch_reset();
+}
+
+/* No interrupt is ever taken: the serial port's only ends a sleep, and the port is looked at then. */
+void nn_arch_mask(void)
+{
+}
+
+void nn_arch_unmask(void)
+{
+}
+
+void nn_arch_sleep(void)
+{
+    __asm__ volatile("wfi" ::: "memory");
+    PLIC_CLAIM = PLIC_CLAIM; /* claimed by reading, completed by writing back */
+}
+
+void nn_arch_listen(void)
+{
+    PLIC_PRIORITY(NN_UART_IRQ) = 1;
+    PLIC_THRESHOLD = 0;
+    PLIC_ENABLE = 1u << NN_UART_IRQ;
+    __asm__ volatile("csrw mie, %0" ::"r"(MIE_MEIE));
+}
+
+void nn_arch_count(uint32_t cpu_clock)
+{
+    (void)cpu_clock;
+}
+
+void nn_arch_reset(void)
+{
+    NN_REG(NN_RESET_REGISTER) = NN_RESET_VALUE;
+    for (;;) {
+    }
+}
+
+/* The upper half may move between two looks at the lower one. */
+uint64_t nn_platform_ticks(void)
+{
+    uint32_t high;
+    uint32_t low;
+    uint32_t again;
+
+    do {
+        CSR_READ("minstreth", high);
+        CSR_READ("minstret", low);
+        CSR_READ("minstreth", again);
+    } while (high != again);
+    return ((uint64_t)high << 32) | low;
+}
+
+uint32_t nn_platform_hertz(void)
+{
+    return NN_CPU_HERTZ;
+}

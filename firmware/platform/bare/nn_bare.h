@@ -1,0 +1,81 @@
+/* The parts a firmware is put together from. Each is one file or folder, chosen by the board's table:
+ * an architecture (arch/), a family of chips (soc/), a serial port (uart/) and a timer (timer/). */
+#ifndef NN_BARE_H
+#define NN_BARE_H
+
+#include <stdint.h>
+
+/* A hardware register at an address. */
+#define NN_REG(address) (*(volatile uint32_t *)(uintptr_t)(address))
+
+/* A ready flag that has not come up after so many looks will not come at all: emulators leave some out. */
+#define NN_READY_LOOKS 20000u
+
+/* 1 once the masked bits are as wanted, 0 when they never are. */
+static inline int nn_ready(volatile uint32_t *place, uint32_t mask, uint32_t wanted)
+{
+    for (uint32_t look = 0; look < NN_READY_LOOKS; look++) {
+        if ((*place & mask) == wanted) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* --- soc/: clocks and pins ------------------------------------------------------------------------------------- */
+
+typedef struct nn_clocks {
+    uint32_t cpu;  /* Hz, as they really are, whatever was asked for */
+    uint32_t uart; /* Hz at which the serial port is fed */
+} nn_clocks;
+
+/* Full speed, and the serial port's pins and clock. */
+nn_clocks nn_soc_start(void);
+
+/* --- uart/: the serial port -------------------------------------------------------------------------------------- */
+
+/* Starts it, with an interrupt for every byte that comes. */
+void nn_uart_start(uint32_t clock, uint32_t baud);
+
+/* 1 and a byte when one has come; 0 otherwise. */
+int nn_uart_take(uint8_t *byte);
+
+/* Waits for room, then sends. */
+void nn_uart_send(uint8_t byte);
+
+/* Waits until the last byte has left. */
+void nn_uart_drain(void);
+
+/* --- timer/: what counts where the core has no cycle counter that runs --------------------------------------------- */
+
+/* Starts it; how many ticks it makes a second. */
+uint32_t nn_timer_start(uint32_t cpu_clock);
+
+/* Ticks since the last call. */
+uint32_t nn_timer_elapsed(void);
+
+/* --- arch/: the processor ------------------------------------------------------------------------------------------ */
+
+/* Interrupts off, and on again. */
+void nn_arch_mask(void);
+void nn_arch_unmask(void);
+
+/* Waits until an interrupt is pending, also while they are off. */
+void nn_arch_sleep(void);
+
+/* Lets the serial port's interrupt through. */
+void nn_arch_listen(void);
+
+/* Starts the counter of nn_platform_ticks. */
+void nn_arch_count(uint32_t cpu_clock);
+
+/* Starts the chip anew. */
+void nn_arch_reset(void);
+
+/* --- bare/: what the interrupt of the serial port calls ------------------------------------------------------------- */
+
+void nn_serial_interrupt(void);
+
+int main(void);
+
+#endif

@@ -1,0 +1,36 @@
+/* Memory as C expects it before main: variables with their first values, zeros, and a painted stack. */
+#include "nn_memory.h"
+
+#define PAINT 0xa5a5a5a5u
+
+/* Borders that the linker script sets; all are multiples of 4. */
+extern uint32_t       nn_stack_low[];
+extern uint32_t       nn_stack_high[];
+extern uint32_t       nn_data_begin[];
+extern uint32_t       nn_data_end[];
+extern const uint32_t nn_data_load[];
+extern uint32_t       nn_bss_begin[];
+extern uint32_t       nn_bss_end[];
+extern uint32_t       nn_context_begin[];
+extern uint32_t       nn_context_end[];
+
+/* The stores are volatile, or the compiler may make the loop a call of memset. */
+static void fill(volatile uint32_t *from, const volatile uint32_t *to, uint32_t word)
+{
+    while (from < to) {
+        *from++ = word;
+    }
+}
+
+void nn_memory_start(void)
+{
+    volatile uint32_t *to = nn_data_begin;
+    const uint32_t    *from = nn_data_load;
+
+    while (to < nn_data_end) {
+        *to++ = *from++;
+    }
+    fill(nn_bss_begin, nn_bss_end, 0);
+    fill(nn_context_begin, nn_context_end, 0);
+    fill(nn_stack_low, nn_stack_high, PAINT);
+}

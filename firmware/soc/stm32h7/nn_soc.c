@@ -1,0 +1,100 @@
+/* STM32H743: 400 MHz from the internal 64 MHz oscillator, so that no board's crystal has to be known. RM0433. */
+#include "nn_bare.h"
+#include "nn_st_gpio.h"
+
+#define RCC_CR        NN_REG(0x58024400u)
+#define RCC_CFGR      NN_REG(0x58024410u)
+#define RCC_D1CFGR    NN_REG(0x58024418u)
+#define RCC_D2CFGR    NN_REG(0x5802441cu)
+#define RCC_D3CFGR    NN_REG(0x58024420u)
+#define RCC_PLLCKSELR NN_REG(0x58024428u)
+#define RCC_PLLCFGR   NN_REG(0x5802442cu)
+#define RCC_PLL1DIVR  NN_REG(0x58024430u)
+#define RCC_AHB4ENR   NN_REG(0x580244e0u)
+#define RCC_APB1LENR  NN_REG(0x580244e8u)
+#define PWR_CSR1      NN_REG(0x58024804u)
+#define PWR_CR3       NN_REG(0x5802480cu)
+#define PWR_D3CR      NN_REG(0x58024818u)
+#define FLASH_ACR     NN_REG(0x52002000u)
+
+#define RCC_CR_HSION          (1u << 0)
+#define RCC_CR_HSIRDY         (1u << 2)
+#define RCC_CR_PLL1ON         (1u << 24)
+#define RCC_CR_PLL1RDY        (1u << 25)
+#define RCC_CFGR_SW_PLL1      3u
+#define RCC_CFGR_SWS_MASK     (7u << 3)
+#define RCC_CFGR_SWS_PLL1     (3u << 3)
+#define RCC_D1CFGR_HPRE_2     (8u << 0)
+#define RCC_D1CFGR_D1PPRE_2   (4u << 4)
+#define RCC_D2CFGR_D2PPRE1_2  (4u << 4)
+#define RCC_D2CFGR_D2PPRE2_2  (4u << 8)
+#define RCC_D3CFGR_D3PPRE_2   (4u << 4)
+#define RCC_PLLCFGR_8_TO_16   (3u << 2) /* MHz into the PLL */
+#define RCC_PLLCFGR_DIVP1EN   (1u << 16)
+#define RCC_APB1LENR_USART3EN (1u << 18)
+#define PWR_CSR1_ACTVOSRDY    (1u << 13)
+#define PWR_CR3_LDOEN         (1u << 1)
+#define PWR_D3CR_VOS_1        (3u << 14)
+#define PWR_D3CR_VOSRDY       (1u << 13)
+#define FLASH_ACR_2_WAITS     2u
+#define FLASH_ACR_WRHIGHFREQ  (2u << 4)
+
+#define GPIO_BASE(port) (0x58020000u + 0x400u * (port))
+
+#define HSI_HERTZ 64000000u
+#define PLL_M     4u
+#define PLL_N     50u
+#define PLL_P     2u
+#define PLL_HERTZ (HSI_HERTZ / PLL_M * PLL_N / PLL_P)
+
+/* 1 when the chip's regulator gives the voltage that 400 MHz needs. */
+static int full_voltage(void)
+{
+    PWR_CR3 = PWR_CR3_LDOEN; /* what it starts with; writing it once is what allows the step up */
+    if (!nn_ready(&PWR_CSR1, PWR_CSR1_ACTVOSRDY, PWR_CSR1_ACTVOSRDY)) {
+        return 0;
+    }
+    PWR_D3CR = PWR_D3CR_VOS_1;
+    return nn_ready(&PWR_D3CR, PWR_D3CR_VOSRDY, PWR_D3CR_VOSRDY);
+}
+
+/* 1 when the PLL feeds the processor: 400 MHz, buses at 200 and 100. */
+static int full_speed(void)
+{
+    RCC_CR |= RCC_CR_HSION;
+    if (!full_voltage() || !nn_ready(&RCC_CR, RCC_CR_HSIRDY, RCC_CR_HSIRDY)) {
+        return 0;
+    }
+    RCC_PLLCKSELR = PLL_M << 4;
+    RCC_PLLCFGR = RCC_PLLCFGR_8_TO_16 | RCC_PLLCFGR_DIVP1EN;
+    RCC_PLL1DIVR = (PLL_N - 1u) | ((PLL_P - 1u) << 9) | (1u << 16) | (1u << 24);
+    RCC_CR |= RCC_CR_PLL1ON;
+    if (!nn_ready(&RCC_CR, RCC_CR_PLL1RDY, RCC_CR_PLL1RDY)) {
+        return 0;
+    }
+    FLASH_ACR = FLASH_ACR_2_WAITS | FLASH_ACR_WRHIGHFREQ;
+    if (!nn_ready(&FLASH_ACR, 15u, FLASH_ACR_2_WAITS)) {
+        return 0;
+    }
+    RCC_D1CFGR = RCC_D1CFGR_HPRE_2 | RCC_D1CFGR_D1PPRE_2;
+    RCC_D2CFGR = RCC_D2CFGR_D2PPRE1_2 | RCC_D2CFGR_D2PPRE2_2;
+    RCC_D3CFGR = RCC_D3CFGR_D3PPRE_2;
+    RCC_CFGR = RCC_CFGR_SW_PLL1;
+    return nn_ready(&RCC_CFGR, RCC_CFGR_SWS_MASK, RCC_CFGR_SWS_PLL1);
+}
+
+nn_clocks nn_soc_start(void)
+{
+    int       fast = full_speed();
+    nn_clocks clocks = {HSI_HERTZ, HSI_HERTZ};
+
+    RCC_AHB4ENR |= 1u << NN_UART_PORT;
+    RCC_APB1LENR |= RCC_APB1LENR_USART3EN;
+    nn_gpio_alternate(GPIO_BASE(NN_UART_PORT), NN_UART_TX_PIN, NN_UART_AF);
+    nn_gpio_alternate(GPIO_BASE(NN_UART_PORT), NN_UART_RX_PIN, NN_UART_AF);
+    if (fast) {
+        clocks.cpu = PLL_HERTZ;
+        clocks.uart = PLL_HERTZ / 4u;
+    }
+    return clocks;
+}

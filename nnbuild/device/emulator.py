@@ -1,0 +1,91 @@
+"""An emulated board: a process of ours whose serial port connects back to us."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from nnbuild.device.problems import DeviceMissing, TransportClosed
+from nnbuild.device.transport import Listener, SocketTransport, Transport, reap
+from nnbuild.errors import ToolMissing
+
+CONNECTS_WITHIN = 20.0
+BYTE_RATE = 2000.0
+"""Bytes a second that an emulated serial port takes at least; much less than it sends."""
+SAID = 500
+"""Characters of the emulator's last words that an error repeats."""
+
+
+class EmulatorTransport(Transport):
+    """Starts the emulator and is the line to it; closing the line ends the emulator, however the job went."""
+
+    def __init__(self, name: str, command: Sequence[str], image: Path) -> None:
+        self.name = name
+        self.byte_rate = BYTE_RATE
+        self._line: SocketTransport | None = None
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the line
+        with Listener() as listener:
+            whole = [word.format(port=listener.port, image=image) for word in command]
+            try:
+                self._process = subprocess.Popen(
+                    whole, stdin=subprocess.DEVNULL, stdout=self._words, stderr=subprocess.STDOUT
+                )
+            except OSError as error:
+                self._words.close()
+                raise DeviceMissing(
+                    name, f"{command[0]} cannot be started ({error.strerror}).", "Try it by hand."
+                ) from None
+            try:
+                self._line = self._accept(listener)
+            except BaseException:
+                self.close()
+                raise
+
+    def _accept(self, listener: Listener) -> SocketTransport:
+        """Waits in short turns, to notice an emulator that has ended instead."""
+        for _ in range(int(CONNECTS_WITHIN / 0.25)):
+            try:
+                return listener.accept(self.name, 0.25)
+            except DeviceMissing:
+                if self._process.poll() is not None:
+                    break
+        raise DeviceMissing(self.name, f"The emulator did not start. {self._last_words()}", "Try it by hand.")
+
+    def _last_words(self) -> str:
+        code = self._process.poll()
+        self._words.seek(0)
+        said = self._words.read().decode(errors="replace").strip()[-SAID:]
+        ended = f"It ended with code {code}" if code is not None else "It is running"
+        return f"{ended} and said: {said}" if said else f"{ended} and said nothing."
+
+    def write(self, data: bytes) -> None:
+        self._open().write(data)
+
+    def read(self, timeout: float) -> bytes:
+        try:
+            return self._open().read(timeout)
+        except TransportClosed as error:
+            raise TransportClosed(error.where, f"{error.cause} {self._last_words()}", error.next_step) from None
+
+    def _open(self) -> SocketTransport:
+        if self._line is None:
+            raise self.closed("The line is closed.")
+        return self._line
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        if self._process.poll() is None:
+            self._process.terminate()
+        reap(self._process)
+        self._words.close()
+
+
+def require(command: Sequence[str], what: str, install: str) -> None:
+    """Refuses to begin without the program."""
+    if shutil.which(command[0]) is None:
+        raise ToolMissing(what, f"the emulator {command[0]} is not installed.", f"{install}")

@@ -1,0 +1,13 @@
+"""TensorFlow Lite models: int8, 16-bit activations with 8-bit weights, and float32, with the file's own scales."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nnbuild.frontend.tflite.importer import import_model
+from nnbuild.frontend.tflite.records import read
+from nnbuild.graph import Graph
+
+
+def load(path: Path, name: str) -> Graph:
+    return import_model(name, path.name, read(path))

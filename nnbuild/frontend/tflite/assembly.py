@@ -1,0 +1,145 @@
+"""Collects a graph while a `.tflite` file is read: its tensors keep the file's names, types and scales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from nnbuild.frontend.builder import MAX_OPS
+from nnbuild.frontend.tflite.records import MAX_ELEMENTS, SMALLER, Operator
+from nnbuild.graph import Array, Constant, Graph, Op, Quant, Shape, Tensor
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.base import Attributes
+from nnbuild.verify import LARGEST_RATIO
+
+CHECK = "Check the operator's options and shapes; if TFLite itself runs this model, please report it."
+CALIBRATE = "Calibrate the model with samples in which its tensors vary, and convert it again."
+MAX_CONSTANT_ELEMENTS = 2**27
+
+
+class Assembly:
+    """Every tensor has a name, a shape without the batch, a type and a scale; see `Form`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.notes: list[str] = []
+        self.tensors: dict[str, Tensor] = {}
+        self._constants: dict[str, Constant] = {}
+        self._kept = 0
+        self._ops: list[Op] = []
+        self._inputs: list[str] = []
+        self._counts: dict[str, int] = {}
+        self._names: set[str] = set()
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def input(self, tensor: Tensor) -> str:
+        name = self.tensor(replace(tensor, layer=tensor.name))
+        self._inputs.append(name)
+        return name
+
+    def tensor(self, tensor: Tensor) -> str:
+        name = self._unique(tensor.name)
+        self.tensors[name] = replace(tensor, name=name)
+        return name
+
+    def count(self, operator: Operator, elements: int) -> None:
+        """Keeps account of constants, so that a small file cannot ask for much memory by naming one often."""
+        self._kept += elements
+        if self._kept > MAX_CONSTANT_ELEMENTS:
+            raise operator.error("the model's constants are too many.", SMALLER)
+
+    def constant(self, operator: Operator, name: str, data: Array, quant: Quant | None) -> str:
+        self.count(operator, data.size)
+        known = self._unique(name)
+        self._constants[known] = Constant(known, data.copy(), quant)
+        return known
+
+    def add(
+        self,
+        operator: Operator,
+        layer: str,
+        attributes: Attributes,
+        inputs: Sequence[str],
+        like: Sequence[Tensor],
+        constants: Mapping[str, str] | None = None,
+        outer: Shape = (),
+    ) -> tuple[str, ...]:
+        """One more operation; its outputs have the types and scales of `like`, and shapes by the operation's rule."""
+        if len(self._ops) >= MAX_OPS:
+            raise operator.error(f"the model has more than {MAX_OPS} operations.", SMALLER)
+        held = dict(constants or {})
+        shapes_in = [self.tensors[name].shape for name in inputs]
+        try:
+            if any(shape[: len(outer)] != outer for shape in shapes_in):
+                raise ValueError(f"its inputs {shapes_in} do not all begin with the axes {outer}.")
+            shapes = attributes.shapes(
+                [shape[len(outer) :] for shape in shapes_in],
+                {role: self._constants[name].data.shape for role, name in held.items()},
+            )
+        except ValueError as error:
+            raise operator.error(str(error), CHECK) from None
+        _close_scales(operator, [*(self.tensors[name] for name in inputs), *like])
+        outputs = []
+        for shape, model in zip(shapes, like, strict=True):
+            if prod(outer + shape) > MAX_ELEMENTS:
+                raise operator.error(f"its output {outer + shape} is too large.", SMALLER)
+            base = f"{layer}/{attributes.kind}"  # so that the file's own names stay free for what they name
+            outputs.append(self.tensor(replace(model, name=base, shape=outer + shape, layer=None)))
+        name = self._unique(f"{layer}:op")
+        self._ops.append(Op(name, attributes, tuple(inputs), tuple(outputs), held, layer, outer))
+        return tuple(outputs)
+
+    def call(self, made: str, name: str) -> str:
+        """Gives a tensor that was just computed, and that nobody has read, the file's own name."""
+        for place in range(len(self._ops) - 1, -1, -1):
+            op = self._ops[place]
+            if made in op.outputs:
+                break
+        else:
+            return made
+        final = self._unique(name)
+        self.tensors[final] = replace(self.tensors.pop(made), name=final, layer=name)
+        self._ops[place] = replace(op, outputs=tuple(final if o == made else o for o in op.outputs))
+        for later in range(place + 1, len(self._ops)):
+            op = self._ops[later]
+            if made in op.inputs:
+                self._ops[later] = replace(op, inputs=tuple(final if i == made else i for i in op.inputs))
+        return final
+
+    def finish(self, outputs: Sequence[str]) -> Graph:
+        """A copy for an output that is an input or an output already: each has its own memory."""
+        taken, distinct = set(self._inputs), []
+        for name in outputs:
+            if name in taken:
+                tensor = self.tensors[name]
+                name = self.tensor(replace(tensor, layer=None))
+                self._ops.append(Op(self._unique(f"{name}:op"), Activation(), (tensor.name,), (name,), layer=name))
+            taken.add(name)
+            distinct.append(name)
+        return Graph(
+            self.name,
+            self.tensors,
+            self._constants,
+            tuple(self._ops),
+            tuple(self._inputs),
+            tuple(distinct),
+            notes=tuple(self.notes),
+        )
+
+    def _unique(self, base: str) -> str:
+        name = base
+        while name in self._names:
+            self._counts[base] = self._counts.get(base, 0) + 1
+            name = f"{base}_{self._counts[base]}"
+        self._names.add(name)
+        return name
+
+
+def _close_scales(operator: Operator, tensors: Sequence[Tensor]) -> None:
+    scales = [tensor.quant.scale for tensor in tensors if tensor.quant is not None]
+    if scales and max(scales) >= LARGEST_RATIO * min(scales):
+        raise operator.error(f"its scales {min(scales):.4g} and {max(scales):.4g} are too far apart.", CALIBRATE)

@@ -1,0 +1,338 @@
+"""One operator being read: its inputs as our tensors and constants, its options, its outputs.
+
+A model computes one sample at a time, so tensors lose their batch axis. In a model of batch 1 that is a first axis
+of 1 wherever a tensor has one, which a reshape brings back where an operator means it. In a model of a larger
+batch every tensor must have it, and operators that mix samples are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isfinite, prod
+from typing import Any
+
+import numpy as np
+
+from nnbuild.errors import ModelError
+from nnbuild.frontend.tflite.assembly import CALIBRATE, Assembly
+from nnbuild.frontend.tflite.records import CONVERT_AGAIN, DAMAGED, Operator
+from nnbuild.frontend.tflite.records import Tensor as Stored
+from nnbuild.graph import Array, Quant, Shape, Tensor
+from nnbuild.numeric.multiplier import SMALLEST_SCALE
+from nnbuild.ops.base import NO_CLAMP, Attributes, Clamp
+from nnbuild.ops.reshape import Reshape
+
+BATCH_ONE = "Convert the model with a batch size of 1."
+LARGEST_SCALE = 2.0**28
+CLAMPS = {0: NO_CLAMP, 1: Clamp(0.0, None), 2: Clamp(-1.0, 1.0), 3: Clamp(0.0, 6.0)}
+RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
+
+
+def form(stored: Stored, batch: int) -> Tensor:
+    """A tensor of the file as a run-time tensor of ours."""
+    if stored.dtype not in ("float32", "int8", "int16"):
+        next_step = CONVERT_AGAIN
+        if stored.dtype == "UINT8":
+            next_step = "Convert with inference_input_type and inference_output_type tf.int8."
+        raise stored.error(f"it is computed as {stored.dtype}, which nnbuild does not support.", next_step)
+    return Tensor(stored.name, sample_shape(stored, batch), stored.dtype, activation_quant(stored), stored.name)
+
+
+def sample_shape(stored: Stored, batch: int) -> Shape:
+    shape = stored.shape
+    if 0 in shape:
+        raise stored.error(f"its shape {list(shape)} is empty.", CONVERT_AGAIN)
+    if batch > 1:
+        if shape[:1] != (batch,):
+            raise stored.error(
+                f"its shape {list(shape)} does not begin with the batch of {batch}, so the model mixes samples.",
+                BATCH_ONE,
+            )
+        return shape[1:] or (1,)
+    return (shape[1:] if shape[:1] == (1,) else shape) or (1,)
+
+
+def activation_quant(stored: Stored) -> Quant | None:
+    """One scale and zero point, both in the range in which every rule holds."""
+    if stored.dtype == "float32":
+        return None
+    known = stored.quantization
+    if known is None:
+        raise stored.error(f"it is of type {stored.dtype}, but has no scale.", CONVERT_AGAIN)
+    if len(known.scales) != 1:
+        raise stored.error(f"it has {len(known.scales)} scales, but only weights may have several.")
+    scale, zero = known.scales[0], known.zero_points[0]
+    if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
+        raise stored.error(
+            f"its scale is {scale:.6g}, outside 2^-28 to 2^28.",
+            CALIBRATE,
+        )
+    low, high = RANGES[stored.dtype] if stored.dtype == "int8" else (0, 0)
+    if not low <= zero <= high:
+        raise stored.error(f"its zero point is {zero}, which {stored.dtype} tensors cannot have.")
+    return Quant((scale,), zero)
+
+
+class Call:
+    """`known` has our name for every tensor computed so far, `folded` the constants computed while reading."""
+
+    def __init__(
+        self, assembly: Assembly, operator: Operator, known: dict[int, str], folded: dict[int, Stored], batch: int
+    ) -> None:
+        self.assembly = assembly
+        self.operator = operator
+        self.batch = batch
+        self._known = known
+        self._folded = folded
+
+    # What the operator says.
+
+    def error(self, cause: str, next_step: str = DAMAGED) -> ModelError:
+        return self.operator.error(cause, next_step)
+
+    def expect(self, condition: bool, cause: str, next_step: str = DAMAGED) -> None:
+        if not condition:
+            raise self.error(cause, next_step)
+
+    def options(self, kind: str) -> Any:
+        """The options table, or None where the operator relies on the defaults."""
+        if self.operator.options is None:
+            return None
+        self.expect(self.operator.options_kind == kind, f"its options are {self.operator.options_kind}, not {kind}.")
+        return self.operator.options
+
+    def option(self, kind: str, name: str, default: Any) -> Any:
+        options = self.options(kind)
+        return default if options is None else getattr(options, name)()
+
+    def number(self, kind: str, name: str, default: float) -> float:
+        value = float(self.option(kind, name, default))
+        self.expect(isfinite(value), f"its {name} is {value}.")
+        return value
+
+    def clamp(self, kind: str) -> Clamp:
+        code = int(self.option(kind, "FusedActivationFunction", 0))
+        if code not in CLAMPS:
+            raise self.error(f"its fused activation is number {code}, which nnbuild does not support.", CONVERT_AGAIN)
+        return CLAMPS[code]
+
+    # What it reads.
+
+    def given(self, index: int) -> bool:
+        return index < len(self.operator.inputs) and self.operator.inputs[index] is not None
+
+    def stored(self, index: int) -> Stored:
+        tensor = self.operator.inputs[index] if index < len(self.operator.inputs) else None
+        if tensor is None:
+            raise self.error(f"its input {index} is missing.")
+        return self._folded.get(tensor.index, tensor)
+
+    def output(self, index: int = 0) -> Stored:
+        if index >= len(self.operator.outputs):
+            raise self.error(f"its output {index} is missing.")
+        return self.operator.outputs[index]
+
+    def is_constant(self, index: int) -> bool:
+        stored = self.stored(index)
+        return stored.index not in self._known and stored.data is not None
+
+    def value(self, index: int, shape: Shape | None = None) -> str:
+        """A run-time input, seen in a shape of ours or as it lies."""
+        stored = self.stored(index)
+        if stored.index in self._known:
+            name = self._known[stored.index]
+            return name if shape is None else self.seen(name, shape)
+        cause = f"its input {stored.name!r} is a constant" if stored.data is not None else ""
+        cause = cause or f"its input {stored.name!r} is not computed before it"
+        raise self.error(f"{cause}, which nnbuild does not support here.", CONVERT_AGAIN)
+
+    def seen(self, name: str, shape: Shape) -> str:
+        tensor = self.assembly.tensors[name]
+        return name if tensor.shape == shape else self.add(Reshape(shape), [name], like=tensor)
+
+    def tensor(self, name: str) -> Tensor:
+        return self.assembly.tensors[name]
+
+    def shape(self, name: str) -> Shape:
+        return self.assembly.tensors[name].shape
+
+    def whole(self, index: int) -> Shape:
+        """An input's shape as the file has it, batch included."""
+        return self.stored(index).shape
+
+    def view(self, index: int, first: bool) -> tuple[str, int]:
+        """An input for an operator that names axes, and how many axes of the file's it lacks.
+
+        `first` is whether the operator means the first axis, which is the batch if it has several samples.
+        """
+        (name,) = self.data_inputs(index)
+        whole = self.whole(index)
+        if self.batch > 1:
+            self.expect(not first, "it works along the batch axis, so it mixes samples.", BATCH_ONE)
+            return name, 1
+        if not first and whole[:1] == (1,) and len(whole) > 1:
+            return name, 1
+        return self.seen(name, whole or (1,)), 0
+
+    def axis(self, value: int, rank: int) -> int:
+        self.expect(-rank <= value < rank, f"its axis {value} does not exist in a tensor of {rank} axes.")
+        return value % rank
+
+    def integers(self, index: int) -> tuple[int, ...]:
+        """A constant of whole numbers, as a flat list."""
+        stored = self.stored(index)
+        if not self.is_constant(index):
+            raise self.error(
+                f"its input {stored.name!r} is computed at run time, but must be a constant.", CONVERT_AGAIN
+            )
+        self.expect(stored.dtype in ("int32", "int64"), f"its input {stored.name!r} is of type {stored.dtype}.")
+        self.expect(prod(stored.shape) <= 64, f"its input {stored.name!r} is too long.")
+        return tuple(int(v) for v in stored.values().reshape(-1))
+
+    def weights(self, index: int) -> Array:
+        """A constant's numbers; what is stored in integers or half precision for a float operator becomes float."""
+        stored = self.stored(index)
+        if not self.is_constant(index):
+            raise self.error(
+                f"its input {stored.name!r} is computed at run time, but nnbuild takes only constants there.",
+                CONVERT_AGAIN,
+            )
+        values = stored.values()
+        if self.is_float():
+            values = as_float(stored)
+            if not np.isfinite(values).all():
+                raise stored.error(
+                    "it holds values that are not numbers (NaN or infinity).",
+                    "The training has diverged; train again, or convert the model from before it did.",
+                )
+            if stored.dtype == "int8":
+                self.assembly.note("Weights stored in 8 bits are computed with in float32.")
+        return values
+
+    def is_float(self) -> bool:
+        return self.output().dtype == "float32"
+
+    def data_inputs(self, *indices: int) -> list[str]:
+        """Run-time inputs, all of the output's type."""
+        names = [self.value(index) for index in indices]
+        self.same_type(names)
+        return names
+
+    def same_type(self, names: Sequence[str]) -> None:
+        for name in names:
+            tensor = self.tensor(name)
+            self.expect(
+                tensor.dtype == self.output().dtype,
+                f"its input {tensor.name!r} is {tensor.dtype}, but its output {self.output().dtype}.",
+                CONVERT_AGAIN,
+            )
+
+    def same_quant(self, *names: str) -> None:
+        """TFLite computes these operators on the integers as they are."""
+        out = self.like(0)
+        for name in names:
+            self.expect(
+                self.tensor(name).quant == out.quant,
+                f"its input {name!r} and its output have different scales or zero points.",
+                CONVERT_AGAIN,
+            )
+
+    # What it makes.
+
+    @property
+    def layer(self) -> str:
+        return self.output().name
+
+    def like(self, index: int = 0) -> Tensor:
+        """The file's own description of an output."""
+        return form(self.output(index), self.batch)
+
+    def constant(self, index: int, data: Array, quant: Quant | None = None) -> str:
+        return self.assembly.constant(self.operator, self.stored(index).name, np.ascontiguousarray(data), quant)
+
+    def adds(
+        self,
+        attributes: Attributes,
+        inputs: Sequence[str],
+        like: Sequence[Tensor],
+        constants: Mapping[str, str] | None = None,
+        outer: Shape = (),
+    ) -> tuple[str, ...]:
+        return self.assembly.add(self.operator, self.layer, attributes, inputs, like, constants, outer)
+
+    def add(
+        self,
+        attributes: Attributes,
+        inputs: Sequence[str],
+        constants: Mapping[str, str] | None = None,
+        like: Tensor | None = None,
+        outer: Shape = (),
+    ) -> str:
+        """As `adds`, for an operation with a single output, which is like the operator's first unless said."""
+        (output,) = self.adds(attributes, inputs, [self.like() if like is None else like], constants, outer)
+        return output
+
+    def done(self, made: str, index: int = 0) -> None:
+        """The tensor `made` is the operator's output, in the file's shape."""
+        wanted = self.like(index)
+        found = self.shape(made)
+        if without_ones(found) != without_ones(wanted.shape):
+            raise self.error(
+                f"the file says that its output is {list(wanted.shape)}, but {list(found)} follows from its inputs."
+            )
+        self.reshaped(made, index)
+
+    def reshaped(self, made: str, index: int = 0) -> None:
+        """As `done`, for operators that give the elements another shape."""
+        wanted, stored = self.like(index), self.output(index)
+        tensor = self.tensor(made)
+        self.expect(
+            prod(tensor.shape) == prod(wanted.shape),
+            f"{list(tensor.shape)} cannot be seen as its output {list(wanted.shape)}.",
+        )
+        self.expect(stored.index not in self._known, f"its output {stored.name!r} is computed already.")
+        if tensor.shape != wanted.shape or (tensor.dtype, tensor.quant) != (wanted.dtype, wanted.quant):
+            self.expect(tensor.dtype == wanted.dtype, f"it turns {tensor.dtype} into {wanted.dtype}.", CONVERT_AGAIN)
+            made = self.add(Reshape(wanted.shape), [made], like=wanted)
+        fresh = made not in self._known.values()
+        self._known[stored.index] = self.assembly.call(made, stored.name) if fresh else made
+
+    def fold(self, values: Array) -> None:
+        """The operator's output is a constant, known now."""
+        out = self.output()
+        self.expect(values.shape == out.shape, f"its output has the shape {list(out.shape)}, not {list(values.shape)}.")
+        self.expect(out.index not in self._known, f"its output {out.name!r} is computed already.")
+        self.assembly.count(self.operator, values.size)
+        data = np.frombuffer(np.ascontiguousarray(values, np.float32).tobytes(), np.uint8)
+        self._folded[out.index] = replace(out, dtype="float32", data=data, quantization=None)
+
+    def ratio(self, real: float, limit: float) -> None:
+        """Refuses scales whose quotient would shift an accumulator out of its bits."""
+        if not real < limit:
+            raise self.error(
+                f"its scales are too far apart: sums would be multiplied by {real:.4g}, and {limit:g} is the limit.",
+                CALIBRATE,
+            )
+
+
+def without_ones(shape: Shape) -> Shape:
+    return tuple(n for n in shape if n != 1)
+
+
+def as_float(stored: Stored) -> Array:
+    """A constant as float32, whatever it is stored in."""
+    values = stored.values()
+    if stored.dtype in ("float32", "float16"):
+        return values.astype(np.float32)
+    known = stored.quantization
+    if stored.dtype != "int8" or known is None:
+        raise stored.error(f"it is of type {stored.dtype}, where numbers with a scale are wanted.")
+    scales, zeros = np.asarray(known.scales, np.float32), np.asarray(known.zero_points, np.int32)
+    if len(scales) > 1:
+        if not (0 <= known.axis < values.ndim and values.shape[known.axis] == len(scales)):
+            raise stored.error(f"its {len(scales)} scales do not fit its shape {list(stored.shape)}.")
+        along = [1] * values.ndim
+        along[known.axis] = -1
+        scales, zeros = scales.reshape(along), (zeros.reshape(along) if len(zeros) > 1 else zeros)
+    return np.asarray((values.astype(np.int32) - zeros).astype(np.float32) * scales)

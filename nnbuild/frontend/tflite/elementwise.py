@@ -1,0 +1,220 @@
+"""Operators that treat every element by itself, alone or in pairs, and softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import inf, sqrt
+
+from nnbuild.frontend.tflite.call import LARGEST_SCALE, RANGES, Call, as_float
+from nnbuild.frontend.tflite.records import CONVERT_AGAIN
+from nnbuild.graph import Array, Quant
+from nnbuild.numeric.multiplier import SMALLEST_SCALE
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.base import NO_CLAMP
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.convert import Convert
+from nnbuild.ops.prelu import PReLU
+from nnbuild.ops.softmax import Softmax
+
+# Scale ratios below which a result with its zero point stays within 32 bits.
+SHIFT_LIMIT = 2.0**21
+SUM_LIMIT = 2.0**22
+PRODUCT_LIMIT = 2.0**14
+
+TABLE_LIMIT = 32767 / (4096 * 3)
+SOFTMAX_FROM = 2.0**-26
+SOFTMAX16_BELOW = 2.0
+HARD_SWISH_BELOW = 2.0**10
+
+
+def quant(call: Call, name: str) -> Quant | None:
+    return call.tensor(name).quant
+
+
+def unary(function: str, parameters: tuple[float, ...], call: Call, *, integers: bool = True) -> None:
+    (x,) = call.data_inputs(0)
+    own, out = quant(call, x), call.like().quant
+    if own is not None and out is not None:
+        call.expect(integers, f"nnbuild computes {call.operator.kind} only in float32.", "Convert it to float32.")
+        call.ratio(own.scale / out.scale, SHIFT_LIMIT)
+        _within_tables(call, function, own, out)
+    call.done(call.add(Activation(function, parameters), [x]))
+
+
+def _within_tables(call: Call, function: str, own: Quant, out: Quant) -> None:
+    """Scales for which the rule of the function is not defined."""
+    wide = call.output().dtype == "int16"
+    if function in ("sigmoid", "tanh") and wide:
+        call.expect(own.scale < TABLE_LIMIT, f"the scale of its input is {own.scale:.6g}, and must be below 2.66.")
+        call.expect(out.scale == 2.0**-15, f"the scale of its output is {out.scale:.6g}, not 2^-15.")
+    if function == "hard_swish":
+        call.expect(not wide, "nnbuild computes HARD_SWISH in int8 and float32, not in int16.", CONVERT_AGAIN)
+        call.ratio(own.scale / out.scale / 128, 1.0)
+        call.expect(own.scale < HARD_SWISH_BELOW, f"the scale of its input is {own.scale:.6g}, and must be below 1024.")
+    if function == "rsqrt":
+        call.expect(not wide, "nnbuild computes RSQRT in int8 and float32, not in int16.", CONVERT_AGAIN)
+        call.ratio(1 / (sqrt(own.scale) * out.scale), SHIFT_LIMIT)
+
+
+def leaky_relu(call: Call) -> None:
+    alpha = call.number("LeakyReluOptions", "Alpha", 0.0)
+    call.expect(abs(alpha) < 2.0**10, f"its Alpha is {alpha:g}.")
+    own, out = quant(call, call.value(0)), call.like().quant
+    if own is not None and out is not None:
+        call.ratio(own.scale * abs(alpha) / out.scale, SHIFT_LIMIT)
+    unary("leaky_relu", (alpha,), call)
+
+
+def elu(call: Call) -> None:
+    unary("elu", (1.0,), call, integers=False)
+
+
+def gelu(call: Call) -> None:
+    tanh_form = bool(call.option("GeluOptions", "Approximate", False))
+    unary("gelu_tanh" if tanh_form else "gelu", (), call, integers=False)
+
+
+def prelu(call: Call) -> None:
+    (x,) = call.data_inputs(0)
+    slope, held = _operand(call, 1)
+    own, out = quant(call, x), call.like().quant
+    if own is not None and out is not None and held is not None:
+        call.expect(call.output().dtype == "int8", "nnbuild computes PRELU in int8 and float32, not in int16.")
+        call.ratio(own.scale / out.scale, SHIFT_LIMIT)
+        call.ratio(own.scale * held.scale / out.scale, PRODUCT_LIMIT)
+    rank = len(call.shape(x))
+    call.expect(slope.ndim <= rank, f"its slopes {list(slope.shape)} have more axes than its input.")
+    slope = slope.reshape((1,) * (rank - slope.ndim) + slope.shape)
+    call.done(call.add(PReLU(), [x], {"slope": call.constant(1, slope, held)}))
+
+
+def binary(function: str, options: str, call: Call) -> None:
+    clamp = call.clamp(options) if options else NO_CLAMP
+    call.expect(len(call.operator.inputs) == 2, "it needs two operands.")
+    names, constants, quants = [], {}, []
+    for index, role in enumerate(("left", "right")):
+        if call.is_constant(index):
+            values, held = _operand(call, index)
+            constants[role] = call.constant(index, values, held)
+        else:
+            (name,) = call.data_inputs(index)
+            held = quant(call, name)
+            names.append(name)
+        quants.append(held)
+    call.expect(bool(names), "both its operands are constants.", CONVERT_AGAIN)
+    _within_sums(call, function, quants)
+    call.done(call.add(Binary(function, clamp), names, constants))
+
+
+def _operand(call: Call, index: int) -> tuple[Array, Quant | None]:
+    """A constant operand without its batch axis, and its scale."""
+    stored, values = call.stored(index), call.weights(index)
+    rank = len(call.output().shape)
+    if values.ndim == rank and rank > 1:
+        if call.batch > 1:
+            call.expect(values.shape[0] == 1, f"its constant {stored.name!r} differs from sample to sample.")
+        values = values[0] if values.shape[0] == 1 else values
+    if call.is_float():
+        return values, None
+    known = stored.quantization
+    call.expect(stored.dtype == call.output().dtype, f"its constant {stored.name!r} is of type {stored.dtype}.")
+    if known is None or len(known.scales) != 1:
+        raise stored.error("it is an operand in integers, and must have one scale.", CONVERT_AGAIN)
+    low, high = RANGES[stored.dtype] if stored.dtype == "int8" else (0, 0)
+    if not (SMALLEST_SCALE <= known.scales[0] <= LARGEST_SCALE and low <= known.zero_points[0] <= high):
+        raise stored.error(f"its scale is {known.scales[0]:.6g} and its zero point {known.zero_points[0]}.")
+    return values, Quant(known.scales, known.zero_points[0])
+
+
+def _within_sums(call: Call, function: str, quants: list[Quant | None]) -> None:
+    out, (left, right) = call.like().quant, quants
+    if out is None or left is None or right is None:
+        return
+    twice = 2 * max(left.scale, right.scale)
+    match function:
+        case "add" | "subtract":
+            call.ratio(twice / out.scale, SUM_LIMIT)
+        case "multiply":
+            call.ratio(left.scale * right.scale / out.scale, PRODUCT_LIMIT)
+        case "squared_difference":
+            call.expect(call.output().dtype == "int8", "nnbuild computes it in int8 and float32, not in int16.")
+            call.ratio(twice * twice / out.scale, PRODUCT_LIMIT)
+        case "maximum" | "minimum":
+            same = left == right == out
+            call.expect(same, "its operands and its output have different scales or zero points.", CONVERT_AGAIN)
+        case _:
+            call.expect(False, f"nnbuild computes {call.operator.kind} only in float32.", "Convert it to float32.")
+
+
+def softmax(call: Call) -> None:
+    (x,) = call.data_inputs(0)
+    beta = call.number("SoftmaxOptions", "Beta", 1.0)
+    call.expect(beta == 1.0, f"its beta is {beta:g}, and nnbuild supports only 1.", "Scale its input instead.")
+    own, out = quant(call, x), call.like().quant
+    if own is not None and out is not None:
+        wide = call.output().dtype == "int16"
+        if wide:
+            call.expect(own.scale < SOFTMAX16_BELOW, f"the scale of its input is {own.scale:.6g}, and must be below 2.")
+        else:
+            call.expect(own.scale > SOFTMAX_FROM, f"the scale of its input is {own.scale:.6g}, below 2^-26.")
+        wanted = (2.0**-15, 0) if wide else (2.0**-8, -128)
+        call.expect(
+            (out.scale, out.zero_point) == wanted,
+            f"its output has the scale {out.scale:.6g} and the zero point {out.zero_point}.",
+        )
+    call.done(call.add(Softmax(len(call.shape(x)) - 1), [x]))
+
+
+def convert(call: Call) -> None:
+    """QUANTIZE and DEQUANTIZE; a constant is converted here and now."""
+    stored = call.stored(0)
+    if call.is_constant(0):
+        call.expect(call.is_float(), "it quantizes a constant.", CONVERT_AGAIN)
+        call.fold(as_float(stored))
+        return
+    x = call.value(0)
+    own, out = quant(call, x), call.like().quant
+    if own is not None and out is not None:
+        call.ratio(own.scale / out.scale, SHIFT_LIMIT)
+    call.done(call.add(Convert(), [x]))
+
+
+def _float_only(function: str) -> Callable[[Call], None]:
+    return partial(unary, function, (), integers=False)
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    "RELU": partial(unary, "clamp", (0.0, inf)),
+    "RELU6": partial(unary, "clamp", (0.0, 6.0)),
+    "RELU_N1_TO_1": partial(unary, "clamp", (-1.0, 1.0)),
+    "RELU_0_TO_1": partial(unary, "clamp", (0.0, 1.0)),
+    "LEAKY_RELU": leaky_relu,
+    "PRELU": prelu,
+    "ELU": elu,
+    "GELU": gelu,
+    "HARD_SWISH": partial(unary, "hard_swish", ()),
+    "LOGISTIC": partial(unary, "sigmoid", ()),
+    "TANH": partial(unary, "tanh", ()),
+    "RSQRT": partial(unary, "rsqrt", ()),
+    "ABS": _float_only("absolute"),
+    "NEG": _float_only("negative"),
+    "SQUARE": _float_only("square"),
+    "SQRT": _float_only("sqrt"),
+    "EXP": _float_only("exponential"),
+    "LOG": _float_only("log"),
+    "SIN": _float_only("sin"),
+    "COS": _float_only("cos"),
+    "FLOOR": _float_only("floor"),
+    "CEIL": _float_only("ceil"),
+    "ADD": partial(binary, "add", "AddOptions"),
+    "SUB": partial(binary, "subtract", "SubOptions"),
+    "MUL": partial(binary, "multiply", "MulOptions"),
+    "DIV": partial(binary, "divide", "DivOptions"),
+    "MAXIMUM": partial(binary, "maximum", ""),
+    "MINIMUM": partial(binary, "minimum", ""),
+    "SQUARED_DIFFERENCE": partial(binary, "squared_difference", ""),
+    "SOFTMAX": softmax,
+    "QUANTIZE": convert,
+    "DEQUANTIZE": convert,
+}

@@ -1,0 +1,68 @@
+"""Builds a graph from the records of a `.tflite` file, operator by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nnbuild.errors import ModelError
+from nnbuild.frontend.tflite import elementwise, linear, recurrent, shaping, summing
+from nnbuild.frontend.tflite.assembly import Assembly
+from nnbuild.frontend.tflite.call import Call, form
+from nnbuild.frontend.tflite.records import DAMAGED, Model, Operator, Tensor
+from nnbuild.graph import Graph
+
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    **linear.OPERATORS,
+    **elementwise.OPERATORS,
+    **shaping.OPERATORS,
+    **summing.OPERATORS,
+    **recurrent.OPERATORS,
+}
+LOOPS = ("WHILE", "IF", "CALL", "CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
+
+
+def import_model(name: str, file: str, model: Model) -> Graph:
+    assembly = Assembly(name)
+    batch = _batch(model)
+    if batch > 1:
+        assembly.note(f"The saved batch size of {batch} is dropped: the compiled model computes one sample at a time.")
+    known: dict[int, str] = {}
+    folded: dict[int, Tensor] = {}
+    for tensor in model.inputs:
+        if tensor.index in known or tensor.data is not None:
+            raise ModelError(file, f"its input {tensor.name!r} is listed twice, or is a constant.", DAMAGED)
+        known[tensor.index] = assembly.input(form(tensor, batch))
+    for operator in model.operators:
+        call = Call(assembly, operator, known, folded, batch)
+        _reader(operator)(call)
+    for tensor in model.outputs:
+        if tensor.index not in known:
+            raise ModelError(file, f"nothing computes its output {tensor.name!r}.", DAMAGED)
+    return assembly.finish([known[tensor.index] for tensor in model.outputs])
+
+
+def _batch(model: Model) -> int:
+    """The first axis of all inputs, where they have one in common."""
+    first = {tensor.shape[:1] for tensor in model.inputs}
+    (batch,) = next(iter(first)) or (1,)
+    return batch if len(first) == 1 else 1
+
+
+def _reader(operator: Operator) -> Callable[[Call], None]:
+    found = OPERATORS.get(operator.kind)
+    if found is not None:
+        return found
+    if operator.kind in LOOPS:
+        raise operator.error(
+            f"nnbuild does not support {operator.kind}, into which converters turn recurrent layers with a state.",
+            "Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert again.",
+        )
+    if operator.kind.startswith("CUSTOM"):
+        raise operator.error(
+            "it is not one of TFLite's own operators, so its meaning is unknown.",
+            "Convert the model without custom and Flex operators.",
+        )
+    raise operator.error(
+        f"nnbuild does not support {operator.kind}.",
+        "Replace the layer, or give the .h5 or .keras file if nnbuild can read that.",
+    )

@@ -1,0 +1,251 @@
+"""A `.tflite` file as plain records: its tensors, its operators, its constants, each checked for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite, prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nnbuild.errors import ModelError, ToolMissing
+from nnbuild.frontend.tflite.verifier import Damaged, check
+from nnbuild.graph import Array, Shape
+
+DAMAGED = "The file is damaged; convert the model again."
+CONVERT_AGAIN = "Convert the model again, or give the .h5 or .keras file that it was made from."
+SMALLER = "No microcontroller or PC program of a sensible size can hold it; use a smaller model."
+
+MAX_ELEMENTS = 2**28
+MAX_AXES = 8
+SPARE = bytes(16)
+"""Behind the file's own bytes, so that reading a number at its very end stays inside."""
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """What the file says of a tensor's integers; `axis` counts only where there are several scales."""
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """`dtype` is a numpy name, or TFLite's own for a type that is not read. `data` is a constant's bytes."""
+
+    index: int
+    name: str
+    shape: Shape
+    dtype: str
+    quantization: Quantization | None = None
+    data: Array | None = None
+    is_variable: bool = False
+    is_sparse: bool = False
+
+    @property
+    def where(self) -> str:
+        return f"tensor {self.name!r}"
+
+    def error(self, cause: str, next_step: str = DAMAGED) -> ModelError:
+        return ModelError(self.where, cause, next_step)
+
+    def values(self) -> Array:
+        """A constant's values in its own type and shape."""
+        if self.data is None:
+            raise self.error("its values are wanted while the model is read, but only a run computes them.")
+        if self.is_sparse:
+            raise self.error("it is stored sparse, which nnbuild does not read.", "Convert the model without sparsity.")
+        if self.dtype not in NUMBERS.values():
+            raise self.error(f"its type is {self.dtype}, which nnbuild does not read.", CONVERT_AGAIN)
+        if len(self.data) != prod(self.shape) * np.dtype(self.dtype).itemsize:
+            raise self.error(f"it holds {len(self.data)} bytes, which do not make {self.dtype} {list(self.shape)}.")
+        values: Array = np.frombuffer(self.data.tobytes(), np.dtype(self.dtype).newbyteorder("<")).reshape(self.shape)
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One step of the file. Absent optional inputs are None."""
+
+    index: int
+    kind: str
+    inputs: tuple[Tensor | None, ...]
+    outputs: tuple[Tensor, ...]
+    options_kind: str = "NONE"
+    options: Any = None
+    intermediates: tuple[Tensor, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """Its place, its kind, and the tensor it computes, by which converters name layers."""
+        made = f" for {self.outputs[0].name!r}" if self.outputs else ""
+        return f"operator {self.index} ({self.kind}){made}"
+
+    def error(self, cause: str, next_step: str = DAMAGED) -> ModelError:
+        return ModelError(self.where, cause, next_step)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """The main subgraph; others serve only control flow, which is refused."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    tensors: tuple[Tensor, ...] = field(default=())
+
+
+NUMBERS = {
+    "FLOAT32": "float32",
+    "FLOAT16": "float16",
+    "INT8": "int8",
+    "INT16": "int16",
+    "INT32": "int32",
+    "INT64": "int64",
+    "BOOL": "bool",
+}
+
+
+def read(path: Path) -> Model:
+    """The records of a file, whose offsets are proven before anything is read through them."""
+    schema = _schema()
+    data = path.read_bytes()
+    try:
+        check(data)
+    except Damaged as error:
+        raise ModelError(path.name, f"{error}.", DAMAGED) from None
+    return _Reader(path.name, schema, data).model()
+
+
+def _schema() -> Any:
+    """The generated readers of the file format."""
+    try:
+        import tflite
+    except ImportError:
+        raise ToolMissing(
+            "the package 'tflite'", "it reads .tflite files, and is not installed.", "pip install nnbuild[tflite]"
+        ) from None
+    return tflite
+
+
+class _Reader:
+    def __init__(self, file: str, schema: Any, data: bytes) -> None:
+        self.file = file
+        self.schema = schema
+        self.types = _names_of(schema.TensorType)
+        self.kinds = _names_of(schema.BuiltinOperator)
+        self.options = _names_of(schema.BuiltinOptions)
+        self.root = schema.Model.GetRootAs(data + SPARE, 0)
+
+    def model(self) -> Model:
+        if self.root.SubgraphsLength() == 0:
+            raise ModelError(self.file, "it holds no network.", DAMAGED)
+        graph = self.root.Subgraphs(0)
+        tensors = tuple(self._tensor(graph.Tensors(i), i) for i in range(graph.TensorsLength()))
+        operators = tuple(self._operator(graph.Operators(i), i, tensors) for i in range(graph.OperatorsLength()))
+        inputs = self._ends(graph.InputsAsNumpy() if graph.InputsLength() else [], tensors, "inputs")
+        outputs = self._ends(graph.OutputsAsNumpy() if graph.OutputsLength() else [], tensors, "outputs")
+        return Model(inputs, outputs, operators, tensors)
+
+    def _ends(self, indices: Any, tensors: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
+        found = [int(i) for i in indices]
+        if not found:
+            raise ModelError(self.file, f"it has no {what}.", DAMAGED)
+        if not all(0 <= i < len(tensors) for i in found):
+            raise ModelError(self.file, f"its {what} name a tensor that does not exist.", DAMAGED)
+        return tuple(tensors[i] for i in found)
+
+    def _tensor(self, raw: Any, index: int) -> Tensor:
+        name = _short(_text(raw.Name())) or f"tensor {index}"
+        shape = tuple(int(n) for n in raw.ShapeAsNumpy()) if raw.ShapeLength() else ()
+        if len(shape) > MAX_AXES or min(shape, default=0) < 0:  # 0 occurs in tensors that nobody reads
+            raise ModelError(
+                f"tensor {name!r}",
+                f"its shape is {list(shape[:16])}, which nnbuild does not support.",
+                "Convert the model with fixed input shapes of at most 8 axes.",
+            )
+        if prod(shape) > MAX_ELEMENTS:
+            raise ModelError(f"tensor {name!r}", f"its shape {list(shape)} is too large.", SMALLER)
+        kind = self.types.get(raw.Type(), str(raw.Type()))
+        return Tensor(
+            index,
+            name,
+            shape,
+            NUMBERS.get(kind, kind),
+            self._quantization(name, raw.Quantization()),
+            self._data(name, raw.Buffer()),
+            bool(raw.IsVariable()),
+            raw.Sparsity() is not None,
+        )
+
+    def _quantization(self, name: str, raw: Any) -> Quantization | None:
+        if raw is None or raw.ScaleLength() == 0:
+            return None
+        if raw.DetailsType() != 0:
+            raise ModelError(f"tensor {name!r}", "its quantization is of a custom kind.", CONVERT_AGAIN)
+        scales = tuple(float(s) for s in raw.ScaleAsNumpy())
+        zeros = tuple(int(z) for z in raw.ZeroPointAsNumpy()) if raw.ZeroPointLength() else (0,) * len(scales)
+        if not all(isfinite(s) and s >= 0 for s in scales):
+            bad = next(s for s in scales if not (isfinite(s) and s >= 0))
+            raise ModelError(f"tensor {name!r}", f"its scale is {bad:g}.", DAMAGED)
+        if len(zeros) not in (1, len(scales)):
+            raise ModelError(f"tensor {name!r}", f"it has {len(scales)} scales, but {len(zeros)} zero points.", DAMAGED)
+        return Quantization(scales, zeros, int(raw.QuantizedDimension()))
+
+    def _data(self, name: str, buffer: int) -> Array | None:
+        if buffer >= self.root.BuffersLength():
+            raise ModelError(f"tensor {name!r}", "its buffer does not exist.", DAMAGED)
+        raw = self.root.Buffers(buffer)
+        if raw.Offset() > 1:
+            raise ModelError(f"tensor {name!r}", "its values lie outside the model's tables.", SMALLER)
+        return raw.DataAsNumpy() if raw.DataLength() else None
+
+    def _operator(self, raw: Any, index: int, tensors: tuple[Tensor, ...]) -> Operator:
+        kind = self._kind(raw, index)
+        where = f"operator {index} ({kind})"
+        inputs = self._chosen(where, raw.InputsAsNumpy() if raw.InputsLength() else [], tensors)
+        outputs = self._chosen(where, raw.OutputsAsNumpy() if raw.OutputsLength() else [], tensors)
+        inside = self._chosen(where, raw.IntermediatesAsNumpy() if raw.IntermediatesLength() else [], tensors)
+        if not outputs or any(tensor is None for tensor in outputs + inside):
+            raise ModelError(where, "its outputs are not all there.", DAMAGED)
+        options_kind, options = self.options.get(raw.BuiltinOptionsType(), "NONE"), None
+        if options_kind != "NONE" and raw.BuiltinOptions() is not None:
+            options = getattr(self.schema, options_kind)()
+            options.Init(raw.BuiltinOptions().Bytes, raw.BuiltinOptions().Pos)
+        made = tuple(tensor for tensor in outputs if tensor is not None)
+        within = tuple(tensor for tensor in inside if tensor is not None)
+        return Operator(index, kind, inputs, made, options_kind, options, within)
+
+    def _kind(self, raw: Any, index: int) -> str:
+        if raw.OpcodeIndex() >= self.root.OperatorCodesLength():
+            raise ModelError(f"operator {index}", "its kind is not listed in the file.", DAMAGED)
+        code = self.root.OperatorCodes(raw.OpcodeIndex())
+        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())  # files before 2020 know only the second
+        kind = self.kinds.get(number, str(number))
+        return f"CUSTOM {_text(code.CustomCode())}" if kind == "CUSTOM" else kind
+
+    def _chosen(self, where: str, indices: Any, tensors: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
+        """-1 stands for an input that is not given."""
+        found = [int(i) for i in indices]
+        if not all(-1 <= i < len(tensors) for i in found):
+            raise ModelError(where, "it names a tensor that does not exist.", DAMAGED)
+        return tuple(tensors[i] if i >= 0 else None for i in found)
+
+
+def _names_of(enumeration: Any) -> Mapping[int, str]:
+    return {value: name for name, value in vars(enumeration).items() if isinstance(value, int)}
+
+
+def _short(name: str) -> str:
+    """Converters join the names of all layers they have fused; the first is that of the last of them."""
+    return name.partition(";")[0][:100]
+
+
+def _text(raw: bytes | None) -> str:
+    """A name as an error can show it."""
+    text = (raw or b"")[:200].decode("utf-8", "replace")
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,289 @@
+"""Operators that move elements: other shapes, parts, borders, repetitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from nnbuild.frontend.tflite.call import BATCH_ONE, Call
+from nnbuild.frontend.tflite.linear import image
+from nnbuild.frontend.tflite.records import CONVERT_AGAIN
+from nnbuild.graph import Shape
+from nnbuild.ops.base import Pair
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.pad import Pad
+from nnbuild.ops.repeat import Repeat
+from nnbuild.ops.resize_bilinear import ResizeBilinear
+from nnbuild.ops.slice import Slice
+from nnbuild.ops.transpose import Transpose
+
+Range = tuple[int, int, int]
+"""(begin, step, count) along one axis."""
+
+MOST_COPIES = 256
+
+
+def moved(call: Call, index: int, first: bool) -> tuple[str, int]:
+    """As `Call.view`, for an operator whose output has its input's scale."""
+    name, missing = call.view(index, first)
+    call.same_quant(name)
+    return name, missing
+
+
+def reshape(call: Call) -> None:
+    """RESHAPE, SQUEEZE, EXPAND_DIMS: the output's own shape says it all."""
+    (name,) = call.data_inputs(0)
+    call.same_quant(name)
+    call.reshaped(name)
+
+
+def transpose(call: Call) -> None:
+    order = call.integers(1)
+    rank = len(call.whole(0))
+    call.expect(sorted(order) == list(range(rank)), f"{list(order)} does not order {rank} axes.")
+    name, missing = moved(call, 0, rank > 0 and order[0] != 0)
+    kept = [axis - missing for axis in order if axis >= missing]
+    call.done(call.add(Transpose(tuple(kept)), [name]))
+
+
+def part(call: Call, name: str, missing: int, ranges: Sequence[Range]) -> str:
+    """`ranges` are for the file's axes; those of a batch are whole."""
+    own = ranges[missing:] or [(0, 1, 1)]
+    begins, steps, counts = (tuple(r[i] for r in own) for i in range(3))
+    return call.add(Slice(begins, steps, counts), [name])
+
+
+def along(whole: Shape, axis: int, taken: Range) -> list[Range]:
+    """A part of one axis, and all of the others."""
+    return [taken if i == axis else (0, 1, n) for i, n in enumerate(whole)]
+
+
+def first_is_cut(whole: Shape, ranges: Sequence[Range]) -> bool:
+    return bool(whole) and ranges[0] != (0, 1, whole[0])
+
+
+def cut(call: Call, index: int, ranges: Sequence[Range]) -> str:
+    call.expect(all(count > 0 for _, _, count in ranges), "it leaves nothing of its input.")
+    name, missing = moved(call, index, first_is_cut(call.whole(index), ranges))
+    return part(call, name, missing, ranges)
+
+
+def strided_slice(call: Call) -> None:
+    kind = "StridedSliceOptions"
+    whole = call.whole(0)
+    bounds = [call.integers(i) for i in (1, 2, 3)]
+    fits = all(len(values) == len(whole) for values in bounds)
+    odd = any(int(call.option(kind, name, 0)) for name in ("EllipsisMask", "NewAxisMask"))
+    call.expect(fits and not odd, "its ranges do not name each axis once.", CONVERT_AGAIN)
+    options = call.options(kind)
+    call.expect(not getattr(options, "Offset", bool)(), "its ends are offsets.", CONVERT_AGAIN)
+    masks = [int(call.option(kind, name, 0)) for name in ("BeginMask", "EndMask", "ShrinkAxisMask")]
+    call.reshaped(cut(call, 0, [_range(call, whole[i], i, [b[i] for b in bounds], masks) for i in range(len(whole))]))
+
+
+def _range(call: Call, size: int, axis: int, bounds: list[int], masks: list[int]) -> Range:
+    (begin, end, step), (open_begin, open_end, single) = bounds, (mask >> axis & 1 for mask in masks)
+    if single:
+        begin = begin + size if begin < 0 else begin
+        call.expect(0 <= begin < size, f"its index {bounds[0]} lies outside an axis of {size}.")
+        return begin, 1, 1
+    call.expect(step != 0, "its step is 0.")
+    taken = range(size)[slice(None if open_begin else begin, None if open_end else end, step)]
+    return taken.start, taken.step if len(taken) > 1 else 1, len(taken)
+
+
+def slice_(call: Call) -> None:
+    whole, begins, sizes = call.whole(0), call.integers(1), call.integers(2)
+    call.expect(len(begins) == len(sizes) == len(whole), "its ranges do not name each axis once.")
+    ranges = [(b, 1, n - b if s == -1 else s) for n, b, s in zip(whole, begins, sizes, strict=True)]
+    call.done(cut(call, 0, ranges))
+
+
+def reverse(call: Call) -> None:
+    whole = call.whole(0)
+    axes = {call.axis(a, len(whole)) for a in call.integers(1)}
+    ranges = [(n - 1, -1, n) if i in axes and n > 1 else (0, 1, n) for i, n in enumerate(whole)]
+    call.done(cut(call, 0, ranges))
+
+
+def divide(call: Call, index: int, axis: int, sizes: Sequence[int]) -> None:
+    """An output for each of the sizes."""
+    whole = call.whole(index)
+    axis = call.axis(axis, len(whole))
+    call.expect(sum(sizes) == whole[axis], f"its parts {list(sizes)} do not make {whole[axis]}.")
+    call.expect(len(sizes) == len(call.operator.outputs), f"it has {len(call.operator.outputs)} outputs.")
+    name, missing = moved(call, index, axis == 0 and (call.batch > 1 or whole[0] != 1))
+    begin = 0
+    for output, size in enumerate(sizes):
+        call.expect(size > 0, "one of its outputs is empty.")
+        like = call.like(output)
+        call.expect((like.dtype, like.quant) == (call.like().dtype, call.like().quant), "its outputs differ in type.")
+        call.reshaped(part(call, name, missing, along(whole, axis, (begin, 1, size))), output)
+        begin += size
+
+
+def split(call: Call) -> None:
+    (axis,) = call.integers(0) or (0,)
+    whole, count = call.whole(1), len(call.operator.outputs)
+    divide(call, 1, axis, [whole[call.axis(axis, len(whole))] // count] * count)
+
+
+def split_v(call: Call) -> None:
+    sizes, (axis,) = list(call.integers(1)), call.integers(2) or (0,)
+    whole = call.whole(0)
+    if sizes.count(-1) == 1:
+        rest = whole[call.axis(axis, len(whole))] - sum(sizes) - 1
+        sizes[sizes.index(-1)] = rest
+    divide(call, 0, axis, sizes)
+
+
+def unpack(call: Call) -> None:
+    axis = int(call.option("UnpackOptions", "Axis", 0))
+    whole = call.whole(0)
+    divide(call, 0, axis, [1] * whole[call.axis(axis, len(whole))])
+
+
+def joined(call: Call, names: Sequence[str], axis: int) -> str:
+    """Along an axis of ours."""
+    call.expect(len(names) <= MOST_COPIES, f"it joins {len(names)} tensors, more than {MOST_COPIES}.", CONVERT_AGAIN)
+    return names[0] if len(names) == 1 else call.add(Concatenate(axis), names)
+
+
+def concatenation(call: Call) -> None:
+    kind = "ConcatenationOptions"
+    rank = len(call.output().shape)
+    axis = call.axis(int(call.option(kind, "Axis", 0)), rank)
+    call.expect(int(call.option(kind, "FusedActivationFunction", 0)) == 0, "it has a fused activation.", CONVERT_AGAIN)
+    pieces = range(len(call.operator.inputs))
+    call.expect(all(len(call.whole(i)) == rank for i in pieces), "its inputs differ in their number of axes.")
+    names, missing = [], 0
+    for index in pieces:
+        name, missing = moved(call, index, axis == 0 or call.whole(index)[0] != 1)
+        names.append(name)
+    call.expect(bool(names), "it has no inputs.")
+    call.done(joined(call, names, axis - missing))
+
+
+def pack(call: Call) -> None:
+    rank = len(call.output().shape)
+    axis = call.axis(int(call.option("PackOptions", "Axis", 0)), rank)
+    whole = call.batch == 1
+    call.expect(whole or axis > 0, "it works along the batch axis, so it mixes samples.", BATCH_ONE)
+    names = []
+    for index, name in enumerate(call.data_inputs(*range(len(call.operator.inputs)))):
+        call.same_quant(name)
+        own = call.whole(index)
+        call.expect(len(own) == rank - 1, "its inputs and its output do not fit each other.")
+        shape = (*own[:axis], 1, *own[axis:])
+        names.append(call.seen(name, shape if whole else shape[1:]))
+    call.done(joined(call, names, axis if whole else axis - 1))
+
+
+def tile(call: Call) -> None:
+    """BROADCAST_TO and TILE; an axis of 1 is repeated in one go, longer ones are joined with themselves."""
+    whole, counts = call.whole(0), call.integers(1)
+    if call.operator.kind == "BROADCAST_TO":
+        whole = (1,) * (len(counts) - len(whole)) + whole
+        call.expect(len(counts) == len(whole) and all(n in (1, c) for n, c in zip(whole, counts, strict=True)), _ODD)
+        counts = tuple(1 if n == c else c for n, c in zip(whole, counts, strict=True))
+    call.expect(len(counts) == len(whole) > 0 and min(counts) > 0, _ODD)
+    name, missing = moved(call, 0, counts[0] != 1)
+    name = call.seen(name, whole[missing:] or (1,))
+    whole, counts = whole[missing:] or (1,), counts[missing:] or (1,)
+    call.expect(prod(whole) * prod(counts) == prod(call.like().shape), _ODD)
+    repeated = tuple(c if n == 1 else 1 for n, c in zip(whole, counts, strict=True))
+    if max(repeated) > 1:
+        name = call.add(Repeat(repeated), [name])
+    for axis, (size, count) in enumerate(zip(whole, counts, strict=True)):
+        if size > 1 and count > 1:
+            name = joined(call, [name] * count, axis)
+    call.done(name)
+
+
+_ODD = "what it repeats does not fit its input."
+
+
+def amounts(call: Call) -> tuple[Pair, ...]:
+    flat = call.integers(1)
+    call.expect(len(flat) == 2 * len(call.whole(0)), "its amounts do not name each axis once.")
+    call.expect(all(0 <= n < 2**20 for n in flat), f"its amounts are {list(flat)}.")
+    return tuple(zip(flat[::2], flat[1::2], strict=True))
+
+
+def pad(call: Call) -> None:
+    around = amounts(call)
+    name, missing = moved(call, 0, any(around[0]) if around else False)
+    call.done(call.add(Pad(around[missing:] or ((0, 0),), _border(call)), [name]))
+
+
+def _border(call: Call) -> float:
+    """PADV2 names the number; in integers it has the scale of the tensors."""
+    if not call.given(2):
+        return 0.0
+    stored, values = call.stored(2), call.weights(2)
+    call.expect(values.size == 1 and stored.dtype == call.output().dtype, f"its border {stored.name!r} is no number.")
+    value, out = values.reshape(-1)[0], call.like().quant
+    return float(value) if out is None else (int(value) - out.zero_point) * out.scale
+
+
+def mirror_pad(call: Call) -> None:
+    """Each border is a piece of the tensor, read backwards."""
+    around = amounts(call)
+    call.expect(not around or not any(around[0]), "it works along the batch axis.", BATCH_ONE)
+    name, missing = moved(call, 0, False)
+    skipped = 1 - int(call.option("MirrorPadOptions", "Mode", 0))  # REFLECT leaves the edge itself out
+    for axis, (before, after) in enumerate(around[missing:]):
+        shape = call.shape(name)
+        size = shape[axis]
+        call.expect(max(before, after) <= size - skipped, f"its border is wider than the axis of {size}.")
+        pieces = [name]
+        if before:
+            taken = (before - 1 + skipped, -1, before)
+            pieces.insert(0, part(call, name, 0, along(shape, axis, taken)))
+        if after:
+            pieces.append(part(call, name, 0, along(shape, axis, (size - 1 - skipped, -1, after))))
+        name = joined(call, pieces, axis)
+    call.done(name)
+
+
+def resize(call: Call) -> None:
+    """By whole factors."""
+    nearest = call.operator.kind == "RESIZE_NEAREST_NEIGHBOR"
+    kind = "ResizeNearestNeighborOptions" if nearest else "ResizeBilinearOptions"
+    x, shape, outer = image(call, 0)
+    call.same_quant(x)
+    size = call.integers(1)
+    whole = len(size) == 2 and all(s > 0 and s % n == 0 for s, n in zip(size, shape, strict=False))
+    call.expect(whole, f"it resizes {list(shape[:2])} to {list(size)}; only whole factors are supported.", _WHOLE)
+    call.expect(not call.option(kind, "AlignCorners", False), "it aligns corners.", _WHOLE)
+    factors = (size[0] // shape[0], size[1] // shape[1])
+    if nearest:
+        call.done(call.add(Repeat((*factors, 1)), [x], outer=outer))
+        return
+    centred = bool(call.option(kind, "HalfPixelCenters", False))
+    call.done(call.add(ResizeBilinear(factors, centred), [x], outer=outer))
+
+
+_WHOLE = "Use UpSampling2D, or resize by whole factors without aligned corners."
+
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    "RESHAPE": reshape,
+    "SQUEEZE": reshape,
+    "EXPAND_DIMS": reshape,
+    "TRANSPOSE": transpose,
+    "STRIDED_SLICE": strided_slice,
+    "SLICE": slice_,
+    "REVERSE_V2": reverse,
+    "SPLIT": split,
+    "SPLIT_V": split_v,
+    "UNPACK": unpack,
+    "PACK": pack,
+    "CONCATENATION": concatenation,
+    "TILE": tile,
+    "BROADCAST_TO": tile,
+    "PAD": pad,
+    "PADV2": pad,
+    "MIRROR_PAD": mirror_pad,
+    "RESIZE_NEAREST_NEIGHBOR": resize,
+    "RESIZE_BILINEAR": resize,
+}

@@ -1,0 +1,158 @@
+"""Proves that a `.tflite` file's offsets and lengths stay inside it.
+
+The generated readers believe every offset they find. This walks the tables that are read afterwards, once, and
+refuses a file in which one of them lies outside.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MAX_ROWS = 100_000
+"""Tables in one vector; no real model comes near this."""
+
+
+class Damaged(ValueError):
+    """An offset or length that leads out of the file; says which part of it."""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    width: int
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A vector of plain numbers, or a text."""
+
+    width: int
+
+
+@dataclass(frozen=True)
+class One:
+    """Another table."""
+
+    fields: Fields
+
+
+@dataclass(frozen=True)
+class Many:
+    """A vector of tables."""
+
+    fields: Fields
+
+
+Field = Scalar | Vector | One | Many
+Fields = Mapping[int, tuple[str, Field]]
+"""A table's fields by their number in the schema, with a name for errors. Fields that nobody reads are left out."""
+
+ANY: Fields = {}
+"""A table of plain numbers only, as nearly all operators' options are."""
+
+QUANTIZATION: Fields = {
+    2: ("scale", Vector(4)),
+    3: ("zero_point", Vector(8)),
+    4: ("details_type", Scalar(1)),
+    6: ("quantized_dimension", Scalar(4)),
+}
+TENSOR: Fields = {
+    0: ("shape", Vector(4)),
+    1: ("type", Scalar(1)),
+    2: ("buffer", Scalar(4)),
+    3: ("name", Vector(1)),
+    4: ("quantization", One(QUANTIZATION)),
+    5: ("is_variable", Scalar(1)),
+    6: ("sparsity", One(ANY)),
+}
+OPERATOR: Fields = {
+    0: ("opcode_index", Scalar(4)),
+    1: ("inputs", Vector(4)),
+    2: ("outputs", Vector(4)),
+    3: ("builtin_options_type", Scalar(1)),
+    4: ("builtin_options", One(ANY)),
+    8: ("intermediates", Vector(4)),
+}
+SUBGRAPH: Fields = {
+    0: ("tensors", Many(TENSOR)),
+    1: ("inputs", Vector(4)),
+    2: ("outputs", Vector(4)),
+    3: ("operators", Many(OPERATOR)),
+}
+OPERATOR_CODE: Fields = {
+    0: ("deprecated_builtin_code", Scalar(1)),
+    1: ("custom_code", Vector(1)),
+    3: ("builtin_code", Scalar(4)),
+}
+BUFFER: Fields = {0: ("data", Vector(1)), 1: ("offset", Scalar(8)), 2: ("size", Scalar(8))}
+MODEL: Fields = {
+    0: ("version", Scalar(4)),
+    1: ("operator_codes", Many(OPERATOR_CODE)),
+    2: ("subgraphs", Many(SUBGRAPH)),
+    4: ("buffers", Many(BUFFER)),
+}
+
+
+def check(data: bytes) -> None:
+    """Damaged, unless every table, vector and text that will be read lies inside the file."""
+    _Walk(data).table(_at("I", data, 0, "the root"), MODEL, "the model")
+
+
+def _at(kind: str, data: bytes, position: int, what: str) -> int:
+    try:
+        value: int = struct.unpack_from(f"<{kind}", data, position)[0]
+    except struct.error:
+        raise Damaged(f"{what} lies outside the file") from None
+    return value
+
+
+class _Walk:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def table(self, position: int, fields: Fields, what: str) -> None:
+        """A table begins with the distance back to its list of field offsets."""
+        self._inside(position, 4, what)
+        listing = position - _at("i", self.data, position, what)
+        self._inside(listing, 4, what)
+        listed, size = _at("H", self.data, listing, what), _at("H", self.data, listing + 2, what)
+        if listed % 2:
+            raise Damaged(f"{what} has a list of fields of odd length")
+        self._inside(listing, max(listed, 4), what)
+        self._inside(position, max(size, 4), what)
+        for slot in range((listed - 4) // 2):
+            offset = _at("H", self.data, listing + 4 + 2 * slot, what)
+            name, field = fields.get(slot, ("a field", Scalar(1)))
+            if offset:
+                self._field(position, offset, size, field, f"{what}'s {name}")
+
+    def _field(self, position: int, offset: int, size: int, field: Field, what: str) -> None:
+        width = field.width if isinstance(field, Scalar) else 4
+        if offset + width > size:
+            raise Damaged(f"{what} lies outside its table")
+        if isinstance(field, Scalar):
+            return
+        target = position + offset + _at("I", self.data, position + offset, what)
+        match field:
+            case One(fields):
+                self.table(target, fields, what)
+            case Vector(width):
+                self._vector(target, width, what)
+            case Many(fields):
+                count = self._vector(target, 4, what)
+                if count > MAX_ROWS:
+                    raise Damaged(f"{what} are {count}")
+                for row in range(count):
+                    place = target + 4 + 4 * row
+                    self.table(place + _at("I", self.data, place, what), fields, f"{what} ({row})")
+
+    def _vector(self, position: int, width: int, what: str) -> int:
+        self._inside(position, 4, what)
+        count = _at("I", self.data, position, what)
+        self._inside(position + 4, count * width, what)
+        return count
+
+    def _inside(self, position: int, size: int, what: str) -> None:
+        if position < 0 or position + size > len(self.data):
+            raise Damaged(f"{what} lies outside the file")

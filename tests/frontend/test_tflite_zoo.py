@@ -1,0 +1,167 @@
+"""The numpy reference and the compiled C against TFLite's reference kernels: equal in every bit.
+
+On the whole zoo, on the files of one operator that the fuzzer starts from, and on two published networks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tflite")
+pytest.importorskip("ai_edge_litert")
+
+from nnbuild import passes
+from nnbuild.errors import ModelError
+from nnbuild.frontend import load
+from nnbuild.graph import Array, Graph
+from nnbuild.ops import interpret
+from tests.frontend.tflite_files import to_bytes
+from tests.fuzz.tflite_seeds import SEEDS
+from tests.support.compiled import run_graph
+from tests.support.many import run_many
+from tests.zoo_tflite import Case, cases, zoo
+
+pytestmark = pytest.mark.oracle
+
+SHARED = Path(__file__).parents[3] / "shared" / "models"
+GROUPS = 24
+TOLERANCE = 1e-5
+CHECKED = ["-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+WITHOUT_REFERENCE = ("QUANTIZE-mixed", "ELU-float32", "RELU_N1_TO_1-int16")
+"""Files of the fuzzer with operators that the reference kernels lack: ELU, and RELU_N1_TO_1 in 16 bits."""
+
+
+TANH_LEFT_OUT = ("lstm_int8_04",)
+"""Models whose cell state has a scale below 2^-15, for which TFLite computes no tanh at all; they are refused."""
+
+
+def numbered(arrays: Any, stem: str, count: int) -> list[Array]:
+    return [arrays[stem if count == 1 else f"{stem}{i}"] for i in range(count)]
+
+
+def samples_of(graph: Graph, given: list[Array]) -> dict[str, Array]:
+    """A saved batch counts as so many samples."""
+    return {n: x.reshape(-1, *graph.tensors[n].shape) for n, x in zip(graph.inputs, given, strict=True)}
+
+
+def wrong(found: Array, wanted: Array) -> int:
+    """How many numbers differ; floats may by a rounding error."""
+    wanted = wanted.reshape(found.shape)
+    assert found.dtype == wanted.dtype
+    if found.dtype.kind == "f":
+        return int((np.abs(found - wanted) > TOLERANCE * (1 + np.abs(wanted).max())).sum())
+    return int((found != wanted).sum())
+
+
+Job = tuple[str, Graph, dict[str, Array], list[Array]]
+
+
+def differences(jobs: list[Job], folder: Path) -> dict[str, tuple[int, int]]:
+    """Models that differ, with the counts for numpy and for C."""
+    found = {}
+    compiled = run_many([(graph, inputs) for _, graph, inputs, _ in jobs], folder, flags=CHECKED)
+    for (name, graph, inputs, wanted), by_c in zip(jobs, compiled, strict=True):
+        by_numpy = interpret.run(graph, inputs)
+        pairs = list(zip(graph.outputs, wanted, strict=True))
+        counts = sum(wrong(by_numpy[n], w) for n, w in pairs), sum(wrong(by_c[n], w) for n, w in pairs)
+        if any(counts):
+            found[name] = counts
+    return found
+
+
+def zoo_job(case: Case) -> Job:
+    graph = passes.run(load(zoo() / f"{case.name}.tflite", "model"))
+    with np.load(zoo() / f"{case.name}.npz") as arrays:
+        inputs = samples_of(graph, numbered(arrays, "x", len(graph.inputs)))
+        return case.name, graph, inputs, numbered(arrays, "y", len(graph.outputs))
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_zoo(group: int, tmp_path: Path) -> None:
+    jobs = [zoo_job(case) for case in cases()[group::GROUPS] if case.name not in TANH_LEFT_OUT]
+    assert differences(jobs, tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", TANH_LEFT_OUT)
+def test_what_tflite_leaves_out_is_refused(name: str) -> None:
+    with pytest.raises(ModelError, match=r"its scale is 1\.52588e-05, not a power of two from 2\^-15 to 2\^-9\."):
+        load(zoo() / f"{name}.tflite", "model")
+
+
+def test_zoo_is_large_enough() -> None:
+    integer = [case for case in cases() if case.mode != "float"]
+    assert len(integer) >= 300
+    assert sum(case.inputs for case in integer) >= 1000
+
+
+def reference(path: Path, given: list[list[Array]]) -> list[Array]:
+    """TFLite's outputs, each stacked over the samples."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    interpreter = Interpreter(str(path), experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    interpreter.allocate_tensors()
+    ends, rows = interpreter.get_output_details(), []
+    for sample in given:
+        interpreter.reset_all_variables()
+        for detail, value in zip(interpreter.get_input_details(), sample, strict=True):
+            interpreter.set_tensor(detail["index"], value.reshape(detail["shape"]))
+        interpreter.invoke()
+        rows.append([interpreter.get_tensor(detail["index"]) for detail in ends])
+    return [np.stack(column) for column in zip(*rows, strict=True)]
+
+
+def drawn(graph: Graph, name: str, positive: bool, chance: np.random.Generator) -> Array:
+    tensor = graph.tensors[name]
+    if tensor.quant is None:
+        values = chance.normal(size=tensor.shape).astype(np.float32)
+        return np.abs(values) if positive else values
+    info = np.iinfo(tensor.dtype)
+    low = tensor.quant.zero_point + 1 if positive else info.min
+    return chance.integers(low, info.max + 1, tensor.shape).astype(tensor.dtype)
+
+
+def test_single_operators(tmp_path: Path) -> None:
+    """Also those that a converter hardly writes: SLICE, PACK, TILE, SUM, 8-bit weights with a zero point."""
+    jobs, chance = [], np.random.default_rng(8)
+    for name, file in SEEDS.items():
+        if name in WITHOUT_REFERENCE:
+            continue
+        path = tmp_path / "seed.tflite"
+        path.write_bytes(to_bytes(file))
+        graph = load(path)
+        positive = name.startswith("RSQRT")  # which the reference refuses for other numbers
+        batch = file.tensors[file.inputs[0]].shape[0]
+        rows = [[drawn(graph, n, positive, chance) for n in graph.inputs] for _ in range(5 * batch)]
+        together = [
+            [np.stack(part) for part in zip(*rows[i : i + batch], strict=True)] for i in range(0, 5 * batch, batch)
+        ]
+        inputs = {n: np.stack([row[i] for row in rows]) for i, n in enumerate(graph.inputs)}
+        jobs.append((name, passes.run(graph), inputs, reference(path, together)))
+    assert len(jobs) > 110
+    assert differences(jobs, tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", ["pretrainedResnet_quant", "kws_ref_model"])
+def test_published_networks(name: str, tmp_path: Path) -> None:
+    path = SHARED / f"{name}.tflite"
+    if not path.exists():
+        pytest.skip(f"shared/models/{name}.tflite is not here")
+    graph = load(path)
+    (x,) = graph.inputs
+    given = [np.random.default_rng(4).integers(-128, 128, (24, *graph.tensors[x].shape)).astype(np.int8)]
+    for real in (SHARED / f"{name}_real.npz", SHARED / f"{name.removesuffix('_quant')}_golden.npz"):
+        if real.exists():
+            with np.load(real) as arrays:
+                given.append(interpret.as_input(graph.tensors[x], arrays["x"][:24], "float32"))
+    inputs = {x: np.concatenate(given)}
+    wanted = reference(path, [[sample] for sample in inputs[x]])
+    found = run_graph(passes.run(graph), inputs, tmp_path, flags=["-O1"])
+    by_numpy = interpret.run(graph, inputs)
+    for output, answer in zip(graph.outputs, wanted, strict=True):
+        assert wrong(by_numpy[output], answer) == 0
+        assert wrong(found[output], answer) == 0

@@ -1,0 +1,157 @@
+"""Writes `.tflite` files from plain records, with the flatbuffer builder alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import flatbuffers
+import numpy as np
+import tflite
+
+KINDS = {name: value for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
+TYPES = {name.lower(): value for name, value in vars(tflite.TensorType).items() if isinstance(value, int)}
+OPTIONS = {name: value for name, value in vars(tflite.BuiltinOptions).items() if isinstance(value, int)}
+
+
+@dataclass(frozen=True)
+class T:
+    """A tensor; `data` makes it a constant."""
+
+    name: str
+    shape: Sequence[int]
+    dtype: str = "int8"
+    scales: Sequence[float] = (0.1,)
+    zeros: Sequence[int] = (0,)
+    axis: int = 0
+    data: Any = None
+    variable: bool = False
+    buffer: int | None = None
+
+
+@dataclass(frozen=True)
+class O:  # noqa: E742
+    """An operator; tensors by their place, -1 for none."""
+
+    kind: str
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+    options: str = "NONE"
+    values: Mapping[str, Any] = field(default_factory=dict)
+    intermediates: Sequence[int] = ()
+    custom: str = ""
+    code: int | None = None
+
+
+@dataclass(frozen=True)
+class File:
+    tensors: Sequence[T]
+    operators: Sequence[O]
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+
+    def with_tensor(self, index: int, **changes: Any) -> File:
+        tensors = list(self.tensors)
+        tensors[index] = replace(tensors[index], **changes)
+        return replace(self, tensors=tensors)
+
+    def with_operator(self, index: int, **changes: Any) -> File:
+        operators = list(self.operators)
+        operators[index] = replace(operators[index], **changes)
+        return replace(self, operators=operators)
+
+
+def to_bytes(file: File) -> bytes:
+    b = flatbuffers.Builder(1024)
+    buffers = [_buffer(b, None)] + [_buffer(b, t.data) for t in file.tensors]
+    tensors = [_tensor(b, t, i + 1) for i, t in enumerate(file.tensors)]
+    codes = [_code(b, o) for o in file.operators]
+    operators = [_operator(b, o, i) for i, o in enumerate(file.operators)]
+    tensor_list, operator_list = _tables(b, tensors), _tables(b, operators)
+    inputs, outputs = _numbers(b, file.inputs, np.int32), _numbers(b, file.outputs, np.int32)
+    tflite.SubGraphStart(b)
+    tflite.SubGraphAddTensors(b, tensor_list)
+    tflite.SubGraphAddInputs(b, inputs)
+    tflite.SubGraphAddOutputs(b, outputs)
+    tflite.SubGraphAddOperators(b, operator_list)
+    graphs = _tables(b, [tflite.SubGraphEnd(b)])
+    code_list, buffer_list = _tables(b, codes), _tables(b, buffers)
+    tflite.ModelStart(b)
+    tflite.ModelAddVersion(b, 3)
+    tflite.ModelAddOperatorCodes(b, code_list)
+    tflite.ModelAddSubgraphs(b, graphs)
+    tflite.ModelAddBuffers(b, buffer_list)
+    b.Finish(tflite.ModelEnd(b), file_identifier=b"TFL3")
+    return bytes(b.Output())
+
+
+def _numbers(b: Any, values: Sequence[Any], dtype: Any) -> int:
+    return int(b.CreateNumpyVector(np.asarray(values, dtype)))
+
+
+def _tables(b: Any, offsets: Sequence[int]) -> int:
+    b.StartVector(4, len(offsets), 4)
+    for offset in reversed(offsets):
+        b.PrependUOffsetTRelative(offset)
+    return int(b.EndVector())
+
+
+def _buffer(b: Any, data: Any) -> int:
+    vector = None if data is None else _numbers(b, np.frombuffer(np.asarray(data).tobytes(), np.uint8), np.uint8)
+    tflite.BufferStart(b)
+    if vector is not None:
+        tflite.BufferAddData(b, vector)
+    return int(tflite.BufferEnd(b))
+
+
+def _tensor(b: Any, t: T, buffer: int) -> int:
+    name, shape = b.CreateString(t.name), _numbers(b, t.shape, np.int32)
+    quantization = None
+    if t.dtype != "float32" and len(t.scales):
+        scales, zeros = _numbers(b, t.scales, np.float32), _numbers(b, t.zeros, np.int64)
+        tflite.QuantizationParametersStart(b)
+        tflite.QuantizationParametersAddScale(b, scales)
+        tflite.QuantizationParametersAddZeroPoint(b, zeros)
+        tflite.QuantizationParametersAddQuantizedDimension(b, t.axis)
+        quantization = tflite.QuantizationParametersEnd(b)
+    tflite.TensorStart(b)
+    tflite.TensorAddShape(b, shape)
+    tflite.TensorAddType(b, TYPES[t.dtype])
+    tflite.TensorAddBuffer(b, buffer if t.buffer is None else t.buffer)
+    tflite.TensorAddName(b, name)
+    tflite.TensorAddIsVariable(b, t.variable)
+    if quantization is not None:
+        tflite.TensorAddQuantization(b, quantization)
+    return int(tflite.TensorEnd(b))
+
+
+def _code(b: Any, o: O) -> int:
+    custom = b.CreateString(o.custom) if o.custom else None
+    number = KINDS[o.kind] if o.code is None else o.code
+    tflite.OperatorCodeStart(b)
+    tflite.OperatorCodeAddDeprecatedBuiltinCode(b, min(number, 127))
+    if custom is not None:
+        tflite.OperatorCodeAddCustomCode(b, custom)
+    tflite.OperatorCodeAddBuiltinCode(b, number)
+    return int(tflite.OperatorCodeEnd(b))
+
+
+def _operator(b: Any, o: O, code: int) -> int:
+    inputs, outputs = _numbers(b, o.inputs, np.int32), _numbers(b, o.outputs, np.int32)
+    inside = _numbers(b, o.intermediates, np.int32)
+    options = None
+    if o.options != "NONE":
+        getattr(tflite, f"{o.options}Start")(b)
+        for name, value in o.values.items():
+            getattr(tflite, f"{o.options}Add{name}")(b, value)
+        options = getattr(tflite, f"{o.options}End")(b)
+    tflite.OperatorStart(b)
+    tflite.OperatorAddOpcodeIndex(b, code)
+    tflite.OperatorAddInputs(b, inputs)
+    tflite.OperatorAddOutputs(b, outputs)
+    tflite.OperatorAddIntermediates(b, inside)
+    if options is not None:
+        tflite.OperatorAddBuiltinOptionsType(b, OPTIONS[o.options])
+        tflite.OperatorAddBuiltinOptions(b, options)
+    return int(tflite.OperatorEnd(b))

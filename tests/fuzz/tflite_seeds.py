@@ -1,0 +1,225 @@
+"""Small sound `.tflite` files, one for every operator that is read, in every format it is read in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tests.frontend.tflite_files import File, O, T
+
+RNG = np.random.default_rng(5)
+IMAGE = (1, 6, 5, 4)
+CONV = {"StrideH": 1, "StrideW": 2, "DilationHFactor": 1, "DilationWFactor": 1, "FusedActivationFunction": 1}
+
+
+def tensor(name: str, shape: Sequence[int], dtype: str, scale: float = 0.1, zero: int = 3) -> T:
+    return T(name, shape, dtype, (scale,), (zero if dtype == "int8" else 0,))
+
+
+def numbers(name: str, values: Sequence[Any], dtype: Any = np.int32) -> T:
+    data = np.asarray(values, dtype)
+    return T(name, data.shape, data.dtype.name, (), (), data=data)
+
+
+def weights(name: str, shape: Sequence[int], dtype: str, channels: int = 1, axis: int = 0, zero: int = 0) -> T:
+    if dtype == "float32":
+        return T(name, shape, dtype, data=RNG.normal(size=shape).astype(np.float32))
+    scales = RNG.uniform(0.01, 0.05, channels).tolist()
+    data = RNG.integers(-127, 128, shape).astype(np.int8)
+    return T(name, shape, "int8", scales, [zero] * channels, axis, data)
+
+
+def bias(size: int, dtype: str) -> T:
+    kind = {"int8": np.int32, "int16": np.int64, "float32": np.float32}[dtype]
+    return T("bias", (size,), np.dtype(kind).name, (), (), data=RNG.integers(-99, 99, size).astype(kind))
+
+
+def one(
+    kind: str, inputs: Sequence[T], output: T | Sequence[T], options: str = "NONE", order: Sequence[int] = (), **v: Any
+) -> File:
+    """A file of one operator, whose input is the one tensor that holds no data."""
+    outputs = [output] if isinstance(output, T) else list(output)
+    tensors = [*inputs, *outputs]
+    ends = [i for i, t in enumerate(inputs) if t.data is None]
+    last = list(range(len(inputs), len(tensors)))
+    return File(tensors, [O(kind, list(order or range(len(inputs))), last, options, v)], ends, last)
+
+
+def conv(dtype: str) -> File:
+    """Two groups of two channels."""
+    out = tensor("out", (1, 6, 3, 4), dtype, 2.0)
+    parts = [tensor("x", IMAGE, dtype), weights("w", (4, 3, 3, 2), dtype, 4), bias(4, dtype)]
+    return one("CONV_2D", parts, out, "Conv2DOptions", **CONV, Padding=0)
+
+
+def depthwise(dtype: str) -> File:
+    out = tensor("out", (1, 4, 2, 8), dtype, 2.0)
+    parts = [tensor("x", IMAGE, dtype), weights("w", (1, 3, 2, 8), dtype, 8, 3), bias(8, dtype)]
+    return one("DEPTHWISE_CONV_2D", parts, out, "DepthwiseConv2DOptions", **CONV, Padding=1, DepthMultiplier=2)
+
+
+def transpose_conv(dtype: str) -> File:
+    size, out = numbers("size", (1, 12, 10, 3)), tensor("out", (1, 12, 10, 3), dtype, 2.0)
+    parts = [size, weights("w", (3, 3, 3, 4), dtype, 3), tensor("x", IMAGE, dtype)]
+    return one("TRANSPOSE_CONV", parts, out, "TransposeConvOptions", Padding=0, StrideH=2, StrideW=2)
+
+
+def dense(dtype: str) -> File:
+    parts = [tensor("x", (1, 3, 4), dtype), weights("w", (5, 12), dtype, 1, zero=-3 * (dtype == "int8"))]
+    out = tensor("out", (1, 5), dtype, 2.0)
+    return one("FULLY_CONNECTED", [*parts, bias(5, dtype)], out, "FullyConnectedOptions", FusedActivationFunction=3)
+
+
+def pool(kind: str, dtype: str) -> File:
+    values = {"Padding": 0, "StrideH": 2, "StrideW": 1, "FilterHeight": 3, "FilterWidth": 2}
+    return one(kind, [tensor("x", IMAGE, dtype)], tensor("out", (1, 3, 5, 4), dtype), "Pool2DOptions", **values)
+
+
+def binary(kind: str, options: str, constant: bool, dtype: str) -> File:
+    other = tensor("y", (1, 1, 1, 4), dtype, 0.2, -7)
+    if constant:
+        data = RNG.integers(1, 99, (4,)).astype(dtype)
+        other = T("c", (4,), dtype, (0.05,), (1 if dtype == "int8" else 0,), data=data)
+    if kind in ("MAXIMUM", "MINIMUM"):
+        other = T(other.name, other.shape, dtype, (0.1,), (3 if dtype == "int8" else 0,), data=other.data)
+    return one(kind, [tensor("x", IMAGE, dtype), other], tensor("out", IMAGE, dtype, 0.1), options)
+
+
+def unary(kind: str, options: str, values: dict[str, Any], dtype: str) -> File:
+    scale, zero = 0.1, 3
+    if kind in ("LOGISTIC", "TANH", "SOFTMAX"):
+        scale = 2.0**-15 if dtype == "int16" else 2.0**-8 if kind != "TANH" else 2.0**-7
+        zero = -128 if kind != "TANH" else 0
+    return one(kind, [tensor("x", IMAGE, dtype)], tensor("out", IMAGE, dtype, scale, zero), options, **values)
+
+
+def prelu(dtype: str) -> File:
+    return one("PRELU", [tensor("x", IMAGE, dtype), weights("a", (1, 1, 4), dtype)], tensor("out", IMAGE, dtype))
+
+
+def moved(
+    kind: str, arguments: Sequence[Sequence[Any]], shape: Sequence[int], options: str, values: Any, dtype: str
+) -> File:
+    constants = [numbers(f"c{i}", value) for i, value in enumerate(arguments)]
+    return one(kind, [tensor("x", IMAGE, dtype), *constants], tensor("out", shape, dtype), options, **values)
+
+
+def split(dtype: str) -> File:
+    outs = [tensor(f"out{i}", (1, 6, 5, 2), dtype) for i in range(2)]
+    axis = T("axis", (), "int32", (), (), data=np.int32(3))
+    return one("SPLIT", [axis, tensor("x", IMAGE, dtype)], outs, "SplitOptions", NumSplits=2)
+
+
+def unpack(dtype: str) -> File:
+    outs = [tensor(f"out{i}", (1, 6, 4), dtype) for i in range(5)]
+    return one("UNPACK", [tensor("x", IMAGE, dtype)], outs, "UnpackOptions", Axis=2, Num=5)
+
+
+def joined(kind: str, shape: Sequence[int], options: str, dtype: str) -> File:
+    parts = [tensor("x", IMAGE, dtype), tensor("y", IMAGE, dtype)]
+    counted = {"ValuesCount": 2} if kind == "PACK" else {}
+    return one(kind, parts, tensor("out", shape, dtype), options, Axis=3, **counted)
+
+
+def lstm(dtype: str) -> File:
+    units, features = 3, 4
+    tensors = [tensor("x", (1, 5, features), dtype)]
+    tensors += [weights(f"w{i}", (units, features), dtype) for i in range(4)]
+    tensors += [weights(f"r{i}", (units, units), dtype) for i in range(4)]
+    tensors += [bias(units, dtype) for _ in range(4)]
+    tensors += [T("hidden", (1, units), dtype, (1 / 128,), (2,), variable=True)]
+    cell = "int16" if dtype == "int8" else dtype
+    tensors += [T("cell", (1, units), cell, (2.0**-12,), (0,), variable=True)]
+    inside = [T(f"inside{i}", (0,), cell, (2.0**-12,), (0,)) for i in range(4)]
+    inside += [T("inside4", (0,), dtype, (1 / 128,), (2,))]
+    first = len(tensors)
+    out = T("out", (1, 5, units), dtype, (1 / 128,), (2,))
+    order = [0, *range(1, 9), -1, -1, -1, *range(9, 13), -1, -1, 13, 14, -1, -1, -1, -1]
+    operator = O(
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+        order,
+        [first + 5],
+        "UnidirectionalSequenceLSTMOptions",
+        {"FusedActivationFunction": 4, "CellClip": 0.0},
+        range(first, first + 5) if dtype == "int8" else (),
+    )
+    return File([*tensors, *inside, out], [operator], [0], [first + 5])
+
+
+def island(_: str) -> File:
+    """float -> int8 -> float, and a function in between that is computed in float."""
+    tensors = [
+        tensor("x", IMAGE, "float32"), tensor("q", IMAGE, "int8"), tensor("r", IMAGE, "int8"),
+        tensor("f", IMAGE, "float32"), tensor("e", IMAGE, "float32"), tensor("out", IMAGE, "int8", 0.2, 5),
+    ]  # fmt: skip
+    kinds = ("QUANTIZE", "RELU6", "DEQUANTIZE", "ELU", "QUANTIZE")
+    return File(tensors, [O(kind, [i], [i + 1]) for i, kind in enumerate(kinds)], [0], [5])
+
+
+def half_weights(_: str) -> File:
+    """Weights in half precision, brought to single by an operator, as float16 files have them."""
+    stored = T("w", (5, 4), "float16", (), (), data=RNG.normal(size=(5, 4)).astype(np.float16))
+    x, w, out = tensor("x", (2, 4), "float32"), tensor("w32", (5, 4), "float32"), tensor("out", (2, 5), "float32")
+    options = "FullyConnectedOptions"
+    operators = [O("DEQUANTIZE", [1], [2]), O("FULLY_CONNECTED", [0, 2, -1], [3], options)]
+    return File([x, stored, w, out], operators, [0], [3])
+
+
+ALL = ("int8", "int16", "float32")
+Maker = Callable[[str], File]
+
+
+def _makers() -> dict[str, tuple[Maker, Sequence[str]]]:
+    found: dict[str, tuple[Maker, Sequence[str]]] = {
+        "CONV_2D": (conv, ALL), "DEPTHWISE_CONV_2D": (depthwise, ALL), "TRANSPOSE_CONV": (transpose_conv, ALL),
+        "FULLY_CONNECTED": (dense, ALL), "PRELU": (prelu, ("int8", "float32")), "SPLIT": (split, ALL),
+        "UNPACK": (unpack, ALL), "UNIDIRECTIONAL_SEQUENCE_LSTM": (lstm, ("int8", "float32")),
+        "QUANTIZE": (island, ("mixed",)), "DEQUANTIZE": (half_weights, ("half",)),
+        "CONCATENATION": (partial(joined, "CONCATENATION", (1, 6, 5, 8), "ConcatenationOptions"), ALL),
+        "PACK": (partial(joined, "PACK", (1, 6, 5, 2, 4), "PackOptions"), ALL),
+    }  # fmt: skip
+    for kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+        found[kind] = partial(pool, kind), ALL
+    for kind, options, constant, dtypes in (
+        ("ADD", "AddOptions", False, ALL), ("SUB", "SubOptions", True, ALL), ("MUL", "MulOptions", True, ALL),
+        ("DIV", "DivOptions", True, ("float32",)), ("MAXIMUM", "NONE", False, ALL), ("MINIMUM", "NONE", True, ALL),
+        ("SQUARED_DIFFERENCE", "NONE", False, ("int8", "float32")),
+    ):  # fmt: skip
+        found[kind] = partial(binary, kind, options, constant), dtypes
+    for kind, dtypes in (
+        ("RELU", ALL), ("RELU6", ALL), ("RELU_N1_TO_1", ALL), ("HARD_SWISH", ("int8", "float32")), ("LOGISTIC", ALL),
+        ("TANH", ALL), ("RSQRT", ("int8", "float32")), ("ELU", ("float32",)), ("EXP", ("float32",)),
+    ):  # fmt: skip
+        found[kind] = partial(unary, kind, "NONE", {}), dtypes
+    found["LEAKY_RELU"] = partial(unary, "LEAKY_RELU", "LeakyReluOptions", {"Alpha": 0.2}), ALL
+    found["SOFTMAX"] = partial(unary, "SOFTMAX", "SoftmaxOptions", {"Beta": 1.0}), ALL
+    for kind, arguments, shape, options, values in MOVES:
+        dtypes = ("float32",) if kind == "SUM" else ALL
+        found[kind] = partial(moved, kind, arguments, shape, options, values), dtypes
+    return found
+
+
+MOVES: tuple[tuple[str, Sequence[Any], Sequence[int], str, dict[str, Any]], ...] = (
+    ("RESHAPE", [[1, 30, 4]], (1, 30, 4), "NONE", {}),
+    ("TRANSPOSE", [[0, 2, 3, 1]], (1, 5, 4, 6), "NONE", {}),
+    ("STRIDED_SLICE", [[0, 1, 4, 0], [0, 6, -6, 2], [1, 2, -2, 1]], (6 // 2, 3, 2), "StridedSliceOptions",
+     {"BeginMask": 1, "EndMask": 1, "ShrinkAxisMask": 0}),
+    ("SLICE", [[0, 1, 0, 2], [1, 3, -1, 2]], (1, 3, 5, 2), "NONE", {}),
+    ("REVERSE_V2", [[1, 2]], IMAGE, "NONE", {}),
+    ("SPLIT_V", [[4], [3]], IMAGE, "SplitVOptions", {"NumSplits": 1}),
+    ("TILE", [[1, 2, 1, 2]], (1, 12, 5, 8), "NONE", {}),
+    ("PAD", [[[0, 0], [1, 2], [0, 1], [0, 0]]], (1, 9, 6, 4), "NONE", {}),
+    ("MIRROR_PAD", [[[0, 0], [1, 2], [0, 1], [0, 0]]], (1, 9, 6, 4), "MirrorPadOptions", {"Mode": 0}),
+    ("RESIZE_NEAREST_NEIGHBOR", [[12, 5]], (1, 12, 5, 4), "ResizeNearestNeighborOptions", {}),
+    ("RESIZE_BILINEAR", [[12, 15]], (1, 12, 15, 4), "ResizeBilinearOptions", {"HalfPixelCenters": True}),
+    ("MEAN", [[1, 2]], (1, 4), "ReducerOptions", {"KeepDims": False}),
+    ("SUM", [[1, 3]], (1, 5), "ReducerOptions", {"KeepDims": False}),
+    ("REDUCE_MAX", [[3]], (1, 6, 5), "ReducerOptions", {"KeepDims": False}),
+)  # fmt: skip
+
+SEEDS: dict[str, File] = {
+    f"{kind}-{dtype}": maker(dtype) for kind, (maker, dtypes) in _makers().items() for dtype in dtypes
+}
