@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -200,3 +201,15 @@ def test_files_and_functions_stay_small() -> None:
                 if length > LONGEST_FUNCTION:
                     large.append(f"{name_of(path)}.{node.name}: {length} lines")
     assert large == []
+
+
+def required() -> set[str]:
+    """The packages that `pip install nnbuild` brings."""
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+    return {re.split(r"[<>=]", each)[0] for each in project["dependencies"]}
+
+
+@pytest.mark.parametrize("package", ["numpy", "scons", "pyserial", "pyelftools", "capstone"])
+def test_what_every_build_needs_comes_with_it(package: str) -> None:
+    """Every build is audited, and the audit reads instructions: none of these may be an extra."""
+    assert package in required()
