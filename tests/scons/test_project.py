@@ -77,5 +77,5 @@ def test_a_broken_model_fails_the_build(project: Path) -> None:
     (project / "SConstruct").write_text(HEAD + 'env.NNProgram("small.h5")\n')
     said = scons(project, "-Q")
     assert said.status == 2
-    assert "nnbuild: small.h5: it is neither HDF5 nor a Keras zip" in said.err
+    assert "nnbuild: small.h5: it is neither HDF5, nor a Keras zip, nor TensorFlow Lite" in said.err
     assert "Traceback" not in said.err + said.out
