@@ -156,13 +156,13 @@ def _read(name: str, table: Mapping[str, Any]) -> Board:
 
 
 def _toolchain(entry: Mapping[str, Any], cpu: Mapping[str, Any]) -> Toolchain:
-    """`cpu` says, for each toolchain, how it calls the board's processor."""
+    """`cpu` says, for each toolchain, how it calls the board's processor, and under `link` what the linker needs."""
     return Toolchain(
         name=entry["name"],
         command=tuple(word.format(python=sys.executable) for word in entry["command"]),
         install=entry["install"],
         flags=(*entry.get("flags", ()), *cpu.get(entry["name"], ())),
-        link_flags=tuple(entry.get("link_flags", ())),
+        link_flags=(*entry.get("link_flags", ()), *cpu.get("link", {}).get(entry["name"], ())),
         libraries=tuple(entry.get("libraries", ())),
         stack_flags=tuple(entry["stack_flags"]),
         helper_stack=entry.get("helper_stack", 0),
