@@ -43,7 +43,8 @@ def identifier(text: str) -> str:
         raise UsageError(
             f"name {text[:80]!r}",
             f"it cannot begin the names in the C code: {cause}",
-            "Give another one with --name, or name= for scons, of letters, digits and underscores, beginning with a letter.",
+            "Give another one with --name, or name= for scons, "
+            "of letters, digits and underscores, beginning with a letter.",
         )
     return name
 
