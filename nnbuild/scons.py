@@ -34,7 +34,12 @@ SHORT = {
     "LINKCOMSTR": "$LINK $TARGET",
 }
 """What SCons prints for a command unless `verbose` asks for the whole of it."""
+<<<<<<< HEAD
 _ASKED: dict[tuple[str, str], list[Any]] = {}
+=======
+SEARCHED = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
+"""What compilers must know of the user's environment: where they lie themselves, and where they may keep things."""
+>>>>>>> stm32
 PACKAGE = Path(__file__).resolve().parent
 
 
@@ -89,6 +94,7 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
     recipe = output.recipe(board, [node.name for node in files])
     script = [f"-Wl,-T,{where}/{recipe.script}"] if recipe.script else []
     own = env.Clone(
+        ENV={**env["ENV"], **{name: os.environ[name] for name in SEARCHED if name in os.environ}},
         CC=list(recipe.compiler),
         LINK=list(recipe.compiler),
         CCFLAGS=list(recipe.flags),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nnbuild.board import Board
 from nnbuild.outputs.layout import HANDLER_STACK, Layout
 
+<<<<<<< HEAD
 
 def linker_script(board: Board, layout: Layout) -> str:
     """Code and constants in flash. The stack lies lowest in RAM: what overflows it leaves the RAM and faults."""
@@ -79,6 +80,22 @@ CODE = """\
     } > flash
 """
 
+=======
+FLASH = """\
+    .text : ALIGN(16)
+    {
+        KEEP(*(.vectors))
+        *(.text .text.*)
+    } > flash
+
+    .rodata : ALIGN(16)
+    {
+        *(.rodata .rodata.*)
+        . = ALIGN(4);
+    } > flash
+"""
+
+>>>>>>> stm32
 DATA = """\
     .data : ALIGN(8)
     {
@@ -90,6 +107,7 @@ DATA = """\
     nn_data_load = LOADADDR(.data);
 """
 
+<<<<<<< HEAD
 REST = """\
     .bss (NOLOAD) : ALIGN(8)
     {
@@ -103,3 +121,65 @@ REST = """\
     {
         *(.ARM.exidx* .ARM.extab* .eh_frame* .note.*)
     }"""
+=======
+DISCARDED = """\
+    /DISCARD/ :
+    {
+        *(.ARM.exidx* .ARM.extab* .eh_frame* .note.*)
+    }
+"""
+
+
+def linker_script(board: Board, layout: Layout) -> str:
+    """Code and constants in flash. The stack lies lowest in RAM: what overflows it leaves the RAM and faults."""
+    ram = board.memory("ram")
+    regions = [
+        f"    {memory.name} : ORIGIN = {memory.origin:#010x}, LENGTH = {memory.length}" for memory in board.memories
+    ]
+    sections = [
+        FLASH,
+        _stack("stack", "nn_stack", layout.stack),
+        _stack("handler_stack", "nn_handler_stack", HANDLER_STACK),
+        DATA,
+        "    /* The model's memory. */\n" + _zeroed("context", "nn_context", "*nn_target.o", layout.context),
+        _zeroed("bss", "nn_bss", "*", "ram"),
+        DISCARDED,
+    ]
+    return "\n".join(
+        [
+            f"/* The memory of {board.name}, made by nnbuild from its board.toml. */",
+            "MEMORY\n{",
+            *regions,
+            "}\n",
+            f"nn_ram_begin = {ram.origin:#010x};",
+            f"nn_ram_end = {ram.origin + ram.length:#010x};\n",
+            "SECTIONS\n{",
+            "\n".join(sections) + "}\n",
+        ]
+    )
+
+
+def _stack(section: str, name: str, size: int) -> str:
+    return f"""\
+    .{section} (NOLOAD) : ALIGN(8)
+    {{
+        {name}_low = .;
+        . += {size};
+        . = ALIGN(8);
+        {name}_high = .;
+    }} > ram
+"""
+
+
+def _zeroed(section: str, name: str, files: str, memory: str) -> str:
+    """Variables that start as zero: those of these files that no section before has taken."""
+    return f"""\
+    .{section} (NOLOAD) : ALIGN(16)
+    {{
+        {name}_begin = .;
+        {files}(.bss .bss.* .sbss .sbss.* COMMON)
+        . = ALIGN(4);
+        {name}_end = .;
+    }} > {memory}
+"""
+>>>>>>> stm32
