@@ -19,6 +19,18 @@ xor_eq
 KEYWORDS = frozenset(_WORDS.split())
 """Of C and of C++, since the generated header serves both."""
 
+_HEADERS = """
+assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
+stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
+alloca dirent endian fcntl features malloc newlib poll pthread reent sched semaphore termios unistd
+"""
+
+HEADERS = frozenset(_HEADERS.split())
+"""A model's header of such a name would be found in place of the C library's."""
+
+OURS = "nn_"
+"""What the C begins with that comes with nnbuild: the link, the mathematics, the start of a board."""
+
 LONGEST = 63
 """C99 promises to tell apart that many characters of a name."""
 
@@ -31,7 +43,8 @@ def identifier(text: str) -> str:
         raise UsageError(
             f"name {text[:80]!r}",
             f"it cannot begin the names in the C code: {cause}",
-            "Give another one with name=, of letters, digits and underscores, beginning with a letter.",
+            "Give another one with --name, or name= for scons, "
+            "of letters, digits and underscores, beginning with a letter.",
         )
     return name
 
@@ -41,6 +54,10 @@ def _fault(name: str) -> str:
         return "it is empty."
     if name in KEYWORDS:
         return f"{name!r} is a word of C or C++ itself."
+    if name in HEADERS:
+        return f"'{name}.h' is a header of the C library."
+    if name.startswith(OURS):
+        return f"names that begin with {OURS!r} are those of nnbuild's own C."
     if len(name) > LONGEST:
         return f"it is longer than {LONGEST} characters."
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from nnbuild import passes
@@ -102,7 +102,7 @@ def weights_form(options: Options, imported: Graph | None = None) -> str:
         return options.weights
     if imported is None:
         try:
-            imported = load(options.model)
+            imported = load(options.model, prefix_of(options))
         except NnbuildError:
             return "array"  # the file is not there yet, or the compilation will say what is wrong with it
     weights = [constant.data for constant in imported.constants.values()]
@@ -113,7 +113,7 @@ def weights_form(options: Options, imported: Graph | None = None) -> str:
 def compile_model(options: Options) -> Compiled:
     prefix = prefix_of(options)
     board = find(options.board)
-    imported = replace(load(options.model), name=prefix)
+    imported = load(options.model, prefix)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
     graph = _quantized(folded, options)

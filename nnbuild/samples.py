@@ -41,6 +41,7 @@ class SampleSet:
     inputs: Mapping[str, FloatArray]
     golden: tuple[FloatArray, ...] | None = None
     labels: Array | None = None
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return min((len(values) for values in self.inputs.values()), default=0)
@@ -59,6 +60,9 @@ def load_samples(path: str | Path, inputs: Sequence[Port], outputs: Sequence[Por
     }
     count = _same_count(path, {name: len(array) for name, array in values.items()})
     golden = _golden(path, arrays, outputs, count)
+    if "labels" in arrays and arrays["labels"].dtype.kind in "US":
+        note = f"{path}: its array 'labels' holds names, not the samples' classes, and is left aside"
+        return SampleSet(values, golden, None, (note,))
     return SampleSet(values, golden, _labels(path, arrays, count))
 
 

@@ -34,8 +34,12 @@ SHORT = {
     "LINKCOMSTR": "$LINK $TARGET",
 }
 """What SCons prints for a command unless `verbose` asks for the whole of it."""
+<<<<<<< HEAD
+_ASKED: dict[tuple[str, str], list[Any]] = {}
+=======
 SEARCHED = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
 """What compilers must know of the user's environment: where they lie themselves, and where they may keep things."""
+>>>>>>> stm32
 PACKAGE = Path(__file__).resolve().parent
 
 
@@ -51,20 +55,29 @@ def generate(env: Any, **_: Any) -> None:
     env.AddMethod(nn_audit, "NNAudit")
 
 
-def nn_model(env: Any, source: Any, *, link: bool = False, folder: str | None = None, **options: Any) -> list[Any]:
+def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
     """The generated files of a model; add their folder to CPPPATH to include its header."""
     chosen = _options(env, source, options)
+    names = file_names(prefix_of(chosen), weights_form(chosen))
+    return [node for node in _generated(env, source, chosen, folder) if node.name in names]
+
+
+def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None) -> list[Any]:
+    """All files that are printed for a model and its board; asked for twice, they are the same nodes."""
     where = folder or model_folder(chosen)
     board = find(chosen.board)
-    names = [*file_names(prefix_of(chosen), weights_form(chosen))]
-    names += output_of(board).file_names(board) if link else []
-    command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), *(["--link"] if link else [])]
+    names = [*file_names(prefix_of(chosen), weights_form(chosen)), *output_of(board).file_names(board)]
+    key = (env.Dir(where).abspath, json.dumps(_plain(chosen)))
+    if key in _ASKED:
+        return _ASKED[key]
+    command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), "--link"]
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
     )
     if chosen.calibrate is not None:
         env.Depends(files, env.File(str(chosen.calibrate)))
     env.Depends(files, [env.Value(json.dumps(_plain(chosen))), *_generator_files(env)])
+    _ASKED[key] = files
     return files
 
 
@@ -72,8 +85,7 @@ def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
     """The program that serves the model on its board."""
     chosen = _options(env, source, options)
     board = find(chosen.board)
-    files = nn_model(env, source, link=True, **options)
-    return _program(env, chosen, board, files)
+    return _program(env, chosen, board, _generated(env, source, chosen))
 
 
 def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ from nnbuild.audit.places import Extent, Locator
 from nnbuild.errors import ToolMissing
 
 SCANNED_MACHINES = ("x86", "x86-64", "arm", "aarch64", "riscv")
-INSTALL_HINT = "Install it with `pip install nnbuild[audit]`."
+INSTALL_HINT = "Install it with `pip install capstone`."
 ARM_BE8 = 0x00800000  # linked big-endian ARM: data is big-endian, instructions are not
 
 

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    graph = load(arguments.model)
+    graph = load(arguments.model, arguments.model.stem)  # no C is printed, so any name will do
     table = rows(graph)
     if arguments.json:
         print_json(as_json(graph, table))

@@ -126,7 +126,9 @@ def confusion_matrix(labels: Array, values: Array) -> npt.NDArray[np.int64]:
     """Counts: a row per labelled class, a column per predicted one."""
     predicted = predicted_classes(values)
     actual = label_classes(labels, predicted)
-    classes = max(2, values.shape[-1], int(actual.max(initial=0)) + 1)
+    classes = max(2, values.shape[-1])
+    if actual.max(initial=0) >= classes:
+        raise ValueError(f"there is a label {actual.max()}, but the model's classes are 0 to {classes - 1}")
     matrix = np.zeros((classes, classes), np.int64)
     np.add.at(matrix, (actual.reshape(-1), predicted.reshape(-1)), 1)
     return matrix

@@ -15,13 +15,13 @@ TFLITE_IDENTIFIER = b"TFL3"
 
 
 def load(path: Path, name: str | None = None) -> Graph:
-    """The model in a file, whose content says which kind it is; `name` is what its C names begin with."""
-    prefix = identifier(path.stem if name is None else name)
+    """The model in a file, whose content says which kind it is; `name` is the graph's, else the file names it."""
+    prefix = identifier(path.stem) if name is None else name
     try:
         with path.open("rb") as file:
             start = file.read(512)
     except OSError as error:
-        raise UsageError(str(path), f"it cannot be read ({error.strerror}).", "Check the model= path.") from None
+        raise UsageError(str(path), f"it cannot be read ({error.strerror}).", "Check the path.") from None
     if start.startswith(hdf5_format.SIGNATURE):
         return verify(keras_h5.load(path, prefix))
     if start.startswith(keras_zip.MAGIC):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nnbuild.board import Board, Toolchain
-from nnbuild.errors import NnbuildError, ToolMissing
+from nnbuild.errors import NnbuildError, ToolMissing, UsageError
 
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror")
 
@@ -33,6 +33,17 @@ class Recipe:
     flags: tuple[str, ...]
     link_flags: tuple[str, ...]
     script: str | None = None
+
+    def __post_init__(self) -> None:
+        """Objects are named as their sources: of two of one name, the second would replace the first."""
+        ours = {path.stem for path in self.firmware}
+        for name in self.generated:
+            if Path(name).stem in ours:
+                raise UsageError(
+                    f"{name!r} of the model",
+                    "the program has a file of that name already.",
+                    "Name the model otherwise, with name= for scons and --name for nnbuild.",
+                )
 
     @property
     def compiler(self) -> tuple[str, ...]:

@@ -27,12 +27,12 @@ def test_no_such_model(nnbuild: Nnbuild, tmp_path: Path, command: list[str]) -> 
     missing = tmp_path / "missing.h5"
     arguments = [str(tmp_path / "out") if word == "OUT" else word for word in command]
     said = nnbuild(arguments[0], missing, *arguments[1:])
-    assert_said(said, f"{missing}: it cannot be read (No such file or directory). Check the model= path.")
+    assert_said(said, f"{missing}: it cannot be read (No such file or directory). Check the path.")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_model_is_a_folder(nnbuild: Nnbuild, tmp_path: Path) -> None:
-    assert_said(nnbuild("inspect", tmp_path), f"{tmp_path}: it cannot be read (Is a directory). Check the model= path.")
+    assert_said(nnbuild("inspect", tmp_path), f"{tmp_path}: it cannot be read (Is a directory). Check the path.")
 
 
 def test_the_model_cannot_be_read(nnbuild: Nnbuild, tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_the_model_cannot_be_read(nnbuild: Nnbuild, tmp_path: Path) -> None:
     link = tmp_path / "loop.h5"
     link.symlink_to(link)
     cause = "it cannot be read (Too many levels of symbolic links)."
-    assert_said(nnbuild("inspect", link), f"{link}: {cause} Check the model= path.")
+    assert_said(nnbuild("inspect", link), f"{link}: {cause} Check the path.")
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"\x89HDF", b"PK\x03\x04", bytes(4096)])
@@ -81,6 +81,7 @@ NAMES = {
     "caf\u00e9": "it holds other characters.",
     "a/../b": "it holds other characters.",
     "x" * 64: "it is longer than 63 characters.",
+    "string": "'string.h' is a header of the C library.",
 }
 
 
@@ -88,10 +89,27 @@ NAMES = {
 def test_bad_name(nnbuild: Nnbuild, model: Path, tmp_path: Path, name: str) -> None:
     assert_said(
         nnbuild("compile", model, "-o", tmp_path / "out", "--name", name),
-        f"name {name!r}: it cannot begin the names in the C code: {NAMES[name]} Give another one with name=, "
-        "of letters, digits and underscores, beginning with a letter.",
+        f"name {name!r}: it cannot begin the names in the C code: {NAMES[name]} Give another one with --name, "
+        "or name= for scons, of letters, digits and underscores, beginning with a letter.",
     )
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_whose_name_is_no_identifier(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    """It can be looked at, and compiled under another name."""
+    odd = model.rename(tmp_path / "9 lives.h5")
+    assert nnbuild("inspect", odd).status == 0
+    assert nnbuild("compile", odd, "-o", tmp_path / "out").status == WRONG_USAGE
+    assert nnbuild("compile", odd, "-o", tmp_path / "out", "--name", "lives").status == 0
+    assert (tmp_path / "out" / "lives.h").is_file()
+
+
+def test_a_name_that_the_program_has_already(nnbuild: Nnbuild, model: Path) -> None:
+    assert_said(
+        nnbuild("check", model, "--name", "main"),
+        "'main.c' of the model: the program has a file of that name already. "
+        "Name the model otherwise, with name= for scons and --name for nnbuild.",
+    )
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,8 @@ def test_classes() -> None:
     assert metrics.accuracy(np.array([[0, 1], [0, 1], [0, 1]]), scores) == pytest.approx(2 / 3)
     assert metrics.accuracy(labels[:, None], scores) == pytest.approx(2 / 3)
     assert metrics.confusion_matrix(labels, scores).tolist() == [[0, 0], [1, 2]]
-    assert metrics.confusion_matrix(np.array([4, 0, 1]), scores).shape == (5, 5)
+    with pytest.raises(ValueError, match=r"there is a label 4, but the model's classes are 0 to 1"):
+        metrics.confusion_matrix(np.array([4, 0, 1]), scores)
     assert metrics.agreement(scores, scores[::-1]) == 1
     assert metrics.agreement(scores, 1 - scores) == 0
     with pytest.raises(ValueError, match=r"labels of shape \(2,\) do not fit outputs of shape \(3,\)"):

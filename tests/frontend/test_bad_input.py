@@ -230,7 +230,7 @@ def test_every_text_belongs_to_a_case() -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(NnbuildError) as caught:
         load(tmp_path / "gone.h5")
-    assert str(caught.value).endswith("it cannot be read (No such file or directory). Check the model= path.")
+    assert str(caught.value).endswith("it cannot be read (No such file or directory). Check the path.")
 
 
 def test_a_model_may_not_be_named_so_that_its_c_code_breaks(tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ def test_names_become_identifiers(text: str, name: str) -> None:
         ("a/b", "it holds other characters."),
         ("int", "'int' is a word of C or C++ itself."),
         ("Class", "'class' is a word of C or C++ itself."),
+        ("String", "'string.h' is a header of the C library."),
+        ("stdint", "'stdint.h' is a header of the C library."),
+        ("nn-link", "names that begin with 'nn_' are those of nnbuild's own C."),
         ("x" * 64, "it is longer than 63 characters."),
     ],
 )
@@ -32,6 +35,6 @@ def test_other_names_are_refused(text: str, cause: str) -> None:
         identifier(text)
     assert str(caught.value) == (
         f"name {text!r}: it cannot begin the names in the C code: {cause} "
-        "Give another one with name=, of letters, digits and underscores, beginning with a letter."
+        "Give another one with --name, or name= for scons, of letters, digits and underscores, beginning with a letter."
     )
     assert caught.value.exit_code == 2
