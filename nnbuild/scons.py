@@ -34,12 +34,9 @@ SHORT = {
     "LINKCOMSTR": "$LINK $TARGET",
 }
 """What SCons prints for a command unless `verbose` asks for the whole of it."""
-<<<<<<< HEAD
 _ASKED: dict[tuple[str, str], list[Any]] = {}
-=======
 SEARCHED = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
 """What compilers must know of the user's environment: where they lie themselves, and where they may keep things."""
->>>>>>> stm32
 PACKAGE = Path(__file__).resolve().parent
 
 

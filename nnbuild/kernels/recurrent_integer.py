@@ -14,7 +14,7 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.recurrent import attributes_of, by_unit
 from nnbuild.kernels.window_loops import product
-from nnbuild.numeric.tables import gate_table
+from nnbuild.numeric.tables import fine_table
 from nnbuild.ops import activation_rules
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import Curve, Products, Smooth
@@ -59,7 +59,7 @@ def packed_tables(site: Site) -> dict[str, Array]:
             continue
         match curve.rule:
             case Smooth():
-                made["sigmoid"] = gate_table().astype(np.int32)
+                made["sigmoid"] = fine_table().astype(np.int32)
             case activation_rules.Table(entries):
                 made[f"{name}_table"] = entries.astype(np.int16)
     return made
@@ -96,7 +96,7 @@ def apply(w: Writer, names: Names, curve: Curve, variable: str, table: str) -> N
     """Replaces a variable, held within the function's limit, by the function of it. `table`: of the gate or not."""
     match curve.rule:
         case Smooth(function):
-            w(w.use(c99.STORE, variable, w.helper(f"gate_{function}", names.packed["sigmoid"], variable)))
+            w(w.use(c99.STORE, variable, w.helper(f"fine_{function}", names.packed["sigmoid"], variable)))
         case activation_rules.Table():
             looked = w.helper("interpolate16", names.packed[f"{table}_table"], variable)
             w(w.use(c99.STORE, variable, looked))

@@ -47,7 +47,7 @@ class Smooth:
     function: str
 
     def apply(self, x: Ints) -> Ints:
-        return (tables.gate_sigmoid if self.function == "sigmoid" else tables.gate_tanh)(x)
+        return (tables.fine_sigmoid if self.function == "sigmoid" else tables.fine_tanh)(x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,12 +168,12 @@ def gate_curve(function: Function) -> Curve:
 
 def unit_point(function: Function) -> int:
     """The point of values that stay within 1."""
-    return tables.GATE_POINT if function[0] in SMOOTH else UNIT_POINT
+    return tables.FINE_POINT if function[0] in SMOOTH else UNIT_POINT
 
 
 def curve_of(function: Function, power: int) -> Curve:
     """A function of a weighted sum or of a cell, which are brought to the unit that suits it."""
-    if function[0] in SMOOTH and power == tables.GATE_POINT:
+    if function[0] in SMOOTH and power == tables.FINE_POINT:
         one = 1 << power
         return Curve(2.0**-power, SMOOTH_LIMIT, Smooth(function[0]), power, (-one, one))
     in_scale = _argument_scale(function, 2.0**-power)

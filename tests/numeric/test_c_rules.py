@@ -140,15 +140,15 @@ def test_tables(rules: ctypes.CDLL) -> None:
 def test_gates(rules: ctypes.CDLL) -> None:
     """Equal in C; and within 2.5 steps of the functions, whole where they end, even and odd as they should be."""
     x = np.append(spread(26, 20000), np.arange(-(1 << 21), 1 << 21, 431))
-    entries = (c_int32 * 257)(*tables.gate_table().tolist())
-    for own, exact, name in ((tables.gate_sigmoid, _logistic, "sigmoid"), (tables.gate_tanh, np.tanh, "tanh")):
+    entries = (c_int32 * 257)(*tables.fine_table().tolist())
+    for own, exact, name in ((tables.fine_sigmoid, _logistic, "sigmoid"), (tables.fine_tanh, np.tanh, "tanh")):
         found = own(x)
-        function = getattr(rules, f"nn_gate_{name}")
+        function = getattr(rules, f"nn_fine_{name}")
         assert [function(entries, v) for v in x.tolist()] == found.tolist()
         assert np.abs(found - exact(x / 2.0**20) * 2.0**20).max() < 2.5
-    assert tables.gate_sigmoid([-(1 << 25), 0, 1 << 25]).tolist() == [0, 1 << 19, 1 << 20]
-    assert tables.gate_tanh([-(1 << 25), 0, 1 << 25]).tolist() == [-(1 << 20), 0, 1 << 20]
-    assert (tables.gate_tanh(x) == -tables.gate_tanh(-x)).all()
+    assert tables.fine_sigmoid([-(1 << 25), 0, 1 << 25]).tolist() == [0, 1 << 19, 1 << 20]
+    assert tables.fine_tanh([-(1 << 25), 0, 1 << 25]).tolist() == [-(1 << 20), 0, 1 << 20]
+    assert (tables.fine_tanh(x) == -tables.fine_tanh(-x)).all()
 
 
 def _logistic(x: Any) -> Any:

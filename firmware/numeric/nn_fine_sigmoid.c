@@ -6,7 +6,7 @@
  * for i from 0 to 256; from the nearest entry s it is Taylor's series to the square, with the derivatives s (1 - s)
  * and s (1 - s) (1 - 2 s).
  */
-int32_t nn_gate_sigmoid(const int32_t *table, int32_t x)
+int32_t nn_fine_sigmoid(const int32_t *table, int32_t x)
 {
     const int32_t limit = 16 << 20, positive = x < 0 ? -x : x;
     const int32_t size = positive < limit ? positive : limit;
