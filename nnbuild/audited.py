@@ -45,10 +45,11 @@ def stack_stems(prefix: str, there: Iterable[str]) -> list[str]:
 
 
 def stack_tables(prefix: str, folder: Path) -> list[Path]:
-    """What the compiler wrote about frames and calls; without any, the objects themselves say it."""
-    ending = ".ci" if (folder / f"{prefix}.ci").is_file() else ".o"
-    there = {path.stem: path for path in sorted(folder.glob(f"*{ending}"))}
-    return [there[stem] for stem in stack_stems(prefix, there)]
+    """What the compiler wrote about frames and calls, and the objects: they tell of the red zone, which no compiler
+    counts, and without the compiler's tables of all the rest."""
+    endings = (".ci", ".o") if (folder / f"{prefix}.ci").is_file() else (".o",)
+    there = {ending: {path.stem: path for path in sorted(folder.glob(f"*{ending}"))} for ending in endings}
+    return [paths[stem] for paths in there.values() for stem in stack_stems(prefix, paths)]
 
 
 def helper_frames(board: Board) -> dict[str, int]:

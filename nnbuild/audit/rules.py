@@ -20,6 +20,7 @@ from nnbuild.audit.elf import (
     SHT_PREINIT_ARRAY,
     STT_OBJECT,
     STT_TLS,
+    ObjectFile,
     Section,
     Symbol,
 )
@@ -46,6 +47,22 @@ def severity(verdict: Verdict) -> Severity:
 
 def section_place(locator: Locator, section: Section) -> Place:
     return Place(locator.file.name, section.name, 0)
+
+
+def is_stripped(file: ObjectFile) -> bool:
+    """Whether there is code, but no symbol says what it needs."""
+    return not file.symbols and not file.dynamic_symbols and any(s.executable and s.size for s in file.sections)
+
+
+def check_names(locator: Locator, policy: Policy) -> Iterator[Finding]:
+    """Unknown never counts as clean: a call of malloc in a stripped file cannot be told from any other call."""
+    if is_stripped(locator.file) and "forbid" in policy.symbols.values():
+        yield Finding(
+            "symbols-unknown", "violation", locator.file.name, Place(locator.file.name, "symbol table", 0),
+            f"there is code but no symbol table (stripped), so whether it needs what the policy {policy.name} "
+            "forbids is unknown.",
+            "Audit the file before it is stripped.",
+        )  # fmt: skip
 
 
 def check_sections(locator: Locator, policy: Policy) -> Iterator[Finding]:

@@ -16,8 +16,10 @@ from nnbuild.audit.rules import (
     check_constructors,
     check_data,
     check_instructions,
+    check_names,
     check_relocations,
     check_sections,
+    is_stripped,
     unknown_relocations,
 )
 from nnbuild.audit.sizes import section_sizes, sizes_of, symbol_sizes
@@ -77,6 +79,7 @@ def _order(finding: Finding) -> tuple[bool, str, str, str, int]:
 
 def _rule_findings(locator: Locator, policy: Policy, notes: list[str]) -> list[Finding]:
     found = [
+        *check_names(locator, policy),
         *check_sections(locator, policy),
         *check_constructors(locator, policy),
         *check_relocations(locator, policy),
@@ -96,7 +99,7 @@ def _summary(file: ObjectFile) -> FileSummary:
 def _unknowns(files: Iterable[ObjectFile]) -> list[str]:
     """What could not be known of some objects, said once for all of them."""
     with_code = [file for file in files if any(s.executable and s.size for s in file.sections)]
-    stripped = [file.name for file in with_code if not file.symbols and not file.dynamic_symbols]
+    stripped = [file.name for file in with_code if is_stripped(file)]
     lineless = [file.name for file in with_code if file.section_named(".debug_line") is None]
     notes = []
     if stripped:

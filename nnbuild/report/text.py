@@ -104,8 +104,8 @@ def _figures(report: CheckReport) -> list[str]:
     if report.init_ticks is not None:
         lines.append(f"start      {report.init_ticks:,} {report.unit}")
     if report.stack is not None and report.stack.size:
-        bound = f", static bound {report.stack.bound:,}" if report.stack.bound is not None else ""
-        lines.append(f"stack      {report.stack.used:,} of {report.stack.size:,} bytes used{bound}")
+        bound = f", static bound of a run {report.stack.bound:,}" if report.stack.bound is not None else ""
+        lines.append(f"stack      {report.stack.used:,} of {report.stack.size:,} bytes used with the link{bound}")
     if report.memory:
         lines.append("memory     " + ", ".join(f"{name} {size:,}" for name, size in report.memory.items()) + " bytes")
     return lines

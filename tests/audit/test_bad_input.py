@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,19 @@ def test_a_stripped_object_says_so(good: Path) -> None:
     assert "good.o has no symbols (stripped): functions are unknown" in report.notes
     floats = [finding for finding in report.findings if finding.rule == "floating-point"]
     assert [finding.subject for finding in floats] == [".text"]
+
+
+def test_a_stripped_object_cannot_pass(tmp_path: Path) -> None:
+    """Its call of malloc looks like any other: nothing was found, but nothing was shown either."""
+    source, path = tmp_path / "m.c", tmp_path / "m.o"
+    source.write_text("void *malloc(unsigned long); void *f(void); void *f(void) { return malloc(3); }\n")
+    subprocess.run(["gcc", "-c", str(source), "-o", str(path)], check=True)
+    subprocess.run(["strip", str(path)], check=True)
+    (finding,) = audit(path, "mcu").findings
+    assert (finding.rule, finding.severity) == ("symbols-unknown", "violation")
+    assert finding.message == (
+        "there is code but no symbol table (stripped), so whether it needs what the policy mcu forbids is unknown."
+    )
 
 
 def test_an_unknown_machine_cannot_pass_where_floating_point_is_forbidden(good: Path) -> None:

@@ -1,0 +1,61 @@
+"""The static bound of the stack against what a run really takes of it."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nnbuild.audited import model_stack
+from nnbuild.emit.artifact import Artifact
+from nnbuild.fit import program_files
+from nnbuild.outputs import output_of
+from nnbuild.outputs.recipe import compile_all
+from nnbuild.pipeline import Options, compile_model
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Runs the model on a stack of its own, painted beforehand, and prints how deep the paint was spoilt.
+MEASURE = r"""
+#include <stdio.h>
+#include <string.h>
+#include "m.h"
+static m_context context;
+static unsigned char area[1 << 18] __attribute__((aligned(64)));
+int main(void)
+{
+    int (*run)(m_context *) = m_run;
+    unsigned char *at = area;
+    m_init(&context);
+    memset(area, 0xa5, sizeof area);
+    __asm__ volatile("mov %%rsp, %%rbx\n mov %0, %%rsp\n call *%1\n mov %%rbx, %%rsp"
+                     : : "r"(area + sizeof area), "r"(run), "D"(&context)
+                     : "rbx", "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "xmm0", "xmm1", "xmm2",
+                       "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
+                       "xmm14", "xmm15");
+    while (*at == 0xa5) {
+        ++at;
+    }
+    printf("%d\n", (int)(area + sizeof area - at));
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the stack is changed in x86-64 assembly")
+@pytest.mark.parametrize("quantize", ["float", "int8"])
+def test_no_run_goes_deeper_than_its_bound(tmp_path: Path, quantize: str) -> None:
+    """Leaf functions use the 128 bytes below the stack pointer, which the compiler's tables leave out."""
+    compiled = compile_model(Options(ROOT / "examples" / "mnist" / "mnist.h5", quantize=quantize, name="m"))
+    files = Artifact(program_files(compiled))
+    files.write(tmp_path)
+    compile_all(output_of(compiled.board).recipe(compiled.board, files.files), tmp_path)
+    bound = model_stack(compiled.board, "m", tmp_path).depth
+    (tmp_path / "measure.c").write_text(MEASURE)
+    objects = [str(tmp_path / f"m{part}.o") for part in ("", "_kernels", "_weights")]
+    program = tmp_path / "measure"
+    subprocess.run(["gcc", "-O1", str(tmp_path / "measure.c"), *objects, "-o", str(program)], check=True)
+    measured = int(subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout)
+    assert 0 < measured <= bound
