@@ -17,7 +17,7 @@ from nnbuild.ops.convert import Convert
 from nnbuild.plan.plan import Plan, Target, make_plan
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.data import Source
-from nnbuild.quantize.quantize import Recipe, quantize_with, ranges_of
+from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
 
 BYTES = {"float": 4, "int8": 1, "int16": 1}
 LARGEST_ARRAYS = 256 * 1024
@@ -62,7 +62,7 @@ def prefix_of(options: Options) -> str:
     return identifier(options.name if options.name is not None else options.model.stem)
 
 
-def _quantized(graph: Graph, options: Options) -> Graph:
+def _quantized(graph: Graph, options: Options, progress: Progress | None) -> Graph:
     if options.quantize == "float":
         return graph
     if passes.is_quantized(graph):
@@ -72,7 +72,7 @@ def _quantized(graph: Graph, options: Options) -> Graph:
             "Leave --quantize out, or give floats.",
         )
     recipe = recipe_of(options)
-    ranges = ranges_of(graph, recipe)
+    ranges = ranges_of(graph, recipe, progress)
     if options.accuracy_drop is None:
         return quantize_with(graph, recipe, ranges)
     return quantize_within(graph, recipe, ranges, options.accuracy_drop)
@@ -110,13 +110,14 @@ def weights_form(options: Options, imported: Graph | None = None) -> str:
     return "binary" if size > LARGEST_ARRAYS else "array"
 
 
-def compile_model(options: Options) -> Compiled:
+def compile_model(options: Options, progress: Progress | None = None) -> Compiled:
+    """`progress` hears of the calibration, which alone may take long."""
     prefix = prefix_of(options)
     board = find(options.board)
     imported = load(options.model, prefix)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
-    graph = _quantized(folded, options)
+    graph = _quantized(folded, options, progress)
     target = Target(board.features, board.alignment, options.layers, options.optimize)
     plan = make_plan(graph, prefix, target)
     return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    compiled = compile_model(options_of(arguments, layers=arguments.layers))
+    compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"))
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
     gates = _gates(arguments)

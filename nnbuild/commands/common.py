@@ -96,14 +96,15 @@ def print_json(value: Mapping[str, Any], file: str = "-") -> None:
         write_whole(Path(file), f"{text}\n".encode())
 
 
-def progress(what: str) -> Callable[[int, int], None] | None:
+def progress(what: str) -> Callable[[int, int | None], None] | None:
     """A line that moves on a terminal; nothing in a pipe."""
     if not sys.stderr.isatty():
         return None
 
-    def show(done: int, total: int) -> None:
-        end = "\r\x1b[K" if done >= total else ""
-        print(f"\r\x1b[K{what} {done}/{total}{end}", end="", file=sys.stderr, flush=True)
+    def show(done: int, total: int | None) -> None:
+        end = "\r\x1b[K" if total is not None and done >= total else ""
+        of = f"/{total}" if total is not None else ""
+        print(f"\r\x1b[K{what} {done}{of}{end}", end="", file=sys.stderr, flush=True)
 
     return show
 

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from nnbuild.commands.common import add_build_options, options_of, print_json, say_notes
+from nnbuild.commands.common import add_build_options, options_of, print_json, progress, say_notes
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.weights import weights_bytes
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    compiled = compile_model(options_of(arguments, layers=arguments.layers))
+    compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"))
     plan, whole = compiled.plan, program_files(compiled)
     artifact = Artifact(whole) if arguments.link else compiled.artifact
     artifact.write(arguments.output)

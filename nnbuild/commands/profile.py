@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from nnbuild.commands.common import add_build_options, add_place, options_of, print_json
+from nnbuild.commands.common import add_build_options, add_place, options_of, print_json, progress
 from nnbuild.job import place, profile_job
 from nnbuild.pipeline import compile_model, precision
 from nnbuild.report.text import layer_table
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    compiled = compile_model(options_of(arguments))
+    compiled = compile_model(options_of(arguments), progress("calibration sample"))
     with place(arguments.program, arguments.port) as where:
         unit, costs, memory = profile_job(compiled, where)
     if arguments.json is not None:

@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from nnbuild.commands.common import add_build_options, options_of, print_json, say_notes
+from nnbuild.commands.common import add_build_options, options_of, print_json, progress, say_notes
 from nnbuild.errors import UsageError
 from nnbuild.pipeline import compile_model, recipe_of
 from nnbuild.quantize.report import Loss, measure
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = options_of(arguments)
     if options.quantize == "float":
         raise UsageError("--quantize float", "nothing is lost in floats.", "Give --quantize int8 or int16.")
-    compiled = compile_model(options)
+    compiled = compile_model(options, progress("calibration sample"))
     say_notes(compiled.graph.notes)
     loss = measure(compiled.folded, compiled.graph, recipe_of(options).source)
     if arguments.json is not None:

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    compiled = compile_model(options_of(arguments))
+    compiled = compile_model(options_of(arguments), progress("calibration sample"))
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
     with place(arguments.program, arguments.port) as where:

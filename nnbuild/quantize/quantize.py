@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from nnbuild.graph import Graph, Op
-from nnbuild.quantize.calibrate import Ranges, calibrate
+from nnbuild.quantize.calibrate import Batch, Ranges, calibrate
 from nnbuild.quantize.data import Source, batches
 from nnbuild.quantize.rewrite import rewrite, unknown_layers
 
 RANDOM_WARNING = (
     "calibrated with random numbers, because no --calibrate was given: sizes and speed are real, accuracy is not"
 )
+
+
+Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,21 @@ class Recipe:
     bias_correction: bool = True
 
 
-def ranges_of(graph: Graph, recipe: Recipe) -> Ranges:
+def ranges_of(graph: Graph, recipe: Recipe, progress: Progress | None = None) -> Ranges:
     bits = 16 if recipe.form == "int16" else 8
-    return calibrate(graph, lambda: batches(recipe.source, graph), recipe.method, bits)
+    return calibrate(graph, lambda: _counted(batches(recipe.source, graph), progress), recipe.method, bits)
+
+
+def _counted(samples: Iterator[Batch], progress: Progress | None) -> Iterator[Batch]:
+    """The same batches; `progress` hears how many samples have been computed, of how many is not known before."""
+    done = 0
+    for batch in samples:
+        yield batch
+        done += len(next(iter(batch.values())))
+        if progress is not None:
+            progress(done, None)
+    if progress is not None:
+        progress(done, done)
 
 
 def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
