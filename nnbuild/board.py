@@ -41,6 +41,9 @@ class Memory:
     origin: int
     length: int
 
+    def __contains__(self, address: int) -> bool:
+        return self.origin <= address < self.origin + self.length
+
 
 @dataclass(frozen=True)
 class Firmware:
@@ -57,12 +60,22 @@ class Firmware:
 
 
 @dataclass(frozen=True)
+class StandIn:
+    """What nnbuild/device/unicorn_board.py must know to run the same image where the emulator is not installed: the
+    addresses of the serial port and of the counter."""
+
+    uart: int
+    counter: int
+
+
+@dataclass(frozen=True)
 class Emulator:
     """`command` has places for {port} and {image}; what the board's counter shows is so many instructions a tick."""
 
     command: tuple[str, ...]
     install: str
     instructions_per_tick: float
+    stand_in: StandIn | None
 
 
 @dataclass(frozen=True)
@@ -143,13 +156,13 @@ def _read(name: str, table: Mapping[str, Any]) -> Board:
 
 
 def _toolchain(entry: Mapping[str, Any], cpu: Mapping[str, Any]) -> Toolchain:
-    """`cpu` says, for each toolchain, how it calls the board's processor."""
+    """`cpu` says, for each toolchain, how it calls the board's processor, and under `link` what the linker needs."""
     return Toolchain(
         name=entry["name"],
         command=tuple(word.format(python=sys.executable) for word in entry["command"]),
         install=entry["install"],
         flags=(*entry.get("flags", ()), *cpu.get(entry["name"], ())),
-        link_flags=tuple(entry.get("link_flags", ())),
+        link_flags=(*entry.get("link_flags", ()), *cpu.get("link", {}).get(entry["name"], ())),
         libraries=tuple(entry.get("libraries", ())),
         stack_flags=tuple(entry["stack_flags"]),
         helper_stack=entry.get("helper_stack", 0),
@@ -174,7 +187,9 @@ def _emulator(table: Mapping[str, Any]) -> Emulator | None:
         return None
     fill = {"machine": table.get("machine", ""), "port": "{port}", "image": "{image}"}
     command = tuple(word.format(**fill) for word in table["command"])
-    return Emulator(command, table["install"], table["instructions_per_tick"])
+    unicorn = table.get("unicorn")
+    stand_in = StandIn(unicorn["uart"], unicorn["counter"]) if unicorn is not None else None
+    return Emulator(command, table["install"], table["instructions_per_tick"], stand_in)
 
 
 def _whole_table(name: str, folder: Path) -> dict[str, Any]:

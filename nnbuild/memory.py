@@ -7,6 +7,8 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from nnbuild.emit.weights import weights_bytes
+from nnbuild.outputs import firmware
+from nnbuild.outputs.image import used_bytes
 from nnbuild.pipeline import Compiled
 
 CODE = (".text", ".rodata")
@@ -21,7 +23,17 @@ def memory_of(compiled: Compiled, folder: Path) -> dict[str, int]:
         "flash_weights": weights_bytes(plan),
         "arena": plan.arena,
         "state": plan.state,
+        **_whole(compiled, folder),
     }
+
+
+def _whole(compiled: Compiled, folder: Path) -> dict[str, int]:
+    """What the linked firmware takes of each memory of its part, and how large that is."""
+    memories = compiled.board.memories
+    if not memories:
+        return {}
+    used = used_bytes(folder / firmware.PROGRAM, memories)
+    return {f"{m.name}_{word}": size for m in memories for word, size in (("used", used[m.name]), ("size", m.length))}
 
 
 def code_bytes(path: Path) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from nnbuild.board import Board
+from nnbuild.board import Board, StandIn
 from nnbuild.device.emulator import EmulatorTransport, require
 from nnbuild.device.transport import ProcessTransport, SerialTransport, Transport
 from nnbuild.errors import ToolMissing, UsageError
@@ -41,6 +44,21 @@ def _emulated(board: Board, program: Path) -> Line:
             "no emulator has it.",
             "Connect the real one and name its port: --port /dev/ttyACM0",
         )
+    name = f"emulated {board.name}"
+    if emulator.stand_in is not None and shutil.which(emulator.command[0]) is None:
+        if importlib.util.find_spec("unicorn") is None:
+            install = f"{emulator.install}, or pip install unicorn"
+            require(emulator.command, f"board {board.name!r}", install)
+        print(f"nnbuild: {emulator.command[0]} is not installed; unicorn runs {board.name}", file=sys.stderr)
+        return Line(ProcessTransport(_unicorn(board, emulator.stand_in, program), name), "instructions")
     require(emulator.command, f"board {board.name!r}", emulator.install)
-    transport = EmulatorTransport(f"emulated {board.name}", emulator.command, program.resolve())
+    transport = EmulatorTransport(name, emulator.command, program.resolve())
     return Line(transport, "instructions", emulator.instructions_per_tick)
+
+
+def _unicorn(board: Board, stand_in: StandIn, program: Path) -> list[str | Path]:
+    """The command that runs the same image without QEMU. Its counter shows instructions as they are."""
+    command: list[str | Path] = [sys.executable, "-m", "nnbuild.device.unicorn_board", program.resolve()]
+    for memory in board.memories:
+        command += ["--memory", f"{memory.origin:#x}:{memory.length:#x}"]
+    return [*command, "--uart", hex(stand_in.uart), "--counter", hex(stand_in.counter)]

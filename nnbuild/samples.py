@@ -7,6 +7,7 @@ there are several); its first axis counts the samples. Golden outputs are `y` (`
 from __future__ import annotations
 
 import io
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,11 @@ from nnbuild.files import write_whole
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float32]
+UNSOUND = (
+    *(ValueError, EOFError, KeyError, NotImplementedError, MemoryError, RuntimeError, OverflowError, TypeError),
+    *(zipfile.BadZipFile, zlib.error, SyntaxError, tokenize.TokenError),
+)
+"""What numpy and Python raise for damaged or encrypted archives; an array's header is read as Python's own syntax."""
 
 
 class Port(Protocol):
@@ -41,6 +47,7 @@ class SampleSet:
     inputs: Mapping[str, FloatArray]
     golden: tuple[FloatArray, ...] | None = None
     labels: Array | None = None
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return min((len(values) for values in self.inputs.values()), default=0)
@@ -59,6 +66,9 @@ def load_samples(path: str | Path, inputs: Sequence[Port], outputs: Sequence[Por
     }
     count = _same_count(path, {name: len(array) for name, array in values.items()})
     golden = _golden(path, arrays, outputs, count)
+    if "labels" in arrays and arrays["labels"].dtype.kind in "US":
+        note = f"{path}: its array 'labels' holds names, not the samples' classes, and is left aside"
+        return SampleSet(values, golden, None, (note,))
     return SampleSet(values, golden, _labels(path, arrays, count))
 
 
@@ -72,7 +82,7 @@ def _read(path: Path) -> dict[str, Array]:
         raise UsageError(str(path), "There is no such file.", "Check the path.") from None
     except OSError as error:
         raise UsageError(str(path), f"It cannot be read ({error.strerror or error}).", "Check the file.") from None
-    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, MemoryError) as error:
+    except UNSOUND as error:
         raise UsageError(
             str(path),
             f"It is no sound .npz file of plain numbers ({type(error).__name__}).",
@@ -154,9 +164,11 @@ def _golden(
 
 def _labels(path: str | Path, arrays: Mapping[str, Array], count: int) -> Array | None:
     labels = arrays.get("labels")
-    if labels is None:
-        return None
-    where = f"{path}, array 'labels'"
+    return None if labels is None else checked_labels(f"{path}, array 'labels'", labels, count)
+
+
+def checked_labels(where: str, labels: Array, count: int) -> Array:
+    """Labels as whole numbers, one per sample, or rows of them."""
     if labels.ndim == 0 or labels.dtype.kind not in "iufb" or not np.array_equal(labels, np.trunc(labels)):
         raise UsageError(where, "Labels are whole numbers, one per sample, or one-hot rows.", "Save them as int64.")
     _matching(where, len(labels), count)

@@ -23,7 +23,7 @@ from nnbuild.audited import helper_frames, model_objects, stack_stems
 from nnbuild.board import Board, find
 from nnbuild.emit.files import file_names
 from nnbuild.errors import NnbuildError
-from nnbuild.outputs import Output, output_of
+from nnbuild.outputs import OUTPUTS, Output, output_of
 from nnbuild.outputs.recipe import Recipe
 from nnbuild.paths import BOARDS, FIRMWARE
 from nnbuild.pipeline import Options, prefix_of, weights_form
@@ -34,6 +34,9 @@ SHORT = {
     "LINKCOMSTR": "$LINK $TARGET",
 }
 """What SCons prints for a command unless `verbose` asks for the whole of it."""
+_ASKED: dict[tuple[str, str], list[Any]] = {}
+SEARCHED = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
+"""What compilers must know of the user's environment: where they lie themselves, and where they may keep things."""
 PACKAGE = Path(__file__).resolve().parent
 
 
@@ -49,20 +52,29 @@ def generate(env: Any, **_: Any) -> None:
     env.AddMethod(nn_audit, "NNAudit")
 
 
-def nn_model(env: Any, source: Any, *, link: bool = False, folder: str | None = None, **options: Any) -> list[Any]:
+def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
     """The generated files of a model; add their folder to CPPPATH to include its header."""
     chosen = _options(env, source, options)
+    names = file_names(prefix_of(chosen), weights_form(chosen))
+    return [node for node in _generated(env, source, chosen, folder) if node.name in names]
+
+
+def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None) -> list[Any]:
+    """All files that are printed for a model and its board; asked for twice, they are the same nodes."""
     where = folder or model_folder(chosen)
     board = find(chosen.board)
-    names = [*file_names(prefix_of(chosen), weights_form(chosen))]
-    names += output_of(board).file_names(board) if link else []
-    command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), *(["--link"] if link else [])]
+    names = [*file_names(prefix_of(chosen), weights_form(chosen)), *output_of(board).file_names(board)]
+    key = (env.Dir(where).abspath, json.dumps(_plain(chosen)))
+    if key in _ASKED:
+        return _ASKED[key]
+    command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), "--link"]
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
     )
     if chosen.calibrate is not None:
         env.Depends(files, env.File(str(chosen.calibrate)))
     env.Depends(files, [env.Value(json.dumps(_plain(chosen))), *_generator_files(env)])
+    _ASKED[key] = files
     return files
 
 
@@ -70,16 +82,17 @@ def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
     """The program that serves the model on its board."""
     chosen = _options(env, source, options)
     board = find(chosen.board)
-    files = nn_model(env, source, link=True, **options)
-    return _program(env, chosen, board, files)
+    return _program(env, chosen, board, _generated(env, source, chosen))
 
 
 def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[Any]:
     """The program first, then what is made of it."""
     where, output = model_folder(chosen), output_of(board)
     recipe = output.recipe(board, [node.name for node in files])
-    script = [f"-Wl,-T,{where}/{recipe.script}"] if recipe.script else []
+    script = [f"-Wl,-T,{_path(env.Dir(where))}/{recipe.script}"] if recipe.script else []
     own = env.Clone(
+        NN_OUTPUT=board.output,
+        ENV={**env["ENV"], **{name: os.environ[name] for name in SEARCHED if name in os.environ}},
         CC=list(recipe.compiler),
         LINK=list(recipe.compiler),
         CCFLAGS=list(recipe.flags),
@@ -99,13 +112,17 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
 
 
 def _finished(env: Any, where: str, program: list[Any], output: Output) -> list[Any]:
+    """What is made of the linked program."""
     names = [f"{where}/{name}" for name in output.finished_names()]
-
-    def finish(target: Any, source: Any, env: Any) -> None:
-        output.finish(Path(str(source[0])))
-
-    made: list[Any] = env.Command(names, program[0], env.Action(finish, "nnbuild image $SOURCE")) if names else []
+    if not names:
+        return []
+    made: list[Any] = env.Command(names, program[0], env.Action(_finish, f"nnbuild image {program[0]}"))
     return made
+
+
+def _finish(target: Any, source: Any, env: Any) -> None:
+    """Must close over nothing: SCons would take the closure for a part of the action, and find it changed each time."""
+    OUTPUTS[env["NN_OUTPUT"]].finish(Path(source[0].abspath))
 
 
 def _audit(env: Any, chosen: Options, recipe: Recipe, objects: list[Any]) -> Any:

@@ -72,7 +72,6 @@ REFUSED = [
     ({"x": np.array([[[None, 1], [1, 1]]])}, "It is no sound .npz file of plain numbers (ValueError)."),
     ({"x": GOOD, "labels": np.array([0.5, 1, 2])}, "array 'labels': Labels are whole numbers, one per sample"),
     ({"x": GOOD, "labels": np.array([np.nan, 1, 2])}, "array 'labels': Labels are whole numbers, one per sample"),
-    ({"x": GOOD, "labels": np.array(["a", "b", "c"])}, "array 'labels': Labels are whole numbers, one per sample"),
     ({"x": GOOD, "labels": np.array([0, 1])}, "array 'labels': It has 2 rows for 3 samples. Give one row per sample."),
     (
         {"x": GOOD, "labels": np.array([0, -1, 1])},
@@ -143,3 +142,11 @@ def test_outputs_come_back(tmp_path: Path) -> None:
 def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"It cannot be written \(No such file or directory\)"):
         save_outputs(tmp_path / "none" / "y.npz", [np.ones((1, 1), np.float32)])
+
+
+def test_names_of_classes_are_no_labels(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, x=np.zeros((2, 3), np.float32), labels=np.array(["yes", "no", "up"]))
+    found = load_samples(path, [Port("x", (3,))])
+    assert found.labels is None
+    assert found.notes == (f"{path}: its array 'labels' holds names, not the samples' classes, and is left aside",)

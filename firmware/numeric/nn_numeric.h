@@ -12,6 +12,7 @@ int32_t nn_divide(int32_t a, int32_t b, int32_t multiplier, int32_t right);
 
 int32_t nn_high_multiply(int32_t a, int32_t b);
 int32_t nn_rounding_shift(int64_t x, int32_t amount);
+int32_t nn_hold(int64_t x, int32_t limit);
 int32_t nn_shift_left(int32_t x, int32_t amount);
 int32_t nn_leading_zeros(uint32_t x);
 int32_t nn_reciprocal(uint32_t x, int32_t headroom);
@@ -19,6 +20,8 @@ int32_t nn_inverse_square_root(int32_t x, int32_t *right);
 
 int32_t nn_interpolate16(const int16_t *table, int32_t x);
 int32_t nn_logistic16(const uint16_t *table, int32_t x, int32_t multiplier, int32_t shift);
+int32_t nn_fine_sigmoid(const int32_t *table, int32_t x);
+int32_t nn_fine_tanh(const int32_t *table, int32_t x);
 int32_t nn_tanh16(const uint16_t *table, int32_t x, int32_t multiplier, int32_t shift);
 
 int32_t nn_quantizef(float x, float scale, int32_t zero_point, int32_t low, int32_t high);

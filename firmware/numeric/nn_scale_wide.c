@@ -2,8 +2,8 @@
 #include "nn_numeric.h"
 
 /*
- * A 48-bit sum times a 16-bit multiplier / 2^right, for `right` from 1 to 62, rounded once, halves up. Held within
- * 2^30, where every result is saturated anyway, so that a zero point can be added without another thought.
+ * A sum times a multiplier / 2^right, for `right` from 1 to 62, rounded once, halves up; the product must fit 63 bits.
+ * Held within 2^30, where every result is saturated anyway, so that a zero point can be added without another thought.
  */
 int32_t nn_scale_wide(int64_t acc, int32_t multiplier, int32_t right)
 {

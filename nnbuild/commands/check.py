@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options_of(arguments, layers=arguments.layers))
     samples = samples_for(compiled, arguments.inputs)
-    say_notes(compiled.graph.notes)
+    say_notes((*compiled.graph.notes, *samples.notes))
     gates = _gates(arguments)
     if arguments.float_tolerance is None:
         gates = replace(gates, float_tolerance=float_tolerance(compiled, samples))

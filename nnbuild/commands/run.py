@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options_of(arguments))
     samples = samples_for(compiled, arguments.inputs)
-    say_notes(compiled.graph.notes)
+    say_notes((*compiled.graph.notes, *samples.notes))
     with place(arguments.program, arguments.port) as where:
         runs = run_job(compiled, samples, where, reset_each=arguments.reset_each, progress=progress("sample"))
     quantized = [compiled.graph.tensors[name].quant is not None for name in compiled.graph.outputs]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +18,7 @@ from nnbuild.errors import ToolMissing
 CONNECTS_WITHIN = 20.0
 BYTE_RATE = 2000.0
 """Bytes a second that an emulated serial port takes at least; much less than it sends."""
+PR_SET_PDEATHSIG = 1
 SAID = 500
 """Characters of the emulator's last words that an error repeats."""
 
@@ -31,7 +35,11 @@ class EmulatorTransport(Transport):
             whole = [word.format(port=listener.port, image=image) for word in command]
             try:
                 self._process = subprocess.Popen(
-                    whole, stdin=subprocess.DEVNULL, stdout=self._words, stderr=subprocess.STDOUT
+                    whole,
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._words,
+                    stderr=subprocess.STDOUT,
+                    preexec_fn=_end_with_parent,
                 )
             except OSError as error:
                 self._words.close()
@@ -83,6 +91,12 @@ class EmulatorTransport(Transport):
             self._process.terminate()
         reap(self._process)
         self._words.close()
+
+
+def _end_with_parent() -> None:
+    """Asks Linux to end this process when the one that started it is gone, however that was ended."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def require(command: Sequence[str], what: str, install: str) -> None:

@@ -80,6 +80,8 @@ class DescriptorTransport(Transport):
                 continue
             except BlockingIOError:
                 pass
+            except BrokenPipeError:
+                raise self.closed(self._why_ended()) from None
             except OSError as error:
                 raise self.closed(f"The line ended while sending ({error.strerror}).") from None
             if self.now() > deadline:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from nnbuild.errors import ModelError
-from nnbuild.ops.recurrent import Function
+from nnbuild.ops.functions import Function
 
 NO_BOUND = float("inf")
 

@@ -16,7 +16,9 @@ from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.functions import spell
 from nnbuild.kernels.window_loops import product
-from nnbuild.ops.recurrent import Function, Recurrent
+from nnbuild.literals import C_TYPES
+from nnbuild.ops.functions import Function
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
@@ -33,17 +35,22 @@ def by_unit(matrix: Array, gates: int) -> Array:
     return matrix.reshape(rows, gates, width // gates).transpose(2, 0, 1)
 
 
-def demand(site: Site, packed: dict[str, Array], scratch_vectors: int = 1) -> Demand:
+def demand(site: Site, packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "float32") -> Demand:
     """An initial state may be the very storage of the state: it is read before it is written."""
     attributes = attributes_of(site)
     first = int(attributes.sequences)
     shared = tuple((first + i, 1 + i) for i in range(attributes.states)) if len(site.inputs) > 1 else ()
     return Demand(
         extent=site.shape()[0],
-        scratch=scratch_vectors * attributes.units * 4,
+        scratch=scratch_vectors * attributes.units * np.dtype(scratch_type).itemsize,
+        scratch_type=scratch_type,
         packed={name: np.ascontiguousarray(value).reshape(-1) for name, value in packed.items()},
         in_place=shared,
     )
+
+
+def zero(site: Site) -> str:
+    return "0.0f" if site.dtypes == {"float32"} else "0"
 
 
 def state_names(site: Site, names: Names) -> Sequence[str]:
@@ -58,17 +65,18 @@ def time_steps(w: Writer, site: Site, names: Names) -> Iterator[None]:
     states = state_names(site, names)
     with w.block("if (begin == 0)"), w.loop("unit", attributes.units):
         for index, state in enumerate(states):
-            initial = f"{names.inputs[1 + index]}[unit]" if len(names.inputs) > 1 else "0.0f"
+            initial = f"{names.inputs[1 + index]}[unit]" if len(names.inputs) > 1 else zero(site)
             w(w.use(c99.STORE, f"{state}[unit]", initial))
     with w.loop("t", "end", start="begin", trips=steps):
         step = f"{steps - 1} - t" if attributes.backwards else "t"
-        w(f"const float *x = {names.inputs[0]} + {product(step, features)};")
+        w(f"const {C_TYPES[site.inputs[0].dtype]} *x = {names.inputs[0]} + {product(step, features)};")
         yield
+        fresh = f"{names.scratch}[unit]" if zero(site) == "0.0f" else f"(int16_t){names.scratch}[unit]"
         with w.loop("unit", attributes.units):
-            w(w.use(c99.STORE, f"{states[0]}[unit]", f"{names.scratch}[unit]"))
+            w(w.use(c99.STORE, f"{states[0]}[unit]", fresh))
             if attributes.sequences:
                 place = f"{names.outputs[0]}[{product('t', attributes.units)} + unit]"
-                w(w.use(c99.STORE, place, f"{names.scratch}[unit]"))
+                w(w.use(c99.STORE, place, fresh))
 
 
 def declare_sums(w: Writer, sums: Sequence[str], bias: str | None) -> None:

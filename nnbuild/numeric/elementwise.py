@@ -14,10 +14,12 @@ from numpy.typing import ArrayLike
 from nnbuild.numeric.fixed_point import inverse_square_root
 from nnbuild.numeric.multiplier import (
     Multiplier,
+    WideScale,
     product_scale,
     quantize_multiplier,
     ratio_scale,
     ratio_scale32,
+    wide_scale,
 )
 from nnbuild.numeric.rounding import (
     Ints,
@@ -28,6 +30,7 @@ from nnbuild.numeric.rounding import (
     rounding_shift,
     saturate,
     saturating_shift_left,
+    scale_wide,
     truncating_high_multiply16,
 )
 
@@ -82,9 +85,19 @@ def squared_difference_scales(first: float, second: float, output: float) -> Add
     )
 
 
-def squared_difference(a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scales: AddScales) -> Ints:
-    """(a - b) ** 2 of 8-bit tensors, not yet clamped."""
+def wide_square_scale(first: float, second: float, output: float) -> WideScale:
+    """The same for 16-bit tensors, which TFLite does not have: the square takes 46 bits."""
+    twice = 2.0 * max(float(first), float(second))
+    return wide_scale(twice * twice / ((1 << 14) * float(output)))
+
+
+def squared_difference(
+    a: ArrayLike, b: ArrayLike, zeros: tuple[int, int, int], scales: AddScales, wide: WideScale | None = None
+) -> Ints:
+    """(a - b) ** 2, not yet clamped; 16-bit tensors need `wide`."""
     difference = _aligned(a, zeros[0], scales, scales.first) - _aligned(b, zeros[1], scales, scales.second)
+    if wide is not None:
+        return scale_wide(difference * difference, *wide) + zeros[2]
     return requantize(difference * difference, *scales.output) + zeros[2]
 
 

@@ -47,21 +47,25 @@ def quantize_multiplier(real: float) -> Multiplier:
 
 
 class WideScale(NamedTuple):
-    """The real number multiplier / 2**right, for `rounding.scale_wide`; the multiplier has 16 bits."""
+    """The real number multiplier / 2**right, for `rounding.scale_wide`."""
 
     multiplier: int
     right: int
 
 
-def wide_scale(real: float) -> WideScale:
-    """The nearest 16-bit multiplier; what is below 2**-47 becomes zero, what is above 2**14 is held there."""
+def wide_scale(real: float, bits: int = 15) -> WideScale:
+    """The nearest multiplier of so many bits; what is below 2**-47 becomes zero, what is above 2**14 is held there.
+
+    A small number has fewer bits, so that the shift stays below 63.
+    """
     fraction, exponent = math.frexp(real)
-    multiplier = math.floor(fraction * 2**15 + 0.5)
-    if multiplier == 2**15:
-        multiplier, exponent = multiplier // 2, exponent + 1
+    bits = min(bits, 62 + exponent)
     if real == 0.0 or exponent < -47:
         return WideScale(0, 1)
-    return WideScale(multiplier, 15 - exponent) if exponent <= 14 else WideScale(32767, 1)
+    multiplier = math.floor(fraction * 2**bits + 0.5)
+    if multiplier == 2**bits:
+        multiplier, exponent = multiplier // 2, exponent + 1
+    return WideScale(multiplier, bits - exponent) if exponent <= 14 else WideScale(2**bits - 1, bits - 14)
 
 
 def quantize_multipliers(reals: ArrayLike) -> tuple[Ints, Ints]:

@@ -125,6 +125,7 @@ def rounding_mean(total: ArrayLike, count: ArrayLike) -> Ints:
 def scale_wide(acc: ArrayLike, multiplier: ArrayLike, right: ArrayLike) -> Ints:
     """acc * multiplier / 2**right, rounded once, halves up, held within 2**30: for operators TFLite does not have.
 
-    The multiplier has 16 bits, the accumulator 48. C: (acc * multiplier + ((int64_t)1 << (right - 1))) >> right
+    The multiplier has 16 bits, the accumulator 48, or otherwise 63 together.
+    C: (acc * multiplier + ((int64_t)1 << (right - 1))) >> right
     """
     return saturate(half_up_shift(ints(acc) * ints(multiplier), right), -(1 << 30), 1 << 30)

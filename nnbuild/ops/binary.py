@@ -10,7 +10,7 @@ import numpy as np
 
 from nnbuild.graph import Array, Constant, Quant, Shape, Tensor
 from nnbuild.numeric import elementwise
-from nnbuild.numeric.multiplier import Multiplier, product_scale, quantize_multiplier
+from nnbuild.numeric.multiplier import Multiplier, WideScale, product_scale, quantize_multiplier
 from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
 from nnbuild.ops.integer import clamped, quant_of
@@ -93,8 +93,12 @@ class Formats:
         return elementwise.add_scales(self.left.scale, self.right.scale, self.out.scale, self.bits)
 
     def square_scales(self) -> elementwise.AddScales:
-        """TFLite has squared_difference in 8 bits only."""
         return elementwise.squared_difference_scales(self.left.scale, self.right.scale, self.out.scale)
+
+    def wide_square_scale(self) -> WideScale | None:
+        """For 16 bits, in which TFLite has no squared difference."""
+        scales = self.left.scale, self.right.scale, self.out.scale
+        return elementwise.wide_square_scale(*scales) if self.bits == 16 else None
 
     def product_scale(self) -> Multiplier:
         return quantize_multiplier(product_scale(self.left.scale, self.right.scale, self.out.scale))
@@ -126,7 +130,7 @@ def _combined(function: str, left: Array, right: Array, f: Formats) -> Ints:
         case "divide":
             return elementwise.divide(left, right, f.zeros, f.division_scale())
         case "squared_difference":
-            return elementwise.squared_difference(left, right, f.zeros, f.square_scales())
+            return elementwise.squared_difference(left, right, f.zeros, f.square_scales(), f.wide_square_scale())
     scales, zero = f.choice_scales(), f.out.zero_point
     first = elementwise.rescale(left, f.left.zero_point, zero, scales[0])
     second = elementwise.rescale(right, f.right.zero_point, zero, scales[1])

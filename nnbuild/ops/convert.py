@@ -11,8 +11,10 @@ import numpy as np
 from nnbuild.graph import Array, Shape
 from nnbuild.numeric.edge import dequantize, quantize
 from nnbuild.numeric.elementwise import rescale, rescale_multiplier
+from nnbuild.numeric.multiplier import WideScale, wide_scale
+from nnbuild.numeric.rounding import ints, scale_wide
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes
-from nnbuild.ops.integer import clamped, quant_of, scale_and_limits
+from nnbuild.ops.integer import as_type, clamped, quant_of, scale_and_limits
 from nnbuild.ops.site import Site
 
 
@@ -34,6 +36,12 @@ class Convert(Attributes):
             return (np.asarray(quantize(inputs[0], *scale_and_limits(out)), out.dtype),)
         if out.quant is None:
             return (dequantize(inputs[0], source.quant.scale, source.quant.zero_point),)
+        if out.dtype == "int32":
+            return (as_type(scale_wide(ints(inputs[0]) - source.quant.zero_point, *self.into_cell(site)), out),)
         scale = rescale_multiplier(source.quant.scale, quant_of(out).scale)
         values = rescale(inputs[0], source.quant.zero_point, quant_of(out).zero_point, scale)
         return (clamped(values, NO_CLAMP, out),)
+
+    def into_cell(self, site: Site) -> WideScale:
+        """32 bits are the cell of an LSTM: our own, so that what does not fit is saturated."""
+        return wide_scale(quant_of(site.inputs[0]).scale / quant_of(site.outputs[0]).scale, 30)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from nnbuild.numeric.multiplier import convolution_scales
 from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
 from nnbuild.numeric.rounding import Ints, limits
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
-from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of
+from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
 from nnbuild.ops.site import Site
 
 
@@ -42,27 +43,23 @@ class Dense(Attributes):
         return (self.clamp.apply(result),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """TFLite's: the sum times the real scale, rounded once; here in integers that give the same."""
+        """TFLite's: the sum times the real scale, rounded once; here in integers that give the same.
+
+        16-bit weights, which TFLite does not have, follow the rule of 16-bit convolutions.
+        """
         kernel = exact_sums(site.constant("kernel")) - quant_of(site.constants["kernel"]).zero_point
         sums = (centred(site, inputs[0]) @ kernel).astype(np.int64)
         if "bias" in site.constants:
             sums = sums + site.constant("bias").astype(np.int64)
         out = site.outputs[0]
+        if site.constant("kernel").dtype == np.int16:
+            return (clamped(requantization(site, sums.shape[-1]).apply(sums), self.clamp, out),)
         columns = [apply_integer_scale(sums[..., i], scale) for i, scale in enumerate(self.scales(site))]
         return (clamped(np.stack(columns, axis=-1) + quant_of(out).zero_point, self.clamp, out),)
 
     def scales(self, site: Site) -> list[IntegerScale]:
         """For each output, the integers that scale its sum. Proven on all sums its weights can give."""
-        out, kernel = site.outputs[0], site.constants["kernel"]
-        reals = convolution_scales(quant_of(site.inputs[0]).scale, quant_of(kernel).scales, quant_of(out).scale)
-        width = kernel.data.shape[1]
-        low, high = limits(out.dtype)
-        zero = quant_of(out).zero_point
-        reach = sum_bounds(site)
-        return [
-            integer_scale(float(real), (int(reach[0][i]), int(reach[1][i])), (low - zero - 1, high - zero + 1))
-            for i, real in enumerate(np.broadcast_to(reals, (width,)))
-        ]
+        return _scales(site)
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         return prod(outputs[0]) * constants["kernel"][0]
@@ -77,3 +74,17 @@ def sum_bounds(site: Site) -> tuple[Ints, Ints]:
     bias = site.constant("bias").astype(np.int64) if "bias" in site.constants else np.int64(0)
     extremes = np.minimum(weights * low, weights * high), np.maximum(weights * low, weights * high)
     return extremes[0].sum(axis=0) + bias, extremes[1].sum(axis=0) + bias
+
+
+@lru_cache(maxsize=64)
+def _scales(site: Site) -> list[IntegerScale]:
+    """Kept, since a proof takes longer than a run, and a model with states is run sample by sample."""
+    out, kernel = site.outputs[0], site.constants["kernel"]
+    reals = convolution_scales(quant_of(site.inputs[0]).scale, quant_of(kernel).scales, quant_of(out).scale)
+    low, high = limits(out.dtype)
+    zero = quant_of(out).zero_point
+    reach = sum_bounds(site)
+    return [
+        integer_scale(float(real), (int(reach[0][i]), int(reach[1][i])), (low - zero - 1, high - zero + 1))
+        for i, real in enumerate(np.broadcast_to(reals, (kernel.data.shape[1],)))
+    ]

@@ -9,6 +9,9 @@ import numpy as np
 
 from nnbuild.graph import Array
 
+Function = tuple[str, tuple[float, ...]]
+"""A name of `FUNCTIONS` and its parameters."""
+
 SELU_ALPHA = 1.6732632423543772
 SELU_SCALE = 1.0507009873554805
 

@@ -10,6 +10,7 @@ import numpy as np
 from nnbuild.graph import Array, Graph, Op, Tensor
 from nnbuild.numeric.edge import quantize
 from nnbuild.ops.integer import scale_and_limits
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site, site_of
 
 Values = dict[str, Array]
@@ -70,11 +71,25 @@ def _run_batch(sites: list[Site], values: Mapping[str, Array], dtype: str) -> Va
 def compute(site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
     """One operation; the axes of `op.outer` are computed as if they were more samples."""
     op: Op = site.op
-    count, depth = inputs[0].shape[0], len(op.outer)
-    merged = [x.reshape(count * prod(op.outer), *x.shape[1 + depth :]) for x in inputs]
+    count, merged = inputs[0].shape[0], _merged(op, inputs)
     if site.dtypes == {"float32"}:
-        constants = {role: constant.data.astype(dtype) for role, constant in site.constants.items()}
-        outputs = op.attributes.reference(merged, constants)
+        outputs = op.attributes.reference(merged, _floats(site, dtype))
     else:
         outputs = op.attributes.integer(site, merged)
     return tuple(y.reshape(count, *op.outer, *y.shape[1:]) for y in outputs)
+
+
+def traced(site: Site, inputs: list[Array]) -> tuple[Array, ...]:
+    """The states of a recurrent float operation after each of its time steps."""
+    attributes = site.op.attributes
+    assert isinstance(attributes, Recurrent)
+    return attributes.trace(_merged(site.op, inputs), _floats(site, "float32"))
+
+
+def _merged(op: Op, inputs: list[Array]) -> list[Array]:
+    """The axes of `op.outer` and that of the samples as one."""
+    return [x.reshape(x.shape[0] * prod(op.outer), *x.shape[1 + len(op.outer) :]) for x in inputs]
+
+
+def _floats(site: Site, dtype: str) -> dict[str, Array]:
+    return {role: constant.data.astype(dtype) for role, constant in site.constants.items()}

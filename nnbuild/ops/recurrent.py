@@ -8,18 +8,31 @@ computation; without, only the states come out (the hidden state is what Keras c
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from nnbuild.graph import Array, Shape
+from nnbuild.numeric.rounding import Ints, ints
 from nnbuild.ops.base import Arrays, Attributes, expect
-from nnbuild.ops.functions import FUNCTIONS, apply
-
-Function = tuple[str, tuple[float, ...]]
-"""A name of `ops.functions.FUNCTIONS` and its parameters."""
+from nnbuild.ops.functions import FUNCTIONS, Function, apply
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.recurrent_rules import (
+    VALUES_BELOW,
+    Curve,
+    Rules,
+    bounded,
+    curve_of,
+    gate_curve,
+    point_of,
+    power_of,
+    products,
+    unit_point,
+)
+from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True)
@@ -28,6 +41,8 @@ class Recurrent(Attributes):
     optional: ClassVar[tuple[str, ...]] = ("bias",)
     gates: ClassVar[int]
     states: ClassVar[int]
+    value_gate: ClassVar[int]
+    """The place of the gate that goes through `activation`."""
 
     units: int = 1
     activation: Function = ("tanh", ())
@@ -57,15 +72,45 @@ class Recurrent(Attributes):
     def cell(self, x: Array, states: tuple[Array, ...], constants: Arrays) -> tuple[Array, ...]:
         """The states after one more time step; the first is the output."""
 
+    @abstractmethod
+    def integer_cell(self, rules: Rules, x: Array, states: tuple[Ints, ...]) -> tuple[Ints, ...]:
+        """The same in integers."""
+
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         x = inputs[0]
         states = tuple(inputs[1:]) or (np.zeros((x.shape[0], self.units), x.dtype),) * self.states
+        return self._gathered(list(self._walk(x, states, lambda step, held: self.cell(step, held, constants))))
+
+    def trace(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
+        """Each state after every time step: [batch, time, units]."""
+        x = inputs[0]
+        states = tuple(inputs[1:]) or (np.zeros((x.shape[0], self.units), x.dtype),) * self.states
+        walked = list(self._walk(x, states, lambda step, held: self.cell(step, held, constants)))
+        return tuple(np.stack([step[index] for step in walked], axis=1) for index in range(self.states))
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Our own, since TFLite has no such operations of 16 bits; a zero is a zero in every state."""
+        rules = rules_of(site)
+        states = tuple(map(ints, inputs[1:])) or (np.zeros((len(inputs[0]), self.units), np.int64),) * self.states
+        walked = list(self._walk(inputs[0], states, lambda step, held: self.integer_cell(rules, step, held)))
+        gathered = self._gathered(walked)
+        return tuple(values.astype(t.dtype) for values, t in zip(gathered, site.outputs, strict=True))
+
+    def _walk(
+        self,
+        x: Array,
+        states: tuple[Array, ...],
+        cell: Callable[[Array, tuple[Array, ...]], tuple[Array, ...]],
+    ) -> Iterator[tuple[Array, ...]]:
+        """The states after each time step."""
         steps = range(x.shape[1])
-        outputs = []
         for step in reversed(steps) if self.backwards else steps:
-            states = self.cell(x[:, step], states, constants)
-            outputs.append(states[0])
-        return ((np.stack(outputs, axis=1),) if self.sequences else ()) + states
+            states = cell(x[:, step], states)
+            yield states
+
+    def _gathered(self, walked: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
+        sequence = (np.stack([states[0] for states in walked], axis=1),) if self.sequences else ()
+        return sequence + walked[-1]
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         time, features = inputs[0]
@@ -82,3 +127,46 @@ class Recurrent(Attributes):
 
 def with_bias(values: Array, constants: Arrays) -> Array:
     return values + constants["bias"] if "bias" in constants else values
+
+
+@lru_cache(maxsize=64)
+def rules_of(site: Site) -> Rules:
+    """Everything that a recurrent site's integers follow."""
+    attributes = site.op.attributes
+    assert isinstance(attributes, Recurrent)
+    states = site.outputs[-attributes.states :]
+    powers = [power_of(quant_of(state)) for state in states]
+    gate = gate_curve(attributes.gate_activation)
+    value, shown = _activations(attributes, gate, *powers)
+    scales = np.full(attributes.gates, gate.in_scale)
+    scales[attributes.value_gate] = value.in_scale
+    units = np.repeat(scales, attributes.units)
+    return Rules(
+        products(site, "kernel", site.inputs[0], units),
+        products(site, "recurrent", states[0], units),
+        gate,
+        value,
+        shown,
+        powers[0],
+        powers[-1],
+    )
+
+
+def _activations(
+    attributes: Recurrent, gate: Curve, hidden: int, cell: int | None = None
+) -> tuple[Curve, Curve | None]:
+    """Of a weighted sum and, where there is a cell, of the cell."""
+    value = curve_of(attributes.activation, value_point(attributes, hidden, cell))
+    if cell is None:
+        return value, None
+    opened = gate.power + value.power
+    if min(opened - cell, opened - hidden, cell - point_of(value.in_scale) + 1) < 1:
+        raise ValueError(f"the scales of its states, 2**-{hidden} and 2**-{cell}, do not go together.")
+    return value, value
+
+
+def value_point(attributes: Recurrent, hidden: int, cell: int | None) -> int:
+    """The point of the activation's values: that of the state they go to, unless they have bounds."""
+    if bounded(attributes.activation):
+        return unit_point(attributes.activation)
+    return hidden if cell is None else cell - VALUES_BELOW

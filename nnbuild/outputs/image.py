@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
+from nnbuild.board import Memory
 from nnbuild.errors import NnbuildError
 
 ERASED = b"\xff"
@@ -42,6 +44,20 @@ def read_image(elf: Path) -> Image:
         data += ERASED * (address - start - len(data))
         data[address - start :] = piece
     return Image(start, bytes(data), entry)
+
+
+def used_bytes(elf: Path, memories: Sequence[Memory]) -> dict[str, int]:
+    """What the program takes of each memory; initial values of variables take room in flash as well as in RAM."""
+    used = {memory.name: 0 for memory in memories}
+    with elf.open("rb") as file:
+        for section in ELFFile(file).iter_sections():
+            home = next((memory for memory in memories if section["sh_addr"] in memory), None)
+            if home is None or not section["sh_flags"] & SH_FLAGS.SHF_ALLOC:
+                continue
+            used[home.name] += int(section["sh_size"])
+            if home.name != "flash" and section["sh_type"] != "SHT_NOBITS":
+                used["flash"] += int(section["sh_size"])
+    return used
 
 
 def hex_lines(image: Image) -> Iterator[str]:

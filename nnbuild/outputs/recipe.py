@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +15,10 @@ from nnbuild.board import Board, Toolchain
 from nnbuild.errors import NnbuildError, ToolMissing, UsageError
 
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror")
+
+
+OVERFLOW = re.compile(r"region [`'](\w+)'[^\n]*overflowed by (\d+) bytes")
+"""How linkers say that a memory is full."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,10 @@ def link(recipe: Recipe, objects: Sequence[Path], folder: Path) -> Path:
 
 
 def _run(command: list[str], what: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
+        full = OVERFLOW.search(done.stderr)
+        if full is not None:
+            cause = f"the program is {int(full[2]):,} bytes larger than the memory {full[1]!r} of the board."
+            raise NnbuildError(what, cause, "Take a smaller model, --optimize size, or a larger board.")
         raise NnbuildError(what, f"the compiler refused it:\n{done.stderr.strip()}\n", f"It was: {' '.join(command)}")

@@ -13,7 +13,7 @@ from nnbuild.ops import interpret
 from nnbuild.quantize.calibrate import Batch, Ranges
 from nnbuild.quantize.data import Source, batches, labels
 from nnbuild.quantize.quantize import Recipe, quantize_with
-from nnbuild.quantize.report import as_float
+from nnbuild.quantize.report import as_float, last_states
 
 SAMPLES = 2000
 """Labelled samples that are looked at, at most."""
@@ -23,7 +23,9 @@ PROBED = 64
 
 def quantize_within(graph: Graph, recipe: Recipe, ranges: Ranges, drop: float) -> Graph:
     """An integer graph that loses at most `drop` percentage points of accuracy against the float one."""
-    known = _labels(recipe.source)
+    if not 0 <= drop <= 100:
+        raise UsageError(f"--accuracy-drop {drop:g}", "it is a number of percentage points.", "Give 0 to 100.")
+    known = _labels(recipe.source, graph)
     target = accuracy(graph, graph, recipe.source, known) - drop / 100
     made = quantize_with(graph, recipe, ranges)
     reached = accuracy(graph, made, recipe.source, known)
@@ -52,23 +54,23 @@ def _said(graph: Graph, raised: Mapping[str, str], reached: float) -> Iterator[s
     yield f"raised for accuracy: {listing}; {extra:,} more bytes of activations; accuracy on the samples {reached:.2%}"
 
 
-def _labels(source: Source) -> Array:
-    known = labels(source)
+def _labels(source: Source, graph: Graph) -> Array:
+    known = labels(source, graph)
     if known is None:
-        raise UsageError("--accuracy-drop", "the calibration file has no array `labels`.", "Add the right classes.")
+        raise UsageError("--accuracy-drop", "the calibration data have no array `labels`.", "Add the right classes.")
     return known
 
 
 def accuracy(original: Graph, graph: Graph, source: Source, known: Array) -> float:
     """The share of samples whose first output names the right class."""
     right = total = 0
+    carried: Batch = {}
     for batch in _limited(source, original, SAMPLES):
-        values = interpret.run(graph, batch)[graph.outputs[0]]
+        found = interpret.run(graph, batch, carried=carried)
+        carried = last_states(graph, found)
+        values = found[graph.outputs[0]]
         classes = values.reshape(len(values), -1).argmax(axis=1)
-        wanted = known[total : total + len(values)]
-        if len(wanted) != len(values):
-            raise UsageError("--accuracy-drop", f"there are {len(known)} labels for more samples.", "Label each.")
-        right += int((classes == (wanted.argmax(axis=1) if wanted.ndim > 1 else wanted)).sum())
+        right += int((classes == known[total : total + len(values)]).sum())
         total += len(values)
     return right / max(1, total)
 
@@ -87,11 +89,13 @@ def _error_with(graph: Graph, recipe: Recipe, ranges: Ranges, layer: str, form: 
     """The output's error when this layer alone is raised."""
     made = quantize_with(graph, replace(recipe, keep={layer: form, **recipe.keep}), ranges)
     error = 0.0
+    carried: tuple[Batch, Batch] = ({}, {})
+    name = made.outputs[0]
     for batch in _limited(recipe.source, graph, PROBED):
-        exact = interpret.run(graph, batch)[graph.outputs[0]]
-        name = made.outputs[0]
-        found = as_float(made.tensors[name], interpret.run(made, batch)[name])
-        error += float(np.square(found - exact).sum())
+        exact = interpret.run(graph, batch, carried=carried[0])
+        found = interpret.run(made, batch, carried=carried[1])
+        carried = last_states(graph, exact), last_states(made, found)
+        error += float(np.square(as_float(made.tensors[name], found[name]) - exact[graph.outputs[0]]).sum())
     return error
 
 

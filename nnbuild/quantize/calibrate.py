@@ -15,9 +15,14 @@ import numpy as np
 from nnbuild.errors import UsageError
 from nnbuild.graph import Array, Graph
 from nnbuild.ops import interpret
+from nnbuild.ops.interpret import traced
+from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.site import site_of
 
 METHODS = ("minmax", "percentile", "mse")
 BINS = 2048
+WITHIN = " within"
+"""Behind the name of a recurrent operation's final state: what it is after every time step."""
 RARE = 1e-4
 """The share of values that `percentile` leaves out, half at either end."""
 BATCH_BYTES = 64 * 1024 * 1024
@@ -35,6 +40,9 @@ class Range:
     high: float
     means: tuple[float, ...] = ()
 
+    def joined(self, other: Range) -> Range:
+        return replace(self, low=min(self.low, other.low), high=max(self.high, other.high))
+
 
 Ranges = Mapping[str, Range]
 
@@ -49,10 +57,19 @@ def calibrate(graph: Graph, batches: Batches, method: str, bits: int) -> Ranges:
     """The range of every tensor."""
     extremes = _extremes(graph, batches)
     if method == "minmax":
-        return extremes
+        return _joined(extremes)
     counts = _histograms(graph, batches, extremes)
     cut = _percentile if method == "percentile" else _least_error
-    return {name: cut(extremes[name], counts[name], bits) for name in extremes}
+    return _joined({name: cut(extremes[name], counts[name], bits) for name in extremes})
+
+
+def _joined(ranges: Ranges) -> Ranges:
+    """Each state's range with that of the values it passes through."""
+    return {
+        name: values.joined(ranges[name + WITHIN]) if name + WITHIN in ranges else values
+        for name, values in ranges.items()
+        if not name.endswith(WITHIN)
+    }
 
 
 def _values(graph: Graph, batches: Batches) -> Iterable[tuple[str, Array]]:
@@ -64,8 +81,18 @@ def _values(graph: Graph, batches: Batches) -> Iterable[tuple[str, Array]]:
         carried = {state.before: values[state.after][-1:] for state in graph.states}
         seen += 1
         yield from values.items()
+        yield from _within(graph, values)
     if not seen:
         raise UsageError("calibration", "there is no sample.", "Give at least one; a hundred or more is usual.")
+
+
+def _within(graph: Graph, values: Batch) -> Iterable[tuple[str, Array]]:
+    """The states that recurrent operations pass through on their way to the final ones."""
+    for op in graph.ops:
+        if isinstance(op.attributes, Recurrent) and graph.tensors[op.inputs[0]].shape[len(op.outer)] > 1:
+            traces = traced(site_of(graph, op), [values[name] for name in op.inputs])
+            names = [name + WITHIN for name in op.outputs[-op.attributes.states :]]
+            yield from zip(names, traces, strict=True)
 
 
 def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:

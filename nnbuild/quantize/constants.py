@@ -17,21 +17,28 @@ from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.prelu import PReLU
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
 from nnbuild.quantize.formats import SMALLEST, quantized_values, quantized_weights, weight_scales
+from nnbuild.quantize.recurrent import recurrent_constants
 
 SUMS = (Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D)
 BIAS_TYPES = {"int8": "int32", "int16": "int64"}
+LARGEST_SUM = 2.0**45
+"""What sums of 16-bit inputs and 16-bit weights may reach; the bias may be half of it."""
 
 
-def integer_constants(site: Site, means: tuple[float, ...] = ()) -> Mapping[str, Constant]:
+def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: int = 8) -> Mapping[str, Constant]:
     """The site's tensors have their formats already, its constants are floats still.
 
     `means` of the input, where they are known, let a bias make up for what rounding its weights does on average.
+    `weight_bits` are those of recurrent and dense layers; all others have 8.
     """
     attributes = site.op.attributes
+    if isinstance(attributes, Recurrent):
+        return recurrent_constants(site, weight_bits)
     if isinstance(attributes, SUMS):
-        return _weights_and_bias(site, means)
+        return _weights_and_bias(site, means, weight_bits)
     if isinstance(attributes, Affine):
         return _factor_and_summand(site)
     if isinstance(attributes, LayerNorm):
@@ -42,13 +49,15 @@ def integer_constants(site: Site, means: tuple[float, ...] = ()) -> Mapping[str,
     return dict(site.constants)
 
 
-def _weights_and_bias(site: Site, means: tuple[float, ...]) -> dict[str, Constant]:
+def _weights_and_bias(site: Site, means: tuple[float, ...], bits: int) -> dict[str, Constant]:
     kernel, x = site.constants["kernel"], site.inputs[0]
     by_channel = channels_last(site, kernel.data)
     bias = site.constant("bias").astype(np.float64) if "bias" in site.constants else None
     input_scale = quant_of(x).scale
-    scales = weight_scales(by_channel, bias, input_scale)
-    flat = quantized_weights(kernel.name, by_channel, scales)
+    scales = weight_scales(by_channel, bias, input_scale, bits, bias_bits=30 if bits == 8 else 44)
+    if bits == 16:
+        scales = np.maximum(scales, np.abs(by_channel).sum(axis=0) * 2.0**15 / LARGEST_SUM)
+    flat = quantized_weights(kernel.name, by_channel, scales, bits)
     data = channels_back(site, flat.data, kernel.data.shape)
     constants = {"kernel": Constant(kernel.name, data, flat.quant)}
     if bias is not None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,6 +15,7 @@ import numpy as np
 from nnbuild.errors import ToolMissing, UsageError
 from nnbuild.graph import Array, Graph, Tensor
 from nnbuild.quantize.calibrate import Batch, batch_size
+from nnbuild.samples import UNSOUND, checked_labels
 
 RANDOM_SAMPLES = 64
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
@@ -40,15 +43,38 @@ def batches(source: Source, graph: Graph) -> Iterator[Batch]:
     for name, (low, high) in spread.items():
         if low == high:
             raise UsageError(
-                f"calibration, input {name!r}", f"all its values are {low:g}, which says nothing of its range.", NEXT
+                f"calibration, input {name!r}",
+                f"all its values are {low + 0.0:g}, which says nothing of its range.",
+                NEXT,
             )
 
 
-def labels(source: Source) -> Array | None:
-    if source.path is None or source.path.suffix != ".npz":
+def labels(source: Source, graph: Graph) -> Array | None:
+    """The class of every sample as a number, held against the samples and the first output."""
+    if source.path is None or source.path.is_dir() or source.path.suffix == ".npy":
         return None
-    with np.load(source.path) as file:
-        return np.asarray(file["labels"]) if "labels" in file.files else None
+    inputs = [graph.tensors[name] for name in graph.inputs]
+    with _opened(source.path) as archive:
+        members = _members(archive)
+        if "labels" not in members:
+            return None
+        count = _header(archive, members[_member_names(source.path, members, inputs)[0]])[0][0]
+        with archive.open(members["labels"]) as stream:
+            known = np.lib.format.read_array(stream, allow_pickle=False)
+    where = f"calibration {str(source.path)!r}, array 'labels'"
+    return _classes(where, checked_labels(where, known, count), prod(graph.tensors[graph.outputs[0]].shape))
+
+
+def _classes(where: str, known: Array, width: int) -> Array:
+    if known.ndim == 2 and known.shape[1] in (1, width):
+        known = known[:, 0] if known.shape[1] == 1 else known.argmax(axis=1)
+    if known.ndim != 1:
+        cause = f"its shape is {known.shape}, and the model's first output has {width} values."
+        raise UsageError(where, cause, "Give one class number per sample, or one-hot rows.")
+    if len(known) and known.max() >= width:
+        cause = f"it names class {known.max()}, and the model's first output has {width} values."
+        raise UsageError(where, cause, "Number the classes from 0.")
+    return known
 
 
 def _raw_batches(source: Source, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
@@ -77,8 +103,8 @@ def _npy(path: Path, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
         names = ", ".join(tensor.name for tensor in inputs)
         raise UsageError(f"calibration {str(path)!r}", "a .npy holds one array.", f"Give a .npz with arrays {names}.")
     try:
-        whole = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+        whole = np.lib.format.open_memmap(path, mode="r")
+    except (OSError, *UNSOUND) as error:
         raise UsageError(f"calibration {str(path)!r}", f"it cannot be read as .npy ({error}).", NEXT) from None
     if whole.ndim == 0:
         raise UsageError(f"calibration {str(path)!r}", "it holds a single number.", NEXT)
@@ -86,17 +112,32 @@ def _npy(path: Path, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
         yield {inputs[0].name: whole[at : at + size]}
 
 
-def _npz(path: Path, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive; whatever is wrong with its bytes is said as one error."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
-            streams = [_rows(archive.open(members[name]), size) for name in _member_names(path, members, inputs)]
-            for parts in zip(*streams, strict=True):
-                yield {tensor.name: part for tensor, part in zip(inputs, parts, strict=True)}
-    except (zipfile.BadZipFile, EOFError, OSError) as error:
+            yield archive
+    except (OSError, *UNSOUND) as error:
         raise UsageError(f"calibration {str(path)!r}", f"it cannot be read as .npz ({error}).", NEXT) from None
-    except ValueError as error:
-        raise UsageError(f"calibration {str(path)!r}", f"its arrays do not fit together ({error}).", NEXT) from None
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, str]:
+    return {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
+
+
+def _npz(path: Path, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
+    with _opened(path) as archive:
+        members = _members(archive)
+        names = _member_names(path, members, inputs)
+        counts = {name: _header(archive, members[name])[0][0] for name in names}
+        if len(set(counts.values())) > 1:
+            listing = ", ".join(f"{name} {count}" for name, count in counts.items())
+            cause = f"its inputs have different numbers of samples: {listing}."
+            raise UsageError(f"calibration {str(path)!r}", cause, "Give each the same.")
+        streams = [_rows(archive, members[name], size) for name in names]
+        for parts in zip(*streams, strict=True):
+            yield {tensor.name: part for tensor, part in zip(inputs, parts, strict=True)}
 
 
 def _member_names(path: Path, members: Mapping[str, str], inputs: Sequence[Tensor]) -> list[str]:
@@ -112,20 +153,44 @@ def _member_names(path: Path, members: Mapping[str, str], inputs: Sequence[Tenso
     )
 
 
-def _rows(stream: IO[bytes], size: int) -> Iterator[Array]:
-    """The rows of one array of a .npz, a batch at a time, without reading the rest."""
+def _header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    with archive.open(member) as stream:
+        return _read_header(stream)
+
+
+def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """(shape, whether in column order, type) of an array whose first axis counts samples."""
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, by_columns, dtype = read(stream)
-    if dtype.hasobject or by_columns or not shape:
-        raise ValueError("an array of objects, in column order, or without samples")
-    row = int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize
-    for at in range(0, shape[0], size):
-        count = min(size, shape[0] - at)
-        data = stream.read(count * row)
-        if len(data) != count * row:
-            raise EOFError("it ends too early")
-        yield np.frombuffer(data, dtype).reshape(count, *shape[1:])
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects instead of numbers")
+    if not shape:
+        raise ValueError("it holds a single number")
+    if min(shape) < 0:
+        raise ValueError(f"the shape {shape} is none")
+    return shape, by_columns, dtype
+
+
+def _rows(archive: zipfile.ZipFile, member: str, size: int) -> Iterator[Array]:
+    """The rows of one array, a batch at a time, without reading the rest; in column order it must be read whole."""
+    with archive.open(member) as stream:
+        shape, by_columns, dtype = _read_header(stream)
+        if by_columns:
+            whole = _numbers(stream, dtype, prod(shape)).reshape(shape, order="F")
+        for at in range(0, shape[0], size):
+            count = min(size, shape[0] - at)
+            if by_columns:
+                yield whole[at : at + count]
+            else:
+                yield _numbers(stream, dtype, count * prod(shape[1:])).reshape(count, *shape[1:])
+
+
+def _numbers(stream: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
+    data = stream.read(count * dtype.itemsize)
+    if len(data) != count * dtype.itemsize:
+        raise EOFError("it ends too early")
+    return np.frombuffer(data, dtype)
 
 
 def _images(source: Source, folder: Path, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
@@ -152,7 +217,7 @@ def _image(path: Path, shape: tuple[int, ...], levels: tuple[float, float]) -> A
     try:
         with Image.open(path) as picture:
             pixels: Any = picture.convert("L" if channels == 1 else "RGB").resize((width, height))
-    except OSError as error:
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
         raise UsageError(f"calibration {str(path)!r}", f"this image cannot be read ({error}).", "Remove it.") from None
     low, high = levels
     values = np.asarray(pixels, np.float32).reshape(shape) / np.float32(255) * np.float32(high - low) + np.float32(low)
@@ -165,7 +230,8 @@ def _checked(source: Source, tensor: Tensor, values: Array) -> Array:
         raise UsageError(where, f"its numbers have the type {values.dtype}.", NEXT)
     if values.shape[1:] != tensor.shape:
         raise UsageError(where, f"a sample has the shape {values.shape[1:]}, the model takes {tensor.shape}.", NEXT)
-    as_float = np.asarray(values, np.float32)
+    with np.errstate(over="ignore"):  # what is too large for float32 is said just below
+        as_float = np.asarray(values, np.float32)
     if not np.isfinite(as_float).all():
         raise UsageError(where, "it holds values that are not finite.", "Remove or repair these samples.")
     return as_float

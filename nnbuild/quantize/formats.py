@@ -50,7 +50,7 @@ def _scale(real: float) -> float:
     return float(np.float32(real)) if real > SMALLEST else 1.0
 
 
-def weight_scales(weights: Array, bias: Array | None, input_scale: float, bits: int = 8) -> Array:
+def weight_scales(weights: Array, bias: Array | None, input_scale: float, bits: int = 8, bias_bits: int = 30) -> Array:
     """One scale for each index of the last axis, so that the largest weight is the largest integer.
 
     A channel without weights, or with a bias that would not fit beside them, gets a scale that the bias fits.
@@ -58,7 +58,7 @@ def weight_scales(weights: Array, bias: Array | None, input_scale: float, bits: 
     largest = np.abs(weights.reshape(-1, weights.shape[-1])).max(axis=0)
     scales = largest / (2 ** (bits - 1) - 1)
     if bias is not None:
-        scales = np.maximum(scales, np.abs(bias) / (input_scale * 2.0**30))
+        scales = np.maximum(scales, np.abs(bias) / (input_scale * 2.0**bias_bits))
     return np.where(scales > SMALLEST, scales, 1.0).astype(np.float32).astype(np.float64)
 
 

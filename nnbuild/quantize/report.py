@@ -73,7 +73,7 @@ def measure(original: Graph, quantized: Graph, source: Source) -> Loss:
     for batch in _first(source, original):
         exact = interpret.run(original, batch, carried=carried[0])
         found = interpret.run(quantized, batch, carried=carried[1])
-        carried = _last_states(original, exact), _last_states(quantized, found)
+        carried = last_states(original, exact), last_states(quantized, found)
         seen += len(next(iter(batch.values())))
         for name in (op.outputs[0] for op in original.ops):
             tensor = quantized.tensors.get(name)
@@ -100,7 +100,7 @@ def _first(source: Source, graph: Graph) -> list[Mapping[str, Array]]:
     return taken
 
 
-def _last_states(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
+def last_states(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
     return {state.before: values[state.after][-1:] for state in graph.states}
 
 

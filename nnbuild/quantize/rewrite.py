@@ -13,6 +13,7 @@ from nnbuild.ops.base import Attributes
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
@@ -23,6 +24,7 @@ from nnbuild.ops.transpose import Transpose
 from nnbuild.quantize.calibrate import Ranges
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import activation_format, fixed_format
+from nnbuild.quantize.recurrent import Format, behind, state_formats, weight_bits, with_room
 from nnbuild.verify import verify
 
 SAME_SCALE = (Pad, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
@@ -31,8 +33,10 @@ SAME_SCALE = (Pad, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
 
 @dataclass
 class _Draft:
-    """The graph under construction."""
+    """The graph under construction; what recurrent layers ask for is known beforehand."""
 
+    states: Mapping[str, Format]
+    behind: frozenset[str]
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
@@ -40,13 +44,15 @@ class _Draft:
 
 def rewrite(graph: Graph, ranges: Ranges, formats: Mapping[str, str], default: str, float_edge: bool) -> Graph:
     """`formats` names the format of single operations by their names; all others take the default."""
-    draft = _Draft()
+    forms = {op.name: formats.get(op.name, default) for op in graph.ops}
+    draft = _Draft(state_formats(graph, ranges, forms), behind(graph))
+    ranges = with_room(graph, ranges, forms, draft.behind)
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]
         wanted = "float" if float_edge and name in graph.inputs else _first_format(graph, name, formats, default)
-        draft.tensors[name] = _typed(tensor, ranges, wanted)
+        draft.tensors[name] = _typed(draft, tensor, ranges, wanted)
     for op in graph.ops:
-        _rewrite_op(draft, graph, op, ranges, formats.get(op.name, default))
+        _rewrite_op(draft, graph, op, ranges, forms[op.name])
     outputs = tuple(_edge(draft, name, ranges) if float_edge else name for name in graph.outputs)
     states = tuple(
         State(state.before, _converted(draft, state.after, draft.tensors[state.before])) for state in graph.states
@@ -69,19 +75,20 @@ def _first_format(graph: Graph, name: str, formats: Mapping[str, str], default: 
     return formats.get(reader.name, default) if reader is not None else default
 
 
-def _typed(tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
+def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
     if form == "float":
         return tensor
+    if tensor.name in draft.states:
+        return draft.states[tensor.name].of(tensor)
     return replace(tensor, dtype=form, quant=activation_format(ranges[tensor.name], form))
 
 
 def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> None:
+    inputs = _inputs(draft, op, ranges, form)
     if form == "float":
-        inputs = tuple(_in_format(draft, name, ranges, form) for name in op.inputs)
         outputs = [graph.tensors[name] for name in op.outputs]
         constants = {role: graph.constants[name] for role, name in op.constants.items()}
     else:
-        inputs = tuple(_in_format(draft, name, ranges, form) for name in op.inputs)
         outputs = [_output(draft, graph, op, inputs, index, ranges, form) for index in range(len(op.outputs))]
         inputs = _aligned(draft, op, inputs, outputs[0])
         site = Site(
@@ -90,10 +97,22 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
             tuple(outputs),
             {role: graph.constants[name] for role, name in op.constants.items()},
         )
-        constants = dict(integer_constants(site, ranges[op.inputs[0]].means))
+        bits = weight_bits(op, form, draft.behind)
+        constants = dict(integer_constants(site, ranges[op.inputs[0]].means, bits))
     names = {role: _store(draft, constant) for role, constant in constants.items()}
     draft.tensors.update({tensor.name: tensor for tensor in outputs})
     draft.ops.append(replace(op, inputs=inputs, constants=names))
+
+
+def _inputs(draft: _Draft, op: Op, ranges: Ranges, form: str) -> tuple[str, ...]:
+    """A recurrent operation takes 16 bits where they are there already, and initial states in its states' formats."""
+    if form == "float" or not isinstance(op.attributes, Recurrent):
+        return tuple(_in_format(draft, name, ranges, form) for name in op.inputs)
+    x, *before = op.inputs
+    after = op.outputs[-op.attributes.states :]
+    first = x if draft.tensors[x].dtype == "int16" else _in_format(draft, x, ranges, form)
+    wanted = [draft.states[a].of(draft.tensors[b]) for a, b in zip(after[: len(before)], before, strict=True)]
+    return (first, *(_converted(draft, b, like) for b, like in zip(before, wanted, strict=True)))
 
 
 def _output(
@@ -103,7 +122,7 @@ def _output(
     if same_scale(op.attributes):
         return replace(tensor, dtype=form, quant=draft.tensors[inputs[0]].quant)
     fixed = fixed_format(op.attributes, form)
-    return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(tensor, ranges, form)
+    return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(draft, tensor, ranges, form)
 
 
 def same_scale(attributes: Attributes) -> bool:

@@ -8,24 +8,44 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.zoo_batches import batches, failures
-from tests.support.batch import CLANG, GCC_SANITIZED
-from tests.zoo import KERAS3, TFKERAS
+from tests.support.batch import CLANG, GCC_SANITIZED, OPTIMIZED
+from tests.zoo import KERAS3, TFKERAS, WRITERS
 
 pytestmark = pytest.mark.oracle
 
-LOTS = [
-    pytest.param(writer, lot, id=f"{writer}-{index:02d}")
-    for writer in (KERAS3, TFKERAS)
-    for index, lot in enumerate(batches(writer))
-]
+NEEDS_CLANG = pytest.mark.skipif(shutil.which("clang") is None, reason="needs clang: apt install clang")
 
 
-@pytest.mark.parametrize(("writer", "lot"), LOTS)
-def test_outputs_of_the_folded_model(writer: str, lot: list[str], tmp_path: Path) -> None:
+def lots(*writers: str) -> pytest.MarkDecorator:
+    listed = [(writer, lot, index) for writer in writers for index, lot in enumerate(batches(writer))]
+    parameters = [pytest.param(writer, lot, id=f"{writer}-{index:02d}") for writer, lot, index in listed]
+    return pytest.mark.parametrize(("writer", "lot"), parameters)
+
+
+@lots(KERAS3)
+def test_outputs_under_the_sanitizers(writer: str, lot: list[str], tmp_path: Path) -> None:
     assert failures(writer, lot, tmp_path, GCC_SANITIZED, layers=False) == []
 
 
-@pytest.mark.skipif(shutil.which("clang") is None, reason="needs clang: apt install clang")
-@pytest.mark.parametrize(("writer", "lot"), LOTS)
+@NEEDS_CLANG
+@lots(TFKERAS)
+def test_outputs(writer: str, lot: list[str], tmp_path: Path) -> None:
+    assert failures(writer, lot, tmp_path, CLANG, layers=False) == []
+
+
+@NEEDS_CLANG
+@lots(*WRITERS)
 def test_every_layer_of_the_model_as_it_is(writer: str, lot: list[str], tmp_path: Path) -> None:
     assert failures(writer, lot, tmp_path, CLANG, layers=True) == []
+
+
+@pytest.mark.full
+@NEEDS_CLANG
+@pytest.mark.parametrize("tool", [GCC_SANITIZED, *OPTIMIZED], ids=["sanitized", "gcc-O2", "clang-O2"])
+@pytest.mark.parametrize("layers", [False, True], ids=["folded", "layers"])
+@lots(*WRITERS)
+def test_every_way_of_building(
+    writer: str, lot: list[str], layers: bool, tool: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Optimized, a promise of `restrict` that does not hold would show."""
+    assert failures(writer, lot, tmp_path, tool, layers=layers) == []

@@ -18,7 +18,12 @@ from tests.support.compiled import STRICT
 
 SOURCES = sorted((FIRMWARE / "numeric").glob("nn_*.c"))
 TYPES = {"int32_t": c_int32, "int64_t": c_int64, "uint32_t": c_uint32, "float": ctypes.c_float}
-POINTERS = {"const int16_t *": POINTER(c_int16), "const uint16_t *": POINTER(c_uint16), "int32_t *": POINTER(c_int32)}
+POINTERS = {
+    "const int16_t *": POINTER(c_int16),
+    "const uint16_t *": POINTER(c_uint16),
+    "const int32_t *": POINTER(c_int32),
+    "int32_t *": POINTER(c_int32),
+}
 PROTOTYPE = re.compile(r"^int32_t (nn_\w+)\((.*)\);$", re.MULTILINE)
 RANDOM = np.random.default_rng(7)
 COUNT = 3000
@@ -130,6 +135,44 @@ def test_tables(rules: ctypes.CDLL) -> None:
         assert found == tables.logistic16(x, own).tolist()
         own = tables.tanh_input_scale(scale)
         assert [rules.nn_tanh16(entries, v, *own) for v in x.tolist()] == tables.tanh16(x, own).tolist()
+
+
+def test_gates(rules: ctypes.CDLL) -> None:
+    """Equal in C; and within 2.5 steps of the functions, whole where they end, even and odd as they should be."""
+    x = np.append(spread(26, 20000), np.arange(-(1 << 21), 1 << 21, 431))
+    entries = (c_int32 * 257)(*tables.fine_table().tolist())
+    for own, exact, name in ((tables.fine_sigmoid, _logistic, "sigmoid"), (tables.fine_tanh, np.tanh, "tanh")):
+        found = own(x)
+        function = getattr(rules, f"nn_fine_{name}")
+        assert [function(entries, v) for v in x.tolist()] == found.tolist()
+        assert np.abs(found - exact(x / 2.0**20) * 2.0**20).max() < 2.5
+    assert tables.fine_sigmoid([-(1 << 25), 0, 1 << 25]).tolist() == [0, 1 << 19, 1 << 20]
+    assert tables.fine_tanh([-(1 << 25), 0, 1 << 25]).tolist() == [-(1 << 20), 0, 1 << 20]
+    assert (tables.fine_tanh(x) == -tables.fine_tanh(-x)).all()
+
+
+def _logistic(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def test_hold(rules: ctypes.CDLL) -> None:
+    x, limit = spread(60), RANDOM.integers(0, 1 << 31, COUNT + 5)
+    assert called(rules.nn_hold, x, limit) == np.clip(x, -limit, limit).tolist()
+
+
+def test_scale_wide_takes_long_multipliers(rules: ctypes.CDLL) -> None:
+    acc = spread(32)
+    m, right = RANDOM.integers(1 << 29, 1 << 30, acc.size), RANDOM.integers(1, 63, acc.size)
+    assert called(rules.nn_scale_wide, acc, m, right) == rounding.scale_wide(acc, m, right).tolist()
+
+
+@pytest.mark.parametrize("bits", [15, 22, 30])
+def test_wide_scales_of_more_bits_are_nearer(bits: int) -> None:
+    for real in (1e-12, 3.3e-5, 0.5, 1 - 2.0**-40, 7.7, 16383.0):
+        scale = multiplier.wide_scale(real, bits)
+        kept = min(bits, 62 + int(np.frexp(real)[1]))
+        assert abs(scale.multiplier / 2.0**scale.right / real - 1) <= 2.0**-kept
+        assert 1 <= scale.right <= 62
 
 
 def test_wide_scales_are_near() -> None:

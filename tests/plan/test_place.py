@@ -6,12 +6,14 @@ import itertools
 import random
 from collections.abc import Iterator
 
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from nnbuild.plan.place import Buffer, Placement, place
 
 ALIGNMENT = 16
+QUICK = {"derandomize": True, "deadline": None, "phases": (Phase.generate,)}
+"""The same examples every time, and a failure is not made smaller for minutes."""
 
 
 def overlap(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
@@ -49,13 +51,13 @@ def buffer_sets(draw: st.DrawFn, most: int = 24) -> list[Buffer]:
     return known
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=150, **QUICK)
 @given(buffer_sets())
 def test_no_forbidden_overlap(buffers: list[Buffer]) -> None:
     assert_legal(buffers, place(buffers, ALIGNMENT))
 
 
-@settings(max_examples=30, derandomize=True, deadline=None)
+@settings(max_examples=30, **QUICK)
 @given(buffer_sets(12))
 def test_the_same_buffers_get_the_same_places(buffers: list[Buffer]) -> None:
     assert place(buffers, ALIGNMENT) == place(buffers, ALIGNMENT)

@@ -29,6 +29,14 @@ def test_a_model_in_a_program_of_ones_own(project: Path) -> None:
     assert scons(project, "-Q").out == "scons: `.' is up to date.\n"
 
 
+def test_the_files_and_the_program_of_one_model(project: Path) -> None:
+    """Both are asked for, and printed once."""
+    (project / "SConstruct").write_text(HEAD + 'env.NNModel("small.h5")\nenv.NNProgram("small.h5")\n')
+    said = scons(project, "-Q")
+    assert said.status == 0, said.err
+    assert said.did("nnbuild compile") == ["nnbuild compile small.h5"]
+
+
 def test_two_models_are_built_in_parallel(project: Path) -> None:
     write_model(project / "other.h5", 0.5)
     (project / "SConstruct").write_text(
@@ -77,5 +85,5 @@ def test_a_broken_model_fails_the_build(project: Path) -> None:
     (project / "SConstruct").write_text(HEAD + 'env.NNProgram("small.h5")\n')
     said = scons(project, "-Q")
     assert said.status == 2
-    assert "nnbuild: small.h5: it is neither HDF5 nor a Keras zip" in said.err
+    assert "nnbuild: small.h5: it is neither HDF5, nor a Keras zip, nor TensorFlow Lite" in said.err
     assert "Traceback" not in said.err + said.out

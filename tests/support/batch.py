@@ -22,6 +22,7 @@ Values = dict[str, Array]
 
 GCC_SANITIZED = ("gcc", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 CLANG = ("clang", "-O0")
+OPTIMIZED = (("gcc", "-O2"), ("clang", "-O2"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,6 @@
 #define RCC_CFGR_PPRE1_4   (5u << 10)
 #define RCC_CFGR_PPRE2_2   (4u << 13)
 #define RCC_APB1ENR_PWREN  (1u << 28)
-#define PWR_CR_VOS         (3u << 14)
 #define PWR_CR_ODEN        (1u << 16)
 #define PWR_CR_ODSWEN      (1u << 17)
 #define PWR_CSR_ODRDY      (1u << 16)
@@ -63,7 +62,6 @@ static int full_speed(void)
         return 0;
     }
     RCC_APB1ENR |= RCC_APB1ENR_PWREN;
-    PWR_CR |= PWR_CR_VOS;
     RCC_PLLCFGR = PLL_M | (NN_PLL_N << 6) | ((PLL_P / 2u - 1u) << 16) | (PLL_Q << 24);
     RCC_CR |= RCC_CR_PLLON;
     if (!boost() || !nn_ready(&RCC_CR, RCC_CR_PLLRDY, RCC_CR_PLLRDY)) {

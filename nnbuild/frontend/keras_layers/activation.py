@@ -12,8 +12,8 @@ from nnbuild.frontend.weights import WeightTree
 from nnbuild.graph import Shape
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import normal_axis
+from nnbuild.ops.functions import Function
 from nnbuild.ops.prelu import PReLU
-from nnbuild.ops.recurrent import Function
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.transpose import Transpose
 

@@ -20,7 +20,7 @@ from nnbuild.frontend.keras_layers.normalization import as_array, lrn, single_pr
 from nnbuild.frontend.keras_layers.operation_shapes import options
 from nnbuild.frontend.settings import shown
 from nnbuild.ops.binary import Binary
-from nnbuild.ops.recurrent import Function
+from nnbuild.ops.functions import Function
 
 OPERANDS = (
     "x",

@@ -8,9 +8,10 @@ from nnbuild.frontend.keras_layers.activation import SOFTMAX, function_of
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers
 from nnbuild.frontend.settings import Config
 from nnbuild.frontend.weights import WeightTree, parts
+from nnbuild.ops.functions import Function
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.lstm import LSTM
-from nnbuild.ops.recurrent import Function, Recurrent
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.simple_rnn import SimpleRNN
 
 

@@ -104,7 +104,7 @@ class Call:
 
     def option(self, kind: str, name: str, default: Any) -> Any:
         options = self.options(kind)
-        return default if options is None else getattr(options, name)()
+        return default if options is None else vars(type(options))[name](options)
 
     def number(self, kind: str, name: str, default: float) -> float:
         value = float(self.option(kind, name, default))

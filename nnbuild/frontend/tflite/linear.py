@@ -194,7 +194,7 @@ def transpose_conv(call: Call) -> None:
 def _late_clamp(call: Call, kind: str) -> Clamp:
     """Its fused activation is younger than the operator, and older readers do not know it."""
     options = call.options(kind)
-    return call.clamp(kind) if hasattr(options, "FusedActivationFunction") else CLAMPS[0]
+    return call.clamp(kind) if "FusedActivationFunction" in vars(type(options)) else CLAMPS[0]
 
 
 def fully_connected(call: Call) -> None:

@@ -214,7 +214,7 @@ class _Reader:
             raise ModelError(where, "its outputs are not all there.", DAMAGED)
         options_kind, options = self.options.get(raw.BuiltinOptionsType(), "NONE"), None
         if options_kind != "NONE" and raw.BuiltinOptions() is not None:
-            options = getattr(self.schema, options_kind)()
+            options = vars(self.schema)[options_kind]()
             options.Init(raw.BuiltinOptions().Bytes, raw.BuiltinOptions().Pos)
         made = tuple(tensor for tensor in outputs if tensor is not None)
         within = tuple(tensor for tensor in inside if tensor is not None)

@@ -60,30 +60,30 @@ def emit(w: Writer, site: Site, names: Names) -> None:
                 store(w, target, value, site.outputs[0])
             case rules.Rescale(form) | rules.Slopes(form) | rules.Line(form) | rules.Gate(form) | rules.Whole(form):
                 centred(w, "x", source, form.in_zero)
-                finish(w, target, _value(w, rule), site.outputs[0], form.bounds)
+                finish(w, target, value_of(w, rule), site.outputs[0], form.bounds)
 
 
-def _value(w: Writer, rule: rules.Rule) -> str:
-    """The result for x before the zero point."""
+def value_of(w: Writer, rule: rules.Rule, x: str = "x") -> str:
+    """The result for the variable x, which is less its zero point, before the output's."""
     match rule:
         case rules.Line(_, scale, offset):
-            return added(requantized(w, "x", scale), offset)
+            return added(requantized(w, x, scale), offset)
         case rules.Gate(_, gate, output):
             half = 1 << (rules.GATE_BITS - 1)
-            declare(w, "gate", added(requantized(w, "x", gate), half), "int32_t")
+            declare(w, "gate", added(requantized(w, x, gate), half), "int32_t")
             c99.bound(w, (0, 2 * half), "gate")
-            return requantized(w, "x * gate", output)
+            return requantized(w, f"{x} * gate", output)
         case rules.Whole():
             sign = "-" if rule.up else ""
-            declare(w, "whole", f"(int32_t)({sign}(({sign}(int64_t)x * {rule.steps}) >> {rule.right}))", "int32_t")
+            declare(w, "whole", f"(int32_t)({sign}(({sign}(int64_t){x} * {rule.steps}) >> {rule.right}))", "int32_t")
             c99.bound(w, (-rule.limit, rule.limit), "whole")
             return requantized(w, "whole", rule.output)
         case rules.Slopes(_, scales, threshold):
             w.bill(3)
             slope, shift = scales.negative
-            below = requantized(w, added("x", -threshold), type(scales.negative)(abs(slope), shift))
+            below = requantized(w, added(x, -threshold), type(scales.negative)(abs(slope), shift))
             below = f"-({below})" if slope < 0 else below
-            return f"(x >= {threshold} ? {requantized(w, 'x', scales.positive)} : {below})"
+            return f"({x} >= {threshold} ? {requantized(w, x, scales.positive)} : {below})"
         case rules.Rescale(_, scale):
-            return requantized(w, "x", scale)
+            return requantized(w, x, scale)
     raise AssertionError(f"{rule} is no rule of a value")

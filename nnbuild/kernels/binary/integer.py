@@ -14,14 +14,7 @@ from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
-
-
-def accepts(site: Site) -> str | None:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Binary)
-    if attributes.function == "squared_difference" and site.dtypes != {"int8"}:
-        return "it squares differences in int8 only"
-    return only_integer(site)
+accepts = only_integer
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
@@ -51,7 +44,7 @@ def _value(w: Writer, function: str, form: Formats) -> str:
         case "add" | "subtract":
             return _sum(w, "+" if function == "add" else "-", form.sum_scales())
         case "squared_difference":
-            return _square(w, form.square_scales())
+            return _square(w, form)
     scales = form.choice_scales()
     declare(w, "left", requantized(w, "a", scales[0]))
     declare(w, "right", requantized(w, "b", scales[1]))
@@ -65,9 +58,13 @@ def _sum(w: Writer, sign: str, scales: AddScales) -> str:
     return requantized(w, f"left {sign} right", scales.output)
 
 
-def _square(w: Writer, scales: AddScales) -> str:
+def _square(w: Writer, form: Formats) -> str:
+    """16-bit operands square to 46 bits."""
+    scales, wide = form.square_scales(), form.wide_square_scale()
     _align(w, scales)
     declare(w, "apart", "left - right")
+    if wide is not None:
+        return w.helper("scale_wide", "(int64_t)apart * apart", str(wide.multiplier), str(wide.right))
     return requantized(w, "apart * apart", scales.output)
 
 

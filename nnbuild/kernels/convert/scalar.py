@@ -14,12 +14,13 @@ from nnbuild.kernels.integers import centred, finish, requantized, store, zero
 from nnbuild.literals import float_literal
 from nnbuild.numeric.elementwise import rescale_multiplier
 from nnbuild.numeric.rounding import limits
+from nnbuild.ops.convert import Convert
 from nnbuild.ops.integer import scale_and_limits
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
-FORMATS = {"float32", "int8", "int16"}
+FORMATS = {"float32", "int8", "int16", "int32"}
 
 
 def accepts(site: Site) -> str | None:
@@ -48,10 +49,19 @@ def emit(w: Writer, site: Site, names: Names) -> None:
         elif out.quant is None:
             w.bill(c99.MULTIPLY_ADD.cycles)
             w(w.use(c99.STORE, target, f"(float){_grouped(source, zero(x))} * {float_literal(x.quant.scale)}"))
+        elif out.dtype == "int32":
+            scale = map(str, _convert(site).into_cell(site))
+            store(w, target, w.helper("scale_wide", added(source, -zero(x)), *scale), out)
         else:
             centred(w, "x", source, zero(x))
-            scale = rescale_multiplier(x.quant.scale, out.quant.scale)
-            finish(w, target, requantized(w, "x", scale), out, limits(out.dtype))
+            ratio = rescale_multiplier(x.quant.scale, out.quant.scale)
+            finish(w, target, requantized(w, "x", ratio), out, limits(out.dtype))
+
+
+def _convert(site: Site) -> Convert:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Convert)
+    return attributes
 
 
 def _quantized(w: Writer, source: str, out: Tensor) -> str:

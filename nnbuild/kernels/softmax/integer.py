@@ -109,9 +109,9 @@ def _shares16(w: Writer, site: Site, names: Names, size: int, place: str) -> Non
     declare(w, "sum", "0", "int32_t")
     with w.loop("i", size):
         difference = w.helper("requantize", f"from[{place}] - largest", str(scale.multiplier), str(scale.shift))
-        declare(w, "x", f"{difference} + {INT16[1]}", "int32_t")
-        w(w.use(c99.AT_LEAST, "x", str(INT16[0])))
-        declare(w, "power", w.helper("interpolate16", names.packed["powers"], "x"))
+        declare(w, "x", difference, "int32_t")
+        c99.bound(w, (INT16[0] - INT16[1], 0), "x")  # a large scale's shift may leave 32 bits and change the sign
+        declare(w, "power", w.helper("interpolate16", names.packed["powers"], f"x + {INT16[1]}"))
         store(w, f"to[{place}]", "power", site.outputs[0])
         w(w.use(c99.ADD, "sum", "power"))
     declare(w, "headroom", w.helper("leading_zeros", "(uint32_t)sum"))

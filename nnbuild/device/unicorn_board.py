@@ -1,0 +1,172 @@
+"""A Cortex-M board in the CPU emulator unicorn, which comes by pip: a processor, memory, one serial port, one counter.
+
+It is a program of its own, so that its owner can end it, and serves the board's port over standard input and output:
+
+    python -m nnbuild.device.unicorn_board IMAGE --memory ORIGIN:LENGTH … --uart BASE --counter ADDRESS
+
+There are no interrupts; the firmware looks at the port itself, and a sleep ends when a byte arrives. A fault ends the
+program and is told on standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import select
+import sys
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from elftools.elf.elffile import ELFFile
+
+PERIPHERALS = (0x4000_0000, 0x1000_0000)
+CORE = (0xE000_0000, 0x0010_0000)
+AIRCR = 0xE000_ED0C
+NOWHERE = 0xFFFF_FFF0
+SR, DR = 0, 4  # the USART's registers, as firmware/uart/uart_stm32_usart_v1.c knows them
+RXNE, TC, TXE = 1 << 5, 1 << 6, 1 << 7
+WAIT_FOR_INTERRUPT = 0xBF30
+
+
+class UnicornBoard:
+    def __init__(self, image: Path, memories: Sequence[tuple[int, int]], uart: int, counter: int) -> None:
+        unicorn: Any = importlib.import_module("unicorn")
+        self._consts: Any = importlib.import_module("unicorn.arm_const")
+        self._error = unicorn.UcError
+        self._image = image
+        self._uart, self._counter = uart, counter
+        self._instructions = 0
+        self._lengths: dict[tuple[int, int], int] = {}
+        self._arrived: deque[int] = deque()
+        self._leaving = bytearray()
+        self._pause = False
+        self._restart = False
+        self._ended = False
+        self._cpu = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
+        self._cpu.ctl_set_cpu_model(self._consts.UC_CPU_ARM_CORTEX_M4)
+        for origin, length in memories:
+            self._cpu.mem_map(origin, -(-length // 4096) * 4096)
+        for origin, length in (PERIPHERALS, CORE):
+            self._cpu.mmio_map(origin, length, self._read, origin, self._write, origin)
+        self._cpu.hook_add(unicorn.UC_HOOK_BLOCK, self._count)
+
+    def serve(self) -> int:
+        """Runs until the host is gone (0) or the processor cannot go on (1)."""
+        self._start()
+        while not self._ended:
+            try:
+                self._cpu.emu_start(self._pc() | 1, NOWHERE)
+            except self._error as problem:
+                print(f"fault at pc {self._pc():#010x}: {problem}", file=sys.stderr)
+                return 1
+            self._send()
+            if self._restart:
+                self._start()
+            elif self._asleep():
+                self._receive(None)
+        return 0
+
+    def _start(self) -> None:
+        """Power on: the image in memory, stack pointer and start from its vector table."""
+        self._restart = False
+        with self._image.open("rb") as file:
+            pieces = [(s["p_paddr"], s.data()) for s in ELFFile(file).iter_segments("PT_LOAD") if s["p_filesz"]]
+        for address, data in pieces:
+            self._cpu.mem_write(address, data)
+        first = min(address for address, _ in pieces)
+        stack, start = (int.from_bytes(self._cpu.mem_read(first + at, 4), "little") for at in (0, 4))
+        self._cpu.reg_write(self._consts.UC_ARM_REG_CONTROL, 0)
+        self._cpu.reg_write(self._consts.UC_ARM_REG_SP, stack)
+        self._cpu.reg_write(self._consts.UC_ARM_REG_PC, start)
+
+    def _pc(self) -> int:
+        return int(self._cpu.reg_read(self._consts.UC_ARM_REG_PC))
+
+    def _asleep(self) -> bool:
+        """Whether the processor stopped right behind a wait for an interrupt."""
+        before = int.from_bytes(self._cpu.mem_read(self._pc() - 2, 2), "little")
+        return before == WAIT_FOR_INTERRUPT
+
+    def _count(self, cpu: Any, address: int, size: int, data: object) -> None:
+        key = (address, size)
+        count = self._lengths.get(key)
+        if count is None:
+            count = self._lengths[key] = instructions_in(bytes(cpu.mem_read(address, size)))
+        self._instructions += count
+
+    def _read(self, cpu: Any, offset: int, size: int, origin: int) -> int:
+        address = origin + offset
+        if address == self._uart + SR:
+            return TXE | TC | (RXNE if self._ready() else 0)
+        if address == self._uart + DR:
+            self._pause = True
+            return self._arrived.popleft() if self._arrived else 0
+        if address == self._counter:
+            return self._instructions & 0xFFFF_FFFF
+        return 0
+
+    def _write(self, cpu: Any, offset: int, size: int, value: int, origin: int) -> None:
+        address = origin + offset
+        if address == self._uart + DR:
+            self._leaving.append(value & 0xFF)
+        elif address == AIRCR:
+            self._restart = True
+            cpu.emu_stop()
+
+    def _ready(self) -> bool:
+        """Whether a byte is there. Never two in a row, as on a line: the program has a look around in between."""
+        paused, self._pause = self._pause, False
+        if not paused:
+            self._receive(0.0)
+        return not paused and bool(self._arrived)
+
+    def _receive(self, patience: float | None) -> None:
+        """Takes what has come from the host; waits for it as long as said, but only when there is nothing left."""
+        if self._arrived:
+            return
+        self._send()
+        if select.select([0], [], [], patience)[0]:
+            data = os.read(0, 65536)
+            self._arrived.extend(data)
+            if not data:
+                self._ended = True
+                self._cpu.emu_stop()
+
+    def _send(self) -> None:
+        while self._leaving:
+            del self._leaving[: os.write(1, self._leaving)]
+
+
+def instructions_in(code: bytes) -> int:
+    """How many Thumb instructions a piece of code holds: those that begin with 0b11101 or more have two halves."""
+    count = at = 0
+    while at < len(code):
+        at += 4 if code[at + 1] >> 3 >= 0b11101 else 2
+        count += 1
+    return count
+
+
+def _pair(text: str) -> tuple[int, int]:
+    origin, _, length = text.partition(":")
+    return int(origin, 0), int(length, 0)
+
+
+def _number(text: str) -> int:
+    return int(text, 0)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="A Cortex-M4 board in unicorn, its port on standard input and output.")
+    parser.add_argument("image", type=Path)
+    parser.add_argument("--memory", action="append", type=_pair, required=True)
+    parser.add_argument("--uart", type=_number, required=True)
+    parser.add_argument("--counter", type=_number, required=True)
+    options = parser.parse_args(arguments)
+    return UnicornBoard(options.image, options.memory, options.uart, options.counter).serve()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,224 @@
+"""How LSTM, GRU and SimpleRNN are computed in integers; see docs/quantization-recurrent.md.
+
+States have a scale that is a power of two: 16 bits, an LSTM's cell 32. Weighted sums are brought to a unit that
+suits the function they go into, added and held within bounds; a function is a `Curve`. Everything here follows from a
+site's scales.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import frexp
+
+import numpy as np
+
+from nnbuild.graph import Array, Quant, Tensor
+from nnbuild.numeric import tables
+from nnbuild.numeric.multiplier import wide_scale
+from nnbuild.numeric.rounding import INT16, INT32, Ints, half_up_shift, ints, limits, saturate, scale_wide
+from nnbuild.ops import activation_rules as rules
+from nnbuild.ops.functions import Function, apply
+from nnbuild.ops.integer import exact_sums, quant_of
+from nnbuild.ops.site import Site
+
+LARGEST = INT16[1]
+"""States lie within -LARGEST … LARGEST."""
+SMOOTH = ("sigmoid", "tanh")
+"""Functions with a rule of their own, of more than 16 bits."""
+UNIT_POINT, OTHER_GATE = 15, 11
+"""The point of values within 1 of all other functions; and of a gate that goes beyond, held within -8 … 8."""
+CELL_POINT = 20
+"""The point of a cell whose values enter through a bounded activation."""
+VALUES_BELOW = 10
+"""By so many bits a cell without bounds is finer than the values that enter it."""
+SMOOTH_LIMIT = 1 << 25
+WIDE_LIMIT = 1 << 20
+"""Within this a sum can be scaled by the rule of any straight line in 32 bits, and it is far beyond every bend."""
+FAR, FARTHEST = 16.0, 4096.0
+"""How far a table reaches for a function that has bounds, which only creeps on there; and for one that has none."""
+SUMMED_BITS = 47
+PRODUCT_BITS = 62
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """sigmoid or tanh; unlike a 16-bit activation's their values reach 1, so that an open gate loses nothing."""
+
+    function: str
+
+    def apply(self, x: Ints) -> Ints:
+        return (tables.fine_sigmoid if self.function == "sigmoid" else tables.fine_tanh)(x)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A function of one integer: the argument in units of `in_scale` is held within -limit … limit, and so is the
+    result within `bounds`, in units of 2**-power."""
+
+    in_scale: float
+    limit: int
+    rule: rules.Rule
+    power: int
+    bounds: tuple[int, int]
+
+    def apply(self, x: Ints) -> Ints:
+        return saturate(self.rule.apply(saturate(x, -self.limit, self.limit)), *self.bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """A vector by a matrix, for each column brought to the unit of what it goes into."""
+
+    weights: Array
+    start: Ints
+    multiplier: Ints
+    right: Ints
+    reach: int
+    """What no partial sum exceeds."""
+
+    def part(self, values: Array, columns: slice = slice(None)) -> Ints:
+        sums = (exact_sums(values) @ exact_sums(self.weights[:, columns])).astype(np.int64) + self.start[columns]
+        return scale_wide(sums, self.multiplier[columns], self.right[columns])
+
+    @property
+    def narrow(self) -> bool:
+        """Whether 32 bits hold every sum."""
+        return self.reach <= INT32[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """`value` is the activation of a weighted sum; `shown` that of the LSTM's cell."""
+
+    of_input: Products
+    of_state: Products
+    gate: Curve
+    value: Curve
+    shown: Curve | None
+    hidden_power: int
+    cell_power: int
+
+    @property
+    def one(self) -> int:
+        """An open gate."""
+        return 1 << self.gate.power
+
+    @property
+    def shown_shift(self) -> int:
+        """From the cell's unit to that of its activation's argument."""
+        return self.cell_power - point_of(self.shown.in_scale) if self.shown else 0
+
+
+def held(values: Ints, largest: int = LARGEST) -> Ints:
+    """As the integer of a state."""
+    return saturate(values, -largest, largest)
+
+
+def shifted(values: Ints, amount: int) -> Ints:
+    """To a coarser unit, to nearest, halves up."""
+    return half_up_shift(values, amount) if amount else values
+
+
+def power_of(quant: Quant) -> int:
+    """n for the scale 2**-n."""
+    if frexp(quant.scale)[0] != 0.5 or quant.zero_point != 0:
+        raise ValueError(f"a state's scale must be a power of two about zero, not {quant.scale}.")
+    return point_of(quant.scale)
+
+
+def point_of(unit: float) -> int:
+    return 1 - frexp(unit)[1]
+
+
+def extremes(function: Function) -> tuple[float, float]:
+    """The smallest and the largest value, as far as a look at the usual range can tell."""
+    values = _values(function, np.linspace(-64.0, 64.0, 4097))
+    return float(values.min()), float(values.max())
+
+
+def bounded(function: Function) -> bool:
+    """Whether 15 bits after the point hold every value."""
+    low, high = extremes(function)
+    return low >= -1.0 and high <= 1.0
+
+
+def unit_gate(function: Function) -> bool:
+    low, high = extremes(function)
+    return low >= 0.0 and high <= 1.0
+
+
+def _values(function: Function, at: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return np.nan_to_num(apply(*function, at), nan=0.0, posinf=np.finfo(np.float64).max)
+
+
+def _sixteen(scale: float) -> Tensor:
+    return Tensor("", (), "int16", Quant((scale,)))
+
+
+def gate_curve(function: Function) -> Curve:
+    if not unit_gate(function):
+        return replace(curve_of(function, OTHER_GATE), bounds=(-(1 << 14), 1 << 14))
+    power = unit_point(function)
+    curve, bounds = curve_of(function, power), (0, 1 << power)
+    if isinstance(curve.rule, rules.Line):
+        curve = replace(curve, rule=replace(curve.rule, format=rules.Format(0, 0, bounds)))
+    return replace(curve, bounds=bounds)
+
+
+def unit_point(function: Function) -> int:
+    """The point of values that stay within 1."""
+    return tables.FINE_POINT if function[0] in SMOOTH else UNIT_POINT
+
+
+def curve_of(function: Function, power: int) -> Curve:
+    """A function of a weighted sum or of a cell, which are brought to the unit that suits it."""
+    if function[0] in SMOOTH and power == tables.FINE_POINT:
+        one = 1 << power
+        return Curve(2.0**-power, SMOOTH_LIMIT, Smooth(function[0]), power, (-one, one))
+    in_scale = _argument_scale(function, 2.0**-power)
+    rule = rules.rule_of(*function, _sixteen(in_scale), _sixteen(2.0**-power))
+    wide = isinstance(rule, rules.Rescale | rules.Slopes | rules.Line)
+    return Curve(in_scale, WIDE_LIMIT if wide else LARGEST, rule, power, (-LARGEST, LARGEST))
+
+
+def _argument_scale(function: Function, out_scale: float) -> float:
+    """Straight lines keep the result's unit; a curve's table reaches to where it is flat or beyond the result."""
+    if function[0] in ("hard_sigmoid", "hard_sigmoid_fifth"):
+        return 2.0**-UNIT_POINT
+    if isinstance(rules.rule_of(*function, _sixteen(out_scale), _sixteen(out_scale)), rules.Rescale | rules.Slopes):
+        return out_scale
+    reach, farthest = 8.0, FAR if bounded(function) else FARTHEST
+    while reach < farthest and not all(_settled(function, sign * reach, out_scale) for sign in (-1.0, 1.0)):
+        reach *= 2
+    return reach / 2**15
+
+
+def _settled(function: Function, at: float, out_scale: float) -> bool:
+    here, beyond = _values(function, np.array([at, 2 * at]))
+    return bool(abs(here) >= out_scale * LARGEST or abs(beyond - here) <= 2 * out_scale)
+
+
+def products(site: Site, role: str, vector: Tensor, units: Array) -> Products:
+    """The weights of a role, for the vector they are applied to; `units` are those of the columns of the result."""
+    kernel = site.constants[role]
+    weights, x = kernel.data, quant_of(vector)
+    start = -x.zero_point * ints(weights).sum(axis=0)
+    if "bias" in site.constants:
+        start = start + bias_of(site.constant("bias"), role)
+    largest = -limits(vector.dtype)[0]
+    reach = int((np.abs(ints(weights)).sum(axis=0) * largest + np.abs(start)).max())
+    if reach >= 1 << SUMMED_BITS:
+        raise ValueError(f"its {role} gives sums of more than {SUMMED_BITS} bits.")
+    bits = min(30, PRODUCT_BITS - reach.bit_length())
+    reals = x.scale * np.broadcast_to(quant_of(kernel).scales, units.shape) / units
+    scales = [wide_scale(float(real), bits) for real in reals]
+    return Products(weights, start, ints([s.multiplier for s in scales]), ints([s.right for s in scales]), reach)
+
+
+def bias_of(bias: Array, role: str) -> Array:
+    """The part of a bias that is added to a product; the state's has one only in a GRU that resets after it."""
+    if bias.ndim == 1:
+        return bias if role == "kernel" else np.zeros_like(bias)
+    part: Array = bias[0 if role == "kernel" else 1]
+    return part

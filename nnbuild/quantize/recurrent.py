@@ -1,0 +1,151 @@
+"""The formats around LSTM, GRU and SimpleRNN; see docs/quantization-recurrent.md.
+
+States have 16 bits in int8 models too, an LSTM's cell 32. An error in a recurrent layer is carried along. So 16-bit
+models give these layers, and the dense ones behind them, weights of 16 bits; and formats before and behind leave room
+above the calibrated ranges, since what is cut off costs more than a coarser step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import floor, log2
+
+import numpy as np
+
+from nnbuild.graph import Array, Constant, Graph, Op, Quant, Tensor
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.recurrent import Recurrent, value_point
+from nnbuild.ops.recurrent_rules import (
+    CELL_POINT,
+    LARGEST,
+    OTHER_GATE,
+    UNIT_POINT,
+    VALUES_BELOW,
+    bias_of,
+    bounded,
+    unit_gate,
+)
+from nnbuild.ops.site import Site
+from nnbuild.quantize.calibrate import Range, Ranges
+from nnbuild.quantize.formats import quantized_weights, weight_scales
+
+ROOM = {"int8": 1.5, "int16": 2.0}
+"""How far a format reaches beyond the calibrated range."""
+POINTS = range(-4, 16)
+"""Where the point of a calibrated 16-bit state may lie."""
+Forms = Mapping[str, str]
+"""The format of every operation, by its name."""
+
+
+@dataclass(frozen=True)
+class Format:
+    dtype: str
+    quant: Quant
+
+    def of(self, tensor: Tensor) -> Tensor:
+        """The tensor in this format."""
+        return replace(tensor, dtype=self.dtype, quant=self.quant)
+
+
+def recurrent_ops(graph: Graph, forms: Forms) -> Iterator[tuple[Op, Recurrent]]:
+    """Those that are to be integer."""
+    for op in graph.ops:
+        if isinstance(op.attributes, Recurrent) and forms[op.name] != "float":
+            yield op, op.attributes
+
+
+def state_formats(graph: Graph, ranges: Ranges, forms: Forms) -> dict[str, Format]:
+    """The formats of all hidden and cell states, of sequences, and of the tensors that hold initial states."""
+    made: dict[str, Format] = {}
+    held = {*graph.inputs, *(state.before for state in graph.states)}
+    for op, attributes in recurrent_ops(graph, forms):
+        after = op.outputs[-attributes.states :]
+        before = op.inputs[1:] or after
+        joined = [ranges[a].joined(ranges[b]) for a, b in zip(after, before, strict=True)]
+        formats = _formats(attributes, joined)
+        if attributes.sequences:
+            made[op.outputs[0]] = formats[0]
+        for index, form in enumerate(formats):
+            made[after[index]] = form
+            if before[index] in held:
+                made.setdefault(before[index], form)
+    return made
+
+
+def _formats(attributes: Recurrent, joined: list[Range]) -> list[Format]:
+    """The hidden state's format, and the cell's. An initial state may lie where no later one does."""
+    within = max(-joined[0].low, joined[0].high) <= 1 and bounded(attributes.activation) and _keeps_bounds(attributes)
+    hidden = UNIT_POINT if within else _point(joined[0])
+    if attributes.states == 1:
+        return [_format("int16", hidden)]
+    cell = CELL_POINT if bounded(attributes.activation) else _point(joined[1]) + VALUES_BELOW
+    hidden = min(hidden, value_point(attributes, hidden, cell) + OTHER_GATE - 1)
+    return [_format("int16", hidden), _format("int32", cell)]
+
+
+def _format(dtype: str, point: int) -> Format:
+    return Format(dtype, Quant((2.0**-point,)))
+
+
+def _keeps_bounds(attributes: Recurrent) -> bool:
+    """Whether a hidden state lies where the activation's values lie."""
+    return attributes.gates == 1 or unit_gate(attributes.gate_activation)
+
+
+def _point(values: Range) -> int:
+    """As many bits after the point as 16 bits leave, with room."""
+    largest = max(-values.low, values.high) * ROOM["int16"]
+    return min(max(floor(log2(LARGEST / largest)), POINTS.start), POINTS.stop - 1) if largest > 0 else POINTS.stop - 1
+
+
+def behind(graph: Graph) -> frozenset[str]:
+    """The operations that a recurrent layer's result reaches."""
+    reached: set[str] = set()
+    found = set()
+    for op in graph.ops:
+        if isinstance(op.attributes, Recurrent) or reached.intersection(op.inputs):
+            reached.update(op.outputs)
+            found.add(op.name)
+    return frozenset(found)
+
+
+def weight_bits(op: Op, form: str, reached: frozenset[str]) -> int:
+    """`reached` are the operations behind recurrent ones."""
+    wide = isinstance(op.attributes, Recurrent | Dense) and op.name in reached
+    return 16 if wide and form == "int16" else 8
+
+
+def with_room(graph: Graph, ranges: Ranges, forms: Forms, reached: frozenset[str]) -> Ranges:
+    """The ranges, wider for what recurrent operations read and for all results behind them."""
+    rooms = {op.inputs[0]: ROOM[forms[op.name]] for op, _ in recurrent_ops(graph, forms)}
+    for op in graph.ops:
+        if op.name in reached and forms[op.name] != "float":
+            rooms |= dict.fromkeys(op.outputs, ROOM[forms[op.name]])
+    return {name: _wider(values, rooms.get(name, 1.0)) for name, values in ranges.items()}
+
+
+def _wider(values: Range, room: float) -> Range:
+    return replace(values, low=values.low * room, high=values.high * room)
+
+
+def recurrent_constants(site: Site, bits: int) -> dict[str, Constant]:
+    """One scale for every unit of every gate; each bias has the scale of the sums it is added to."""
+    attributes = site.op.attributes
+    assert isinstance(attributes, Recurrent)
+    vectors = {"kernel": site.inputs[0], "recurrent": site.outputs[-attributes.states]}
+    made, parts = {}, []
+    bias = site.constant("bias").astype(np.float64) if "bias" in site.constants else None
+    for role, vector in vectors.items():
+        weights, scale = site.constants[role], quant_of(vector).scale
+        part = None if bias is None else bias_of(bias, role)
+        scales = weight_scales(weights.data, part, scale, bits, bias_bits=30 if bits == 8 else 44)
+        made[role] = quantized_weights(weights.name, weights.data, scales, bits)
+        if part is not None:
+            parts.append(np.round(part / (scale * scales)))
+    if bias is not None:
+        steps: Array = parts[0] if bias.ndim == 1 else np.stack(parts)
+        kind = "int32" if bits == 8 else "int64"
+        made["bias"] = Constant(site.constants["bias"].name, steps.astype(kind))
+    return made

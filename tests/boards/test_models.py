@@ -1,0 +1,103 @@
+"""Real models on every emulated board: integers equal the host's reference in every bit, floats agree, costs repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.board import find
+from nnbuild.device.session import profile_sample, run_samples
+from nnbuild.fit import program_files
+from nnbuild.job import build_program, connected, place, stack_of
+from nnbuild.ops import interpret
+from nnbuild.outputs.layout import DoesNotFit
+from nnbuild.pipeline import Compiled, Options, compile_model
+from nnbuild.samples import SampleSet, load_samples
+from tests.boards.conftest import EMULATED, MNIST, SHARED, needs_tools
+
+pytestmark = pytest.mark.emulator
+
+SAMPLES = 2
+
+
+@dataclass(frozen=True)
+class Case:
+    model: Path
+    samples: Path
+    calibrate: Path
+
+
+CASES = {
+    "mnist": Case(MNIST / "mnist.h5", MNIST / "samples.npz", MNIST / "calibration.npz"),
+    "kws": Case(*(SHARED / f"kws_ref_model{end}" for end in (".h5", "_golden.npz", "_golden.npz"))),
+    "resnet8": Case(*(SHARED / f"pretrainedResnet{end}" for end in (".h5", "_golden.npz", "_golden.npz"))),
+}
+TOO_LARGE = {
+    "microbit": {("mnist", "float"), ("mnist", "int16"), ("kws", "*"), ("resnet8", "*")},
+    "stm32f100": {("mnist", "*"), ("kws", "*"), ("resnet8", "*")},
+    "stm32f405": {("resnet8", "float")},
+}
+"""What is known not to fit: there an error is wanted instead."""
+
+
+def fits(board: str, model: str, quantize: str) -> bool:
+    return not {(model, quantize), (model, "*")} & TOO_LARGE.get(board, set())
+
+
+def compiled_for(board: str, model: str, quantize: str) -> tuple[Compiled, SampleSet]:
+    needs_tools(find(board))
+    case = CASES[model]
+    if not case.model.is_file():
+        pytest.skip(f"{case.model} is not there")
+    calibrate = None if quantize == "float" else case.calibrate
+    compiled = compile_model(Options(case.model, board, quantize, calibrate))
+    tensors = compiled.graph.tensors
+    inputs, outputs = ([tensors[name] for name in names] for names in (compiled.graph.inputs, compiled.graph.outputs))
+    samples = load_samples(case.samples, inputs, outputs)
+    return compiled, SampleSet({name: value[:SAMPLES] for name, value in samples.inputs.items()})
+
+
+@contextmanager
+def running(compiled: Compiled) -> Iterator[tuple]:
+    with place(None, None) as where:
+        program = build_program(compiled, where)
+        with connected(compiled, program, None) as (link, model):
+            yield link, model, stack_of(compiled, program.parent)
+
+
+@pytest.mark.parametrize("quantize", ["float", "int8", "int16"])
+@pytest.mark.parametrize("model", CASES)
+@pytest.mark.parametrize("board", EMULATED)
+def test_the_outputs_are_the_references(board: str, model: str, quantize: str) -> None:
+    compiled, samples = compiled_for(board, model, quantize)
+    if not fits(board, model, quantize):
+        with pytest.raises(DoesNotFit):
+            program_files(compiled)
+        return
+    with running(compiled) as (link, info, bound):
+        runs = run_samples(link, info, list(samples))
+        stack = link.stack()
+    wanted = interpret.run(compiled.graph, samples.inputs, "float64")
+    for name, raw in zip(compiled.graph.outputs, runs.raw, strict=True):
+        if quantize == "float":
+            np.testing.assert_allclose(raw, wanted[name], rtol=1e-5, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(raw, wanted[name])
+    assert bound <= stack.used <= bound + 512 < stack.size, "the link needs some more than the model"
+
+
+@pytest.mark.parametrize("board", [name for name in EMULATED if fits(name, "mnist", "int8")])
+def test_two_runs_cost_the_same(board: str) -> None:
+    compiled, samples = compiled_for(board, "mnist", "int8")
+    costs = []
+    for _ in range(2):
+        with running(compiled) as (link, info, _):
+            costs.append([profile_sample(link, info, next(iter(samples))) for _ in range(2)])
+    assert costs[0] == costs[1], "from one start of the emulator to the next"
+    assert costs[0][0] == costs[0][1], "from one run to the next"
+    assert min(costs[0][0]) > 0

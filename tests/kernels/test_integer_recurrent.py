@@ -1,0 +1,108 @@
+"""LSTM, GRU and SimpleRNN in integer C against the integer reference: equal in every bit, in many forms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.graph import Array, Graph
+from nnbuild.ops import interpret
+from nnbuild.ops.gru import GRU
+from nnbuild.ops.lstm import LSTM
+from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.simple_rnn import SimpleRNN
+from nnbuild.plan.plan import Target, make_plan
+from nnbuild.quantize.calibrate import calibrate
+from nnbuild.quantize.rewrite import rewrite
+from tests.kernels.cases import cases
+from tests.support.batch import Entry, run_batch
+from tests.support.graphs import single
+from tests.support.quantized import full_range
+from tests.support.recurrent import bidirectional, handed_over, stacked
+
+FUNCTIONS = {
+    "relu": ("relu", (float("inf"), 0.0, 0.0)),
+    "leaky": ("leaky_relu", (0.2,)),
+    "linear": ("linear", ()),
+    "elu": ("elu", (0.7,)),
+    "softsign": ("softsign", ()),
+    "hard_swish": ("hard_swish", ()),
+    "sigmoid": ("sigmoid", ()),
+}
+GATES = {"hard": ("hard_sigmoid_fifth", ()), "tanh": ("tanh", ()), "relu": ("relu", (float("inf"), 0.0, 0.0))}
+LAYERS: tuple[Recurrent, ...] = (LSTM(units=4), GRU(units=4), GRU(units=4, reset_after=False), SimpleRNN(units=4))
+
+
+def quantized(graph: Graph, form: str, seed: int = 0, float_edge: bool = False) -> Graph:
+    chance = np.random.default_rng(seed)
+    samples = {name: chance.normal(size=(12, *graph.tensors[name].shape)).astype(np.float32) for name in graph.inputs}
+    return rewrite(graph, calibrate(graph, lambda: [samples], "minmax", 8), {}, form, float_edge)
+
+
+def single_layer(layer: Recurrent, steps: int, features: int, scale: float = 1.0) -> Graph:
+    chance = np.random.default_rng(features)
+    width = layer.gates * layer.units
+    constants = {
+        "kernel": chance.normal(size=(features, width)) * scale,
+        "recurrent": chance.normal(size=(layer.units, width)) * 0.4,
+        "bias": chance.normal(size=layer.bias_shape()),
+    }
+    return single(layer, [(steps, features)], constants)
+
+
+def models() -> dict[str, Graph]:
+    made = {name: maker() for name, maker in cases() if name.startswith(("lstm", "gru", "simple_rnn"))}
+    for index, layer in enumerate(LAYERS):
+        for name, function in FUNCTIONS.items():
+            made[f"{layer.kind}{index} {name}"] = single_layer(replace(layer, activation=function), 5, 3)
+        for name, gate in GATES.items():
+            made[f"{layer.kind}{index} gate {name}"] = single_layer(replace(layer, gate_activation=gate), 5, 3)
+        made[f"{layer.kind}{index} one"] = single_layer(replace(layer, units=1), 1, 1)
+        made[f"{layer.kind}{index} steep"] = single_layer(layer, 7, 9, 300.0)
+        made[f"{layer.kind}{index} flat"] = single_layer(layer, 7, 9, 0.0)
+        made[f"{layer.kind}{index} stacked"] = stacked(layer)
+        made[f"{layer.kind}{index} both ways"] = bidirectional(layer)
+        made[f"{layer.kind}{index} handed over"] = handed_over(layer)
+        made[f"{layer.kind}{index} relu handed over"] = handed_over(replace(layer, activation=FUNCTIONS["relu"]))
+    return made
+
+
+def extreme(graph: Graph, count: int) -> dict[str, Array]:
+    """Random integers over the whole range, and the ends of it."""
+    values = full_range(graph, count, seed=3)
+    for value in values.values():
+        info = np.iinfo(value.dtype)
+        value[0], value[1] = info.min, info.max
+    return values
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_kernels_equal_the_reference(form: str, tmp_path: Path) -> None:
+    graphs = {name: quantized(graph, form) for name, graph in models().items()}
+    inputs = {name: extreme(graph, 6) for name, graph in graphs.items()}
+    entries = [
+        Entry(make_plan(graph, f"net{i}", Target()), inputs[name]) for i, (name, graph) in enumerate(graphs.items())
+    ]
+    for (name, graph), found in zip(graphs.items(), run_batch(entries, tmp_path), strict=True):
+        wanted = interpret.run(graph, inputs[name])
+        for output in graph.outputs:
+            np.testing.assert_array_equal(found[output], wanted[output], err_msg=f"{name}, {output}")
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_floats_at_the_edge_enter_states_alike(form: str, tmp_path: Path) -> None:
+    graphs = [quantized(handed_over(layer), form, float_edge=True) for layer in LAYERS]
+    chance = np.random.default_rng(1)
+    inputs = {name: chance.normal(size=(5, *t.shape)).astype(np.float32) * 2 for name, t in graphs[0].tensors.items()}
+    inputs |= {name: inputs["given0"] * 1e4 for name in ("given1",) if name in inputs}
+    entries = [
+        Entry(make_plan(graph, f"net{i}", Target()), {name: inputs[name] for name in graph.inputs})
+        for i, graph in enumerate(graphs)
+    ]
+    for entry, found in zip(entries, run_batch(entries, tmp_path), strict=True):
+        wanted = interpret.run(entry.plan.graph, entry.inputs)
+        for output in entry.plan.graph.outputs:
+            np.testing.assert_array_equal(found[output], wanted[output])
