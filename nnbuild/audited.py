@@ -53,8 +53,10 @@ def stack_tables(prefix: str, folder: Path) -> list[Path]:
 
 
 def helper_frames(board: Board) -> dict[str, int]:
+    """Where there is a C library the memory functions are its own, and say nothing about frames either."""
     size = toolchain_for(board).helper_stack
-    return dict.fromkeys(HELPERS, size) if size else {}
+    names = [*HELPERS, *MEMORY_FUNCTIONS] if board.output == "host" else HELPERS
+    return dict.fromkeys(names, size) if size else {}
 
 
 def audit_model(board: Board, prefix: str, folder: Path) -> AuditReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -37,10 +38,10 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     chosen, _ = parser().parse_known_args(words[:1])
-    module = importlib.import_module(f"nnbuild.commands.{chosen.command}")
-    command = argparse.ArgumentParser(prog=f"nnbuild {chosen.command}", description=COMMANDS[chosen.command])
-    module.add_arguments(command)
     try:
+        module = importlib.import_module(f"nnbuild.commands.{chosen.command}")
+        command = argparse.ArgumentParser(prog=f"nnbuild {chosen.command}", description=COMMANDS[chosen.command])
+        module.add_arguments(command)
         status: int = module.run(command.parse_intermixed_args(words[1:]))
         sys.stdout.flush()
         return status
@@ -50,6 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print("nnbuild: the disk is full. Make room, or write elsewhere.", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return WRONG_USAGE
     except KeyboardInterrupt:
         print("nnbuild: stopped", file=sys.stderr)
         return 130

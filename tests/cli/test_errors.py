@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -251,3 +253,11 @@ def test_a_program_that_is_none_of_ours(nnbuild: Nnbuild, model: Path) -> None:
 def test_a_port_on_this_pc(nnbuild: Nnbuild, model: Path) -> None:
     said = nnbuild("check", model, "--port", os.devnull)
     assert_said(said, "board 'linux': it runs on this PC and has no port. Leave out --port.")
+
+
+def test_the_output_goes_to_a_full_disk(model: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "nnbuild", "inspect", str(model)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.stderr == "nnbuild: the disk is full. Make room, or write elsewhere.\n"
+    assert done.returncode == WRONG_USAGE
