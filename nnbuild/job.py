@@ -175,6 +175,7 @@ def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: boo
                 float_y=floats[original] if compiled.imported.tensors[original].quant is None else None,
                 golden_y=samples.golden[index] if samples.golden is not None else None,
                 classifier=is_classifier(compiled.imported, original),
+                quantized=precision(compiled.graph) != "float",
             )
         )
     return outputs
