@@ -83,7 +83,7 @@ def samples_for(compiled: Compiled, path: Path | None) -> SampleSet:
         tensors = graph.tensors
         return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
     chance = np.random.default_rng(0)
-    return SampleSet({name: _random(chance, graph.tensors[name]) for name in graph.inputs})
+    return SampleSet({name: _random(chance, graph.tensors[name]) for name in graph.inputs}, drawn=True)
 
 
 def _random(chance: np.random.Generator, tensor: Tensor) -> FloatArray:
@@ -174,7 +174,8 @@ def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: boo
                 # A file that is quantized already has no float model to be held against.
                 float_y=floats[original] if compiled.imported.tensors[original].quant is None else None,
                 golden_y=samples.golden[index] if samples.golden is not None else None,
-                classifier=is_classifier(compiled.imported, original),
+                classifier=not samples.drawn and is_classifier(compiled.imported, original),
+                quantized=precision(compiled.graph) != "float",
             )
         )
     return outputs

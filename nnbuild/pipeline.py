@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nnbuild import passes
@@ -62,9 +62,28 @@ def prefix_of(options: Options) -> str:
     return identifier(options.name if options.name is not None else options.model.stem)
 
 
+def _as_it_is(graph: Graph, options: Options) -> Graph:
+    """Without --quantize: says which options it leaves without effect."""
+    if passes.is_quantized(graph) and options.io == "float":
+        raise UsageError(
+            "--io float",
+            "this model is quantized already, and keeps the edges its file has.",
+            "Leave --io out; the header gives the scales of inputs and outputs.",
+        )
+    given = {
+        "--calibrate": options.calibrate is not None,
+        "--keep": bool(options.keep),
+        "--accuracy-drop": options.accuracy_drop is not None,
+        "--no-bias-correction": not options.bias_correction,
+        "--calibration": options.method != "minmax",
+    }
+    idle = ", ".join(name for name, is_given in given.items() if is_given)
+    return replace(graph, notes=(*graph.notes, f"without --quantize these do nothing: {idle}")) if idle else graph
+
+
 def _quantized(graph: Graph, options: Options, progress: Progress | None) -> Graph:
     if options.quantize == "float":
-        return graph
+        return _as_it_is(graph, options)
     if passes.is_quantized(graph):
         raise UsageError(
             f"--quantize {options.quantize}",

@@ -42,12 +42,13 @@ class Port(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SampleSet:
-    """Samples of one model. `golden` has an array per output, or is None; so is `labels`."""
+    """Samples of one model. `golden` has an array per output, or is None; so is `labels`. `drawn` ones are random."""
 
     inputs: Mapping[str, FloatArray]
     golden: tuple[FloatArray, ...] | None = None
     labels: Array | None = None
     notes: tuple[str, ...] = ()
+    drawn: bool = False
 
     def __len__(self) -> int:
         return min((len(values) for values in self.inputs.values()), default=0)

@@ -22,7 +22,7 @@ from typing import Any
 from nnbuild.audited import helper_frames, model_objects, stack_stems
 from nnbuild.board import Board, find
 from nnbuild.emit.files import file_names
-from nnbuild.errors import NnbuildError
+from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.outputs import OUTPUTS, Output, output_of
 from nnbuild.outputs.recipe import Recipe
 from nnbuild.paths import BOARDS, FIRMWARE
@@ -34,9 +34,11 @@ SHORT = {
     "LINKCOMSTR": "$LINK $TARGET",
 }
 """What SCons prints for a command unless `verbose` asks for the whole of it."""
-_ASKED: dict[tuple[str, str], list[Any]] = {}
+_ASKED: dict[str, tuple[str, list[Any]]] = {}
+"""What has been asked for by folder: with which options, and the files that come of it."""
 SEARCHED = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
 """What compilers must know of the user's environment: where they lie themselves, and where they may keep things."""
+APART = "Give one of them a name= or a folder= of its own."
 PACKAGE = Path(__file__).resolve().parent
 
 
@@ -64,9 +66,12 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     where = folder or model_folder(chosen)
     board = find(chosen.board)
     names = [*file_names(prefix_of(chosen), weights_form(chosen)), *output_of(board).file_names(board)]
-    key = (env.Dir(where).abspath, json.dumps(_plain(chosen)))
+    key, wanted = env.Dir(where).abspath, json.dumps(_plain(chosen))
     if key in _ASKED:
-        return _ASKED[key]
+        before, known = _ASKED[key]
+        if before != wanted:
+            _refuse(env, UsageError(f"model {source}", "it is asked for twice with different options.", APART))
+        return known
     command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), "--link"]
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
@@ -74,7 +79,7 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     if chosen.calibrate is not None:
         env.Depends(files, env.File(str(chosen.calibrate)))
     env.Depends(files, [env.Value(json.dumps(_plain(chosen))), *_generator_files(env)])
-    _ASKED[key] = files
+    _ASKED[key] = wanted, files
     return files
 
 
@@ -227,6 +232,10 @@ def _nnbuild(env: Any, arguments: Sequence[str], shown: str) -> Any:
         return subprocess.run(command, env={**os.environ, "PYTHONPATH": search}, check=False).returncode
 
     return env.Action(act, shown)
+
+
+def _refuse(env: Any, error: NnbuildError) -> None:
+    env.Exit(explain(error))
 
 
 def explain(error: NnbuildError) -> int:

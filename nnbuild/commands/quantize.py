@@ -16,6 +16,7 @@ from nnbuild.report.table import render
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
+    parser.set_defaults(quantize="int8")
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the report as JSON")
 
 
@@ -38,7 +39,12 @@ def as_object(loss: Loss) -> dict[str, Any]:
     layers = [asdict(layer) for layer in loss.layers]
     for layer in layers:
         layer["sqnr"] = layer["sqnr"] if math.isfinite(layer["sqnr"]) else None
-    return {"samples": loss.samples, "layers": layers, "outputs": [asdict(output) for output in loss.outputs]}
+    return {
+        "samples": loss.samples,
+        "layers": layers,
+        "outputs": [asdict(output) for output in loss.outputs],
+        "accuracy": asdict(loss.accuracy) if loss.accuracy else None,
+    }
 
 
 def as_text(loss: Loss) -> str:
@@ -63,4 +69,8 @@ def as_text(loss: Loss) -> str:
             f"output {output.name}: top-1 agreement {output.agreement:.2%}, rmse {output.rmse:.4g}, "
             f"mae {output.mae:.4g}, cosine {output.cosine:.6f} over {loss.samples} samples"
         )
+    if loss.accuracy:
+        lines.append(f"accuracy {loss.accuracy.quantized:.2%}, float model {loss.accuracy.float_model:.2%}")
+    if loss.unlabelled:
+        lines.append(f"no accuracy: {loss.unlabelled}")
     return "\n".join(lines)

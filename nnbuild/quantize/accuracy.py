@@ -13,7 +13,7 @@ from nnbuild.ops import interpret
 from nnbuild.quantize.calibrate import Batch, Ranges
 from nnbuild.quantize.data import Source, batches, labels
 from nnbuild.quantize.quantize import Recipe, quantize_with
-from nnbuild.quantize.report import as_float, last_states
+from nnbuild.quantize.report import as_float, last_states, predicted
 
 SAMPLES = 2000
 """Labelled samples that are looked at, at most."""
@@ -39,14 +39,15 @@ def quantize_within(graph: Graph, recipe: Recipe, ranges: Ranges, drop: float) -
     if reached < target:
         raise CheckFailed(
             "--accuracy-drop",
-            f"even with every layer in float the accuracy is {reached:.2%}, wanted was {target:.2%}.",
-            "Calibrate with more samples, or allow a larger drop.",
+            f"with every layer raised that --keep leaves free the accuracy is {reached:.2%}, wanted was {target:.2%}.",
+            "Keep fewer layers, or allow a larger drop.",
         )
     return replace(made, notes=(*made.notes, *_said(graph, raised, reached)))
 
 
 def _said(graph: Graph, raised: Mapping[str, str], reached: float) -> Iterator[str]:
     if not raised:
+        yield f"no layer had to be raised; accuracy on the samples {reached:.2%}"
         return
     sizes = {op.layer or op.name: graph.tensors[op.outputs[0]] for op in graph.ops}
     extra = sum(int(np.prod(sizes[layer].shape)) * (1 if form == "int16" else 3) for layer, form in raised.items())
@@ -69,8 +70,7 @@ def accuracy(original: Graph, graph: Graph, source: Source, known: Array) -> flo
         found = interpret.run(graph, batch, carried=carried)
         carried = last_states(graph, found)
         values = found[graph.outputs[0]]
-        classes = values.reshape(len(values), -1).argmax(axis=1)
-        right += int((classes == known[total : total + len(values)]).sum())
+        right += int((predicted(values) == known[total : total + len(values)]).sum())
         total += len(values)
     return right / max(1, total)
 

@@ -121,7 +121,8 @@ def _histograms(graph: Graph, batches: Batches, ranges: Ranges) -> dict[str, Arr
     for name, value in _values(graph, batches):
         low, high = ranges[name].low, ranges[name].high
         if high > low:
-            counts[name] += np.histogram(value, BINS, (low, high))[0]
+            # In float64, since neighbouring float32 numbers leave no room for bins between them.
+            counts[name] += np.histogram(value.astype(np.float64), BINS, (low, high))[0]
     return counts
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nnbuild.errors import UsageError
 from nnbuild.graph import Array, Graph, Tensor
 from nnbuild.numeric.edge import dequantize
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret
-from nnbuild.quantize.data import Source, batches
+from nnbuild.quantize.data import Source, batches, labels
 
 LOOKED_AT = 256
 """Samples that the report looks at; more would say the same."""
@@ -44,10 +45,22 @@ class OutputLoss:
 
 
 @dataclass(frozen=True)
+class Accuracy:
+    """The share of samples whose first output names the labelled class."""
+
+    float_model: float
+    quantized: float
+
+
+@dataclass(frozen=True)
 class Loss:
+    """`unlabelled` says why labels that are there do not count."""
+
     samples: int
     layers: tuple[LayerLoss, ...]
     outputs: tuple[OutputLoss, ...]
+    accuracy: Accuracy | None = None
+    unlabelled: str = ""
 
 
 @dataclass
@@ -83,8 +96,27 @@ def measure(original: Graph, quantized: Graph, source: Source) -> Loss:
             outputs[name][0].append(exact[name])
             outputs[name][1].append(as_float(quantized.tensors[other], found[other]))
     layers = [_layer(quantized.tensors[name], _layer_name(original, name), total) for name, total in sums.items()]
-    losses = [_output(name, np.concatenate(a), np.concatenate(b)) for name, (a, b) in outputs.items()]
-    return Loss(seen, tuple(sorted(layers, key=lambda layer: layer.sqnr)), tuple(losses))
+    whole = {name: (np.concatenate(a), np.concatenate(b)) for name, (a, b) in outputs.items()}
+    losses = [_output(name, a, b) for name, (a, b) in whole.items()]
+    right, unlabelled = _accuracy(source, original, *whole[original.outputs[0]])
+    return Loss(seen, tuple(sorted(layers, key=lambda layer: layer.sqnr)), tuple(losses), right, unlabelled)
+
+
+def _accuracy(source: Source, graph: Graph, exact: Array, found: Array) -> tuple[Accuracy | None, str]:
+    """Labels that do not fit are no error here: the report stands without them, and says so."""
+    try:
+        known = labels(source, graph)
+    except UsageError as error:
+        return None, str(error)
+    if known is None:
+        return None, ""
+    shares = [float((predicted(values) == known[: len(values)]).mean()) for values in (exact, found)]
+    return Accuracy(*shares), ""
+
+
+def predicted(values: Array) -> Array:
+    """The class each sample's values name."""
+    return np.asarray(values.reshape(len(values), -1).argmax(axis=1))
 
 
 def _first(source: Source, graph: Graph) -> list[Mapping[str, Array]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from nnbuild.errors import UsageError
 from nnbuild.graph import Constant, Graph, Op, State, Tensor
+from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.pad import Pad
@@ -25,7 +26,7 @@ from nnbuild.quantize.calibrate import Ranges
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import activation_format, fixed_format
 from nnbuild.quantize.recurrent import Format, behind, state_formats, weight_bits, with_room
-from nnbuild.verify import verify
+from nnbuild.verify import LARGEST_RATIO, verify
 
 SAME_SCALE = (Pad, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
 """Operations that choose or move values, and so leave them in their input's format."""
@@ -80,7 +81,15 @@ def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
         return tensor
     if tensor.name in draft.states:
         return draft.states[tensor.name].of(tensor)
-    return replace(tensor, dtype=form, quant=activation_format(ranges[tensor.name], form))
+    quant = activation_format(ranges[tensor.name], form)
+    if quant.scale < SMALLEST_SCALE:
+        found = ranges[tensor.name]
+        raise UsageError(
+            f"tensor {tensor.name!r}",
+            f"its values, {found.low:.3g} to {found.high:.3g}, are too small for the steps of {form}.",
+            "Give its layer --keep LAYER=float, or train with values of a usual size.",
+        )
+    return replace(tensor, dtype=form, quant=quant)
 
 
 def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> None:
@@ -90,6 +99,7 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
         constants = {role: graph.constants[name] for role, name in op.constants.items()}
     else:
         outputs = [_output(draft, graph, op, inputs, index, ranges, form) for index in range(len(op.outputs))]
+        _comparable(op, [draft.tensors[name] for name in inputs] + outputs)
         inputs = _aligned(draft, op, inputs, outputs[0])
         site = Site(
             op,
@@ -123,6 +133,18 @@ def _output(
         return replace(tensor, dtype=form, quant=draft.tensors[inputs[0]].quant)
     fixed = fixed_format(op.attributes, form)
     return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(draft, tensor, ranges, form)
+
+
+def _comparable(op: Op, tensors: list[Tensor]) -> None:
+    """Refuses values of an operation so different in size that no shift leads from one to the other."""
+    sized = {tensor.quant.scale: tensor.name for tensor in tensors if tensor.quant is not None}
+    small, large = min(sized), max(sized)
+    if large >= LARGEST_RATIO * small:
+        raise UsageError(
+            f"layer {op.layer or op.name!r}",
+            f"a step of {sized[large]!r} is {large:.3g}, of {sized[small]!r} {small:.3g}: too far apart for integers.",
+            f"Give --keep {op.layer or op.name}=float, or train with values of similar size.",
+        )
 
 
 def same_scale(attributes: Attributes) -> bool:

@@ -261,3 +261,36 @@ def test_the_output_goes_to_a_full_disk(model: Path) -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.stderr == "nnbuild: the disk is full. Make room, or write elsewhere.\n"
     assert done.returncode == WRONG_USAGE
+
+
+def test_options_of_quantization_without_it(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    options = ["--keep", "dense=float", "--calibrate", "x.npz", "--no-bias-correction", "--accuracy-drop", "1"]
+    said = nnbuild("compile", model, "-o", tmp_path / "out", *options)
+    idle = "--calibrate, --keep, --accuracy-drop, --no-bias-correction"
+    assert (said.status, said.err) == (0, f"nnbuild: note: without --quantize these do nothing: {idle}\n")
+
+
+@pytest.mark.parametrize(("option", "cause"), [("--io", "--io float"), ("--quantize", "--quantize int8")])
+def test_a_quantized_file_stays_as_it_is(nnbuild: Nnbuild, tmp_path: Path, option: str, cause: str) -> None:
+    path = Path(__file__).resolve().parents[3] / "shared" / "models" / "kws_ref_model.tflite"
+    if not path.is_file():
+        pytest.skip("needs ../shared/models/kws_ref_model.tflite")
+    said = nnbuild("compile", path, "-o", tmp_path / "out", *cause.split())
+    text = {
+        "--io": "this model is quantized already, and keeps the edges its file has. "
+        "Leave --io out; the header gives the scales of inputs and outputs.",
+        "--quantize": "this model is quantized already. Leave --quantize out, or give floats.",
+    }
+    assert_said(said, f"{cause}: {text[option]}")
+    assert not (tmp_path / "out").exists()
+
+
+def test_quantize_means_int8_unless_said(nnbuild: Nnbuild, model: Path) -> None:
+    said = nnbuild("quantize", model, "--json")
+    assert said.status == 0
+    assert {layer["format"] for layer in said.json()["layers"]} == {"int8"}
+    assert said.err.startswith("nnbuild: note: calibrated with random numbers, because no --calibrate was given")
+    assert_said(
+        nnbuild("quantize", model, "--quantize", "float"),
+        "--quantize float: nothing is lost in floats. Give --quantize int8 or int16.",
+    )

@@ -44,6 +44,12 @@ SPOILT: list[tuple[str, str, Evidence, Gates]] = [
     ("reference", "error against the reference is", evidence(float_output(reference=one_value_off())), Gates()),
     ("agreement", "top-1 agreement with float is 0.9", evidence(integer_output(float_y=other_classes(0.1))), Gates()),
     ("golden", "error against the golden output", evidence(float_output(golden_y=golden(1.0002))), Gates()),
+    (
+        "golden",
+        "top-1 agreement with the golden",
+        evidence(float_output(golden_y=other_classes(0.1), quantized=True, classifier=True)),
+        Gates(),
+    ),
     ("golden", "top-1 agreement with the golden", evidence(integer_output(golden_y=other_classes(0.1))), Gates()),
     ("golden", "cosine with the golden", evidence(integer_output(golden_y=1 - FLOAT_Y, classifier=False)), Gates()),
     ("rmse", "rmse against float is", evidence(), Gates(max_rmse=1e-6)),
@@ -166,3 +172,9 @@ def test_a_profile_gets_names() -> None:
     assert layer_costs(MODEL, [5, 6, 7, 8])[0] == LayerCost("conv", "Conv2D", "c", 10, 5)
     with pytest.raises(ValueError, match="shorter"):
         layer_costs(MODEL, [5])
+
+
+def test_float_outputs_of_a_quantized_model_are_not_held_to_float_precision() -> None:
+    """What integers lose lies between the golden outputs and these, whatever the type of the edge."""
+    output = float_output(golden_y=golden(1.01), quantized=True)
+    assert judge(evidence(output), Gates()).passed

@@ -37,6 +37,14 @@ def test_the_files_and_the_program_of_one_model(project: Path) -> None:
     assert said.did("nnbuild compile") == ["nnbuild compile small.h5"]
 
 
+def test_one_folder_takes_one_set_of_options(project: Path) -> None:
+    (project / "SConstruct").write_text(HEAD + 'env.NNModel("small.h5", quantize="int8")\nenv.NNProgram("small.h5")\n')
+    said = scons(project, "-Q")
+    assert said.status == 2
+    cause = "it is asked for twice with different options. Give one of them a name= or a folder= of its own."
+    assert said.err == f"nnbuild: model small.h5: {cause}\n"
+
+
 def test_two_models_are_built_in_parallel(project: Path) -> None:
     write_model(project / "other.h5", 0.5)
     (project / "SConstruct").write_text(

@@ -1,0 +1,156 @@
+"""The integer graph: formats, conversions where formats meet, and what is said of values no integers hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nnbuild import passes
+from nnbuild.errors import UsageError
+from nnbuild.graph import Constant, Graph, Op, Tensor
+from nnbuild.ops import interpret
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.convert import Convert
+from nnbuild.quantize.calibrate import calibrate
+from nnbuild.quantize.quantize import RANDOM_WARNING, Recipe, quantize_with
+from nnbuild.quantize.report import as_float
+from nnbuild.verify import verify
+from tests.quantize.small import classifier, samples
+
+
+def rewritten(graph: Graph, scale: float = 1.0, **options: Any) -> Graph:
+    values = {
+        name: np.resize(samples(), (100, *graph.tensors[name].shape)) * np.float32(scale) for name in graph.inputs
+    }
+    return quantize_with(graph, Recipe(**options), calibrate(graph, lambda: [values], "minmax", 8))
+
+
+def types(graph: Graph) -> dict[str, str]:
+    return {name: tensor.dtype for name, tensor in graph.tensors.items()}
+
+
+def with_weights(graph: Graph, name: str, factor: float) -> Graph:
+    scaled = replace(graph.constants[name], data=(graph.constants[name].data * factor).astype(np.float32))
+    return replace(graph, constants={**graph.constants, name: scaled})
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_everything_is_integer(form: str) -> None:
+    made = rewritten(classifier(), form=form)
+    assert set(types(made).values()) == {form}
+    assert all(constant.data.dtype.kind == "i" for constant in made.constants.values())
+    assert made.constants["k1"].data.dtype == np.int8
+    assert made.constants["b1"].data.dtype == {"int8": np.int32, "int16": np.int64}[form]
+
+
+def test_float_edges() -> None:
+    made = rewritten(classifier(), float_edge=True)
+    assert made.ops[0].kind == made.ops[-1].kind == "convert"
+    assert {made.tensors[name].dtype for name in (*made.inputs, *made.outputs)} == {"float32"}
+
+
+def test_kept_layers_stand_between_conversions() -> None:
+    made = rewritten(classifier(), keep={"second": "float"})
+    assert types(made) | {"logits": "float32", "h": "int8", "probs": "int8"} == types(made)
+    assert made.constants["k2"].data.dtype == np.float32
+    assert sum(isinstance(op.attributes, Convert) for op in made.ops) == 2
+    assert types(rewritten(classifier(), keep={"second": "int16"}))["logits"] == "int16"
+    assert types(rewritten(classifier(), form="int16", keep={"first": "int8"}))["x"] == "int8"
+
+
+def test_keep_of_no_layer() -> None:
+    with pytest.raises(UsageError) as caught:
+        rewritten(classifier(), keep={"third": "float"})
+    assert str(caught.value) == (
+        "--keep third: the model has no such layer. Its layers: first, h, logits, probs, second, sum …"
+    )
+
+
+def test_no_samples_are_never_silent() -> None:
+    assert rewritten(classifier()).notes == (RANDOM_WARNING,)
+
+
+def test_bias_correction_makes_up_for_rounded_weights() -> None:
+    """With inputs far from zero the rounding of weights shifts every sum; biases take the shift back."""
+    graph, shift = classifier(), np.float32(20)
+    values = {"x": samples() + shift}
+    ranges = calibrate(graph, lambda: [values], "minmax", 8)
+    exact = interpret.run(graph, values)["logits"].mean(axis=0)
+    off = []
+    for corrected in (True, False):
+        made = quantize_with(graph, Recipe(bias_correction=corrected, keep={"second": "float"}), ranges)
+        found = interpret.run(made, values)
+        off.append(float(np.abs(as_float(made.tensors["logits"], found["logits"]).mean(axis=0) - exact).max()))
+    assert off[0] < off[1] - 0.02
+
+
+def test_an_input_that_is_an_output() -> None:
+    graph = replace(classifier(), outputs=("x", "probs"))
+    for edge in (False, True):
+        made = rewritten(graph, float_edge=edge)
+        found = interpret.run(made, {"x": samples()})
+        name = made.outputs[0]
+        step = 1e-9 if edge else made.tensors[name].quant.scale / 2 * 1.001  # type: ignore[union-attr]
+        np.testing.assert_allclose(as_float(made.tensors[name], found[name]), samples(), atol=step)
+
+
+def sum_of(*factors: float, joined: Any) -> Graph:
+    """Several multiples of one input, joined."""
+    names = [f"p{index}" for index in range(len(factors))]
+    held = {f"f{n}": Constant(f"f{n}", np.array([f], np.float32)) for n, f in zip(names, factors, strict=True)}
+    ops = [Op(n, Binary("multiply"), ("x",), (n,), {"right": f"f{n}"}, layer=n) for n in names]
+    width = 6 * len(names) if isinstance(joined, Concatenate) else 6
+    tensors = {n: Tensor(n, (6,), layer=n) for n in ("x", *names)} | {"y": Tensor("y", (width,), layer="y")}
+    return verify(Graph("sum", tensors, held, (*ops, Op("y", joined, tuple(names), ("y",), layer="y")), ("x",), ("y",)))
+
+
+@pytest.mark.parametrize("joined", [Concatenate(0), Binary("add"), Binary("maximum")], ids=lambda joined: str(joined))
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_different_ranges_meet(form: str, joined: Any) -> None:
+    graph = sum_of(1.0, 300.0, joined=joined)
+    made = rewritten(graph, form=form)
+    exact = interpret.run(graph, {"x": samples()})["y"]
+    found = interpret.run(made, {"x": samples()})["y"]
+    quant = made.tensors["y"].quant
+    assert quant is not None
+    assert np.abs(as_float(made.tensors["y"], found) - exact).max() <= 2 * quant.scale
+
+
+def test_scales_too_far_apart() -> None:
+    graph = with_weights(classifier(), "k1", 1e15)
+    with pytest.raises(UsageError) as caught:
+        rewritten(graph)
+    text = str(caught.value)
+    assert text.startswith("layer 'first': a step of 'sum' is ")
+    assert text.endswith(": too far apart for integers. Give --keep first=float, or train with values of similar size.")
+
+
+def test_values_too_small_for_steps() -> None:
+    with pytest.raises(UsageError) as caught:
+        rewritten(classifier(), 1e-15)
+    assert str(caught.value) == (
+        "tensor 'x': its values, -3.33e-15 to 3.13e-15, are too small for the steps of int8. "
+        "Give its layer --keep LAYER=float, or train with values of a usual size."
+    )
+    assert types(rewritten(classifier(), 1e-15, keep={"first": "float"}))["x"] == "float32"
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_dead_and_empty_channels(form: str) -> None:
+    """A channel without weights gives its bias; one that is never positive gives zero."""
+    graph = classifier()
+    kernel, bias = graph.constants["k1"].data.copy(), graph.constants["b1"].data.copy()
+    kernel[:, 0], bias[0] = 0.0, 2.0
+    bias[1] = -1000.0
+    constants = {**graph.constants, "k1": Constant("k1", kernel), "b1": Constant("b1", bias)}
+    made = rewritten(passes.run(replace(graph, constants=constants)), form=form)
+    found = interpret.run(made, {"x": samples()})["h"]
+    tensor = made.tensors["h"]
+    values = as_float(tensor, found)
+    assert tensor.quant is not None
+    np.testing.assert_allclose(values[:, 0], 2.0, atol=tensor.quant.scale * 4)
+    assert not values[:, 1].any()
