@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,9 +36,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layers", action="store_true", help="compare every layer's output, built without fusing")
     add_place(parser)
     for gate, meaning in GATES.items():
-        parser.add_argument(f"--{gate}", type=float, metavar="X", help=meaning)
+        parser.add_argument(f"--{gate}", type=_number, metavar="X", help=meaning)
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the report as JSON")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="the report as JUnit XML")
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from nnbuild.commands.common import add_build_options, options_of, print_json, progress, say_notes
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
+from nnbuild.emit.files import file_names
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.fit import program_files
 from nnbuild.pipeline import compile_model
@@ -22,11 +23,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+def _remove_other_form(folder: Path, prefix: str, artifact: Artifact) -> None:
+    """Weights that an earlier compilation printed in the other form would be defined twice in a build of *.c and *.S."""
+    for name in {*file_names(prefix, "array"), *file_names(prefix, "binary")} - artifact.files.keys():
+        (folder / name).unlink(missing_ok=True)
+
+
 def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"))
     plan, whole = compiled.plan, program_files(compiled)
     artifact = Artifact(whole) if arguments.link else compiled.artifact
     artifact.write(arguments.output)
+    _remove_other_form(arguments.output, plan.prefix, artifact)
     say_notes(compiled.graph.notes)
     if arguments.json:
         print_json(

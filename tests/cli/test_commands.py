@@ -250,3 +250,11 @@ def test_a_closed_pipe_is_no_error(model: Path) -> None:
     command = f"'{sys.executable}' -m nnbuild boards | true"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=ROOT, capture_output=True, text=True)
     assert "Traceback" not in done.stderr
+
+
+def test_the_other_form_of_the_weights_is_removed(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    """A build that takes all files of the folder would define every constant twice."""
+    folder = tmp_path / "out"
+    for form, ending in (("array", [".c"]), ("binary", [".S", ".bin"]), ("array", [".c"])):
+        assert nnbuild("compile", model, "-o", folder, "--weights", form).status == 0
+        assert sorted(path.suffix for path in folder.glob("*_weights*")) == ending
