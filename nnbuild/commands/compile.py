@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _remove_other_form(folder: Path, prefix: str, artifact: Artifact) -> None:
-    """Weights that an earlier compilation printed in the other form would be defined twice in a build of *.c and *.S."""
+    """Weights printed earlier in the other form would be defined twice in a build of *.c and *.S."""
     for name in {*file_names(prefix, "array"), *file_names(prefix, "binary")} - artifact.files.keys():
         (folder / name).unlink(missing_ok=True)
 

@@ -122,7 +122,7 @@ def test_a_name_that_the_program_has_already(nnbuild: Nnbuild, model: Path) -> N
         (["compile", "MODEL"], "the following arguments are required: -o/--output"),
         (["compile", "MODEL", "-o", "x", "--frob"], "unrecognized arguments: --frob"),
         (["check", "MODEL", "--quantize", "int3"], "invalid choice: 'int3'"),
-        (["check", "MODEL", "--agreement", "much"], "invalid float value: 'much'"),
+        (["check", "MODEL", "--agreement", "much"], "'much' is no finite number"),
         (["run", "MODEL"], "the following arguments are required: --inputs, --outputs"),
     ],
 )
