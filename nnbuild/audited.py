@@ -17,6 +17,8 @@ from nnbuild.outputs.recipe import toolchain_for
 
 MEMORY_FUNCTIONS = ("memcpy", "memmove", "memset", "memcmp")
 """What a compiler may call unasked; a firmware brings them along."""
+LIBRARY_FRAME = 128
+"""Bytes of stack counted for a memory function of a C library or a kernel, which need a few words at most."""
 HELPERS = """
 __addsf3 __subsf3 __mulsf3 __divsf3 __negsf2 __eqsf2 __nesf2 __ltsf2 __lesf2 __gtsf2 __gesf2 __unordsf2 __fixsfsi
 __fixunssfsi __floatsisf __floatunsisf __floatdisf __floatundisf __fixsfdi
@@ -52,8 +54,10 @@ def stack_tables(prefix: str, folder: Path) -> list[Path]:
 
 
 def helper_frames(board: Board) -> dict[str, int]:
+    """Functions that come without tables, and how many bytes of stack are counted for each."""
     size = toolchain_for(board).helper_stack
-    return dict.fromkeys(HELPERS, size) if size else {}
+    frames = dict.fromkeys(HELPERS, size) if size else {}
+    return frames if board.output == "firmware" else frames | dict.fromkeys(MEMORY_FUNCTIONS, LIBRARY_FRAME)
 
 
 def audit_model(board: Board, prefix: str, folder: Path) -> AuditReport:
