@@ -10,7 +10,7 @@ import pytest
 from nnbuild.errors import CheckFailed, UsageError
 from nnbuild.graph import Graph
 from nnbuild.ops import interpret
-from nnbuild.quantize.accuracy import accuracy, quantize_within
+from nnbuild.quantize.accuracy import _candidates, _error_with, accuracy, quantize_within
 from nnbuild.quantize.data import Source, labels
 from nnbuild.quantize.quantize import Recipe, ranges_of
 from nnbuild.quantize.report import predicted
@@ -49,6 +49,16 @@ def test_layers_are_raised_until_it_suffices(close: Source) -> None:
     assert "more bytes of activations" in made.notes[0]
     assert made.notes[0].endswith(f"accuracy on the samples {reached:.2%}")
     assert {tensor.dtype for tensor in made.tensors.values()} != {"int8"}
+
+
+def test_what_costs_most_is_raised_first(close: Source) -> None:
+    graph, recipe = classifier(), Recipe("int8", close)
+    ranges = ranges_of(graph, recipe)
+    ranked = _candidates(graph, recipe, ranges)
+    assert [form for _, form in ranked] == ["int16"] * 3 + ["float"] * 3
+    errors = [_error_with(graph, recipe, ranges, layer, form) for layer, form in ranked[:3]]
+    assert errors == sorted(errors)
+    assert errors[0] < errors[2]
 
 
 def test_kept_layers_are_not_raised(close: Source) -> None:
