@@ -17,6 +17,21 @@ from nnbuild.outputs.recipe import toolchain_for
 
 MEMORY_FUNCTIONS = ("memcpy", "memmove", "memset", "memcmp")
 """What a compiler may call unasked; a firmware brings them along."""
+HELPERS = """
+__addsf3 __subsf3 __mulsf3 __divsf3 __negsf2 __eqsf2 __nesf2 __ltsf2 __lesf2 __gtsf2 __gesf2 __unordsf2 __fixsfsi
+__fixunssfsi __floatsisf __floatunsisf __floatdisf __floatundisf __fixsfdi
+__aeabi_fadd __aeabi_fsub __aeabi_frsub __aeabi_fmul __aeabi_fdiv __aeabi_fcmpeq __aeabi_fcmplt __aeabi_fcmple
+__aeabi_fcmpgt __aeabi_fcmpge __aeabi_fcmpun __aeabi_cfcmpeq __aeabi_cfcmple __aeabi_cfrcmple __aeabi_f2iz
+__aeabi_f2uiz __aeabi_f2lz __aeabi_i2f __aeabi_ui2f __aeabi_l2f __aeabi_ul2f
+__muldi3 __ashldi3 __lshrdi3 __ashrdi3 __clzsi2 __clzdi2 __ctzsi2 __popcountsi2 __divsi3 __udivsi3 __modsi3 __umodsi3
+__aeabi_lmul __aeabi_llsl __aeabi_llsr __aeabi_lasr __aeabi_lcmp __aeabi_ulcmp __aeabi_idiv __aeabi_uidiv
+__aeabi_idivmod __aeabi_uidivmod __gnu_thumb1_case_uqi __gnu_thumb1_case_sqi __gnu_thumb1_case_uhi
+__gnu_thumb1_case_shi __gnu_thumb1_case_si
+__aeabi_memcpy __aeabi_memcpy4 __aeabi_memcpy8 __aeabi_memset __aeabi_memset4 __aeabi_memset8 __aeabi_memclr
+__aeabi_memclr4 __aeabi_memclr8 __aeabi_memmove __aeabi_memmove4 __aeabi_memmove8
+""".split()
+"""What compilers call where the processor lacks an instruction. Their libraries say nothing about stack frames, so
+each toolchain's table states a number for all of them."""
 
 
 def model_objects(prefix: str, folder: Path) -> list[Path]:
