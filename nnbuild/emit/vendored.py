@@ -61,7 +61,7 @@ def definitions(names: Iterable[str], prefix: str) -> str:
     if any(BITS in _source(name) for name in order):
         bits = _bare((LIBM / BITS).read_text())
         bodies.insert(0, bits[: bits.rindex("#endif")])
-    text = "\n".join(body.strip() + "\n" for body in bodies)
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(body.strip() + "\n" for body in bodies))
     return re.sub(r"\bnn_", f"{prefix}_", text)
 
 

@@ -96,8 +96,7 @@ def _blocks(w: Writer, shape: Geometry, names: Names) -> None:
             with w.loop("block", count):
                 _row(w, shape, block, names)
         else:
-            with w.block(""):
-                _row(w, shape, block, names)
+            _row(w, shape, block, names)
 
 
 def _row(w: Writer, shape: Geometry, block: Block, names: Names) -> None:

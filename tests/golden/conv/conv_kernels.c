@@ -3,7 +3,6 @@
 
 /* The two views of a float: its value and its bits. Used by every function of the library. */
 
-
 #if defined(__FAST_MATH__) || (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0)
 #error "float operations must be done as written and in float: no -ffast-math, and on 32-bit x86 -msse2 -mfpmath=sse"
 #endif
@@ -93,67 +92,65 @@ void conv_00_conv_op(const float *restrict in, float *restrict out, int32_t begi
         const float *taps = conv_00_conv_op_kernel;
         const float *bias = conv_00_conv_op_bias;
         float *to = out + y * 8;
-        {
-            for (int32_t x = 0; x < 4;) {
-                const int32_t left = x - 1;
-                if (x >= 1 && x <= 1) {
-                    float sum00 = bias[0];
-                    float sum01 = bias[1];
-                    float sum10 = bias[0];
-                    float sum11 = bias[1];
-                    for (int32_t ky = ky_begin; ky < ky_end; ++ky) {
-                        const float *row = from + (top + ky) * 4 + left;
-                        const float *k = taps + ky * 6;
-                        for (int32_t i = 0; i < 3; ++i) {
-                            const float w0 = *k;
-                            const float w1 = k[1];
-                            const float x0 = row[i];
-                            sum00 += x0 * w0;
-                            sum01 += x0 * w1;
-                            const float x1 = row[1 + i];
-                            sum10 += x1 * w0;
-                            sum11 += x1 * w1;
-                            k += 2;
-                        }
+        for (int32_t x = 0; x < 4;) {
+            const int32_t left = x - 1;
+            if (x >= 1 && x <= 1) {
+                float sum00 = bias[0];
+                float sum01 = bias[1];
+                float sum10 = bias[0];
+                float sum11 = bias[1];
+                for (int32_t ky = ky_begin; ky < ky_end; ++ky) {
+                    const float *row = from + (top + ky) * 4 + left;
+                    const float *k = taps + ky * 6;
+                    for (int32_t i = 0; i < 3; ++i) {
+                        const float w0 = *k;
+                        const float w1 = k[1];
+                        const float x0 = row[i];
+                        sum00 += x0 * w0;
+                        sum01 += x0 * w1;
+                        const float x1 = row[1 + i];
+                        sum10 += x1 * w0;
+                        sum11 += x1 * w1;
+                        k += 2;
                     }
-                    if (sum00 < 0.0f) sum00 = 0.0f;
-                    to[x * 2] = sum00;
-                    if (sum01 < 0.0f) sum01 = 0.0f;
-                    to[x * 2 + 1] = sum01;
-                    if (sum10 < 0.0f) sum10 = 0.0f;
-                    to[(x + 1) * 2] = sum10;
-                    if (sum11 < 0.0f) sum11 = 0.0f;
-                    to[(x + 1) * 2 + 1] = sum11;
-                    x += 2;
-                } else {
-                    const int32_t kx_begin = left < 0 ? -left : 0;
-                    const int32_t kx_end = 4 - left < 3 ? 4 - left : 3;
-                    float sum00 = bias[0];
-                    float sum01 = bias[1];
-                    for (int32_t ky = ky_begin; ky < ky_end; ++ky) {
-                        const float *row = from + (top + ky) * 4 + (left + kx_begin);
-                        const float *k = taps + ky * 6 + kx_begin * 2;
-                        const int32_t run = (kx_end - kx_begin);
-                        for (int32_t i = 0; i < run; ++i) {
-                            const float w0 = *k;
-                            const float w1 = k[1];
-                            const float x0 = row[i];
-                            sum00 += x0 * w0;
-                            sum01 += x0 * w1;
-                            k += 2;
-                        }
-                    }
-                    if (sum00 < 0.0f) sum00 = 0.0f;
-                    to[x * 2] = sum00;
-                    if (sum01 < 0.0f) sum01 = 0.0f;
-                    to[x * 2 + 1] = sum01;
-                    x += 1;
                 }
+                if (sum00 < 0.0f) sum00 = 0.0f;
+                to[x * 2] = sum00;
+                if (sum01 < 0.0f) sum01 = 0.0f;
+                to[x * 2 + 1] = sum01;
+                if (sum10 < 0.0f) sum10 = 0.0f;
+                to[(x + 1) * 2] = sum10;
+                if (sum11 < 0.0f) sum11 = 0.0f;
+                to[(x + 1) * 2 + 1] = sum11;
+                x += 2;
+            } else {
+                const int32_t kx_begin = left < 0 ? -left : 0;
+                const int32_t kx_end = 4 - left < 3 ? 4 - left : 3;
+                float sum00 = bias[0];
+                float sum01 = bias[1];
+                for (int32_t ky = ky_begin; ky < ky_end; ++ky) {
+                    const float *row = from + (top + ky) * 4 + (left + kx_begin);
+                    const float *k = taps + ky * 6 + kx_begin * 2;
+                    const int32_t run = (kx_end - kx_begin);
+                    for (int32_t i = 0; i < run; ++i) {
+                        const float w0 = *k;
+                        const float w1 = k[1];
+                        const float x0 = row[i];
+                        sum00 += x0 * w0;
+                        sum01 += x0 * w1;
+                        k += 2;
+                    }
+                }
+                if (sum00 < 0.0f) sum00 = 0.0f;
+                to[x * 2] = sum00;
+                if (sum01 < 0.0f) sum01 = 0.0f;
+                to[x * 2 + 1] = sum01;
+                x += 1;
             }
-            taps += 18;
-            bias += 2;
-            to += 2;
         }
+        taps += 18;
+        bias += 2;
+        to += 2;
     }
 }
 

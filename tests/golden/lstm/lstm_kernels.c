@@ -3,7 +3,6 @@
 
 /* The two views of a float: its value and its bits. Used by every function of the library. */
 
-
 #if defined(__FAST_MATH__) || (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0)
 #error "float operations must be done as written and in float: no -ffast-math, and on 32-bit x86 -msse2 -mfpmath=sse"
 #endif
