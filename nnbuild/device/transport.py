@@ -220,7 +220,7 @@ class Listener:
 class SerialTransport(Transport):
     """A serial port through pyserial, which is imported only here."""
 
-    def __init__(self, path: str, baud: int = 115200) -> None:
+    def __init__(self, path: str, baud: int = 115200, parity: str = "N") -> None:
         self.name = path
         self.byte_rate = baud / 10
         try:
@@ -230,7 +230,9 @@ class SerialTransport(Transport):
                 path, "The package pyserial is not installed.", "Install it: pip install pyserial"
             ) from None
         try:
-            self._port: Any = serial.serial_for_url(path, baudrate=baud, timeout=0, write_timeout=_WRITE_PATIENCE)
+            self._port: Any = serial.serial_for_url(
+                path, baudrate=baud, parity=parity, timeout=0, write_timeout=_WRITE_PATIENCE
+            )
             if "://" not in path:
                 self._port.exclusive = True
         except (OSError, ValueError) as error:  # SerialException is an OSError

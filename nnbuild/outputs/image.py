@@ -46,6 +46,14 @@ def read_image(elf: Path) -> Image:
     return Image(start, bytes(data), entry)
 
 
+def marks(elf: Path, beginning: str) -> list[str]:
+    """The names of its symbols that begin so."""
+    with elf.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        symbols = table.iter_symbols() if table is not None else ()
+        return [symbol.name for symbol in symbols if symbol.name.startswith(beginning)]
+
+
 def used_bytes(elf: Path, memories: Sequence[Memory]) -> dict[str, int]:
     """What the program takes of each memory; initial values of variables take room in flash as well as in RAM."""
     used = {memory.name: 0 for memory in memories}
