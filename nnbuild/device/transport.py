@@ -233,6 +233,7 @@ class SerialTransport(Transport):
             self._port: Any = serial.serial_for_url(
                 path, baudrate=baud, parity=parity, timeout=0, write_timeout=_WRITE_PATIENCE
             )
+            _without_lost_parity(self._port)
             if "://" not in path:
                 self._port.exclusive = True
         except (OSError, ValueError) as error:  # SerialException is an OSError
@@ -255,6 +256,13 @@ class SerialTransport(Transport):
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._port.close()
+
+
+def _without_lost_parity(port: Any) -> None:
+    """A pseudo terminal has no parity bit, and the next setting of anything would fail for asking it again."""
+    descriptor = getattr(port, "fd", None)
+    if port.parity != "N" and descriptor is not None and not termios.tcgetattr(descriptor)[2] & termios.PARENB:
+        port.parity = "N"
 
 
 def cannot_open(path: str, error: Exception) -> DeviceMissing:

@@ -229,16 +229,19 @@ def _serve(board: Board, rom: Rom, folder: Path, master: int, stop: int) -> None
     assert board.emulator is not None
     image = folder / "flash.bin"
     image.write_bytes(rom.flash)
-    with EmulatorTransport(f"emulated {board.name}", board.emulator.command, image) as line, suppress(TransportClosed):
-        _bridge(line, master, stop)
+    ended = threading.Event()
+    with EmulatorTransport(f"emulated {board.name}", board.emulator.command, image) as line:
+        answers = threading.Thread(target=_answers, args=(line, master, ended))
+        answers.start()
+        while stop not in (ready := select.select([master, stop], [], [])[0]):
+            if master in ready:
+                line.write(os.read(master, 4096))
+        ended.set()
+        answers.join()
 
 
-def _bridge(line: Transport, master: int, stop: int) -> None:
-    while True:
-        ready, _, _ = select.select([master, stop], [], [], 0)
-        if stop in ready:
-            return
-        if master in ready:
-            line.write(os.read(master, 4096))
-        while data := line.read(0.002):
-            os.write(master, data)
+def _answers(line: Transport, master: int, ended: threading.Event) -> None:
+    with suppress(TransportClosed):
+        while not ended.is_set():
+            if data := line.read(0.1):
+                os.write(master, data)
