@@ -13,6 +13,8 @@ from typing import Any
 from nnbuild.errors import UsageError
 from nnbuild.paths import BOARDS
 
+FLASH_PLACES = ("elf", "hex", "bin", "address", "size", "read")
+"""What is put into a flash tool's commands when they run."""
 OWN = ("abstract", "aliases", "summary", "tested_on")
 """What a board never inherits from the one it extends."""
 
@@ -80,8 +82,9 @@ class Emulator:
 
 @dataclass(frozen=True)
 class FlashTool:
-    """A program that flashes and verifies. Its commands have places for {elf}, {hex}, {bin} and {address}; one without
-    commands is our own client of the part's bootloader, over the port."""
+    """A program that flashes and verifies; one without commands is our own client of the part's bootloader, over the
+    port. The commands have places for {elf}, {hex}, {bin}, {address} and {size}. Those of a tool that does not verify
+    write what the flash holds then to the file {read}, and we compare."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -225,7 +228,7 @@ def _flash(table: Mapping[str, Any]) -> Flash:
 
 
 def _flash_tool(name: str, table: Mapping[str, Any], names: Mapping[str, str]) -> FlashTool:
-    later = {word: f"{{{word}}}" for word in ("elf", "hex", "bin", "address")}
+    later = {word: f"{{{word}}}" for word in FLASH_PLACES}
     part = {"part": names[name]} if name in names else {}
     commands = tuple(tuple(word.format(**later, **part) for word in command) for command in table["commands"])
     return FlashTool(name, commands, table["install"])

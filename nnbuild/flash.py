@@ -106,14 +106,22 @@ def _with_tool(board: Board, tool: FlashTool, program: Path, image: Image) -> No
         folder = Path(name)
         (folder / "program.bin").write_bytes(image.data)
         (folder / "program.hex").write_text("".join(f"{line}\n" for line in hex_lines(image)))
-        files = {"elf": str(program), "address": f"{image.address:#010x}"}
-        files |= {kind: str(folder / f"program.{kind}") for kind in ("bin", "hex")}
+        places = {"elf": str(program), "address": f"{image.address:#010x}", "size": str(len(image.data))}
+        places |= {kind: str(folder / f"program.{kind}") for kind in ("bin", "hex", "read")}
         for command in tool.commands:
-            _run(board, tool, command, files)
+            _run(board, tool, command, places)
+        read = folder / "program.read"
+        if any("{read}" in word for command in tool.commands for word in command) and _content(read) != image.data:
+            cause = "What was read back is not what was written."
+            raise half_flashed(f"{tool.name} on board {board.name!r}", cause)
 
 
-def _run(board: Board, tool: FlashTool, command: tuple[str, ...], files: Mapping[str, str]) -> None:
-    words = [word.format(**files) for word in command]
+def _content(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None
+
+
+def _run(board: Board, tool: FlashTool, command: tuple[str, ...], places: Mapping[str, str]) -> None:
+    words = [word.format(**places) for word in command]
     print(shlex.join(words), file=sys.stderr, flush=True)
     try:
         status = subprocess.run(words, stdin=subprocess.DEVNULL, check=False).returncode

@@ -26,6 +26,10 @@ class HalfFlashed(NnbuildError):
     exit_code = 3
 
 
+class NotStarted(BootloaderError):
+    """All went well but the last step."""
+
+
 @dataclass(frozen=True)
 class Part:
     """What flashing must know of a part. `pages` are the sizes of its flash pages in order; without them all of the
@@ -56,7 +60,14 @@ def flash_serial(line: Transport, part: Part, data: bytes, progress: Callable[[s
         _erase(loader, part, len(data), progress("page"))
         _write(loader, part.origin, fill_up(data), progress("written"))
         _verify(loader, line.name, part.origin, data, progress("verified"))
-    loader.go(part.origin)
+    try:
+        loader.go(part.origin)
+    except NnbuildError as error:
+        raise NotStarted(
+            error.where,
+            f"{error.cause} The program is in the flash, whole and verified, but it was not started.",
+            "Reset the part with BOOT0 low.",
+        ) from error
 
 
 @contextmanager
