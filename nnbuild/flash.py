@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from elftools.common.exceptions import ELFError
+
 from nnbuild.board import Board, Flash, FlashTool
 from nnbuild.device.flash import HalfFlashed, Part, Progress, fill_up, flash_serial, half_flashed
 from nnbuild.device.transport import SerialTransport
@@ -84,7 +86,7 @@ def image_for(board: Board, program: Path) -> Image:
     try:
         found = marks(program, BOARD_MARK)
         image = read_image(program)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, ELFError) as error:
         raise UsageError(str(program), f"It is no ELF program ({error}).", "Give the program.elf of a build.") from None
     if found != [board_mark(board)]:
         names = " and ".join(name.removeprefix(BOARD_MARK).replace("_", "-") for name in found)
