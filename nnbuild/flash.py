@@ -46,7 +46,7 @@ def flash_program(
 
 def _flash_of(board: Board) -> Flash:
     if board.flash is None:
-        step = "Its emulator takes the program as it is." if board.emulator else "Boards that have: nucleo-f446re …"
+        step = "Its emulator takes the program as it is." if board.emulator else "All boards: nnbuild boards"
         raise UsageError(f"board {board.name!r}", "its table names no way to flash it.", step)
     return board.flash
 

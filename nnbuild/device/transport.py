@@ -236,7 +236,7 @@ class SerialTransport(Transport):
             _without_lost_parity(self._port)
             if "://" not in path:
                 self._port.exclusive = True
-        except (OSError, ValueError) as error:  # SerialException is an OSError
+        except (OSError, ValueError, termios.error) as error:  # SerialException is an OSError
             raise cannot_open(path, error) from None
 
     def write(self, data: bytes) -> None:
@@ -250,7 +250,7 @@ class SerialTransport(Transport):
             self._port.timeout = max(0.0, timeout)
             first: bytes = self._port.read(1)
             return first + self._port.read(self._port.in_waiting) if first else b""
-        except (OSError, TypeError) as error:
+        except (OSError, TypeError, termios.error) as error:
             raise self.closed(f"The line ended while receiving ({error}).") from None
 
     def close(self) -> None:

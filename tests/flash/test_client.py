@@ -91,6 +91,15 @@ def test_a_program_answers_instead() -> None:
         flash(line)
 
 
+def test_an_answer_that_is_none() -> None:
+    with pytest.raises(BootloaderError) as raised:
+        flash(RomLine(Rom(BOARD), Spoilt(2, lambda answer: b"\x55" + answer)))
+    assert str(raised.value) == (
+        "simulated part: The bootloader answered 0x55 to the command 'get': neither yes nor no. The line is disturbed: "
+        "check the cable, or take a lower rate, then reset the part and start again."
+    )
+
+
 def test_another_part() -> None:
     rom = Rom(BOARD, chip=0x421)
     with pytest.raises(BootloaderError) as raised:
