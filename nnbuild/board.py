@@ -13,6 +13,8 @@ from typing import Any
 from nnbuild.errors import UsageError
 from nnbuild.paths import BOARDS
 
+FLASH_PLACES = ("elf", "hex", "bin", "address", "size", "read")
+"""What is put into a flash tool's commands when they run."""
 OWN = ("abstract", "aliases", "summary", "tested_on")
 """What a board never inherits from the one it extends."""
 
@@ -79,6 +81,27 @@ class Emulator:
 
 
 @dataclass(frozen=True)
+class FlashTool:
+    """A program that flashes and verifies; one without commands is our own client of the part's bootloader, over the
+    port. The commands have places for {elf}, {hex}, {bin}, {address} and {size}. Those of a tool that does not verify
+    write what the flash holds then to the file {read}, and we compare."""
+
+    name: str
+    commands: tuple[tuple[str, ...], ...]
+    install: str
+
+
+@dataclass(frozen=True)
+class Flash:
+    """How a part is flashed, the best way first. `pages` are the sizes of its flash pages in order, where they are
+    known: only those that are needed are erased then."""
+
+    tools: tuple[FlashTool, ...]
+    chip: int
+    pages: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Board:
     """`features` are what kernels may need of the ISA; `table` is all that the file says."""
 
@@ -98,6 +121,7 @@ class Board:
     memories: tuple[Memory, ...]
     firmware: Firmware | None
     emulator: Emulator | None
+    flash: Flash | None
     baud: int
     table: Mapping[str, Any]
 
@@ -144,6 +168,7 @@ def _read(name: str, table: Mapping[str, Any]) -> Board:
             memories=tuple(Memory(key, m["origin"], m["length"]) for key, m in table.get("memory", {}).items()),
             firmware=_firmware(table["firmware"]) if "firmware" in table else None,
             emulator=_emulator(table.get("emulator", {})),
+            flash=_flash(table["flash"]) if "tools" in table.get("flash", {}) else None,
             baud=table.get("serial", {}).get("baud", 115_200),
             table=table,
         )
@@ -190,6 +215,23 @@ def _emulator(table: Mapping[str, Any]) -> Emulator | None:
     unicorn = table.get("unicorn")
     stand_in = StandIn(unicorn["uart"], unicorn["counter"]) if unicorn is not None else None
     return Emulator(command, table["install"], table["instructions_per_tick"], stand_in)
+
+
+def _flash(table: Mapping[str, Any]) -> Flash:
+    """`names` is what each tool calls the part; its family says how the tool is called."""
+    names = {name: str(word) for name, word in table["names"].items()}
+    return Flash(
+        tools=tuple(_flash_tool(name, table["tool"][name], names) for name in table["tools"]),
+        chip=table["chip"],
+        pages=tuple(size for count, size in table.get("pages", ()) for _ in range(count)),
+    )
+
+
+def _flash_tool(name: str, table: Mapping[str, Any], names: Mapping[str, str]) -> FlashTool:
+    later = {word: f"{{{word}}}" for word in FLASH_PLACES}
+    part = {"part": names[name]} if name in names else {}
+    commands = tuple(tuple(word.format(**later, **part) for word in command) for command in table["commands"])
+    return FlashTool(name, commands, table["install"])
 
 
 def _whole_table(name: str, folder: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ COMMANDS = {
     "compile": "print a model as C",
     "run": "build a model for a board, run samples there, write the outputs",
     "check": "build a model for a board, run samples there, compare with the reference",
+    "flash": "put a model's program into a board's flash",
     "profile": "what each layer costs on a board",
     "quantize": "what a model loses in integers, layer by layer",
     "audit": "what an object, archive or image needs and holds",

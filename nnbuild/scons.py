@@ -50,6 +50,7 @@ def generate(env: Any, **_: Any) -> None:
     env.AddMethod(nn_model, "NNModel")
     env.AddMethod(nn_program, "NNProgram")
     env.AddMethod(nn_check, "NNCheck")
+    env.AddMethod(nn_flash, "NNFlash")
     env.AddMethod(nn_size, "NNSize")
     env.AddMethod(nn_audit, "NNAudit")
 
@@ -154,6 +155,13 @@ def nn_check(
     command += ["--inputs", _path(env.File(inputs))] if inputs else []
     command += ["--port", port] if port else []
     return _always(env, f"check-{where}", program, _nnbuild(env, command, f"nnbuild check {source}"))
+
+
+def nn_flash(env: Any, source: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
+    """Puts the program into the flash of the board that is connected."""
+    command = ["flash", *arguments_of(_options(env, source, options)), "--program", _path(program[0])]
+    command += ["--port", port] if port else []
+    return _always(env, f"flash-{program[0]}", program, _nnbuild(env, command, f"nnbuild flash {source}"))
 
 
 def nn_size(env: Any, source: Any, program: Any, **options: Any) -> Any:

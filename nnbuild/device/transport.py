@@ -220,7 +220,7 @@ class Listener:
 class SerialTransport(Transport):
     """A serial port through pyserial, which is imported only here."""
 
-    def __init__(self, path: str, baud: int = 115200) -> None:
+    def __init__(self, path: str, baud: int = 115200, parity: str = "N") -> None:
         self.name = path
         self.byte_rate = baud / 10
         try:
@@ -230,10 +230,13 @@ class SerialTransport(Transport):
                 path, "The package pyserial is not installed.", "Install it: pip install pyserial"
             ) from None
         try:
-            self._port: Any = serial.serial_for_url(path, baudrate=baud, timeout=0, write_timeout=_WRITE_PATIENCE)
+            self._port: Any = serial.serial_for_url(
+                path, baudrate=baud, parity=parity, timeout=0, write_timeout=_WRITE_PATIENCE
+            )
+            _without_lost_parity(self._port)
             if "://" not in path:
                 self._port.exclusive = True
-        except (OSError, ValueError) as error:  # SerialException is an OSError
+        except (OSError, ValueError, termios.error) as error:  # SerialException is an OSError
             raise cannot_open(path, error) from None
 
     def write(self, data: bytes) -> None:
@@ -247,12 +250,19 @@ class SerialTransport(Transport):
             self._port.timeout = max(0.0, timeout)
             first: bytes = self._port.read(1)
             return first + self._port.read(self._port.in_waiting) if first else b""
-        except (OSError, TypeError) as error:
+        except (OSError, TypeError, termios.error) as error:
             raise self.closed(f"The line ended while receiving ({error}).") from None
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._port.close()
+
+
+def _without_lost_parity(port: Any) -> None:
+    """A pseudo terminal has no parity bit, and the next setting of anything would fail for asking it again."""
+    descriptor = getattr(port, "fd", None)
+    if port.parity != "N" and descriptor is not None and not termios.tcgetattr(descriptor)[2] & termios.PARENB:
+        port.parity = "N"
 
 
 def cannot_open(path: str, error: Exception) -> DeviceMissing:

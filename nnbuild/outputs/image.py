@@ -8,6 +8,7 @@ from pathlib import Path
 
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from nnbuild.board import Memory
 from nnbuild.errors import NnbuildError
@@ -44,6 +45,14 @@ def read_image(elf: Path) -> Image:
         data += ERASED * (address - start - len(data))
         data[address - start :] = piece
     return Image(start, bytes(data), entry)
+
+
+def marks(elf: Path, beginning: str) -> list[str]:
+    """The names of its symbols that begin so."""
+    with elf.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        symbols = table.iter_symbols() if isinstance(table, SymbolTableSection) else ()
+        return [symbol.name for symbol in symbols if symbol.name.startswith(beginning)]
 
 
 def used_bytes(elf: Path, memories: Sequence[Memory]) -> dict[str, int]:

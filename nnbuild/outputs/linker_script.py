@@ -5,6 +5,8 @@ from __future__ import annotations
 from nnbuild.board import Board
 from nnbuild.outputs.layout import HANDLER_STACK, Layout
 
+BOARD_MARK = "nn_board_"
+
 FLASH = """\
     .text : ALIGN(16)
     {
@@ -38,6 +40,11 @@ DISCARDED = """\
 """
 
 
+def board_mark(board: Board) -> str:
+    """The symbol by which a program is known to be for this board."""
+    return f"{BOARD_MARK}{board.name.replace('-', '_')}"
+
+
 def linker_script(board: Board, layout: Layout) -> str:
     """Code and constants in flash. The stack lies lowest in RAM: what overflows it leaves the RAM and faults."""
     ram = board.memory("ram")
@@ -56,6 +63,7 @@ def linker_script(board: Board, layout: Layout) -> str:
     return "\n".join(
         [
             f"/* The memory of {board.name}, made by nnbuild from its board.toml. */",
+            f"{board_mark(board)} = 0;\n",
             "MEMORY\n{",
             *regions,
             "}\n",

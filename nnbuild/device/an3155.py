@@ -1,0 +1,173 @@
+"""The client of the bootloader that ST puts into the ROM of every STM32, over its serial port (AN3155).
+
+A command is a byte and its complement; every part of it is followed by a checksum and answered by one byte, yes or no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import xor
+
+from nnbuild.device.problems import DeviceMissing
+from nnbuild.device.transport import Transport
+from nnbuild.errors import NnbuildError
+
+SYNC, ACK, NACK = 0x7F, 0x79, 0x1F
+GET, GET_ID, READ, GO, WRITE, ERASE, EXTENDED_ERASE = 0x00, 0x02, 0x11, 0x21, 0x31, 0x43, 0x44
+BLOCK = 256
+"""Bytes that one command reads or writes at most."""
+SYNC_TRIES = 4
+SYNC_PATIENCE = 0.5
+PATIENCE = 2.0
+PAGE_ERASE_PATIENCE = 10.0
+MASS_ERASE_PATIENCE = 60.0
+WRITE_TRIES = 3
+
+START_BOOTLOADER = "Hold BOOT0 high, press reset (NRST), and start again; see that RX and TX are crossed."
+
+
+class BootloaderError(NnbuildError):
+    """The bootloader refused a command, or answered what it never should."""
+
+    exit_code = 3
+
+
+class Refused(BootloaderError):
+    """A clear no: the command changed nothing."""
+
+
+class ReadProtected(BootloaderError):
+    """The part gives nothing of its flash away, and takes nothing."""
+
+
+class Bootloader:
+    """One session with the bootloader; the caller owns the line."""
+
+    def __init__(self, line: Transport) -> None:
+        self._line = line
+        self._arrived = bytearray()
+        self.commands: frozenset[int] = frozenset()
+        self.version = 0
+
+    def connect(self) -> int:
+        """Wakes the bootloader, which learns the line's rate from the first byte; returns the chip's id."""
+        self._wake()
+        answer = self._listing(GET, "get")
+        self.version, self.commands = answer[0], frozenset(answer[1:])
+        missing = {GET_ID, READ, GO, WRITE} - self.commands
+        if missing or not self.commands & {ERASE, EXTENDED_ERASE}:
+            raise self._error("This bootloader cannot flash: it knows too few commands.", "Use a debug probe: --tool.")
+        return int.from_bytes(self._listing(GET_ID, "get id"), "big")
+
+    def _wake(self) -> None:
+        """A bootloader that is awake already waits for the second byte of a command, and then says no: good as well."""
+        while self._line.read(0.0):
+            pass
+        heard = b""
+        for _ in range(SYNC_TRIES):
+            self._line.write(bytes([SYNC]))
+            deadline = self._line.now() + SYNC_PATIENCE
+            while (left := deadline - self._line.now()) > 0:
+                data = self._line.read(left)
+                if data and data[-1] in (ACK, NACK):
+                    return
+                heard += data
+        if heard:
+            raise self._error(
+                "Something answers, but not the bootloader: the part runs a program, or the rate is wrong.",
+                START_BOOTLOADER,
+            )
+        raise DeviceMissing(self._line.name, "No bootloader answers.", START_BOOTLOADER)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Up to BLOCK bytes of memory."""
+        try:
+            self._command(READ, "read memory")
+        except Refused:
+            raise ReadProtected(
+                self._line.name,
+                "The part is protected against reading, and so against flashing.",
+                "Lift the protection with ST's own tools, which erases the part: st-flash or STM32CubeProgrammer.",
+            ) from None
+        self._part(address.to_bytes(4, "big"), f"the address {address:#010x}")
+        self._line.write(bytes([size - 1, ~(size - 1) & 0xFF]))
+        self._acknowledged("a size to read")
+        return self._take(size, PATIENCE)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Up to BLOCK bytes to erased flash. What was refused has not been written, and is sent again."""
+        for last in (*[False] * (WRITE_TRIES - 1), True):
+            try:
+                self._command(WRITE, "write memory")
+                self._part(address.to_bytes(4, "big"), f"the address {address:#010x}")
+                self._part(bytes([len(data) - 1]) + data, f"the data for {address:#010x}")
+                return
+            except Refused:
+                if last:
+                    raise
+
+    def erase_pages(self, pages: Sequence[int]) -> None:
+        """These pages, by the numbers that the part's manual gives them."""
+        if EXTENDED_ERASE in self.commands:
+            numbers = [len(pages) - 1, *pages]
+            body = b"".join(number.to_bytes(2, "big") for number in numbers)
+            self._command(EXTENDED_ERASE, "extended erase")
+        else:
+            body = bytes([len(pages) - 1, *pages])
+            self._command(ERASE, "erase")
+        self._part(body, f"to erase page {pages[0]}", PAGE_ERASE_PATIENCE * len(pages))
+
+    def erase_all(self) -> None:
+        if EXTENDED_ERASE in self.commands:
+            self._command(EXTENDED_ERASE, "extended erase")
+            self._part(b"\xff\xff", "to erase everything", MASS_ERASE_PATIENCE)
+        else:
+            self._command(ERASE, "erase")
+            self._line.write(b"\xff\x00")
+            self._acknowledged("to erase everything", MASS_ERASE_PATIENCE)
+
+    def go(self, address: int) -> None:
+        """Starts the program whose vector table is at this address; the bootloader is gone then."""
+        self._command(GO, "go")
+        self._part(address.to_bytes(4, "big"), f"to start at {address:#010x}")
+
+    def _listing(self, command: int, what: str) -> bytes:
+        """The answer to a command without arguments: its size less one, the bytes, and a last yes."""
+        self._command(command, what)
+        size = self._take(1, PATIENCE)[0] + 1
+        answer = self._take(size, PATIENCE)
+        self._acknowledged(what)
+        return answer
+
+    def _command(self, command: int, what: str) -> None:
+        self._line.write(bytes([command, ~command & 0xFF]))
+        self._acknowledged(f"the command {what!r}")
+
+    def _part(self, body: bytes, what: str, patience: float = PATIENCE) -> None:
+        self._line.write(body + bytes([reduce(xor, body)]))
+        self._acknowledged(what, patience)
+
+    def _acknowledged(self, what: str, patience: float = PATIENCE) -> None:
+        answer = self._take(1, patience)[0]
+        if answer == NACK:
+            raise Refused(self._line.name, f"The bootloader refused {what}.", "Reset the part and start again.")
+        if answer != ACK:
+            raise self._error(
+                f"The bootloader answered {answer:#04x} to {what}: neither yes nor no.",
+                "The line is disturbed: check the cable, or take a lower rate, then reset the part and start again.",
+            )
+
+    def _take(self, size: int, patience: float) -> bytes:
+        """Exactly so many bytes, none of which may take longer than `patience` to come."""
+        while len(self._arrived) < size:
+            data = self._line.read(patience)
+            if not data:
+                raise DeviceMissing(self._line.name, "The bootloader fell silent.", START_BOOTLOADER)
+            self._arrived += data
+        taken = bytes(self._arrived[:size])
+        del self._arrived[:size]
+        return taken
+
+    def _error(self, cause: str, next_step: str) -> BootloaderError:
+        return BootloaderError(self._line.name, cause, next_step)
