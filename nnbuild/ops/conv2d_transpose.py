@@ -10,14 +10,13 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.graph import Array, Shape
-from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, Pair, expect
-from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
-from nnbuild.ops.site import Site
+from nnbuild.ops.base import Arrays, Pair, expect
+from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.windows import spread
 
 
 @dataclass(frozen=True)
-class Conv2DTranspose(Attributes):
+class Conv2DTranspose(Convolution):
     """[h, w, in] by kernel [kh, kw, out, in] -> [*size, out].
 
     Input (y, x) times kernel tap (i, j) is added to output (y * stride + i * dilation - crop, ...);
@@ -25,14 +24,11 @@ class Conv2DTranspose(Attributes):
     """
 
     kind: ClassVar[str] = "conv2d_transpose"
-    required: ClassVar[tuple[str, ...]] = ("kernel",)
-    optional: ClassVar[tuple[str, ...]] = ("bias",)
 
     size: Pair = (1, 1)
     strides: Pair = (1, 1)
     dilation: Pair = (1, 1)
     crop: Pair = (0, 0)
-    clamp: Clamp = NO_CLAMP
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(len(inputs[0]) == 3, f"a transposed convolution needs [height, width, channels], not {inputs[0]}.")
@@ -42,19 +38,7 @@ class Conv2DTranspose(Attributes):
         expect(min(self.size) > 0, f"its output size {self.size} is empty.")
         return ((*self.size, out),)
 
-    def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
-        return (self.clamp.apply(self.sums(inputs[0], constants)),)
-
-    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """TFLite's: a 32-bit sum rounded twice, or a 64-bit one rounded once with a multiplier of 16 bits."""
-        weights = {role: exact_sums(constant.data) for role, constant in site.constants.items()}
-        sums = self.sums(centred(site, inputs[0]), weights).astype(np.int64)
-        out = site.outputs[0]
-        scaled = requantization(site, sums.shape[-1]).apply(sums) + quant_of(out).zero_point
-        return (clamped(scaled, self.clamp, out),)
-
     def sums(self, x: Array, constants: Arrays) -> Array:
-        """The convolution with its bias, before any activation."""
         kernel = constants["kernel"]
         kh, kw, out, _ = kernel.shape
         batch, height, width, _ = x.shape

@@ -72,11 +72,11 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
         (4, 4, 2, (2, 2), 2, (1, 1), (1, 1), ((3, 4), (2, 5)), 1),
     ]
     for index, (h, w, c, kernel, filters, strides, dilation, padding, groups) in enumerate(shapes):
-        attributes = Conv2D(strides, dilation, padding, groups, Clamp(0.0, 2.0) if index % 2 else Clamp())
+        attributes = Conv2D(strides, dilation, padding, groups, clamp=Clamp(0.0, 2.0) if index % 2 else Clamp())
         constants = {"kernel": normal(*kernel, c // groups, filters)} | ({"bias": normal(filters)} if index % 3 else {})
         yield f"conv2d-{index}", lambda a=attributes, s=(h, w, c), k=constants: single(a, [s], k)
         for multiplier in (1, 3):
-            depthwise = DepthwiseConv2D(strides, dilation, padding, Clamp(low=0.0) if index % 2 else Clamp())
+            depthwise = DepthwiseConv2D(strides, dilation, padding, clamp=Clamp(low=0.0) if index % 2 else Clamp())
             constants = {"kernel": normal(*kernel, c, multiplier)}
             constants |= {"bias": normal(c * multiplier)} if index % 3 else {}
             yield (
@@ -90,7 +90,7 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
     for index, (size, strides, dilation, crop) in enumerate(
         [((9, 9), (2, 2), (1, 1), (0, 0)), ((8, 10), (2, 3), (1, 1), (1, 0)), ((7, 8), (1, 1), (2, 2), (0, 1))]
     ):
-        attributes = Conv2DTranspose(size, strides, dilation, crop, Clamp(high=1.0) if index else Clamp())
+        attributes = Conv2DTranspose(size, strides, dilation, crop, clamp=Clamp(high=1.0) if index else Clamp())
         constants = {"kernel": normal(3, 3, 5, 2)} | ({"bias": normal(5)} if index else {})
         yield f"conv2d_transpose-{index}", lambda a=attributes, k=constants: single(a, [(4, 4, 2)], k)
     for index, (shape, out) in enumerate([((7,), 10), ((64,), 16), ((3, 5), 6), ((2, 3, 4), 9), ((1,), 1), ((5,), 3)]):

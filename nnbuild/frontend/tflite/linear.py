@@ -154,7 +154,7 @@ def conv2d(call: Call) -> None:
     strides = pair(call, kind, "StrideH", "StrideW")
     dilation = pair(call, kind, "DilationHFactor", "DilationWFactor")
     around = padding(call, kind, shape, (kh, kw), strides, dilation)
-    attributes = Conv2D(strides, dilation, around, groups, call.clamp(kind))
+    attributes = Conv2D(strides, dilation, around, groups, clamp=call.clamp(kind))
     quant = filter_quant(call, 1, out, 3)
     call.done(weighted(call, attributes, x, (1, 2), stored.transpose(1, 2, 3, 0), quant, outer))
 
@@ -169,7 +169,7 @@ def depthwise_conv2d(call: Call) -> None:
     strides = pair(call, kind, "StrideH", "StrideW")
     dilation = pair(call, kind, "DilationHFactor", "DilationWFactor")
     around = padding(call, kind, shape, (kh, kw), strides, dilation)
-    attributes = DepthwiseConv2D(strides, dilation, around, call.clamp(kind))
+    attributes = DepthwiseConv2D(strides, dilation, around, clamp=call.clamp(kind))
     kernel = stored.reshape(kh, kw, shape[2], multiplier)
     call.done(weighted(call, attributes, x, (1, 2), kernel, filter_quant(call, 1, out, 3), outer))
 
@@ -186,7 +186,7 @@ def transpose_conv(call: Call) -> None:
     crop = (0, 0)
     if is_same(call, kind):
         crop = (same_padding(size[1], kh, strides[0])[0], same_padding(size[2], kw, strides[1])[0])
-    attributes = Conv2DTranspose((size[1], size[2]), strides, (1, 1), crop, _late_clamp(call, kind))
+    attributes = Conv2DTranspose((size[1], size[2]), strides, (1, 1), crop, clamp=_late_clamp(call, kind))
     kernel = stored.transpose(1, 2, 0, 3)
     call.done(weighted(call, attributes, x, (1, 3), kernel, filter_quant(call, 1, out, 2), outer))
 

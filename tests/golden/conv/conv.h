@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define CONV_HASH "91f209321b2f26d7"
+#define CONV_HASH "dfdba3c4e64ac308"
 #define CONV_ARENA_BYTES 192
 #define CONV_STATE_BYTES 0
 #define CONV_STEPS 4
