@@ -32,7 +32,7 @@ def digest(graph: Graph) -> str:
     for tensor in (graph.tensors[name] for name in (*graph.inputs, *graph.outputs)):
         seen.update(repr((tensor.shape, tensor.dtype, tensor.quant)).encode())
     for op in graph.ops:
-        seen.update(repr((op.attributes, op.inputs, op.outputs, op.outer)).encode())
+        seen.update(repr((op.kind, sorted(vars(op.attributes).items()), op.inputs, op.outputs, op.outer)).encode())
         for role, name in sorted(op.constants.items()):
             data = graph.constants[name].data
             seen.update(f"{role} {data.dtype.name} {data.shape}".encode())

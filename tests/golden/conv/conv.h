@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define CONV_HASH "dfdba3c4e64ac308"
+#define CONV_HASH "dafe07d00d900c4d"
 #define CONV_ARENA_BYTES 192
 #define CONV_STATE_BYTES 0
 #define CONV_STEPS 4

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define LSTM_HASH "0218ed8b6199a9f6"
+#define LSTM_HASH "50dfd60c9f59e6cb"
 #define LSTM_ARENA_BYTES 32
 #define LSTM_STATE_BYTES 32
 #define LSTM_STEPS 1
