@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -39,9 +39,14 @@ class Names:
 
 
 class Kernel(Protocol):
-    """A module of `kernels/<op>/`. `accepts` gives the reason when the kernel cannot serve a site."""
+    """A module of `kernels/<op>/`, or one of its VARIANTS.
 
-    __name__: str
+    needs: the features of the instruction set that it cannot do without.
+    accepts: the reason when it cannot serve a site.
+    A kernel that can compute a chain also has `fuses`, the kinds of operation that it takes in a site's tail; it is
+    asked by `accepts` whether it takes a given tail.
+    """
+
     needs: frozenset[str]
 
     def accepts(self, site: Site) -> str | None: ...
@@ -57,3 +62,15 @@ def only_integer(site: Site) -> str | None:
     """One integer type throughout; its accumulators are those of TFLite."""
     fits = site.dtypes in ({"int8"}, {"int16"})
     return None if fits else f"it computes int8 or int16 only, not {', '.join(sorted(site.dtypes))}"
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """One of several kernels that a module makes, such as the same skeleton on the lanes of several sets."""
+
+    name: str
+    needs: frozenset[str]
+    accepts: Callable[[Site], str | None]
+    demand: Callable[[Site], Demand]
+    emit: Callable[[Writer, Site, Names], None]
+    fuses: frozenset[str] = frozenset()

@@ -12,7 +12,8 @@ from nnbuild.graph import Array, Graph, Op, Quant, Tensor
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.convert import Convert
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from nnbuild.verify import verify
 from tests.support.many import run_many
 
