@@ -13,7 +13,7 @@ from nnbuild.graph import Array
 from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.scaling import Scaling, Sums, scaling_of, sums_of
-from nnbuild.kernels.dsp.tile import Run, Tile
+from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide
 from nnbuild.kernels.dsp.window import Window, declare_buffers, lay_out, window_of
 from nnbuild.kernels.window_loops import product, total
@@ -77,11 +77,10 @@ def _emit(layout: Layout, w: Writer, site: Site, names: Names) -> None:
             w("const int32_t next = x + 1 < end ? x + 1 : x;")
             _pair(w, window, tile, names)
         return
-    with w.loop("y", "end", start="begin", trips=window.rows.places):
-        with w.loop("x", window.columns.places, step=2):
-            odd = window.columns.places % 2
-            w(f"const int32_t next = {f'x + 1 < {window.columns.places} ? x + 1 : x' if odd else 'x + 1'};")
-            _pair(w, window, tile, names)
+    with w.loop("y", "end", start="begin", trips=window.rows.places), w.loop("x", window.columns.places, step=2):
+        odd = window.columns.places % 2
+        w(f"const int32_t next = {f'x + 1 < {window.columns.places} ? x + 1 : x' if odd else 'x + 1'};")
+        _pair(w, window, tile, names)
 
 
 def _pair(w: Writer, window: Window, tile: Tile, names: Names) -> None:
@@ -92,32 +91,17 @@ def _pair(w: Writer, window: Window, tile: Tile, names: Names) -> None:
     w(f"{kind} *to0 = {names.outputs[0]} + {place};")
     w(f"{kind} *to1 = to0 + {product('next - x', window.filters)};")
     w.bill(6)
-    share = window.filters // window.groups
-    runs = tiles.runs(share, tile.widest)
-    alone = window.groups == 1 and len(runs) == 1
-    if not alone:
-        w(f"const int64_t *k = {names.packed['kernel']};")
-        w(f"const int32_t *scaling = {names.packed['scaling']};")
+    runs = tiles.runs(window.filters // window.groups, tile.widest)
     if window.groups == 1:
         lay_out(w, window, names.inputs[0], "")
-        for run in runs:
-            _run(w, tile, run, names, alone)
+        tiles.all_runs(w, tile, runs, names)
         return
+    w(f"const int64_t *k = {names.packed['kernel']};")
+    w(f"const int32_t *scaling = {names.packed['scaling']};")
     with w.loop("group", window.groups):
         lay_out(w, window, names.inputs[0], product("group", window.depth))
         for run in runs:
-            _run(w, tile, run, names, False)
-
-
-def _run(w: Writer, tile: Tile, run: Run, names: Names, alone: bool) -> None:
-    if alone:
-        tiles.call(w, tile, run, names.packed["kernel"], names.packed["scaling"], ("to0", "to1"), str(run.count))
-        return
-    tiles.call(w, tile, run, "k", "scaling", ("to0", "to1"), str(run.count))
-    w(f"k += {run.count * tile.layout.size(tile.pairs, run.width)};")
-    w(f"scaling += {run.count * tile.constants_size(run.width)};")
-    w(f"to0 += {run.count * run.real};")
-    w(f"to1 += {run.count * run.real};")
+            tiles.advance(w, tile, run)
 
 
 def _variant(layout: Layout) -> Variant:

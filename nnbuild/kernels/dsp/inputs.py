@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nnbuild.isa.armv7em_dsp import LOAD_BYTES, LOAD_PAIR, PAIR64, SXTB16, SXTB16_ROR8
+from nnbuild.isa.armv7em_dsp import LOAD_BYTES, LOAD_PAIR, PAIR64, STORE_BYTES, SXTB16, SXTB16_ROR8
 from nnbuild.writer import Instruction, Row, Writer
 
 STORE_TWO = Row("{0} = {1};", 1)
 LOAD = Row("const int32_t {0} = {1};", 0)
 """Priced by what it loads with."""
+MOVE = Row("{0} = {1};", 2)
+LONGEST_COPY = 24
+"""Instructions in straight code."""
 C_TYPE = {"int8": "int8_t", "int16": "int16_t"}
 CALL_CYCLES = 8
 
@@ -65,3 +68,48 @@ def _store(w: Writer, names: tuple[str, ...], quad: int, words: list[Callable[[s
     for index, (first, second) in enumerate(values):
         place = f"patch[{len(values) * quad + index}]"
         w(w.use(STORE_TWO, place, w.call(PAIR64, first, second)))
+
+
+def copy(w: Writer, dtype: str, to: str, source: str, count: int) -> None:
+    """Copies `count` elements, four bytes at a time."""
+    if dtype != "int8":
+        with w.loop("i", count):
+            w(w.use(MOVE, _at(to, "i"), _at(source, "i")))
+        return
+    quads, rest = divmod(count, 4)
+    if quads <= LONGEST_COPY:
+        for quad in range(quads):
+            _copy_quad(w, to, source, str(4 * quad))
+    else:
+        with w.loop("i", 4 * quads, step=4):
+            _copy_quad(w, to, source, "i")
+    for i in range(4 * quads, count):
+        w(w.use(MOVE, _at(to, str(i)), _at(source, str(i))))
+    del rest
+
+
+def _copy_quad(w: Writer, to: str, source: str, at: str) -> None:
+    loaded = w.call(LOAD_BYTES, _sum_pointer(source, at))
+    w(f"{w.call(STORE_BYTES, _sum_pointer(to, at), loaded)};")
+
+
+def fill(w: Writer, dtype: str, to: str, value: int, count: int) -> None:
+    if dtype == "int8" and count >= 4:
+        byte = value & 0xFF
+        word = int.from_bytes(bytes([byte] * 4), "little", signed=True)
+        with w.loop("i", count // 4 * 4, step=4):
+            w(f"{w.call(STORE_BYTES, f'{to} + i', str(word))};")
+        for i in range(count // 4 * 4, count):
+            w(w.use(MOVE, _at(to, str(i)), str(value)))
+        return
+    with w.loop("i", count):
+        w(w.use(MOVE, _at(to, "i"), str(value)))
+
+
+def _sum_pointer(pointer: str, at: str) -> str:
+    return pointer if at == "0" else f"{pointer} + {at}"
+
+
+def _at(pointer: str, index: str) -> str:
+    base, plus, offset = pointer.partition(" + ")
+    return f"{base}[{offset} + {index}]" if plus else f"{base}[{index}]"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.graph import Array
+from nnbuild.numeric.real_scale import IntegerScale, fitting_scale
 from nnbuild.numeric.rounding import Ints, ints, limits
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.dense import Dense
@@ -113,10 +114,19 @@ def _once(site: Site, clamp: Clamp, dense: Dense, sums: Sums) -> Scaling | str:
     """Dense layers, rounded once. 16-bit weights follow the rule of convolutions."""
     if site.constant("kernel").dtype != np.int8:
         return _wide(site, clamp, sums)
-    scales = dense.scales(site)
-    if any(scale.away or scale.multiplier >= 1 << 31 for scale in scales):
+    scales = [_in_31_bits(site, dense, channel) for channel in range(len(sums.start))]
+    if None in scales:
         return "a scale needs more than 31 bits"
-    return _shifted(site, clamp, ints([s.multiplier for s in scales]), ints([s.shift for s in scales]), sums)
+    return _shifted(site, clamp, ints([s.multiplier for s in scales if s]), ints([s.shift for s in scales if s]), sums)
+
+
+def _in_31_bits(site: Site, dense: Dense, channel: int) -> IntegerScale | None:
+    """A channel's scale as `Dense` has proven it, or another that is as exact and narrower."""
+    proven = dense.scales(site)[channel]
+    if proven.multiplier < 1 << 31 and not proven.away:
+        return proven
+    real, reach, kept = dense.scale_bounds(site, channel)
+    return fitting_scale(real, reach, kept)
 
 
 def _shifted(site: Site, clamp: Clamp, multiplier: Ints, right: Ints, sums: Sums) -> Scaling | str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from nnbuild.graph import Array
 from nnbuild.isa.armv7em_dsp import SMMLA, SMMLAR, saturation
+from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp.scaling import Scaling, Sums
 from nnbuild.kernels.dsp.weights import LOAD_TWO, Layout, high, in_pairs, low
 from nnbuild.numeric.rounding import Ints
@@ -122,6 +123,23 @@ def call(w: Writer, tile: Tile, run: Run, kernel: str, scaling: str, to: tuple[s
     routine, cycles = _routine(tile, run)
     w.bill(CALL_CYCLES + run.count * cycles)
     w(f"{w.call(routine, 'patch', kernel, scaling, *to, count)};")
+
+
+def all_runs(w: Writer, tile: Tile, runs: list[Run], names: Names) -> None:
+    """Prints the calls for all channels of the positions whose outputs `to0` and `to1` point at."""
+    w(f"const int64_t *k = {names.packed['kernel']};")
+    w(f"const int32_t *scaling = {names.packed['scaling']};")
+    for run in runs:
+        advance(w, tile, run)
+
+
+def advance(w: Writer, tile: Tile, run: Run) -> None:
+    """The call for one run; its pointers are moved on."""
+    call(w, tile, run, "k", "scaling", ("to0", "to1"), str(run.count))
+    w(f"k += {run.count * tile.layout.size(tile.pairs, run.width)};")
+    w(f"scaling += {run.count * tile.constants_size(run.width)};")
+    w(f"to0 += {run.count * run.real};")
+    w(f"to1 += {run.count * run.real};")
 
 
 def _routine(tile: Tile, run: Run) -> tuple[Instruction, float]:

@@ -6,20 +6,16 @@ first gathered element by element into two small buffers behind the patch, with 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from nnbuild.isa.armv7em_dsp import LOAD_BYTES, STORE_BYTES
-from nnbuild.kernels.dsp.inputs import C_TYPE, expand
+from nnbuild.kernels.dsp.inputs import C_TYPE, MOVE, copy, expand, fill
 from nnbuild.kernels.dsp.weights import padded_taps
 from nnbuild.kernels.window_loops import Axis, product, total
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Row, Writer
-
-MOVE = Row("{0} = {1};", 2)
-LONGEST_COPY = 24
-"""Instructions in straight code."""
+from nnbuild.writer import Writer
 
 
 @dataclass(frozen=True)
@@ -185,7 +181,7 @@ def _next_row(w: Writer, window: Window, by: int) -> None:
         w.bill(3)
 
 
-def _maybe(w: Writer, variable: str, count: int) -> object:
+def _maybe(w: Writer, variable: str, count: int) -> AbstractContextManager[None]:
     return w.loop(variable, count) if count > 1 else w.trips(1)
 
 
@@ -226,48 +222,3 @@ def _border(w: Writer, window: Window, source: str, group: str) -> None:
 
 def _sum(*terms: str) -> str:
     return total(*(term for term in terms if term))
-
-
-def copy(w: Writer, dtype: str, to: str, source: str, count: int) -> None:
-    """Copies `count` elements, four bytes at a time."""
-    if dtype != "int8":
-        with w.loop("i", count):
-            w(w.use(MOVE, _at(to, "i"), _at(source, "i")))
-        return
-    quads, rest = divmod(count, 4)
-    if quads <= LONGEST_COPY:
-        for quad in range(quads):
-            _copy_quad(w, to, source, str(4 * quad))
-    else:
-        with w.loop("i", 4 * quads, step=4):
-            _copy_quad(w, to, source, "i")
-    for i in range(4 * quads, count):
-        w(w.use(MOVE, _at(to, str(i)), _at(source, str(i))))
-    del rest
-
-
-def _copy_quad(w: Writer, to: str, source: str, at: str) -> None:
-    loaded = w.call(LOAD_BYTES, _sum_pointer(source, at))
-    w(f"{w.call(STORE_BYTES, _sum_pointer(to, at), loaded)};")
-
-
-def fill(w: Writer, dtype: str, to: str, value: int, count: int) -> None:
-    if dtype == "int8" and count >= 4:
-        byte = value & 0xFF
-        word = int.from_bytes(bytes([byte] * 4), "little", signed=True)
-        with w.loop("i", count // 4 * 4, step=4):
-            w(f"{w.call(STORE_BYTES, f'{to} + i', str(word))};")
-        for i in range(count // 4 * 4, count):
-            w(w.use(MOVE, _at(to, str(i)), str(value)))
-        return
-    with w.loop("i", count):
-        w(w.use(MOVE, _at(to, "i"), str(value)))
-
-
-def _sum_pointer(pointer: str, at: str) -> str:
-    return pointer if at == "0" else f"{pointer} + {at}"
-
-
-def _at(pointer: str, index: str) -> str:
-    base, plus, offset = pointer.partition(" + ")
-    return f"{base}[{offset} + {index}]" if plus else f"{base}[{index}]"
