@@ -56,7 +56,7 @@ def _demand(layout: Layout, site: Site) -> Demand:
     gathered = tile.positions * padded_taps(depth) * (2 if dtype == "int16" else 1) if depth % 4 else 0
     rows = _rows(site)
     return Demand(
-        extent=rows if rows > 1 else sum(run.count for run in tiles.runs(outputs, tile.widest)),
+        extent=rows if rows > 1 else sum(run.count for run in tiles.runs(outputs)),
         scratch=-(-(tile.pairs * 4 * tile.positions + gathered) // 8) * 8,
         scratch_type="int64",
         packed=tiles.pack(tile, sums, dtype, slice(0, outputs)),
@@ -94,7 +94,7 @@ def _one_row(w: Writer, site: Site, names: Names, tile: Tile) -> None:
     """A piece of work is a block of outputs."""
     _lay_out(w, site, (names.inputs[0],))
     piece = weights = constants = output = 0
-    for run in tiles.runs(site.output_shape()[-1], tile.widest):
+    for run in tiles.runs(site.output_shape()[-1]):
         size, scaled = tile.layout.size(tile.pairs, run.width), tile.constants_size(run.width)
         with w.block(""):
             w(f"const int32_t first = begin > {piece} ? begin : {piece};")
@@ -125,7 +125,7 @@ def _rows_in_pairs(w: Writer, site: Site, names: Names, tile: Tile) -> None:
         w(f"{kind} *to1 = {names.outputs[0]} + {product('next', outputs)};")
         first, second = (f"{names.inputs[0]} + {product(index, depth)}" for index in ("row", "next"))
         _lay_out(w, site, (first, second))
-        tiles.all_runs(w, tile, tiles.runs(outputs, tile.widest), names)
+        tiles.all_runs(w, tile, tiles.runs(outputs), names)
 
 
 VARIANTS = tuple(

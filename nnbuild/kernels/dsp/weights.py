@@ -20,6 +20,8 @@ from nnbuild.writer import Row, Writer
 
 LOAD_TWO = Row("const int64_t {0} = {1};", 1)
 """Two words by one LDRD."""
+LOAD_WORD = Row("const int32_t {0} = {1};", 0.5)
+"""Of words side by side, which come two at a time."""
 INPUT_ORDER = {"int8": (0, 2, 1, 3), "int16": (0, 1, 2, 3)}
 """How four inputs come out of a word of bytes: the first and third, then the second and fourth."""
 
@@ -43,9 +45,7 @@ def words(halves: Ints) -> Ints:
 
 
 def doublets(values: Ints) -> Array:
-    """Consecutive words, two in one int64, the first one low."""
-    flat = values.reshape(-1, 2).astype(np.uint64)
-    return (flat[:, 0] | (flat[:, 1] << np.uint64(32))).view(np.int64)
+    return values.reshape(-1).astype(np.uint32).view(np.int32)
 
 
 def low(value: str) -> str:
@@ -74,17 +74,27 @@ class Wide:
 
     def size(self, pairs: int, width: int) -> int:
         """How many int64 a block takes."""
-        return pairs * width // 2
+        return pairs * width
 
     def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int) -> None:
         """One pair of inputs of every position (each a word) times the weights of `width` channels."""
         for i in range(width // 2):
-            name = f"w{pair}_{i}"
-            w(w.use(LOAD_TWO, name, f"k[{pair * width // 2 + i}]"))
-            for channel, half in ((2 * i, low(name)), (2 * i + 1, high(name))):
+            first = pair * width + 2 * i
+            w(w.use(LOAD_WORD, f"w{first}", f"k[{first}]"))
+            w(w.use(LOAD_WORD, f"w{first + 1}", f"k[{first + 1}]"))
+            for channel, half in ((2 * i, f"w{first}"), (2 * i + 1, f"w{first + 1}")):
                 for position, x in enumerate(inputs):
                     total = f"sum{position}{channel}"
                     w(f"{total} = {w.call(SMLAD, x, half, total)};")
+
+    def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
+        """Of two pairs of inputs: those that four words of weights for four channels serve."""
+        return [inputs[:1], inputs[1:]]
+
+    def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
+        """One position's inputs times the words a, b, c and d."""
+        for channel, word in enumerate("abcd"):
+            w(f"sum0{channel} = {w.call(SMLAD, inputs[0], word, f'sum0{channel}')};")
 
     def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
         """The sums are what the scaling wants."""
@@ -118,17 +128,23 @@ class Packed:
         return result
 
     def size(self, pairs: int, width: int) -> int:
-        return pairs * width // 4
+        return pairs * width // 2
 
     def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int) -> None:
-        for i in range(max(1, width // 4)):
-            both, place = divmod(pair * (width // 2) + 2 * i, 2)
-            name = f"w{both}"
-            if place == 0:
-                w(w.use(LOAD_TWO, name, f"k[{both}]"))
-            for half in range(min(2, width // 2)):
-                word = high(name) if half or place else low(name)
-                self._two(w, inputs, word, f"a{pair}_{2 * i + half}", 4 * i + 2 * half)
+        first = pair * width // 2
+        for i in range(0, width // 2, 2):
+            taken = range(i, min(i + 2, width // 2))
+            for word in taken:
+                w(w.use(LOAD_WORD, f"w{first + word}", f"k[{first + word}]"))
+            for word in taken:
+                self._two(w, inputs, f"w{first + word}", f"a{first + word}", 2 * word)
+
+    def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
+        return [inputs]
+
+    def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
+        for index, word in enumerate("abcd"):
+            self._two(w, [inputs[index // 2]], word, f"low{pair}_{index}", index % 2 * 2)
 
     def _two(self, w: Writer, inputs: Sequence[str], word: str, name: str, channel: int) -> None:
         for position, x in enumerate(inputs):
