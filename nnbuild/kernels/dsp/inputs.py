@@ -61,10 +61,7 @@ def _halves(w: Writer, names: tuple[str, ...], quad: int) -> None:
 
 def _store(w: Writer, names: tuple[str, ...], quad: int, words: list[Callable[[str], str]]) -> None:
     """The words of two positions alternate; those of one follow each other."""
-    if len(names) == 1:
-        values = [(words[0]("a"), words[1]("a"))]
-    else:
-        values = [(word("a"), word("b")) for word in words]
+    values = [(words[0]("a"), words[1]("a"))] if len(names) == 1 else [(word("a"), word("b")) for word in words]
     for index, (first, second) in enumerate(values):
         w(w.use(STORE_TWO, f"patch[{len(values) * quad + index}]", w.call(PAIR64, first, second)))
 

@@ -147,16 +147,7 @@ def _routine(tile: Tile, run: Run) -> tuple[Instruction, float]:
     outputs = [f"to{position}" for position in range(tile.positions)]
     with body.loop("block", "blocks", trips=1):
         _block(body, tile, run, outputs)
-    marks = [
-        tile.layout.name,
-        f"{tile.positions}x{run.real}",
-        str(tile.pairs),
-        *(["twice"] if scaling.doubled else ["once"]),
-        *(["signed"] if scaling.signed else []),
-        *([f"from{scaling.low}".replace("-", "m")] if scaling.low > -(1 << (scaling.bits - 1)) else []),
-        *([f"to{scaling.high}".replace("-", "m")] if scaling.high < (1 << (scaling.bits - 1)) - 1 else []),
-        *(["wide"] if scaling.bits == 16 else []),
-    ]
+    marks = [tile.layout.name, f"{tile.positions}x{run.real}", str(tile.pairs), *scaling.marks()]
     name = f"tile_{'_'.join(marks)}"
     pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
     head = (
@@ -239,16 +230,17 @@ def _store(w: Writer, tile: Tile, run: Run, channel: int, outputs: list[str]) ->
         w("const " + w.use(LOAD, name, f"scaling[{index}]"))
     for position, output in enumerate(outputs):
         value = f"sum{position}{channel}"
-        offset = f"{c} + ({value} >> 31)" if scaling.signed else c
-        w.bill(1 + scaling.signed)
-        w(f"{value} = {w.call(SMMLAR if scaling.doubled else SMMLA, value, m, offset)} >> {n};")
-        w(f"{value} = {w.call(saturation(scaling.bits), value)};")
-        _bounds(w, scaling, value)
+        scaled(w, scaling, value, m, c, n)
         w(w.use(STORE, f"{output}[{channel}]", TYPES[scaling.bits], value))
 
 
-def _bounds(w: Writer, scaling: Scaling, value: str) -> None:
-    """What the saturation to the type has not done."""
+def scaled(w: Writer, scaling: Scaling, value: str, multiplier: str, offset: str, shift: str) -> None:
+    """Turns a sum into an output, which still wants to be stored."""
+    if scaling.signed:
+        offset = f"{offset} + ({value} >> 31)"
+    w(f"{value} = {w.call(SMMLAR if scaling.doubled else SMMLA, value, multiplier, offset)} >> {shift};")
+    w(f"{value} = {w.call(saturation(scaling.bits), value)};")
+    w.bill(1 + scaling.signed)
     if scaling.low > -(1 << (scaling.bits - 1)):
         w(w.use(BOUND, value, "<", str(scaling.low)))
     if scaling.high < (1 << (scaling.bits - 1)) - 1:
