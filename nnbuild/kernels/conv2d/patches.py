@@ -96,7 +96,7 @@ def _pair(w: Writer, window: Window, tile: Tile, names: Names) -> None:
         lay_out(w, window, names.inputs[0], "")
         tiles.all_runs(w, tile, runs, names)
         return
-    w(f"const int32_t *k = {names.packed['kernel']};")
+    w(f"const int64_t *k = {names.packed['kernel']};")
     w(f"const int32_t *scaling = {names.packed['scaling']};")
     with w.loop("group", window.groups):
         lay_out(w, window, names.inputs[0], product("group", window.depth))

@@ -11,7 +11,7 @@ from nnbuild.kernels.dsp import winograd
 from nnbuild.kernels.dsp.inputs import copy, fill
 from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
 from nnbuild.kernels.dsp.window import Window, window_of
-from nnbuild.kernels.dsp.winograd import COLUMNS, PLACES, WIDTH, Winograd
+from nnbuild.kernels.dsp.winograd import COLUMNS, PLACES, ROWS, WIDTH, Winograd
 from nnbuild.kernels.window_loops import Axis, product, total
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
@@ -19,8 +19,6 @@ from nnbuild.writer import Writer
 
 needs = frozenset({"armv7em_dsp"})
 
-ROWS = 4
-"""Inputs in a column under a tile."""
 ACROSS = 4
 """Outputs in a row of both tiles."""
 

@@ -125,7 +125,7 @@ def call(w: Writer, tile: Tile, run: Run, kernel: str, scaling: str, to: tuple[s
 
 def all_runs(w: Writer, tile: Tile, runs: list[Run], names: Names) -> None:
     """Prints the calls for all channels of the positions whose outputs `to0` and `to1` point at."""
-    w(f"const int32_t *k = {names.packed['kernel']};")
+    w(f"const int64_t *k = {names.packed['kernel']};")
     w(f"const int32_t *scaling = {names.packed['scaling']};")
     for run in runs:
         advance(w, tile, run)
@@ -151,7 +151,7 @@ def _routine(tile: Tile, run: Run) -> tuple[Instruction, float]:
     name = f"tile_{'_'.join(marks)}"
     pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
     head = (
-        f"void {{name}}(const int64_t *patch, const int32_t *k, const int32_t *scaling, {', '.join(pointers)}, "
+        f"void {{name}}(const int64_t *patch, const int64_t *k, const int32_t *scaling, {', '.join(pointers)}, "
         "int32_t blocks)"
     )
     uses = tuple(body.instructions.values())

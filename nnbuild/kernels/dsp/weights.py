@@ -20,8 +20,6 @@ from nnbuild.writer import Row, Writer
 
 LOAD_TWO = Row("const int64_t {0} = {1};", 1)
 """Two words by one LDRD."""
-LOAD_WORD = Row("const int32_t {0} = {1};", 0.5)
-"""Of words side by side, which come two at a time."""
 INPUT_ORDER = {"int8": (0, 2, 1, 3), "int16": (0, 1, 2, 3)}
 """How four inputs come out of a word of bytes: the first and third, then the second and fourth."""
 
@@ -45,7 +43,17 @@ def words(halves: Ints) -> Ints:
 
 
 def doublets(values: Ints) -> Array:
-    return values.reshape(-1).astype(np.uint32).view(np.int32)
+    """Consecutive words, two in one int64, the first one low."""
+    flat = values.reshape(-1, 2).astype(np.uint64)
+    return (flat[:, 0] | (flat[:, 1] << np.uint64(32))).view(np.int64)
+
+
+def word(w: Writer, index: int) -> str:
+    """Word `index` of the block's weights; the first of two loads both."""
+    name = f"w{index // 2}"
+    if index % 2 == 0:
+        w(w.use(LOAD_TWO, name, f"k[{index // 2}]"))
+    return high(name) if index % 2 else low(name)
 
 
 def low(value: str) -> str:
@@ -73,19 +81,16 @@ class Wide:
         return start * (2 if scaling.doubled else 1)
 
     def size(self, pairs: int, width: int) -> int:
-        """How many int64 a block takes."""
-        return pairs * width
+        """How many int64 so many pairs of a block take."""
+        return pairs * width // 2
 
     def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int) -> None:
         """One pair of inputs of every position (each a word) times the weights of `width` channels."""
-        for i in range(width // 2):
-            first = pair * width + 2 * i
-            w(w.use(LOAD_WORD, f"w{first}", f"k[{first}]"))
-            w(w.use(LOAD_WORD, f"w{first + 1}", f"k[{first + 1}]"))
-            for channel, half in ((2 * i, f"w{first}"), (2 * i + 1, f"w{first + 1}")):
-                for position, x in enumerate(inputs):
-                    total = f"sum{position}{channel}"
-                    w(f"{total} = {w.call(SMLAD, x, half, total)};")
+        for channel in range(width):
+            weight = word(w, pair * width + channel)
+            for position, x in enumerate(inputs):
+                total = f"sum{position}{channel}"
+                w(f"{total} = {w.call(SMLAD, x, weight, total)};")
 
     def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
         """Of two pairs of inputs: those that four words of weights for four channels serve."""
@@ -93,8 +98,8 @@ class Wide:
 
     def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
         """One position's inputs times the words a, b, c and d."""
-        for channel, word in enumerate("abcd"):
-            w(f"sum0{channel} = {w.call(SMLAD, inputs[0], word, f'sum0{channel}')};")
+        for channel, weight in enumerate("abcd"):
+            w(f"sum0{channel} = {w.call(SMLAD, inputs[0], weight, f'sum0{channel}')};")
 
     def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
         """The sums are what the scaling wants."""
@@ -128,29 +133,25 @@ class Packed:
         return result
 
     def size(self, pairs: int, width: int) -> int:
-        return pairs * width // 2
+        return pairs * width // 4
 
     def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int) -> None:
-        first = pair * width // 2
-        for i in range(0, width // 2, 2):
-            taken = range(i, min(i + 2, width // 2))
-            for word in taken:
-                w(w.use(LOAD_WORD, f"w{first + word}", f"k[{first + word}]"))
-            for word in taken:
-                self._two(w, inputs, f"w{first + word}", f"a{first + word}", 2 * word)
+        for index in range(width // 2):
+            both = word(w, pair * (width // 2) + index)
+            self._two(w, inputs, both, f"low{pair}_{index}", 2 * index)
 
     def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
         return [inputs]
 
     def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
-        for index, word in enumerate("abcd"):
-            self._two(w, [inputs[index // 2]], word, f"low{pair}_{index}", index % 2 * 2)
+        for index, both in enumerate("abcd"):
+            self._two(w, [inputs[index // 2]], both, f"low{pair}_{index}", index % 2 * 2)
 
-    def _two(self, w: Writer, inputs: Sequence[str], word: str, name: str, channel: int) -> None:
+    def _two(self, w: Writer, inputs: Sequence[str], both: str, name: str, channel: int) -> None:
         for position, x in enumerate(inputs):
             total = f"sum{position}{channel + 1}"
-            w(f"{total} = {w.call(SMLAD, x, word, total)};")
-        w(f"const int32_t {name} = {w.call(SXTB16, word)};")
+            w(f"{total} = {w.call(SMLAD, x, both, total)};")
+        w(f"const int32_t {name} = {w.call(SXTB16, both)};")
         for position, x in enumerate(inputs):
             total = f"sum{position}{channel}"
             w(f"{total} = {w.call(SMLAD, x, name, total)};")

@@ -19,7 +19,7 @@ from nnbuild.graph import Array
 from nnbuild.isa.armv7em_dsp import LOAD_BYTES, PAIR64, SADD16, SMLAD, SMUAD, SSUB16, SXTB16, SXTB16_ROR8
 from nnbuild.kernels.dsp.scaling import Scaling, Sums
 from nnbuild.kernels.dsp.tile import LOAD, scaled
-from nnbuild.kernels.dsp.weights import LOAD_TWO, LOAD_WORD, high, in_pairs, low, words
+from nnbuild.kernels.dsp.weights import LOAD_TWO, doublets, high, in_pairs, low, word, words
 from nnbuild.numeric.rounding import Ints
 from nnbuild.writer import Instruction, Row, Writer
 
@@ -28,8 +28,9 @@ PLACES = 16
 """Products of a tile and a channel."""
 WIDTH = 4
 """Output channels at a time, for two tiles side by side."""
+ROWS = 4
 COLUMNS = 6
-"""Inputs in a row under these tiles."""
+"""Inputs under these tiles."""
 LONGEST = 32
 """Pairs of channels in straight code."""
 LET = Row("const int32_t {0} = {1};", 0)
@@ -78,7 +79,7 @@ def pack(kernel: Array, sums: Sums, scaling: Scaling) -> dict[str, Array]:
     blocks = places.reshape(PLACES, places.shape[1], -1, WIDTH).transpose(2, 0, 1, 3)
     constants = np.stack([4 * sums.start, scaling.multiplier, scaling.offset, scaling.shift], axis=1)
     return {
-        "kernel": blocks.reshape(-1).astype(np.uint32).view(np.int32),
+        "kernel": doublets(blocks),
         "scaling": constants.reshape(-1).astype(np.int32),
     }
 
@@ -86,13 +87,16 @@ def pack(kernel: Array, sums: Sums, scaling: Scaling) -> dict[str, Array]:
 def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> None:
     """Prints the call that fills `patch` from the 4 x 6 inputs at `source`, whose rows are `stride` apart."""
     body = Writer("{prefix}")
-    body("const int8_t *const rows[4] = {from, from + stride, from + 2 * stride, from + 3 * stride};")
+    for row in range(ROWS):
+        body(f"const int8_t *row{row} = from{f' + {row} * stride' if row else ''};")
     body.bill(6)
     with body.loop("i", shape.depth, step=4):
         for half, name in ((SXTB16, "even"), (SXTB16_ROR8, "odd")):
             _rows(body, shape, half, name)
+        for row in range(ROWS):
+            body(f"row{row} += 4;")
         body("patch += 2;")
-        body.bill(1)
+        body.bill(1 + ROWS)
     head = "void {name}(int64_t *patch, const int8_t *from, int32_t stride)"
     routine = Instruction(
         f"winograd_inputs_{shape.depth}", head, str(body), 0, uses=tuple(body.instructions.values()), outlined=True
@@ -123,7 +127,7 @@ def _combine(
             values = []
             for row in rows:
                 value = f"x{row}{column}"
-                place = f"rows[{row}] + i" + (f" + {column * shape.depth}" if column else "")
+                place = f"row{row} + {column * shape.depth}" if column else f"row{row}"
                 w(w.use(LET, value, w.call(half, w.call(LOAD_BYTES, place))))
                 values.append(value)
             for label, operation, _ in combined:
@@ -158,7 +162,7 @@ def _products_routine(shape: Winograd) -> tuple[Instruction, float]:
         _outputs(w, shape)
         w.bill(6)
     name = "_".join(["winograd", str(shape.depth), str(shape.filters), str(shape.width), *shape.scaling.marks()])
-    head = "void {name}(const int64_t *patch, const int32_t *k, const int32_t *scaling, int32_t *products, int8_t *to)"
+    head = "void {name}(const int64_t *patch, const int64_t *k, const int32_t *scaling, int32_t *products, int8_t *to)"
     return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.cycles
 
 
@@ -173,7 +177,7 @@ def _place(w: Writer, shape: Winograd) -> None:
         for pair in range(size):
             _pair(w, pair, fresh=whole and pair == 0)
         w(f"x += {size};")
-        w(f"k += {size * WIDTH};")
+        w(f"k += {size * WIDTH // 2};")
         w.bill(2 if whole else 4)
     for tile in range(2):
         for channel in range(WIDTH):
@@ -185,8 +189,7 @@ def _place(w: Writer, shape: Winograd) -> None:
 def _pair(w: Writer, pair: int, fresh: bool) -> None:
     w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
     for channel in range(WIDTH):
-        weight = f"w{pair}{channel}"
-        w(w.use(LOAD_WORD, weight, f"k[{pair * WIDTH + channel}]"))
+        weight = word(w, pair * WIDTH + channel)
         for tile, value in enumerate((low(f"x{pair}"), high(f"x{pair}"))):
             total = f"sum{tile}{channel}"
             w(f"{total} = {w.call(SMUAD, value, weight) if fresh else w.call(SMLAD, value, weight, total)};")
