@@ -162,9 +162,9 @@ def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Targ
     for name in first if target.apart else map(roots.__getitem__, graph.outputs):
         last[name] = end
     kept = {state.before for state in graph.states}
-    overlaps = _overlaps(work, roots, first, last)
+    overlaps = _overlaps(work, roots, first, last, target.pieces)
     buffers = [
-        Buffer(name, size_of(graph.tensors[name]), first[name], last[name], frozenset(overlaps.get(name, ())))
+        Buffer(name, size_of(graph.tensors[name]), first[name], last[name], overlaps.get(name, {}))
         for name in first
         if name not in kept
     ]
@@ -179,18 +179,18 @@ def _scratch_name(work: Work) -> str:
 
 
 def _overlaps(
-    work: list[Work], roots: dict[str, str], first: dict[str, int], last: dict[str, int]
-) -> dict[str, set[str]]:
-    """Output -> inputs it may overlap: those that the kernel names and that nothing needs after this step."""
-    allowed: dict[str, set[str]] = {}
+    work: list[Work], roots: dict[str, str], first: dict[str, int], last: dict[str, int], pieces: bool
+) -> dict[str, dict[str, int]]:
+    """Output -> the lead before each input it may lie over: those that nothing needs after this step."""
+    allowed: dict[str, dict[str, int]] = {}
     for index, item in enumerate(work):
         site = item.site
         if site.op.outer:
             continue
-        for out, source in item.choice.demand.in_place:
-            a, b = roots[site.writes[out].name], roots[site.reads[source].name]
+        for overlap in item.choice.demand.overlaps:
+            a, b = roots[site.writes[overlap.output].name], roots[site.reads[overlap.input].name]
             if a != b and first[a] == index and last[b] == index:
-                allowed.setdefault(a, set()).add(b)
+                allowed.setdefault(a, {})[b] = overlap.lead_of(pieces)
     return allowed
 
 

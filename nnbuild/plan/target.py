@@ -15,6 +15,7 @@ class Target:
 
     features: what the board has beyond its instruction set, such as a unit for floats.
     apart: computes every operation by itself and keeps every tensor until the end of the run, to be looked at.
+    pieces: a step is computed in several calls, so that others can run between them.
     kernels: the kernel to take for an operation of this name, whatever it costs.
     """
 
@@ -23,4 +24,5 @@ class Target:
     alignment: int = 16
     apart: bool = False
     optimize: str = "speed"
+    pieces: bool = False
     kernels: Mapping[str, str] = field(default_factory=dict)
