@@ -52,11 +52,39 @@ class Alternative:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Offer:
+    """A kernel that can serve, with what it needs and costs."""
+
     kernel: Kernel
     demand: Demand
     price: Price
-    alternatives: tuple[Alternative, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """All that can serve, the best first, the one that is taken, and those that cannot."""
+
+    offers: tuple[Offer, ...]
+    refused: tuple[Alternative, ...]
+    taken: int = 0
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.offers[self.taken].kernel
+
+    @property
+    def demand(self) -> Demand:
+        return self.offers[self.taken].demand
+
+    @property
+    def price(self) -> Price:
+        return self.offers[self.taken].price
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The kernel that is taken, then the others in their order."""
+        accepted = [Alternative(variant_name(offer.kernel), offer.price) for offer in self.offers]
+        return (accepted.pop(self.taken), *accepted, *self.refused)
 
 
 def choose(site: Site, target: Target) -> Choice:
@@ -69,7 +97,7 @@ def choose(site: Site, target: Target) -> Choice:
 
 def offers(site: Site, target: Target) -> Choice | list[Alternative]:
     """The choice; where nothing can serve, why."""
-    priced: list[tuple[Price, Kernel, Demand]] = []
+    found: list[Offer] = []
     refused: list[Alternative] = []
     for kernel in variants(site.op.kind):
         reason = refusal(kernel, site, target)
@@ -77,13 +105,11 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
             refused.append(Alternative(variant_name(kernel), reason=reason))
             continue
         demand = kernel.demand(site)
-        priced.append((price(kernel, site, demand), kernel, demand))
-    if not priced:
+        found.append(Offer(kernel, demand, price(kernel, site, demand)))
+    if not found:
         return refused
-    priced.sort(key=lambda item: item[0].key(target.optimize))
-    best, kernel, demand = priced[0]
-    accepted = [Alternative(variant_name(k), p) for p, k, _ in priced]
-    return Choice(kernel, demand, best, (*accepted, *refused))
+    found.sort(key=lambda offer: offer.price.key(target.optimize))
+    return Choice(tuple(found), tuple(refused))
 
 
 def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
