@@ -101,3 +101,12 @@ STRD = Instruction(
     f'{_PAIR}__asm__("strd %1, %2, %0" : "=m"(*(pair *)to) : "r"(first), "r"(second));',
     DSP,
 )
+AGAIN = Instruction(
+    "again",
+    "const int32_t *{name}(const int32_t *pointer)",
+    "return pointer;",
+    0,
+    '__asm__ volatile("" : "+r"(pointer));\nreturn pointer;',
+    DSP,
+)
+"""The same pointer, of which the compiler knows nothing: it then keeps no value or address from before."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.isa.armv7em_dsp_bytes import BYTES, LDRD, PKHBT, PKHTB, SMLABB, SMLABT, SMLAD, SMLATB, SMLATT, STRD
-from nnbuild.isa.armv7em_dsp_bytes import SXTB16, SXTB16_ODD
+from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, SMLABB, SMLABT, SMLAD, SMLATB, SMLATT
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels import dsp_scaling
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.depthwise_conv2d.planes import GROUP, REGISTERS, Planes, Tile, planes, taps_of
+from nnbuild.kernels.depthwise_conv2d.spread import fill
 from nnbuild.kernels.dsp_scaling import Scaling
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.integer import quant_of
@@ -85,7 +85,8 @@ def _stream(site: Site, shape: Planes) -> Array:
 def emit(w: Writer, site: Site, names: Names) -> None:
     shape, scaled = planes(site), _accepted(site)
     zero = quant_of(site.inputs[0]).zero_point
-    w(f"const int8_t blank[{GROUP}] = {{{', '.join([str(zero)] * GROUP)}}};")
+    if shape.border_lines:
+        w(f"const int8_t blank[{GROUP}] = {{{', '.join([str(zero)] * GROUP)}}};")
     if shape.width > shape.across.size:
         _pad(w, shape, names, zero)
     groups = -(-shape.channels // GROUP)
@@ -117,7 +118,7 @@ def _bands(w: Writer, shape: Planes, scaled: Scaling, names: Names) -> None:
     if shape.bands == tiles:
         w("const int32_t tile = 0;")
         w(f"const int32_t tiles = {tiles};")
-        _fill(w, shape, names, "0", shape.held)
+        fill(w, shape, names, "0", shape.held)
         _channels(w, shape, scaled, names)
         return
     bands = -(-tiles // shape.bands)
@@ -130,9 +131,9 @@ def _bands(w: Writer, shape: Planes, scaled: Scaling, names: Names) -> None:
                 _keep(w, shape, names, shared)
                 w(f"first = {shared};")
             fresh = shape.held - shared + shared / bands
-            _fill(w, shape, names, "first", fresh)
+            fill(w, shape, names, "first", fresh)
         else:
-            _fill(w, shape, names, "0", shape.held)
+            fill(w, shape, names, "0", shape.held)
         w("int8_t *const above = to;")
         w("const int32_t *const channel = stream;")
         _channels(w, shape, scaled, names)
@@ -148,66 +149,6 @@ def _keep(w: Writer, shape: Planes, names: Names, shared: int) -> None:
         with w.loop("i", words):
             moved = f"kept[i + {shape.bands * shape.fresh * shape.width}]"
             w(w.use(Row("{0} = {1};", 3), "kept[i]", moved))
-
-
-def _fill(w: Writer, shape: Planes, names: Names, first: str, trips: float) -> None:
-    """Spreads the inputs of the group into lines, two rows of them into each."""
-    whole, rest = divmod(shape.channels, GROUP)
-    down, (step, along, _, _) = shape.down, shape.steps
-    with w.loop("line", shape.held, start=first, trips=trips):
-        tile = product("tile", shape.rows * down.stride)
-        start = total(tile, product("line", 2 * down.dilation))
-        w(f"const int32_t upper = {start}{f' - {down.pad}' if down.pad else ''};")
-        w(f"const int32_t lower = upper + {down.dilation};")
-        for part in ("upper", "lower"):
-            real = f"{part} >= 0 && {part} < {down.size}"
-            if shape.across.size > 1:
-                w(f"const int32_t {part}_step = {real} ? {along} : 0;")
-            w(f"const int8_t *{part}_from = {real} ? from + {product(part, step)} : blank;")
-            w.bill(6)
-        into = total(product("line", shape.width), str(shape.across.pad))
-        w(f"int32_t *line_to = {names.scratch} + {into};")
-        if rest and whole:
-            with w.block(f"if (group < {whole})"), w.trips(whole / (whole + 1)):
-                _spread_line(w, shape, GROUP)
-            with w.block("else"), w.trips(1 / (whole + 1)):
-                _spread_line(w, shape, rest)
-        else:
-            _spread_line(w, shape, rest or GROUP)
-
-
-def _spread_line(w: Writer, shape: Planes, count: int) -> None:
-    size = shape.across.size
-    if size > 1:
-        with w.loop("x", size // 2):
-            _spread_columns(w, shape, count, 2)
-    if size % 2:
-        _spread_columns(w, shape, count, 1)
-
-
-def _spread_columns(w: Writer, shape: Planes, count: int, columns: int) -> None:
-    """One or two columns of `count` channels: bytes of both rows are brought together, then widened."""
-    plane = shape.held * shape.width
-    for column in range(columns):
-        at = "_step" if column else ""
-        for part in ("upper", "lower"):
-            source = f"{part}_from + {part}{at}" if column else f"{part}_from"
-            w(w.use(LOAD, f"{part}{column}", w.call(BYTES[count], source)))
-        w(w.use(LOAD, f"front{column}", w.call(PKHBT, f"upper{column}", f"lower{column}")))
-        if count > 2:
-            w(w.use(LOAD, f"back{column}", w.call(PKHTB, f"lower{column}", f"upper{column}")))
-    for channel in range(count):
-        half, unpack = ("front", "back")[channel // 2], (SXTB16, SXTB16_ODD)[channel % 2]
-        words = [w.call(unpack, f"{half}{column}") for column in range(columns)]
-        target = f"line_to + {channel * plane}" if channel else "line_to"
-        if columns == 2:
-            w(f"{w.call(STRD, target, *words)};")
-        else:
-            w(w.use(STORE, f"line_to[{channel * plane}]", words[0]))
-    if columns == 2:
-        for part in ("upper", "lower"):
-            w(w.use(STEP, f"{part}_from", f"2 * {part}_step"))
-        w(w.use(STEP, "line_to", "2"))
 
 
 @dataclass(frozen=True)
@@ -283,7 +224,7 @@ def _tiles(w: Writer, shape: Planes, scaled: Scaling, rows: int) -> None:
 
 def _tile(w: Writer, shape: Planes, scaled: Scaling, rows: int, columns: int) -> None:
     tile = shape.tile(rows)
-    w("const int32_t *k = stream;")
+    w(f"const int32_t *k = {w.call(AGAIN, 'stream')};")
     w(w.use(LOAD, "start", "k[0]"))
     started: set[str] = set()
     at = 1

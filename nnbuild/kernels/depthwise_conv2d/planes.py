@@ -96,6 +96,16 @@ class Planes:
         """Lines of a channel that are held at a time."""
         return (self.bands - 1) * self.fresh + self.lines
 
+    @property
+    def border_lines(self) -> float:
+        """The share of lines with a row that is no row of the image."""
+        tiles = -(-self.down.places // self.rows)
+        step = self.rows * self.down.stride
+        uppers = {tile * step + line * 2 * self.down.dilation for tile in range(tiles) for line in range(self.lines)}
+        last = self.down.size - self.down.dilation
+        outside = [upper for upper in uppers if not 0 <= upper - self.down.pad < last]
+        return len(outside) / len(uppers)
+
     def tile(self, rows: int) -> Tile:
         """Of so many rows; its words are those of a whole tile."""
         whole = [[self._pair(line, row) for row in range(self.rows)] for line in range(self.lines)]
