@@ -6,6 +6,8 @@ and write no memory as anything other than what it is, so they mean the same eve
 
 from __future__ import annotations
 
+from functools import cache
+
 from nnbuild.writer import Instruction
 
 DSP = "defined(__ARM_FEATURE_DSP)"
@@ -38,13 +40,23 @@ SMLAD = _register(
     "smlad %0, %1, %2, %3",
     f"return sum + {LOW.format('a')} * {LOW.format('b')} + {HIGH.format('a')} * {HIGH.format('b')};",
 )
-SMMLAR = _register(
-    "smmlar",
-    "a b sum",
-    "smmlar %0, %1, %2, %3",
-    "return (int32_t)(sum + (((int64_t)a * b + ((int64_t)1 << 31)) >> 32));",
+SMMLA = _register(
+    "smmla", "a b sum", "smmla %0, %1, %2, %3", "return (int32_t)(sum + (int32_t)(((int64_t)a * b) >> 32));"
 )
 SSAT8 = _register("ssat8", "a", "ssat %0, #8, %1", "return a < -128 ? -128 : a > 127 ? 127 : a;")
+
+
+@cache
+def ssat8_after(shift: int) -> Instruction:
+    """The saturation of a number that is first shifted to the right."""
+    return _register(
+        f"ssat8_after{shift}",
+        "a",
+        f"ssat %0, #8, %1, asr #{shift}",
+        f"a >>= {shift};\n{SSAT8.meaning}",
+    )
+
+
 PKHBT = _register(
     "pkhbt",
     "a b",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, SMLABB, SMLABT, SMLAD, SMLATB, SMLATT
+from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, SMLABB, SMLABT, SMLAD, SMLATB, SMLATT, STRD
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels import dsp_scaling
 from nnbuild.kernels.contract import Demand, Names
@@ -27,6 +27,8 @@ from nnbuild.writer import Row, Writer
 needs = frozenset({"armv7em_dsp"})
 MOST_TAPS = 64
 """What a tile spells out; beyond it the code would be too long."""
+COPIED = 8
+"""Words that one turn of a loop moves."""
 PRODUCTS = {"smlad": SMLAD, "smlabb": SMLABB, "smlabt": SMLABT, "smlatb": SMLATB, "smlatt": SMLATT}
 LOAD = Row("const int32_t {0} = {1};", 1)
 STEP = Row("{0} += {1};", 1)
@@ -43,7 +45,8 @@ def accepts(site: Site) -> str | None:
 
 
 def _scaling(site: Site) -> Scaling | str:
-    return dsp_scaling.scaling(site, np.abs(_starts(site)) + 128 * np.abs(_weights(site)).sum((0, 1)))
+    sizes = np.abs(_weights(site))
+    return dsp_scaling.scaling(site, np.abs(_starts(site)) + 128 * sizes.sum((0, 1)), sizes.max((0, 1)))
 
 
 def _accepted(site: Site) -> Scaling:
@@ -79,7 +82,7 @@ def _stream(site: Site, shape: Planes) -> Array:
         for low, high in words:
             upper = doubled[high] if high is not None else np.zeros_like(doubled[low])
             columns += list((doubled[low] & 0xFFFF) | (upper << 16))
-    return np.stack([*columns, *scaled.columns], 1).astype(np.uint64).astype(np.uint32).view(np.int32)
+    return np.stack([*columns, *scaled.columns.values()], 1).astype(np.uint64).astype(np.uint32).view(np.int32)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
@@ -100,7 +103,7 @@ def emit(w: Writer, site: Site, names: Names) -> None:
 
 def _stream_size(shape: Planes, scaled: Scaling) -> int:
     words = sum(len(words) for words in shape.tile(shape.rows).words)
-    return 1 + words * shape.across.kernel + len(scaled.names)
+    return 1 + words * shape.across.kernel + len(scaled.columns)
 
 
 def _pad(w: Writer, shape: Planes, names: Names, zero: int) -> None:
@@ -146,9 +149,21 @@ def _keep(w: Writer, shape: Planes, names: Names, shared: int) -> None:
     words = shared * shape.width
     with w.loop("c", min(GROUP, shape.channels)):
         w(f"int32_t *kept = {names.scratch} + {product('c', shape.held * shape.width)};")
-        with w.loop("i", words):
-            moved = f"kept[i + {shape.bands * shape.fresh * shape.width}]"
-            w(w.use(Row("{0} = {1};", 3), "kept[i]", moved))
+        w(f"const int32_t *moved = kept + {shape.bands * shape.fresh * shape.width};")
+        with w.loop("i", words // COPIED):
+            _copy(w, COPIED)
+            w(w.use(STEP, "kept", str(COPIED)))
+            w(w.use(STEP, "moved", str(COPIED)))
+        _copy(w, words % COPIED)
+
+
+def _copy(w: Writer, words: int) -> None:
+    for at in range(0, words - 1, 2):
+        with w.block(""):
+            _loads(w, "moved", [("one", at), ("two", at + 1)])
+            w(f"{w.call(STRD, f'kept + {at}', 'one', 'two')};")
+    if words % 2:
+        w(w.use(STORE, f"kept[{words - 1}]", f"moved[{words - 1}]"))
 
 
 @dataclass(frozen=True)
@@ -234,12 +249,12 @@ def _tile(w: Writer, shape: Planes, scaled: Scaling, rows: int, columns: int) ->
         for words in passes:
             _pass(w, shape, tile, line, words, columns, at, started)
         at += count * kernel
-    names = list(scaled.names)
+    names = list(scaled.columns)
     _loads(w, "k", [(name, at + i) for i, name in enumerate(names)])
     for row in range(rows):
         for column in range(columns):
             place = row * shape.steps[2] + column * shape.steps[3]
-            dsp_scaling.store(w, scaled, f"sum{row}{column}", names, f"pixel[{place}]")
+            dsp_scaling.store(w, scaled, f"sum{row}{column}", f"pixel[{place}]")
 
 
 def _pass(
