@@ -90,7 +90,7 @@ def emit(w: Writer, site: Site, names: Names) -> None:
     zero = quant_of(site.inputs[0]).zero_point
     if shape.border_lines:
         w(f"const int8_t blank[{GROUP}] = {{{', '.join([str(zero)] * GROUP)}}};")
-    if shape.width > shape.across.size:
+    if shape.width > shape.across.size or len(shape.filled) < shape.held:
         _pad(w, shape, names, zero)
     groups = -(-shape.channels // GROUP)
     with w.loop("group", "end", start="begin", trips=groups):
@@ -107,21 +107,31 @@ def _stream_size(shape: Planes, scaled: Scaling) -> int:
 
 
 def _pad(w: Writer, shape: Planes, names: Names, zero: int) -> None:
-    """The columns beside the image are the same for all lines and all channels."""
+    """What is the same for all channels: the columns beside the image, and lines that have no row of it."""
     word = (zero & 0xFFFF) | (zero & 0xFFFF) << 16
     signed = word - (1 << 32) if word >= 1 << 31 else word
     places = [*range(shape.across.pad), *range(shape.across.pad + shape.across.size, shape.width)]
-    with w.loop("line", min(GROUP, shape.channels) * shape.held):
-        for place in places:
-            w(w.use(STORE, f"{names.scratch}[{total(product('line', shape.width), str(place))}]", str(signed)))
+    if places:
+        with w.loop("line", min(GROUP, shape.channels) * shape.held):
+            w(f"int32_t *padded = {names.scratch} + {product('line', shape.width)};")
+            for place in places:
+                w(w.use(STORE, f"padded[{place}]", str(signed)))
+    blank = [line for line in range(shape.held) if line not in shape.filled]
+    if not blank:
+        return
+    with w.loop("c", min(GROUP, shape.channels)):
+        w(f"int32_t *padded = {names.scratch} + {product('c', shape.held * shape.width)};")
+        for line in blank:
+            with w.loop("x", shape.width):
+                w(w.use(STORE, f"padded[x + {line * shape.width}]", str(signed)))
 
 
 def _bands(w: Writer, shape: Planes, scaled: Scaling, names: Names) -> None:
-    tiles = -(-shape.down.places // shape.rows)
+    tiles = shape.tiles
     if shape.bands == tiles:
         w("const int32_t tile = 0;")
         w(f"const int32_t tiles = {tiles};")
-        fill(w, shape, names, "0", shape.held)
+        fill(w, shape, names, str(shape.filled.start), len(shape.filled))
         _channels(w, shape, scaled, names)
         return
     bands = -(-tiles // shape.bands)
@@ -207,7 +217,7 @@ def _channels(w: Writer, shape: Planes, scaled: Scaling, names: Names) -> None:
 
 def _channel(w: Writer, shape: Planes, scaled: Scaling, names: Names) -> None:
     """All tiles of one channel of outputs."""
-    tiles = -(-shape.down.places // shape.rows)
+    tiles = shape.tiles
     bands = -(-tiles // shape.bands)
     w(f"const int32_t *words = {names.scratch} + {product('c', shape.held * shape.width)};")
     w("int8_t *row = to;")

@@ -85,11 +85,10 @@ class Planes:
     @property
     def bands(self) -> int:
         """Rows of tiles that are computed from one filling of the lines."""
-        most = -(-self.down.places // self.rows)
         if not self.shares:
             return 1
         fits = (BAND // (4 * GROUP * self.width) - self.lines) // self.fresh + 1
-        return max(1, min(most, fits))
+        return max(1, min(self.tiles, fits))
 
     @property
     def held(self) -> int:
@@ -97,11 +96,31 @@ class Planes:
         return (self.bands - 1) * self.fresh + self.lines
 
     @property
+    def tiles(self) -> int:
+        """Rows of tiles."""
+        return -(-self.down.places // self.rows)
+
+    @property
+    def filled(self) -> range:
+        """The lines of a band that are filled for every group; a whole image's blank ones keep what they have."""
+        if self.bands < self.tiles:
+            return range(self.held)
+        return range(
+            next(line for line in range(self.held) if self._real(2 * line * self.down.dilation)),
+            next(line for line in range(self.held, 0, -1) if self._real(2 * (line - 1) * self.down.dilation)),
+        )
+
+    def _real(self, upper: int) -> bool:
+        """Whether the line with this upper row, counted from the first padded one, has a row of the image."""
+        rows = (upper - self.down.pad, upper - self.down.pad + self.down.dilation)
+        return any(0 <= row < self.down.size for row in rows)
+
+    @property
     def border_lines(self) -> float:
-        """The share of lines with a row that is no row of the image."""
-        tiles = -(-self.down.places // self.rows)
+        """The share of the lines that are filled that have a row which is no row of the image."""
         step = self.rows * self.down.stride
-        uppers = {tile * step + line * 2 * self.down.dilation for tile in range(tiles) for line in range(self.lines)}
+        bands = range(0, self.tiles, self.bands)
+        uppers = [tile * step + line * 2 * self.down.dilation for tile in bands for line in self.filled]
         last = self.down.size - self.down.dilation
         outside = [upper for upper in uppers if not 0 <= upper - self.down.pad < last]
         return len(outside) / len(uppers)

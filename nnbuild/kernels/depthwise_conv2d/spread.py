@@ -29,7 +29,7 @@ def fill(w: Writer, shape: Planes, names: Names, first: str, trips: float) -> No
     """Fills the lines from `first` on of every channel of the group; the band begins at `tile`."""
     down = shape.down
     whole, rest = divmod(shape.channels, GROUP)
-    with w.loop("line", shape.held, start=first, trips=trips):
+    with w.loop("line", shape.filled.stop, start=first, trips=trips):
         tile = product("tile", shape.rows * down.stride)
         start = total(tile, product("line", 2 * down.dilation))
         w(f"const int32_t upper = {start}{f' - {down.pad}' if down.pad else ''};")
