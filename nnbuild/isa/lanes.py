@@ -58,6 +58,10 @@ class TileLanes(Lanes):
     """What the skeletons with large tiles ask for besides."""
 
     @abstractmethod
+    def gather(self, w: Writer, accumulator: str, channel: str) -> None:
+        """Adds up what belongs to each channel, so that the first lanes hold one sum a channel."""
+
+    @abstractmethod
     def fold(self, w: Writer, accumulators: Sequence[str]) -> None:
         """Pools the accumulators of one window into the first of them."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nnbuild.isa.lanes import TileLanes
 from nnbuild.isa.vectors import Vectors
@@ -10,6 +10,9 @@ from nnbuild.literals import float_literal
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
+
+Finish = Callable[[Writer, Vectors, str, str, int], None]
+"""(writer, floats, variable, pointer, count) prints what else becomes of a result before it is stored there."""
 
 
 class VectorLanes(TileLanes):
@@ -19,12 +22,12 @@ class VectorLanes(TileLanes):
     weight_type = "float"
     output_type = "float"
 
-    def __init__(self, site: Site, floats: Vectors, bounds: Clamp, depth: int = 1, vectors: int = 1) -> None:
+    def __init__(self, site: Site, floats: Vectors, bounds: Clamp, depth: int = 1, finish: Finish | None = None) -> None:
         self.floats = floats
         self.lanes = floats.lanes // depth
         self.depth = depth
-        self.vectors = vectors
         self.bounds = bounds
+        self.finish = finish
         self.channels = {"bias": site.constant("bias")} if "bias" in site.constants else {}
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
@@ -56,7 +59,7 @@ class VectorLanes(TileLanes):
             w(f"{accumulator} = {self.floats.use(w, 'add', accumulator, self._bias(w, channel))};")
 
     def fold(self, w: Writer, accumulators: Sequence[str]) -> None:
-        """A maximum may come before the bias and the bounds, a mean must come after them."""
+        """By their maximum, which may come before the bounds."""
         first, *others = accumulators
         for other in others:
             w(f"{first} = {self.floats.use(w, 'max', first, other)};")
@@ -78,8 +81,9 @@ class VectorLanes(TileLanes):
         self.floats.store(w, to, self.floats.load(w, source, count) if source else self.zero, count)
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
-        self.gather(w, accumulator, channel)
         bound(w, self.floats, self.bounds, accumulator)
+        if self.finish:
+            self.finish(w, self.floats, accumulator, pointer, count)
         self.floats.store(w, pointer, accumulator, count)
 
 

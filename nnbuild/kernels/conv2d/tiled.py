@@ -21,6 +21,7 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.conv2d.skeleton import Geometry, geometry
 from nnbuild.kernels.dot import Block
 from nnbuild.kernels.tiling import Tile, best_pixels, even, stall
+from nnbuild.kernels.vector_tail import beside_name
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, total
 from nnbuild.ops.base import Pair
 from nnbuild.ops.site import Site
@@ -253,15 +254,12 @@ def _tile(w: Writer, plan: Layout, block: Block, names: Names, pixels: int, x: s
         for vector in range(block.vectors):
             window = [f"sum{pixel * plan.area + i}{vector}" for i in range(plan.area)]
             channel = vector * lanes.lanes
+            for each in window:
+                lanes.gather(w, each, str(channel))
             if plan.area > 1:
                 lanes.fold(w, window)
             real = min(lanes.lanes, block.channels - channel)
             lanes.store(w, window[0], dot.offset("to", pixel * shape.filters + channel), str(channel), real)
-
-
-def beside_name(operand: int) -> str:
-    """What lies beside `to` in another operand of the chain."""
-    return f"beside{operand}"
 
 
 def _multiply(w: Writer, plan: Layout, block: Block, names: Names, steps: Sequence[int], x: str) -> None:

@@ -17,6 +17,7 @@ from nnbuild.kernels.conv2d import tiled
 from nnbuild.kernels.conv2d.skeleton import Geometry
 from nnbuild.kernels.dot import Block
 from nnbuild.kernels.tiling import best_vectors, stall
+from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal, tail_of
 from nnbuild.kernels.window_loops import Axis, product, total
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
@@ -30,7 +31,7 @@ SUMS = 8
 def _lanes(site: Site, floats: Vectors, depth: int) -> VectorLanes:
     attributes = site.op.attributes
     assert isinstance(attributes, Dense)
-    lanes = VectorLanes(site, floats, attributes.clamp, depth)
+    lanes = VectorLanes(site, floats, attributes.clamp, depth, tail_of(site).finish)
     needed = -(-site.output_shape()[-1] // lanes.lanes)
     rows = prod(site.shape()[:-1])
     if rows > 1:
@@ -50,7 +51,7 @@ def _layout(site: Site, floats: Vectors) -> tiled.Layout:
 
 def _variant(floats: Vectors, depth: int) -> Variant:
     def accepts(site: Site) -> str | None:
-        reason = only_float(site)
+        reason = only_float(site) or refusal(site, POINTWISE)
         if reason is None and depth > 1 and prod(site.shape()[:-1]) > 1:
             reason = "it computes one row of inputs"
         if reason is None and 1 < depth < floats.lanes and site.shape()[-1] % depth:
@@ -71,7 +72,7 @@ def _variant(floats: Vectors, depth: int) -> Variant:
             _by_blocks(w, site, names, _lanes(site, floats, depth))
 
     name = floats.name if depth == 1 else f"{floats.name}_by_{depth}"
-    return Variant(name, frozenset({floats.name}), accepts, demand, emit)
+    return Variant(name, frozenset({floats.name}), accepts, demand, emit, POINTWISE)
 
 
 def _by_blocks(w: Writer, site: Site, names: Names, lanes: VectorLanes) -> None:
@@ -82,6 +83,8 @@ def _by_blocks(w: Writer, site: Site, names: Names, lanes: VectorLanes) -> None:
         w(f"const float *k = {names.packed['kernel']} + {product('block', steps * width)};")
         dot.declare_channels(w, lanes, names.packed, f" + {product('block', width)}")
         w(f"float *to = {names.outputs[0]} + {product('block', width)};")
+        for operand in range(1, len(names.inputs)):
+            w(f"const float *{beside_name(operand)} = {names.inputs[operand]} + {product('block', width)};")
         if blocks.tail is None or blocks.count == 0:
             _block(w, site, names, lanes, blocks.tail or blocks.full)
             return
@@ -118,6 +121,7 @@ def _block(w: Writer, site: Site, names: Names, lanes: VectorLanes, block: Block
         _join(w, lanes, [f"sum{split}{vector}" for split in range(splits)])
         channel = vector * lanes.lanes
         real = min(lanes.lanes, block.channels - channel)
+        lanes.gather(w, f"sum0{vector}", str(channel))
         lanes.store(w, f"sum0{vector}", dot.offset("to", channel), str(channel), real)
 
 
