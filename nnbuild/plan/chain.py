@@ -42,7 +42,8 @@ def divide(graph: Graph, target: Target) -> list[Work]:
             continue
         best = _alone(sites[op.name], target)
         for tail in [] if target.apart else _tails(graph, ops, sites, op):
-            best = _better(best, replace(sites[op.name], tail=tail), target)
+            if done.isdisjoint(site.op.name for site in tail):  # two convolutions may both want one addition
+                best = _better(best, replace(sites[op.name], tail=tail), target)
         done |= {part.name for part in best.site.ops}
         work[place[best.site.ops[-1].name]] = best
     return [work[index] for index in sorted(work)]
