@@ -6,12 +6,13 @@ edge it is moved back, so that some outputs are computed twice, to the same valu
 
 from __future__ import annotations
 
-from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.contract import Demand, Names, Overlap
 from nnbuild.kernels.dsp import winograd
 from nnbuild.kernels.dsp.inputs import copy, fill
 from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
 from nnbuild.kernels.dsp.window import Window, window_of
 from nnbuild.kernels.dsp.winograd import COLUMNS, PLACES, ROWS, WIDTH, Winograd
+from nnbuild.kernels.overlaps import lead
 from nnbuild.kernels.window_loops import Axis, product, total
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
@@ -60,7 +61,19 @@ def demand(site: Site) -> Demand:
         scratch=8 * (_products_at(shape) + PLACES * WIDTH) + (_border_size(shape) if _has_border(window) else 0),
         scratch_type="int64",
         packed=winograd.pack(site.constant("kernel"), sums_of(site), shape.scaling),
+        overlaps=(Overlap(lead=_lead(window)),),
     )
+
+
+def _lead(window: Window) -> int:
+    """A row of tiles reads its inputs while it writes two rows of outputs."""
+    into, out = window.columns.size * window.channels, window.columns.places * window.filters
+    places = window.rows.places
+
+    def unread(piece: int) -> int:
+        return max(0, _origin(piece, 2, window.rows, 2)) * into
+
+    return lead(-(-places // 2), lambda piece: min(2 * piece + 2, places) * out, unread)
 
 
 def _products_at(shape: Winograd) -> int:

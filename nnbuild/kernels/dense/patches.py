@@ -9,13 +9,14 @@ from functools import partial
 from math import prod
 
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
+from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integer
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.inputs import C_TYPE, expand
 from nnbuild.kernels.dsp.inputs import copy as copy_inputs
 from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide, padded_taps
+from nnbuild.kernels.overlaps import SIZES, lead
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
@@ -60,7 +61,17 @@ def _demand(layout: Layout, site: Site) -> Demand:
         scratch=-(-(tile.pairs * 4 * tile.positions + gathered) // 8) * 8,
         scratch_type="int64",
         packed=tiles.pack(tile, sums, dtype, slice(0, outputs)),
+        overlaps=(_overlap(site),),
     )
+
+
+def _overlap(site: Site) -> Overlap:
+    """A row's inputs, or two rows', are all read before any of their outputs is written."""
+    rows, width = _rows(site), SIZES[site.inputs[0].dtype]
+    into, out = site.shape()[-1] * width, site.output_shape()[-1] * width
+    if rows == 1:
+        return Overlap(lead=-into, pieces=out)
+    return Overlap(lead=lead(rows, lambda row: (row + 1) * out, lambda row: (row + 1) * into))
 
 
 def _emit(layout: Layout, w: Writer, site: Site, names: Names) -> None:
