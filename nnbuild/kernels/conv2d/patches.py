@@ -57,11 +57,11 @@ def _demand(layout: Layout, site: Site) -> Demand:
         scratch=-(-scratch // 8) * 8,
         scratch_type="int64",
         packed=_packed(_tile(layout, site), window, sums),
-        overlaps=_overlaps(site, window),
+        overlaps=overlaps_of(site, window),
     )
 
 
-def _overlaps(site: Site, window: Window) -> tuple[Overlap, ...]:
+def overlaps_of(site: Site, window: Window) -> tuple[Overlap, ...]:
     """Both positions of a tile are read before either is written, unless each group is read for itself."""
     return tiles_apart(site, window.rows, window.columns, 2) if window.groups == 1 else rows(site, window.rows)
 
