@@ -156,7 +156,9 @@ class MemoryTransport(Transport):
 LONGEST_DELAY = 0.15
 
 
-def spoil(data: bytes, faults: Faults, rng: random.Random, now: float) -> list[tuple[float, bytes]]:
+def spoil(
+    data: bytes, faults: Faults, rng: random.Random, now: float, longest_delay: float = LONGEST_DELAY
+) -> list[tuple[float, bytes]]:
     """What becomes of bytes on a bad line: pieces, and when each of them arrives."""
     pieces: list[tuple[float, bytes]] = []
     held_until, current = now, bytearray()
@@ -164,7 +166,7 @@ def spoil(data: bytes, faults: Faults, rng: random.Random, now: float) -> list[t
         current += spoil_byte(byte, faults, rng)
         if rng.random() < faults.delay:
             pieces.append((held_until, bytes(current)))
-            held_until, current = held_until + rng.uniform(0.001, LONGEST_DELAY), bytearray()
+            held_until, current = held_until + rng.uniform(0.001, longest_delay), bytearray()
     return [*pieces, (held_until, bytes(current))]
 
 
@@ -183,7 +185,12 @@ class SpoiltTransport(Transport):
     """A real line whose bytes are harmed and held up on the way, both ways; `before` sees every operation first."""
 
     def __init__(
-        self, line: Transport, faults: Faults, seed: int, before: Callable[[int], None] | None = None
+        self,
+        line: Transport,
+        faults: Faults,
+        seed: int,
+        before: Callable[[int], None] | None = None,
+        longest_delay: float = LONGEST_DELAY,
     ) -> None:
         self.name = line.name
         self.operations = 0
@@ -191,13 +198,18 @@ class SpoiltTransport(Transport):
         self._faults = faults
         self._random = random.Random(seed)
         self._before = before
+        self._longest_delay = longest_delay
         self._to_device: list[tuple[float, bytes]] = []
         self._to_host: list[tuple[float, bytes]] = []
 
     def _spoil(self, waiting: list[tuple[float, bytes]], data: bytes) -> None:
         """The line keeps the order: what is sent behind something that is held up comes later."""
         begin = max(self.now(), waiting[-1][0] if waiting else 0.0)
-        waiting += spoil(data, self._faults, self._random, begin)
+        waiting += spoil(data, self._faults, self._random, begin, self._longest_delay)
+
+    def hear(self, noise: bytes) -> None:
+        """The host is to receive this."""
+        self._to_host.append((self.now(), noise))
 
     def _operate(self) -> None:
         self.operations += 1
