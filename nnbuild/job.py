@@ -13,8 +13,9 @@ import numpy as np
 from nnbuild.audited import audit_model, model_stack
 from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, judge
 from nnbuild.device.description import ModelInfo
-from nnbuild.device.layers import LayerCost, LayerDifference, compare_layers, layer_costs
+from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
 from nnbuild.device.link import Link
+from nnbuild.device.profile import Profile, measure_costs
 from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
@@ -208,13 +209,22 @@ def float_tolerance(compiled: Compiled, samples: SampleSet) -> float:
     return max(1e-5, 4 * worst)
 
 
-def profile_job(compiled: Compiled, where: Place) -> tuple[str, tuple[LayerCost, ...], dict[str, int]]:
-    """(unit, cost of every layer, memory) for one run with random inputs."""
+def profile_job(compiled: Compiled, where: Place) -> Profile:
+    """What one run takes, with random inputs."""
     program = build_program(compiled, where)
     with connected(compiled, program, where.port) as (link, model):
-        unit = link.hello().unit
-        sample = next(iter(samples_for(compiled, None)))
-        profile_sample(link, model, sample)
-        costs = layer_costs(model, profile_sample(link, model, sample))
-    folder = program.parent
-    return unit, costs, memory_of(compiled, folder) | {"stack": stack_of(compiled, folder)}
+        hello = link.hello()
+        costs = measure_costs(link, model, next(iter(samples_for(compiled, None))))
+    bound = stack_of(compiled, program.parent)
+    return Profile(
+        board=compiled.board.name,
+        model=compiled.plan.prefix,
+        quantize=precision(compiled.graph),
+        unit=hello.unit,
+        hertz=hello.hertz,
+        duration=costs.duration,
+        init_ticks=costs.init_ticks,
+        layers=costs.layers,
+        stack=Stack(*costs.stack, bound),
+        memory=memory_of(compiled, program.parent) | {"stack": bound},
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ class LayerCost:
     macs: int
     cost: int
 
+    @property
+    def cost_per_mac(self) -> float | None:
+        return self.cost / self.macs if self.macs else None
+
 
 @dataclass(frozen=True)
 class LayerDifference:
@@ -36,6 +41,16 @@ class LayerDifference:
     max_error: float
     detail: str
     statistics: Statistics  # of the device's values
+
+
+def shares(layers: Sequence[LayerCost]) -> list[tuple[float, float]]:
+    """For each layer its percentage of all layers' cost, and the sum of the percentages so far."""
+    total = sum(layer.cost for layer in layers)
+    so_far = accumulate(layer.cost for layer in layers)
+    return [
+        (100 * layer.cost / total if total else 0.0, 100 * reached / total if total else 0.0)
+        for layer, reached in zip(layers, so_far, strict=True)
+    ]
 
 
 def layer_costs(model: ModelInfo, ticks: Iterable[int]) -> tuple[LayerCost, ...]:

@@ -187,14 +187,20 @@ def test_profile(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     assert {"board", "model", "quantize", "unit", "total", "layers", "memory"} <= facts.keys()
     assert (facts["board"], facts["unit"]) == ("linux", "ns")
     assert [row["name"] for row in facts["layers"]] == ["dense"]
-    assert facts["layers"][0].keys() >= {"name", "op", "kernel", "macs", "cost"}
-    assert facts["total"] == sum(row["cost"] for row in facts["layers"])
+    assert facts["layers"][0].keys() >= {"name", "op", "kernel", "macs", "cost", "percent", "percent_so_far"}
+    assert facts["total"] == round(facts["duration"]["mean"]) > 0
+    assert facts["duration"]["min"] <= facts["duration"]["mean"] <= facts["duration"]["max"]
+    assert (facts["hertz"], facts["macs"]) == (10**9, 12)
+    assert facts["cost_per_mac"] == facts["duration"]["mean"] / 12
+    assert facts["stack"].keys() == {"used", "size", "bound"}
+    assert facts["init_ticks"] >= 0
     assert facts["memory"].keys() >= {"flash_code", "flash_weights", "arena", "state", "stack"}
     assert facts["memory"]["flash_weights"] == 60
     assert facts["memory"]["state"] == 0
     text = nnbuild("profile", model).out
     assert text.splitlines()[0].split() == ["layer", "op", "kernel", "MACs", "ns", "%", "sum", "%", "per", "MAC"]
-    assert "bytes: flash_code" in text
+    assert re.search(r"^one run .* ns \(min .*, max .*, std .*\) = ", text, re.MULTILINE)
+    assert "\nmemory     flash_code" in text
 
 
 def test_boards(nnbuild: Nnbuild) -> None:

@@ -74,7 +74,7 @@ def test_two_models_lie_side_by_side(checkout: Path) -> None:
 def test_size(checkout: Path) -> None:
     said = scons(checkout, "-Q", "model=small.h5", "size")
     assert said.status == 0, said.err
-    assert "bytes: flash_code" in said.out
+    assert "memory     flash_code" in said.out
 
 
 def test_from_another_folder(checkout: Path, tmp_path: Path) -> None:
