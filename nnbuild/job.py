@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from nnbuild.audited import audit_model, model_stack
-from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, judge
+from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, first_wrong, judge
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
 from nnbuild.device.link import Link
@@ -126,7 +126,9 @@ def check_job(
         hello = link.hello()
         runs = _run(compiled, link, model, samples, reset_each, progress)
         stack = link.stack()
-        differences = _layers(compiled, link, model, first) if compiled.options.layers else ()
+        outputs = _outputs(compiled, samples, runs, reset_each)
+        suspect = 0 if compiled.graph.states else first_wrong(outputs, gates.float_tolerance)
+        differences = _layers(compiled, link, model, list(samples)[suspect]) if compiled.options.layers else ()
         init_ticks = link.init()
         costs = layer_costs(model, profile_sample(link, model, first))
     evidence = Evidence(
@@ -136,13 +138,14 @@ def check_job(
         quantize=precision(compiled.graph),
         unit=hello.unit,
         hertz=hello.hertz,
-        outputs=_outputs(compiled, samples, runs, reset_each),
+        outputs=outputs,
         ticks=runs.ticks,
         init_ticks=init_ticks,
         labels=samples.labels,
         stack=Stack(stack.used, stack.size, stack_of(compiled, program.parent)),
         layers=costs,
         differences=differences,
+        looked_at=suspect,
         memory=memory_of(compiled, program.parent),
     )
     return judge(evidence, gates)

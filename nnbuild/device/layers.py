@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nnbuild.device.description import ModelInfo
+from nnbuild.device.description import ModelInfo, TensorInfo
 from nnbuild.device.metrics import Statistics, compare, first_mismatch, mismatches, statistics
+from nnbuild.numeric.edge import dequantize
 
 Array = npt.NDArray[Any]
 
@@ -40,7 +41,7 @@ class LayerDifference:
     agrees: bool
     max_error: float
     detail: str
-    statistics: Statistics  # of the device's values
+    statistics: Statistics  # of the device's values, in real units
 
 
 def shares(layers: Sequence[LayerCost]) -> list[tuple[float, float]]:
@@ -73,8 +74,13 @@ def compare_layers(
         if step.output is not None and step.output.name in reference:
             expected = reference[step.output.name]
             agrees, error, detail = _difference(expected, values, tolerance)
-            differences.append(LayerDifference(step.layer, step.op, agrees, error, detail, statistics(values)))
+            real = statistics(_in_real_units(step.output, values))
+            differences.append(LayerDifference(step.layer, step.op, agrees, error, detail, real))
     return tuple(differences)
+
+
+def _in_real_units(tensor: TensorInfo, values: Array) -> Array:
+    return values if tensor.scale is None else dequantize(values, tensor.scale, tensor.zero_point)
 
 
 def _difference(expected: Array, found: Array, tolerance: float) -> tuple[bool, float, str]:

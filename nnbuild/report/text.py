@@ -17,7 +17,7 @@ def to_text(report: CheckReport) -> str:
     title = f"check of {report.model} ({report.model_hash[:12]}) on {report.board}, {report.quantize}"
     parts = [title, *(_output_part(output) for output in report.outputs)]
     if report.differences:
-        parts.append(_difference_table(report.differences))
+        parts.append(f"layers of sample {report.looked_at}\n{_difference_table(report.differences)}")
     if report.layers:
         parts.append(layer_table(report.layers, report.unit))
     figures = _figures(report)

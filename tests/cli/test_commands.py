@@ -13,9 +13,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from nnbuild.fit import program_files
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
+from nnbuild.pipeline import Compiled
 from tests.cli.conftest import Nnbuild, numbers
+from tests.frontend.keras_files import dense, h5_bytes, input_layer, put, sequential
 
 ROOT = Path(__file__).resolve().parents[2]
 MNIST = ROOT / "examples" / "mnist" / "mnist.h5"
@@ -170,6 +173,28 @@ def test_check_layers_names_every_layer(nnbuild: Nnbuild, recurrent: Path, forke
         facts = said.json()
         assert [row["layer"] for row in facts["differences"]] == layers
         assert all(row["agrees"] for row in facts["differences"])
+
+
+def test_check_layers_names_the_wrong_layer(nnbuild: Nnbuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A constant of the second layer has gone bad; only samples that get past the first one show it."""
+    config = sequential(input_layer("x", [1]), dense("first", 1, activation="relu"), dense("second", 1))
+    one, half = np.ones((1, 1), np.float32), np.full((1, 1), 0.5, np.float32)
+    weights = {"first": [one, np.zeros(1, np.float32)], "second": [half, np.zeros(1, np.float32)]}
+    model = put(tmp_path / "net.h5", h5_bytes(config, weights))
+
+    def spoilt(compiled: Compiled) -> dict[str, bytes]:
+        files = program_files(compiled)
+        wrong = files["net_weights.c"].replace(b"0.5f", b"0.625f")
+        assert wrong != files["net_weights.c"]
+        return {**files, "net_weights.c": wrong}
+
+    monkeypatch.setattr("nnbuild.job.program_files", spoilt)
+    np.savez(tmp_path / "x.npz", x=np.array([[-1], [-2], [3], [4]], np.float32))
+    said = nnbuild("check", model, "--inputs", tmp_path / "x.npz", "--layers")
+    assert said.status == 1
+    assert "the first layer that differs from the reference is 'second' (dense): largest error 0.375" in said.out
+    assert re.search(r"^layers of sample 2$", said.out, re.MULTILINE)
+    assert re.search(r"^first .* agrees ", said.out, re.MULTILINE)
 
 
 def test_check_layers_of_the_example(nnbuild: Nnbuild) -> None:

@@ -46,6 +46,7 @@ def test_text_of_a_fail() -> None:
     verdict = text[text.index("FAIL") :]
     assert verdict.startswith("FAIL: 2 of 7 gates missed\n  output 'probs': 1 of 200 integers differ")
     assert "  layers: the first layer that differs from the reference is 'dense' (Dense): 3 of 4 integers" in verdict
+    assert "layers of sample 0\nlayer  op " in text
     assert "dense  Dense  DIFFERS: 3 of 4 integers" in text
     assert all(line == line.rstrip() for line in text.splitlines())
 
