@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nnbuild import passes
-from nnbuild.board import Board, find
+from nnbuild.board import Board, at_rate, find
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
 from nnbuild.errors import NnbuildError, UsageError
@@ -42,6 +42,7 @@ class Options:
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
+    baud: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,11 @@ class Compiled:
     graph: Graph
     plan: Plan
     artifact: Artifact
+
+
+def board_of(options: Options) -> Board:
+    """The board, at the line rate that is asked for."""
+    return at_rate(find(options.board), options.baud)
 
 
 def prefix_of(options: Options) -> str:
@@ -132,7 +138,7 @@ def weights_form(options: Options, imported: Graph | None = None) -> str:
 def compile_model(options: Options, progress: Progress | None = None) -> Compiled:
     """`progress` hears of the calibration, which alone may take long."""
     prefix = prefix_of(options)
-    board = find(options.board)
+    board = board_of(options)
     imported = load(options.model, prefix)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)

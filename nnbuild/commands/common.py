@@ -22,6 +22,7 @@ _IMAGE_RANGE = "what black and white mean to the model, for calibration images (
 _KEEP = "another format for one layer: int8, int16 or float; may be given several times"
 _PLAIN_BIAS = "do not let biases make up for the average error of rounded weights"
 _DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
+_BAUD = "rate of the serial line, 115200 to 2000000, built into the firmware (default: the board's)"
 _IO = "number format at the edges of a quantized model (default: %(default)s)"
 
 
@@ -65,6 +66,7 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
 
 def add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", help="the device's serial port")
+    parser.add_argument("--baud", type=int, metavar="RATE", help=_BAUD)
     parser.add_argument("--program", type=Path, help="a program that was built already (default: build one)")
 
 
@@ -84,6 +86,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         name=arguments.name,
         weights=arguments.weights,
         layers=layers,
+        baud=getattr(arguments, "baud", None),
     )
 
 
