@@ -77,6 +77,8 @@ class Emulator:
     command: tuple[str, ...]
     install: str
     instructions_per_tick: float
+    lacks: tuple[str, ...]
+    """Memories that the part has and the emulator has not."""
     stand_in: StandIn | None
 
 
@@ -182,7 +184,9 @@ def at_rate(board: Board, baud: int | None) -> Board:
         return board
     rates = board.rates
     if rates is None:
-        raise UsageError(f"board {board.name!r}", "it runs on this PC and has no line rate.", "Leave out the baud rate.")
+        raise UsageError(
+            f"board {board.name!r}", "it runs on this PC and has no line rate.", "Leave out the baud rate."
+        )
     fitting = ", ".join(f"{rate:,}" for rate in STANDARD_RATES if rates.makes(rate))
     if not STANDARD_RATES[0] <= baud <= STANDARD_RATES[-1]:
         cause = f"{baud:,} baud is none of the rates from {STANDARD_RATES[0]:,} to {STANDARD_RATES[-1]:,}."
@@ -193,6 +197,14 @@ def at_rate(board: Board, baud: int | None) -> Board:
         cause = f"its serial port makes {found:,.0f} baud of {baud:,}, {off}"
         raise UsageError(f"board {board.name!r}", cause, f"Take one of {fitting}.")
     return replace(board, baud=baud)
+
+
+def for_emulator(board: Board) -> Board:
+    """The board with a model's memory only where its emulator has memory, too."""
+    if board.firmware is None or board.emulator is None:
+        return board
+    there = tuple(name for name in board.firmware.context_memory if name not in board.emulator.lacks)
+    return replace(board, firmware=replace(board.firmware, context_memory=there))
 
 
 def _rates(table: Mapping[str, Any]) -> RateClock:
@@ -272,7 +284,8 @@ def _emulator(table: Mapping[str, Any]) -> Emulator | None:
     command = tuple(word.format(**fill) for word in table["command"])
     unicorn = table.get("unicorn")
     stand_in = StandIn(unicorn["uart"], unicorn["counter"]) if unicorn is not None else None
-    return Emulator(command, table["install"], table["instructions_per_tick"], stand_in)
+    lacks = tuple(table.get("lacks", ()))
+    return Emulator(command, table["install"], table["instructions_per_tick"], lacks, stand_in)
 
 
 def _flash(table: Mapping[str, Any]) -> Flash:

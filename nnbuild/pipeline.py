@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nnbuild import passes
-from nnbuild.board import Board, at_rate, find
+from nnbuild.board import Board, at_rate, find, for_emulator
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
 from nnbuild.errors import NnbuildError, UsageError
@@ -26,7 +26,8 @@ LARGEST_ARRAYS = 256 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose. `layers` keeps every layer's output, so that each can be compared."""
+    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `on_device` uses
+    memory that an emulator of the board does not have."""
 
     model: Path
     board: str = "linux"
@@ -43,6 +44,7 @@ class Options:
     weights: str = "auto"
     layers: bool = False
     baud: int | None = None
+    on_device: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +61,9 @@ class Compiled:
 
 
 def board_of(options: Options) -> Board:
-    """The board, at the line rate that is asked for."""
-    return at_rate(find(options.board), options.baud)
+    """The board, at the line rate that is asked for, and as its emulator has it unless the device itself is meant."""
+    board = at_rate(find(options.board), options.baud)
+    return board if options.on_device else for_emulator(board)
 
 
 def prefix_of(options: Options) -> str:

@@ -24,7 +24,7 @@ from nnbuild.board import Board, find
 from nnbuild.emit.files import file_names
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.outputs import OUTPUTS, Output, output_of
-from nnbuild.outputs.recipe import Recipe
+from nnbuild.outputs.recipe import Recipe, raise_if_full
 from nnbuild.paths import BOARDS, FIRMWARE
 from nnbuild.pipeline import Options, board_of, prefix_of, weights_form
 
@@ -74,6 +74,7 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
             _refuse(env, UsageError(f"model {source}", "it is asked for twice with different options.", APART))
         return known
     command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), "--link"]
+    command += ["--on-device"] if chosen.on_device else []
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
     )
@@ -112,9 +113,23 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
     sources |= {f"{where}/{path.stem}": str(path) for path in recipe.firmware}
     objects = [own.Object(f"{stem}.o", source) for stem, source in sources.items()]
     own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
-    program: list[Any] = own.Program(f"{where}/{recipe.program}", objects)
+    program: list[Any] = own.Program(f"{where}/{recipe.program}", objects, SPAWN=_link)
     own.Depends(program, [_audit(env, chosen, recipe, objects), *(n for n in files if n.name == recipe.script)])
     return program + _finished(own, where, program, output)
+
+
+def _link(shell: str, escape: Any, command: str, words: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Runs the linker; that a memory is full is said in our words after its own."""
+    done = subprocess.run(
+        [shell, "-c", " ".join(words)], env=environment, stderr=subprocess.PIPE, text=True, check=False
+    )
+    sys.stderr.write(done.stderr)
+    if done.returncode != 0:
+        try:
+            raise_if_full("program", done.stderr)
+        except NnbuildError as error:
+            return explain(error)
+    return done.returncode
 
 
 def _finished(env: Any, where: str, program: list[Any], output: Output) -> list[Any]:
@@ -225,7 +240,9 @@ def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
 
 def _rate(text: str) -> int:
     if not text.isdecimal():
-        raise UsageError(f"baud={text}", "it is no number.", "Give the rate of the serial line, for example baud=921600.")
+        raise UsageError(
+            f"baud={text}", "it is no number.", "Give the rate of the serial line, for example baud=921600."
+        )
     return int(text)
 
 

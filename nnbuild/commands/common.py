@@ -87,6 +87,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         weights=arguments.weights,
         layers=layers,
         baud=getattr(arguments, "baud", None),
+        on_device=getattr(arguments, "on_device", False) or getattr(arguments, "port", None) is not None,
     )
 
 
