@@ -36,10 +36,10 @@ ROOMS = {
     # ops, isa <- kernels <- plan <- emit <- outputs
     "literals": {"graph"},
     "writer": set(),
-    "isa": {"writer", "literals", "graph", "ops", "numeric"},
+    "isa": {"writer", "literals", "graph", "ops", "numeric", "errors"},
     "kernels": {"isa", "writer", "literals", "graph", "ops", "numeric", "errors"},
     "plan": {"kernels", "isa", "writer", "graph", "ops", "names", "errors", "literals"},
-    "emit": {"plan", "kernels", "writer", "literals", "graph", "ops", "files", "paths", "errors", "__init__"},
+    "emit": {"plan", "kernels", "isa", "writer", "literals", "graph", "ops", "files", "paths", "errors", "__init__"},
     "outputs": {"emit", "plan", "graph", "literals", "board", "paths", "errors", "__init__"},
     # Apart.
     "audit": {"errors", "paths"},
@@ -52,7 +52,10 @@ ROOMS = {
 """Room -> the rooms it may import from. Rooms not named here are on top: they may know all, and none of these knows
 them."""
 
-ABOVE = {"pipeline", "fit", "job", "memory", "runner", "flash", "audited", "commands", "cli", "__main__", "scons"}
+ABOVE = {
+    *("alternatives", "pipeline", "fit", "job", "memory", "runner", "flash", "audited"),
+    *("commands", "cli", "__main__", "scons"),
+}
 
 
 def name_of(path: Path) -> str:
