@@ -20,6 +20,7 @@ from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.fit import program_files
+from nnbuild.flash import image_for
 from nnbuild.graph import Array, Graph, Tensor
 from nnbuild.memory import memory_of
 from nnbuild.numeric.edge import dequantize
@@ -57,6 +58,8 @@ def place(program: Path | None, port: str | None) -> Iterator[Place]:
 def build_program(compiled: Compiled, where: Place) -> Path:
     """The program that was given, or one built now."""
     if where.program is not None:
+        if compiled.board.firmware is not None:
+            image_for(compiled.board, where.program)
         return where.program
     files = Artifact(program_files(compiled))
     files.write(where.folder)
@@ -146,12 +149,15 @@ def check_job(
         layers=costs,
         differences=differences,
         looked_at=suspect,
-        memory=memory_of(compiled, program.parent),
+        memory=memory_of(compiled, program),
     )
     return judge(evidence, gates)
 
 
-def stack_of(compiled: Compiled, folder: Path) -> int:
+def stack_of(compiled: Compiled, folder: Path) -> int | None:
+    """None for a program that was taken out of the folder it was built in: its objects tell of the stack."""
+    if not (folder / f"{compiled.plan.prefix}.o").is_file():
+        return None
     return model_stack(compiled.board, compiled.plan.prefix, folder).depth
 
 
@@ -229,5 +235,5 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
         init_ticks=costs.init_ticks,
         layers=costs.layers,
         stack=Stack(*costs.stack, bound),
-        memory=memory_of(compiled, program.parent) | {"stack": bound},
+        memory=memory_of(compiled, program) | ({"stack": bound} if bound is not None else {}),
     )

@@ -24,6 +24,7 @@ from nnbuild.outputs.recipe import choose, toolchain_for
 from nnbuild.pipeline import Options, compile_model
 from nnbuild.runner import open_line
 from tests.boards.conftest import MNIST, ROOT
+from tests.cli.conftest import Nnbuild, nnbuild  # noqa: F401 - a fixture
 
 MODEL = MNIST / "mnist.h5"
 
@@ -144,6 +145,34 @@ def running(pid: int) -> bool:
         return False
 
 
+@pytest.mark.parametrize("command", ["check", "profile"])
+def test_a_program_that_is_none(nnbuild: Nnbuild, command: str) -> None:  # noqa: F811
+    said = nnbuild(command, MODEL, "--board", "stm32", "--program", "/etc/passwd")
+    assert said.status == 2
+    assert "nnbuild: /etc/passwd: It is no ELF program (" in said.err
+    said = nnbuild(command, MODEL, "--board", "stm32", "--program", "/none/program.elf")
+    assert said.status == 2
+    assert "nnbuild: /none/program.elf: There is no such program. Build it first" in said.err
+
+
+@pytest.mark.emulator
+def test_a_program_taken_out_of_its_folder(nnbuild: Nnbuild, tools, tmp_path: Path) -> None:  # noqa: F811
+    """It runs and is compared; what only its objects tell is left out. Another board's is refused."""
+    from nnbuild.job import build_program, place
+
+    tools("arm-none-eabi-gcc", "qemu-system-arm")
+    alone = tmp_path / "alone.elf"
+    with place(None, None) as where:
+        shutil.copy2(build_program(compile_model(Options(MODEL, "stm32")), where), alone)
+    facts = nnbuild("check", MODEL, "--board", "stm32", "--program", alone, "--json").json()
+    assert facts["verdict"] == "pass" and facts["stack"]["bound"] is None
+    assert "flash_code" not in facts["memory"] and facts["memory"]["flash_used"] > 0
+    assert "stack" not in nnbuild("profile", MODEL, "--board", "stm32", "--program", alone, "--json").json()["memory"]
+    said = nnbuild("check", MODEL, "--board", "mps2-an386", "--program", alone)
+    assert said.status == 2
+    assert f"nnbuild: {alone}: It was built for stm32f405, not for mps2-an386." in said.err
+
+
 def test_unknown_board() -> None:
     with pytest.raises(UsageError) as raised:
         find("stm32f450")
@@ -238,7 +267,7 @@ def test_memory_that_only_the_device_has(tools, tmp_path: Path) -> None:
     tools("arm-none-eabi-gcc", "qemu-system-arm")
     with place(None, None) as where:
         program = build_program(compiled, where)
-        memory = memory_of(compiled, where.folder)
+        memory = memory_of(compiled, program)
         assert memory["ccm_used"] >= memory["arena"] and memory["ccm_size"] == 65536
         assert memory["ram_used"] < 8000
         with pytest.raises(UsageError) as raised, connected(compiled, program, None):
