@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nnbuild import passes
-from nnbuild.board import Board, find
+from nnbuild.board import Board, at_rate, find, for_emulator
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
 from nnbuild.errors import NnbuildError, UsageError
@@ -29,8 +29,9 @@ LARGEST_ARRAYS = 256 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `kernels` are
-    (operation, kernel) pairs that outrank the choice."""
+    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `on_device` uses
+    memory that an emulator of the board does not have; `kernels` are (operation, kernel) pairs that outrank the
+    choice."""
 
     model: Path
     board: str = "linux"
@@ -48,6 +49,8 @@ class Options:
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
+    baud: int | None = None
+    on_device: bool = False
     kernels: tuple[tuple[str, str], ...] = ()
 
 
@@ -62,6 +65,12 @@ class Compiled:
     graph: Graph
     plan: Plan
     artifact: Artifact
+
+
+def board_of(options: Options) -> Board:
+    """The board, at the line rate that is asked for, and as its emulator has it unless the device itself is meant."""
+    board = at_rate(find(options.board), options.baud)
+    return board if options.on_device else for_emulator(board)
 
 
 def prefix_of(options: Options) -> str:
@@ -139,7 +148,7 @@ def weights_form(options: Options, imported: Graph | None = None) -> str:
 def compile_model(options: Options, progress: Progress | None = None) -> Compiled:
     """`progress` hears of the calibration, which alone may take long."""
     prefix = prefix_of(options)
-    board = find(options.board)
+    board = board_of(options)
     imported = load(options.model, prefix)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
