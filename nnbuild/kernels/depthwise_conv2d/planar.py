@@ -140,7 +140,7 @@ def _bands(w: Writer, shape: Planes, scaled: Scaling, names: Names) -> None:
         w(f"const int32_t tiles = {tiles} - tile < {shape.bands} ? {tiles} - tile : {shape.bands};")
         if shared > 0:
             w("int32_t first = 0;")
-            with w.block("if (tile > 0)"), w.trips(bands - 1):
+            with w.block("if (tile > 0)"), w.trips((bands - 1) / bands):
                 _keep(w, shape, names, shared)
                 w(f"first = {shared};")
             fresh = shape.held - shared + shared / bands
