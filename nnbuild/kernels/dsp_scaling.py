@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp_bytes import SMMLA, SSAT8, ssat8_after
+from nnbuild.isa.armv7em_dsp import SMMLA, SSAT8
+from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
 from nnbuild.numeric.rounding import INT8, INT16, INT32, Ints
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.integer import bounds, quant_of, requantization
@@ -74,9 +75,7 @@ def _power(exponent: Ints) -> Ints:
     return result
 
 
-def _scaled(
-    multiplier: Ints, right: Ints, dead: Ints, shift: Ints, zero: int, limits: tuple[int, int]
-) -> Scaling:
+def _scaled(multiplier: Ints, right: Ints, dead: Ints, shift: Ints, zero: int, limits: tuple[int, int]) -> Scaling:
     raised = np.where(dead, 0, 1 + shift - right)
     half = np.where(dead | (right > 0), _power(shift - 1), 0)
     offset = np.where(dead, 0, _power(raised - 2)) + half + (zero << shift)
@@ -107,5 +106,3 @@ def store(w: Writer, scaling: Scaling, sums: str, target: str) -> None:
     if high < INT8[1]:
         w(w.use(c99.AT_MOST, sums, str(high)))
     w(w.use(STORE, target, sums))
-
-
