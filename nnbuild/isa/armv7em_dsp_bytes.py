@@ -31,6 +31,30 @@ def ssat8_after(shift: int) -> Instruction:
     )
 
 
+def _wide_product(half: str, value: str) -> Instruction:
+    return Instruction(
+        f"smlaw{half}",
+        "int32_t {name}(int32_t a, int32_t b, int32_t sum)",
+        f"return (int32_t)((uint32_t)(((int64_t)a * {value}) >> 16) + (uint32_t)sum);",
+        1,
+        f'int32_t out;\n\n__asm__("smlaw{half} %0, %1, %2, %3" : "=r"(out) : "r"(a), "r"(b), "r"(sum));\nreturn out;',
+        GUARD,
+    )
+
+
+SMLAWB = _wide_product("b", "(int16_t)b")
+"""sum + the product of a word and a low half, less its lowest 16 bits."""
+SMLAWT = _wide_product("t", "(b >> 16)")
+
+AND_LEFT8 = Instruction(
+    "and_left8",
+    "int32_t {name}(int32_t mask, int32_t a)",
+    "return (int32_t)((uint32_t)mask & (uint32_t)a << 8);",
+    1,
+    'int32_t out;\n\n__asm__("and %0, %1, %2, lsl #8" : "=r"(out) : "r"(mask), "r"(a));\nreturn out;',
+    GUARD,
+)
+
 _PAIR = "typedef int64_t __attribute__((may_alias)) pair;\n\n"
 """A type of 8 bytes, whose address the compiler keeps within the reach of these instructions."""
 LDRD = Instruction(

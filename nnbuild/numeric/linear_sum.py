@@ -15,12 +15,16 @@ import numpy as np
 
 from nnbuild.numeric.rounding import INT8, INT32, Ints, ints
 
-NEIGHBOURS = (0, 1, -1, 2, -2)
+FRACTION = 8
+"""Bits of a product that are dropped before it is added."""
+TRIES = 3
+"""Shifts that are tried, the finest first; a coarser one rarely serves where these do not."""
+NEIGHBOURS = (0, 128, -128, 256, -256)
 """How far from the nearest coefficients one looks."""
 
 
 class LinearSum(NamedTuple):
-    """(a * first + b * second + start) >> shift, before it is held within bounds."""
+    """((a * first >> FRACTION) + (b * second >> FRACTION) + start) >> shift, before it is held within bounds."""
 
     first: int
     second: int
@@ -39,8 +43,8 @@ def linear_sum(wanted: Ints, slopes: tuple[float, float], bounds: tuple[int, int
 
     `slopes` is by how much the result grows with either number.
     """
-    for shift in range(_finest(slopes), 7, -1):
-        nearest = [round(slope * 2**shift) for slope in slopes]
+    for shift in range(_finest(slopes), _finest(slopes) - TRIES, -1):
+        nearest = [round(slope * 2 ** (shift + FRACTION)) for slope in slopes]
         for apart in product(NEIGHBOURS, repeat=2):
             found = _fitting(wanted, nearest[0] + apart[0], nearest[1] + apart[1], shift, bounds)
             if found is not None:
@@ -49,7 +53,7 @@ def linear_sum(wanted: Ints, slopes: tuple[float, float], bounds: tuple[int, int
 
 
 def _finest(slopes: tuple[float, float]) -> int:
-    """The largest shift for which all sums surely fit 32 bits."""
+    """The largest shift for which sums and coefficients surely fit 32 bits."""
     reach = 256 * (abs(slopes[0]) + abs(slopes[1]) + 1)
     return min(30, 31 - frexp(reach)[1])
 
@@ -57,12 +61,13 @@ def _finest(slopes: tuple[float, float]) -> int:
 def _fitting(wanted: Ints, first: int, second: int, shift: int, bounds: tuple[int, int]) -> LinearSum | None:
     """With these coefficients, a start between what all results allow."""
     a, b = pairs()
-    sums = a * first + b * second
+    sums = (a * first >> FRACTION) + (b * second >> FRACTION)
     low, high = bounds
     lowest = int(np.max(np.where(wanted > low, (wanted << shift) - sums, INT32[0])))
     highest = int(np.min(np.where(wanted < high, ((wanted + 1) << shift) - 1 - sums, INT32[1])))
     if lowest > highest:
         return None
     start = lowest + (highest - lowest) // 2
-    reach = 128 * (abs(first) + abs(second)) + abs(start)
-    return LinearSum(first, second, start, shift) if reach <= INT32[1] else None
+    reach = (abs(first) + abs(second)) // 2 + abs(start) + 2
+    fits = max(reach, abs(first), abs(second)) <= INT32[1]
+    return LinearSum(first, second, start, shift) if fits else None

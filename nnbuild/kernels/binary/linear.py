@@ -1,6 +1,6 @@
 """Sum or difference of two int8 tensors of one shape: two multiplications and a saturating shift an element.
 
-The coefficients are exact for every pair of numbers (see `numeric.linear_sum`), so no table is needed.
+Bytes are taken two at a time as the upper halves of 16-bit numbers. The coefficients are exact for every pair of numbers (see `numeric.linear_sum`), so no table is needed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from math import prod
 
 from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import LOAD_BYTES
-from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
+from nnbuild.isa.armv7em_dsp_bytes import AND_LEFT8, SMLAWB, SMLAWT, ssat8_after
 from nnbuild.kernels.binary.scalar import demand as demand
 from nnbuild.kernels.contract import Names
 from nnbuild.numeric.linear_sum import LinearSum, linear_sum, pairs
@@ -18,15 +18,14 @@ from nnbuild.numeric.rounding import INT8, saturate
 from nnbuild.ops.binary import Binary, Formats, combined, formats, operands
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
-from nnbuild.writer import Row, Writer
+from nnbuild.writer import Instruction, Row, Writer
 
 needs = frozenset({"armv7em_dsp"})
 AT_ONCE = 8
 """Elements of one turn of the loop."""
 LOAD = Row("const int32_t {0} = {1};", 1)
-BYTE = Row("(int8_t)({0} >> {1})", 1)
-FIRST_BYTE = Row("(int8_t){0}", 1)
-MULTIPLY_ADD = Row("{0} * {1} + {2}", 1)
+ODD = Row("{0} & mask", 1)
+STEP = Row("{0} += {1};", 1)
 STORE = Row("{0} = (int8_t){1};", 1)
 
 
@@ -59,27 +58,39 @@ def _found(function: str, form: Formats, limits: tuple[int, int]) -> LinearSum |
 
 def emit(w: Writer, site: Site, names: Names) -> None:
     left, right = operands(names.inputs, names.packed)
-    out, size = names.outputs[0], prod(site.output_shape())
-    w("int32_t i = begin;")
-    with w.block(f"for (; i <= end - {AT_ONCE}; i += {AT_ONCE})"), w.trips(size // AT_ONCE):
+    size = prod(site.output_shape())
+    w(f"const int8_t *left = {left} + begin;")
+    w(f"const int8_t *right = {right} + begin;")
+    w(f"int8_t *to = {names.outputs[0]} + begin;")
+    w(f"const int32_t mask = {0xFF00FF00 - (1 << 32)};")
+    w(f"const int8_t *const last = {left} + end;")
+    with w.block(f"while (last - left >= {AT_ONCE})"), w.trips(size // AT_ONCE):
         w.bill(3)
         for at in range(0, AT_ONCE, 4):
-            for name, pointer in (("a", left), ("b", right)):
-                w(w.use(LOAD, f"{name}{at}", w.call(LOAD_BYTES, f"{pointer} + i{f' + {at}' if at else ''}")))
-        for at in range(AT_ONCE):
-            word, byte = at - at % 4, at % 4
-            a, b = (w.use(BYTE if byte else FIRST_BYTE, f"{name}{word}", str(8 * byte)) for name in "ab")
-            _element(w, site, a, b, f"{out}[i{f' + {at}' if at else ''}]")
-    with w.block("for (; i < end; ++i)"), w.trips(size % AT_ONCE):
+            _word(w, site, at)
+        for pointer in ("left", "right", "to"):
+            w(w.use(STEP, pointer, str(AT_ONCE)))
+    with w.block("while (left < last)"), w.trips(size % AT_ONCE):
         w.bill(5)
-        _element(w, site, f"{left}[i]", f"{right}[i]", f"{out}[i]")
+        _element(w, site, SMLAWB, "*left++ * 256", "*right++ * 256", "*to++")
 
 
-def _element(w: Writer, site: Site, a: str, b: str, target: str) -> None:
+def _word(w: Writer, site: Site, at: int) -> None:
+    """The four elements of a word: the second and fourth byte are where they should be already."""
+    for name, pointer in (("a", "left"), ("b", "right")):
+        w(w.use(LOAD, f"{name}{at}", w.call(LOAD_BYTES, f"{pointer} + {at}" if at else pointer)))
+        w(w.use(LOAD, f"even_{name}{at}", w.call(AND_LEFT8, "mask", f"{name}{at}")))
+        w(w.use(LOAD, f"odd_{name}{at}", w.use(ODD, f"{name}{at}")))
+    for byte in range(4):
+        part, half = ("even", "odd")[byte % 2], (SMLAWB, SMLAWT)[byte // 2]
+        _element(w, site, half, f"{part}_a{at}", f"{part}_b{at}", f"to[{at + byte}]")
+
+
+def _element(w: Writer, site: Site, half: Instruction, a: str, b: str, target: str) -> None:
     coefficients, attributes = _coefficients(site), site.op.attributes
     assert coefficients is not None and isinstance(attributes, Binary)
-    partial = w.use(MULTIPLY_ADD, b, str(coefficients.second), str(coefficients.start))
-    value = w.call(ssat8_after(coefficients.shift), w.use(MULTIPLY_ADD, a, str(coefficients.first), partial))
+    partial = w.call(half, str(coefficients.second), b, str(coefficients.start))
+    value = w.call(ssat8_after(coefficients.shift), w.call(half, str(coefficients.first), a, partial))
     limits = bounds(attributes.clamp, site.outputs[0])
     if limits == INT8:
         w(w.use(STORE, target, value))
