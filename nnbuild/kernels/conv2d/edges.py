@@ -8,6 +8,7 @@ tile is begun.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nnbuild.isa.lanes import Lanes
@@ -16,7 +17,7 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.conv2d.skeleton import Geometry, geometry
 from nnbuild.kernels.dot import Block
 from nnbuild.kernels.tiling import even
-from nnbuild.kernels.window_loops import declare_taps, product, row_taps, total
+from nnbuild.kernels.window_loops import declare_taps, product, row_taps
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
 from nnbuild.writer import Row, Writer
@@ -33,6 +34,10 @@ class Run:
     first: int
     pixels: int
     count: int
+
+
+Body = Callable[[Run, str], None]
+"""Prints what is done for a tile of a run, whose rows of taps lie so far apart."""
 
 
 def tiles(shape: Geometry, registers: int) -> int:
@@ -53,33 +58,44 @@ def window(shape: Geometry, pixels: int) -> int:
     return (pixels - 1) * shape.columns.stride + spread(shape.columns.kernel, shape.columns.dilation)
 
 
+def scratch(shape: Geometry, parts: list[Run]) -> int:
+    """Bytes of the widest tile that is copied."""
+    widest = max(window(shape, run.pixels) for run in parts)
+    return 0 if shape.columns.always_inside else 4 * shape.rows.kernel * widest * shape.channels
+
+
 def demand(site: Site, lanes: Lanes, registers: int) -> Demand:
     shape = geometry(site, lanes)
     packed = dot.packed(site.constant("kernel").reshape(-1, shape.filters), lanes, shape.groups)
-    widest = max(window(shape, run.pixels) for run in runs(shape, registers))
-    edges = not shape.columns.always_inside
-    scratch = 4 * shape.rows.kernel * widest * shape.channels if edges else 0
-    return Demand(shape.rows.places, scratch, packed=packed, overlaps=overlaps.rows(site, shape.rows))
+    size = scratch(shape, runs(shape, registers))
+    return Demand(shape.rows.places, size, packed=packed, overlaps=overlaps.rows(site, shape.rows))
 
 
 def emit(w: Writer, site: Site, names: Names, lanes: Lanes, registers: int) -> None:
     shape = geometry(site, lanes)
+    each_tile(w, shape, names, runs(shape, registers), lambda run, line: _channels(w, shape, names, run, line))
+
+
+def each_tile(w: Writer, shape: Geometry, names: Names, parts: list[Run], body: Body) -> None:
+    """The body for every tile. Its inputs begin at `first` in `from`, its rows of taps lie `line` apart; outputs: `to`.
+
+    The row of outputs is `y`, that of inputs under its first tap `top`.
+    """
     with w.loop("y", "end", start="begin", trips=shape.rows.places):
         w(f"const int32_t top = {shape.rows.position('y')};")
         if not shape.rows.always_inside:
             declare_taps(w, shape.rows, "top", "ky_begin", "ky_end")
-        for run in runs(shape, registers):
+        for run in parts:
             if run.count == 1:
                 with w.block(""):
-                    _tile(w, shape, names, run, str(run.first))
+                    _tile(w, shape, names, run, str(run.first), body)
             else:
                 last = run.first + run.pixels * run.count
                 with w.loop("x", last, start=run.first, step=run.pixels):
-                    _tile(w, shape, names, run, "x")
+                    _tile(w, shape, names, run, "x", body)
 
 
-def _tile(w: Writer, shape: Geometry, names: Names, run: Run, x: str) -> None:
-    """All channels of a tile. Its inputs begin at `first` in `from`, its rows of taps lie `line` apart."""
+def _tile(w: Writer, shape: Geometry, names: Names, run: Run, x: str, body: Body) -> None:
     columns, size, share = shape.columns, window(shape, run.pixels), _edge_share(shape, run)
     down, start = shape.rows.dilation * shape.row_size, f"{product('top', columns.size)} + left"
     w(f"const int32_t left = {columns.position(x)};")
@@ -96,6 +112,10 @@ def _tile(w: Writer, shape: Geometry, names: Names, run: Run, x: str) -> None:
             w(f"line = {size * shape.channels};")
     place = f"({product('y', columns.places)} + {x})"
     w(f"{shape.lanes.output_type} *to = {names.outputs[0]} + {place} * {shape.filters};")
+    body(run, line)
+
+
+def _channels(w: Writer, shape: Geometry, names: Names, run: Run, line: str) -> None:
     w(f"const {shape.lanes.weight_type} *taps = {names.packed['kernel']};")
     dot.declare_channels(w, shape.lanes, names.packed)
     if shape.groups > 1:
