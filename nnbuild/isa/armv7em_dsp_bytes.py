@@ -46,6 +46,41 @@ SMLAWB = _wide_product("b", "(int16_t)b")
 """sum + the product of a word and a low half, less its lowest 16 bits."""
 SMLAWT = _wide_product("t", "(b >> 16)")
 
+def _added_pair(name: str, suffix: str, shift: str) -> Instruction:
+    low, high = f"(int8_t)((uint32_t)b{shift} & 0xffU)", f"(int8_t)((uint32_t)b{shift} >> 16 & 0xffU)"
+    return Instruction(
+        name,
+        "int32_t {name}(int32_t a, int32_t b)",
+        f"const uint32_t low = ((uint32_t)a + (uint32_t){low}) & 0xffffU;\n"
+        f"const uint32_t high = ((uint32_t)a & 0xffff0000U) + ((uint32_t){high} << 16);\n\n"
+        "return (int32_t)(high | low);",
+        1,
+        f'int32_t out;\n\n__asm__("sxtab16 %0, %1, %2{suffix}" : "=r"(out) : "r"(a), "r"(b));\nreturn out;',
+        GUARD,
+    )
+
+
+SXTAB16 = _added_pair("sxtab16", "", "")
+"""A pair, to which the first and the third byte of a word are added."""
+SXTAB16_ROR8 = _added_pair("sxtab16_ror8", ", ror #8", " >> 8")
+MAX_BYTES = Instruction(
+    "max_bytes",
+    "int32_t {name}(int32_t a, int32_t b)",
+    "uint32_t out = 0;\n\n"
+    "for (int byte = 0; byte < 32; byte += 8) {\n"
+    "    const int8_t x = (int8_t)((uint32_t)a >> byte & 0xffU);\n"
+    "    const int8_t y = (int8_t)((uint32_t)b >> byte & 0xffU);\n\n"
+    "    out |= (uint32_t)(uint8_t)(x > y ? x : y) << byte;\n"
+    "}\n"
+    "return (int32_t)out;",
+    2,
+    "int32_t out;\n\n"
+    '__asm__("ssub8 %0, %1, %2\\n\\tsel %0, %1, %2" : "=&r"(out) : "r"(a), "r"(b));\n'
+    "return out;",
+    GUARD,
+)
+"""The larger of every two bytes."""
+
 AND_LEFT8 = Instruction(
     "and_left8",
     "int32_t {name}(int32_t mask, int32_t a)",

@@ -23,7 +23,7 @@ from nnbuild.writer import Instruction, Row, Writer
 needs = frozenset({"armv7em_dsp"})
 AT_ONCE = 8
 """Elements of one turn of the loop."""
-LOAD = Row("const int32_t {0} = {1};", 1)
+LOAD = Row("const int32_t {0} = {1};", 0)
 ODD = Row("{0} & mask", 1)
 STEP = Row("{0} += {1};", 1)
 STORE = Row("{0} = (int8_t){1};", 1)
