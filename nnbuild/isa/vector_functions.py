@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from nnbuild.isa.vectors import CYCLES, ORDINARY, Vectors
+from nnbuild.isa.vectors import CYCLES, ORDINARY, Vectors, lane_list
 from nnbuild.writer import Instruction
 
 MAGIC = "0x1.8p23f"
@@ -185,3 +185,24 @@ def log(floats: Vectors) -> Instruction:
     positive = t.less("x", "infinity", "finite", special)
     return t.function("log", t.less("0.0f", "x", positive, special))
 
+
+@cache
+def across(floats: Vectors, operation: str) -> Instruction:
+    """The sum or maximum of all lanes, in every lane."""
+    f = floats
+    swaps = [f"{f.prefix}_shuffle_ps(x, x, {order})" for order in ("0xb1", "0x4e")]
+    if f.lanes == 8:
+        swaps.append("_mm256_permute2f128_ps(x, x, 1)")
+    if f.lanes == 16:
+        swaps += [f"_mm512_shuffle_f32x4(x, x, {order})" for order in ("0xb1", "0x4e")]
+    lines = [f"x = {f.prefix}_{operation}_ps(x, {swap});" for swap in swaps]
+    head = f"{f.type} {{name}}({f.type} x)"
+    return Instruction(f"{f.name}_{operation}_across", head, "\n".join([*lines, "return x;"]), 2.0 * len(swaps))
+
+
+def filled(floats: Vectors, special: str, count: int) -> str:
+    """Zero in the first `count` lanes and a value of SPECIAL in the others: added to a part, it fills it up."""
+    lanes = lane_list(floats.lanes, lambda lane: "0" if lane < count else SPECIAL[special])
+    width = floats.lanes * 32
+    integers = f"{floats.prefix}_set_epi32({lanes})"
+    return f"{floats.prefix}_castsi{width}_ps({integers})"
