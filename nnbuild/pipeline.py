@@ -12,7 +12,7 @@ from nnbuild.emit.emit import emit
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.frontend import load
 from nnbuild.graph import Graph
-from nnbuild.isa.registry import find as find_isa
+from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
 from nnbuild.outputs.layout import arena_room
@@ -44,6 +44,7 @@ class Options:
     image_range: tuple[float, float] = (0.0, 1.0)
     optimize: str = "speed"
     isa: str | None = None
+    threads: int = 1
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
@@ -158,12 +159,22 @@ def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:
 
 def target_of(options: Options, board: Board) -> Target:
     """What the plan is made for: the instruction set asked for, or the board's own."""
-    isa = find_isa(options.isa or board.isa, board.architecture)
+    best, *others = find_isas(options.isa or board.isa, board.architecture)
     return Target(
-        isa,
-        board.features,
-        board.alignment,
-        options.layers,
-        options.optimize,
+        isa=best,
+        also=tuple(others),
+        features=board.features,
+        alignment=board.alignment,
+        apart=options.layers,
+        optimize=options.optimize,
         kernels=dict(options.kernels),
+        threads=_threads(options, board),
     )
+
+
+def _threads(options: Options, board: Board) -> int:
+    if options.threads > 1 and board.output != "host":
+        raise UsageError(
+            f"--threads {options.threads}", f"{board.name} computes on one core.", "Leave --threads out for this board."
+        )
+    return options.threads

@@ -8,7 +8,6 @@ shorter than the library's: at most 2.6 ULP where the result is a normal number;
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 
 from nnbuild.isa.vectors import CYCLES, ORDINARY, Vectors, lane_list
@@ -155,9 +154,9 @@ def expm1(floats: Vectors) -> Instruction:
 
 
 LOG = (
-    ("-0x1.41ee1ap-4f", "0x1.07d0fp-3f", "-0x1.0ce078p-3f", "0x1.226e4ap-3f")
-    + ("-0x1.54788cp-3f", "0x1.99a596p-3f", "-0x1.00022p-2f", "0x1.55554ap-2f")
-)  # fmt: skip
+    *("-0x1.41ee1ap-4f", "0x1.07d0fp-3f", "-0x1.0ce078p-3f", "0x1.226e4ap-3f"),
+    *("-0x1.54788cp-3f", "0x1.99a596p-3f", "-0x1.00022p-2f", "0x1.55554ap-2f"),
+)
 """(log(1 + f) - f + f^2 / 2) / f^3, as in firmware/libm/nn_logpartsf.c."""
 
 
@@ -184,6 +183,7 @@ def log(floats: Vectors) -> Instruction:
     special = t.less("0.0f", "x", "x", t.less("x", "0.0f", "nan", t.op("add", "x", "-infinity")))
     positive = t.less("x", "infinity", "finite", special)
     return t.function("log", t.less("0.0f", "x", positive, special))
+<<<<<<< HEAD
 
 
 @cache
@@ -206,3 +206,5 @@ def filled(floats: Vectors, special: str, count: int) -> str:
     width = floats.lanes * 32
     integers = f"{floats.prefix}_set_epi32({lanes})"
     return f"{floats.prefix}_castsi{width}_ps({integers})"
+=======
+>>>>>>> main
