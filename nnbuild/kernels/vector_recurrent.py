@@ -7,7 +7,7 @@ blocks, their new hidden states wait in scratch until the last one has read the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,15 +70,19 @@ Body = Callable[[Writer, Site, Names, Units], None]
 Pack = Callable[[Site, Units], Mapping[str, Array]]
 
 
-def variants(gates: int, pack: Pack, body: Body, scratch_vectors: int = 1) -> tuple[Variant, ...]:
-    """The kernels of a kind of layer, one for each width: `gates` sums of a unit are taken at once."""
-    return tuple(_variant(floats, gates, pack, body, scratch_vectors) for floats in SETS)
+def variants(gates: int, pack: Pack, body: Body, held: Callable[[Site], int] = lambda site: 0) -> tuple[Variant, ...]:
+    """The kernels of a kind of layer, one for each width: `gates` sums of a unit are taken at once.
+
+    `held` says how many values of each unit are kept in scratch behind the place of the new state.
+    """
+    return tuple(_variant(floats, gates, pack, body, held) for floats in SETS)
 
 
-def _variant(floats: Vectors, gates: int, pack: Pack, body: Body, scratch_vectors: int) -> Variant:
+def _variant(floats: Vectors, gates: int, pack: Pack, body: Body, held: Callable[[Site], int]) -> Variant:
     def demand(site: Site) -> Demand:
-        plain = recurrent.demand(site, dict(pack(site, units_of(site, floats, gates))), scratch_vectors)
-        return plain
+        units = units_of(site, floats, gates)
+        values = held(site) + 1 if held(site) or units.blocks > 1 else 0
+        return recurrent.demand(site, dict(pack(site, units)), values)
 
     def emit(w: Writer, site: Site, names: Names) -> None:
         body(w, site, names, units_of(site, floats, gates))
@@ -91,16 +95,24 @@ def time_steps(w: Writer, site: Site, names: Names, units: Units) -> Iterator[No
     """The loop over time, as that of the scalar kernels: `x` is the step's input, the new state is in scratch."""
     attributes, (steps, features) = attributes_of(site), site.shape()
     states = state_names(site, names)
+    given = names.inputs[1:]
     with w.block("if (begin == 0)"):
         for index, state in enumerate(states):
-            copy(w, units, state, names.inputs[1 + index] if len(names.inputs) > 1 else "")
+            with w.block(f"if ({state} != {given[index]})") if given else nullcontext():
+                copy(w, units, state, given[index] if given else "")
     with w.loop("t", "end", start="begin", trips=steps):
         step = f"{steps - 1} - t" if attributes.backwards else "t"
         w(f"const float *x = {names.inputs[0]} + {product(step, features)};")
         yield
-        copy(w, units, states[0], names.scratch)
+        if units.blocks > 1:
+            copy(w, units, states[0], names.scratch)
         if attributes.sequences:
-            copy(w, units, f"{names.outputs[0]} + {product('t', attributes.units)}", names.scratch)
+            copy(w, units, f"{names.outputs[0]} + {product('t', attributes.units)}", fresh_state(site, names, units))
+
+
+def fresh_state(site: Site, names: Names, units: Units) -> str:
+    """Where a block's new hidden state goes: where the old one is, if no other block will read that."""
+    return names.scratch if units.blocks > 1 else state_names(site, names)[0]
 
 
 def copy(w: Writer, units: Units, to: str, source: str) -> None:

@@ -10,7 +10,7 @@ from nnbuild.kernels import vector_recurrent as shared
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.gru.scalar import four_biases
 from nnbuild.kernels.recurrent import attributes_of, state_names
-from nnbuild.kernels.vector_recurrent import Units, accumulate, apply, blocks, declare_sums, each_vector, time_steps
+from nnbuild.kernels.vector_recurrent import Units, accumulate, apply, blocks, declare_sums, each_vector, fresh_state, time_steps
 from nnbuild.kernels.window_loops import total
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.site import Site
@@ -52,6 +52,7 @@ def _emit(w: Writer, site: Site, names: Names, units: Units) -> None:
 def _after(w: Writer, site: Site, names: Names, units: Units) -> None:
     attributes, floats = attributes_of(site), units.floats
     (hidden,) = state_names(site, names)
+    fresh = fresh_state(site, names, units)
 
     def gates(vector: int, place: str, count: int) -> None:
         apply(w, units, "keep", attributes.gate_activation, f"update{vector}")
@@ -59,7 +60,7 @@ def _after(w: Writer, site: Site, names: Names, units: Units) -> None:
         recalled = floats.use(w, "mul", "recall", f"of_state{vector}")
         floats.declare(w, "candidate", floats.use(w, "add", f"of_input{vector}", recalled))
         apply(w, units, "proposal", attributes.activation, "candidate")
-        _blend(w, units, names, f"{hidden} + {place}", place, count)
+        _blend(w, units, total(fresh, place), total(hidden, place), count)
 
     def block(real: int) -> None:
         declare_sums(w, units, AFTER, names.packed.get("bias"))
@@ -75,6 +76,7 @@ def _before(w: Writer, site: Site, names: Names, units: Units) -> None:
     """The reset gate acts on the whole state before the candidate's product, so the gates of all units come first."""
     attributes, floats, features = attributes_of(site), units.floats, site.shape()[1]
     (hidden,) = state_names(site, names)
+    fresh = fresh_state(site, names, units)
     w(f"float *keeps = {names.scratch} + {units.units};")
     w(f"float *recalled = {names.scratch} + {2 * units.units};")
 
@@ -88,7 +90,7 @@ def _before(w: Writer, site: Site, names: Names, units: Units) -> None:
     def candidate(vector: int, place: str, count: int) -> None:
         apply(w, units, "proposal", attributes.activation, f"candidate{vector}")
         floats.declare(w, "keep", floats.load(w, f"keeps + {place}", count))
-        _blend(w, units, names, f"{hidden} + {place}", place, count)
+        _blend(w, units, total(fresh, place), total(hidden, place), count)
 
     def gate_block(real: int) -> None:
         sums = ("update", "reset")
@@ -107,12 +109,12 @@ def _before(w: Writer, site: Site, names: Names, units: Units) -> None:
     blocks(w, units, candidate_block)
 
 
-def _blend(w: Writer, units: Units, names: Names, old: str, place: str, count: int) -> None:
+def _blend(w: Writer, units: Units, to: str, old: str, count: int) -> None:
     """keep * old + (1 - keep) * proposal."""
     floats = units.floats
     kept = floats.use(w, "mul", "keep", floats.load(w, old, count))
-    fresh = floats.use(w, "mul", floats.use(w, "sub", constant(floats, 1.0), "keep"), "proposal")
-    floats.store(w, total(names.scratch, place), floats.use(w, "add", kept, fresh), count)
+    new = floats.use(w, "mul", floats.use(w, "sub", constant(floats, 1.0), "keep"), "proposal")
+    floats.store(w, to, floats.use(w, "add", kept, new), count)
 
 
-VARIANTS = shared.variants(4, _pack, _emit, scratch_vectors=3)
+VARIANTS = shared.variants(4, _pack, _emit, lambda site: 0 if _resets_after(site) else 2)

@@ -9,7 +9,7 @@ from nnbuild.kernels import vector_recurrent as shared
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.lstm.scalar import SUMS
 from nnbuild.kernels.recurrent import attributes_of, state_names
-from nnbuild.kernels.vector_recurrent import Units, accumulate, apply, blocks, declare_sums, each_vector, time_steps
+from nnbuild.kernels.vector_recurrent import Units, accumulate, apply, blocks, declare_sums, each_vector, fresh_state, time_steps
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
@@ -24,6 +24,7 @@ def _pack(site: Site, units: Units) -> Mapping[str, Array]:
 def _emit(w: Writer, site: Site, names: Names, units: Units) -> None:
     attributes, floats = attributes_of(site), units.floats
     hidden, memory = state_names(site, names)
+    fresh = fresh_state(site, names, units)
 
     def gates(vector: int, place: str, count: int) -> None:
         apply(w, units, "entry", attributes.gate_activation, f"let_in{vector}")
@@ -35,7 +36,7 @@ def _emit(w: Writer, site: Site, names: Names, units: Units) -> None:
         floats.declare(w, "cell", floats.use(w, "add", kept, added))
         floats.store(w, f"{memory} + {place}", "cell", count)
         apply(w, units, "shown", attributes.activation, "cell")
-        floats.store(w, f"{names.scratch} + {place}", floats.use(w, "mul", "exit", "shown"), count)
+        floats.store(w, f"{fresh} + {place}", floats.use(w, "mul", "exit", "shown"), count)
 
     def block(real: int) -> None:
         declare_sums(w, units, SUMS, names.packed.get("bias"))

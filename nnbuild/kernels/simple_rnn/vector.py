@@ -8,7 +8,7 @@ from nnbuild.graph import Array
 from nnbuild.kernels import vector_recurrent as shared
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.recurrent import attributes_of, state_names
-from nnbuild.kernels.vector_recurrent import Units, accumulate, apply, blocks, declare_sums, each_vector, time_steps
+from nnbuild.kernels.vector_recurrent import Units, accumulate, apply, blocks, declare_sums, each_vector, fresh_state, time_steps
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
@@ -25,10 +25,11 @@ def _pack(site: Site, units: Units) -> Mapping[str, Array]:
 def _emit(w: Writer, site: Site, names: Names, units: Units) -> None:
     attributes = attributes_of(site)
     (hidden,) = state_names(site, names)
+    fresh = fresh_state(site, names, units)
 
     def shown(vector: int, place: str, count: int) -> None:
         apply(w, units, "shown", attributes.activation, f"sum{vector}")
-        units.floats.store(w, f"{names.scratch} + {place}", "shown", count)
+        units.floats.store(w, f"{fresh} + {place}", "shown", count)
 
     def block(real: int) -> None:
         declare_sums(w, units, SUMS, names.packed.get("bias"))
