@@ -135,3 +135,10 @@ def _joined(windows: Windows) -> Windows:
     by = max(fitting, default=1)
     rows, columns = windows.rows // by, windows.columns * by
     return replace(windows, height=rows, width=columns, rows=rows, columns=columns)
+
+
+def rows_of(count: int, inputs: int, outputs: int) -> Windows:
+    """A dense layer on several rows of inputs: each is a position that sees itself alone."""
+    single = (1, 1)
+    plain = Windows(count, 1, inputs, single, single, single, 0, 0, 1, outputs, count, 1, single)
+    return _joined(plain)
