@@ -28,7 +28,7 @@ from nnbuild.numeric.rounding import wrap
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.integer import bounds, quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
+from nnbuild.writer import Instruction, Writer
 
 TOP_BIT = 128
 FAMILY = {128: SSE, 256: AVX2, 512: AVX512}
@@ -51,8 +51,22 @@ class ByteSet:
         return 4 if self.dot else 2
 
     @property
+    def step(self) -> Instruction:
+        """One step of a dot product on a vector of sums.
+
+        The empty assembly keeps gcc from giving the sums of two loop rounds different registers, or from delaying
+        the additions.
+        """
+        v = self.vectors
+        products = v.spelt("madd_epi16", "inputs", "weights")
+        value = v.spelt(self.dot, "sum", "inputs", "weights") if self.dot else v.spelt("add_epi32", "sum", products)
+        register = "v" if v is AVX512 else "x"
+        body = f'sum = {value};\n__asm__("" : "+{register}"(sum));\nreturn sum;'
+        head = f"{v.kind} {{name}}({v.kind} sum, {v.kind} inputs, {v.kind} weights)"
+        return Instruction(f"{'dot' if self.dot else 'pairs'}_{v.bits}", head, body, self.step_cycles)
+
+    @property
     def step_cycles(self) -> float:
-        """Of one vector of sums, one step deeper."""
         return 0.5 if self.dot else 0.8
 
     def refused(self, rule: Rule) -> str | None:
@@ -147,12 +161,7 @@ class ByteLanes(Lanes):
         w(f"const {self.v.kind} {name} = {broadcast(self.v, pointer)};")
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        w.bill(self.set.step_cycles)
-        if self.set.dot:
-            w(f"{accumulator} = {self.v.spelt(self.set.dot, accumulator, name, weights)};")
-        else:
-            products = self.v.spelt("madd_epi16", name, weights)
-            w(f"{accumulator} = {self.v.spelt('add_epi32', accumulator, products)};")
+        w(f"{accumulator} = {w.call(self.set.step, accumulator, name, weights)};")
 
     def prepare(self, w: Writer, channel: str) -> None:
         """Declares what `scale` needs to know of the lanes from `channel` on."""
