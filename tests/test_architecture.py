@@ -52,7 +52,10 @@ ROOMS = {
 """Room -> the rooms it may import from. Rooms not named here are on top: they may know all, and none of these knows
 them."""
 
-ABOVE = {"pipeline", "fit", "job", "memory", "runner", "flash", "audited", "commands", "cli", "__main__", "scons"}
+ABOVE = {
+    *("alternatives", "pipeline", "fit", "job", "memory", "runner", "flash", "audited"),
+    *("commands", "cli", "__main__", "scons"),
+}
 
 
 def name_of(path: Path) -> str:

@@ -11,6 +11,24 @@ from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 
+@dataclass(frozen=True)
+class Overlap:
+    """How an output may lie over an input that nothing else needs any more: it begins at least `lead` bytes before it.
+
+    Then it is never written over what is still to be read. A lead below 0 lets it begin so many bytes after the input.
+    `pieces` is the lead where the work is done in several calls, each of which may read again what the one before it
+    had read already; it is the same unless it is given.
+    """
+
+    output: int = 0
+    input: int = 0
+    lead: int = 0
+    pieces: int | None = None
+
+    def lead_of(self, in_pieces: bool) -> int:
+        return self.pieces if in_pieces and self.pieces is not None else self.lead
+
+
 @dataclass(frozen=True, eq=False)
 class Demand:
     """What a kernel needs at one site.
@@ -18,14 +36,14 @@ class Demand:
     extent: how many pieces the work divides into; the printed function computes those from `begin` to `end`.
     scratch: bytes it may write while it runs and forget afterwards, seen as `scratch_type`.
     packed: constants in the order in which it reads them, flat, by the name it will use for them.
-    in_place: (output, input) pairs that may share storage when the output begins at or before the input.
+    overlaps: which outputs may lie over which inputs, and how.
     """
 
     extent: int
     scratch: int = 0
     scratch_type: str = "float32"
     packed: Mapping[str, Array] = field(default_factory=dict)
-    in_place: tuple[tuple[int, int], ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
 
 
 @dataclass(frozen=True)

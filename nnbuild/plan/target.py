@@ -15,7 +15,9 @@ class Target:
 
     features: what the board has beyond its instruction set, such as a unit for floats.
     apart: computes every operation by itself and keeps every tensor until the end of the run, to be looked at.
-    kernels: the kernel to take for an operation of this name, whatever it costs.
+    pieces: a step is computed in several calls, so that others can run between them.
+    room: bytes that the arena should not exceed; kernels are chosen for that where they have to be.
+    kernels: the kernel to take for the operation, or the chain that begins with it, of this name.
     """
 
     isa: Isa = C99
@@ -23,4 +25,6 @@ class Target:
     alignment: int = 16
     apart: bool = False
     optimize: str = "speed"
+    pieces: bool = False
+    room: int | None = None
     kernels: Mapping[str, str] = field(default_factory=dict)
