@@ -16,14 +16,9 @@ from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import AVX2, AVX512, SSE, Vectors
 from nnbuild.isa.x86_copies import COPIES, FILLS
 from nnbuild.isa.x86_rules import Rule
-from nnbuild.isa.x86_scaling import (
-    LARGER_BYTES_SSE2,
-    LARGER_SSE2,
-    PACKED_BYTES,
-    SCALED,
-    SHIFT_RIGHT_SSE2,
-    SMALLER_BYTES_SSE2,
-)
+from nnbuild.isa.x86_memory import larger, read_bytes, within, write_bytes
+from nnbuild.isa.x86_scaling import SCALED, SHIFT_RIGHT_SSE2
+from nnbuild.isa.x86_sums import SumRule
 from nnbuild.numeric.rounding import wrap
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.integer import bounds, quant_of
@@ -97,6 +92,8 @@ class ByteLanes(Lanes):
         self.input_type = "int8_t" if chosen.dot else "int16_t"
         self.input_zero = quant_of(site.inputs[0]).zero_point
         self.bounds = bounds(clamp, site.outputs[0])
+        self.added: SumRule | None = None
+        """with what its outputs are added to another tensor's, as the left operand"""
         self.channels = {"bias": self._bias(site), **_constants(rule, self.v)}
 
     def _bias(self, site: Site) -> Array:
@@ -148,9 +145,7 @@ class ByteLanes(Lanes):
         w(f"{accumulator} = {self.v.use(w, 'add_epi32', accumulator, other)};")
 
     def larger(self, w: Writer, accumulator: str, other: str) -> None:
-        operands = accumulator, other
-        value = w.call(LARGER_SSE2, *operands) if self.v is SSE else self.v.use(w, "max_epi32", *operands)
-        w(f"{accumulator} = {value};")
+        w(f"{accumulator} = {larger(w, self.v, accumulator, other)};")
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         w.bill(0.5 if self.set.dot else 1)
@@ -199,52 +194,21 @@ class ByteLanes(Lanes):
             return w.call(SHIFT_RIGHT_SSE2, value, "shift_now")
         return self.v.use(w, "srav_epi32", value, "shift_now")
 
-    def packed(self, w: Writer, value: str, limit: tuple[int, int]) -> str:
-        """The lanes as bytes within bounds."""
-        result = w.call(PACKED_BYTES[self.v.bits], value)
-        for which, bound, none in ((0, limit[0], -128), (1, limit[1], 127)):
-            if bound != none:
-                constant = f"_mm_set1_epi8({bound})"
-                if self.v is SSE:
-                    result = w.call((LARGER_BYTES_SSE2, SMALLER_BYTES_SSE2)[which], result, constant)
-                else:
-                    result = SSE.use(w, ("max_epi8", "min_epi8")[which], result, constant)
-        return result
-
-    def write(self, w: Writer, value: str, pointer: str, count: int) -> None:
-        """Stores the first `count` bytes of a 128-bit vector."""
-        w.bill(0.5)
-        if count == 16:
-            w(f"{SSE.store(pointer, value)};")
-        elif count == 8:
-            w(f"_mm_storel_epi64({SSE.address(pointer, '')}, {value});")
-        elif count == 4:
-            w(f"_mm_storeu_si32({pointer}, {value});")
-        elif self.v is AVX512:
-            w(f"_mm_mask_storeu_epi8({pointer}, {(1 << count) - 1:#x}, {value});")
-        else:
-            self._write_parts(w, value, pointer, count)
-
-    def _write_parts(self, w: Writer, value: str, pointer: str, count: int) -> None:
-        at = 0
-        for size, operation in ((8, ""), (4, "_mm_storeu_si32"), (2, "_mm_storeu_si16"), (1, "")):
-            if not count & size:
-                continue
-            place = _at(pointer, str(at))
-            part = SSE.use(w, "srli_si128", value, str(at)) if at else value
-            if size == 8:
-                w(f"_mm_storel_epi64({SSE.address(place, '')}, {part});")
-            elif size == 1:
-                w(f"*({place}) = (int8_t)_mm_cvtsi128_si32({part});")
-            else:
-                w(f"{operation}({place}, {part});")
-            at += size
-
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         """After `prepare`."""
         self.scale(w, accumulator)
-        w(f"const __m128i {accumulator}_bytes = {self.packed(w, accumulator, self.bounds)};")
-        self.write(w, f"{accumulator}_bytes", pointer, count)
+        write_bytes(w, self.v, accumulator, self.bounds, pointer, count)
+
+    def store_sum(self, w: Writer, accumulator: str, pointer: str, other: str, count: int) -> None:
+        """Adds the outputs of another tensor, which `other` points at, to these."""
+        assert self.added is not None
+        self.scale(w, accumulator)
+        held = within(w, self.v, accumulator, self.bounds)
+        if held != accumulator:
+            w(f"{accumulator} = {held};")
+        w(f"const {self.v.kind} {accumulator}_other = {read_bytes(w, self.v, other, count)};")
+        self.added.join(w, self.v, accumulator, f"{accumulator}_other", accumulator)
+        write_bytes(w, self.v, accumulator, self.added.bounds, pointer, count)
 
 
 def widened(v: Vectors, pointer: str) -> str:

@@ -97,11 +97,24 @@ return _mm_xor_si128({operation}(_mm_xor_si128(a, top), _mm_xor_si128(b, top)), 
 LARGER_BYTES_SSE2 = _compared_bytes("larger_bytes", "_mm_max_epu8")
 SMALLER_BYTES_SSE2 = _compared_bytes("smaller_bytes", "_mm_min_epu8")
 
-LARGER_SSE2 = Instruction(
-    "larger_128",
+
+def _compared(name: str, condition: str) -> Instruction:
+    body = f"""\
+const __m128i first = {condition};
+return _mm_or_si128(_mm_and_si128(first, a), _mm_andnot_si128(first, b));"""
+    return Instruction(name, "__m128i {name}(__m128i a, __m128i b)", body, 2)
+
+
+LARGER_SSE2 = _compared("larger_128", "_mm_cmpgt_epi32(a, b)")
+SMALLER_SSE2 = _compared("smaller_128", "_mm_cmpgt_epi32(b, a)")
+
+LOW_MULTIPLY_SSE2 = Instruction(
+    "multiply_128",
     "__m128i {name}(__m128i a, __m128i b)",
     """\
-const __m128i above = _mm_cmpgt_epi32(a, b);
-return _mm_or_si128(_mm_and_si128(above, a), _mm_andnot_si128(above, b));""",
-    2,
+/* the lower halves of the products are the same with and without signs */
+const __m128i even = _mm_mul_epu32(a, b);
+const __m128i odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
+return _mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0x08), _mm_shuffle_epi32(odd, 0x08));""",
+    3,
 )

@@ -22,6 +22,7 @@ from nnbuild.writer import Writer
 
 SLACK = 64
 """Bytes beyond the copy that filling and the last taps may touch."""
+Pair = tuple[str, str]
 UNROLLED = 4
 """So many steps of a dot product are printed one after the other rather than as a loop."""
 
@@ -80,7 +81,7 @@ def emit(w: Writer, site: Site, names: Names, windows: Windows, lanes: ByteLanes
         _copy(w, windows, names, lanes, strip)
         w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
         dot.declare_channels(w, lanes, names.packed)
-        w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('strip', windows.columns, windows.filters)};")
+        _outputs(w, lanes, ("to", "beside"), _ends(names, lanes), product("strip", windows.columns, windows.filters))
         if windows.groups > 1:
             w(f"const {lanes.input_type} *from = {names.scratch};")
             with w.loop("group", windows.groups):
@@ -88,6 +89,18 @@ def emit(w: Writer, site: Site, names: Names, windows: Windows, lanes: ByteLanes
                 w(f"from += {windows.depth};")
         else:
             _blocks(w, windows, lanes, count, strip, names.scratch)
+
+
+def _ends(names: Names, lanes: ByteLanes) -> Pair:
+    """The output and, where another tensor is added, that tensor."""
+    return names.outputs[0], names.inputs[1] if lanes.added else ""
+
+
+def _outputs(w: Writer, lanes: ByteLanes, declared: Pair, bases: Pair, by: str) -> None:
+    """Declares a pointer into the output, and one to the same place of the tensor that is added."""
+    w(f"{lanes.output_type} *{declared[0]} = {total(bases[0], by)};")
+    if lanes.added:
+        w(f"const {lanes.output_type} *{declared[1]} = {total(bases[1], by)};")
 
 
 def _copy(w: Writer, windows: Windows, names: Names, lanes: ByteLanes, strip: int) -> None:
@@ -113,11 +126,14 @@ def _blocks(w: Writer, windows: Windows, lanes: ByteLanes, count: int, strip: in
         with w.loop("block", times):
             with w.loop("y", "rows", trips=strip):
                 w(f"const {lanes.input_type} *across = {source} + {product('y', windows.row_step * windows.line)};")
-                w(f"{lanes.output_type} *place = to + {product('y', windows.columns * windows.filters)};")
+                row = product("y", windows.columns * windows.filters)
+                _outputs(w, lanes, ("place", "place_beside"), ("to", "beside"), row)
                 _row(w, windows, lanes, block, count)
             w(f"taps += {_steps(windows, lanes) * block.vectors * lanes.lanes * lanes.depth};")
             dot.next_block(w, lanes, block)
             w(f"to += {block.channels};")
+            if lanes.added:
+                w(f"beside += {block.channels};")
 
 
 def _steps(windows: Windows, lanes: ByteLanes) -> int:
@@ -129,20 +145,19 @@ def _row(w: Writer, windows: Windows, lanes: ByteLanes, block: Block, count: int
     """One block of output channels along one output row."""
     tiles = -(-windows.columns // count)
     if tiles == 1:
-        _tile(w, windows, lanes, block, count, "across", "place")
+        _tile(w, windows, lanes, block, count, "across", ("place", "place_beside"))
         return
     last = windows.columns - count
     with w.loop("tile", windows.columns, step=count):
         even = windows.columns % count == 0
         w(f"const int32_t x = {'tile' if even else f'tile < {last} ? tile : {last}'};")
         step = windows.pool[1] * windows.strides[1] * windows.channels
-        window, place = f"across + {product('x', step)}", f"place + {product('x', windows.filters)}"
-        w(f"const {lanes.input_type} *window = {window};")
-        w(f"{lanes.output_type} *at = {place};")
-        _tile(w, windows, lanes, block, count, "window", "at")
+        w(f"const {lanes.input_type} *window = across + {product('x', step)};")
+        _outputs(w, lanes, ("at", "at_beside"), ("place", "place_beside"), product("x", windows.filters))
+        _tile(w, windows, lanes, block, count, "window", ("at", "at_beside"))
 
 
-def _tile(w: Writer, windows: Windows, lanes: ByteLanes, block: Block, count: int, window: str, to: str) -> None:
+def _tile(w: Writer, windows: Windows, lanes: ByteLanes, block: Block, count: int, window: str, to: Pair) -> None:
     positions = windows.positions(count)
     dot.start(w, lanes, len(positions), block)
     lines, runs, inputs = windows.runs
@@ -179,7 +194,7 @@ def _step(w: Writer, lanes: ByteLanes, block: Block, inputs: list[str], index: i
     dot.multiply(w, lanes, block, inputs, total("k", str(index * block.vectors * lanes.lanes * lanes.depth)))
 
 
-def _finish(w: Writer, windows: Windows, lanes: ByteLanes, block: Block, count: int, to: str) -> None:
+def _finish(w: Writer, windows: Windows, lanes: ByteLanes, block: Block, count: int, to: Pair) -> None:
     """The largest of each pool's sums, as outputs."""
     group = windows.pool[0] * windows.pool[1]
     for vector in range(block.vectors):
@@ -191,4 +206,8 @@ def _finish(w: Writer, windows: Windows, lanes: ByteLanes, block: Block, count: 
                 best = f"sum{output * group}{vector}"
                 for other in range(1, group):
                     lanes.larger(w, best, f"sum{output * group + other}{vector}")
-                lanes.store(w, best, total(to, str(output * windows.filters + channel)), str(channel), real)
+                place, beside = (total(pointer, str(output * windows.filters + channel)) for pointer in to)
+                if lanes.added:
+                    lanes.store_sum(w, best, place, beside, real)
+                else:
+                    lanes.store(w, best, place, str(channel), real)
