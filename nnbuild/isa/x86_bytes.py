@@ -13,7 +13,7 @@ import numpy as np
 
 from nnbuild.graph import Array, Tensor
 from nnbuild.isa.lanes import Lanes
-from nnbuild.isa.vectors import AVX2, AVX512, SSE, Vectors
+from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
 from nnbuild.isa.x86_copies import COPIES, FILLS
 from nnbuild.isa.x86_rules import Rule
 from nnbuild.isa.x86_memory import larger, read_bytes, within, write_bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.isa.vectors import AVX2, AVX512, SSE, Vectors
+from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
 from nnbuild.writer import Instruction
 
 ALL = (SSE, AVX2, AVX512)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.isa.vectors import AVX2, AVX512, SSE, Vectors
+from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
 from nnbuild.isa.x86_scaling import (
     LARGER_BYTES_SSE2,
     LARGER_SSE2,

@@ -6,7 +6,7 @@ lanes, then those of its odd ones; the output's zero point is part of them.
 
 from __future__ import annotations
 
-from nnbuild.isa.vectors import AVX2, AVX512, SSE, Vectors
+from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
 from nnbuild.writer import Instruction
 
 HIGH_HALVES = {

@@ -45,7 +45,7 @@ def _wanted(work: Work, target: Target) -> Work:
 
 
 def _taking(work: Work, index: int) -> Work:
-    return Work(work.site, replace(work.choice, taken=index))
+    return replace(work, choice=replace(work.choice, taken=index))
 
 
 def need(work: Work, offer: Offer) -> int:
