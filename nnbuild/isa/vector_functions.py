@@ -8,7 +8,6 @@ shorter than the library's: at most 2.6 ULP where the result is a normal number;
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 
 from nnbuild.isa.vectors import CYCLES, ORDINARY, Vectors

@@ -13,12 +13,12 @@ import numpy as np
 
 from nnbuild.graph import Array, Tensor
 from nnbuild.isa.lanes import Lanes
-from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
 from nnbuild.isa.x86_copies import COPIES, FILLS
-from nnbuild.isa.x86_rules import Rule
 from nnbuild.isa.x86_memory import larger, read_bytes, within, write_bytes
+from nnbuild.isa.x86_rules import Rule
 from nnbuild.isa.x86_scaling import SCALED, SHIFT_RIGHT_SSE2
 from nnbuild.isa.x86_sums import SumRule
+from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
 from nnbuild.numeric.rounding import wrap
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.integer import bounds, quant_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
 from nnbuild.isa.x86_scaling import (
     LARGER_BYTES_SSE2,
     LARGER_SSE2,
@@ -10,6 +9,7 @@ from nnbuild.isa.x86_scaling import (
     SMALLER_BYTES_SSE2,
     SMALLER_SSE2,
 )
+from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
 from nnbuild.writer import Writer
 
 BYTES = (-128, 127)

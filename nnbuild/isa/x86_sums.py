@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nnbuild.isa.x86_vectors import SSE, Vectors
 from nnbuild.isa.x86_scaling import LOW_MULTIPLY_SSE2, SCALED
+from nnbuild.isa.x86_vectors import SSE, Vectors
 from nnbuild.numeric.line_scale import SPLIT_BITS, Line, Split, doubled_line, fitted_split, upward_line
 from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.ops.binary import Binary, formats

@@ -116,7 +116,7 @@ def fitting_scale(
 
     Every step of the outputs bounds the multiplier from both sides; what is left between all bounds will do.
     """
-    steps, values = _steps(real, acc_bounds, out_bounds)
+    steps, values = steps_of(real, acc_bounds, out_bounds)
     nearest, shift = _nearest(real, width)
     thresholds = (2 * values - 1) << np.int64(shift - 1)
     reached, below = _bounds_of(steps, thresholds), _bounds_of(1 - steps, 1 - thresholds)

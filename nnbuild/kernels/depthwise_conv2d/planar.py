@@ -19,7 +19,7 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.depthwise_conv2d.planes import GROUP, REGISTERS, Planes, Tile, planes, taps_of
 from nnbuild.kernels.depthwise_conv2d.spread import fill
 from nnbuild.kernels.dsp_scaling import Scaling
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.window_loops import product
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.writer import Row, Writer
