@@ -8,10 +8,40 @@ from __future__ import annotations
 
 from functools import cache
 
+from nnbuild.isa.armv7em_dsp import (
+    PKHBT,
+    PKHTB,
+    SMLABB,
+    SMLABT,
+    SMLAD,
+    SMLATB,
+    SMLATT,
+    SMMLA,
+    SSAT8,
+    SXTB16,
+)
 from nnbuild.writer import Instruction
 
+__all__ = [
+    "AGAIN",
+    "BYTES",
+    "LDRD",
+    "PKHBT",
+    "PKHTB",
+    "SMLABB",
+    "SMLABT",
+    "SMLAD",
+    "SMLATB",
+    "SMLATT",
+    "SMMLA",
+    "SSAT8",
+    "STRD",
+    "SXTB16",
+    "SXTB16_ODD",
+    "ssat8_after",
+]
+
 DSP = "defined(__ARM_FEATURE_DSP)"
-LOW, HIGH = "(int16_t)({0} & 0xffff)", "(int16_t)({0} >> 16)"
 
 
 def _asm(text: str, operands: str) -> str:
@@ -25,27 +55,6 @@ def _register(name: str, operands: str, asm: str, meaning: str, cycles: float = 
     return Instruction(name, f"int32_t {{name}}({parameters})", meaning, cycles, _asm(asm, operands), DSP)
 
 
-def _product(name: str, a: str, b: str) -> Instruction:
-    meaning = f"return sum + {a.format('a')} * {b.format('b')};"
-    return _register(name, "a b sum", f"{name} %0, %1, %2, %3", meaning)
-
-
-SMLABB = _product("smlabb", LOW, LOW)
-SMLABT = _product("smlabt", LOW, HIGH)
-SMLATB = _product("smlatb", HIGH, LOW)
-SMLATT = _product("smlatt", HIGH, HIGH)
-SMLAD = _register(
-    "smlad",
-    "a b sum",
-    "smlad %0, %1, %2, %3",
-    f"return sum + {LOW.format('a')} * {LOW.format('b')} + {HIGH.format('a')} * {HIGH.format('b')};",
-)
-SMMLA = _register(
-    "smmla", "a b sum", "smmla %0, %1, %2, %3", "return (int32_t)(sum + (int32_t)(((int64_t)a * b) >> 32));"
-)
-SSAT8 = _register("ssat8", "a", "ssat %0, #8, %1", "return a < -128 ? -128 : a > 127 ? 127 : a;")
-
-
 @cache
 def ssat8_after(shift: int) -> Instruction:
     """The saturation of a number that is first shifted to the right."""
@@ -57,27 +66,12 @@ def ssat8_after(shift: int) -> Instruction:
     )
 
 
-PKHBT = _register(
-    "pkhbt",
-    "a b",
-    "pkhbt %0, %1, %2, lsl #16",
-    "return (int32_t)(((uint32_t)a & 0xffff) | (uint32_t)b << 16);",
-)
-PKHTB = _register(
-    "pkhtb",
-    "a b",
-    "pkhtb %0, %1, %2, asr #16",
-    "return (int32_t)(((uint32_t)a & 0xffff0000) | (uint32_t)b >> 16);",
-)
-
-
 def _spread(name: str, rotated: str, low: str, high: str) -> Instruction:
     parts = [f"((uint32_t)(int8_t)((uint32_t)a >> {low} & 0xff) & 0xffff)"]
     parts += [f"(uint32_t)(int8_t)((uint32_t)a >> {high} & 0xff) << 16"]
     return _register(name, "a", f"sxtb16 %0, %1{rotated}", f"return (int32_t)({' | '.join(parts)});")
 
 
-SXTB16 = _spread("sxtb16", "", "0", "16")
 SXTB16_ODD = _spread("sxtb16_odd", ", ror #8", "8", "24")
 
 BYTES = {
@@ -85,7 +79,9 @@ BYTES = {
         f"bytes{count}",
         "int32_t {name}(const int8_t *from)",
         "return (int32_t)("
-        + " | ".join(f"(uint32_t)(uint8_t)from[{i}] << {8 * i}" if i else "(uint32_t)(uint8_t)from[0]" for i in range(count))
+        + " | ".join(
+            f"(uint32_t)(uint8_t)from[{i}] << {8 * i}" if i else "(uint32_t)(uint8_t)from[0]" for i in range(count)
+        )
         + ");",
         {1: 1, 2: 1, 3: 3, 4: 1}[count],
     )

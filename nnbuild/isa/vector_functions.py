@@ -154,9 +154,9 @@ def expm1(floats: Vectors) -> Instruction:
 
 
 LOG = (
-    ("-0x1.41ee1ap-4f", "0x1.07d0fp-3f", "-0x1.0ce078p-3f", "0x1.226e4ap-3f")
-    + ("-0x1.54788cp-3f", "0x1.99a596p-3f", "-0x1.00022p-2f", "0x1.55554ap-2f")
-)  # fmt: skip
+    *("-0x1.41ee1ap-4f", "0x1.07d0fp-3f", "-0x1.0ce078p-3f", "0x1.226e4ap-3f"),
+    *("-0x1.54788cp-3f", "0x1.99a596p-3f", "-0x1.00022p-2f", "0x1.55554ap-2f"),
+)
 """(log(1 + f) - f + f^2 / 2) / f^3, as in firmware/libm/nn_logpartsf.c."""
 
 
@@ -183,4 +183,3 @@ def log(floats: Vectors) -> Instruction:
     special = t.less("0.0f", "x", "x", t.less("x", "0.0f", "nan", t.op("add", "x", "-infinity")))
     positive = t.less("x", "infinity", "finite", special)
     return t.function("log", t.less("0.0f", "x", positive, special))
-

@@ -22,7 +22,9 @@ class VectorLanes(TileLanes):
     weight_type = "float"
     output_type = "float"
 
-    def __init__(self, site: Site, floats: Vectors, bounds: Clamp, depth: int = 1, finish: Finish | None = None) -> None:
+    def __init__(
+        self, site: Site, floats: Vectors, bounds: Clamp, depth: int = 1, finish: Finish | None = None
+    ) -> None:
         self.floats = floats
         self.lanes = floats.lanes // depth
         self.depth = depth

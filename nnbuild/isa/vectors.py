@@ -22,8 +22,8 @@ ORDINARY, STORE, PARTLY = 0.5, 0.5, 0.5
 class Vectors:
     """One width.
 
-    name: the set's, and that of its kernels. `lanes` floats of C's `type`, in `registers` registers, of which a sum of products takes
-    `temporaries` for itself.
+    name: the set's, and that of its kernels. `lanes` floats of C's `type`, in `registers` registers, of which a sum of
+    products takes `temporaries` for itself.
     prefix: of the intrinsics; an operation is {prefix}_{operation}_ps unless `spellings` has it.
     broadcasts: how the 1, 2, 4 … floats at a pointer are repeated through all lanes.
     load_first, store_first: the same as a load and a store, of the first lanes only; an expression for their number.

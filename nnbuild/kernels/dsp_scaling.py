@@ -74,9 +74,7 @@ def _power(exponent: Ints) -> Ints:
     return result
 
 
-def _scaled(
-    multiplier: Ints, right: Ints, dead: Ints, shift: Ints, zero: int, limits: tuple[int, int]
-) -> Scaling:
+def _scaled(multiplier: Ints, right: Ints, dead: Ints, shift: Ints, zero: int, limits: tuple[int, int]) -> Scaling:
     raised = np.where(dead, 0, 1 + shift - right)
     half = np.where(dead | (right > 0), _power(shift - 1), 0)
     offset = np.where(dead, 0, _power(raised - 2)) + half + (zero << shift)
@@ -107,5 +105,3 @@ def store(w: Writer, scaling: Scaling, sums: str, target: str) -> None:
     if high < INT8[1]:
         w(w.use(c99.AT_MOST, sums, str(high)))
     w(w.use(STORE, target, sums))
-
-

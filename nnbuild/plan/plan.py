@@ -16,7 +16,7 @@ from nnbuild.names import fragment
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
-from nnbuild.plan.place import Buffer, Placement, place, roughly
+from nnbuild.plan.place import Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
 from nnbuild.plan.target import Target
@@ -141,8 +141,8 @@ class Plan:
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     roots = _roots(graph)
 
-    def arena_size(work: list[Work]) -> int:
-        return roughly(_buffers(graph, work, roots, target), target.alignment)
+    def arena_size(work: list[Work], enough: int) -> int:
+        return place(_buffers(graph, work, roots, target), target.alignment, enough).size
 
     work = settle(divide(graph, target), arena_size, target)
     buffers = _buffers(graph, work, roots, target)

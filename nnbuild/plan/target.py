@@ -13,17 +13,16 @@ from nnbuild.isa.isa import Isa
 class Target:
     """What the plan must know of the board and of the user's wishes.
 
-    also: further sets, for which every step gets a version of its own; the best that the processor has is found out
-    when the program runs.
     features: what the board has beyond its instruction set, such as a unit for floats.
     apart: computes every operation by itself and keeps every tensor until the end of the run, to be looked at.
     pieces: a step is computed in several calls, so that others can run between them.
     room: bytes that the arena should not exceed; kernels are chosen for that where they have to be.
     kernels: the kernel to take for the operation, or the chain that begins with it, of this name.
+    also: further sets, for which every step gets a version of its own; the best that the processor has is found out
+    when the program runs.
     """
 
     isa: Isa = C99
-    also: tuple[Isa, ...] = ()
     features: frozenset[str] = frozenset()
     alignment: int = 16
     apart: bool = False
@@ -31,3 +30,4 @@ class Target:
     pieces: bool = False
     room: int | None = None
     kernels: Mapping[str, str] = field(default_factory=dict)
+    also: tuple[Isa, ...] = ()

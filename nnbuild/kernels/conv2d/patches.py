@@ -10,12 +10,14 @@ from functools import partial
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
+from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integer
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.scaling import Scaling, Sums, scaling_of, sums_of
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide
 from nnbuild.kernels.dsp.window import Window, declare_buffers, lay_out, window_of
+from nnbuild.kernels.overlaps import rows
+from nnbuild.kernels.overlaps import tiles as tiles_apart
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
@@ -55,8 +57,13 @@ def _demand(layout: Layout, site: Site) -> Demand:
         scratch=-(-scratch // 8) * 8,
         scratch_type="int64",
         packed=_packed(_tile(layout, site), window, sums),
-        in_place=((0, 0),) if window.flat and window.filters <= window.channels and window.groups == 1 else (),
+        overlaps=_overlaps(site, window),
     )
+
+
+def _overlaps(site: Site, window: Window) -> tuple[Overlap, ...]:
+    """Both positions of a tile are read before either is written, unless each group is read for itself."""
+    return tiles_apart(site, window.rows, window.columns, 2) if window.groups == 1 else rows(site, window.rows)
 
 
 def _packed(tile: Tile, window: Window, sums: Sums) -> dict[str, Array]:

@@ -63,7 +63,8 @@ def _starts(site: Site) -> Array:
     """Each channel's bias, less what the input's zero point adds to its sum."""
     weights = _weights(site)
     bias = site.constant("bias").astype(np.int64) if "bias" in site.constants else np.zeros(weights.shape[2], np.int64)
-    return bias - quant_of(site.inputs[0]).zero_point * weights.sum((0, 1))
+    starts: Array = bias - quant_of(site.inputs[0]).zero_point * weights.sum((0, 1))
+    return starts
 
 
 def demand(site: Site) -> Demand:
@@ -277,7 +278,9 @@ def _pass(
         return
     name = f"l{line}p{words.start}"
     kept = sorted({use.word for use in uses})
-    weights = [(f"{name}w{word}{tap}", at + word * across.kernel + tap) for word in kept for tap in range(across.kernel)]
+    weights = [
+        (f"{name}w{word}{tap}", at + word * across.kernel + tap) for word in kept for tap in range(across.kernel)
+    ]
     _loads(w, "k", weights)
     wanted = sorted({c * across.stride + tap * across.dilation for c in range(columns) for tap in range(across.kernel)})
     for group in _adjacent(wanted):
