@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from nnbuild.isa.x86_scaling import LOW_MULTIPLY_SSE2, SCALED
 from nnbuild.isa.x86_vectors import SSE, Vectors
-from nnbuild.numeric.line_scale import SPLIT_BITS, Line, Split, doubled_line, fitted_split, upward_line
+from nnbuild.numeric.line_scale import HIGH, SPLIT_BITS, Line, Split, doubled_line, fitted_split, upward_line
 from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.ops.binary import Binary, formats
 from nnbuild.ops.integer import bounds
@@ -21,16 +21,48 @@ LARGEST_SUM = 2**29
 
 
 @dataclass(frozen=True)
-class SumRule:
-    """left and right: how each operand is aligned; the line and the bounds make the output of their sum.
+class Scaled:
+    """One scale for all lanes: the line that makes outputs of sums to which `constant` has been added.
 
     away: halves go away from zero, so sums are doubled and negative ones lose one.
     """
 
-    left: Split
-    right: Split
     line: Line
     away: bool
+    constant: int = 0
+
+    def apply(self, w: Writer, v: Vectors, total: str) -> None:
+        """Turns the variable `total` into an output not yet within bounds."""
+        if self.constant:
+            w(f"{total} = {v.use(w, 'add_epi32', total, v.spelt('set1_epi32', str(self.constant)))};")
+        addend = v.spelt("set1_epi64" if v.bits == 512 else "set1_epi64x", f"INT64_C({self.line.addend})")
+        multiplier = v.spelt("set1_epi32", str(self.line.multiplier))
+        value = v.use(w, "add_epi32", total, total) if self.away else total
+        high = w.call(SCALED[v.bits], value, multiplier, addend, addend)
+        shift = self.line.shift - HIGH
+        if self.away and shift > 0:
+            high = v.use(w, "add_epi32", high, v.use(w, "srai_epi32", total, "31"))
+        w(f"{total} = {v.use(w, 'srai_epi32', high, str(shift)) if shift > 0 else high};")
+
+
+def scaled_by(scale: Multiplier, zero: int, reach: int, upward: bool = False) -> Scaled | None:
+    """`rounding.requantize` plus the zero point for sums within `reach`; `upward` where negative results are clamped
+    to the zero point anyway."""
+    line = upward_line(scale, zero)
+    if upward and line.fits((-reach, reach)):
+        return Scaled(line, False)
+    line = doubled_line(scale, zero)
+    fits = scale.shift <= 0 and 2 * reach < 2**31 and line.fits((-2 * reach, 2 * reach))
+    return Scaled(line, True) if fits else None
+
+
+@dataclass(frozen=True)
+class SumRule:
+    """left and right: how each operand is aligned; `output` and the bounds make the output of their sum."""
+
+    left: Split
+    right: Split
+    output: Scaled
     bounds: tuple[int, int]
 
     def operand(self, w: Writer, v: Vectors, value: str, right: bool) -> str:
@@ -48,24 +80,11 @@ class SumRule:
         """Sets `total`, which may be an operand's variable, to the output, not yet within bounds."""
         first = self.operand(w, v, left, right=False)
         w(f"{total} = {v.use(w, 'add_epi32', first, self.operand(w, v, right, right=True))};")
-        self.output(w, v, total)
+        self.output.apply(w, v, total)
 
     def turned(self) -> SumRule:
         """The same with the operands in the other order."""
         return replace(self, left=self.right, right=self.left)
-
-    def output(self, w: Writer, v: Vectors, total: str) -> None:
-        """Turns the variable `total`, the sum of both operands, into an output not yet within bounds."""
-        constant = self.left.constant + self.right.constant
-        if constant:
-            w(f"{total} = {v.use(w, 'add_epi32', total, v.spelt('set1_epi32', str(constant)))};")
-        addend = v.spelt("set1_epi64" if v.bits == 512 else "set1_epi64x", f"INT64_C({self.line.addend})")
-        multiplier = v.spelt("set1_epi32", str(self.line.multiplier))
-        value = v.use(w, "add_epi32", total, total) if self.away else total
-        high = w.call(SCALED[v.bits], value, multiplier, addend, addend)
-        if self.away and self.line.shift > 32:
-            high = v.use(w, "add_epi32", high, v.use(w, "srai_epi32", total, "31"))
-        w(f"{total} = {v.use(w, 'srai_epi32', high, str(self.line.shift - 32)) if self.line.shift > 32 else high};")
 
 
 def _split(w: Writer, v: Vectors, value: str, split: Split) -> str:
@@ -97,16 +116,7 @@ def sum_rule(site: Site) -> SumRule | str:
     if left is None or right is None:
         return "an operand's scale cannot be two products in 32 bits"
     limit = bounds(attributes.clamp, site.outputs[0])
-    found = _line(scales.output, form.zeros[2], limit[0] >= form.zeros[2])
-    if found is None:
+    output = scaled_by(scales.output, form.zeros[2], LARGEST_SUM, upward=limit[0] >= form.zeros[2])
+    if output is None:
         return "its output's scale shifts to the left"
-    return SumRule(left, right, found[0], found[1], limit)
-
-
-def _line(scale: Multiplier, zero: int, upward: bool) -> tuple[Line, bool] | None:
-    line = upward_line(scale, zero)
-    if upward and line.fits((-LARGEST_SUM, LARGEST_SUM)):
-        return line, False
-    line = doubled_line(scale, zero)
-    fits = scale.shift <= 0 and line.fits((-2 * LARGEST_SUM, 2 * LARGEST_SUM))
-    return (line, True) if fits else None
+    return SumRule(left, right, replace(output, constant=left.constant + right.constant), limit)

@@ -22,7 +22,7 @@ def _pool(site: Site) -> Pool2D:
     return attributes
 
 
-def _axes(site: Site) -> tuple[Axis, Axis]:
+def axes(site: Site) -> tuple[Axis, Axis]:
     pool, inputs, outputs = _pool(site), site.shape(), site.output_shape()
     rows, columns = (
         Axis(inputs[i], outputs[i], pool.window[i], pool.strides[i], 1, pool.padding[i][0]) for i in (0, 1)
@@ -39,11 +39,11 @@ def overlaps(site: Site) -> tuple[Overlap, ...]:
     pool = _pool(site)
     apart = all(s >= k for s, k in zip(pool.strides, pool.window, strict=True))
     unpadded = all(pad == (0, 0) for pad in pool.padding)
-    return IN_PLACE if apart and unpadded else rows(site, _axes(site)[0])
+    return IN_PLACE if apart and unpadded else rows(site, axes(site)[0])
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
-    rows, columns = _axes(site)
+    rows, columns = axes(site)
     channels = site.shape()[2]
     with w.loop("y", "end", start="begin", trips=rows.places):
         w(f"const int32_t top = {rows.position('y')};")
