@@ -18,9 +18,7 @@ for (; i + {v.bytes} <= count; i += {v.bytes}) {{
     {v.store("to + i", lifted)};
 }}
 {_lifted_rest(v)}"""
-    return Instruction(
-        f"copy_lifted_{v.bits}", "void {name}(int8_t *to, const int8_t *from, int32_t count)", body, 4
-    )
+    return Instruction(f"copy_lifted_{v.bits}", "void {name}(int8_t *to, const int8_t *from, int32_t count)", body, 4)
 
 
 def _lifted_rest(v: Vectors) -> str:
@@ -64,9 +62,7 @@ const {v.kind} all = {v.spelt(f"set1_epi{bits}", "value")};
 for (int32_t i = 0; i < count; i += {v.bits // bits}) {{
     {v.store("to + i", "all")};
 }}"""
-    return Instruction(
-        f"fill{bits}_{v.bits}", f"void {{name}}({kind} *to, int32_t count, {kind} value)", body, 4
-    )
+    return Instruction(f"fill{bits}_{v.bits}", f"void {{name}}({kind} *to, int32_t count, {kind} value)", body, 4)
 
 
 COPIES = {("int8", v.bits): lifting(v) for v in ALL} | {("int16", v.bits): centring(v) for v in ALL}

@@ -179,7 +179,9 @@ def _group(w: Writer, layout: Layout, count: int) -> None:
     down = layout.windows.dilation[0] * layout.line
     if rows <= UNROLLED:
         for ky in range(rows):
-            _taps(w, layout, total("across", "i"), ky * down, str(ky * layout.steps * VECTORS * lanes.lanes * lanes.depth))
+            _taps(
+                w, layout, total("across", "i"), ky * down, str(ky * layout.steps * VECTORS * lanes.lanes * lanes.depth)
+            )
     else:
         with w.loop("ky", rows):
             w(f"const {lanes.input_type} *row = across + i + ky * {down};")

@@ -41,9 +41,7 @@ def _windows(site: Site) -> Windows:
     kernel, top, left = site.constant("kernel").shape[:2], attributes.padding[0][0], attributes.padding[1][0]
     strides, dilation = attributes.strides, attributes.dilation
     single = (1, 1)
-    return Windows(
-        height, width, channels, kernel, strides, dilation, top, left, 1, channels, rows, columns, single
-    )
+    return Windows(height, width, channels, kernel, strides, dilation, top, left, 1, channels, rows, columns, single)
 
 
 @dataclass(frozen=True)
