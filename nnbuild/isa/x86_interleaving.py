@@ -47,9 +47,9 @@ def interleaved(w: Writer, chosen: ByteSet, taps: list[str]) -> None:
         for index, (first, second) in enumerate(pairs):
             w(f"const {v.kind} low{index} = {v.spelt('unpacklo_epi8', first, second)};")
             w(f"const {v.kind} high{index} = {v.spelt('unpackhi_epi8', first, second)};")
-        for index, half in enumerate(("low", "high")):
-            w(f"const {v.kind} x{2 * index} = {v.spelt('unpacklo_epi16', f'{half}0', f'{half}1')};")
-            w(f"const {v.kind} x{2 * index + 1} = {v.spelt('unpackhi_epi16', f'{half}0', f'{half}1')};")
+        for index, part in enumerate(("low", "high")):
+            w(f"const {v.kind} x{2 * index} = {v.spelt('unpacklo_epi16', f'{part}0', f'{part}1')};")
+            w(f"const {v.kind} x{2 * index + 1} = {v.spelt('unpackhi_epi16', f'{part}0', f'{part}1')};")
     else:
         for half in (0, 1):
             for name, pointer in zip("ab", taps, strict=True):

@@ -1,4 +1,4 @@
-"""The sum of two tensors of bytes on x86, exact: both operands brought to one scale in 32 bits, then scaled as sums are.
+"""The sum of two tensors of bytes on x86, exact: both brought to one scale in 32 bits, then scaled as sums are.
 
 An operand has 256 values, so what aligns it is a product by the whole part of its factor, and one by the fraction.
 """
