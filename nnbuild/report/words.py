@@ -1,0 +1,59 @@
+"""Numbers as people read them. Nothing here depends on the machine's language or place."""
+
+from __future__ import annotations
+
+MINUS, NARROW = "\N{MINUS SIGN}", "\N{NO-BREAK SPACE}"
+
+
+def whole(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def short(number: float) -> str:
+    """Three figures and a prefix: 12.6 M."""
+    size, prefix = abs(number), ""
+    for prefix in ("", "k", "M", "G", "T"):
+        if size < 999.5 or prefix == "T":
+            break
+        size, number = size / 1000, number / 1000
+    if not prefix:
+        return f"{number:.0f}" if number == int(number) else f"{number:.3g}"
+    figures = 0 if size >= 99.95 else 1 if size >= 9.995 else 2
+    return f"{number:.{figures}f}{NARROW}{prefix}"
+
+
+def kilobytes(size: int) -> str:
+    return f"{size:,}{NARROW}B" if size < 10_000 else f"{size / 1024:,.1f}{NARROW}KB"
+
+
+def percent(share: float, figures: int = 1) -> str:
+    """A share that is not quite nothing or everything is not rounded to it."""
+    text = f"{100 * share:.{figures}f}"
+    least = 10.0**-figures
+    if share > 0 and float(text) == 0:
+        text = f"< {least:.{figures}f}"
+    elif share < 1 and float(text) == 100:
+        text = f"> {100 - least:.{figures}f}"
+    return f"{text}{NARROW}%"
+
+
+def figures(number: float) -> str:
+    """A measured quantity of any size, in three figures."""
+    return "0" if number == 0 else f"{number:.3g}".replace("-", MINUS)
+
+
+def duration(cost: float, unit: str, hertz: int) -> str:
+    """Cycles and nanoseconds as time; instructions of an emulator are none."""
+    if unit not in ("cycles", "ns") or not hertz:
+        return ""
+    seconds = cost / hertz
+    for factor, name in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
+        if seconds * factor >= 1 or name == "µs":
+            return f"{seconds * factor:.3g}{NARROW}{name}"
+    raise AssertionError("the last unit always fits")
+
+
+def clipped(text: str, width: float, size: float) -> str:
+    """As much of a text as fits into a width at a font size, by the average width of letters."""
+    room = int(width / (0.56 * size))
+    return text if len(text) <= room else f"{text[: max(1, room - 1)]}…"
