@@ -14,6 +14,7 @@ from nnbuild.gather import Run, gather
 from nnbuild.job import place
 from nnbuild.report.facts import Facts, as_object
 from nnbuild.report.page import page, verdict
+from nnbuild.report.png import require, write_pictures
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,8 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
         facts = gather(options_of(arguments), run_of(arguments), where, progress("sample"))
     say_notes(facts.notes)
     if wanted.png is not None:
-        from nnbuild.report.png import write_pictures
-
         write_pictures(facts, wanted.png)
     if wanted.page is not None:
         write_whole(wanted.page, page(facts).encode())
@@ -76,6 +75,8 @@ def _wanted(arguments: argparse.Namespace) -> Wanted:
     chosen = arguments.output if other else arguments.output or Path(f"{arguments.model.stem}.html")
     if chosen is not None and chosen.suffix.lower() not in (".html", ".htm"):
         raise UsageError(str(chosen), "The report is a page.", "Give it a name that ends in .html.")
+    if arguments.png is not None:
+        require()
     return Wanted(chosen, arguments.json, arguments.png)
 
 

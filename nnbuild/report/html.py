@@ -9,7 +9,7 @@ from html import escape
 
 @dataclass(frozen=True)
 class Cell:
-    """`under` is a second, softer line; `bar` a share from 0 to 1, drawn under the text; `tone` is good, bad or warn;
+    """`under` is a second, softer line; `bar` a share from 0 to 1, drawn in that line; `tone` is good, bad or warn;
     `heat` colours the whole cell by a share; `code` is for what is typed or hashed."""
 
     text: str
@@ -62,8 +62,9 @@ def _classes(cell: Cell) -> str:
 
 
 def _inside(cell: Cell) -> str:
-    under = f"<small>{escape(cell.under)}</small>" if cell.under else ""
-    return f"{escape(cell.text)}{bar(cell.bar) if cell.bar is not None else ''}{under}"
+    if cell.bar is not None:
+        return f'{escape(cell.text)}<small class="with">{bar(cell.bar)}{escape(cell.under)}</small>'
+    return escape(cell.text) + (f"<small>{escape(cell.under)}</small>" if cell.under else "")
 
 
 def bar(share: float) -> str:

@@ -7,7 +7,7 @@ from html import escape
 
 from nnbuild.report.facts import Check, Comparison, Facts, Gate, Layer, Memory, Option, Output
 from nnbuild.report.html import Cell, Row, number, paragraph, table
-from nnbuild.report.words import duration, figures, kilobytes, percent, short, whole
+from nnbuild.report.words import duration, figures, percent, short, whole
 
 MOST_CLASSES = 24
 """A larger confusion matrix is told by what is confused most."""
@@ -18,7 +18,8 @@ PARTS = ("tensor", "output", "scratch", "given")
 
 def layers(facts: Facts) -> tuple[str, ...]:
     total = sum(layer.weight for layer in facts.layers)
-    rows = [_layer(layer, total) for layer in facts.layers]
+    most = max((layer.weight for layer in facts.layers), default=0.0) or 1.0
+    rows = [_layer(layer, total, most) for layer in facts.layers]
     weights, code = (sum(getattr(layer, what) for layer in facts.layers) for what in ("weights", "code"))
     foot: Row = [
         "total",
@@ -46,13 +47,14 @@ def _per_mac(cost: float, macs: int) -> str:
     return f"{cost / macs:.2f} per MAC" if macs else ""
 
 
-def _layer(layer: Layer, total: float) -> Row:
+def _layer(layer: Layer, total: float, most: float) -> Row:
+    """The bar is as long as the costliest layer's at most."""
     share = layer.weight / total if total else 0.0
     where = "in place" if layer.in_place else ""
     scratch = f"scratch {layer.scratch:,}" if layer.scratch else ""
     return [
         Cell(layer.name, f"{layer.op} → {layer.shape} {layer.format}"),
-        number(whole(layer.weight), percent(share), share),
+        number(whole(layer.weight), percent(share), layer.weight / most),
         number(f"{layer.macs:,}" if layer.macs else "", _per_mac(layer.weight, layer.macs)),
         number(f"{layer.weights:,}" if layer.weights else ""),
         number(f"{layer.code:,}" if layer.code else ""),
@@ -67,7 +69,7 @@ def _runner_up(layer: Layer) -> str:
     others = [option for option in layer.options if option is not own]
     priced = [option for option in others if option.cycles is not None]
     if own is None or not others:
-        return "the only one for this operation"
+        return "no other has this operation"
     if priced:
         return f"else {priced[0].kernel}: {_difference(own, priced[0])}"
     return "; ".join(f"not {option.kernel}: {option.reason}" for option in others[:2])
@@ -136,7 +138,7 @@ def _stack(facts: Facts) -> str:
     if stack.size:
         words += f" Measured with the link around it: {stack.used:,} of {stack.size:,} bytes."
     foot: Row = ["deepest chain", number(f"{stack.bound:,}")]
-    return paragraph(words) + table("The deepest chain of calls", ["function", number("bytes")], rows, foot)
+    return paragraph(words) + table("The deepest chain of calls", ["function", number("bytes")], rows, foot, "fit")
 
 
 def quantization(facts: Facts) -> tuple[str, ...]:
@@ -194,10 +196,8 @@ def _timing(facts: Facts, found: Check) -> str:
         return ""
     time = duration(found.mean, facts.unit, found.hertz)
     clock = f" at {found.hertz / 1e6:g} MHz" if time and facts.unit == "cycles" else ""
-    return (
-        f"One run takes {whole(found.mean)} {facts.unit}{f' = {time}' if time else ''}{clock}, between "
-        f"{whole(found.low)} and {whole(found.high)}."
-    )
+    spread = f", between {whole(found.low)} and {whole(found.high)}" if found.low < found.high else ", every time"
+    return f"One run takes {whole(found.mean)} {facts.unit}{f' = {time}' if time else ''}{clock}{spread}."
 
 
 def _gates(gates: Sequence[Gate]) -> str:
@@ -284,10 +284,8 @@ def built(facts: Facts) -> tuple[str, ...]:
     return (
         f"<pre><code>{escape(origin.command)}</code></pre>",
         paragraph(again),
-        table("Versions", ["what", "which"], versions),
-        table("Options", ["option", "value"], options),
+        table("Versions", ["what", "which"], versions, css="fit"),
+        table("Options", ["option", "value"], options, css="fit"),
         table("Files", ["file", "role", number("bytes"), "SHA-256"], files),
     )
 
-
-__all__ = ["audit", "board", "buffers", "built", "check", "kilobytes", "layers", "quantization"]

@@ -15,7 +15,7 @@ h2{font-size:1.25rem;margin:0 0 12px}
 h3{font-size:1rem;margin:20px 0 8px}
 p{margin:0 0 12px;max-width:74ch}
 .soft,small,caption,.under{color:var(--soft)}
-small{display:block;font-size:.78rem;line-height:1.35}
+small{display:block;font-size:.78rem;font-weight:400;line-height:1.35}
 a{color:var(--accent)}
 .skip{position:absolute;left:-999px}.skip:focus{left:8px;top:8px;background:var(--paper);padding:8px}
 .title{display:flex;flex-wrap:wrap;gap:8px 16px;align-items:center;margin-bottom:6px}
@@ -24,7 +24,7 @@ a{color:var(--accent)}
 nav{margin:14px 0 0;border-bottom:1px solid var(--rule)}
 nav ul{display:flex;flex-wrap:wrap;gap:2px 18px;list-style:none;margin:0;padding:0 0 10px}
 nav a{text-decoration:none;font-size:.92rem;display:inline-block;padding:3px 0}nav a:hover{text-decoration:underline}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(158px,1fr));gap:12px;margin:20px 0 0;padding:0}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(220px,1fr));gap:12px;margin:20px 0 0;padding:0}
 .tile{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:12px 14px;margin:0}
 .tile dt{font-size:.8rem;color:var(--soft)}
 .tile dd{margin:0;font-size:1.45rem;font-weight:650;line-height:1.3;font-variant-numeric:tabular-nums}
@@ -43,12 +43,14 @@ table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:
 caption{text-align:left;font-size:.82rem;padding:8px 12px 6px;position:sticky;left:0}
 th,td{padding:6px 12px;text-align:left;vertical-align:top;border-top:1px solid var(--rule)}
 thead th{font-size:.78rem;color:var(--soft);font-weight:600;white-space:nowrap;background:var(--card);vertical-align:bottom}
-tbody th{font-weight:600;max-width:16rem}
+tbody th{font-weight:600;max-width:17rem}
+.scroll:has(.fit){width:fit-content;max-width:100%}.after{margin-top:14px}
 tfoot th,tfoot td{font-weight:650;background:var(--card)}
 .n{text-align:right;white-space:nowrap}
 .code,code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:.82rem;font-weight:400}
 td.code{overflow-wrap:anywhere}
-.bar{display:block;height:6px;min-width:52px;background:var(--bar-back);border-radius:3px;margin:4px 0 2px;overflow:hidden}
+.bar{display:block;height:6px;min-width:46px;background:var(--bar-back);border-radius:3px;margin:5px 0 3px;overflow:hidden}
+small.with{display:flex;align-items:center;gap:7px;justify-content:flex-end}.with .bar{flex:1;margin:0}
 .bar b{display:block;height:100%;background:var(--bar);border-radius:3px}
 .heat{background:color-mix(in srgb,var(--bar) var(--heat),var(--paper))}
 .confusion{width:auto}.confusion td,.confusion th{padding:4px 9px;text-align:right;border:1px solid var(--rule)}
@@ -67,7 +69,10 @@ h1{font-size:1.55rem}header{padding-top:18px}
 .wide{display:none}.narrow{display:block}
 th,td{padding:6px 8px}table{font-size:.82rem}
 caption{max-width:calc(100vw - 30px)}
-tbody th{max-width:9.5rem;overflow-wrap:anywhere}
+tbody th{min-width:6.2rem;max-width:9.5rem;overflow-wrap:anywhere}
+thead th:first-child,tbody th,tfoot th{position:sticky;left:0;background:var(--paper);z-index:1}
+thead th:first-child,tfoot th{background:var(--card)}
+.confusion tbody th{min-width:0}
 }
 @media print{
 @page{margin:14mm}

@@ -23,7 +23,11 @@ def short(number: float) -> str:
 
 
 def kilobytes(size: int) -> str:
-    return f"{size:,}{NARROW}B" if size < 10_000 else f"{size / 1024:,.1f}{NARROW}KB"
+    """Small sizes to the byte, larger ones in units of 1,024."""
+    if size < 10_000:
+        return f"{size:,}{NARROW}B"
+    amount, unit = (size / 1024, "KB") if size < 1024 * 1024 else (size / 1024 / 1024, "MB")
+    return f"{amount:,.1f}".removesuffix(".0") + f"{NARROW}{unit}"
 
 
 def percent(share: float, figures: int = 1) -> str:
