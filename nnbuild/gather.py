@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nnbuild import __version__, plan_view
@@ -50,7 +50,7 @@ class Run:
 
     inputs: Path | None = None
     reset_each: bool = False
-    gates: Gates = Gates()
+    gates: Gates = field(default_factory=Gates)
     fixed_tolerance: bool = False
     wanted: bool = True
 
@@ -133,7 +133,9 @@ def _memories(compiled: Compiled, memory: dict[str, int], stack: int) -> tuple[M
     layout = layout_of(board, plan)
     found = []
     for each in board.memories:
-        parts = flash if each.name == "flash" else own if each.name == layout.context else ()
+        parts: tuple[tuple[str, int], ...] = (
+            flash if each.name == "flash" else own if each.name == layout.context else ()
+        )
         parts += (("stack", layout.stack),) if each.name == "ram" else ()
         used = memory[f"{each.name}_used"]
         rest = used - sum(size for _, size in parts)
@@ -194,7 +196,7 @@ def _origin(compiled: Compiled, run: Run, folder: Path, ran: bool) -> Origin:
     files += [_file(program, "program")] if program is not None else []
     return Origin(
         command=shlex.join(["nnbuild", "report", *option_words(options), *_run_words(run)]),
-        options=tuple((field.name, _said(getattr(options, field.name))) for field in dataclasses.fields(Options)),
+        options=tuple((each.name, _said(getattr(options, each.name))) for each in dataclasses.fields(Options)),
         versions=_versions(compiled.board, ran),
         files=tuple(files),
         digest=digest(compiled.graph),
@@ -226,10 +228,10 @@ def option_words(options: Options) -> list[str]:
 def _run_words(run: Run) -> list[str]:
     words = ["--inputs", near(run.inputs)] if run.inputs is not None else []
     words += ["--reset-each"] if run.reset_each else []
-    for field in dataclasses.fields(Gates):
-        value = getattr(run.gates, field.name)
-        if value != field.default:
-            words += [f"--{field.name.replace('_', '-')}", f"{value:g}"]
+    for gate in dataclasses.fields(Gates):
+        value = getattr(run.gates, gate.name)
+        if value != gate.default:
+            words += [f"--{gate.name.replace('_', '-')}", f"{value:g}"]
     return words + ([] if run.wanted else ["--no-run"])
 
 

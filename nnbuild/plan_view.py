@@ -13,12 +13,15 @@ from typing import Any
 from nnbuild.graph import Graph, Op, Tensor
 from nnbuild.ops.reshape import Reshape
 from nnbuild.plan.plan import Plan, Step, size_of
-from nnbuild.report.facts import Buffer, Layer, Node, Option, Peak
+from nnbuild.report.facts import Buffer, Layer, Node, Option, Peak, Role
+from nnbuild.report.words import TIMES
 from nnbuild.verify import constant_shapes
+
+CLAMPS: dict[tuple[float | None, float | None], str] = {(0.0, None): "relu", (0.0, 6.0): "relu6"}
 
 
 def shape_text(tensor: Tensor) -> str:
-    return "×".join(map(str, tensor.shape)) or "1"
+    return TIMES.join(map(str, tensor.shape)) or "1"
 
 
 def ops_of(step: Step) -> tuple[Op, ...]:
@@ -98,17 +101,17 @@ def _detail(graph: Graph, op: Op) -> str:
     attributes = op.attributes
     kernel = constant_shapes(graph, op).get("kernel", ())
     window = getattr(attributes, "window", kernel[:2] if len(kernel) == 4 else ())
-    words = ["×".join(map(str, window))] if window else []
+    words = [TIMES.join(map(str, window))] if window else []
     for word in ("strides", "dilation"):
         pair = getattr(attributes, word, (1, 1))
         if prod(pair) > 1:
-            words.append(f"{word.removesuffix('s')} {'×'.join(map(str, dict.fromkeys(pair)))}")
+            words.append(f"{word.removesuffix('s')} {TIMES.join(map(str, dict.fromkeys(pair)))}")
     if op.kind in ("pool2d", "reduce", "recurrent"):
         words.insert(0, str(getattr(attributes, "function", "")))
     clamp = getattr(attributes, "clamp", None)
-    bounds = (clamp.low, clamp.high) if clamp is not None else (None, None)
+    bounds: tuple[float | None, float | None] = (clamp.low, clamp.high) if clamp is not None else (None, None)
     if bounds != (None, None):
-        words.append({(0.0, None): "relu", (0.0, 6.0): "relu6"}.get(bounds, "clamp"))
+        words.append(CLAMPS.get(bounds, "clamp"))
     return " ".join(filter(None, words))
 
 
@@ -129,7 +132,7 @@ def buffers(plan: Plan) -> tuple[Buffer, ...]:
     for name, begin in first.items():
         place = plan.locations.get(name)
         if place is not None and place.space == "arena":
-            role = "input" if name in inputs else "output" if name in outputs else "tensor"
+            role: Role = "input" if name in inputs else "output" if name in outputs else "tensor"
             found.append(Buffer(name, role, place.offset, place.size, begin, last[name], ()))
     for index, step in enumerate(plan.steps):
         if step.scratch is not None:

@@ -46,13 +46,27 @@ ROOMS = {
     "device": {"numeric", "edge", "errors"},
     "edge": {"numeric"},
     "samples": {"files", "errors"},
-    "report": {"device"},
+    "report": {"device", "files", "errors"},
     "board": {"errors", "paths"},
 }
 """Room -> the rooms it may import from. Rooms not named here are on top: they may know all, and none of these knows
 them."""
 
-ABOVE = {"pipeline", "fit", "job", "memory", "runner", "flash", "audited", "commands", "cli", "__main__", "scons"}
+ABOVE = {
+    "plan_view",
+    "gather",
+    "pipeline",
+    "fit",
+    "job",
+    "memory",
+    "runner",
+    "flash",
+    "audited",
+    "commands",
+    "cli",
+    "__main__",
+    "scons",
+}
 
 
 def name_of(path: Path) -> str:

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar
 
 from nnbuild.device.check import CheckReport
 
-Format = Literal["nnbuild-report"]
-FORMAT: Format = "nnbuild-report"
+Role = Literal["input", "tensor", "output", "scratch"]
+FORMAT = "nnbuild-report"
 VERSION = 1
 
 
@@ -37,7 +37,7 @@ class Buffer:
     """A stretch of the arena, needed from step `first` to step `last`. An input is there before the first step."""
 
     name: str
-    role: Literal["input", "tensor", "output", "scratch"]
+    role: Role
     offset: int
     size: int
     first: int

@@ -45,8 +45,9 @@ def _row(cells: Row) -> str:
 
 
 def _head(cell: Cell | str, scope: str) -> str:
+    """Long names may break after their underscores."""
     cell = cell if isinstance(cell, Cell) else Cell(cell)
-    return f'<th scope="{scope}"{_classes(cell)}>{_inside(cell)}</th>'
+    return f'<th scope="{scope}"{_classes(cell)}>{_inside(cell).replace("_", "_<wbr>")}</th>'
 
 
 def _cell(cell: Cell | str) -> str:
@@ -56,7 +57,9 @@ def _cell(cell: Cell | str) -> str:
 
 
 def _classes(cell: Cell) -> str:
-    names = [name for name, holds in (("n", cell.number), ("code", cell.code), ("heat", cell.heat is not None)) if holds]
+    names = [
+        name for name, holds in (("n", cell.number), ("code", cell.code), ("heat", cell.heat is not None)) if holds
+    ]
     names += [cell.tone] if cell.tone else []
     return f' class="{" ".join(names)}"' if names else ""
 
@@ -78,7 +81,8 @@ def paragraph(text: str, css: str = "") -> str:
 
 def section(anchor: str, title: str, *parts: str) -> str:
     inside = "\n".join(part for part in parts if part)
-    return f'<section id="{anchor}" aria-labelledby="{anchor}-h"><h2 id="{anchor}-h">{escape(title)}</h2>\n{inside}\n</section>'
+    head = f'<h2 id="{anchor}-h">{escape(title)}</h2>'
+    return f'<section id="{anchor}" aria-labelledby="{anchor}-h">{head}\n{inside}\n</section>'
 
 
 def bullets(items: Sequence[str], css: str = "") -> str:

@@ -88,12 +88,13 @@ def whole(nodes: Sequence[Node], name: str) -> Picture:
 
 def _strip(nodes: Sequence[Node], lanes: Lanes, start: int, end: int, name: str) -> Picture:
     spacing = min(18.0, MOST_LANES_WIDTH / lanes.count)
+    most = max((node.share for node in nodes), default=0.0) or 1.0
     shapes: list[Shape] = []
     for edge in lanes.edges:
         if edge.source < end and edge.target >= start:
             shapes += _edge(lanes, edge, start, end, spacing)
     for row in range(start, end):
-        shapes += _node(nodes[row], row, row - start, lanes, spacing)
+        shapes += _node(nodes[row], row, row - start, lanes, spacing, most)
     part = "" if end - start == len(nodes) else f", rows {start} to {end - 1}"
     described = "; ".join(_in_words(nodes, row) for row in range(start, end))
     return Picture(WIDTH, ROW * (end - start), f"The network {name}{part}", described, tuple(shapes))
@@ -128,7 +129,8 @@ def _edge(lanes: Lanes, edge: Edge, start: int, end: int, spacing: float) -> lis
     return shapes
 
 
-def _node(node: Node, row: int, at: int, lanes: Lanes, spacing: float) -> list[Shape]:
+def _node(node: Node, row: int, at: int, lanes: Lanes, spacing: float, most: float) -> list[Shape]:
+    """`most` is the share of the costliest, whose bar is full."""
     x, y = _x(lanes.nodes[row], spacing), ROW * at + ROW / 2
     left = _x(lanes.count - 1, spacing) + 18
     right = WIDTH - 52
@@ -139,12 +141,15 @@ def _node(node: Node, row: int, at: int, lanes: Lanes, spacing: float) -> list[S
     shapes: list[Shape] = [
         Box(x - size, y - size, 2 * size, 2 * size, paint, f"{node.name}: {kind}, {node.shape}", 4, "paper"),
         Label(left, y - 3, clipped(f"{node.name}{end}", right - left, 13), "ink", 13, bold=True),
-        Label(left, y + 12, clipped(f"{kind} · {node.shape}", right - left + (0 if node.share else 48), 11), "soft", 11),
+        Label(
+            left, y + 12, clipped(f"{kind} · {node.shape}", right - left + (0 if node.share else 48), 11), "soft", 11
+        ),
     ]
     if node.share:
+        part = node.share / most
         shapes += [
             Label(WIDTH - 2, y - 3, percent(node.share), "ink", 12, "end"),
             Box(WIDTH - 46, y + 4, 44, 6, "bar-back", radius=3),
-            Box(WIDTH - 46, y + 4, max(1.5, 44 * node.share), 6, paint, radius=min(3.0, 22 * node.share + 0.7)),
+            Box(WIDTH - 46, y + 4, max(1.5, 44 * part), 6, paint, radius=min(3.0, 22 * part + 0.7)),
         ]
     return shapes

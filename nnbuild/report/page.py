@@ -161,6 +161,7 @@ def _memory(facts: Facts) -> tuple[str, ...]:
 
 def _key(entries: list[tuple[str, str]]) -> str:
     items = "".join(
-        f'<li><i aria-hidden="true" style="background:var(--{paint})"></i>{escape(word)}</li>' for paint, word in entries
+        f'<li><i aria-hidden="true" style="background:var(--{paint})"></i>{escape(word)}</li>'
+        for paint, word in entries
     )
     return f'<ul class="key" aria-label="Colours">{items}</ul>'

@@ -74,6 +74,5 @@ def as_css() -> str:
     light = "".join(f"--{name}:{pair[0]};" for name, pair in PAINTS.items())
     dark = "".join(f"--{name}:{pair[1]};" for name, pair in PAINTS.items())
     return (
-        f":root{{color-scheme:light dark;{light}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+        f":root{{color-scheme:light dark;{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
     )

@@ -125,5 +125,7 @@ def _curve(axes: Any, curve: Curve, points: float, order: int) -> None:
         [(curve.x1, curve.y1), (curve.x1, middle), (curve.x2, middle), (curve.x2, curve.y2)],
         [Way.MOVETO, Way.CURVE4, Way.CURVE4, Way.CURVE4],
     )
-    patch = PathPatch(way, facecolor="none", edgecolor=_light(curve.paint), linewidth=curve.width * points, zorder=order)
+    patch = PathPatch(
+        way, facecolor="none", edgecolor=_light(curve.paint), linewidth=curve.width * points, zorder=order
+    )
     axes.add_patch(patch)

@@ -251,7 +251,7 @@ def _matrix(matrix: Sequence[Sequence[int]]) -> str:
         ]
         rows.append([str(label), *cells, number(percent(counts[label] / most) if sum(counts) else "")])
     heads: Row = ["label \\ class", *(number(str(k)) for k in range(len(matrix))), number("right")]
-    return table("Confusion matrix: a row a label, a column the class found", heads, rows, css="confusion")
+    return table("Confusion matrix: a row a label, a column the class found", heads, rows, css="confusion fit")
 
 
 def _confused(matrix: Sequence[Sequence[int]]) -> str:
@@ -288,4 +288,3 @@ def built(facts: Facts) -> tuple[str, ...]:
         table("Options", ["option", "value"], options, css="fit"),
         table("Files", ["file", "role", number("bytes"), "SHA-256"], files),
     )
-

@@ -36,10 +36,10 @@ class _Scale:
 
 def timeline(facts: Facts, wide: bool = True) -> Picture:
     scale = _Scale(facts, WIDE if wide else NARROW)
-    shapes = [*_axes(facts, scale), *_peak_band(facts, scale)]
+    shapes = list(_axes(facts, scale))
     for index, buffer in enumerate(facts.buffers):
         shapes += _buffer(buffer, scale, index)
-    shapes += [*_overlaps(facts.buffers, scale), *_peak_mark(facts, scale)]
+    shapes += [*_overlaps(facts.buffers, scale), *_peak_band(facts, scale), *_peak_mark(facts, scale)]
     return Picture(scale.width, scale.height, "The arena over one run", _in_words(facts), tuple(shapes))
 
 
@@ -58,19 +58,23 @@ def _axes(facts: Facts, scale: _Scale) -> Iterator[Shape]:
         offset = facts.arena * part / 4
         y = scale.y(offset)
         yield Line(((scale.left, y), (scale.width - 2, y)), "rule", dashed=part not in (0, 4))
-        yield Label(scale.left - 6, y + 4, kilobytes(round(offset)).replace("\N{NO-BREAK SPACE}", ""), "soft", 11, "end")
+        yield Label(
+            scale.left - 6, y + 4, kilobytes(round(offset)).replace("\N{NO-BREAK SPACE}", ""), "soft", 11, "end"
+        )
     every = 1
     while every * scale.column < 24:
         every *= 5 if str(every)[0] == "1" else 2
     for step in range(0, len(facts.layers), every):
         yield Label(scale.x(step + 0.5), scale.height - BOTTOM + 15, str(step), "soft", 11, "middle")
-    words = "step" if scale.width < 600 else "step: a buffer lives from the one that writes it to the last that reads it"
+    words = (
+        "step" if scale.width < 600 else "step: a buffer lives from the one that writes it to the last that reads it"
+    )
     yield Label((scale.left + scale.width) / 2, scale.height - 4, words, "soft", 11, "middle")
 
 
 def _peak_band(facts: Facts, scale: _Scale) -> Iterator[Shape]:
     if facts.peak is not None:
-        yield Box(scale.x(facts.peak.step), TOP, scale.column, scale.y(0) - TOP, "peak", opacity=0.13)
+        yield Box(scale.x(facts.peak.step), TOP, scale.column, scale.y(0) - TOP, "peak", opacity=0.1)
 
 
 def _peak_mark(facts: Facts, scale: _Scale) -> Iterator[Shape]:
@@ -93,10 +97,17 @@ def _buffer(buffer: Buffer, scale: _Scale, index: int) -> Iterator[Shape]:
     paint = PAINTS.get(buffer.role, "tensor" if index % 2 else "tensor-b")
     x, y = scale.x(buffer.first), scale.y(buffer.offset + buffer.size)
     width, height = scale.x(buffer.last + 1) - x, scale.y(buffer.offset) - y
-    title = (
-        f"{buffer.name}: {buffer.size:,} bytes at {buffer.offset:,}, steps {max(buffer.first, 0)} to {buffer.last}"
+    title = f"{buffer.name}: {buffer.size:,} bytes at {buffer.offset:,}, steps {max(buffer.first, 0)} to {buffer.last}"
+    yield Box(
+        x,
+        min(y, y + height - 2.5),
+        width,
+        max(height, 2.5),
+        paint,
+        title,
+        2.0 if height > 6 else 0.0,
+        "paper",
     )
-    yield Box(x, y, width, max(height, 1.0), paint, title, 2.0 if height > 6 else 0.0, "paper")
     if height >= 14 and width >= 44:
         yield Label(x + 5, y + 12, clipped(buffer.name, width - 8, 11), "ink", 11)
     if height >= 28 and width >= 44:

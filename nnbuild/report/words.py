@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MINUS, NARROW = "\N{MINUS SIGN}", "\N{NO-BREAK SPACE}"
+MINUS, TIMES, NARROW = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}", "\N{NO-BREAK SPACE}"
 
 
 def whole(number: float) -> str:
