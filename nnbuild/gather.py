@@ -197,7 +197,7 @@ def _origin(compiled: Compiled, run: Run, folder: Path, ran: bool) -> Origin:
     return Origin(
         command=shlex.join(["nnbuild", "report", *option_words(options), *_run_words(run)]),
         options=tuple((each.name, _said(getattr(options, each.name))) for each in dataclasses.fields(Options)),
-        versions=_versions(compiled.board, ran),
+        versions=_versions(compiled, ran),
         files=tuple(files),
         digest=digest(compiled.graph),
     )
@@ -215,6 +215,7 @@ def option_words(options: Options) -> list[str]:
         "--io": options.io if options.io != "integer" else None,
         "--accuracy-drop": options.accuracy_drop,
         "--optimize": options.optimize if options.optimize != "speed" else None,
+        "--isa": options.isa,
         "--name": options.name,
         "--weights": options.weights if options.weights != "auto" else None,
     }
@@ -267,9 +268,11 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _versions(board: Board, ran: bool) -> tuple[tuple[str, str], ...]:
+def _versions(compiled: Compiled, ran: bool) -> tuple[tuple[str, str], ...]:
+    board = compiled.board
     toolchain = toolchain_for(board)
-    found = [("nnbuild", __version__), ("compiler", _version_of(toolchain.command))]
+    found = [("nnbuild", __version__), ("instruction set", compiled.plan.isa.name)]
+    found.append(("compiler", _version_of(toolchain.command)))
     found.append(("compiler flags", " ".join((*board.flags, *toolchain.flags))))
     if ran and board.emulator is not None:
         found.append(("emulator", _version_of(board.emulator.command[:1])))

@@ -12,7 +12,7 @@ from typing import Any
 
 from nnbuild.graph import Graph, Op, Tensor
 from nnbuild.ops.reshape import Reshape
-from nnbuild.plan.plan import Plan, Step, size_of
+from nnbuild.plan.plan import Plan, Step
 from nnbuild.report.facts import Buffer, Layer, Node, Option, Peak, Role
 from nnbuild.report.words import TIMES
 from nnbuild.verify import constant_shapes
@@ -26,7 +26,7 @@ def shape_text(tensor: Tensor) -> str:
 
 def ops_of(step: Step) -> tuple[Op, ...]:
     """The operations that a step computes, in their order."""
-    return (step.op,)
+    return step.site.ops
 
 
 def title_of(op: Op) -> str:
@@ -46,9 +46,9 @@ def layers(plan: Plan, costs: Sequence[int] | None, code: Mapping[str, int]) -> 
 
 def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int]) -> Layer:
     ops = ops_of(step)
-    out = plan.tensor(ops[-1].outputs[0])
+    out = plan.tensor(step.outputs[0])
     return Layer(
-        name=title_of(ops[0]),
+        name=step.layer,
         op=" + ".join(kind_of(op) for op in ops),
         kernel=step.kernel_name,
         shape=shape_text(out),
@@ -58,7 +58,7 @@ def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int]) ->
         priced=float(step.choice.price.cycles),
         weights=sum(plan.constants[name].nbytes for name in step.names.packed.values()),
         code=code.get(step.function, 0),
-        output=sum(size_of(plan.tensor(name)) for name in ops[-1].outputs),
+        output=sum(plan.tensor(name).nbytes for name in step.outputs),
         scratch=step.demand.scratch,
         in_place=step.shares_storage,
         options=tuple(_option(alternative) for alternative in step.alternatives),
@@ -77,6 +77,7 @@ def nodes(plan: Plan, rows: Sequence[Layer]) -> tuple[Node, ...]:
     graph = plan.graph
     total = sum(row.weight for row in rows) or 1.0
     shares = {ops_of(step)[0].name: row.weight / total for step, row in zip(plan.steps, rows, strict=True)}
+    leads = {op.name: title_of(ops_of(step)[0]) for step in plan.steps for op in ops_of(step)[1:]}
     makers: dict[str, int] = {}
     found: list[Node] = []
     for name in graph.inputs:
@@ -86,7 +87,8 @@ def nodes(plan: Plan, rows: Sequence[Layer]) -> tuple[Node, ...]:
         sources = tuple(dict.fromkeys(makers[name] for name in op.inputs if name in makers))
         made = _described(graph.tensors[op.outputs[0]])
         ends = any(name in graph.outputs for name in op.outputs)
-        node = Node(title_of(op), kind_of(op), _detail(graph, op), made, sources, ends, shares.get(op.name, 0.0))
+        detail = " ".join((_detail(graph, op), *([f"in one step with {leads[op.name]}"] if op.name in leads else [])))
+        node = Node(title_of(op), kind_of(op), detail.strip(), made, sources, ends, shares.get(op.name, 0.0))
         makers |= dict.fromkeys(op.outputs, len(found))
         found.append(node)
     return tuple(found)
@@ -122,10 +124,9 @@ def buffers(plan: Plan) -> tuple[Buffer, ...]:
     first = {roots[name]: -1 for name in graph.inputs}
     last = dict(first)
     for index, step in enumerate(plan.steps):
-        for op in ops_of(step):
-            for name in (*op.inputs, *op.outputs):
-                first.setdefault(roots[name], index)
-                last[roots[name]] = index
+        for name in (*step.inputs, *step.outputs):
+            first.setdefault(roots[name], index)
+            last[roots[name]] = index
     last |= {roots[name]: end for name in graph.outputs}
     outputs, inputs = {roots[name] for name in graph.outputs}, set(graph.inputs)
     found = []

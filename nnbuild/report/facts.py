@@ -74,6 +74,7 @@ class Layer:
     scratch: int
     in_place: bool
     options: tuple[Option, ...]
+    """The kernel that was taken, then the others in their order."""
 
     @property
     def weight(self) -> float:

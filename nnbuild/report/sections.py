@@ -65,10 +65,11 @@ def _layer(layer: Layer, total: float, most: float) -> Row:
 
 def _runner_up(layer: Layer) -> str:
     """What else could have served, at what price; or why nothing else could."""
-    own = next((option for option in layer.options if option.kernel == layer.kernel), None)
-    others = [option for option in layer.options if option is not own]
+    if not layer.options:
+        return ""
+    own, *others = layer.options
     priced = [option for option in others if option.cycles is not None]
-    if own is None or not others:
+    if not others:
         return "no other has this operation"
     if priced:
         return f"else {priced[0].kernel}: {_difference(own, priced[0])}"
