@@ -39,8 +39,8 @@ from nnbuild.report.facts import (
 
 ESTIMATED = "estimated cycles"
 """The unit of costs where nothing ran: the plan's own prices."""
-IMAGES = ("program.bin", "program")
-"""What is flashed or started, whichever the board has."""
+IMAGE = "program.bin"
+"""What is flashed. A PC's program holds the name of the folder it was built in, so its hash would tell nothing."""
 Progress = Callable[[int, int | None], None]
 
 
@@ -192,8 +192,7 @@ def _origin(compiled: Compiled, run: Run, folder: Path, ran: bool) -> Origin:
     files = [_file(options.model, "model")]
     files += [_file(path, role) for path, role in ((options.calibrate, "calibration"), (run.inputs, "samples")) if path]
     files += [_hashed(name, "generated", content) for name, content in sorted(compiled.artifact.files.items())]
-    program = next((folder / name for name in IMAGES if (folder / name).is_file()), None)
-    files += [_file(program, "program")] if program is not None else []
+    files += [_file(folder / IMAGE, "program")] if (folder / IMAGE).is_file() else []
     return Origin(
         command=shlex.join(["nnbuild", "report", *option_words(options), *_run_words(run)]),
         options=tuple((each.name, _said(getattr(options, each.name))) for each in dataclasses.fields(Options)),
@@ -211,7 +210,6 @@ def option_words(options: Options) -> list[str]:
         "--quantize": options.quantize if options.quantize != "float" else None,
         "--calibrate": near(options.calibrate) if options.calibrate else None,
         "--calibration": options.method if options.method != "minmax" else None,
-        "--image-range": ",".join(f"{x:g}" for x in options.image_range) if options.image_range != (0, 1) else None,
         "--io": options.io if options.io != "integer" else None,
         "--accuracy-drop": options.accuracy_drop,
         "--optimize": options.optimize if options.optimize != "speed" else None,
@@ -221,6 +219,8 @@ def option_words(options: Options) -> list[str]:
     }
     for name, value in given.items():
         words += [name, str(value)] if value is not None else []
+    if options.image_range != (0, 1):  # in one word, for it may begin with a minus
+        words.append(f"--image-range={','.join(map(str, options.image_range))}")
     for layer, form in options.keep:
         words += ["--keep", f"{layer}={form}"]
     return words + ([] if options.bias_correction else ["--no-bias-correction"])

@@ -82,20 +82,30 @@ def nodes(plan: Plan, rows: Sequence[Layer]) -> tuple[Node, ...]:
     found: list[Node] = []
     for name in graph.inputs:
         makers[name] = len(found)
-        found.append(Node(name, "input", "", _described(graph.tensors[name]), (), name in graph.outputs, 0.0))
+        found.append(_input(graph, name))
     for op in graph.ops:
         sources = tuple(dict.fromkeys(makers[name] for name in op.inputs if name in makers))
-        made = _described(graph.tensors[op.outputs[0]])
+        made = graph.tensors[op.outputs[0]]
         ends = any(name in graph.outputs for name in op.outputs)
         detail = " ".join((_detail(graph, op), *([f"in one step with {leads[op.name]}"] if op.name in leads else [])))
-        node = Node(title_of(op), kind_of(op), detail.strip(), made, sources, ends, shares.get(op.name, 0.0))
+        node = Node(
+            title_of(op),
+            kind_of(op),
+            detail.strip(),
+            shape_text(made),
+            made.dtype,
+            sources,
+            ends,
+            shares.get(op.name, 0.0),
+        )
         makers |= dict.fromkeys(op.outputs, len(found))
         found.append(node)
     return tuple(found)
 
 
-def _described(tensor: Tensor) -> str:
-    return f"{shape_text(tensor)} {tensor.dtype}"
+def _input(graph: Graph, name: str) -> Node:
+    tensor = graph.tensors[name]
+    return Node(name, "input", "", shape_text(tensor), tensor.dtype, (), name in graph.outputs, 0.0)
 
 
 def _detail(graph: Graph, op: Op) -> str:
@@ -104,10 +114,10 @@ def _detail(graph: Graph, op: Op) -> str:
     kernel = constant_shapes(graph, op).get("kernel", ())
     window = getattr(attributes, "window", kernel[:2] if len(kernel) == 4 else ())
     words = [TIMES.join(map(str, window))] if window else []
-    for word in ("strides", "dilation"):
+    for word, sign in (("strides", "/"), ("dilation", "dilated ")):
         pair = getattr(attributes, word, (1, 1))
-        if prod(pair) > 1:
-            words.append(f"{word.removesuffix('s')} {TIMES.join(map(str, dict.fromkeys(pair)))}")
+        if prod(pair) > 1 and pair != window:
+            words.append(sign + TIMES.join(map(str, dict.fromkeys(pair))))
     if op.kind in ("pool2d", "reduce", "recurrent"):
         words.insert(0, str(getattr(attributes, "function", "")))
     clamp = getattr(attributes, "clamp", None)
@@ -137,7 +147,7 @@ def buffers(plan: Plan) -> tuple[Buffer, ...]:
             found.append(Buffer(name, role, place.offset, place.size, begin, last[name], ()))
     for index, step in enumerate(plan.steps):
         if step.scratch is not None:
-            name = f"scratch of {title_of(ops_of(step)[0])}"
+            name = f"scratch of {step.op.name}"
             found.append(Buffer(name, "scratch", step.scratch, step.demand.scratch, index, index, ()))
     found.sort(key=lambda b: (b.first, b.offset, b.name))
     return tuple(replace(b, overlaps=tuple(o.name for o in found if o is not b and _shares(b, o))) for b in found)

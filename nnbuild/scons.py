@@ -221,7 +221,7 @@ def arguments_of(options: Options) -> list[str]:
 def _quantization_arguments(options: Options) -> list[str]:
     words = ["--calibrate", str(options.calibrate)] if options.calibrate else []
     words += ["--calibration", options.method, "--io", options.io]
-    words += ["--image-range", ",".join(map(str, options.image_range))]
+    words.append(f"--image-range={','.join(map(str, options.image_range))}")  # in one word: it may begin with a minus
     for layer, form in options.keep:
         words += ["--keep", f"{layer}={form}"]
     words += [] if options.bias_correction else ["--no-bias-correction"]

@@ -176,10 +176,10 @@ def as_text(found: Difference) -> str:
             "change",
         ]
         parts.append(render(heads, [_layer_row(layer) for layer in found.layers], 4))
-    if not found.changes and not any(figure.change for figure in found.figures):
-        parts.append("A and B are the same build.")
-    elif not found.unit:
+    if not found.unit:
         parts.append("The costs are in different units and cannot be compared.")
+    elif not found.changes and not any(figure.change for figure in found.figures):
+        parts.append("A and B are the same build.")
     return "\n\n".join(parts)
 
 

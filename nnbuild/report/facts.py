@@ -27,6 +27,7 @@ class Node:
     kind: str
     detail: str
     shape: str
+    format: str
     sources: tuple[int, ...]
     is_output: bool
     share: float

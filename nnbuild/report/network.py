@@ -17,6 +17,7 @@ from nnbuild.report.words import clipped, percent
 WIDTH, ROW = 360.0, 46.0
 MOST_LANES_WIDTH = 120.0
 FEWEST_ROWS, MOST_ROWS, COLUMNS = 4, 16, 3
+SHORT = {"depthwise_conv2d": "depthwise", "conv2d_transpose": "transposed conv2d"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def _free(busy: dict[int, int], row: int) -> int:
 def strips(nodes: Sequence[Node], name: str) -> tuple[Picture, ...]:
     """The picture in pieces that stand side by side where there is room, and else under one another."""
     lanes = lanes_of(nodes)
-    rows = min(MOST_ROWS, max(FEWEST_ROWS, -(-len(nodes) // COLUMNS)))
+    bands = -(-len(nodes) // (COLUMNS * MOST_ROWS))
+    rows = max(FEWEST_ROWS, -(-len(nodes) // (COLUMNS * bands)))
     starts = range(0, len(nodes), rows)
     return tuple(_strip(nodes, lanes, start, min(start + rows, len(nodes)), name) for start in starts)
 
@@ -89,12 +91,13 @@ def whole(nodes: Sequence[Node], name: str) -> Picture:
 def _strip(nodes: Sequence[Node], lanes: Lanes, start: int, end: int, name: str) -> Picture:
     spacing = min(18.0, MOST_LANES_WIDTH / lanes.count)
     most = max((node.share for node in nodes), default=0.0) or 1.0
+    mixed = len({node.format for node in nodes}) > 1
     shapes: list[Shape] = []
     for edge in lanes.edges:
         if edge.source < end and edge.target >= start:
             shapes += _edge(lanes, edge, start, end, spacing)
     for row in range(start, end):
-        shapes += _node(nodes[row], row, row - start, lanes, spacing, most)
+        shapes += _node(nodes[row], row, row - start, lanes, spacing, most, mixed)
     part = "" if end - start == len(nodes) else f", rows {start} to {end - 1}"
     described = "; ".join(_in_words(nodes, row) for row in range(start, end))
     return Picture(WIDTH, ROW * (end - start), f"The network {name}{part}", described, tuple(shapes))
@@ -103,7 +106,7 @@ def _strip(nodes: Sequence[Node], lanes: Lanes, start: int, end: int, name: str)
 def _in_words(nodes: Sequence[Node], row: int) -> str:
     node = nodes[row]
     source = f" of {' and '.join(nodes[s].name for s in node.sources)}" if node.sources else ""
-    return f"{row}: {node.name}, {node.kind}{source}, {node.shape}"
+    return f"{row}: {node.name}, {node.kind}{source}, {node.shape} {node.format}"
 
 
 def _x(lane: int, spacing: float) -> float:
@@ -129,21 +132,29 @@ def _edge(lanes: Lanes, edge: Edge, start: int, end: int, spacing: float) -> lis
     return shapes
 
 
-def _node(node: Node, row: int, at: int, lanes: Lanes, spacing: float, most: float) -> list[Shape]:
-    """`most` is the share of the costliest, whose bar is full."""
+def _node(node: Node, row: int, at: int, lanes: Lanes, spacing: float, most: float, mixed: bool) -> list[Shape]:
+    """`most` is the share of the costliest, whose bar is full. Formats are told where there are several."""
     x, y = _x(lanes.nodes[row], spacing), ROW * at + ROW / 2
     left = _x(lanes.count - 1, spacing) + 18
     right = WIDTH - 52
     paint = paint_of(node.kind)
-    kind = " ".join(filter(None, (node.kind, node.detail)))
+    kind = " ".join(filter(None, (SHORT.get(node.kind, node.kind), node.detail)))
+    made = f"{node.shape} {node.format}" if mixed else node.shape
     end = " → output" if node.is_output else ""
     size = 7.0 if node.kind != "input" else 6.0
     shapes: list[Shape] = [
-        Box(x - size, y - size, 2 * size, 2 * size, paint, f"{node.name}: {kind}, {node.shape}", 4, "paper"),
-        Label(left, y - 3, clipped(f"{node.name}{end}", right - left, 13), "ink", 13, bold=True),
-        Label(
-            left, y + 12, clipped(f"{kind} · {node.shape}", right - left + (0 if node.share else 48), 11), "soft", 11
+        Box(
+            x - size,
+            y - size,
+            2 * size,
+            2 * size,
+            paint,
+            f"{node.name}: {kind}, {node.shape} {node.format}",
+            4,
+            "paper",
         ),
+        Label(left, y - 3, clipped(f"{node.name}{end}", right - left, 13), "ink", 13, bold=True),
+        Label(left, y + 12, clipped(f"{kind} → {made}", right - left + (0 if node.share else 48), 11), "soft", 11),
     ]
     if node.share:
         part = node.share / most

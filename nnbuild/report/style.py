@@ -36,7 +36,7 @@ nav a{text-decoration:none;font-size:.92rem;display:inline-block;padding:3px 0}n
 section{margin:38px 0 0}
 .notes{margin:16px 0 0;padding:10px 14px 10px 32px;border-left:4px solid var(--warn);background:var(--card);
   font-size:.92rem}
-.strips{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr));gap:0 28px;
+.strips{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr));gap:26px 28px;
   align-items:start}
 svg{display:block;width:100%;height:auto;font-family:inherit;font-variant-numeric:tabular-nums}
 .narrow{display:none}
@@ -79,6 +79,7 @@ main,header,footer{padding-left:14px;padding-right:14px}
 h1{font-size:1.55rem}header{padding-top:18px}
 .tiles{grid-template-columns:1fr 1fr;gap:8px}.tile{padding:10px 11px}.tile dd{font-size:1.2rem}
 .wide{display:none}.narrow{display:block}
+.strips{row-gap:0}
 th,td{padding:6px 8px}table{font-size:.82rem}
 caption{max-width:calc(100vw - 30px)}
 tbody th{min-width:7rem;max-width:9.5rem;overflow-wrap:anywhere}
@@ -88,7 +89,7 @@ thead th:first-child,tfoot th{background:var(--card)}
 }
 @media print{
 @page{margin:14mm}
-body{font-size:11px}
+html{font-size:10.5px}body{font-size:1rem}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 nav,.skip{display:none}
 main,header,footer{max-width:none;padding:0}
@@ -98,7 +99,8 @@ section{margin-top:22px}h2{break-after:avoid}tr,svg,.tile,.memory{break-inside:a
   display:table-header-group}
 .strips{grid-template-columns:repeat(3,1fr)}
 .tiles{grid-template-columns:repeat(4,1fr)}
-th,td{padding:3px 6px}table{font-size:9.5px}
+th,td{padding:3px 5px}table{font-size:.85rem}tbody th{min-width:9em}tbody th,td{overflow-wrap:anywhere}.bar{min-width:26px}
+.n small{white-space:normal}td.code{font-size:.7rem}
 a{color:inherit;text-decoration:none}
 }
 """

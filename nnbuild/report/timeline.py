@@ -17,7 +17,7 @@ class _Scale:
     """From steps and bytes to places in the picture."""
 
     def __init__(self, facts: Facts, width: float) -> None:
-        self.left = 58.0 if width > 600 else 46.0
+        self.left = 58.0 if width > 600 else 54.0
         self.width, self.height = width, 330.0 if width > 600 else 300.0
         self.first = min((b.first for b in facts.buffers), default=0)
         self.steps = max((b.last for b in facts.buffers), default=0) - self.first + 1
@@ -39,7 +39,10 @@ def timeline(facts: Facts, wide: bool = True) -> Picture:
     shapes = list(_axes(facts, scale))
     for index, buffer in enumerate(facts.buffers):
         shapes += _buffer(buffer, scale, index)
-    shapes += [*_overlaps(facts.buffers, scale), *_peak_band(facts, scale), *_peak_mark(facts, scale)]
+    shapes += [*_overlaps(facts.buffers, scale), *_peak_band(facts, scale)]
+    for buffer in facts.buffers:
+        shapes += _names(buffer, scale)
+    shapes += _peak_mark(facts, scale)
     return Picture(scale.width, scale.height, "The arena over one run", _in_words(facts), tuple(shapes))
 
 
@@ -58,9 +61,7 @@ def _axes(facts: Facts, scale: _Scale) -> Iterator[Shape]:
         offset = facts.arena * part / 4
         y = scale.y(offset)
         yield Line(((scale.left, y), (scale.width - 2, y)), "rule", dashed=part not in (0, 4))
-        yield Label(
-            scale.left - 6, y + 4, kilobytes(round(offset)).replace("\N{NO-BREAK SPACE}", ""), "soft", 11, "end"
-        )
+        yield Label(scale.left - 6, y + 4, _address(offset, facts.arena), "soft", 11, "end")
     every = 1
     while every * scale.column < 24:
         every *= 5 if str(every)[0] == "1" else 2
@@ -70,6 +71,14 @@ def _axes(facts: Facts, scale: _Scale) -> Iterator[Shape]:
         "step" if scale.width < 600 else "step: a buffer lives from the one that writes it to the last that reads it"
     )
     yield Label((scale.left + scale.width) / 2, scale.height - 4, words, "soft", 11, "middle")
+
+
+def _address(offset: float, arena: int) -> str:
+    """All in one unit, that of the largest."""
+    if arena < 10_000:
+        return f"{offset:,.0f}"
+    size, unit = (1024, "KB") if arena < 1024 * 1024 else (1024 * 1024, "MB")
+    return f"{offset / size:,.1f}".removesuffix(".0") + f" {unit}"
 
 
 def _peak_band(facts: Facts, scale: _Scale) -> Iterator[Shape]:
@@ -84,13 +93,11 @@ def _peak_mark(facts: Facts, scale: _Scale) -> Iterator[Shape]:
     for x in (x1, x2):
         yield Line(((x, TOP - 4), (x, scale.y(0))), "peak", 1.5)
     text = f"peak {kilobytes(facts.peak.size)}"
-    middle = (x1 + x2) / 2
-    half = 0.28 * 12 * len(f"{text} in {facts.peak.layer}")
     if scale.width > 600:
-        text += f" in {facts.peak.layer}"
-    else:
-        half = 0.28 * 12 * len(text)
-    yield Label(min(max(middle, scale.left + half), scale.width - half), TOP - 10, text, "peak", 12, "middle", True)
+        text = clipped(f"{text} in {facts.peak.layer}", 500, 12)
+    half = 0.3 * 12 * len(text)
+    middle = min(max((x1 + x2) / 2, scale.left + half), scale.width - half)
+    yield Label(middle, TOP - 10, text, "peak", 12, "middle", True)
 
 
 def _buffer(buffer: Buffer, scale: _Scale, index: int) -> Iterator[Shape]:
@@ -108,6 +115,12 @@ def _buffer(buffer: Buffer, scale: _Scale, index: int) -> Iterator[Shape]:
         2.0 if height > 6 else 0.0,
         "paper",
     )
+
+
+def _names(buffer: Buffer, scale: _Scale) -> Iterator[Shape]:
+    """Name and size, where they can be read."""
+    x, y = scale.x(buffer.first), scale.y(buffer.offset + buffer.size)
+    width, height = scale.x(buffer.last + 1) - x, scale.y(buffer.offset) - y
     if height >= 14 and width >= 44:
         yield Label(x + 5, y + 12, clipped(buffer.name, width - 8, 11), "ink", 11)
     if height >= 28 and width >= 44:
@@ -124,4 +137,4 @@ def _overlaps(buffers: tuple[Buffer, ...], scale: _Scale) -> Iterator[Shape]:
             x, y = scale.x(first), scale.y(high)
             title = f"{a.name} and {b.name} share {high - low:,} bytes"
             size = scale.x(last + 1) - x, max(scale.y(low) - y, 1.0)
-            yield Box(x, y, *size, "overlap", title, 0, "overlap", True, 0.28)
+            yield Box(x, y, *size, "overlap", title, 0, "overlap", True, 0.2)
