@@ -73,7 +73,7 @@ def gather(options: Options, run: Run, where: Place, progress: Progress | None =
 
 def cannot_run(board: Board, port: str | None) -> str:
     """Why a board's program cannot be run here; nothing if it can."""
-    if board.output == "host" or board.emulator is not None or port is not None:
+    if board.output != "firmware" or board.emulator is not None or port is not None:
         return ""
     return f"no emulator has the board {board.name}, and no --port was given"
 

@@ -29,7 +29,8 @@ LARGEST_ARRAYS = 256 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose. `layers` keeps every layer's output, so that each can be compared."""
+    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `kernels` are
+    (operation, kernel) pairs that outrank the choice."""
 
     model: Path
     board: str = "linux"
@@ -46,6 +47,7 @@ class Options:
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
+    kernels: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,4 +159,11 @@ def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:
 def target_of(options: Options, board: Board) -> Target:
     """What the plan is made for: the instruction set asked for, or the board's own."""
     isa = find_isa(options.isa or board.isa, board.architecture)
-    return Target(isa, board.features, board.alignment, options.layers, options.optimize)
+    return Target(
+        isa,
+        board.features,
+        board.alignment,
+        options.layers,
+        options.optimize,
+        kernels=dict(options.kernels),
+    )

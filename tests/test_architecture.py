@@ -53,19 +53,9 @@ ROOMS = {
 them."""
 
 ABOVE = {
-    "plan_view",
-    "gather",
-    "pipeline",
-    "fit",
-    "job",
-    "memory",
-    "runner",
-    "flash",
-    "audited",
-    "commands",
-    "cli",
-    "__main__",
-    "scons",
+    *("alternatives", "pipeline", "fit", "job", "memory", "runner", "flash", "audited"),
+    *("plan_view", "gather"),
+    *("commands", "cli", "__main__", "scons"),
 }
 
 

@@ -8,6 +8,7 @@ from nnbuild.errors import ModelError
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.registry import variant_name, variants
 from nnbuild.ops.site import Site
+from nnbuild.plan.measured import measured
 from nnbuild.plan.target import Target
 from nnbuild.writer import Writer
 
@@ -16,12 +17,16 @@ OPTIMIZE = ("speed", "size", "ram")
 
 @dataclass(frozen=True)
 class Price:
-    """Cycles by the bill, bytes of constants, printed characters as a measure of code, bytes of scratch."""
+    """Cycles, bytes of constants, printed characters as a measure of code, bytes of scratch.
+
+    The cycles are those of the bill unless they were measured.
+    """
 
     cycles: float
     weights: int
     code: int
     scratch: int
+    measured: bool = False
 
     def key(self, optimize: str) -> tuple[float, ...]:
         """What is compared, the most important first."""
@@ -39,6 +44,7 @@ class Price:
             self.weights + other.weights,
             self.code + other.code,
             max(self.scratch, other.scratch),
+            self.measured and other.measured,
         )
 
 
@@ -105,7 +111,7 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
             refused.append(Alternative(variant_name(kernel), reason=reason))
             continue
         demand = kernel.demand(site)
-        found.append(Offer(kernel, demand, price(kernel, site, demand)))
+        found.append(Offer(kernel, demand, price(kernel, site, demand, target.isa.name)))
     if not found:
         return refused
     found.sort(key=lambda offer: offer.price.key(target.optimize))
@@ -117,9 +123,6 @@ def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
     missing = kernel.needs - target.isa.features - target.features
     if missing:
         return f"it needs {', '.join(sorted(missing))}"
-    wanted = target.kernels.get(site.op.name)
-    if wanted is not None and variant_name(kernel) != wanted:
-        return f"{wanted} was asked for"
     if not fuses(kernel, site):
         return "it computes one operation at a time"
     return kernel.accepts(site)
@@ -130,12 +133,14 @@ def fuses(kernel: Kernel, site: Site) -> bool:
     return {follower.op.kind for follower in site.tail} <= getattr(kernel, "fuses", frozenset())
 
 
-def price(kernel: Kernel, site: Site, demand: Demand) -> Price:
-    """Printing a kernel prices it."""
+def price(kernel: Kernel, site: Site, demand: Demand, isa: str) -> Price:
+    """Printing a kernel prices it; what was measured once for the same work outranks that."""
     w = Writer("p")
     kernel.emit(w, site, plain_names(site, demand))
     weights = sum(data.nbytes for data in demand.packed.values())
-    return Price(w.cycles, weights, len(str(w).replace(" ", "")), demand.scratch)
+    known = measured(isa, site, variant_name(kernel))
+    cycles = w.cycles if known is None else known
+    return Price(cycles, weights, len(str(w).replace(" ", "")), demand.scratch, known is not None)
 
 
 def plain_names(site: Site, demand: Demand) -> Names:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from nnbuild.kernels.registry import variant_name
 from nnbuild.plan.chain import Work
 from nnbuild.plan.select import Offer
 from nnbuild.plan.target import Target
@@ -16,8 +17,12 @@ SizeOf = Callable[[list[Work]], int]
 def settle(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:
     """With `optimize=ram`, the fastest kernels of the smallest arena; with a limit, the fastest that keep to it.
 
+    Kernels that the target names are taken first of all, and stay.
+
     Where even the smallest arena is above the limit, that one: how much is missing is then said at its best.
     """
+    if target.kernels:
+        return [_wanted(item, target) for item in work]
     if target.optimize != "ram" and (target.room is None or size_of(work) <= target.room):
         return work
     smallest = [_least(item) for item in work]
@@ -31,6 +36,12 @@ def _least(work: Work) -> Work:
     offers = work.choice.offers
     best = min(range(len(offers)), key=lambda index: (need(work, offers[index]), offers[index].price.cycles))
     return _taking(work, best)
+
+
+def _wanted(work: Work, target: Target) -> Work:
+    names = [variant_name(offer.kernel) for offer in work.choice.offers]
+    wanted = target.kernels.get(work.site.op.name)
+    return _taking(work, names.index(wanted)) if wanted in names else work
 
 
 def _taking(work: Work, index: int) -> Work:

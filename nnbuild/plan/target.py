@@ -17,7 +17,7 @@ class Target:
     apart: computes every operation by itself and keeps every tensor until the end of the run, to be looked at.
     pieces: a step is computed in several calls, so that others can run between them.
     room: bytes that the arena should not exceed; kernels are chosen for that where they have to be.
-    kernels: the kernel to take for an operation of this name, whatever it costs.
+    kernels: the kernel to take for the operation, or the chain that begins with it, of this name.
     """
 
     isa: Isa = C99
