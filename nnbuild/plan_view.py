@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
 
 from nnbuild.graph import Graph, Op, Tensor
 from nnbuild.ops.reshape import Reshape
 from nnbuild.plan.plan import Plan, Step
+from nnbuild.plan.select import Alternative
 from nnbuild.report.facts import Buffer, Layer, Node, Option, Peak, Role
 from nnbuild.report.words import TIMES
 from nnbuild.verify import constant_shapes
@@ -65,11 +65,11 @@ def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int]) ->
     )
 
 
-def _option(alternative: Any) -> Option:
+def _option(alternative: Alternative) -> Option:
     price = alternative.price
     if price is None:
-        return Option(alternative.kernel, None, 0, 0, alternative.reason)
-    return Option(alternative.kernel, float(price.cycles), price.weights, price.scratch, "")
+        return Option(alternative.kernel, None, False, 0, 0, alternative.reason)
+    return Option(alternative.kernel, float(price.cycles), price.measured, price.weights, price.scratch, "")
 
 
 def nodes(plan: Plan, rows: Sequence[Layer]) -> tuple[Node, ...]:

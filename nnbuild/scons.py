@@ -170,7 +170,7 @@ def nn_report(
     made = env.Command([page, facts], program, _nnbuild(env, command, f"nnbuild report {source}"))
     if inputs:
         env.Depends(made, env.File(inputs))
-    env.Depends(made, env.Value(json.dumps(command)))
+    env.Depends(made, [env.Value(json.dumps(command)), *_generator_files(env)])
     return made
 
 

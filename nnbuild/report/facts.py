@@ -48,10 +48,11 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Option:
-    """A kernel that was considered for a layer: its price, or why it could not serve."""
+    """A kernel that was considered for a layer: its price, which may have been measured, or why it could not serve."""
 
     kernel: str
     cycles: float | None
+    measured: bool
     weights: int
     scratch: int
     reason: str

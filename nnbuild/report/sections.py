@@ -77,7 +77,8 @@ def _runner_up(layer: Layer) -> str:
 
 
 def _difference(own: Option, other: Option) -> str:
-    words = [f"{short(other.cycles or 0)} cycles instead of {short(own.cycles or 0)} estimated"]
+    how = "measured" if own.measured and other.measured else "estimated"
+    words = [f"{short(other.cycles or 0)} cycles instead of {short(own.cycles or 0)} {how}"]
     if other.weights != own.weights:
         words.append(f"{other.weights:,} B of weights instead of {own.weights:,}")
     if other.scratch != own.scratch:

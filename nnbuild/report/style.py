@@ -99,8 +99,8 @@ section{margin-top:22px}h2{break-after:avoid}tr,svg,.tile,.memory{break-inside:a
   display:table-header-group}
 .strips{grid-template-columns:repeat(3,1fr)}
 .tiles{grid-template-columns:repeat(4,1fr)}
-th,td{padding:3px 5px}table{font-size:.85rem}tbody th{min-width:9em}tbody th,td{overflow-wrap:anywhere}.bar{min-width:26px}
-.n small{white-space:normal}td.code{font-size:.7rem}
+th,td{padding:3px 5px}table{font-size:.85rem}tbody th{min-width:9em}tbody th,td{overflow-wrap:anywhere}
+.bar{min-width:26px}.n small{white-space:normal}.n small.with{white-space:nowrap}td.code{font-size:.7rem}
 a{color:inherit;text-decoration:none}
 }
 """
