@@ -41,6 +41,8 @@ ESTIMATED = "estimated cycles"
 """The unit of costs where nothing ran: the plan's own prices."""
 IMAGE = "program.bin"
 """What is flashed. A PC's program holds the name of the folder it was built in, so its hash would tell nothing."""
+_SHOWN = tuple(each.name for each in dataclasses.fields(Options) if each.name != "layers")
+"""A report is never of single layers kept apart."""
 Progress = Callable[[int, int | None], None]
 
 
@@ -195,7 +197,7 @@ def _origin(compiled: Compiled, run: Run, folder: Path, ran: bool) -> Origin:
     files += [_file(folder / IMAGE, "program")] if (folder / IMAGE).is_file() else []
     return Origin(
         command=shlex.join(["nnbuild", "report", *option_words(options), *_run_words(run)]),
-        options=tuple((each.name, _said(getattr(options, each.name))) for each in dataclasses.fields(Options)),
+        options=tuple((name, _said(getattr(options, name))) for name in _SHOWN),
         versions=_versions(compiled, ran),
         files=tuple(files),
         digest=digest(compiled.graph),

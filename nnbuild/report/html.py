@@ -9,8 +9,8 @@ from html import escape
 
 @dataclass(frozen=True)
 class Cell:
-    """`under` is a second, softer line; `bar` a share from 0 to 1, drawn in that line; `tone` is good, bad or warn;
-    `heat` colours the whole cell by a share; `code` is for what is typed or hashed."""
+    """`under` is a second, softer line; `bar` a share from 0 to 1, drawn in that line; `heat` colours the whole cell by
+    a share; `code` is for what is typed or hashed; `tone` is one more class, as good, bad or warn."""
 
     text: str
     under: str = ""
@@ -66,7 +66,7 @@ def _classes(cell: Cell) -> str:
 
 def _inside(cell: Cell) -> str:
     if cell.bar is not None:
-        return f'{escape(cell.text)}<small class="with">{bar(cell.bar)}{escape(cell.under)}</small>'
+        return f'{escape(cell.text)}<small class="with">{bar(cell.bar)}<span>{escape(cell.under)}</span></small>'
     return escape(cell.text) + (f"<small>{escape(cell.under)}</small>" if cell.under else "")
 
 

@@ -17,6 +17,8 @@ from nnbuild.report.words import clipped, percent
 WIDTH, ROW = 360.0, 46.0
 MOST_LANES_WIDTH = 120.0
 FEWEST_ROWS, MOST_ROWS, COLUMNS = 4, 16, 3
+BOLD = 1.12
+"""How much wider bold letters are."""
 SHORT = {"depthwise_conv2d": "depthwise", "conv2d_transpose": "transposed conv2d"}
 
 
@@ -153,7 +155,14 @@ def _node(node: Node, row: int, at: int, lanes: Lanes, spacing: float, most: flo
             4,
             "paper",
         ),
-        Label(left, y - 3, clipped(f"{node.name}{end}", right - left, 13), "ink", 13, bold=True),
+        Label(
+            left,
+            y - 3,
+            clipped(f"{node.name}{end}", (right if node.share else WIDTH) - left, BOLD * 13),
+            "ink",
+            13,
+            bold=True,
+        ),
         Label(left, y + 12, clipped(f"{kind} → {made}", right - left + (0 if node.share else 48), 11), "soft", 11),
     ]
     if node.share:

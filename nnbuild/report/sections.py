@@ -279,7 +279,8 @@ def built(facts: Facts) -> tuple[str, ...]:
     versions.append(["computation", Cell(origin.digest, code=True)])
     options: list[Row] = [[name.replace("_", " "), Cell(value, code=True)] for name, value in origin.options if value]
     files: list[Row] = [
-        [file.name, file.role, number(f"{file.size:,}"), Cell(file.sha256, code=True)] for file in origin.files
+        [file.name, file.role, number(f"{file.size:,}"), Cell(file.sha256, code=True, tone="hash")]
+        for file in origin.files
     ]
     again = "The same files, options and versions give the same bytes again"
     again += "; measured nanoseconds differ from run to run." if facts.unit == "ns" else "."

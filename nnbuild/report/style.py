@@ -57,10 +57,11 @@ tfoot th,tfoot td{font-weight:650;background:var(--card)}
 .n{text-align:right;white-space:nowrap}
 .code,code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:.82rem;
   font-weight:400}
-td.code{overflow-wrap:anywhere}
+td.code{overflow-wrap:anywhere}td.hash{min-width:19rem}
 .bar{display:block;height:6px;min-width:46px;background:var(--bar-back);border-radius:3px;margin:5px 0 3px;
   overflow:hidden}
 small.with{display:flex;align-items:center;gap:7px;justify-content:flex-end}.with .bar{flex:1;margin:0}
+.with span{min-width:3.5em}.with span:empty{display:none}
 .bar b{display:block;height:100%;background:var(--bar);border-radius:3px}
 .heat{background:color-mix(in srgb,var(--bar) var(--heat),var(--paper))}
 .confusion{width:auto}.confusion td,.confusion th{padding:4px 9px;text-align:right;border:1px solid var(--rule)}
@@ -100,7 +101,8 @@ section{margin-top:22px}h2{break-after:avoid}tr,svg,.tile,.memory{break-inside:a
 .strips{grid-template-columns:repeat(3,1fr)}
 .tiles{grid-template-columns:repeat(4,1fr)}
 th,td{padding:3px 5px}table{font-size:.85rem}tbody th{min-width:9em}tbody th,td{overflow-wrap:anywhere}
-.bar{min-width:26px}.n small{white-space:normal}.n small.with{white-space:nowrap}td.code{font-size:.7rem}
+.bar{min-width:26px}.n small{white-space:normal}.n small.with{white-space:nowrap}
+td.code{font-size:.7rem}td.hash{min-width:0}
 a{color:inherit;text-decoration:none}
 }
 """

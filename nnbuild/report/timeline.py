@@ -40,8 +40,7 @@ def timeline(facts: Facts, wide: bool = True) -> Picture:
     for index, buffer in enumerate(facts.buffers):
         shapes += _buffer(buffer, scale, index)
     shapes += [*_overlaps(facts.buffers, scale), *_peak_band(facts, scale)]
-    for buffer in facts.buffers:
-        shapes += _names(buffer, scale)
+    shapes += _names(facts.buffers, scale)
     shapes += _peak_mark(facts, scale)
     return Picture(scale.width, scale.height, "The arena over one run", _in_words(facts), tuple(shapes))
 
@@ -117,14 +116,23 @@ def _buffer(buffer: Buffer, scale: _Scale, index: int) -> Iterator[Shape]:
     )
 
 
-def _names(buffer: Buffer, scale: _Scale) -> Iterator[Shape]:
-    """Name and size, where they can be read."""
-    x, y = scale.x(buffer.first), scale.y(buffer.offset + buffer.size)
-    width, height = scale.x(buffer.last + 1) - x, scale.y(buffer.offset) - y
-    if height >= 14 and width >= 44:
-        yield Label(x + 5, y + 12, clipped(buffer.name, width - 8, 11), "ink", 11)
-    if height >= 28 and width >= 44:
-        yield Label(x + 5, y + 25, clipped(kilobytes(buffer.size), width - 8, 10), "ink", 10)
+def _names(buffers: tuple[Buffer, ...], scale: _Scale) -> Iterator[Shape]:
+    """Name and size, where they can be read: buffers that share bytes must not share a line of text."""
+    taken: list[tuple[float, float, float]] = []  # left, right, base line
+    for buffer in buffers:
+        x, y = scale.x(buffer.first) + 5, scale.y(buffer.offset + buffer.size)
+        width, bottom = scale.x(buffer.last + 1) - x - 3, scale.y(buffer.offset)
+        lines = [clipped(buffer.name, width, 11, tail=True), kilobytes(buffer.size)] if width >= 36 else []
+        for text, size in zip(lines, (11.0, 10.0), strict=False):
+            right = x + 0.56 * size * len(text)
+            base = y + 12
+            while any(left < right and x < end and abs(base - other) < 12 for left, end, other in taken):
+                base += 4
+            if base > bottom - 2 or right > x + width + 2:
+                break
+            taken.append((x, right, base))
+            yield Label(x, base, text, "ink", size)
+            y = base
 
 
 def _overlaps(buffers: tuple[Buffer, ...], scale: _Scale) -> Iterator[Shape]:

@@ -57,7 +57,10 @@ def duration(cost: float, unit: str, hertz: int) -> str:
     raise AssertionError("the last unit always fits")
 
 
-def clipped(text: str, width: float, size: float) -> str:
-    """As much of a text as fits into a width at a font size, by the average width of letters."""
-    room = int(width / (0.56 * size))
-    return text if len(text) <= room else f"{text[: max(1, room - 1)]}…"
+def clipped(text: str, width: float, size: float, tail: bool = False) -> str:
+    """As much of a text as fits into a width at a font size, by the average width of letters: its beginning, or its
+    tail, by which names that begin alike are told apart."""
+    room = max(2, int(width / (0.56 * size)))
+    if len(text) <= room:
+        return text
+    return f"…{text[1 - room :]}" if tail else f"{text[: room - 1]}…"

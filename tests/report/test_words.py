@@ -47,3 +47,4 @@ def test_only_what_is_time_is_told_as_time(cost: float, unit: str, hertz: int, t
 def test_a_text_is_clipped_to_its_room() -> None:
     assert words.clipped("depthwise", 100, 10) == "depthwise"
     assert words.clipped("a_very_long_name_of_a_layer", 60, 10) == "a_very_lo…"
+    assert words.clipped("a_very_long_name_of_layer_12", 60, 10, tail=True) == "…_layer_12"
