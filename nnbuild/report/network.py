@@ -65,7 +65,7 @@ def lanes_of(nodes: Sequence[Node]) -> Lanes:
         if readers[row]:
             busy[lane] = readers[row][0]
         if len(readers[row]) > 1:
-            waits[row] = _free({**busy, lane: len(nodes)}, row)
+            waits[row] = _free(busy, row)
             busy[waits[row]] = readers[row][-1]
     return Lanes(tuple(places), tuple(edges))
 

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,9 @@ from nnbuild import cli
 from nnbuild.commands.common import add_build_options, options_of
 from nnbuild.gather import near, option_words
 from nnbuild.pipeline import Options
-from nnbuild.report.facts import from_object
+from nnbuild.report.facts import as_object, from_object
 from tests.cli.conftest import Nnbuild, model, nnbuild
+from tests.report import samples
 
 __all__ = ["model", "nnbuild"]  # fixtures
 
@@ -111,32 +113,37 @@ def test_nothing_else_loads_matplotlib() -> None:
 
 
 @pytest.fixture
-def pair(nnbuild: Nnbuild, model: Path, here: Path) -> tuple[str, str]:
-    nnbuild("report", model, "--no-run", "--json", "a.json")
-    nnbuild("report", model, "--no-run", "--quantize", "int8", "--json", "b.json")
+def pair(here: Path) -> tuple[str, str]:
+    before = samples.facts()
+    options = (("board", "stm32"), ("quantize", "int16"))
+    after = replace(before, flash_weights=600, origin=replace(before.origin, options=options))
+    Path("a.json").write_text(json.dumps(as_object(before)))
+    Path("b.json").write_text(json.dumps(as_object(after)))
     return "a.json", "b.json"
 
 
 def test_two_reports_are_compared(nnbuild: Nnbuild, pair: tuple[str, str]) -> None:
     said = nnbuild("diff", *pair)
     assert said.status == 0
-    assert ["quantize", "float", "int8"] in [line.split() for line in said.out.splitlines()]
+    assert ["quantize", "int8", "int16"] in [line.split() for line in said.out.splitlines()]
     plain = nnbuild("diff", *pair, "--json").json()
-    assert {"what": "quantize", "a": "float", "b": "int8"} in plain["changes"]
+    assert {"what": "quantize", "a": "int8", "b": "int16"} in plain["changes"]
     weights = next(figure for figure in plain["figures"] if figure["name"] == "flash weights")
-    assert weights["change"] == (weights["b"] - weights["a"]) / weights["a"]
+    assert (weights["a"], weights["b"], weights["change"]) == (300, 600, 1.0)
 
 
-def test_a_build_is_made_from_its_words(nnbuild: Nnbuild, model: Path, pair: tuple[str, str]) -> None:
-    said = nnbuild("diff", "b.json", f"{shlex.quote(str(model))} --no-run --quantize int8")
+def test_a_build_is_made_from_its_words(nnbuild: Nnbuild, model: Path, here: Path) -> None:
+    nnbuild("report", model, "--no-run", "--json", "small.json")
+    said = nnbuild("diff", "small.json", f"{shlex.quote(str(model))} --no-run")
     assert (said.status, said.out.splitlines()[-1]) == (0, "A and B are the same build.")
 
 
 def test_what_got_worse_fails(nnbuild: Nnbuild, pair: tuple[str, str]) -> None:
-    assert nnbuild("diff", "b.json", "a.json", "--max-worse", "1000").status == 0
+    assert nnbuild("diff", *pair, "--max-worse", "100").status == 0
+    assert nnbuild("diff", "b.json", "a.json", "--max-worse", "0").status == 0
     said = nnbuild("diff", "a.json", "b.json", "--max-worse", "5")
     assert said.status == 1
-    assert said.out.splitlines()[-1].startswith("FAIL: ")
+    assert said.out.splitlines()[-1] == "FAIL: flash weights is worse by 100.00 %, at most 5 allowed"
     assert nnbuild("diff", "a.json", "b.json", "--max-worse", "5", "--json").status == 1
 
 

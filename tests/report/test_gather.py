@@ -14,6 +14,7 @@ from nnbuild.job import place
 from nnbuild.pipeline import Compiled, Options, compile_model
 from nnbuild.report.facts import Buffer, Facts, from_object
 from tests.cli.conftest import forked, recurrent
+from tests.frontend.keras_files import dense, h5_bytes, input_layer, layer, put, random_arrays, sequential
 
 __all__ = ["forked", "recurrent"]  # fixtures
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,6 +82,16 @@ def test_several_inputs_and_outputs(forked: Path) -> None:
     assert [node.kind for node in facts.nodes].count("input") == 2
     assert [node.name for node in facts.nodes if node.is_output] == ["both", "head"]
     assert {b.role for b in facts.buffers} >= {"input", "output"}
+
+
+def test_a_run_has_an_edge_before_and_after(tmp_path: Path) -> None:
+    """Inputs are there before the first step, outputs after the last one, also when these are only reshaped."""
+    reshaped = layer("Reshape", "grid", target_shape=[3, 2])
+    config = sequential(input_layer("x", [4]), dense("dense", 6), reshaped)
+    model = put(tmp_path / "grid.h5", h5_bytes(config, {"dense": random_arrays((4, 6), (6,))}))
+    given, made = plan_view.buffers(compile_model(Options(model)).plan)
+    assert (given.name, given.role, given.first, given.last) == ("x", "input", -1, 0)
+    assert (made.role, made.first, made.last) == ("output", 0, 1)
 
 
 def test_state_is_told_apart(recurrent: Path) -> None:
