@@ -12,7 +12,7 @@ from nnbuild.emit.emit import emit
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.frontend import load
 from nnbuild.graph import Graph
-from nnbuild.isa.registry import find as find_isa
+from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
 from nnbuild.outputs.layout import arena_room
@@ -158,12 +158,13 @@ def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:
 
 def target_of(options: Options, board: Board) -> Target:
     """What the plan is made for: the instruction set asked for, or the board's own."""
-    isa = find_isa(options.isa or board.isa, board.architecture)
+    best, *others = find_isas(options.isa or board.isa, board.architecture)
     return Target(
-        isa,
-        board.features,
-        board.alignment,
-        options.layers,
-        options.optimize,
+        isa=best,
+        also=tuple(others),
+        features=board.features,
+        alignment=board.alignment,
+        apart=options.layers,
+        optimize=options.optimize,
         kernels=dict(options.kernels),
     )

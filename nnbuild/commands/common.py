@@ -21,7 +21,7 @@ QUANTIZE = ("float", "int8", "int16")
 _IMAGE_RANGE = "what black and white mean to the model, for calibration images (default: 0,1)"
 _KEEP = "another format for one layer: int8, int16 or float; may be given several times"
 _PLAIN_BIAS = "do not let biases make up for the average error of rounded weights"
-_ISA = "instruction set to print kernels for: c99, sse2, avx2_fma, native … (default: the board's)"
+_ISA = "instruction set of the kernels: c99, sse2, avx2_fma, native …, or several with commas (default: the board's)"
 _DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
 _IO = "number format at the edges of a quantized model (default: %(default)s)"
 

@@ -16,7 +16,7 @@ from nnbuild.names import fragment
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
-from nnbuild.plan.place import Buffer, Placement, place, roughly
+from nnbuild.plan.place import Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
 from nnbuild.plan.target import Target
@@ -32,16 +32,40 @@ class Location:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """One call of one kernel function."""
+class Version:
+    """The function that computes a step with the instructions of one set."""
 
-    site: Site
+    isa: Isa
     choice: Choice
     function: str
     names: Names
+
+    @property
+    def demand(self) -> Demand:
+        return self.choice.demand
+
+    @property
+    def kernel_name(self) -> str:
+        return variant_name(self.choice.kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One call of one kernel function: of the first version, or of another where the processor wants that."""
+
+    site: Site
+    versions: tuple[Version, ...]
     macs: int
     scratch: int | None
     shares_storage: bool
+
+    @property
+    def choice(self) -> Choice:
+        return self.versions[0].choice
+
+    @property
+    def function(self) -> str:
+        return self.versions[0].function
 
     @property
     def op(self) -> Op:
@@ -76,10 +100,9 @@ class Step:
     def alternatives(self) -> tuple[Alternative, ...]:
         return self.choice.alternatives
 
-    @property
-    def extent(self) -> int:
+    def extent(self, version: Version) -> int:
         """Pieces of work: those of the kernel, or one for each index of the axes it is applied along."""
-        return prod(self.op.outer) if self.op.outer else self.demand.extent
+        return prod(self.op.outer) if self.op.outer else version.demand.extent
 
 
 @dataclass(frozen=True)
@@ -96,7 +119,7 @@ class Peak:
 class Plan:
     graph: Graph
     prefix: str
-    isa: Isa
+    isas: tuple[Isa, ...]
     steps: tuple[Step, ...]
     locations: Mapping[str, Location]
     constants: Mapping[str, Array]
@@ -106,6 +129,11 @@ class Plan:
     alignment: int
     peak: Peak | None
 
+    @property
+    def isa(self) -> Isa:
+        """The set it is made for first of all."""
+        return self.isas[0]
+
     def tensor(self, name: str) -> Tensor:
         return self.graph.tensors[name]
 
@@ -113,20 +141,21 @@ class Plan:
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     roots = _roots(graph)
 
-    def arena_size(work: list[Work]) -> int:
-        return roughly(_buffers(graph, work, roots, target), target.alignment)
+    def arena_size(work: list[Work], enough: int) -> int:
+        return place(_buffers(graph, work, roots, target), target.alignment, enough).size
 
     work = settle(divide(graph, target), arena_size, target)
     buffers = _buffers(graph, work, roots, target)
     arena = place(buffers, target.alignment)
     locations, state = _locations(graph, roots, arena, target.alignment)
     constants: dict[str, Array] = {}
-    steps = [_step(prefix, index, item, arena, locations, constants) for index, item in enumerate(work)]
+    isas = (target.isa, *target.also)
+    steps = [_step(prefix, index, item, isas, arena, locations, constants) for index, item in enumerate(work)]
     peak = _peak(buffers, arena, [step.layer for step in steps])
     return Plan(
         graph,
         prefix,
-        target.isa,
+        isas,
         tuple(steps),
         locations,
         constants,
@@ -170,8 +199,9 @@ def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Targ
         if name not in kept
     ]
     for index, item in enumerate(work):
-        if item.choice.demand.scratch:
-            buffers.append(Buffer(_scratch_name(item), item.choice.demand.scratch, index, index))
+        scratch = max(demand.scratch for demand in item.demands)
+        if scratch:
+            buffers.append(Buffer(_scratch_name(item), scratch, index, index))
     return buffers
 
 
@@ -188,11 +218,18 @@ def _overlaps(
         site = item.site
         if site.op.outer:
             continue
-        for overlap in item.choice.demand.overlaps:
-            a, b = roots[site.writes[overlap.output].name], roots[site.reads[overlap.input].name]
+        for (output, source), lead in _leads(item, pieces).items():
+            a, b = roots[site.writes[output].name], roots[site.reads[source].name]
             if a != b and first[a] == index and last[b] == index:
-                allowed.setdefault(a, {})[b] = overlap.lead_of(pieces)
+                allowed.setdefault(a, {})[b] = lead
     return allowed
+
+
+def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], int]:
+    """(output, input) -> the lead that serves all versions; pairs that some version must keep apart are left out."""
+    each = [{(o.output, o.input): o.lead_of(pieces) for o in demand.overlaps} for demand in work.demands]
+    pairs = set(each[0]).intersection(*each[1:])
+    return {pair: max(leads[pair] for leads in each) for pair in sorted(pairs)}
 
 
 def _locations(
@@ -216,18 +253,25 @@ def _step(
     prefix: str,
     index: int,
     work: Work,
+    isas: tuple[Isa, ...],
     arena: Placement,
     locations: Mapping[str, Location],
     constants: dict[str, Array],
 ) -> Step:
-    site, choice = work.site, work.choice
+    site = work.site
     function = f"{prefix}_{index:02d}_{fragment(site.op.name)}"
+    versions = tuple(
+        _version(site, isa, choice, f"{function}_{isa.name}" if work.others else function, constants)
+        for isa, choice in zip(isas, (work.choice, *work.others), strict=True)
+    )
+    macs = sum(_macs(part) for part in (site, *site.tail))
+    return Step(site, versions, macs, arena.offsets.get(_scratch_name(work)), _shares(site, locations))
+
+
+def _version(site: Site, isa: Isa, choice: Choice, function: str, constants: dict[str, Array]) -> Version:
     plain = plain_names(site, choice.demand)
     packed = {role: _store(constants, f"{function}_{role}", data) for role, data in choice.demand.packed.items()}
-    macs = sum(_macs(part) for part in (site, *site.tail))
-    scratch = arena.offsets.get(_scratch_name(work)) if choice.demand.scratch else None
-    names = Names(plain.inputs, plain.outputs, packed, plain.scratch)
-    return Step(site, choice, function, names, macs, scratch, _shares(site, locations))
+    return Version(isa, choice, function, Names(plain.inputs, plain.outputs, packed, plain.scratch))
 
 
 def _macs(site: Site) -> int:
