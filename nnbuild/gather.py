@@ -273,7 +273,7 @@ def _sha256(content: bytes) -> str:
 def _versions(compiled: Compiled, ran: bool) -> tuple[tuple[str, str], ...]:
     board = compiled.board
     toolchain = toolchain_for(board)
-    found = [("nnbuild", __version__), ("instruction set", compiled.plan.isa.name)]
+    found = [("nnbuild", __version__), ("instruction set", ", ".join(isa.name for isa in compiled.plan.isas))]
     found.append(("compiler", _version_of(toolchain.command)))
     found.append(("compiler flags", " ".join((*board.flags, *toolchain.flags))))
     if ran and board.emulator is not None:

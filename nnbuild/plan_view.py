@@ -56,13 +56,24 @@ def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int]) ->
         macs=step.macs,
         cost=cost,
         priced=float(step.choice.price.cycles),
-        weights=sum(plan.constants[name].nbytes for name in step.names.packed.values()),
-        code=code.get(step.function, 0),
+        versions=tuple((version.isa.name, version.kernel_name) for version in step.versions),
+        weights=sum(plan.constants[name].nbytes for name in _constants(step)),
+        code=sum(code.get(version.function, 0) for version in step.versions),
         output=sum(plan.tensor(name).nbytes for name in step.outputs),
-        scratch=step.demand.scratch,
+        scratch=_scratch(step),
         in_place=step.shares_storage,
         options=tuple(_option(alternative) for alternative in step.alternatives),
     )
+
+
+def _constants(step: Step) -> set[str]:
+    """The constants that any version of the step reads; versions may share them."""
+    return {name for version in step.versions for name in version.names.packed.values()}
+
+
+def _scratch(step: Step) -> int:
+    """All versions work in one place."""
+    return max(version.demand.scratch for version in step.versions)
 
 
 def _option(alternative: Alternative) -> Option:
@@ -148,7 +159,7 @@ def buffers(plan: Plan) -> tuple[Buffer, ...]:
     for index, step in enumerate(plan.steps):
         if step.scratch is not None:
             name = f"scratch of {step.op.name}"
-            found.append(Buffer(name, "scratch", step.scratch, step.demand.scratch, index, index, ()))
+            found.append(Buffer(name, "scratch", step.scratch, _scratch(step), index, index, ()))
     found.sort(key=lambda b: (b.first, b.offset, b.name))
     return tuple(replace(b, overlaps=tuple(o.name for o in found if o is not b and _shares(b, o))) for b in found)
 

@@ -60,11 +60,15 @@ class Option:
 
 @dataclass(frozen=True)
 class Layer:
-    """One step of a run. `cost` is what was measured, None if nothing ran; `priced` is the plan's own estimate."""
+    """One step of a run. `cost` is what was measured, None if nothing ran; `priced` is the plan's own estimate.
+
+    `versions` are (instruction set, kernel), the best first: a program may hold several and choose as it runs.
+    """
 
     name: str
     op: str
     kernel: str
+    versions: tuple[tuple[str, str], ...]
     shape: str
     format: str
     macs: int

@@ -45,9 +45,9 @@ def _row(cells: Row) -> str:
 
 
 def _head(cell: Cell | str, scope: str) -> str:
-    """Long names may break after their underscores."""
+    """Long names may break after their underscores and strokes."""
     cell = cell if isinstance(cell, Cell) else Cell(cell)
-    return f'<th scope="{scope}"{_classes(cell)}>{_inside(cell).replace("_", "_<wbr>")}</th>'
+    return f'<th scope="{scope}"{_classes(cell)}>{_inside(cell, breaks=True)}</th>'
 
 
 def _cell(cell: Cell | str) -> str:
@@ -64,10 +64,13 @@ def _classes(cell: Cell) -> str:
     return f' class="{" ".join(names)}"' if names else ""
 
 
-def _inside(cell: Cell) -> str:
+def _inside(cell: Cell, breaks: bool = False) -> str:
+    text, under = escape(cell.text), escape(cell.under)
+    if breaks:
+        text, under = (line.replace("_", "_<wbr>").replace("/", "/<wbr>") for line in (text, under))
     if cell.bar is not None:
-        return f'{escape(cell.text)}<small class="with">{bar(cell.bar)}<span>{escape(cell.under)}</span></small>'
-    return escape(cell.text) + (f"<small>{escape(cell.under)}</small>" if cell.under else "")
+        return f'{text}<small class="with">{bar(cell.bar)}<span>{under}</span></small>'
+    return text + (f"<small>{under}</small>" if under else "")
 
 
 def bar(share: float) -> str:

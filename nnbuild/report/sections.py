@@ -7,7 +7,7 @@ from html import escape
 
 from nnbuild.report.facts import Check, Comparison, Facts, Gate, Layer, Memory, Option, Output
 from nnbuild.report.html import Cell, Row, number, paragraph, table
-from nnbuild.report.words import duration, figures, percent, short, whole
+from nnbuild.report.words import TIMES, duration, figures, percent, short, signed, whole
 
 MOST_CLASSES = 24
 """A larger confusion matrix is told by what is confused most."""
@@ -38,7 +38,7 @@ def layers(facts: Facts) -> tuple[str, ...]:
         number("weights"),
         number("code"),
         number("output"),
-        "kernel, and the runner-up",
+        Cell("kernel, and the runner-up", "by the plan's estimates"),
     ]
     return (table(f"Cost {measured}, and bytes, layer by layer", heads, rows, foot),)
 
@@ -59,8 +59,15 @@ def _layer(layer: Layer, total: float, most: float) -> Row:
         number(f"{layer.weights:,}" if layer.weights else ""),
         number(f"{layer.code:,}" if layer.code else ""),
         number(f"{layer.output:,}", ", ".join(filter(None, (where, scratch)))),
-        Cell(layer.kernel, _runner_up(layer)),
+        Cell(_kernels(layer), _runner_up(layer)),
     ]
+
+
+def _kernels(layer: Layer) -> str:
+    """The kernel; one for each instruction set, where the program holds several."""
+    if len({kernel for _, kernel in layer.versions}) < 2:
+        return layer.kernel
+    return ", ".join(f"{kernel} for {isa}" for isa, kernel in layer.versions)
 
 
 def _runner_up(layer: Layer) -> str:
@@ -72,18 +79,22 @@ def _runner_up(layer: Layer) -> str:
     if not others:
         return "no other has this operation"
     if priced:
-        return f"else {priced[0].kernel}: {_difference(own, priced[0])}"
+        return f"next best {priced[0].kernel}: {_difference(own, priced[0])}"
     return "; ".join(f"not {option.kernel}: {option.reason}" for option in others[:2])
 
 
 def _difference(own: Option, other: Option) -> str:
-    how = "measured" if own.measured and other.measured else "estimated"
-    words = [f"{short(other.cycles or 0)} cycles instead of {short(own.cycles or 0)} {how}"]
-    if other.weights != own.weights:
-        words.append(f"{other.weights:,} B of weights instead of {own.weights:,}")
-    if other.scratch != own.scratch:
-        words.append(f"{other.scratch:,} B of scratch instead of {own.scratch:,}")
-    return ", ".join(words)
+    """What the other one would cost more, or less."""
+    words = [_cycles(own.cycles or 0.0, other.cycles or 0.0)]
+    words += [f"{signed(other.weights - own.weights)} B of weights"] if other.weights != own.weights else []
+    words += [f"{signed(other.scratch - own.scratch)} B of scratch"] if other.scratch != own.scratch else []
+    return ", ".join(words) + (" (measured)" if own.measured and other.measured else "")
+
+
+def _cycles(own: float, other: float) -> str:
+    if own and other >= 2 * own:
+        return f"{other / own:.1f}{TIMES} the cycles"
+    return f"{signed(100 * (other - own) / own, 1)} % cycles" if own else f"{short(other)} cycles"
 
 
 def buffers(facts: Facts) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class _Scale:
 def timeline(facts: Facts, wide: bool = True) -> Picture:
     scale = _Scale(facts, WIDE if wide else NARROW)
     shapes = list(_axes(facts, scale))
-    for index, buffer in enumerate(facts.buffers):
+    for index, buffer in enumerate(sorted(facts.buffers, key=lambda buffer: buffer.role)):
         shapes += _buffer(buffer, scale, index)
     shapes += [*_overlaps(facts.buffers, scale), *_peak_band(facts, scale)]
     shapes += _names(facts.buffers, scale)
@@ -122,7 +122,8 @@ def _names(buffers: tuple[Buffer, ...], scale: _Scale) -> Iterator[Shape]:
     for buffer in buffers:
         x, y = scale.x(buffer.first) + 5, scale.y(buffer.offset + buffer.size)
         width, bottom = scale.x(buffer.last + 1) - x - 3, scale.y(buffer.offset)
-        lines = [clipped(buffer.name, width, 11, tail=True), kilobytes(buffer.size)] if width >= 36 else []
+        name = "scratch" if buffer.role == "scratch" else buffer.name
+        lines = [clipped(name, width, 11, tail=True), kilobytes(buffer.size)] if width >= 36 else []
         for text, size in zip(lines, (11.0, 10.0), strict=False):
             right = x + 0.56 * size * len(text)
             base = y + 12

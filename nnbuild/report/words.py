@@ -9,6 +9,10 @@ def whole(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def signed(number: float, figures: int = 0) -> str:
+    return f"{number:+,.{figures}f}".replace("-", MINUS)
+
+
 def short(number: float) -> str:
     """Three figures and a prefix: 12.6 M."""
     size, prefix = abs(number), ""

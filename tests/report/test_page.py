@@ -12,6 +12,7 @@ import pytest
 from nnbuild.report.facts import Facts
 from nnbuild.report.page import page
 from nnbuild.report.palette import PAINTS
+from nnbuild.report.words import MINUS, TIMES
 from tests.report import samples
 
 ALONE = {"meta", "link", "br", "wbr"}
@@ -98,7 +99,7 @@ def test_all_that_is_known_is_said() -> None:
         "PASS",
         "3,000 instructions, 2.00 per MAC",
         "20,000 of 1,048,576",
-        "else scalar: 2.40 k cycles instead of 1.20 k estimated",
+        f"next best scalar: 2.0{TIMES} the cycles, {MINUS}10 B of weights, {MINUS}16 B of scratch",
         "It is fullest at step 1, b: 576 bytes are in use.",
         "shares bytes with sum",
         "at most 248 bytes of stack, of the 2,048",
@@ -166,3 +167,10 @@ def test_the_same_facts_give_the_same_bytes() -> None:
 
 def test_a_picture_that_has_nothing_to_show_is_left_out() -> None:
     assert "This model needs no arena." in text(replace(samples.facts(), buffers=(), peak=None, arena=0))
+
+
+def test_a_program_that_chooses_as_it_runs_names_both_kernels() -> None:
+    facts = samples.facts()
+    both = replace(facts.layers[0], versions=(("avx2_fma", "blocked"), ("sse2", "scalar")))
+    said = text(replace(facts, layers=(both, *facts.layers[1:])))
+    assert "blocked for avx2_fma, scalar for sse2" in said
