@@ -77,7 +77,8 @@ def _address(offset: float, arena: int) -> str:
     if arena < 10_000:
         return f"{offset:,.0f}"
     size, unit = (1024, "KB") if arena < 1024 * 1024 else (1024 * 1024, "MB")
-    return f"{offset / size:,.1f}".removesuffix(".0") + f" {unit}"
+    figures = 0 if arena >= 100 * size else 1
+    return f"{offset / size:,.{figures}f}".removesuffix(".0") + f" {unit}"
 
 
 def _peak_band(facts: Facts, scale: _Scale) -> Iterator[Shape]:

@@ -50,3 +50,13 @@ def test_the_peak_is_marked() -> None:
 def test_without_a_peak_nothing_is_marked() -> None:
     picture = timeline(replace(samples.facts(), peak=None))
     assert not any(getattr(shape, "paint", "") == "peak" for shape in picture.shapes)
+
+
+@pytest.mark.parametrize(
+    ("arena", "top"), [(576, "576"), (9_999, "9,999"), (266_000, "260 KB"), (17_600, "17.2 KB"), (5 << 20, "5 MB")]
+)
+def test_addresses_are_short_and_in_one_unit(arena: int, top: str) -> None:
+    picture = timeline(replace(samples.facts(), arena=arena), wide=False)
+    texts = [s.text for s in picture.shapes if isinstance(s, Label) and s.anchor == "end"]
+    assert texts[-1] == top
+    assert {text.partition(" ")[2] for text in texts} == {top.partition(" ")[2]}
