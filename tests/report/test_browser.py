@@ -14,6 +14,7 @@ from nnbuild.report.page import page
 from tests.report import samples
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (script/setup test)")
+pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "models"
 MNIST = ROOT / "examples" / "mnist"
