@@ -216,6 +216,7 @@ def option_words(options: Options) -> list[str]:
         "--accuracy-drop": options.accuracy_drop,
         "--optimize": options.optimize if options.optimize != "speed" else None,
         "--isa": options.isa,
+        "--threads": options.threads if options.threads != 1 else None,
         "--name": options.name,
         "--weights": options.weights if options.weights != "auto" else None,
     }

@@ -61,6 +61,7 @@ def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int]) ->
         code=sum(code.get(version.function, 0) for version in step.versions),
         output=sum(plan.tensor(name).nbytes for name in step.outputs),
         scratch=_scratch(step),
+        parts=step.parts,
         in_place=step.shares_storage,
         options=tuple(_option(alternative) for alternative in step.alternatives),
     )
@@ -72,8 +73,8 @@ def _constants(step: Step) -> set[str]:
 
 
 def _scratch(step: Step) -> int:
-    """All versions work in one place."""
-    return max(version.demand.scratch for version in step.versions)
+    """All versions work in one place, parts that run at the same time each in its own."""
+    return step.scratch_bytes * step.parts
 
 
 def _option(alternative: Alternative) -> Option:

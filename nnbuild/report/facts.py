@@ -63,6 +63,7 @@ class Layer:
     """One step of a run. `cost` is what was measured, None if nothing ran; `priced` is the plan's own estimate.
 
     `versions` are (instruction set, kernel), the best first: a program may hold several and choose as it runs.
+    `parts` of it are computed at the same time, by as many threads.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Layer:
     code: int
     output: int
     scratch: int
+    parts: int
     in_place: bool
     options: tuple[Option, ...]
     """The kernel that was taken, then the others in their order."""

@@ -50,15 +50,16 @@ def _per_mac(cost: float, macs: int) -> str:
 def _layer(layer: Layer, total: float, most: float) -> Row:
     """The bar is as long as the costliest layer's at most."""
     share = layer.weight / total if total else 0.0
-    where = "in place" if layer.in_place else ""
-    scratch = f"scratch {layer.scratch:,}" if layer.scratch else ""
+    words = ["in place"] if layer.in_place else []
+    words += [f"scratch {layer.scratch:,}"] if layer.scratch else []
+    words += [f"{layer.parts} parts at once"] if layer.parts > 1 else []
     return [
         Cell(layer.name, f"{layer.op} → {layer.shape} {layer.format}"),
         number(whole(layer.weight), percent(share), layer.weight / most),
         number(f"{layer.macs:,}" if layer.macs else "", _per_mac(layer.weight, layer.macs)),
         number(f"{layer.weights:,}" if layer.weights else ""),
         number(f"{layer.code:,}" if layer.code else ""),
-        number(f"{layer.output:,}", ", ".join(filter(None, (where, scratch)))),
+        number(f"{layer.output:,}", ", ".join(words)),
         Cell(_kernels(layer), _runner_up(layer)),
     ]
 

@@ -28,7 +28,9 @@ from nnbuild.report.facts import (
 
 def layer(name: str, cost: int | None = 1000, priced: float = 1200.0, op: str = "conv2d") -> Layer:
     options = (Option("smlad", priced, False, 100, 16, ""), Option("scalar", 2 * priced, False, 90, 0, ""))
-    shape = dict(shape="8x8x4", format="int8", macs=500, weights=100, code=300, output=256, scratch=16, in_place=True)
+    shape = dict(
+        shape="8x8x4", format="int8", macs=500, weights=100, code=300, output=256, scratch=16, parts=1, in_place=True
+    )
     return Layer(
         name=name,
         op=op,

@@ -195,6 +195,7 @@ def test_the_command_gives_the_same_options_again(here: Path) -> None:
         image_range=(-1.0, 1.0),
         optimize="ram",
         isa="c99",
+        threads=3,
         name="mine",
         weights="array",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,9 +36,9 @@ def covered(buffers: list[Buffer]) -> int:
     return len({byte for b in buffers for byte in range(b.offset, b.offset + b.size)})
 
 
-@pytest.mark.parametrize("optimize", ["speed", "ram"])
-def test_the_buffers_are_the_plans(compiled: Compiled, optimize: str) -> None:
-    plan = compile_model(replace(compiled.options, optimize=optimize)).plan
+@pytest.mark.parametrize("options", [{}, {"optimize": "ram"}, {"threads": 3}, {"board": "stm32"}])
+def test_the_buffers_are_the_plans(compiled: Compiled, options: dict[str, Any]) -> None:
+    plan = compile_model(replace(compiled.options, **options)).plan
     buffers = plan_view.buffers(plan)
     assert max(b.offset + b.size for b in buffers) <= plan.arena
     assert plan.peak is not None
