@@ -53,6 +53,7 @@ def generate(env: Any, **_: Any) -> None:
     env.AddMethod(nn_flash, "NNFlash")
     env.AddMethod(nn_size, "NNSize")
     env.AddMethod(nn_audit, "NNAudit")
+    env.AddMethod(nn_report, "NNReport")
 
 
 def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
@@ -172,6 +173,22 @@ def nn_check(
     return _always(env, f"check-{where}", program, _nnbuild(env, command, f"nnbuild check {source}"))
 
 
+def nn_report(
+    env: Any, source: Any, program: Any, *, inputs: str | None = None, port: str | None = None, **options: Any
+) -> Any:
+    """A page with all there is to know, and the same as JSON for nnbuild diff, beside the program."""
+    page, facts = (program[0].dir.File(f"report.{ending}") for ending in ("html", "json"))
+    command = ["report", *arguments_of(_options(env, source, options)), "--program", _path(program[0])]
+    command += ["-o", _path(page), "--json", _path(facts)]
+    command += ["--inputs", _path(env.File(inputs))] if inputs else []
+    command += ["--port", port] if port else []
+    made = env.Command([page, facts], program, _nnbuild(env, command, f"nnbuild report {source}"))
+    if inputs:
+        env.Depends(made, env.File(inputs))
+    env.Depends(made, [env.Value(json.dumps(command)), *_generator_files(env)])
+    return made
+
+
 def nn_flash(env: Any, source: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
     """Puts the program into the flash of the board that is connected."""
     chosen = _options(env, source, options)
@@ -221,7 +238,7 @@ def arguments_of(options: Options) -> list[str]:
 def _quantization_arguments(options: Options) -> list[str]:
     words = ["--calibrate", str(options.calibrate)] if options.calibrate else []
     words += ["--calibration", options.method, "--io", options.io]
-    words += ["--image-range", ",".join(map(str, options.image_range))]
+    words.append(f"--image-range={','.join(map(str, options.image_range))}")  # in one word: it may begin with a minus
     for layer, form in options.keep:
         words += ["--keep", f"{layer}={form}"]
     words += [] if options.bias_correction else ["--no-bias-correction"]

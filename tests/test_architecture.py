@@ -46,7 +46,7 @@ ROOMS = {
     "device": {"numeric", "edge", "errors"},
     "edge": {"numeric"},
     "samples": {"files", "errors"},
-    "report": {"device"},
+    "report": {"device", "files", "errors"},
     "board": {"errors", "paths"},
 }
 """Room -> the rooms it may import from. Rooms not named here are on top: they may know all, and none of these knows
@@ -54,6 +54,7 @@ them."""
 
 ABOVE = {
     *("alternatives", "pipeline", "fit", "job", "memory", "runner", "flash", "audited"),
+    *("plan_view", "gather"),
     *("commands", "cli", "__main__", "scons"),
 }
 
