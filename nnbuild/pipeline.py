@@ -14,6 +14,7 @@ from nnbuild.frontend import load
 from nnbuild.graph import Graph
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
+from nnbuild.paths import generator_files
 from nnbuild.plan.plan import Plan, Target, make_plan
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.data import Source
@@ -127,6 +128,18 @@ def weights_form(options: Options, imported: Graph | None = None) -> str:
     weights = [constant.data for constant in imported.constants.values()]
     size = sum(data.size * BYTES[options.quantize] if data.dtype.kind == "f" else data.nbytes for data in weights)
     return "binary" if size > LARGEST_ARRAYS else "array"
+
+
+def inputs_of(options: Options) -> list[Path]:
+    """Every file that decides what is printed: the model, the calibration samples, and nnbuild itself."""
+    samples = options.calibrate
+    if samples is None:
+        given = []
+    elif samples.is_dir():
+        given = [samples, *sorted(path for path in samples.rglob("*") if path.is_file())]
+    else:
+        given = [samples]
+    return [options.model, *given, *generator_files()]
 
 
 def compile_model(options: Options, progress: Progress | None = None) -> Compiled:

@@ -23,6 +23,8 @@ ROOMS = {
     # What everyone may use.
     "errors": set(),
     "paths": set(),
+    "template": {"paths"},
+    "depfile": {"files"},
     "files": {"errors"},
     "names": {"errors"},
     # numeric <- graph <- ops <- passes, quantize
@@ -40,7 +42,7 @@ ROOMS = {
     "kernels": {"isa", "writer", "literals", "graph", "ops", "numeric", "errors"},
     "plan": {"kernels", "isa", "writer", "graph", "ops", "names", "errors", "literals"},
     "emit": {"plan", "kernels", "writer", "literals", "graph", "ops", "files", "paths", "errors", "__init__"},
-    "outputs": {"emit", "plan", "graph", "literals", "board", "paths", "errors", "__init__"},
+    "outputs": {"emit", "plan", "graph", "literals", "board", "template", "paths", "errors", "__init__"},
     # Apart.
     "audit": {"errors", "paths"},
     "device": {"numeric", "edge", "errors"},
@@ -52,7 +54,10 @@ ROOMS = {
 """Room -> the rooms it may import from. Rooms not named here are on top: they may know all, and none of these knows
 them."""
 
-ABOVE = {"pipeline", "fit", "job", "memory", "runner", "flash", "audited", "commands", "cli", "__main__", "scons"}
+ABOVE = {
+    *("pipeline", "fit", "job", "memory", "runner", "flash", "audited", "project"),
+    *("commands", "cli", "__main__", "scons", "builds"),
+}
 
 
 def name_of(path: Path) -> str:
