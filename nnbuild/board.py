@@ -103,7 +103,8 @@ class Flash:
 
 @dataclass(frozen=True)
 class Board:
-    """`features` are what kernels may need of the ISA; `table` is all that the file says."""
+    """`isa` is the instruction set that kernels are printed for where the user names none, `features` is what they
+    may need beyond it; `table` is all that the file says."""
 
     name: str
     summary: str
@@ -111,6 +112,7 @@ class Board:
     tested_on: str
     output: str
     architecture: str
+    isa: str
     features: frozenset[str]
     alignment: int
     toolchains: tuple[Toolchain, ...]
@@ -158,6 +160,7 @@ def _read(name: str, table: Mapping[str, Any]) -> Board:
             tested_on=table["tested_on"],
             output=table["output"],
             architecture=table["architecture"],
+            isa=table["isa"],
             features=frozenset(table["features"]),
             alignment=table["alignment"],
             toolchains=tuple(_toolchain(entry, table.get("cpu", {})) for entry in table["toolchains"]),

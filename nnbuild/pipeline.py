@@ -12,10 +12,12 @@ from nnbuild.emit.emit import emit
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.frontend import load
 from nnbuild.graph import Graph
+from nnbuild.isa.registry import find as find_isa
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
 from nnbuild.paths import generator_files
-from nnbuild.plan.plan import Plan, Target, make_plan
+from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.data import Source
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
@@ -40,6 +42,7 @@ class Options:
     accuracy_drop: float | None = None
     image_range: tuple[float, float] = (0.0, 1.0)
     optimize: str = "speed"
+    isa: str | None = None
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
@@ -150,6 +153,11 @@ def compile_model(options: Options, progress: Progress | None = None) -> Compile
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
     graph = _quantized(folded, options, progress)
-    target = Target(board.features, board.alignment, options.layers, options.optimize)
-    plan = make_plan(graph, prefix, target)
+    plan = make_plan(graph, prefix, target_of(options, board))
     return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))
+
+
+def target_of(options: Options, board: Board) -> Target:
+    """What the plan is made for: the instruction set asked for, or the board's own."""
+    isa = find_isa(options.isa or board.isa, board.architecture)
+    return Target(isa, board.features, board.alignment, options.layers, options.optimize)

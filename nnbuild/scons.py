@@ -197,6 +197,7 @@ def arguments_of(options: Options) -> list[str]:
     words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
     words += _quantization_arguments(options) if options.quantize != "float" else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
+    words += ["--isa", options.isa] if options.isa else []
     return words + (["--name", options.name] if options.name else [])
 
 

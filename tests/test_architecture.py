@@ -38,10 +38,10 @@ ROOMS = {
     # ops, isa <- kernels <- plan <- emit <- outputs
     "literals": {"graph"},
     "writer": set(),
-    "isa": {"writer", "literals", "graph", "ops", "numeric"},
+    "isa": {"writer", "literals", "graph", "ops", "numeric", "errors"},
     "kernels": {"isa", "writer", "literals", "graph", "ops", "numeric", "errors"},
     "plan": {"kernels", "isa", "writer", "graph", "ops", "names", "errors", "literals"},
-    "emit": {"plan", "kernels", "writer", "literals", "graph", "ops", "files", "paths", "errors", "__init__"},
+    "emit": {"plan", "kernels", "isa", "writer", "literals", "graph", "ops", "files", "paths", "errors", "__init__"},
     "outputs": {"emit", "plan", "graph", "literals", "board", "template", "paths", "errors", "__init__"},
     # Apart.
     "audit": {"errors", "paths"},

@@ -21,6 +21,7 @@ QUANTIZE = ("float", "int8", "int16")
 _IMAGE_RANGE = "what black and white mean to the model, for calibration images (default: 0,1)"
 _KEEP = "another format for one layer: int8, int16 or float; may be given several times"
 _PLAIN_BIAS = "do not let biases make up for the average error of rounded weights"
+_ISA = "instruction set to print kernels for: c99, sse2, avx2_fma, native … (default: the board's)"
 _DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
 _IO = "number format at the edges of a quantized model (default: %(default)s)"
 
@@ -54,6 +55,7 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
     parser.add_argument("--no-bias-correction", action="store_true", help=_PLAIN_BIAS)
     parser.add_argument("--accuracy-drop", type=float, metavar="POINTS", help=_DROP)
     parser.add_argument("--optimize", choices=OPTIMIZE, default="speed", help="what counts (default: %(default)s)")
+    parser.add_argument("--isa", metavar="NAME", help=_ISA)
     parser.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
     parser.add_argument(
         "--weights",
@@ -81,6 +83,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         accuracy_drop=arguments.accuracy_drop,
         image_range=arguments.image_range,
         optimize=arguments.optimize,
+        isa=arguments.isa,
         name=arguments.name,
         weights=arguments.weights,
         layers=layers,

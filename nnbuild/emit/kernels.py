@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
+from nnbuild.emit.instructions import instructions
 from nnbuild.emit.text import comment_safe, shape_text
 from nnbuild.emit.vendored import definitions
 from nnbuild.graph import Shape, Tensor
+from nnbuild.isa.isa import Isa
 from nnbuild.literals import C_TYPES
 from nnbuild.plan.plan import Plan, Step
 from nnbuild.writer import Writer
@@ -14,13 +16,29 @@ from nnbuild.writer import Writer
 
 def kernels(plan: Plan) -> str:
     w = Writer(plan.prefix)
+    attribute = f"{plan.prefix.upper()}_TARGET " if plan.isa.target else ""
     for step in plan.steps:
         w()
-        _function(w, step)
+        _function(w, step, attribute)
     head = f"/* {comment_safe(plan.graph.name)}: one function a step, made for its shapes. */\n"
-    include = f'#include "{plan.prefix}_private.h"\n'
-    helpers = definitions(w.helpers, plan.prefix)
-    return "\n".join([head + include, helpers] if helpers else [head + include]) + str(w)
+    parts = [
+        head + _compiler(plan.isa, plan.prefix) + f'#include "{plan.prefix}_private.h"\n',
+        definitions(w.helpers, plan.prefix),
+        instructions(w.instructions.values(), plan.prefix, attribute),
+    ]
+    return "\n".join(part for part in parts if part) + str(w)
+
+
+def _compiler(isa: Isa, prefix: str) -> str:
+    """What the compiler must be told before it sees a line: gcc's harmful passes, intrinsics, the target."""
+    lines = []
+    if isa.gcc_options:
+        options = ", ".join(f'"{option}"' for option in isa.gcc_options)
+        lines += ["#if defined(__GNUC__) && !defined(__clang__)", f"#pragma GCC optimize({options})", "#endif"]
+    lines += [f"#include <{header}>" for header in isa.includes]
+    if isa.target:
+        lines += ["", f'#define {prefix.upper()}_TARGET __attribute__((target("{isa.target}")))']
+    return "\n".join([*lines, ""]) + "\n" if lines else ""
 
 
 def private_header(plan: Plan) -> str:
@@ -41,8 +59,8 @@ def signature(step: Step, name: str | None = None) -> str:
     """Pointers promise not to overlap unless the plan laid an output over an input."""
     restrict = "" if step.shares_storage else "restrict "
     parameters = [
-        *(f"const {_pointer(t, restrict)}{n}" for t, n in zip(step.site.inputs, step.names.inputs, strict=True)),
-        *(f"{_pointer(t, restrict)}{n}" for t, n in zip(step.site.outputs, step.names.outputs, strict=True)),
+        *(f"const {_pointer(t, restrict)}{n}" for t, n in zip(step.site.reads, step.names.inputs, strict=True)),
+        *(f"{_pointer(t, restrict)}{n}" for t, n in zip(step.site.writes, step.names.outputs, strict=True)),
     ]
     if step.scratch is not None:
         parameters.append(f"{C_TYPES[step.demand.scratch_type]} *{restrict}{step.names.scratch}")
@@ -53,17 +71,17 @@ def _pointer(tensor: Tensor, restrict: str) -> str:
     return f"{C_TYPES[tensor.dtype]} *{restrict}"
 
 
-def _function(w: Writer, step: Step) -> None:
+def _function(w: Writer, step: Step, attribute: str) -> None:
     w(f"/* {describe(step)} */")
     if not step.op.outer:
-        with w.function(signature(step)):
+        with w.function(attribute + signature(step)):
             step.choice.kernel.emit(w, step.site, step.names)
         return
     once = f"{step.function}_once"
-    with w.function("static " + signature(step, once)):
+    with w.function(f"{attribute}static {signature(step, once)}"):
         step.choice.kernel.emit(w, step.site, step.names)
     w()
-    with w.function(signature(step)), w.loop("index", "end", start="begin", trips=prod(step.op.outer)):
+    with w.function(attribute + signature(step)), w.loop("index", "end", start="begin", trips=prod(step.op.outer)):
         arguments = [
             *(_moved(n, step.site.shape(i)) for i, n in enumerate(step.names.inputs)),
             *(_moved(n, step.site.output_shape(i)) for i, n in enumerate(step.names.outputs)),
@@ -84,6 +102,6 @@ def describe(step: Step) -> str:
         return ", ".join(shape_text(tensor.shape) for tensor in tensors)
 
     work = f"{step.macs:,} MACs, " if step.macs else ""
-    flow = f"{shapes(step.site.inputs)} -> {shapes(step.site.outputs)}"
-    name = comment_safe(step.op.layer or step.op.name)
-    return f"{name}: {step.op.kind} {flow}, {work}{step.kernel_name}, about {step.choice.price.cycles:,.0f} cycles"
+    flow = f"{shapes(step.site.reads)} -> {shapes(step.site.writes)}"
+    price = f"about {step.choice.price.cycles:,.0f} cycles"
+    return f"{comment_safe(step.layer)}: {step.kind} {flow}, {work}{step.kernel_name}, {price}"

@@ -70,7 +70,7 @@ int {p}_step({p}_context *context, unsigned step)
 
 
 def _case(plan: Plan, index: int, step: Step) -> str:
-    arguments = [place(plan.locations[name], plan.tensor(name).dtype) for name in (*step.op.inputs, *step.op.outputs)]
+    arguments = [place(plan.locations[name], plan.tensor(name).dtype) for name in (*step.inputs, *step.outputs)]
     if step.scratch is not None:
         arguments.append(_scratch(step))
     call = f"{step.function}({', '.join(arguments)}, 0, {step.extent});"

@@ -24,11 +24,11 @@ def descriptor(plan: Plan) -> dict[str, Any]:
         "outputs": [_tensor(plan.tensor(name)) for name in plan.graph.outputs],
         "steps": [
             {
-                "layer": step.op.layer or step.op.name,
-                "op": step.op.kind,
+                "layer": step.layer,
+                "op": step.kind,
                 "kernel": step.kernel_name,
                 "macs": step.macs,
-                "output": _tensor(step.site.outputs[0]),
+                "output": _tensor(step.site.writes[0]),
             }
             for step in plan.steps
         ],
@@ -86,7 +86,7 @@ int nn_target_step(uint32_t index)
 
 
 def _region(plan: Plan) -> str:
-    outputs = [step.op.outputs[0] for step in plan.steps]
+    outputs = [step.outputs[0] for step in plan.steps]
     states = [state.before for state in plan.graph.states]
     steps = f"{len(plan.steps) * 8}"
     return f"""\

@@ -9,13 +9,16 @@ from math import prod
 import numpy as np
 
 from nnbuild.graph import Array, Graph, Op, Tensor
+from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.registry import variant_name
 from nnbuild.names import fragment
 from nnbuild.ops.reshape import Reshape
-from nnbuild.ops.site import Site, site_of
+from nnbuild.ops.site import Site
+from nnbuild.plan.chain import Work, divide
 from nnbuild.plan.place import Buffer, Placement, place
-from nnbuild.plan.select import Alternative, Choice, choose, plain_names
+from nnbuild.plan.select import Alternative, Choice, plain_names
+from nnbuild.plan.target import Target
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,23 @@ class Step:
     @property
     def op(self) -> Op:
         return self.site.op
+
+    @property
+    def layer(self) -> str:
+        """The layers it computes, as the model calls them."""
+        return " + ".join(op.layer or op.name for op in self.site.ops)
+
+    @property
+    def kind(self) -> str:
+        return " + ".join(op.kind for op in self.site.ops)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(tensor.name for tensor in self.site.reads)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(tensor.name for tensor in self.site.writes)
 
     @property
     def demand(self) -> Demand:
@@ -75,6 +95,7 @@ class Peak:
 class Plan:
     graph: Graph
     prefix: str
+    isa: Isa
     steps: tuple[Step, ...]
     locations: Mapping[str, Location]
     constants: Mapping[str, Array]
@@ -88,32 +109,27 @@ class Plan:
         return self.graph.tensors[name]
 
 
-@dataclass(frozen=True)
-class Target:
-    """What the plan must know of the board. `apart` keeps every tensor until the end of the run, to be looked at."""
-
-    features: frozenset[str] = frozenset()
-    alignment: int = 16
-    apart: bool = False
-    optimize: str = "speed"
-
-
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
-    work = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
-    sites = [site_of(graph, op) for op in work]
-    choices = [choose(site, target.features, target.optimize) for site in sites]
+    work = divide(graph, target)
     roots = _roots(graph)
-    buffers = _buffers(graph, work, choices, roots, target)
+    buffers = _buffers(graph, work, roots, target)
     arena = place(buffers, target.alignment)
     locations, state = _locations(graph, roots, arena, target.alignment)
     constants: dict[str, Array] = {}
-    steps = [
-        _step(graph, prefix, index, site, choice, arena, locations, constants)
-        for index, (site, choice) in enumerate(zip(sites, choices, strict=True))
-    ]
-    peak = _peak(buffers, arena, [step.op.layer or step.op.name for step in steps])
+    steps = [_step(prefix, index, item, arena, locations, constants) for index, item in enumerate(work)]
+    peak = _peak(buffers, arena, [step.layer for step in steps])
     return Plan(
-        graph, prefix, tuple(steps), locations, constants, arena.size, arena.bound, state, target.alignment, peak
+        graph,
+        prefix,
+        target.isa,
+        tuple(steps),
+        locations,
+        constants,
+        arena.size,
+        arena.bound,
+        state,
+        target.alignment,
+        peak,
     )
 
 
@@ -132,46 +148,49 @@ def _roots(graph: Graph) -> dict[str, str]:
     return roots
 
 
-def _buffers(
-    graph: Graph, work: list[Op], choices: list[Choice], roots: dict[str, str], target: Target
-) -> list[Buffer]:
+def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Target) -> list[Buffer]:
     """Every piece of the arena with its exact lifetime. Inputs are there from before the first step."""
     end = len(work)
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for name in graph.inputs:
         first[roots[name]], last[roots[name]] = -1, -1
-    for index, op in enumerate(work):
-        for name in (*op.inputs, *op.outputs):
-            first.setdefault(roots[name], index)
-            last[roots[name]] = index
+    for index, item in enumerate(work):
+        for tensor in (*item.site.reads, *item.site.writes):
+            first.setdefault(roots[tensor.name], index)
+            last[roots[tensor.name]] = index
     for name in first if target.apart else map(roots.__getitem__, graph.outputs):
         last[name] = end
     kept = {state.before for state in graph.states}
-    overlaps = _overlaps(work, choices, roots, first, last)
+    overlaps = _overlaps(work, roots, first, last, target.pieces)
     buffers = [
-        Buffer(name, size_of(graph.tensors[name]), first[name], last[name], frozenset(overlaps.get(name, ())))
+        Buffer(name, size_of(graph.tensors[name]), first[name], last[name], overlaps.get(name, {}))
         for name in first
         if name not in kept
     ]
-    for index, choice in enumerate(choices):
-        if choice.demand.scratch:
-            buffers.append(Buffer(f"scratch of {work[index].name}", choice.demand.scratch, index, index))
+    for index, item in enumerate(work):
+        if item.choice.demand.scratch:
+            buffers.append(Buffer(_scratch_name(item), item.choice.demand.scratch, index, index))
     return buffers
 
 
+def _scratch_name(work: Work) -> str:
+    return f"scratch of {work.site.op.name}"
+
+
 def _overlaps(
-    work: list[Op], choices: list[Choice], roots: dict[str, str], first: dict[str, int], last: dict[str, int]
-) -> dict[str, set[str]]:
-    """Output -> inputs it may overlap: those that the kernel names and that nothing needs after this step."""
-    allowed: dict[str, set[str]] = {}
-    for index, (op, choice) in enumerate(zip(work, choices, strict=True)):
-        if op.outer:
+    work: list[Work], roots: dict[str, str], first: dict[str, int], last: dict[str, int], pieces: bool
+) -> dict[str, dict[str, int]]:
+    """Output -> the lead before each input it may lie over: those that nothing needs after this step."""
+    allowed: dict[str, dict[str, int]] = {}
+    for index, item in enumerate(work):
+        site = item.site
+        if site.op.outer:
             continue
-        for out, source in choice.demand.in_place:
-            a, b = roots[op.outputs[out]], roots[op.inputs[source]]
+        for overlap in item.choice.demand.overlaps:
+            a, b = roots[site.writes[overlap.output].name], roots[site.reads[overlap.input].name]
             if a != b and first[a] == index and last[b] == index:
-                allowed.setdefault(a, set()).add(b)
+                allowed.setdefault(a, {})[b] = overlap.lead_of(pieces)
     return allowed
 
 
@@ -193,27 +212,31 @@ def _locations(
 
 
 def _step(
-    graph: Graph,
     prefix: str,
     index: int,
-    site: Site,
-    choice: Choice,
+    work: Work,
     arena: Placement,
     locations: Mapping[str, Location],
     constants: dict[str, Array],
 ) -> Step:
-    op = site.op
-    function = f"{prefix}_{index:02d}_{fragment(op.name)}"
+    site, choice = work.site, work.choice
+    function = f"{prefix}_{index:02d}_{fragment(site.op.name)}"
     plain = plain_names(site, choice.demand)
     packed = {role: _store(constants, f"{function}_{role}", data) for role, data in choice.demand.packed.items()}
-    macs = op.attributes.macs(
+    macs = sum(_macs(part) for part in (site, *site.tail))
+    scratch = arena.offsets.get(_scratch_name(work)) if choice.demand.scratch else None
+    names = Names(plain.inputs, plain.outputs, packed, plain.scratch)
+    return Step(site, choice, function, names, macs, scratch, _shares(site, locations))
+
+
+def _macs(site: Site) -> int:
+    """Of one operation, without its tail."""
+    macs = site.op.attributes.macs(
         [site.shape(i) for i in range(len(site.inputs))],
         [site.output_shape(i) for i in range(len(site.outputs))],
         {role: constant.data.shape for role, constant in site.constants.items()},
-    ) * prod(op.outer)
-    scratch = arena.offsets.get(f"scratch of {op.name}") if choice.demand.scratch else None
-    names = Names(plain.inputs, plain.outputs, packed, plain.scratch)
-    return Step(site, choice, function, names, macs, scratch, _shares(op, locations))
+    )
+    return macs * prod(site.op.outer)
 
 
 def _store(constants: dict[str, Array], name: str, data: Array) -> str:
@@ -225,12 +248,12 @@ def _store(constants: dict[str, Array], name: str, data: Array) -> str:
     return name
 
 
-def _shares(op: Op, locations: Mapping[str, Location]) -> bool:
+def _shares(site: Site, locations: Mapping[str, Location]) -> bool:
     """Whether an output lies over an input, so that the pointers must not promise otherwise."""
     return any(
         a.space == b.space and a.offset < b.offset + b.size and b.offset < a.offset + a.size
-        for a in (locations[name] for name in op.outputs)
-        for b in (locations[name] for name in op.inputs)
+        for a in (locations[tensor.name] for tensor in site.writes)
+        for b in (locations[tensor.name] for tensor in site.reads)
     )
 
 

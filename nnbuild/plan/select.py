@@ -8,6 +8,7 @@ from nnbuild.errors import ModelError
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.registry import variant_name, variants
 from nnbuild.ops.site import Site
+from nnbuild.plan.target import Target
 from nnbuild.writer import Writer
 
 OPTIMIZE = ("speed", "size", "ram")
@@ -31,6 +32,15 @@ class Price:
             "ram": (self.scratch, self.cycles, size),
         }[optimize]
 
+    def plus(self, other: Price) -> Price:
+        """Both, one after the other."""
+        return Price(
+            self.cycles + other.cycles,
+            self.weights + other.weights,
+            self.code + other.code,
+            max(self.scratch, other.scratch),
+        )
+
 
 @dataclass(frozen=True)
 class Alternative:
@@ -49,23 +59,49 @@ class Choice:
     alternatives: tuple[Alternative, ...]
 
 
-def choose(site: Site, features: frozenset[str], optimize: str) -> Choice:
+def choose(site: Site, target: Target) -> Choice:
+    """The best kernel for an operation, or for a chain of them."""
+    found = offers(site, target)
+    if isinstance(found, Choice):
+        return found
+    raise _no_kernel(site, found)
+
+
+def offers(site: Site, target: Target) -> Choice | list[Alternative]:
+    """The choice; where nothing can serve, why."""
     priced: list[tuple[Price, Kernel, Demand]] = []
     refused: list[Alternative] = []
     for kernel in variants(site.op.kind):
-        missing = kernel.needs - features
-        reason = f"it needs {', '.join(sorted(missing))}" if missing else kernel.accepts(site)
+        reason = refusal(kernel, site, target)
         if reason:
             refused.append(Alternative(variant_name(kernel), reason=reason))
             continue
         demand = kernel.demand(site)
         priced.append((price(kernel, site, demand), kernel, demand))
     if not priced:
-        raise _no_kernel(site, refused)
-    priced.sort(key=lambda item: item[0].key(optimize))
+        return refused
+    priced.sort(key=lambda item: item[0].key(target.optimize))
     best, kernel, demand = priced[0]
     accepted = [Alternative(variant_name(k), p) for p, k, _ in priced]
     return Choice(kernel, demand, best, (*accepted, *refused))
+
+
+def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
+    """Why a kernel cannot serve here."""
+    missing = kernel.needs - target.isa.features - target.features
+    if missing:
+        return f"it needs {', '.join(sorted(missing))}"
+    wanted = target.kernels.get(site.op.name)
+    if wanted is not None and variant_name(kernel) != wanted:
+        return f"{wanted} was asked for"
+    if not fuses(kernel, site):
+        return "it computes one operation at a time"
+    return kernel.accepts(site)
+
+
+def fuses(kernel: Kernel, site: Site) -> bool:
+    """Whether a kernel can compute operations of the tail's kinds with its own."""
+    return {follower.op.kind for follower in site.tail} <= getattr(kernel, "fuses", frozenset())
 
 
 def price(kernel: Kernel, site: Site, demand: Demand) -> Price:
@@ -83,7 +119,7 @@ def plain_names(site: Site, demand: Demand) -> Names:
         return (base,) if count == 1 else tuple(f"{base}{i}" for i in range(count))
 
     packed = {name: f"p_{name}" for name in demand.packed}
-    return Names(numbered("in", len(site.inputs)), numbered("out", len(site.outputs)), packed)
+    return Names(numbered("in", len(site.reads)), numbered("out", len(site.writes)), packed)
 
 
 def _no_kernel(site: Site, refused: list[Alternative]) -> ModelError:

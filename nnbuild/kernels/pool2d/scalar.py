@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.contract import Demand, Names, Overlap
+from nnbuild.kernels.overlaps import IN_PLACE, rows
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps
 from nnbuild.literals import C_TYPES
 from nnbuild.ops.integer import bounds
@@ -30,11 +31,15 @@ def _axes(site: Site) -> tuple[Axis, Axis]:
 
 
 def demand(site: Site) -> Demand:
+    return Demand(extent=site.output_shape()[0], overlaps=overlaps(site))
+
+
+def overlaps(site: Site) -> tuple[Overlap, ...]:
     """Windows that neither overlap nor reach before their place leave nothing unread behind the output."""
     pool = _pool(site)
     apart = all(s >= k for s, k in zip(pool.strides, pool.window, strict=True))
     unpadded = all(pad == (0, 0) for pad in pool.padding)
-    return Demand(extent=site.output_shape()[0], in_place=((0, 0),) if apart and unpadded else ())
+    return IN_PLACE if apart and unpadded else rows(site, _axes(site)[0])
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

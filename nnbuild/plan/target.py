@@ -1,0 +1,28 @@
+"""What a plan is made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nnbuild.isa.c99 import C99
+from nnbuild.isa.isa import Isa
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the plan must know of the board and of the user's wishes.
+
+    features: what the board has beyond its instruction set, such as a unit for floats.
+    apart: computes every operation by itself and keeps every tensor until the end of the run, to be looked at.
+    pieces: a step is computed in several calls, so that others can run between them.
+    kernels: the kernel to take for an operation of this name, whatever it costs.
+    """
+
+    isa: Isa = C99
+    features: frozenset[str] = frozenset()
+    alignment: int = 16
+    apart: bool = False
+    optimize: str = "speed"
+    pieces: bool = False
+    kernels: Mapping[str, str] = field(default_factory=dict)
