@@ -16,11 +16,12 @@ from nnbuild.emit.weights import weights_bytes
 from nnbuild.errors import UsageError
 from nnbuild.fit import program_files
 from nnbuild.outputs.packages import PACKAGES
-from nnbuild.pipeline import Compiled, Options, compile_model, inputs_of
+from nnbuild.pipeline import Compiled, Options, board_for, compile_model, inputs_of, weights_form
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
+    parser.set_defaults(board=None)
     parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", help="the folder for the files")
     parser.add_argument("--output", choices=PACKAGES, default="c", help="what they make up (default: %(default)s)")
     parser.add_argument("--single-file", action="store_true", help="the same as --output single-file")
@@ -43,10 +44,10 @@ def _remove_other_form(folder: Path, prefix: str, names: set[str]) -> None:
 def run(arguments: argparse.Namespace) -> int:
     options, kind = _checked(arguments)
     package = PACKAGES[kind]
-    compiled = compile_model(options, progress("calibration sample"))
-    artifact = compiled.artifact
-    whole = program_files(compiled)
-    files = whole if arguments.link else package.files(compiled.board, compiled.plan, artifact)
+    compiled = compile_model(options, progress("calibration sample"), sizes_only=arguments.dry_run)
+    # Only a board that was named has memories that the model must fit.
+    whole = program_files(compiled) if arguments.link or arguments.board is not None else {}
+    files = whole if arguments.link else package.files(compiled.board, compiled.plan, compiled.artifact)
     made: list[str] = []
     if not arguments.dry_run:
         Artifact(files).write(arguments.folder)
@@ -70,11 +71,13 @@ def _checked(arguments: argparse.Namespace) -> tuple[Options, str]:
         raise UsageError("--link", f"it does not go with --output {kind}.", "Leave one of them out.")
     if arguments.folder is None and not arguments.dry_run:
         raise UsageError("nnbuild compile", "it was not told where to write.", "Give a folder: -o DIR")
+    if arguments.board is None:
+        arguments.isa = arguments.isa or PACKAGES[kind].ISA
     form = PACKAGES[kind].WEIGHTS
     if form is not None and arguments.weights not in ("auto", form):
         cause = f"--output {kind} cannot hold it."
         raise UsageError(f"--weights {arguments.weights}", cause, f"Leave it out, or say --weights {form}.")
-    options = options_of(arguments, layers=arguments.layers)
+    options = replace(options_of(arguments, layers=arguments.layers), board=arguments.board or board_for(arguments.isa))
     return (replace(options, weights=form) if form is not None else options), kind
 
 
@@ -96,6 +99,7 @@ def facts(compiled: Compiled, files: list[str]) -> dict[str, Any]:
         "arena": plan.arena,
         "state": plan.state,
         "weights": weights_bytes(plan),
+        "form": weights_form(compiled.options, compiled.imported),
         "peak": asdict(plan.peak) if plan.peak is not None else None,
     }
 

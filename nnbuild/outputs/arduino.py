@@ -12,6 +12,7 @@ from nnbuild.emit.text import comment_safe, common_type
 from nnbuild.plan.plan import Plan
 from nnbuild.template import fill
 
+ISA = "c99"
 WEIGHTS = "array"
 """The Arduino build gives the assembler no folder to find a .bin in."""
 

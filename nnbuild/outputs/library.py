@@ -13,6 +13,7 @@ from nnbuild.errors import NnbuildError, ToolMissing
 from nnbuild.outputs.recipe import WARNINGS, choose
 from nnbuild.plan.plan import Plan
 
+ISA = None
 WEIGHTS = None
 
 

@@ -17,6 +17,8 @@ class Package(Protocol):
 
     WEIGHTS: str | None
     """The one form of the constants that it can hold, or None where it holds both."""
+    ISA: str | None
+    """What its C is printed for where the user names neither a board nor an instruction set; None is this PC."""
 
     def files(self, board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]: ...
 

@@ -8,6 +8,7 @@ from nnbuild.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.plan.plan import Plan
 
+ISA = None
 WEIGHTS = None
 
 

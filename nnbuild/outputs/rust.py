@@ -16,6 +16,7 @@ from nnbuild.graph import Tensor
 from nnbuild.plan.plan import Plan
 from nnbuild.template import fill
 
+ISA = None
 WEIGHTS = None
 TYPES = {"float32": "f32", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64"}
 _WORDS = """

@@ -9,6 +9,7 @@ from nnbuild.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.plan.plan import Plan
 
+ISA = None
 WEIGHTS = "array"
 
 

@@ -16,7 +16,7 @@ function(nnbuild_add_model target)
   get_filename_component(model "${ARG_MODEL}" ABSOLUTE)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/nnbuild/${target}")
   _nnbuild_arguments(arguments)
-  _nnbuild_expect("${folder}" "${model}" "${prefix}" "${arguments}")
+  _nnbuild_expect("${folder}" "${model}" "${prefix}" arguments)
 
   set(stem "${folder}/${prefix}")
   set(sources "${stem}.h" "${stem}_private.h" "${stem}.c" "${stem}_kernels.c")
@@ -40,8 +40,9 @@ function(nnbuild_add_model target)
   add_library(nnbuild::${target} ALIAS ${target})
   add_dependencies(${target} ${target}_c)
   if(NNBUILD_FORM STREQUAL "binary")
-    # The C compiler takes .S as it is; so no project has to name another language.
-    set_source_files_properties("${stem}_weights.S" PROPERTIES LANGUAGE C OBJECT_DEPENDS "${stem}_weights.bin")
+    # The C compiler is told what it is, so that no project has to name another language.
+    set_source_files_properties("${stem}_weights.S" PROPERTIES
+      LANGUAGE C COMPILE_OPTIONS "-x;assembler-with-cpp" OBJECT_DEPENDS "${stem}_weights.bin")
   endif()
   target_include_directories(${target} PUBLIC "$<BUILD_INTERFACE:${folder}>" "$<INSTALL_INTERFACE:include>")
   set(gnu "$<C_COMPILER_ID:GNU,Clang,AppleClang,ARMClang>")
@@ -49,7 +50,7 @@ function(nnbuild_add_model target)
     "$<${gnu}:-ffp-contract=off;-ffunction-sections;-fdata-sections>" # contraction would change the last bits
     "$<$<AND:${gnu},$<OR:$<CONFIG:>,$<CONFIG:Debug>>>:-O2>") # without optimization kernels are of no use to anyone
   set_target_properties(${target} PROPERTIES
-    C_STANDARD 99 POSITION_INDEPENDENT_CODE ON PUBLIC_HEADER "${stem}.h"
+    C_STANDARD 99 PUBLIC_HEADER "${stem}.h"
     # Two models of one prefix cannot be in one program; this makes CMake say so.
     INTERFACE_NNBUILD_MODEL_${prefix} ${target} COMPATIBLE_INTERFACE_STRING NNBUILD_MODEL_${prefix}
     NNBUILD_PREFIX ${prefix} NNBUILD_FOLDER "${folder}" NNBUILD_REPORT "${report}"
@@ -172,6 +173,9 @@ endfunction()
 macro(_nnbuild_arguments result)
   set(${result})
   set(NNBUILD_SAMPLES)
+  if(CMAKE_CROSSCOMPILING AND NOT ARG_ISA AND NOT ARG_BOARD)
+    set(ARG_ISA c99) # this PC's instructions would not do, and nothing says which would
+  endif()
   foreach(option ${_nnbuild_options})
     if(option STREQUAL "WEIGHTS" OR NOT DEFINED ARG_${option})
       continue()
@@ -194,7 +198,9 @@ macro(_nnbuild_arguments result)
 endmacro()
 
 # What the build will make, as far as it can be known before: NNBUILD_FORM of the constants, and sizes for properties.
-# Nothing is written. A model that is not there yet or cannot be read is no error here: the build will say so.
+# The sizes are those of the last build where it is of this model and these options, else what the shapes tell; a
+# calibration may move them by some bytes. Nothing is written. A model that is not there yet or cannot be read is no
+# error here: the build will say so.
 macro(_nnbuild_expect folder model prefix arguments)
   set(NNBUILD_ARENA)
   set(NNBUILD_STATE)
@@ -206,7 +212,7 @@ macro(_nnbuild_expect folder model prefix arguments)
   if(MSVC)
     set(NNBUILD_FORM array) # it has no assembler that takes files in
   endif()
-  set(_quick ${arguments})
+  set(_quick ${${arguments}})
   list(FIND _quick --accuracy-drop _at)
   if(NOT _at EQUAL -1)
     list(REMOVE_AT _quick ${_at})
@@ -220,6 +226,14 @@ macro(_nnbuild_expect folder model prefix arguments)
     string(JSON NNBUILD_STATE GET "${_facts}" state)
     string(JSON NNBUILD_FLASH GET "${_facts}" weights)
     string(JSON NNBUILD_FORM GET "${_facts}" form)
+    set(_built "${folder}/${prefix}.json")
+    if(EXISTS "${_built}" AND NOT "${model}" IS_NEWER_THAN "${_built}" AND
+       NOT "${folder}/options.txt" IS_NEWER_THAN "${_built}")
+      file(READ "${_built}" _facts)
+      string(JSON NNBUILD_ARENA GET "${_facts}" arena)
+      string(JSON NNBUILD_STATE GET "${_facts}" state)
+      string(JSON NNBUILD_FLASH GET "${_facts}" weights)
+    endif()
   elseif(NNBUILD_FORM STREQUAL "auto" AND EXISTS "${model}")
     set(NNBUILD_FORM array)
   elseif(NNBUILD_FORM STREQUAL "auto")
