@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 
+import numpy as np
+
 from nnbuild import __version__
 from nnbuild.board import Board
 from nnbuild.emit.artifact import Artifact
@@ -38,6 +40,7 @@ def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
         "examples/image.rs": fill("rust/image.rs", values),
         "csrc/layout.c": fill("rust/layout.c", values),
         "README.md": fill("rust/README.md", values),
+        "rustfmt.toml": 'max_width = 120\nuse_small_heuristics = "Max"\n',
     }
     sources = {f"csrc/{name}": content for name, content in artifact.files.items()}
     return {**sources, **{name: text.encode() for name, text in texts.items()}}
@@ -61,12 +64,20 @@ def _values(plan: Plan, sources: list[str]) -> dict[str, str]:
         "STEPS": str(len(plan.steps)),
         "ALIGNMENT": str(plan.alignment),
         "CONTEXT_BYTES": str(context_bytes(plan)),
+        "MACHINES": ", ".join(f'"{name}"' for name in _machines(plan)),
         "SOURCES": ", ".join(f'"{name}"' for name in [*sources, "layout.c"]),
         "TENSORS": "\n".join([*_tensors("input", inputs), *_tensors("output", outputs)]),
         "ACCESS": "\n".join([*_inputs(inputs), *_outputs(outputs)]),
         "EXAMPLE_IN": "\n".join(_example_in(inputs)),
         "EXAMPLE_OUT": "\n".join(_example_out(outputs)),
     }
+
+
+def _machines(plan: Plan) -> tuple[str, ...]:
+    """What Rust calls the processors that have the instructions the C is printed for; none means all."""
+    if not plan.isa.includes:
+        return ()
+    return ("arm",) if "cortex_m" in plan.isa.architectures else ("x86_64", "x86")
 
 
 def context_bytes(plan: Plan) -> int:
@@ -76,6 +87,12 @@ def context_bytes(plan: Plan) -> int:
     widest = max((SIZES[dtype] for dtype in MEMBERS if dtype in dtypes), default=1)
     spaces = sum(-(-size // widest) * widest for size in (plan.arena, plan.state))
     return max(1, -(-spaces // plan.alignment)) * plan.alignment
+
+
+def _float(value: float) -> str:
+    """With the fewest digits that bring the float32 back."""
+    text = str(np.float32(value))
+    return text if "." in text or "e" in text else f"{text}.0"
 
 
 def _tensors(word: str, tensors: list[Tensor]) -> Iterator[str]:
@@ -88,7 +105,7 @@ def _tensors(word: str, tensors: list[Tensor]) -> Iterator[str]:
         yield f"pub const {upper}_SHAPE: [usize; {len(tensor.shape)}] = [{shape}];"
         if tensor.quant is not None:
             yield f"/// What one step of {word} {index} stands for."
-            yield f"pub const {upper}_SCALE: f32 = {tensor.quant.scale:.9g}_f32;"
+            yield f"pub const {upper}_SCALE: f32 = {_float(tensor.quant.scale)};"
             yield f"/// The integer of {word} {index} that stands for zero."
             yield f"pub const {upper}_ZERO_POINT: i32 = {tensor.quant.zero_point};"
         yield ""

@@ -5,6 +5,8 @@ use std::process::{exit, Command};
 use std::thread;
 
 const SOURCES: &[&str] = &[@SOURCES@];
+/// The processors that have the instructions the C is printed for; none means all.
+const MACHINES: &[&str] = &[@MACHINES@];
 const FLAGS: &[&str] = &["-std=c99", "-O2", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections"];
 
 /// For each target we know: how its name begins, the usual compiler, and what names the processor to it.
@@ -28,6 +30,13 @@ fn main() {
     let folder = PathBuf::from(var("OUT_DIR").expect("cargo says where to write"));
     let csrc = PathBuf::from(var("CARGO_MANIFEST_DIR").expect("cargo says where the crate lies")).join("csrc");
     println!("cargo:rerun-if-changed={}", csrc.display());
+    let machine = var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    if !MACHINES.is_empty() && !MACHINES.contains(&machine.as_str()) {
+        fail(&format!(
+            "it was printed with the instructions of {}, which {target} has not. Print it again, with --isa c99 or --board",
+            MACHINES[0]
+        ));
+    }
     let (compiler, archiver) = tools(&target);
     let mut flags: Vec<String> = FLAGS.iter().map(|flag| flag.to_string()).collect();
     if let Some((_, _, known)) = known(&target) {
@@ -48,6 +57,23 @@ fn main() {
     println!("cargo:rustc-link-search=native={}", folder.display());
     println!("cargo:rustc-link-lib=static=@PREFIX@");
     println!("cargo:include={}", csrc.display());
+    if var("CARGO_FEATURE_ONLY_LIBC").is_some() && target.ends_with("-linux-gnu") {
+        link_unwinder(&compiler, &folder.join("only-libc"));
+    }
+}
+
+/// Rust's standard library asks for libgcc_s by name. This folder is searched first, and what is found there under
+/// that name is a script that takes in the same functions from the compiler's archive.
+fn link_unwinder(compiler: &[String], folder: &Path) {
+    let asked = command(compiler).arg("-print-file-name=libgcc_eh.a").output();
+    let archive = asked.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    if archive.is_ok_and(|path| path.is_absolute() && path.is_file()) {
+        let written = std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(folder.join("libgcc_s.so"), "INPUT(-lgcc_eh -lgcc -lc)\n"));
+        if written.is_ok() {
+            println!("cargo:rustc-link-search=native={}", folder.display());
+        }
+    }
 }
 
 /// One compiler a processor, side by side.
