@@ -16,6 +16,7 @@ from nnbuild.isa.registry import find as find_isa
 from nnbuild.isa.registry import fits, isas
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
+from nnbuild.outputs.layout import arena_room
 from nnbuild.paths import generator_files
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
@@ -31,7 +32,8 @@ LARGEST_ARRAYS = 256 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose. `layers` keeps every layer's output, so that each can be compared."""
+    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `kernels` are
+    (operation, kernel) pairs that outrank the choice."""
 
     model: Path
     board: str = "linux"
@@ -48,6 +50,7 @@ class Options:
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
+    kernels: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,11 +172,27 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
     graph = _quantized(folded, options, progress, sizes_only)
-    plan = make_plan(graph, prefix, target_of(options, board))
+    plan = _plan(graph, prefix, board, target_of(options, board))
     return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))
+
+
+def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:
+    """The plan as wished for; on a board with less memory than that takes, one that makes do with it if any does."""
+    plan = make_plan(graph, prefix, target)
+    room = arena_room(board, plan)
+    if room is None or plan.arena <= room:
+        return plan
+    return make_plan(graph, prefix, replace(target, room=room))
 
 
 def target_of(options: Options, board: Board) -> Target:
     """What the plan is made for: the instruction set asked for, or the board's own."""
     isa = find_isa(options.isa or board.isa, board.architecture)
-    return Target(isa, board.features, board.alignment, options.layers, options.optimize)
+    return Target(
+        isa,
+        board.features,
+        board.alignment,
+        options.layers,
+        options.optimize,
+        kernels=dict(options.kernels),
+    )

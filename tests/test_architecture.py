@@ -55,7 +55,7 @@ ROOMS = {
 them."""
 
 ABOVE = {
-    *("pipeline", "fit", "job", "memory", "runner", "flash", "audited", "project"),
+    *("alternatives", "pipeline", "fit", "job", "memory", "runner", "flash", "audited", "project"),
     *("commands", "cli", "__main__", "scons", "builds"),
 }
 

@@ -12,15 +12,15 @@ ARMV6M = Isa(
     summary="Cortex-M0 and M0+: 16-bit instructions, no long multiply",
     features=frozenset({"armv6m"}),
     architectures=("cortex_m",),
-    gcc_options=BETTER_SCHEDULED,
 )
 ARMV7M = Isa(
     name="armv7m",
     summary="Cortex-M3: long multiplies, saturation",
     features=frozenset({"armv7m"}),
     architectures=("cortex_m",),
-    gcc_options=BETTER_SCHEDULED,
 )
-ARMV7EM_DSP = extended(ARMV7M, "armv7em_dsp", "Cortex-M4 and up: two 16-bit products a step")
+ARMV7EM_DSP = extended(
+    ARMV7M, "armv7em_dsp", "Cortex-M4 and up: two 16-bit products a step", gcc_options=BETTER_SCHEDULED
+)
 
 ISAS = (ARMV6M, ARMV7M, ARMV7EM_DSP)

@@ -28,7 +28,7 @@ class Isa:
 
 
 def extended(base: Isa, name: str, summary: str, **changes: tuple[str, ...] | str) -> Isa:
-    """A set that has all of another one. `cpu_flags` and `target` are added to those of the base."""
+    """A set that has all of another one; what is given is added to what the base has."""
     return Isa(
         name=name,
         summary=summary,
@@ -37,5 +37,5 @@ def extended(base: Isa, name: str, summary: str, **changes: tuple[str, ...] | st
         includes=base.includes,
         target=",".join(part for part in (base.target, str(changes.get("target", ""))) if part),
         cpu_flags=(*base.cpu_flags, *changes.get("cpu_flags", ())),
-        gcc_options=base.gcc_options,
+        gcc_options=(*base.gcc_options, *changes.get("gcc_options", ())),
     )

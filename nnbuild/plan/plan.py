@@ -16,8 +16,9 @@ from nnbuild.names import fragment
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
-from nnbuild.plan.place import Buffer, Placement, place
+from nnbuild.plan.place import Buffer, Placement, place, roughly
 from nnbuild.plan.select import Alternative, Choice, plain_names
+from nnbuild.plan.settle import settle
 from nnbuild.plan.target import Target
 
 
@@ -110,8 +111,12 @@ class Plan:
 
 
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
-    work = divide(graph, target)
     roots = _roots(graph)
+
+    def arena_size(work: list[Work]) -> int:
+        return roughly(_buffers(graph, work, roots, target), target.alignment)
+
+    work = settle(divide(graph, target), arena_size, target)
     buffers = _buffers(graph, work, roots, target)
     arena = place(buffers, target.alignment)
     locations, state = _locations(graph, roots, arena, target.alignment)
@@ -131,10 +136,6 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         target.alignment,
         peak,
     )
-
-
-def size_of(tensor: Tensor) -> int:
-    return prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
 
 
 def _roots(graph: Graph) -> dict[str, str]:
@@ -164,7 +165,7 @@ def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Targ
     kept = {state.before for state in graph.states}
     overlaps = _overlaps(work, roots, first, last, target.pieces)
     buffers = [
-        Buffer(name, size_of(graph.tensors[name]), first[name], last[name], overlaps.get(name, {}))
+        Buffer(name, graph.tensors[name].nbytes, first[name], last[name], overlaps.get(name, {}))
         for name in first
         if name not in kept
     ]
@@ -200,14 +201,14 @@ def _locations(
     state, states = 0, {}
     for held in graph.states:
         states[held.before] = state
-        state += -(-size_of(graph.tensors[held.before]) // alignment) * alignment
+        state += -(-graph.tensors[held.before].nbytes // alignment) * alignment
     locations = {}
     for name, tensor in graph.tensors.items():
         root = roots[name]
         if root in states:
-            locations[name] = Location("state", states[root], size_of(tensor))
+            locations[name] = Location("state", states[root], tensor.nbytes)
         elif root in arena.offsets:
-            locations[name] = Location("arena", arena.offsets[root], size_of(tensor))
+            locations[name] = Location("arena", arena.offsets[root], tensor.nbytes)
     return locations, state
 
 

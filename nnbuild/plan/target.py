@@ -16,7 +16,8 @@ class Target:
     features: what the board has beyond its instruction set, such as a unit for floats.
     apart: computes every operation by itself and keeps every tensor until the end of the run, to be looked at.
     pieces: a step is computed in several calls, so that others can run between them.
-    kernels: the kernel to take for an operation of this name, whatever it costs.
+    room: bytes that the arena should not exceed; kernels are chosen for that where they have to be.
+    kernels: the kernel to take for the operation, or the chain that begins with it, of this name.
     """
 
     isa: Isa = C99
@@ -25,4 +26,5 @@ class Target:
     apart: bool = False
     optimize: str = "speed"
     pieces: bool = False
+    room: int | None = None
     kernels: Mapping[str, str] = field(default_factory=dict)

@@ -158,14 +158,13 @@ def test_families_are_no_boards() -> None:
 
 
 def test_too_much_ram() -> None:
-    calibrate = MNIST / "calibration.npz"
     with pytest.raises(NnbuildError) as raised:
-        program_files(compile_model(Options(MODEL, "microbit", "int16", calibrate)))
+        program_files(compile_model(Options(MODEL, "microbit", calibrate=MNIST / "calibration.npz")))
     text = str(raised.value)
     assert text.startswith("board 'microbit': the model needs ")
     assert " bytes of RAM more than there are: " in text
     assert "Most is needed at layer 'block1_pointwise': " in text
-    assert text.endswith("It would fit with --quantize int8.")
+    assert text.endswith("It would fit with --quantize int16 or --quantize int8.")
     assert raised.value.exit_code == 2
 
 

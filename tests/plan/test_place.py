@@ -71,7 +71,7 @@ def best(buffers: list[Buffer]) -> int:
     """The smallest arena, by trying everything that can be best: every buffer at the bottom, or touching another.
 
     In some best placement every buffer has been pushed down until it rests on the end of another, or begins where one
-    that may lie over it lets it; so all orders and all such rests are searched, with what is larger than the best cut off.
+    that may lie over it lets it; so all orders and all such rests are searched, but for what is larger than the best.
     """
     sizes = [Buffer(b.name, -(-b.size // ALIGNMENT) * ALIGNMENT, b.first, b.last, b.may_precede) for b in buffers]
     smallest = sum(b.size for b in sizes)
