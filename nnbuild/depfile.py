@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from nnbuild.files import write_whole
 
 
-def escaped(path: Path) -> str:
+def escaped(path: PurePath) -> str:
     """Forward slashes on every system; blanks and what Make takes for its own are escaped."""
     text = re.sub(r"([ #])", r"\\\1", path.as_posix())
     return text.replace("$", "$$")
