@@ -199,8 +199,8 @@ endmacro()
 
 # What the build will make, as far as it can be known before: NNBUILD_FORM of the constants, and sizes for properties.
 # The sizes are those of the last build where it is of this model and these options, else what the shapes tell; a
-# calibration may move them by some bytes. Nothing is written. A model that is not there yet or cannot be read is no
-# error here: the build will say so.
+# calibration may move them by some bytes. Nothing is written. A model that is not there yet is no error here, and one
+# that cannot be read only a warning: the build will say so.
 macro(_nnbuild_expect folder model prefix arguments)
   set(NNBUILD_ARENA)
   set(NNBUILD_STATE)
@@ -220,7 +220,7 @@ macro(_nnbuild_expect folder model prefix arguments)
   endif()
   execute_process(
     COMMAND ${NNBUILD_COMMAND} compile "${model}" ${_quick} --name "${prefix}" --weights ${NNBUILD_FORM} --dry-run --json
-    RESULT_VARIABLE _status OUTPUT_VARIABLE _facts ERROR_QUIET)
+    RESULT_VARIABLE _status OUTPUT_VARIABLE _facts ERROR_VARIABLE _said)
   if(_status EQUAL 0)
     string(JSON NNBUILD_ARENA GET "${_facts}" arena)
     string(JSON NNBUILD_STATE GET "${_facts}" state)
@@ -234,9 +234,12 @@ macro(_nnbuild_expect folder model prefix arguments)
       string(JSON NNBUILD_STATE GET "${_facts}" state)
       string(JSON NNBUILD_FLASH GET "${_facts}" weights)
     endif()
-  elseif(NNBUILD_FORM STREQUAL "auto" AND EXISTS "${model}")
-    set(NNBUILD_FORM array)
-  elseif(NNBUILD_FORM STREQUAL "auto")
-    set(NNBUILD_FORM binary) # right for any size
+  else()
+    if(EXISTS "${model}")
+      message(WARNING "${_said}")
+    endif()
+    if(NNBUILD_FORM STREQUAL "auto")
+      set(NNBUILD_FORM binary) # right for any size
+    endif()
   endif()
 endmacro()
