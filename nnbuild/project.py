@@ -35,7 +35,10 @@ def project_files(build: str, parts: Parts) -> dict[str, bytes]:
     copied = [path for path in (parts.model, parts.calibrate, parts.inputs) if path is not None]
     values = _values(build, parts, compiled)
     texts = {name: fill(template, values) for name, template in _templates(build, compiled.board).items()}
-    return {**{path.name: path.read_bytes() for path in copied}, **{name: text.encode() for name, text in texts.items()}}
+    return {
+        **{path.name: path.read_bytes() for path in copied},
+        **{name: text.encode() for name, text in texts.items()},
+    }
 
 
 def _templates(build: str, board: Board) -> dict[str, str]:
@@ -55,7 +58,7 @@ def _templates(build: str, board: Board) -> dict[str, str]:
         }
     return {
         "platformio.ini": "new/platformio.ini",
-        "nnbuild_model.py": "new/nnbuild_model.py",
+        "nnbuild_model.py": "new/nnbuild_model.txt",
         "src/main.c": "new/main.c",
         "README.md": "new/README.platformio.md",
     }

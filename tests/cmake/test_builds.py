@@ -132,9 +132,10 @@ def test_nothing_is_written_beside_the_sources(ninja: Project) -> None:
 def test_a_model_that_another_step_makes(ninja: Project) -> None:
     (ninja.source / "small.h5").rename(ninja.source / "trained.bin")
     ninja.write(
-        'add_custom_command(OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/small.h5" DEPENDS "${CMAKE_SOURCE_DIR}/trained.bin"\n'
-        '  COMMAND "${CMAKE_COMMAND}" -E copy "${CMAKE_SOURCE_DIR}/trained.bin" "${CMAKE_CURRENT_BINARY_DIR}/small.h5")\n'
-        'nnbuild_add_model(small MODEL "${CMAKE_CURRENT_BINARY_DIR}/small.h5")\n' + APP
+        'set(trained "${CMAKE_SOURCE_DIR}/trained.bin")\nset(model "${CMAKE_CURRENT_BINARY_DIR}/small.h5")\n'
+        'add_custom_command(OUTPUT "${model}" DEPENDS "${trained}"\n'
+        '  COMMAND "${CMAKE_COMMAND}" -E copy "${trained}" "${model}")\n'
+        'nnbuild_add_model(small MODEL "${model}")\n' + APP
     )
     assert ninja.configure().status == 0
     done = ninja.make()
@@ -167,7 +168,7 @@ def test_properties_and_audit(ninja: Project) -> None:
 
 
 def test_an_audit_that_finds_something_fails_each_time(ninja: Project) -> None:
-    (ninja.source / "uses.c").write_text('#include <stdlib.h>\nvoid *take(void) { return malloc(3); }\n')
+    (ninja.source / "uses.c").write_text("#include <stdlib.h>\nvoid *take(void) { return malloc(3); }\n")
     ninja.write("add_library(uses uses.c)\nnnbuild_audit(uses POLICY mcu)\n")
     assert ninja.configure().status == 0
     for _ in range(2):

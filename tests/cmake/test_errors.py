@@ -65,7 +65,9 @@ def test_an_instruction_set_that_there_is_not(ninja: Project) -> None:
 
 def test_two_models_of_one_name_in_one_program(ninja: Project) -> None:
     ninja.write(
-        MODEL + "nnbuild_add_model(other MODEL small.h5 NAME small QUANTIZE int8)\n" + APP
+        MODEL
+        + "nnbuild_add_model(other MODEL small.h5 NAME small QUANTIZE int8)\n"
+        + APP
         + "target_link_libraries(app PRIVATE nnbuild::other)\n"
     )
     done = ninja.configure()
@@ -75,7 +77,9 @@ def test_two_models_of_one_name_in_one_program(ninja: Project) -> None:
 
 def test_two_models_of_one_name_in_two_programs(ninja: Project) -> None:
     ninja.write(
-        MODEL + "nnbuild_add_model(other MODEL small.h5 NAME small QUANTIZE int8)\n" + APP
+        MODEL
+        + "nnbuild_add_model(other MODEL small.h5 NAME small QUANTIZE int8)\n"
+        + APP
         + "add_executable(second main.c)\ntarget_link_libraries(second PRIVATE nnbuild::other)\n"
     )
     assert ninja.configure().status == 0

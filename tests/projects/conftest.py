@@ -15,7 +15,9 @@ import pytest
 
 from tests.support.running import ROOT, Done
 
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis", "tests")
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", "build", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis", "tests"
+)
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,9 @@ def test_the_c_is_that_of_the_command_line(project: Project, tmp_path: Path) -> 
 
 
 def test_the_lines_of_the_readme(project: Project) -> None:
-    for line in re.findall(r"^```sh\n(.*?)^```", (project.folder / "README.md").read_text(), re.M | re.S)[0].splitlines():
+    for line in re.findall(r"^```sh\n(.*?)^```", (project.folder / "README.md").read_text(), re.M | re.S)[
+        0
+    ].splitlines():
         text = project.platformio.installed.well(line, project.folder)
     assert "PASS: 200 samples" in text
 
@@ -93,7 +95,11 @@ def test_weights_that_the_assembler_takes_in(project: Project) -> None:
     [
         ("custom_nnbuild_model = mnist.h5\n", "", "nnbuild: platformio.ini does not name a model."),
         ("mnist.h5", "absent.h5", "absent.h5: "),
-        ("_quantize", "_quantise", "nnbuild: it does not know custom_nnbuild_quantise. Its options: docs/platformio.md"),
+        (
+            "_quantize",
+            "_quantise",
+            "nnbuild: it does not know custom_nnbuild_quantise. Its options: docs/platformio.md",
+        ),
         ("= int8", "= int8\ncustom_nnbuild_isa = armv9", "nnbuild: isa 'armv9': there is none."),
         ("= int8", "= int4", "argument --quantize: invalid choice: 'int4'"),
     ],

@@ -36,7 +36,11 @@ def test_what_is_in_it(wheel: Path) -> None:
         there = [path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern)]
         assert len(there) > 5
         assert {f"nnbuild/{name}" for name in there} <= names
-    for name in ("builds/cmake/nnbuildConfig.cmake", "builds/platformio/nnbuild_platformio.py", "templates/rust/lib.rs"):
+    for name in (
+        "builds/cmake/nnbuildConfig.cmake",
+        "builds/platformio/nnbuild_platformio.py",
+        "templates/rust/lib.rs",
+    ):
         assert f"nnbuild/{name}" in names
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests")]
 

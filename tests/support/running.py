@@ -30,7 +30,12 @@ def start(*words: object, folder: Path | None = None, env: Mapping[str, str] | N
     """Runs a program; nnbuild is found as it is here."""
     whole = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
     done = subprocess.run(
-        [str(word) for word in words], cwd=folder, env=whole, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        [str(word) for word in words],
+        cwd=folder,
+        env=whole,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     return Done(done.returncode, done.stdout)
 

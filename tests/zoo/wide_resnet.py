@@ -1,4 +1,4 @@
-"""Write a WideResNet-16-8 with two heads (24.5 million parameters, 98 MB): `python tests/zoo/wide_resnet.py --out DIR`."""
+"""Write a WideResNet-16-8 with two heads (98 MB): `python tests/zoo/wide_resnet.py --out DIR`."""
 
 from __future__ import annotations
 

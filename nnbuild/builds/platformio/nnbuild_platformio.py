@@ -8,19 +8,22 @@
 PlatformIO runs in a Python of its own, in which nnbuild need not be installed: it is called as a program here.
 """
 
-import inspect
+from __future__ import annotations
+
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NoReturn
 
 from SCons.Script import COMMAND_LINE_TARGETS, Import
 
 Import("env")
-env = globals()["env"]
+env: Any = globals()["env"]
 
-PACKAGE = Path(inspect.getfile(inspect.currentframe())).resolve().parents[2]
+PACKAGE = Path(sys._getframe().f_code.co_filename).resolve().parents[2]
+"""Scripts of SCons have no __file__."""
 WORDS = (
     *("name", "isa", "board", "quantize", "calibrate", "calibration", "image_range", "io"),
     *("accuracy_drop", "optimize", "weights"),
@@ -29,17 +32,18 @@ WORDS = (
 OTHERS = ("model", "keep", "no_bias_correction", "python", "flags")
 
 
-def refuse(cause):
+def refuse(cause: str) -> NoReturn:
     """PlatformIO's own way to end a build that cannot be."""
     sys.stderr.write(f"nnbuild: {cause}\n")
-    env.Exit(2)
+    sys.exit(2)
 
 
-def option(name, default=None):
-    return env.GetProjectOption(f"custom_nnbuild_{name}", default)
+def option(name: str, default: str = "") -> str:
+    value: str = env.GetProjectOption(f"custom_nnbuild_{name}", default)
+    return value
 
 
-def misspelt():
+def misspelt() -> list[str]:
     """Options that begin as ours do and are none."""
     known = {f"custom_nnbuild_{name}" for name in (*WORDS, *OTHERS)}
     section = f"env:{env['PIOENV']}"
@@ -47,56 +51,60 @@ def misspelt():
     return sorted(name for name in given if name.startswith("custom_nnbuild_") and name not in known)
 
 
-def command():
+def command() -> list[str]:
     """nnbuild as it is installed where this file lies, in the Python that was named, or in the one beside it."""
     named = option("python")
     home = PACKAGE.parent
-    beside = [home.parents[2] / "bin" / "python3", home.parents[1] / "Scripts" / "python.exe", home / ".venv/bin/python"]
+    beside = [
+        home.parents[2] / "bin" / "python3",
+        home.parents[1] / "Scripts" / "python.exe",
+        home / ".venv/bin/python",
+    ]
     found = [str(path) for path in beside if path.is_file()]
     return [named or (found[0] if found else sys.executable), "-m", "nnbuild"]
 
 
-def environment():
+def environment() -> dict[str, str]:
     """Whatever else is installed, it is the nnbuild of this file that runs."""
     search = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(search)}
 
 
-def whole(path):
+def whole(path: str) -> str:
     """Paths are those of the project, wherever the build was started."""
-    return str(Path(env.subst("$PROJECT_DIR")) / os.path.expanduser(path))
+    return str(Path(env.subst("$PROJECT_DIR")) / Path(path).expanduser())
 
 
-def arguments(model):
+def arguments(model: str) -> list[str]:
     words = [model]
     for name in WORDS:
         value = option(name)
         if value:
             value = whole(value) if name == "calibrate" else value
             words += [f"--{name.replace('_', '-')}", value]
-    for kept in (option("keep") or "").split():
+    for kept in option("keep").split():
         words += ["--keep", kept]
-    if (option("no_bias_correction") or "no").lower() in ("yes", "true", "1"):
+    if option("no_bias_correction").lower() in ("yes", "true", "1"):
         words += ["--no-bias-correction"]
     if not option("isa") and not option("board") and env.subst("$PIOPLATFORM") != "native":
         words += ["--isa", "c99"]  # this PC's instructions would not do, and nothing says which would
     return words
 
 
-def run(words, **more):
+def run(words: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command(), *words], env=environment(), text=True, **more)
 
 
-def expected(words):
+def expected(words: list[str]) -> Any:
     """What the build will make, without making it."""
     done = run(["compile", *words, "--dry-run", "--json"], capture_output=True)
     if done.returncode != 0:
         sys.stderr.write(done.stderr)
-        env.Exit(done.returncode)
+        sys.exit(done.returncode)
     return json.loads(done.stdout)
 
 
-def add_model():
+def add_model() -> None:
     model = option("model")
     if not model:
         refuse("platformio.ini does not name a model. Write custom_nnbuild_model = kws.h5")
@@ -107,7 +115,7 @@ def add_model():
     folder = Path(env.subst("$BUILD_DIR")) / "nnbuild"
     words += ["--weights", facts["form"]] if not option("weights") else []
 
-    def compile_model(target, source, env):
+    def compile_model(target: Any, source: Any, env: Any) -> int:
         return run(["compile", *words, "-o", str(folder)]).returncode
 
     files = env.Command(
