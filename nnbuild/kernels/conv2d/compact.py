@@ -6,12 +6,12 @@ import numpy as np
 
 from nnbuild.graph import Array
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.conv2d.patches import overlaps_of
 from nnbuild.kernels.dsp import compact
 from nnbuild.kernels.dsp.compact import Compact
 from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
 from nnbuild.kernels.dsp.weights import padded_taps
 from nnbuild.kernels.dsp.window import Window, window_of
+from nnbuild.kernels.overlaps import rows, tiles
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
@@ -29,7 +29,9 @@ def _scaling(site: Site) -> Scaling | str:
 
 def _shape(site: Site, scaling: Scaling) -> Compact:
     window = window_of(site)
-    return Compact(scaling, quant_of(site.outputs[0]).zero_point, window.pairs, window.filters // window.groups)
+    return Compact(
+        scaling, quant_of(site.outputs[0]).zero_point, padded_taps(window.taps) // 2, window.filters // window.groups
+    )
 
 
 def accepts(site: Site) -> str | None:
@@ -61,7 +63,7 @@ def demand(site: Site) -> Demand:
         scratch=-(-(4 * taps + 2 * taps) // 8) * 8,
         scratch_type="int64",
         packed=packed | {"window": _numbers(window)},
-        overlaps=overlaps_of(site, window),
+        overlaps=tiles(site, window.rows, window.columns, 2) if window.groups == 1 else rows(site, window.rows),
     )
 
 
@@ -81,7 +83,7 @@ def emit(w: Writer, site: Site, names: Names) -> None:
     window, shape = _chosen(site)
     taps = padded_taps(window.taps)
     w(f"int64_t *const patch = {names.scratch};")
-    w(f"int8_t *const gathered = (int8_t *)(patch + {window.pairs});")
+    w(f"int8_t *const gathered = (int8_t *)(patch + {shape.pairs});")
     for i in range(window.taps, taps):
         w(f"gathered[{i}] = gathered[{taps + i}] = 0;")
     with w.loop("y", "end", start="begin", trips=window.rows.places), w.loop("x", window.columns.places, step=2):
