@@ -13,7 +13,7 @@ import numpy as np
 from nnbuild.graph import Array
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integer
 from nnbuild.kernels.dsp import tile as tiles
-from nnbuild.kernels.dsp.scaling import Scaling, Sums, scaling_of, sums_of
+from nnbuild.kernels.dsp.scaling import Scaling, Sums, levelled, scaling_of, sums_of
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide
 from nnbuild.kernels.dsp.window import MOST_LEFT_OVER, Window, declare_band, fill_band, in_order, lay_out, window_of
@@ -21,6 +21,7 @@ from nnbuild.kernels.overlaps import rows
 from nnbuild.kernels.overlaps import tiles as tiles_apart
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
@@ -48,6 +49,8 @@ def _accepts(layout: Layout, site: Site) -> str | None:
 def _tile(layout: Layout, site: Site) -> Tile:
     scaling = _scaling(site)
     assert isinstance(scaling, Scaling)
+    if isinstance(layout, Wide):
+        scaling = levelled(scaling, sums_of(site), quant_of(site.outputs[0]).zero_point)
     return Tile(layout, scaling, window_of(site).pairs, 2)
 
 

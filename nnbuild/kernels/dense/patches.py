@@ -13,12 +13,13 @@ from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integ
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.inputs import C_TYPE, expand
 from nnbuild.kernels.dsp.inputs import copy as copy_inputs
-from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
+from nnbuild.kernels.dsp.scaling import Scaling, levelled, scaling_of, sums_of
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide, padded_taps
 from nnbuild.kernels.overlaps import SIZES, lead
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.dense import Dense
+from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.writer import Row, Writer
 
@@ -43,6 +44,8 @@ def _accepts(layout: Layout, site: Site) -> str | None:
 def _tile(layout: Layout, site: Site) -> Tile:
     scaling = _scaling(site)
     assert isinstance(scaling, Scaling)
+    if isinstance(layout, Wide):
+        scaling = levelled(scaling, sums_of(site), quant_of(site.outputs[0]).zero_point)
     return Tile(layout, scaling, padded_taps(site.shape()[-1]) // 2, 2 if rows_of(site) > 1 else 1)
 
 
