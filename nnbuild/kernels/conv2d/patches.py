@@ -93,11 +93,14 @@ def _emit(layout: Layout, w: Writer, site: Site, names: Names) -> None:
             w("const int32_t next = x + 1 < end ? x + 1 : x;")
             _pair(w, window, tile, names)
         return
-    with w.loop("y", "end", start="begin", trips=window.rows.places):
+    places, at_once = window.columns.places, window.rows_at_once
+    with w.loop("y", "end", start="begin", step=at_once, trips=window.rows.places / at_once):
+        if at_once == 2:
+            w(f"const int32_t places = y + 1 < end ? {2 * places} : {places};")
         fill_band(w, window, names.inputs[0])
-        with w.loop("x", window.columns.places, step=2):
-            odd = window.columns.places % 2
-            w(f"const int32_t next = {f'x + 1 < {window.columns.places} ? x + 1 : x' if odd else 'x + 1'};")
+        last = "places" if at_once == 2 else str(places)
+        with w.loop("x", last, step=2, trips=-(-at_once * places // 2)):
+            w(f"const int32_t next = {f'x + 1 < {last} ? x + 1 : x' if places % 2 else 'x + 1'};")
             _pair(w, window, tile, names)
 
 

@@ -96,8 +96,17 @@ class Window:
         return ((axis.places - 1) * axis.stride + spread(axis.kernel, axis.dilation)) * self.channels
 
     @property
+    def rows_at_once(self) -> int:
+        """Output rows of an odd width are taken two at a time, so that no tile is half empty."""
+        return 2 if self.banded and self.columns.places % 2 and self.rows.dilation == 1 else 1
+
+    @property
+    def band_rows(self) -> int:
+        return self.rows.kernel + (self.rows.stride if self.rows_at_once == 2 else 0)
+
+    @property
     def band(self) -> int:
-        return self.rows.kernel * self.band_row if self.banded else 0
+        return self.band_rows * self.band_row if self.banded else 0
 
     @property
     def width(self) -> int:
@@ -144,7 +153,7 @@ def declare_band(w: Writer, window: Window) -> None:
 
 
 def fill_band(w: Writer, window: Window, source: str) -> None:
-    """Copies the rows under output row y into the band; left and right of them the padding stays."""
+    """Copies the rows under the windows of output row y (or of two rows) into the band, between the padding."""
     if not window.banded:
         return
     kind, rows, columns = C_TYPE[window.dtype], window.rows, window.columns
@@ -152,7 +161,7 @@ def fill_band(w: Writer, window: Window, source: str) -> None:
     if columns_taken <= 0:
         return
     inside = _share_inside(rows)
-    with w.loop("ky", rows.kernel):
+    with w.loop("ky", window.band_rows):
         w(f"const int32_t row = {total(rows.position('y'), product('ky', rows.dilation))};")
         line = total(product("ky", window.band_row), str(columns.pad * window.channels))
         w(f"{kind} *to = band + {line};")
@@ -183,6 +192,12 @@ def lay_out(w: Writer, window: Window, source: str, group: str) -> None:
     w(f"const {kind} *a = {start}{f' + {group}' if group else ''};")
     w(f"const {kind} *b = a + {product('next - x', window.columns.stride * window.channels)};")
     w.bill(6)
+    if window.rows_at_once == 2:
+        wrapped = row_step * window.rows.stride - window.columns.places * window.columns.stride * window.channels
+        for name, place in (("a", "x"), ("b", "next")):
+            with w.block(f"if ({place} >= {window.columns.places})"):
+                w(f"{name} += {wrapped};")
+        w.bill(5)
     run_step = window.columns.dilation * window.channels
     _left_over(w, window, row_step, run_step)
     if window.quads:
