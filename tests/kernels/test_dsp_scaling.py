@@ -19,7 +19,7 @@ LARGEST = 1 << 22
 
 def computed(scaling: Scaling, sums: Ints) -> Ints:
     """What the instructions give, in 64 bits; every step must fit 32."""
-    doubled = sums * (2 if scaling.doubled else 1)
+    doubled = sums * scaling.gain
     product = doubled * scaling.multiplier
     high = half_up_shift(product, 32) if scaling.doubled else product >> 32
     added = high + scaling.offset + ((doubled >> 63) if scaling.signed else 0)
@@ -65,6 +65,32 @@ def _sums(chance: np.random.Generator, m: Ints, s: Ints) -> list[Ints]:
     near = [np.clip(half + by, -LARGEST, LARGEST) for half in halves for by in range(-2, 3)]
     small = [np.full(len(m), by) for by in range(-5, 6)]
     return near + small + [chance.integers(-LARGEST, LARGEST, len(m)) for _ in range(200)]
+
+
+@pytest.mark.parametrize("zero", [-128, -1, 0, 93, 127])
+@pytest.mark.parametrize("deepest", [0, 1, 5, 11, 22])
+def test_one_shift_for_all_channels(monkeypatch: pytest.MonkeyPatch, zero: int, deepest: int) -> None:
+    """Channels up to 6 shifts apart, and a dead one among them."""
+    chance = np.random.default_rng(deepest)
+    own = [deepest - by for by in range(7) if deepest >= by]
+    m = ints([*(int(chance.integers(1 << 30, 1 << 31)) for _ in own), 1 << 30, (1 << 31) - 1, 0])
+    s = -ints([*own, deepest, deepest, 0])
+    plain = scaling_for(monkeypatch, m, s, zero, (zero, 127))
+    assert isinstance(plain, Scaling)
+    reach = np.full(len(s), LARGEST)
+    sums = Sums(np.full((1, len(s)), 127), np.zeros(len(s), np.int64), -reach, reach)
+    scaling = rules.levelled(plain, sums, zero)
+    assert scaling.level == max(deepest, 1) + 1
+    for values in _sums(chance, m, s):
+        wanted = saturate(requantize(values, m, s) + zero, zero, 127)
+        np.testing.assert_array_equal(computed(scaling, values), wanted)
+
+
+def test_shifts_too_far_apart_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = scaling_for(monkeypatch, ints([1 << 30] * 2), ints([-1, -9]), 0, (0, 127))
+    assert isinstance(plain, Scaling)
+    sums = Sums(np.full((1, 2), 127), ints([0, 0]), ints([-1, -1]), ints([1, 1]))
+    assert rules.levelled(plain, sums, 0) is plain
 
 
 def test_dead_channels_give_the_zero_point(monkeypatch: pytest.MonkeyPatch) -> None:

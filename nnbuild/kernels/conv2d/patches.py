@@ -77,11 +77,8 @@ def overlaps_of(site: Site, window: Window) -> tuple[Overlap, ...]:
 def _packed(tile: Tile, window: Window, sums: Sums) -> dict[str, Array]:
     share = window.filters // window.groups
     sums = replace(sums, weights=in_order(window, sums.weights))
-    parts = [
-        tiles.pack(tile, sums, window.dtype, slice(group * share, (group + 1) * share))
-        for group in range(window.groups)
-    ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    groups = [slice(first, first + share) for first in range(0, window.filters, share)]
+    return {"kernel": np.concatenate([tiles.pack(tile, sums, window.dtype, group) for group in groups])}
 
 
 def _emit(layout: Layout, w: Writer, site: Site, names: Names) -> None:
@@ -118,7 +115,6 @@ def _pair(w: Writer, window: Window, tile: Tile, names: Names) -> None:
         tiles.all_runs(w, tile, runs, names)
         return
     w(f"const int64_t *k = {names.packed['kernel']};")
-    w(f"const int32_t *scaling = {names.packed['scaling']};")
     with w.loop("group", window.groups):
         lay_out(w, window, names.inputs[0], product("group", window.depth))
         for run in runs:
