@@ -58,6 +58,7 @@ def _demand(layout: Layout, site: Site) -> Demand:
         scratch_type="int64",
         packed=_packed(_tile(layout, site), window, sums),
         overlaps=_overlaps(site, window),
+        rows=True,
     )
 
 
