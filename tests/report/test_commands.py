@@ -18,6 +18,7 @@ from nnbuild.commands.common import add_build_options, options_of
 from nnbuild.gather import near, option_words
 from nnbuild.pipeline import Options
 from nnbuild.report.facts import as_object, from_object
+from nnbuild.scons import arguments_of
 from tests.cli.conftest import Nnbuild, model, nnbuild
 from tests.report import samples
 
@@ -204,7 +205,8 @@ def test_the_command_gives_the_same_options_again(here: Path) -> None:
     assert set(same) <= known
     parser = argparse.ArgumentParser()
     add_build_options(parser)
-    assert options_of(parser.parse_args(option_words(options))) == options
+    for words in (option_words(options), arguments_of(options)):  # of a report, and of SCons
+        assert options_of(parser.parse_args(words)) == options
 
 
 def test_paths_are_told_from_where_one_works(here: Path) -> None:
