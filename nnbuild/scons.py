@@ -2,6 +2,7 @@
 
     env = Environment(tools=["default", nnbuild.scons.generate])
     env.NNModel("kws.h5")                       # the C files, to compile into a program of your own
+    env.NNLibrary("kws.h5")                     # the same as a static library
     env.NNProgram("kws.h5", board="linux")      # a program that serves the model over the link
 
 Everything is made in build/<board>/<model>/. What a file was made from decides whether it is made again: the model's
@@ -25,7 +26,7 @@ from nnbuild.emit.files import file_names
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.outputs import OUTPUTS, Output, output_of
 from nnbuild.outputs.recipe import Recipe, raise_if_full
-from nnbuild.paths import BOARDS, FIRMWARE
+from nnbuild.paths import generator_files
 from nnbuild.pipeline import Options, board_of, prefix_of, weights_form
 
 SHORT = {
@@ -38,6 +39,8 @@ _ASKED: dict[str, tuple[str, list[Any]]] = {}
 """What has been asked for by folder: with which options, and the files that come of it."""
 SEARCHED = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
 """What compilers must know of the user's environment: where they lie themselves, and where they may keep things."""
+LIBRARY_FLAGS = ("-O2", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections")
+"""For models in programs of one's own; the environment's flags come after them."""
 APART = "Give one of them a name= or a folder= of its own."
 PACKAGE = Path(__file__).resolve().parent
 
@@ -48,6 +51,7 @@ def exists(env: Any) -> bool:
 
 def generate(env: Any, **_: Any) -> None:
     env.AddMethod(nn_model, "NNModel")
+    env.AddMethod(nn_library, "NNLibrary")
     env.AddMethod(nn_program, "NNProgram")
     env.AddMethod(nn_check, "NNCheck")
     env.AddMethod(nn_flash, "NNFlash")
@@ -61,6 +65,23 @@ def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any
     chosen = _options(env, source, options)
     names = file_names(prefix_of(chosen), weights_form(chosen))
     return [node for node in _generated(env, source, chosen, folder) if node.name in names]
+
+
+def nn_library(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
+    """The model as a static library for a program of your own, compiled with the environment's own compiler.
+
+    Its header's folder is added to the environment's CPPPATH.
+    """
+    files = nn_model(env, source, folder=folder, **options)
+    where = files[0].dir
+    env.AppendUnique(CPPPATH=[where])
+    own = env.Clone(CCFLAGS=[*LIBRARY_FLAGS, *env.Flatten(env["CCFLAGS"])])
+    sources = [node for node in files if node.name.endswith((".c", ".S"))]
+    # Beside the objects of the check's own program, which have other flags.
+    objects = [own.Object(where.File(f"library/{node.name}.o"), node) for node in sources]
+    own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
+    library: list[Any] = own.StaticLibrary(where.File(f"lib{Path(files[0].name).stem}.a"), objects)
+    return library
 
 
 def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None) -> list[Any]:
@@ -278,8 +299,7 @@ def _plain(options: Options) -> dict[str, Any]:
 
 def _generator_files(env: Any) -> Sequence[Any]:
     """All of nnbuild that can change what is printed."""
-    paths = [*PACKAGE.rglob("*.py"), *BOARDS.rglob("*.toml"), *FIRMWARE.rglob("*.[ch]")]
-    return [env.File(str(path)) for path in sorted(paths)]
+    return [env.File(str(path)) for path in generator_files()]
 
 
 def _nnbuild(env: Any, arguments: Sequence[str], shown: str) -> Any:
