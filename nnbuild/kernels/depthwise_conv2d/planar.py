@@ -16,7 +16,7 @@ from nnbuild.isa.armv7em_dsp import SMLABB, SMLABT, SMLAD, SMLATB, SMLATT
 from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, STRD
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels import dsp_scaling
-from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.contract import Demand, Names, Overlap
 from nnbuild.kernels.depthwise_conv2d.planes import GROUP, REGISTERS, Planes, Tile, planes, taps_of
 from nnbuild.kernels.depthwise_conv2d.spread import fill
 from nnbuild.kernels.dsp_scaling import Scaling
@@ -71,7 +71,22 @@ def demand(site: Site) -> Demand:
     shape = planes(site)
     scratch = 4 * min(GROUP, shape.channels) * shape.held * shape.width
     stream = _stream(site, shape)
-    return Demand(-(-shape.channels // GROUP), scratch, "int32", {"stream": stream.reshape(-1)})
+    groups = -(-shape.channels // GROUP)
+    return Demand(groups, scratch, "int32", {"stream": stream.reshape(-1)}, _overlaps(shape))
+
+
+def _overlaps(shape: Planes) -> tuple[Overlap, ...]:
+    """Each channel's outputs over the same channel's inputs, as far as those are in the lines already."""
+    if shape.multiplier > 1 or (shape.turned and shape.bands < shape.tiles):
+        return ()
+    lead = -shape.down.size * shape.across.size
+    for tile in range(shape.bands, shape.tiles, shape.bands):
+        line = shape.held - shape.bands * shape.fresh if shape.shares else 0
+        row = (tile * shape.rows * shape.down.stride) + 2 * line - shape.down.pad
+        if row < shape.down.size:
+            written = tile * shape.rows * shape.across.places
+            lead = max(lead, written - max(row, 0) * shape.across.size)
+    return (Overlap(lead=lead * shape.channels, every=shape.channels),)
 
 
 def _stream(site: Site, shape: Planes) -> Array:
