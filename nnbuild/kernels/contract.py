@@ -17,13 +17,15 @@ class Overlap:
 
     Then it is never written over what is still to be read. A lead below 0 lets it begin so many bytes after the input.
     `pieces` is the lead where the work is done in several calls, each of which may read again what the one before it
-    had read already; it is the same unless it is given.
+    had read already; it is the same unless it is given. Beginnings must be a multiple of `every` bytes apart, for
+    kernels that do one channel after the other and may write nothing over another one.
     """
 
     output: int = 0
     input: int = 0
     lead: int = 0
     pieces: int | None = None
+    every: int = 1
 
     def lead_of(self, in_pieces: bool) -> int:
         return self.pieces if in_pieces and self.pieces is not None else self.lead

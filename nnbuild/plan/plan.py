@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
+from math import lcm, prod
 
 import numpy as np
 
@@ -221,7 +221,14 @@ def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Targ
     kept = {state.before for state in graph.states}
     overlaps = _overlaps(work, roots, first, last, target)
     buffers = [
-        Buffer(name, graph.tensors[name].nbytes, first[name], last[name], overlaps.get(name, {}))
+        Buffer(
+            name,
+            graph.tensors[name].nbytes,
+            first[name],
+            last[name],
+            {source: lead for source, (lead, _) in overlaps.get(name, {}).items()},
+            {source: every for source, (_, every) in overlaps.get(name, {}).items()},
+        )
         for name in first
         if name not in kept
     ]
@@ -252,9 +259,9 @@ def _scratch_name(work: Work) -> str:
 
 def _overlaps(
     work: list[Work], roots: dict[str, str], first: dict[str, int], last: dict[str, int], target: Target
-) -> dict[str, dict[str, int]]:
-    """Output -> the lead before each input it may lie over: those that nothing needs after this step."""
-    allowed: dict[str, dict[str, int]] = {}
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """Output -> the lead and the step before each input it may lie over: those that nothing needs after this step."""
+    allowed: dict[str, dict[str, tuple[int, int]]] = {}
     for index, item in enumerate(work):
         site = item.site
         if site.op.outer or parts_of(item, target.threads) > 1:
@@ -270,11 +277,14 @@ def _overlaps(
     return allowed
 
 
-def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], int]:
-    """(output, input) -> the lead that serves all versions; pairs that some version must keep apart are left out."""
-    each = [{(o.output, o.input): o.lead_of(pieces) for o in demand.overlaps} for demand in work.demands]
+def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], tuple[int, int]]:
+    """(output, input) -> the lead and the step that serve all versions; pairs that some keep apart are left out."""
+    each = [{(o.output, o.input): o for o in demand.overlaps} for demand in work.demands]
     pairs = set(each[0]).intersection(*each[1:])
-    return {pair: max(leads[pair] for leads in each) for pair in sorted(pairs)}
+    return {
+        pair: (max(o[pair].lead_of(pieces) for o in each), lcm(*(o[pair].every for o in each)))
+        for pair in sorted(pairs)
+    }
 
 
 def _locations(
