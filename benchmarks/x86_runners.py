@@ -85,7 +85,9 @@ class Ours(Runner):
         self.macs = sum(step.macs for step in made.plan.steps)
         self.library = self._compile(folder, compiler, count * self.dtypes[0].itemsize)
         self.deployed = self._bytes(folder, compiler)
-        given = np.frombuffer((ctypes.c_char * (count * self.dtypes[0].itemsize)).from_address(self._given()), self.dtypes[0])
+        given = np.frombuffer(
+            (ctypes.c_char * (count * self.dtypes[0].itemsize)).from_address(self._given()), self.dtypes[0]
+        )
         given[:] = integers(sample((count,)), tensor) if form == "int8" else sample((count,))
         self.library.bench_init()
 

@@ -10,7 +10,16 @@ from nnbuild.kernels import vector_recurrent as shared
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.gru.scalar import four_biases
 from nnbuild.kernels.recurrent import attributes_of, state_names
-from nnbuild.kernels.vector_recurrent import Units, accumulate, apply, blocks, declare_sums, each_vector, fresh_state, time_steps
+from nnbuild.kernels.vector_recurrent import (
+    Units,
+    accumulate,
+    apply,
+    blocks,
+    declare_sums,
+    each_vector,
+    fresh_state,
+    time_steps,
+)
 from nnbuild.kernels.window_loops import total
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.site import Site

@@ -8,7 +8,16 @@ from nnbuild.graph import Array
 from nnbuild.kernels import vector_recurrent as shared
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.recurrent import attributes_of, state_names
-from nnbuild.kernels.vector_recurrent import Units, accumulate, apply, blocks, declare_sums, each_vector, fresh_state, time_steps
+from nnbuild.kernels.vector_recurrent import (
+    Units,
+    accumulate,
+    apply,
+    blocks,
+    declare_sums,
+    each_vector,
+    fresh_state,
+    time_steps,
+)
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
