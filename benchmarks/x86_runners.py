@@ -141,7 +141,7 @@ class TFLite(Runner):
         self.interpreter = Interpreter(model_path=str(path), num_threads=1)
         self.interpreter.allocate_tensors()
         for detail in self.interpreter.get_input_details():
-            values = sample(tuple(detail["shape"])) if "h" != detail["name"][-1] else np.zeros(detail["shape"])
+            values = sample(tuple(detail["shape"])) if detail["name"][-1] != "h" else np.zeros(detail["shape"])
             if detail["dtype"] == np.int8:
                 scale, zero = detail["quantization"]
                 values = np.clip(np.round(values / scale) + zero, -128, 127)

@@ -1,246 +1,161 @@
-"""Convolution of 3 by 3 taps with fewer products, after S. Winograd: F(2x2, 3x3) in vectors of floats.
+"""Winograd's convolution for 3 x 3 kernels of stride 1 on Cortex-M4 and M7: fewer products, larger weights.
 
-A patch of 4 by 4 inputs gives 2 by 2 outputs. Patches and taps are brought to another form, in which 16 products of
-each pair of channels do the work of 36; the sums over the input channels are those of 16 convolutions of one tap.
-The transformations only add and subtract, so the results are as exact as those of the plain way to a bit or so.
+Two tiles of 2 x 2 outputs side by side are computed together. Where a row or column of tiles would hang over the
+edge it is moved back, so that some outputs are computed twice, to the same value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-
-import numpy as np
-
-from nnbuild.graph import Array
-from nnbuild.isa.vector_lanes import VectorLanes
-from nnbuild.isa.vector_sets import SETS
-from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import dot
-from nnbuild.kernels.contract import Demand, Names, Variant, only_float
-from nnbuild.kernels.conv2d import tiled
-from nnbuild.kernels.dot import Block
-from nnbuild.kernels.tiling import best_pixels, best_vectors, even, stall
-from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal, tail_of
-from nnbuild.kernels.window_loops import product, total
-from nnbuild.ops.base import NO_CLAMP
+from nnbuild.kernels.contract import Demand, Names, Overlap
+from nnbuild.kernels.dsp import winograd
+from nnbuild.kernels.dsp.inputs import copy, fill
+from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
+from nnbuild.kernels.dsp.window import Window, window_of
+from nnbuild.kernels.dsp.winograd import COLUMNS, PLACES, ROWS, WIDTH, Winograd
+from nnbuild.kernels.overlaps import lead
+from nnbuild.kernels.window_loops import Axis, product, total
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
-OUT = 2
-"""Outputs of a patch along each axis."""
-PATCH = 4
-TAPS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
-INPUT = ((0, "sub", 2), (1, "add", 2), (2, "sub", 1), (1, "sub", 3))
-"""What becomes of four inputs in a line: each new one is the sum or difference of two."""
-FEWEST = 8
-"""Patches that share every weight that is loaded, if there are so many."""
+needs = frozenset({"armv7em_dsp"})
+
+ACROSS = 4
+"""Outputs in a row of both tiles."""
 
 
-@dataclass(frozen=True)
-class Layout:
-    """`sums` computes the products' sums, `lanes` finishes outputs; patches of `rows` rows are done together."""
-
-    plan: tiled.Layout
-    lanes: VectorLanes
-    sums: VectorLanes
-    rows: int
-
-    @property
-    def floats(self) -> Vectors:
-        return self.lanes.floats
-
-    @property
-    def across(self) -> int:
-        """Patches in a row."""
-        return self.plan.shape.columns.places // OUT
-
-    @property
-    def patches(self) -> int:
-        return self.rows * self.across
-
-    @property
-    def channels(self) -> int:
-        return self.plan.shape.channels
-
-    @property
-    def filters(self) -> int:
-        return self.plan.shape.filters
-
-    @property
-    def copied(self) -> int:
-        """Floats of the padded copy of the input."""
-        return self.plan.height * self.plan.row_size if self.plan.copied else 0
-
-
-def _layout(site: Site, floats: Vectors) -> Layout:
+def _scaling(site: Site) -> Scaling | str:
     attributes = site.op.attributes
     assert isinstance(attributes, Conv2D)
-    lanes = VectorLanes(site, floats, attributes.clamp, finish=tail_of(site).finish)
-    shape = tiled.geometry(site, lanes)
-    padded = not (shape.rows.always_inside and shape.columns.always_inside)
-    plan = tiled.Layout(shape, (OUT, OUT), False, padded, padded, floats.registers - floats.temporaries)
-    across, down = shape.columns.places // OUT, shape.rows.places // OUT
-    rows = next(n for n in range(1, down + 1) if down % n == 0 and (n * across >= FEWEST or n == down))
-    sums = VectorLanes(site, floats, NO_CLAMP)
-    sums.channels = {}
-    needed = -(-shape.filters // floats.lanes)
-    sums.vectors = best_vectors(rows * across, [needed], shape.channels, plan.registers)
-    return Layout(plan, lanes, sums, rows)
+    return scaling_of(site, attributes.clamp, sums_of(site))
 
 
-def _accepts(site: Site, floats: Vectors) -> str | None:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
-    height, width, channels, filters = site.constant("kernel").shape
-    if (height, width) != (3, 3) or (attributes.strides, attributes.dilation) != ((1, 1), (1, 1)):
-        return "it computes 3 by 3 taps, one apart, at every position"
-    if attributes.groups > 1 or channels % floats.lanes or filters % floats.lanes:
-        return f"its channels do not divide into vectors of {floats.lanes}"
-    if site.output_shape()[0] % OUT or site.output_shape()[1] % OUT:
-        return "its outputs do not divide into two by two"
-    return only_float(site) or refusal(site, POINTWISE)
+def accepts(site: Site) -> str | None:
+    if site.dtypes != {"int8"}:
+        return "it computes int8 only"
+    window = window_of(site)
+    axes = (window.rows, window.columns)
+    if any((axis.kernel, axis.stride, axis.dilation) != (3, 1, 1) for axis in axes) or window.groups > 1:
+        return "it computes 3 x 3 kernels of stride 1 only"
+    if window.depth % 4:
+        return "its input channels are no multiple of 4"
+    if window.rows.places < 2 or window.columns.places < ACROSS:
+        return "its output is smaller than two tiles"
+    scaling = _scaling(site)
+    if isinstance(scaling, str):
+        return scaling
+    return None if winograd.fits(site.constant("kernel"), sums_of(site)) else "its sums could leave 32 bits"
 
 
-def transformed(kernel: Array) -> Array:
-    """[3, 3, in, out] -> [16, in, out], in float64 until the end."""
-    result: Array = np.einsum("ai,bj,ijco->abco", TAPS, TAPS, kernel.astype(np.float64)).astype(np.float32)
-    return result.reshape(PATCH * PATCH, *kernel.shape[2:])
+def _shape(site: Site) -> Winograd:
+    scaling = _scaling(site)
+    assert isinstance(scaling, Scaling)
+    window = window_of(site)
+    return Winograd(window.depth, window.filters, window.columns.places, scaling)
 
 
-def _variant(floats: Vectors) -> Variant:
-    def accepts(site: Site) -> str | None:
-        return _accepts(site, floats)
-
-    def demand(site: Site) -> Demand:
-        made = _layout(site, floats)
-        weights = [dot.pack(matrix, made.sums) for matrix in transformed(site.constant("kernel"))]
-        between = PATCH * PATCH * made.patches * (made.channels + made.filters)
-        packed = {"kernel": np.concatenate(weights), **made.lanes.channels}
-        extent = made.plan.shape.rows.places // OUT // made.rows
-        return Demand(extent=extent, scratch=4 * (made.copied + between), packed=packed)
-
-    def emit(w: Writer, site: Site, names: Names) -> None:
-        _emit(w, names, _layout(site, floats))
-
-    return Variant(f"{floats.name}_winograd", frozenset({floats.name}), accepts, demand, emit, POINTWISE)
+def demand(site: Site) -> Demand:
+    shape, window = _shape(site), window_of(site)
+    return Demand(
+        extent=-(-window.rows.places // 2),
+        scratch=8 * (_products_at(shape) + PLACES * WIDTH) + (_border_size(shape) if _has_border(window) else 0),
+        scratch_type="int64",
+        packed=winograd.pack(site.constant("kernel"), sums_of(site), shape.scaling),
+        overlaps=(Overlap(lead=_lead(window)),),
+    )
 
 
-def _emit(w: Writer, names: Names, made: Layout) -> None:
-    w(f"float *patches = {total(names.scratch, str(made.copied))};")
-    w(f"float *sums = patches + {PATCH * PATCH * made.patches * made.channels};")
-    if made.plan.copied:
-        tiled.copy_rows(w, made.plan, names, made.rows)
-    dot.declare_channels(w, made.lanes, names.packed)
-    with w.loop("y", "end", start="begin", trips=made.plan.shape.rows.places // OUT // made.rows):
-        _inputs(w, names, made)
-        _products(w, names, made)
-        _outputs(w, names, made)
+def _lead(window: Window) -> int:
+    """A row of tiles reads its inputs while it writes two rows of outputs."""
+    into, out = window.columns.size * window.channels, window.columns.places * window.filters
+    places = window.rows.places
+
+    def unread(piece: int) -> int:
+        return max(0, _origin(piece, 2, window.rows, 2)) * into
+
+    return lead(-(-places // 2), lambda piece: min(2 * piece + 2, places) * out, unread)
 
 
-@contextmanager
-def _each_patch(w: Writer, made: Layout, channels: int) -> Iterator[tuple[str, str]]:
-    """Loops over the patches and their vectors of channels: (row and column of the patch's first output)."""
-    with w.loop("row", made.rows), w.loop("x", made.across):
-        w(f"const int32_t patch = {total(product('row', made.across), 'x')};")
-        w(f"const int32_t top = ({product('y', made.rows)} + row) * {OUT};")
-        with w.loop("c", channels, step=made.floats.lanes):
-            yield "top", product("x", OUT)
+def _products_at(shape: Winograd) -> int:
+    """Where the products lie in the scratch: behind the transformed inputs."""
+    return PLACES * shape.pairs
 
 
-def _inputs(w: Writer, names: Names, made: Layout) -> None:
-    """Every patch to its other form: first its rows, then its columns."""
-    source = names.scratch if made.plan.copied else names.inputs[0]
-    floats = made.floats
-    with _each_patch(w, made, made.channels) as (top, left):
-        w(f"const float *from = {source} + {product(top, made.plan.row_size)} + {product(left, made.channels)} + c;")
-        w(f"float *to = patches + {product('patch', made.channels)} + c;")
-        for i in range(PATCH):
-            for j in range(PATCH):
-                at = i * made.plan.row_size + j * made.channels
-                floats.declare(w, f"d{i}{j}", floats.load(w, dot.offset("from", at)))
-        for j in range(PATCH):
-            for i, (first, operation, second) in enumerate(INPUT):
-                floats.declare(w, f"t{i}{j}", floats.use(w, operation, f"d{first}{j}", f"d{second}{j}"))
-        for i in range(PATCH):
-            for j, (first, operation, second) in enumerate(INPUT):
-                at = (i * PATCH + j) * made.patches * made.channels
-                floats.store(w, dot.offset("to", at), floats.use(w, operation, f"t{i}{first}", f"t{i}{second}"))
+def _border_size(shape: Winograd) -> int:
+    return ROWS * COLUMNS * shape.depth
 
 
-def _products(w: Writer, names: Names, made: Layout) -> None:
-    """Sixteen times the sums over the input channels, for all patches."""
-    blocks = dot.divide(made.filters, made.sums)
-    size = made.channels * sum(block.vectors * count for block, count in blocks.classes()) * made.floats.lanes
-    with w.loop("e", PATCH * PATCH):
-        w(f"const float *from = patches + {product('e', made.patches * made.channels)};")
-        w(f"float *to = sums + {product('e', made.patches * made.filters)};")
-        w(f"const float *taps = {names.packed['kernel']} + {product('e', size)};")
-        for block, count in blocks.classes():
-            with w.loop("block", count):
-                _block(w, made, block)
-                w(f"taps += {made.channels * block.vectors * made.floats.lanes};")
-                w(f"to += {block.channels};")
+def _has_border(window: Window) -> bool:
+    return _share_inside(window) < 1
 
 
-def _block(w: Writer, made: Layout, block: Block) -> None:
-    """One block of output channels for all patches."""
-    place = 0
-    for pixels, count in even(
-        made.patches, best_pixels(made.patches, block.vectors, made.channels, made.plan.registers)
-    ):
-        with w.loop("x", place + pixels * count, start=place, step=pixels):
-            dot.start(w, made.sums, pixels, block)
-            w(f"const float *row = from + {product('x', made.channels)};")
-            w("const float *k = taps;")
-            with w.loop("i", made.channels):
-                pointers = [f"row + {total(str(pixel * made.channels), 'i')}" for pixel in range(pixels)]
-                dot.multiply(w, made.sums, block, pointers, "k")
-                w.bill(stall(pixels, block.vectors))
-                w(f"k += {block.vectors * made.floats.lanes};")
-            w(f"float *result = to + {product('x', made.filters)};")
-            dot.store(w, made.sums, block, [dot.offset("result", pixel * made.filters) for pixel in range(pixels)])
-        place += pixels * count
+def _share_inside(window: Window) -> float:
+    """Of all pairs of tiles those whose inputs are all real."""
+    rows = [_origin(index, 2, window.rows, 2) for index in range(-(-window.rows.places // 2))]
+    columns = [_origin(i, ACROSS, window.columns, ACROSS) for i in range(-(-window.columns.places // ACROSS))]
+    good_rows = sum(_inside(row, ROWS, window.rows) for row in rows)
+    good_columns = sum(_inside(column, COLUMNS, window.columns) for column in columns)
+    return good_rows * good_columns / (len(rows) * len(columns))
 
 
-def _outputs(w: Writer, names: Names, made: Layout) -> None:
-    """The sums of every patch back to 2 by 2 outputs, and what follows."""
-    columns = made.plan.shape.columns.places
-    with _each_patch(w, made, made.filters) as (top, left):
-        w(f"const float *from = sums + {product('patch', made.filters)} + c;")
-        place = f"({product(top, columns)} + {left}) * {made.filters} + c"
-        w(f"float *to = {names.outputs[0]} + {place};")
-        for operand in range(1, len(names.inputs)):
-            w(f"const float *{beside_name(operand)} = {names.inputs[operand]} + {place};")
-        _gathered(w, made)
-        for i in range(OUT):
-            for j in range(OUT):
-                made.lanes.start(w, f"y{i}{j}", "c")
-                w(
-                    f"y{i}{j} = {made.floats.use(w, 'add', f'y{i}{j}', _combined(w, made, j, [f'u{i}{k}' for k in range(4)]))};"
-                )
-                at = (i * columns + j) * made.filters
-                made.lanes.store(w, f"y{i}{j}", dot.offset("to", at), "c", made.floats.lanes)
+def _origin(index: int, step: int, axis: Axis, size: int) -> int:
+    """The first input under tile `index`."""
+    return min(index * step, axis.places - size) - axis.pad
 
 
-def _gathered(w: Writer, made: Layout) -> None:
-    """u: for each of the two rows of outputs, four values in a line."""
-    for j in range(PATCH):
-        for i in range(PATCH):
-            at = (i * PATCH + j) * made.patches * made.filters
-            made.floats.declare(w, f"m{i}{j}", made.floats.load(w, dot.offset("from", at)))
-        for i in range(OUT):
-            made.floats.declare(w, f"u{i}{j}", _combined(w, made, i, [f"m{k}{j}" for k in range(PATCH)]))
+def _inside(first: int, count: int, axis: Axis) -> bool:
+    return first >= 0 and first + count <= axis.size
 
 
-def _combined(w: Writer, made: Layout, place: int, line: Sequence[str]) -> str:
-    """Output 0 of a line is a + b + c, output 1 is b - c - d."""
-    a, b, c, d = line
-    if place == 0:
-        return made.floats.use(w, "add", made.floats.use(w, "add", a, b), c)
-    return made.floats.use(w, "sub", made.floats.use(w, "sub", b, c), d)
+def emit(w: Writer, site: Site, names: Names) -> None:
+    shape, window = _shape(site), window_of(site)
+    rows, columns = window.rows, window.columns
+    w(f"int64_t *const patch = {names.scratch};")
+    w(f"int32_t *const products = (int32_t *)({names.scratch} + {_products_at(shape)});")
+    if _has_border(window):
+        w(f"int8_t *const gathered = (int8_t *)({names.scratch} + {_products_at(shape) + PLACES * WIDTH});")
+    with w.loop("piece", "end", start="begin", trips=-(-rows.places // 2)):
+        w(f"const int32_t y = {_held('piece * 2', rows.places - 2, rows.places % 2)};")
+        with w.loop("across", columns.places, step=ACROSS):
+            w(f"const int32_t x = {_held('across', columns.places - ACROSS, columns.places % ACROSS)};")
+            w(f"const int32_t top = {rows.position('y')};")
+            w(f"const int32_t left = {columns.position('x')};")
+            w(f"int8_t *const to = {names.outputs[0]} + {product(f'y * {columns.places} + x', window.filters)};")
+            w.bill(8)
+            _transform(w, window, shape, names.inputs[0])
+            winograd.multiply(w, shape, names.packed["kernel"], names.packed["scaling"])
 
 
-VARIANTS = tuple(_variant(floats) for floats in SETS)
+def _held(value: str, last: int, needed: int) -> str:
+    return f"{value} < {last} ? {value} : {last}" if needed else value
+
+
+def _transform(w: Writer, window: Window, shape: Winograd, source: str) -> None:
+    place = f"{source} + {product(f'top * {window.columns.size} + left', window.channels)}"
+    row_size = str(window.columns.size * window.channels)
+    if not _has_border(window):
+        winograd.transform_inputs(w, shape, place, row_size)
+        return
+    share = _share_inside(window)
+    condition = f"top >= 0 && top <= {window.rows.size - ROWS} && left >= 0 && left <= {window.columns.size - COLUMNS}"
+    with w.block(f"if ({condition})"), w.trips(share):
+        winograd.transform_inputs(w, shape, place, row_size)
+    with w.block("else"), w.trips(1 - share):
+        _gather(w, window, source)
+        winograd.transform_inputs(w, shape, "gathered", str(COLUMNS * window.channels))
+
+
+def _gather(w: Writer, window: Window, source: str) -> None:
+    """The inputs under both tiles, with the zero point where there are none."""
+    w("int8_t *into = gathered;")
+    rows = w.loop("row", f"top + {ROWS}", start="top", trips=ROWS)
+    with rows, w.loop("column", f"left + {COLUMNS}", start="left", trips=COLUMNS):
+        w.bill(8)
+        inside = f"row >= 0 && row < {window.rows.size} && column >= 0 && column < {window.columns.size}"
+        with w.block(f"if ({inside})"), w.trips(0.7):
+            at = product(f"row * {window.columns.size} + column", window.channels)
+            w(f"const int8_t *from = {total(source, at)};")
+            copy(w, "int8", "into", "from", window.channels)
+        with w.block("else"), w.trips(0.3):
+            fill(w, "int8", "into", window.zero, window.channels)
+        w(f"into += {window.channels};")
