@@ -92,6 +92,7 @@ class ByteLanes(Lanes):
         self.input_type = "int8_t" if chosen.dot else "int16_t"
         self.input_zero = quant_of(site.inputs[0]).zero_point
         self.bounds = bounds(clamp, site.outputs[0])
+        self.places = 1
         self.added: SumRule | None = None
         """with what its outputs are added to another tensor's, as the left operand"""
         self.channels = {"bias": self._bias(site), **_constants(rule, self.v)}
@@ -153,7 +154,42 @@ class ByteLanes(Lanes):
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         w.bill(0.5)
-        w(f"const {self.v.kind} {name} = {broadcast(self.v, pointer)};")
+        if self.places == 1:
+            w(f"const {self.v.kind} {name} = {broadcast(self.v, pointer)};")
+        else:
+            w(f"const {self.v.kind} {name} = {self.v.use(w, 'shuffle_epi8', broadcast16(self.v, pointer), 'apart')};")
+
+    def most_places(self, filters: int, step: int) -> int:
+        """How many outputs, their inputs `step` elements apart, one vector of sums can hold with all their channels.
+
+        Their inputs must lie in 16 bytes, from which they are shuffled.
+        """
+        if self.v is SSE or filters > self.lanes // 2:
+            return 1
+        size = 1 if self.set.dot else 2
+        return min(self.lanes // filters, (16 - 4) // (step * size) + 1)
+
+    def hold(self, places: int, filters: int) -> None:
+        """Makes a vector of sums hold the channels of several outputs, one after the other."""
+        self.places = places
+        if places > 1:
+            self.channels = {name: self.repeated(values, filters) for name, values in self.channels.items()}
+
+    def repeated(self, values: Array, filters: int) -> Array:
+        """Values of every channel, along the last axis, for every lane."""
+        found = np.zeros((*values.shape[:-1], self.lanes), values.dtype)
+        for place in range(self.places):
+            found[..., place * filters : (place + 1) * filters] = values
+        return found
+
+    def declare_apart(self, w: Writer, filters: int, step: int) -> None:
+        """Declares which of 16 bytes each lane takes, where a vector holds several outputs."""
+        if self.places == 1:
+            return
+        size = 1 if self.set.dot else 2
+        firsts = [lane // filters * step * size if lane < self.places * filters else 0 for lane in range(self.lanes)]
+        picks = ", ".join(f"{0x03020100 + 0x01010101 * first:#010x}" for first in firsts)
+        w(f"const {self.v.kind} apart = {self.v.name('setr_epi32')}({picks});")
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         w(f"{accumulator} = {w.call(self.set.step, accumulator, name, weights)};")
@@ -229,6 +265,11 @@ def broadcast(v: Vectors, pointer: str) -> str:
     """32 bits of memory in every lane."""
     loaded = f"_mm_loadu_si32({pointer})"
     return f"_mm_shuffle_epi32({loaded}, 0)" if v is SSE else v.spelt("broadcastd_epi32", loaded)
+
+
+def broadcast16(v: Vectors, pointer: str) -> str:
+    """16 bytes of memory in every quarter, or half, of a vector."""
+    return v.spelt("broadcast_i32x4" if v is AVX512 else "broadcastsi128_si256", SSE.load(pointer))
 
 
 def _constants(rule: Rule, v: Vectors) -> dict[str, Array]:

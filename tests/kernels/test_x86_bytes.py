@@ -242,16 +242,16 @@ def test_means_pools_and_sums_alone(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_additions(name: str, tmp_path: Path) -> None:
+def test_sums_and_products(name: str, tmp_path: Path) -> None:
     isa, draw = present(name), Draw(400 + SETS.index(name))
     graphs = []
     for index in range(15):
-        shape = (4, 4, 16 if index % 3 else 5)
+        shape = (4, 4, 5 if index > 10 else 16)
         quants = [draw.quant(-20 if index % 4 == 0 else -6, -2) for _ in range(3)]
         if index % 5 == 0:
             quants[1] = replace(quants[1], scales=quants[0].scales)
         tensors = {n: Tensor(n, shape, "int8", q) for n, q in zip(("x", "w", "y"), quants, strict=True)}
-        op = Op("sum", Binary("add", draw.clamp()), ("x", "w"), ("y",), layer="sum")
+        op = Op("sum", Binary(("add", "subtract", "multiply")[index % 3], draw.clamp()), ("x", "w"), ("y",), layer="sum")
         graphs.append(verify(Graph("net", tensors, {}, (op,), ("x", "w"), ("y",))))
     fitting = [graph for graph in graphs if accepted(isa, graph)]
     assert len(fitting) > 6

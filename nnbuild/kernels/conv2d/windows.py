@@ -91,11 +91,11 @@ class Windows:
         """Input rows under so many output rows."""
         return (rows - 1) * self.row_step + self.row_span
 
-    def positions(self, count: int) -> list[int]:
-        """Where in the copy the windows of `count` neighbouring outputs begin, those of one pool together."""
+    def positions(self, count: int, places: int) -> list[int]:
+        """Where in the copy the windows of every `places`-th of neighbouring outputs begin, those of one pool together."""
         sy, sx = self.strides
         return [
-            i * sy * self.line + (q * self.pool[1] + j) * sx * self.channels
+            i * sy * self.line + (q * places * self.pool[1] + j) * sx * self.channels
             for q in range(count)
             for i in range(self.pool[0])
             for j in range(self.pool[1])

@@ -43,6 +43,8 @@ def _added(site: Site) -> SumRule | str | None:
         return None
     follower = site.tail[0]
     rule = sum_rule(follower) if follower.dtypes == {"int8"} else "it adds int8 only"
+    if isinstance(rule, SumRule) and rule.operation != "add_epi32":
+        return "it adds another tensor, and subtracts none"
     if isinstance(rule, str) or follower.inputs[0].name == site.outputs[0].name:
         return rule
     return rule.turned()
