@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from nnbuild.isa.vectors import CYCLES, ORDINARY, Vectors
+from nnbuild.isa.vectors import CYCLES, ORDINARY, Vectors, lane_list
 from nnbuild.writer import Instruction
 
 MAGIC = "0x1.8p23f"
 """Added to a small number, it leaves its integer in the low bits."""
 
-SPECIAL = {"infinity": "0x7f800000", "-infinity": "-0x800000", "nan": "0x7fc00000"}
+MINUS_INFINITY = -0x800000
+SPECIAL = {"infinity": "0x7f800000", "-infinity": str(MINUS_INFINITY), "nan": "0x7fc00000"}
 """Their bits; those of minus infinity as a signed number."""
 
 
@@ -183,3 +184,28 @@ def log(floats: Vectors) -> Instruction:
     special = t.less("0.0f", "x", "x", t.less("x", "0.0f", "nan", t.op("add", "x", "-infinity")))
     positive = t.less("x", "infinity", "finite", special)
     return t.function("log", t.less("0.0f", "x", positive, special))
+
+
+@cache
+def across(floats: Vectors, operation: str, count: int | None = None) -> Instruction:
+    """The sum or maximum of all lanes in every lane, or that of the first `count` lanes in each of them.
+
+    Lanes change places with others ever further away.
+    """
+    f = floats
+    swaps = [f"{f.prefix}_shuffle_ps(x, x, {order})" for order in ("0xb1", "0x4e")]
+    if f.lanes == 8:
+        swaps.append("_mm256_permute2f128_ps(x, x, 1)")
+    if f.lanes == 16:
+        swaps += [f"_mm512_shuffle_f32x4(x, x, {order})" for order in ("0xb1", "0x4e")]
+    steps = max(1, ((count or f.lanes) - 1).bit_length())
+    lines = [f"x = {f.prefix}_{operation}_ps(x, {swap});" for swap in swaps[:steps]]
+    head = f"{f.type} {{name}}({f.type} x)"
+    name = f"{f.name}_{operation}_of_{1 << steps}"
+    return Instruction(name, head, "\n".join([*lines, "return x;"]), 4.0 * steps)
+
+
+def pattern(floats: Vectors, count: int, first: int, others: int) -> str:
+    """A vector of these bits in the first `count` lanes and those in the others."""
+    lanes = lane_list(floats.lanes, lambda lane: str(first if lane < count else others))
+    return f"{floats.prefix}_castsi{floats.lanes * 32}_ps({floats.prefix}_set_epi32({lanes}))"

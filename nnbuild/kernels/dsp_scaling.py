@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp_bytes import SMMLA, SSAT8, ssat8_after
+from nnbuild.isa.armv7em_dsp import SMMLA, SSAT8
+from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
 from nnbuild.numeric.rounding import INT8, INT16, INT32, Ints
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.integer import bounds, quant_of, requantization

@@ -98,7 +98,7 @@ def _pair(w: Writer, window: Window, tile: Tile, names: Names) -> None:
     w(f"{kind} *to0 = {names.outputs[0]} + {place};")
     w(f"{kind} *to1 = to0 + {product('next - x', window.filters)};")
     w.bill(6)
-    runs = tiles.runs(window.filters // window.groups, tile.widest)
+    runs = tiles.runs(window.filters // window.groups)
     if window.groups == 1:
         lay_out(w, window, names.inputs[0], "")
         tiles.all_runs(w, tile, runs, names)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, SMLABB, SMLABT, SMLAD, SMLATB, SMLATT, STRD
+from nnbuild.isa.armv7em_dsp import SMLABB, SMLABT, SMLAD, SMLATB, SMLATT
+from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, STRD
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels import dsp_scaling
 from nnbuild.kernels.contract import Demand, Names
@@ -62,9 +63,8 @@ def _weights(site: Site) -> Array:
 def _starts(site: Site) -> Array:
     """Each channel's bias, less what the input's zero point adds to its sum."""
     weights = _weights(site)
-    bias = site.constant("bias").astype(np.int64) if "bias" in site.constants else np.zeros(weights.shape[2], np.int64)
-    starts: Array = bias - quant_of(site.inputs[0]).zero_point * weights.sum((0, 1))
-    return starts
+    starts: Array = -quant_of(site.inputs[0]).zero_point * weights.sum((0, 1))
+    return starts + site.constant("bias").astype(np.int64) if "bias" in site.constants else starts
 
 
 def demand(site: Site) -> Demand:
@@ -141,7 +141,7 @@ def _bands(w: Writer, shape: Planes, scaled: Scaling, names: Names) -> None:
         w(f"const int32_t tiles = {tiles} - tile < {shape.bands} ? {tiles} - tile : {shape.bands};")
         if shared > 0:
             w("int32_t first = 0;")
-            with w.block("if (tile > 0)"), w.trips(bands - 1):
+            with w.block("if (tile > 0)"), w.trips((bands - 1) / bands):
                 _keep(w, shape, names, shared)
                 w(f"first = {shared};")
             fresh = shape.held - shared + shared / bands
@@ -278,11 +278,9 @@ def _pass(
         return
     name = f"l{line}p{words.start}"
     kept = sorted({use.word for use in uses})
-    weights = [
-        (f"{name}w{word}{tap}", at + word * across.kernel + tap) for word in kept for tap in range(across.kernel)
-    ]
-    _loads(w, "k", weights)
-    wanted = sorted({c * across.stride + tap * across.dilation for c in range(columns) for tap in range(across.kernel)})
+    taps = range(across.kernel)
+    _loads(w, "k", [(f"{name}w{word}{tap}", at + word * across.kernel + tap) for word in kept for tap in taps])
+    wanted = sorted({c * across.stride + tap * across.dilation for c in range(columns) for tap in taps})
     for group in _adjacent(wanted):
         _loads(w, "word", [(f"{name}x{offset}", line * shape.width + offset) for offset in group])
         for offset in group:

@@ -39,6 +39,15 @@ class Scaling:
     high: int
     bits: int
 
+    def marks(self) -> list[str]:
+        """What tells the name of a routine with this scaling from others."""
+        bounds = []
+        if self.low > -(1 << (self.bits - 1)):
+            bounds.append(f"from_{self.low}".replace("-", "m"))
+        if self.high < (1 << (self.bits - 1)) - 1:
+            bounds.append(f"to_{self.high}".replace("-", "m"))
+        return [f"int{self.bits}", "twice" if self.doubled else "once", *(["signed"] if self.signed else []), *bounds]
+
 
 @dataclass(frozen=True, eq=False)
 class Sums:
