@@ -12,7 +12,7 @@ from math import lcm
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.isa.x86_bytes import ByteSet
+from nnbuild.isa.x86_integers import IntegerSet
 from nnbuild.isa.x86_memory import BYTES
 from nnbuild.isa.x86_scaling import LARGER_BYTES_SSE2, SMALLER_BYTES_SSE2
 from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
@@ -22,7 +22,7 @@ from nnbuild.writer import Instruction, Writer
 VECTORS = 4
 
 
-def order(chosen: ByteSet, channels: int) -> Array:
+def order(chosen: IntegerSet, channels: int) -> Array:
     """For every lane of every vector the channel it computes, until the pattern repeats."""
     v = chosen.vectors
     vector, lane = np.divmod(np.arange(VECTORS * v.lanes), v.lanes)
@@ -37,7 +37,7 @@ def order(chosen: ByteSet, channels: int) -> Array:
     return found
 
 
-def interleaved(w: Writer, chosen: ByteSet, taps: list[str]) -> None:
+def interleaved(w: Writer, chosen: IntegerSet, taps: list[str]) -> None:
     """Declares x0 to x3: the inputs that `taps` point at, from `depth` taps, for `bytes` channels."""
     v = chosen.vectors
     if chosen.dot:
@@ -67,7 +67,7 @@ def _sorted(v: Vectors) -> str:
     return "_mm256_permute4x64_epi64(bytes, 0xD8)" if v is AVX2 else "bytes"
 
 
-def _joining(chosen: ByteSet) -> Instruction:
+def _joining(chosen: IntegerSet) -> Instruction:
     v = chosen.vectors
     words = (v.spelt("packs_epi32", a, b) for a, b in (("a", "b"), ("c", "d")))
     body = f"""\
@@ -78,7 +78,7 @@ return {"bytes" if chosen.dot else _sorted(v)};"""
     return Instruction(name, f"{v.kind} {{name}}({parameters})", body, 2)
 
 
-def joined(w: Writer, chosen: ByteSet, values: list[str], limit: Pair) -> str:
+def joined(w: Writer, chosen: IntegerSet, values: list[str], limit: Pair) -> str:
     """Four vectors of outputs as bytes within bounds, channels in order."""
     v = chosen.vectors
     result = w.call(_joining(chosen), *values)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.isa.x86_bytes import ByteLanes
+from nnbuild.isa.x86_integers import IntegerVectors
 from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.conv2d.windows import Windows
@@ -46,7 +46,7 @@ class Tile:
         return self.count * self.places
 
 
-def choose_tile(windows: Windows, lanes: ByteLanes) -> Tile:
+def choose_tile(windows: Windows, lanes: IntegerVectors) -> Tile:
     """What wastes least of the machine."""
     filters = windows.filters // windows.groups
     step = windows.pool[1] * windows.strides[1] * windows.channels
@@ -61,12 +61,12 @@ def choose_tile(windows: Windows, lanes: ByteLanes) -> Tile:
     return min(tiles, key=lambda tile: _cost(windows, lanes, tile))
 
 
-def _most_sums(windows: Windows, lanes: ByteLanes, vectors: int) -> int:
+def _most_sums(windows: Windows, lanes: IntegerVectors, vectors: int) -> int:
     spare = 1 if lanes.set.dot else 2
     return max(1, (lanes.set.registers - spare - vectors) // (vectors * windows.pool[0] * windows.pool[1]))
 
 
-def _cost(windows: Windows, lanes: ByteLanes, tile: Tile) -> float:
+def _cost(windows: Windows, lanes: IntegerVectors, tile: Tile) -> float:
     """Cycles of a row: of every step the multiplications, the loads or their latency; and of the outputs."""
     sums = tile.count * windows.pool[0] * windows.pool[1]
     loads = sums + tile.vectors * (1 if lanes.set.dot else 2)
@@ -77,7 +77,7 @@ def _cost(windows: Windows, lanes: ByteLanes, tile: Tile) -> float:
     return blocks * tiles * (step * _steps(windows, lanes) + OUTPUT_CYCLES * tile.count * tile.vectors)
 
 
-def demand(site: Site, windows: Windows, lanes: ByteLanes) -> Demand:
+def demand(site: Site, windows: Windows, lanes: IntegerVectors) -> Demand:
     _set(windows, lanes)
     size = np.dtype(lanes.scratch_type).itemsize
     copied = windows.copied(windows.strip(size)) * windows.line * size
@@ -89,7 +89,7 @@ def demand(site: Site, windows: Windows, lanes: ByteLanes) -> Demand:
     )
 
 
-def _set(windows: Windows, lanes: ByteLanes) -> Tile:
+def _set(windows: Windows, lanes: IntegerVectors) -> Tile:
     """Tells the lanes of the tile that is taken."""
     tile = choose_tile(windows, lanes)
     lanes.vectors = tile.vectors
@@ -97,7 +97,7 @@ def _set(windows: Windows, lanes: ByteLanes) -> Tile:
     return tile
 
 
-def _packed(site: Site, windows: Windows, lanes: ByteLanes) -> dict[str, Array]:
+def _packed(site: Site, windows: Windows, lanes: IntegerVectors) -> dict[str, Array]:
     """Every run of taps is filled up to whole steps with weights of zero, which whatever lies there is taken by."""
     lines, runs, inputs = windows.runs
     taps = site.constant("kernel").reshape(lines * runs, inputs, windows.filters)
@@ -109,7 +109,7 @@ def _packed(site: Site, windows: Windows, lanes: ByteLanes) -> dict[str, Array]:
     return {name: lanes.arranged(name, values) for name, values in packed.items()}
 
 
-def emit(w: Writer, site: Site, names: Names, windows: Windows, lanes: ByteLanes) -> None:
+def emit(w: Writer, site: Site, names: Names, windows: Windows, lanes: IntegerVectors) -> None:
     tile = _set(windows, lanes)
     lanes.declare_apart(w, windows.filters, windows.pool[1] * windows.strides[1] * windows.channels)
     strip = windows.strip(np.dtype(lanes.scratch_type).itemsize)
@@ -128,19 +128,19 @@ def emit(w: Writer, site: Site, names: Names, windows: Windows, lanes: ByteLanes
             _blocks(w, windows, lanes, tile, strip, names.scratch)
 
 
-def _ends(names: Names, lanes: ByteLanes) -> Pair:
+def _ends(names: Names, lanes: IntegerVectors) -> Pair:
     """The output and, where another tensor is added, that tensor."""
     return names.outputs[0], names.inputs[1] if lanes.added else ""
 
 
-def _outputs(w: Writer, lanes: ByteLanes, declared: Pair, bases: Pair, by: str) -> None:
+def _outputs(w: Writer, lanes: IntegerVectors, declared: Pair, bases: Pair, by: str) -> None:
     """Declares a pointer into the output, and one to the same place of the tensor that is added."""
     w(f"{lanes.output_type} *{declared[0]} = {total(bases[0], by)};")
     if lanes.added:
         w(f"const {lanes.output_type} *{declared[1]} = {total(bases[1], by)};")
 
 
-def _copy(w: Writer, windows: Windows, names: Names, lanes: ByteLanes, strip: int) -> None:
+def _copy(w: Writer, windows: Windows, names: Names, lanes: IntegerVectors, strip: int) -> None:
     """The input rows under a strip, with what lies outside the input."""
     rows = total(product("(rows - 1)", windows.row_step), str(windows.row_span))
     with w.loop("y", rows, trips=windows.copied(strip)):
@@ -158,7 +158,7 @@ def _copy(w: Writer, windows: Windows, names: Names, lanes: ByteLanes, strip: in
             lanes.copy(w, to, source, windows.taken * windows.channels)
 
 
-def _blocks(w: Writer, windows: Windows, lanes: ByteLanes, tile: Tile, strip: int, source: str) -> None:
+def _blocks(w: Writer, windows: Windows, lanes: IntegerVectors, tile: Tile, strip: int, source: str) -> None:
     for block, times in _divided(windows, lanes):
         with w.loop("block", times):
             with w.loop("y", "rows", trips=strip):
@@ -173,19 +173,19 @@ def _blocks(w: Writer, windows: Windows, lanes: ByteLanes, tile: Tile, strip: in
                 w(f"beside += {block.channels};")
 
 
-def _divided(windows: Windows, lanes: ByteLanes) -> list[tuple[Block, int]]:
+def _divided(windows: Windows, lanes: IntegerVectors) -> list[tuple[Block, int]]:
     """Blocks of output channels, and how many of each."""
     if lanes.places > 1:
         return [(Block(1, lanes.places * windows.filters), 1)]
     return dot.divide(windows.filters // windows.groups, lanes).classes()
 
 
-def _steps(windows: Windows, lanes: ByteLanes) -> int:
+def _steps(windows: Windows, lanes: IntegerVectors) -> int:
     lines, runs, inputs = windows.runs
     return lines * runs * -(-inputs // lanes.depth)
 
 
-def _row(w: Writer, windows: Windows, lanes: ByteLanes, block: Block, tile: Tile) -> None:
+def _row(w: Writer, windows: Windows, lanes: IntegerVectors, block: Block, tile: Tile) -> None:
     """One block of output channels along one output row."""
     count = tile.outputs
     if windows.columns <= count:
@@ -201,7 +201,7 @@ def _row(w: Writer, windows: Windows, lanes: ByteLanes, block: Block, tile: Tile
         _tile(w, windows, lanes, block, tile, "window", ("at", "at_beside"))
 
 
-def _tile(w: Writer, windows: Windows, lanes: ByteLanes, block: Block, tile: Tile, window: str, to: Pair) -> None:
+def _tile(w: Writer, windows: Windows, lanes: IntegerVectors, block: Block, tile: Tile, window: str, to: Pair) -> None:
     positions = windows.positions(tile.count, tile.places)
     dot.start(w, lanes, len(positions), block)
     lines, runs, inputs = windows.runs
@@ -226,7 +226,7 @@ def _tile(w: Writer, windows: Windows, lanes: ByteLanes, block: Block, tile: Til
     _finish(w, windows, lanes, block, tile, to)
 
 
-def _along(w: Writer, lanes: ByteLanes, block: Block, positions: list[int], steps: int) -> None:
+def _along(w: Writer, lanes: IntegerVectors, block: Block, positions: list[int], steps: int) -> None:
     """A run of taps."""
     with w.loop("i", steps):
         _step(w, lanes, block, [total("row", str(p)) for p in positions], 0)
@@ -234,11 +234,11 @@ def _along(w: Writer, lanes: ByteLanes, block: Block, positions: list[int], step
         w(f"k += {block.vectors * lanes.lanes * lanes.depth};")
 
 
-def _step(w: Writer, lanes: ByteLanes, block: Block, inputs: list[str], index: int) -> None:
+def _step(w: Writer, lanes: IntegerVectors, block: Block, inputs: list[str], index: int) -> None:
     dot.multiply(w, lanes, block, inputs, total("k", str(index * block.vectors * lanes.lanes * lanes.depth)))
 
 
-def _finish(w: Writer, windows: Windows, lanes: ByteLanes, block: Block, tile: Tile, to: Pair) -> None:
+def _finish(w: Writer, windows: Windows, lanes: IntegerVectors, block: Block, tile: Tile, to: Pair) -> None:
     """The largest of each pool's sums, as outputs."""
     group = windows.pool[0] * windows.pool[1]
     for vector in range(block.vectors):

@@ -13,7 +13,7 @@ from math import lcm
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.isa.x86_bytes import ByteLanes
+from nnbuild.isa.x86_integers import IntegerVectors
 from nnbuild.isa.x86_interleaving import VECTORS, WRITING, interleaved, joined, order
 from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
@@ -33,7 +33,7 @@ class Layout:
     """Where things lie in the copy. Sizes in elements."""
 
     windows: Windows
-    lanes: ByteLanes
+    lanes: IntegerVectors
 
     @property
     def part(self) -> int:

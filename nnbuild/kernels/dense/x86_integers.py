@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from nnbuild.isa.x86_bytes import SETS, ByteLanes, ByteSet
+from nnbuild.isa.x86_integers import SETS, IntegerVectors, IntegerSet
 from nnbuild.isa.x86_rules import Rule, rule_of
 from nnbuild.kernels.contract import Demand, Names, Variant
 from nnbuild.kernels.conv2d import padded
@@ -43,7 +43,7 @@ def _windows(site: Site) -> Windows:
 class Layer:
     """The kernel for one set of instructions."""
 
-    set: ByteSet
+    set: IntegerSet
 
     def accepts(self, site: Site) -> str | None:
         kernel = site.constants["kernel"]
@@ -54,10 +54,10 @@ class Layer:
         rule = _rule(site)
         return rule if isinstance(rule, str) else self.set.refused(rule)
 
-    def _lanes(self, site: Site) -> ByteLanes:
+    def _lanes(self, site: Site) -> IntegerVectors:
         rule = _rule(site)
         assert isinstance(rule, Rule)
-        return ByteLanes(site, _clamp(site), rule, self.set)
+        return IntegerVectors(site, _clamp(site), rule, self.set)
 
     def demand(self, site: Site) -> Demand:
         lanes = self._lanes(site)
@@ -71,9 +71,9 @@ class Layer:
             padded.emit(w, site, names, _windows(site), lanes)
 
 
-def _variant(chosen: ByteSet) -> Variant:
+def _variant(chosen: IntegerSet) -> Variant:
     layer = Layer(chosen)
-    return Variant(f"{chosen.name}_bytes", frozenset({chosen.name}), layer.accepts, layer.demand, layer.emit)
+    return Variant(f"{chosen.name}_integers", frozenset({chosen.name}), layer.accepts, layer.demand, layer.emit)
 
 
 VARIANTS = tuple(_variant(chosen) for chosen in SETS)

@@ -30,7 +30,7 @@ FAMILY = {128: SSE, 256: AVX2, 512: AVX512}
 
 
 @dataclass(frozen=True)
-class ByteSet:
+class IntegerSet:
     """What a set of instructions offers to 8-bit kernels.
 
     dot: the instruction that multiplies bytes and adds four products to a sum, if there is one.
@@ -72,21 +72,21 @@ class ByteSet:
 
 
 SETS = (
-    ByteSet("sse2", SSE, 16),
-    ByteSet("avx2_fma", AVX2, 16),
-    ByteSet("avx_vnni", AVX2, 16, "dpbusd_avx_epi32"),
-    ByteSet("avx512", AVX512, 32),
-    ByteSet("avx512_vnni", AVX512, 32, "dpbusd_epi32"),
+    IntegerSet("sse2", SSE, 16),
+    IntegerSet("avx2_fma", AVX2, 16),
+    IntegerSet("avx_vnni", AVX2, 16, "dpbusd_avx_epi32"),
+    IntegerSet("avx512", AVX512, 32),
+    IntegerSet("avx512_vnni", AVX512, 32, "dpbusd_epi32"),
 )
 
 
-class ByteLanes(Lanes):
+class IntegerVectors(Lanes):
     """8-bit inputs and weights, 32-bit sums, one output channel a lane."""
 
     weight_type = "int8_t"
     output_type = "int8_t"
 
-    def __init__(self, site: Site, clamp: Clamp, rule: Rule, chosen: ByteSet) -> None:
+    def __init__(self, site: Site, clamp: Clamp, rule: Rule, chosen: IntegerSet) -> None:
         self.set, self.v, self.rule = chosen, chosen.vectors, rule
         self.lanes, self.depth = self.v.lanes, chosen.depth
         self.input_type = "int8_t" if chosen.dot else "int16_t"

@@ -44,11 +44,11 @@ Runs = list[tuple[Graph, Mapping[str, Array]]]
 
 def own(isa: Isa, kind: str) -> Kernel:
     """A set's kernel of bytes."""
-    return next(kernel for kernel in variants(kind) if variant_name(kernel) == f"{isa.name}_bytes")
+    return next(kernel for kernel in variants(kind) if variant_name(kernel) == f"{isa.name}_integers")
 
 
 def target_for(isa: Isa, graph: Graph) -> Target:
-    return Target(isa, alignment=64, kernels={graph.ops[0].name: f"{isa.name}_bytes"})
+    return Target(isa, alignment=64, kernels={graph.ops[0].name: f"{isa.name}_integers"})
 
 
 def accepted(isa: Isa, graph: Graph) -> bool:

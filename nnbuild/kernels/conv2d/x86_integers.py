@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nnbuild.isa.x86_bytes import SETS, ByteLanes, ByteSet
+from nnbuild.isa.x86_integers import SETS, IntegerVectors, IntegerSet
 from nnbuild.isa.x86_memory import reads_parts
 from nnbuild.isa.x86_rules import Rule, rule_of
 from nnbuild.isa.x86_sums import SumRule, sum_rule
@@ -54,7 +54,7 @@ def _added(site: Site) -> SumRule | str | None:
 class Convolution:
     """The kernel for one set of instructions."""
 
-    set: ByteSet
+    set: IntegerSet
 
     def accepts(self, site: Site) -> str | None:
         if site.dtypes != {"int8"}:
@@ -77,10 +77,10 @@ class Convolution:
         whole = share % self.set.vectors.lanes == 0 or reads_parts(self.set.vectors)
         return None if whole else "the other tensor's channels do not fill its vectors"
 
-    def _lanes(self, site: Site) -> ByteLanes:
+    def _lanes(self, site: Site) -> IntegerVectors:
         rule = _rule(site)
         assert isinstance(rule, Rule)
-        lanes = ByteLanes(site, _clamp(site), rule, self.set)
+        lanes = IntegerVectors(site, _clamp(site), rule, self.set)
         pool = _pool(site)
         if pool is not None:
             lanes.bound_further(pool.clamp, site.tail[0].outputs[0])
@@ -110,10 +110,10 @@ def _refused_tail(site: Site) -> str | None:
     return None if plain else "it takes only a maximum over windows that neither overlap nor reach beyond the rows"
 
 
-def _variant(chosen: ByteSet) -> Variant:
+def _variant(chosen: IntegerSet) -> Variant:
     kernel = Convolution(chosen)
     return Variant(
-        f"{chosen.name}_bytes",
+        f"{chosen.name}_integers",
         frozenset({chosen.name}),
         kernel.accepts,
         kernel.demand,

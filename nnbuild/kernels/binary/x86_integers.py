@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from nnbuild.isa.x86_bytes import SETS, ByteSet
+from nnbuild.isa.x86_integers import SETS, IntegerSet
 from nnbuild.isa.x86_memory import read_bytes, reads_parts, write_bytes
 from nnbuild.isa.x86_sums import ProductRule, SumRule, product_rule, sum_rule
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant
@@ -27,7 +27,7 @@ def _rule(site: Site) -> SumRule | ProductRule | str:
 class Elementwise:
     """The kernel for one set of instructions. A piece is one vector."""
 
-    set: ByteSet
+    set: IntegerSet
 
     def accepts(self, site: Site) -> str | None:
         if site.dtypes != {"int8"}:
@@ -64,9 +64,9 @@ class Elementwise:
         write_bytes(w, v, "sum", rule.bounds, f"{names.outputs[0]} + {place}", count)
 
 
-def _variant(chosen: ByteSet) -> Variant:
+def _variant(chosen: IntegerSet) -> Variant:
     kernel = Elementwise(chosen)
-    return Variant(f"{chosen.name}_bytes", frozenset({chosen.name}), kernel.accepts, kernel.demand, kernel.emit)
+    return Variant(f"{chosen.name}_integers", frozenset({chosen.name}), kernel.accepts, kernel.demand, kernel.emit)
 
 
 VARIANTS = tuple(_variant(chosen) for chosen in SETS)
