@@ -7,14 +7,14 @@ to a sum is known at build time and taken from the bias.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nnbuild.graph import Array, Tensor
 from nnbuild.isa.lanes import Lanes
-from nnbuild.isa.x86_copies import COPIES, FILLS
-from nnbuild.isa.x86_memory import larger, read_bytes, within, write_bytes
+from nnbuild.isa.x86_copies import COPIES, FILLS, PLAIN_COPIES
+from nnbuild.isa.x86_memory import larger, read_bytes, within, write_bytes, write_words
 from nnbuild.isa.x86_rules import Rule
 from nnbuild.isa.x86_scaling import SCALED, SHIFT_RIGHT_SSE2
 from nnbuild.isa.x86_sums import SumRule
@@ -31,15 +31,21 @@ FAMILY = {128: SSE, 256: AVX2, 512: AVX512}
 
 @dataclass(frozen=True)
 class IntegerSet:
-    """What a set of instructions offers to 8-bit kernels.
+    """What a set of instructions offers to integer kernels.
 
-    dot: the instruction that multiplies bytes and adds four products to a sum, if there is one.
+    dot: the instruction that multiplies bytes and adds four products to a sum, if there is one; `pairs` is that for
+    16-bit numbers and two products.
     """
 
     name: str
     vectors: Vectors
     registers: int
     dot: str = ""
+    pairs: str = ""
+
+    def serving(self, dtype: str) -> IntegerSet:
+        """What of it serves inputs of a type: 16-bit numbers are not taken four at a time."""
+        return replace(self, dot="") if dtype == "int16" else self
 
     @property
     def depth(self) -> int:
@@ -54,7 +60,8 @@ class IntegerSet:
         """
         v = self.vectors
         products = v.spelt("madd_epi16", "inputs", "weights")
-        value = v.spelt(self.dot, "sum", "inputs", "weights") if self.dot else v.spelt("add_epi32", "sum", products)
+        fused = self.dot or self.pairs
+        value = v.spelt(fused, "sum", "inputs", "weights") if fused else v.spelt("add_epi32", "sum", products)
         register = "v" if v is AVX512 else "x"
         body = f'sum = {value};\n__asm__("" : "+{register}"(sum));\nreturn sum;'
         head = f"{v.kind} {{name}}({v.kind} sum, {v.kind} inputs, {v.kind} weights)"
@@ -62,7 +69,7 @@ class IntegerSet:
 
     @property
     def step_cycles(self) -> float:
-        return 0.5 if self.dot else 0.8
+        return 0.5 if self.dot or self.pairs else 0.8
 
     def refused(self, rule: Rule) -> str | None:
         """Why this set cannot scale by a rule."""
@@ -74,22 +81,22 @@ class IntegerSet:
 SETS = (
     IntegerSet("sse2", SSE, 16),
     IntegerSet("avx2_fma", AVX2, 16),
-    IntegerSet("avx_vnni", AVX2, 16, "dpbusd_avx_epi32"),
+    IntegerSet("avx_vnni", AVX2, 16, "dpbusd_avx_epi32", "dpwssd_avx_epi32"),
     IntegerSet("avx512", AVX512, 32),
-    IntegerSet("avx512_vnni", AVX512, 32, "dpbusd_epi32"),
+    IntegerSet("avx512_vnni", AVX512, 32, "dpbusd_epi32", "dpwssd_epi32"),
 )
 
 
 class IntegerVectors(Lanes):
-    """8-bit inputs and weights, 32-bit sums, one output channel a lane."""
+    """8-bit weights, inputs and outputs of 8 or 16 bits, 32-bit sums, one output channel a lane."""
 
     weight_type = "int8_t"
-    output_type = "int8_t"
 
     def __init__(self, site: Site, clamp: Clamp, rule: Rule, chosen: IntegerSet) -> None:
-        self.set, self.v, self.rule = chosen, chosen.vectors, rule
-        self.lanes, self.depth = self.v.lanes, chosen.depth
-        self.input_type = "int8_t" if chosen.dot else "int16_t"
+        self.dtype = site.outputs[0].dtype
+        self.set, self.v, self.rule = chosen.serving(self.dtype), chosen.vectors, rule
+        self.lanes, self.depth = self.v.lanes, self.set.depth
+        self.input_type, self.output_type = f"{self.scratch_type}_t", f"{self.dtype}_t"
         self.input_zero = quant_of(site.inputs[0]).zero_point
         self.bounds = bounds(clamp, site.outputs[0])
         self.places = 1
@@ -125,8 +132,11 @@ class IntegerVectors(Lanes):
 
     def copy(self, w: Writer, to: str, source: str, count: int) -> None:
         """Makes `count` inputs ready."""
-        extra = () if self.set.dot else (str(self.input_zero),)
         w.bill(count / self.v.bytes)
+        if self.dtype == "int16":
+            w(f"{w.call(PLAIN_COPIES[self.v.bits], to, source, str(count))};")
+            return
+        extra = () if self.set.dot else (str(self.input_zero),)
         w(f"{w.call(COPIES[self.scratch_type, self.v.bits], to, source, str(count), *extra)};")
 
     def fill(self, w: Writer, to: str, count: int) -> None:
@@ -233,7 +243,8 @@ class IntegerVectors(Lanes):
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         """After `prepare`."""
         self.scale(w, accumulator)
-        write_bytes(w, self.v, accumulator, self.bounds, pointer, count)
+        write = write_words if self.dtype == "int16" else write_bytes
+        write(w, self.v, accumulator, self.bounds, pointer, count)
 
     def store_sum(self, w: Writer, accumulator: str, pointer: str, other: str, count: int) -> None:
         """Adds the outputs of another tensor, which `other` points at, to these."""

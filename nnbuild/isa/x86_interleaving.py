@@ -12,8 +12,8 @@ from math import lcm
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.isa.x86_integers import IntegerSet
-from nnbuild.isa.x86_memory import BYTES
+from nnbuild.isa.x86_integers import IntegerSet, IntegerVectors
+from nnbuild.isa.x86_memory import BYTES, WORDS
 from nnbuild.isa.x86_scaling import LARGER_BYTES_SSE2, SMALLER_BYTES_SSE2
 from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
 from nnbuild.ops.base import Pair
@@ -106,4 +106,36 @@ for (int32_t i = 0; i < count; ++i) {{
     return Instruction(f"write_{v.bits}", f"void {{name}}(int8_t *to, {v.kind} value, int32_t count)", body, 2)
 
 
+def store_group(w: Writer, lanes: IntegerVectors, values: list[str], pointer: str, count: int) -> None:
+    """Four vectors of outputs within bounds, channels in order: the first `count` of them."""
+    v = lanes.v
+    if lanes.dtype == "int8":
+        result = joined(w, lanes.set, values, lanes.bounds)
+        whole = v.store(pointer, result)
+        w(f"{whole if count == v.bytes else w.call(WRITING[v.bits], pointer, result, str(count))};")
+        return
+    half = v.bytes // 2
+    for index, (first, second) in enumerate((values[:2], values[2:])):
+        real = min(half, count - index * half)
+        if real <= 0:
+            return
+        result = v.use(w, "packs_epi32", first, second)
+        for operation, bound, none in zip(("max_epi16", "min_epi16"), lanes.bounds, WORDS, strict=True):
+            if bound != none:
+                result = v.use(w, operation, result, v.spelt("set1_epi16", str(bound)))
+        place = f"{pointer} + {half}" if index else pointer
+        w(f"{v.store(place, result) if real == half else w.call(WRITING_WORDS[v.bits], place, result, str(real))};")
+
+
+def _writing_words(v: Vectors) -> Instruction:
+    body = f"""\
+int16_t words[{v.bytes // 2}];
+{v.store("words", "value")};
+for (int32_t i = 0; i < count; ++i) {{
+    to[i] = words[i];
+}}"""
+    return Instruction(f"write_words_{v.bits}", f"void {{name}}(int16_t *to, {v.kind} value, int32_t count)", body, 2)
+
+
+WRITING_WORDS = {v.bits: _writing_words(v) for v in (SSE, AVX2, AVX512)}
 WRITING = {v.bits: _writing(v) for v in (SSE, AVX2, AVX512)}

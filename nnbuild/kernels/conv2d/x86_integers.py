@@ -1,4 +1,4 @@
-"""Convolution of bytes on the vectors of x86."""
+"""Convolution of integers on the vectors of x86."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nnbuild.isa.x86_integers import SETS, IntegerVectors, IntegerSet
 from nnbuild.isa.x86_memory import reads_parts
 from nnbuild.isa.x86_rules import Rule, rule_of
 from nnbuild.isa.x86_sums import SumRule, sum_rule
-from nnbuild.kernels.contract import Demand, Names, Variant
+from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
 from nnbuild.kernels.conv2d import padded
 from nnbuild.kernels.conv2d.windows import Windows, windows_of
 from nnbuild.ops.base import Clamp
@@ -57,8 +57,11 @@ class Convolution:
     set: IntegerSet
 
     def accepts(self, site: Site) -> str | None:
-        if site.dtypes != {"int8"}:
-            return "it computes int8 only"
+        refused = only_integer(site)
+        if refused:
+            return refused
+        if site.constant("kernel").dtype != "int8":
+            return "its weights have more than 8 bits"
         refused = _refused_tail(site) or self._refused_sum(site)
         if refused:
             return refused

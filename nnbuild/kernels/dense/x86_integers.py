@@ -1,4 +1,4 @@
-"""A dense layer of bytes on the vectors of x86: one row split over many sums, several rows as a convolution."""
+"""A dense layer of integers on the vectors of x86: one row split over many sums, several rows as a convolution."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import prod
 
 from nnbuild.isa.x86_integers import SETS, IntegerVectors, IntegerSet
 from nnbuild.isa.x86_rules import Rule, rule_of
-from nnbuild.kernels.contract import Demand, Names, Variant
+from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
 from nnbuild.kernels.conv2d import padded
 from nnbuild.kernels.conv2d.windows import Windows, rows_of
 from nnbuild.kernels.dense import split
@@ -47,8 +47,11 @@ class Layer:
 
     def accepts(self, site: Site) -> str | None:
         kernel = site.constants["kernel"]
-        if site.dtypes != {"int8"} or kernel.data.dtype != "int8":
-            return "it computes int8 only"
+        refused = only_integer(site)
+        if refused:
+            return refused
+        if kernel.data.dtype != "int8":
+            return "its weights have more than 8 bits"
         if quant_of(kernel).zero_point != 0:
             return "its weights have a zero point"
         rule = _rule(site)

@@ -14,7 +14,7 @@ import numpy as np
 
 from nnbuild.graph import Array
 from nnbuild.isa.x86_integers import IntegerVectors
-from nnbuild.isa.x86_interleaving import VECTORS, WRITING, interleaved, joined, order
+from nnbuild.isa.x86_interleaving import VECTORS, interleaved, order, store_group
 from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.conv2d.windows import STRIP_BYTES, Windows
@@ -126,7 +126,7 @@ def _copy(w: Writer, names: Names, layout: Layout) -> None:
         if windows.padded or layout.line != windows.line:
             lanes.fill(w, "line", layout.line)
         with w.block(f"if (row >= 0 && row < {windows.height})") if windows.padded else w.trips(1):
-            w(f"const int8_t *from = {names.inputs[0]} + {product('row', windows.width * windows.channels)};")
+            w(f"const {lanes.output_type} *from = {names.inputs[0]} + {product('row', windows.width * windows.channels)};")
             if windows.strides[1] == 1:
                 lanes.copy(w, total("line", str(windows.left * windows.channels)), "from", _taken(layout))
             else:
@@ -190,11 +190,7 @@ def _group(w: Writer, layout: Layout, count: int) -> None:
         with w.block(""):
             lanes.prepare(w, str(vector * lanes.lanes))
             lanes.scale(w, f"sum{vector}")
-    result = joined(w, lanes.set, [f"sum{vector}" for vector in range(VECTORS)], lanes.bounds)
-    if count == layout.group:
-        w(f"{lanes.v.store('to + i', result)};")
-    else:
-        w(f"{w.call(WRITING[lanes.v.bits], 'to + i', result, str(count))};")
+    store_group(w, lanes, [f"sum{vector}" for vector in range(VECTORS)], "to + i", count)
 
 
 def _taps(w: Writer, layout: Layout, inputs: str, at: int, weights: str) -> None:

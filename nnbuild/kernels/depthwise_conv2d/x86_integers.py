@@ -1,4 +1,4 @@
-"""Depthwise convolution of bytes on the vectors of x86."""
+"""Depthwise convolution of integers on the vectors of x86."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from nnbuild.isa.x86_integers import SETS, IntegerVectors, IntegerSet
 from nnbuild.isa.x86_rules import Rule, rule_of
-from nnbuild.kernels.contract import Demand, Names, Variant
+from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
 from nnbuild.kernels.conv2d.windows import Windows
 from nnbuild.kernels.depthwise_conv2d import interleaved
 from nnbuild.kernels.depthwise_conv2d.interleaved import Layout
@@ -51,8 +51,11 @@ class Depthwise:
     set: IntegerSet
 
     def accepts(self, site: Site) -> str | None:
-        if site.dtypes != {"int8"}:
-            return "it computes int8 only"
+        refused = only_integer(site)
+        if refused:
+            return refused
+        if site.constant("kernel").dtype != "int8":
+            return "its weights have more than 8 bits"
         if site.constant("kernel").shape[3] != 1:
             return "it makes one output channel of each"
         rule = _rule(site)
