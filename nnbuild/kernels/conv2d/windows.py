@@ -84,8 +84,12 @@ class Windows:
 
     def strip(self, size: int) -> int:
         """Output rows whose input rows, of elements of this size, are copied together."""
-        fitting = STRIP_BYTES // (self.line * size)
-        return min(self.rows, max(1, (fitting - self.row_span) // self.row_step + 1))
+        return self.strip_of(self.line * size)
+
+    def strip_of(self, line_bytes: int) -> int:
+        """As many as fit, and all strips about the same."""
+        most = max(1, (STRIP_BYTES // line_bytes - self.row_span) // self.row_step + 1)
+        return -(-self.rows // -(-self.rows // most))
 
     def copied(self, rows: int) -> int:
         """Input rows under so many output rows."""

@@ -17,7 +17,7 @@ from nnbuild.isa.x86_integers import IntegerVectors
 from nnbuild.isa.x86_interleaving import VECTORS, interleaved, order, store_group
 from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.conv2d.windows import STRIP_BYTES, Windows
+from nnbuild.kernels.conv2d.windows import Windows
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
@@ -50,8 +50,7 @@ class Layout:
 
     @property
     def strip(self) -> int:
-        fitting = STRIP_BYTES // (self.line * self.size)
-        return min(self.windows.rows, max(1, (fitting - self.windows.row_span) // self.windows.row_step + 1))
+        return self.windows.strip_of(self.line * self.size)
 
     @property
     def scratch(self) -> int:
