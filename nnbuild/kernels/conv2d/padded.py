@@ -151,11 +151,21 @@ def _copy(w: Writer, windows: Windows, names: Names, lanes: IntegerVectors, stri
             lanes.copy(w, "line", source, windows.line)
             return
         w(f"const int32_t row = {first} + y - {windows.top};" if windows.top else f"const int32_t row = {first} + y;")
-        lanes.fill(w, "line", windows.line)
         with w.block(f"if (row >= 0 && row < {windows.height})"):
             source = f"{names.inputs[0]} + {product('row', windows.width * windows.channels)}"
-            to = total("line", str(windows.left * windows.channels))
-            lanes.copy(w, to, source, windows.taken * windows.channels)
+            copy_between(w, lanes, source, (windows.left * windows.channels, windows.taken * windows.channels), windows.line)
+        with w.block("else"), w.trips(0):
+            lanes.fill(w, "line", windows.line)
+
+
+def copy_between(w: Writer, lanes: IntegerVectors, source: str, inside: tuple[int, int], line: int) -> None:
+    """A row of inputs, of which `inside` gives the place in the line and the number, with zeros on either side."""
+    first, count = inside
+    if first:
+        lanes.fill(w, "line", first)
+    lanes.copy(w, total("line", str(first)), source, count)
+    if first + count < line:
+        lanes.fill(w, total("line", str(first + count)), line - first - count)
 
 
 def _blocks(w: Writer, windows: Windows, lanes: IntegerVectors, tile: Tile, strip: int, source: str) -> None:

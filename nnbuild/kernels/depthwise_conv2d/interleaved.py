@@ -17,6 +17,7 @@ from nnbuild.isa.x86_integers import IntegerVectors
 from nnbuild.isa.x86_interleaving import VECTORS, interleaved, order, store_group
 from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.conv2d.padded import copy_between
 from nnbuild.kernels.conv2d.windows import Windows
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.site import Site
@@ -122,18 +123,16 @@ def _copy(w: Writer, names: Names, layout: Layout) -> None:
         w(f"{lanes.input_type} *line = {names.scratch} + {product('y', layout.line)};")
         row = total(product("strip", windows.row_step), "y")
         w(f"const int32_t row = {row}{f' - {windows.top}' if windows.top else ''};")
-        if windows.padded or layout.line != windows.line:
-            lanes.fill(w, "line", layout.line)
-        with w.block(f"if (row >= 0 && row < {windows.height})") if windows.padded else w.trips(1):
+        with w.block(f"if (row >= 0 && row < {windows.height})"):
             w(f"const {lanes.output_type} *from = {names.inputs[0]} + {product('row', windows.width * windows.channels)};")
             if windows.strides[1] == 1:
-                lanes.copy(w, total("line", str(windows.left * windows.channels)), "from", _taken(layout))
+                inside = windows.left * windows.channels, windows.taken * windows.channels
+                copy_between(w, lanes, "from", inside, layout.line)
             else:
+                lanes.fill(w, "line", layout.line)
                 _copy_apart(w, layout)
-
-
-def _taken(layout: Layout) -> int:
-    return layout.windows.taken * layout.windows.channels
+        with w.block("else"), w.trips(0):
+            lanes.fill(w, "line", layout.line)
 
 
 def _copy_apart(w: Writer, layout: Layout) -> None:
