@@ -173,7 +173,7 @@ def nn_check(
     where = Path(_path(program[0])).parent
     command = ["check", *arguments_of(chosen), "--program", _path(program[0])]
     command += ["--json", str(where / "check.json"), "--junit", str(where / "check.xml")]
-    command += ["--inputs", _path(env.File(inputs))] if inputs else []
+    command += ["--inputs", str(_where(env.File(inputs)))] if inputs else []
     command += ["--port", port] if port else []
     return _always(env, f"check-{where}", program, _nnbuild(env, command, f"nnbuild check {source}"))
 
@@ -235,11 +235,16 @@ def _quantization_arguments(options: Options) -> list[str]:
 def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     known = {key: value for key, value in options.items() if value not in (None, "")}
     if "calibrate" in known:
-        known["calibrate"] = Path(str(env.File(known["calibrate"]).abspath))
+        known["calibrate"] = _where(env.File(known["calibrate"]))
     model = env.File(source)
     if model.is_derived():  # its size is not known before it is built, and this form is right for any size
         known.setdefault("weights", "binary")
-    return replace(Options(Path(str(model.abspath))), **known)
+    return replace(Options(_where(model)), **known)
+
+
+def _where(node: Any) -> Path:
+    """Where a file really lies: in a variant folder that holds no copies, among the sources."""
+    return Path(str((node if node.is_derived() else node.srcnode()).abspath))
 
 
 def _plain(options: Options) -> dict[str, Any]:

@@ -53,15 +53,12 @@ def misspelt() -> list[str]:
 
 def command() -> list[str]:
     """nnbuild as it is installed where this file lies, in the Python that was named, or in the one beside it."""
-    named = option("python")
     home = PACKAGE.parent
-    beside = [
-        home.parents[2] / "bin" / "python3",
-        home.parents[1] / "Scripts" / "python.exe",
-        home / ".venv/bin/python",
-    ]
+    beside = [home / ".venv" / "bin" / "python3"]
+    if home.name == "site-packages":
+        beside = [home.parents[2] / "bin" / "python3", home.parents[1] / "Scripts" / "python.exe"]
     found = [str(path) for path in beside if path.is_file()]
-    return [named or (found[0] if found else sys.executable), "-m", "nnbuild"]
+    return [option("python") or (found[0] if found else sys.executable), "-m", "nnbuild"]
 
 
 def environment() -> dict[str, str]:
