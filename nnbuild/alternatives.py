@@ -99,5 +99,5 @@ def _fits(options: Options, group: Mapping[int, str]) -> bool:
 
 def _run(options: Options, group: Mapping[int, str]) -> tuple[str, list[int]]:
     with place(None, None) as where:
-        unit, costs, _ = profile_job(_with(options, group), where)
-    return unit, [cost.cost for cost in costs]
+        profile = profile_job(_with(options, group), where)
+    return profile.unit, [layer.cost for layer in profile.layers]

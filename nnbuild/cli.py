@@ -24,6 +24,8 @@ COMMANDS = {
     "flash": "put a model's program into a board's flash",
     "profile": "what each layer costs on a board",
     "quantize": "what a model loses in integers, layer by layer",
+    "report": "a page that shows all there is to know of a model on a board",
+    "diff": "compare two builds: size, memory, cost, accuracy",
     "audit": "what an object, archive or image needs and holds",
     "boards": "the boards there are",
 }

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nnbuild import passes
-from nnbuild.board import Board, boards, find
+from nnbuild.board import Board, at_rate, boards, find, for_emulator
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.frontend import load
 from nnbuild.graph import Graph
-from nnbuild.isa.registry import find as find_isa
+from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.isa.registry import fits, isas
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
@@ -32,8 +32,9 @@ LARGEST_ARRAYS = 256 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `kernels` are
-    (operation, kernel) pairs that outrank the choice."""
+    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `on_device` uses
+    memory that an emulator of the board does not have; `kernels` are (operation, kernel) pairs that outrank the
+    choice."""
 
     model: Path
     board: str = "linux"
@@ -47,9 +48,12 @@ class Options:
     image_range: tuple[float, float] = (0.0, 1.0)
     optimize: str = "speed"
     isa: str | None = None
+    threads: int = 1
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
+    baud: int | None = None
+    on_device: bool = False
     kernels: tuple[tuple[str, str], ...] = ()
 
 
@@ -64,6 +68,12 @@ class Compiled:
     graph: Graph
     plan: Plan
     artifact: Artifact
+
+
+def board_of(options: Options) -> Board:
+    """The board, at the line rate that is asked for, and as its emulator has it unless the device itself is meant."""
+    board = at_rate(find(options.board), options.baud)
+    return board if options.on_device else for_emulator(board)
 
 
 def prefix_of(options: Options) -> str:
@@ -167,7 +177,7 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
     """`progress` hears of the calibration, which alone may take long. Without it, for sizes alone, every value is
     taken to lie between -1 and 1."""
     prefix = prefix_of(options)
-    board = find(options.board)
+    board = board_of(options)
     imported = load(options.model, prefix)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
@@ -187,12 +197,22 @@ def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:
 
 def target_of(options: Options, board: Board) -> Target:
     """What the plan is made for: the instruction set asked for, or the board's own."""
-    isa = find_isa(options.isa or board.isa, board.architecture)
+    best, *others = find_isas(options.isa or board.isa, board.architecture)
     return Target(
-        isa,
-        board.features,
-        board.alignment,
-        options.layers,
-        options.optimize,
+        isa=best,
+        also=tuple(others),
+        features=board.features,
+        alignment=board.alignment,
+        apart=options.layers,
+        optimize=options.optimize,
         kernels=dict(options.kernels),
+        threads=_threads(options, board),
     )
+
+
+def _threads(options: Options, board: Board) -> int:
+    if options.threads > 1 and board.output != "host":
+        raise UsageError(
+            f"--threads {options.threads}", f"{board.name} computes on one core.", "Leave --threads out for this board."
+        )
+    return options.threads

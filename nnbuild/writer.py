@@ -28,7 +28,8 @@ class Instruction:
 
     So a kernel for one processor computes the same bits when its C is compiled for another. `head` declares the
     function with {name} in the place of its name; `native` and `meaning` are its body in either case. `uses` are
-    functions that the body calls as {prefix}_name.
+    functions that the body calls as {prefix}_name. With `outlined` it is a routine that stays a function of its own,
+    so that many places share it and the compiler keeps its registers to it.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Instruction:
     native: str = ""
     guard: str = ""
     uses: tuple[Instruction, ...] = ()
+    outlined: bool = False
 
 
 class Writer:

@@ -48,7 +48,7 @@ ROOMS = {
     "device": {"numeric", "edge", "errors"},
     "edge": {"numeric"},
     "samples": {"files", "errors"},
-    "report": {"device"},
+    "report": {"device", "files", "errors"},
     "board": {"errors", "paths"},
 }
 """Room -> the rooms it may import from. Rooms not named here are on top: they may know all, and none of these knows
@@ -56,6 +56,7 @@ them."""
 
 ABOVE = {
     *("alternatives", "pipeline", "fit", "job", "memory", "runner", "flash", "audited", "project"),
+    *("plan_view", "gather"),
     *("commands", "cli", "__main__", "scons", "builds"),
 }
 

@@ -9,9 +9,9 @@ from nnbuild.alternatives import Measurement, measure, save
 from nnbuild.commands.common import add_build_options, add_place, options_of, print_json, progress
 from nnbuild.errors import UsageError
 from nnbuild.job import place, profile_job
-from nnbuild.pipeline import compile_model, precision
+from nnbuild.pipeline import compile_model
+from nnbuild.report import profile_object, profile_text
 from nnbuild.report.table import render
-from nnbuild.report.text import layer_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,21 +29,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--save", "it keeps what --alternatives measures.", "Give --alternatives too.")
     compiled = compile_model(options_of(arguments), progress("calibration sample"))
     with place(arguments.program, arguments.port) as where:
-        unit, costs, memory = profile_job(compiled, where)
+        profile = profile_job(compiled, where)
     if arguments.json is not None:
-        report = {
-            "board": compiled.board.name,
-            "model": compiled.plan.prefix,
-            "quantize": precision(compiled.graph),
-            "unit": unit,
-            "total": sum(cost.cost for cost in costs),
-            "layers": [asdict(cost) for cost in costs],
-            "memory": memory,
-        }
-        print_json(report, arguments.json)
+        print_json(profile_object(profile), arguments.json)
     if arguments.json != "-":
-        print(layer_table(costs, unit))
-        print("bytes: " + ", ".join(f"{name} {size:,}" for name, size in memory.items()))
+        print(profile_text(profile), end="")
     return 0
 
 

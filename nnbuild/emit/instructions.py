@@ -14,7 +14,8 @@ def instructions(used: Iterable[Instruction], prefix: str, attribute: str) -> st
 
 def _definition(instruction: Instruction, prefix: str, attribute: str) -> str:
     name = f"{prefix}_{instruction.name}"
-    head = f"{attribute}static inline {instruction.head.replace('{name}', name)}"
+    storage = "static __attribute__((noinline))" if instruction.outlined else "static inline"
+    head = f"{attribute}{storage} {instruction.head.replace('{name}', name)}"
     meaning = _function(head, instruction.meaning, prefix)
     if not instruction.native:
         return meaning

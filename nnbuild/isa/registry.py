@@ -15,6 +15,9 @@ from nnbuild.isa.isa import Isa
 PREFERRED = ("avx512_vnni", "avx512", "avx_vnni", "avx2_fma", "ssse3", "sse2")
 """What `native` takes of those that this PC has, the best first."""
 
+ALIASES = {"avx2": "avx2_fma"}
+"""What a set is called for short: every processor but the first few with AVX2 has FMA, too."""
+
 
 @cache
 def isas() -> dict[str, Isa]:
@@ -26,7 +29,7 @@ def isas() -> dict[str, Isa]:
 
 def find(name: str, architecture: str) -> Isa:
     """The set of this name for a board of this architecture. `native` is the best that this PC has."""
-    known = isas()
+    known, name = isas(), ALIASES.get(name, name)
     if name == "native":
         return known[native()]
     if name == "baseline":
@@ -38,6 +41,19 @@ def find(name: str, architecture: str) -> Isa:
     near = difflib.get_close_matches(name, fitting, 1, 0.4)
     hint = f"Did you mean {near[0]}? " if near else ""
     raise UsageError(f"isa {name!r}", cause, f"{hint}For this board: {', '.join(fitting)}.")
+
+
+def find_all(names: str, architecture: str) -> tuple[Isa, ...]:
+    """One set, or several with commas between them, of which the program takes the best it meets: best first."""
+    found = {isa.name: isa for isa in (find(name.strip(), architecture) for name in names.split(","))}
+    unknown = [name for name in found if name not in PREFERRED]
+    if len(found) > 1 and unknown:
+        raise UsageError(
+            f"isa {names!r}",
+            f"a program cannot find out by itself whether its processor has {unknown[0]}.",
+            f"Name one set, or several of {', '.join(PREFERRED)}.",
+        )
+    return tuple(sorted(found.values(), key=lambda isa: PREFERRED.index(isa.name) if isa.name in PREFERRED else 0))
 
 
 def fits(isa: Isa, architecture: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from nnbuild.graph import Graph, Op
+from nnbuild.kernels.contract import Demand
 from nnbuild.kernels.registry import variants
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site, site_of
@@ -18,10 +19,15 @@ from nnbuild.plan.target import Target
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """An operation or a chain, with the kernel that will compute it."""
+    """An operation or a chain, with the kernel that will compute it, and those for the target's further sets."""
 
     site: Site
     choice: Choice
+    others: tuple[Choice, ...] = ()
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        return tuple(choice.demand for choice in (self.choice, *self.others))
 
 
 def divide(graph: Graph, target: Target) -> list[Work]:
@@ -34,23 +40,31 @@ def divide(graph: Graph, target: Target) -> list[Work]:
     for op in ops:
         if op.name in done:
             continue
-        best = Work(sites[op.name], choose(sites[op.name], target))
+        best = _alone(sites[op.name], target)
         for tail in [] if target.apart else _tails(graph, ops, sites, op):
-            best = _better(best, replace(sites[op.name], tail=tail), target)
+            if done.isdisjoint(site.op.name for site in tail):  # two convolutions may both want one addition
+                best = _better(best, replace(sites[op.name], tail=tail), target)
         done |= {part.name for part in best.site.ops}
         work[place[best.site.ops[-1].name]] = best
     return [work[index] for index in sorted(work)]
 
 
+def _alone(site: Site, target: Target) -> Work:
+    others = (choose(site, replace(target, isa=isa)) for isa in target.also)
+    return Work(site, choose(site, target), tuple(others))
+
+
 def _better(best: Work, chain: Site, target: Target) -> Work:
     """The chain, where it is cheaper than what is best so far with the rest of the chain apart."""
     choice = offers(chain, target)
-    if not isinstance(choice, Choice):
+    others = [offers(chain, replace(target, isa=isa)) for isa in target.also]
+    able = tuple(other for other in others if isinstance(other, Choice))
+    if not isinstance(choice, Choice) or len(able) < len(others):
         return best
     rest = [choose(site, target).price for site in chain.tail[len(best.site.tail) :]]
     apart = reduce(Price.plus, rest, best.choice.price)
     cheaper = choice.price.key(target.optimize) < apart.key(target.optimize)
-    return Work(chain, choice) if cheaper else best
+    return Work(chain, choice, able) if cheaper else best
 
 
 def _tails(graph: Graph, ops: list[Op], sites: dict[str, Site], head: Op) -> list[tuple[Site, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -16,10 +16,13 @@ from nnbuild.names import fragment
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
-from nnbuild.plan.place import Buffer, Placement, place, roughly
+from nnbuild.plan.place import Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
 from nnbuild.plan.target import Target
+
+LARGE = 100_000
+"""Cycles from which on a step is worth spreading over threads: waking one takes some thousands."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +35,43 @@ class Location:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """One call of one kernel function."""
+class Version:
+    """The function that computes a step with the instructions of one set."""
 
-    site: Site
+    isa: Isa
     choice: Choice
     function: str
     names: Names
+
+    @property
+    def demand(self) -> Demand:
+        return self.choice.demand
+
+    @property
+    def kernel_name(self) -> str:
+        return variant_name(self.choice.kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One call of one kernel function: of the first version, or of another where the processor wants that."""
+
+    site: Site
+    versions: tuple[Version, ...]
     macs: int
     scratch: int | None
     shares_storage: bool
+    parts: int = 1
+    """In so many parts it may be computed at the same time, each with scratch of its own, `scratch_bytes` apart."""
+    scratch_bytes: int = 0
+
+    @property
+    def choice(self) -> Choice:
+        return self.versions[0].choice
+
+    @property
+    def function(self) -> str:
+        return self.versions[0].function
 
     @property
     def op(self) -> Op:
@@ -76,10 +106,9 @@ class Step:
     def alternatives(self) -> tuple[Alternative, ...]:
         return self.choice.alternatives
 
-    @property
-    def extent(self) -> int:
+    def extent(self, version: Version) -> int:
         """Pieces of work: those of the kernel, or one for each index of the axes it is applied along."""
-        return prod(self.op.outer) if self.op.outer else self.demand.extent
+        return prod(self.op.outer) if self.op.outer else version.demand.extent
 
 
 @dataclass(frozen=True)
@@ -96,7 +125,7 @@ class Peak:
 class Plan:
     graph: Graph
     prefix: str
-    isa: Isa
+    isas: tuple[Isa, ...]
     steps: tuple[Step, ...]
     locations: Mapping[str, Location]
     constants: Mapping[str, Array]
@@ -106,6 +135,15 @@ class Plan:
     alignment: int
     peak: Peak | None
 
+    @property
+    def parallel(self) -> bool:
+        return any(step.parts > 1 for step in self.steps)
+
+    @property
+    def isa(self) -> Isa:
+        """The set it is made for first of all."""
+        return self.isas[0]
+
     def tensor(self, name: str) -> Tensor:
         return self.graph.tensors[name]
 
@@ -113,20 +151,28 @@ class Plan:
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     roots = _roots(graph)
 
-    def arena_size(work: list[Work]) -> int:
-        return roughly(_buffers(graph, work, roots, target), target.alignment)
+    def arena_size(work: list[Work], enough: int) -> int:
+        return place(_buffers(graph, work, roots, target), target.alignment, enough).size
 
     work = settle(divide(graph, target), arena_size, target)
     buffers = _buffers(graph, work, roots, target)
     arena = place(buffers, target.alignment)
     locations, state = _locations(graph, roots, arena, target.alignment)
     constants: dict[str, Array] = {}
-    steps = [_step(prefix, index, item, arena, locations, constants) for index, item in enumerate(work)]
+    isas = (target.isa, *target.also)
+    steps = [
+        replace(
+            _step(prefix, index, item, isas, arena, locations, constants),
+            parts=parts_of(item, target.threads),
+            scratch_bytes=_scratch(item, target),
+        )
+        for index, item in enumerate(work)
+    ]
     peak = _peak(buffers, arena, [step.layer for step in steps])
     return Plan(
         graph,
         prefix,
-        target.isa,
+        isas,
         tuple(steps),
         locations,
         constants,
@@ -163,16 +209,31 @@ def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Targ
     for name in first if target.apart else map(roots.__getitem__, graph.outputs):
         last[name] = end
     kept = {state.before for state in graph.states}
-    overlaps = _overlaps(work, roots, first, last, target.pieces)
+    overlaps = _overlaps(work, roots, first, last, target)
     buffers = [
         Buffer(name, graph.tensors[name].nbytes, first[name], last[name], overlaps.get(name, {}))
         for name in first
         if name not in kept
     ]
     for index, item in enumerate(work):
-        if item.choice.demand.scratch:
-            buffers.append(Buffer(_scratch_name(item), item.choice.demand.scratch, index, index))
+        scratch = _scratch(item, target) * parts_of(item, target.threads)
+        if scratch:
+            buffers.append(Buffer(_scratch_name(item), scratch, index, index))
     return buffers
+
+
+def _scratch(work: Work, target: Target) -> int:
+    """Bytes of scratch for one part of a step."""
+    size = max(demand.scratch for demand in work.demands)
+    return -(-size // target.alignment) * target.alignment
+
+
+def parts_of(work: Work, threads: int) -> int:
+    """How many parts of a step are worth a thread each."""
+    if threads == 1 or work.site.op.attributes.sequential or work.choice.price.cycles < LARGE:
+        return 1
+    extents = [prod(work.site.op.outer) if work.site.op.outer else demand.extent for demand in work.demands]
+    return min(threads, *extents)
 
 
 def _scratch_name(work: Work) -> str:
@@ -180,19 +241,26 @@ def _scratch_name(work: Work) -> str:
 
 
 def _overlaps(
-    work: list[Work], roots: dict[str, str], first: dict[str, int], last: dict[str, int], pieces: bool
+    work: list[Work], roots: dict[str, str], first: dict[str, int], last: dict[str, int], target: Target
 ) -> dict[str, dict[str, int]]:
     """Output -> the lead before each input it may lie over: those that nothing needs after this step."""
     allowed: dict[str, dict[str, int]] = {}
     for index, item in enumerate(work):
         site = item.site
-        if site.op.outer:
+        if site.op.outer or parts_of(item, target.threads) > 1:
             continue
-        for overlap in item.choice.demand.overlaps:
-            a, b = roots[site.writes[overlap.output].name], roots[site.reads[overlap.input].name]
+        for (output, source), lead in _leads(item, target.pieces).items():
+            a, b = roots[site.writes[output].name], roots[site.reads[source].name]
             if a != b and first[a] == index and last[b] == index:
-                allowed.setdefault(a, {})[b] = overlap.lead_of(pieces)
+                allowed.setdefault(a, {})[b] = lead
     return allowed
+
+
+def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], int]:
+    """(output, input) -> the lead that serves all versions; pairs that some version must keep apart are left out."""
+    each = [{(o.output, o.input): o.lead_of(pieces) for o in demand.overlaps} for demand in work.demands]
+    pairs = set(each[0]).intersection(*each[1:])
+    return {pair: max(leads[pair] for leads in each) for pair in sorted(pairs)}
 
 
 def _locations(
@@ -216,18 +284,25 @@ def _step(
     prefix: str,
     index: int,
     work: Work,
+    isas: tuple[Isa, ...],
     arena: Placement,
     locations: Mapping[str, Location],
     constants: dict[str, Array],
 ) -> Step:
-    site, choice = work.site, work.choice
+    site = work.site
     function = f"{prefix}_{index:02d}_{fragment(site.op.name)}"
+    versions = tuple(
+        _version(site, isa, choice, f"{function}_{isa.name}" if work.others else function, constants)
+        for isa, choice in zip(isas, (work.choice, *work.others), strict=True)
+    )
+    macs = sum(_macs(part) for part in (site, *site.tail))
+    return Step(site, versions, macs, arena.offsets.get(_scratch_name(work)), _shares(site, locations))
+
+
+def _version(site: Site, isa: Isa, choice: Choice, function: str, constants: dict[str, Array]) -> Version:
     plain = plain_names(site, choice.demand)
     packed = {role: _store(constants, f"{function}_{role}", data) for role, data in choice.demand.packed.items()}
-    macs = sum(_macs(part) for part in (site, *site.tail))
-    scratch = arena.offsets.get(_scratch_name(work)) if choice.demand.scratch else None
-    names = Names(plain.inputs, plain.outputs, packed, plain.scratch)
-    return Step(site, choice, function, names, macs, scratch, _shares(site, locations))
+    return Version(isa, choice, function, Names(plain.inputs, plain.outputs, packed, plain.scratch))
 
 
 def _macs(site: Site) -> int:
