@@ -115,7 +115,7 @@ def test_an_arduino_library(plain: Path, tmp_path: Path) -> None:
     well(tmp_path / "app")
 
 
-def test_an_rt_thread_component(plain: Path, answer: str, tmp_path: Path) -> None:
+def test_an_rt_thread_component(answer: str, tmp_path: Path) -> None:
     """Its build is SCons with a module of its own, of which a stand-in has what an SConscript needs."""
     folder = write(tmp_path / "packages" / "mnist", "rtthread", "--weights", "binary")
     (tmp_path / "building.py").write_text(
@@ -132,7 +132,8 @@ def test_an_rt_thread_component(plain: Path, answer: str, tmp_path: Path) -> Non
         "DefaultEnvironment().Program('app', ['main.c', objects])\n"
     )
     well(sys.executable, "-m", "SCons", "-Q", folder=tmp_path)
-    assert well(tmp_path / "app") == answer
+    numbers = [[float(word) for word in text.split()] for text in (well(tmp_path / "app"), answer)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=1e-5), "portable C adds in another order"
     assert (folder / "mnist_weights.S").is_file()
 
 
