@@ -82,7 +82,7 @@ def _parallel(plan: Plan) -> dict[str, str]:
         #[link_name = "{plan.prefix}_run_parallel"]
         pub fn run_parallel(context: *mut c_void, spread: Spread, pool: *mut c_void) -> c_int;
 """
-    kind = "pub type Spread = unsafe extern \"C\" fn(*mut c_void, super::Function, *mut c_void, i32);"
+    kind = 'pub type Spread = unsafe extern "C" fn(*mut c_void, super::Function, *mut c_void, i32);'
     return {
         "PHANTOM": "use core::marker::PhantomData;\n",
         "IMPORT": f"\n    {kind}\n",

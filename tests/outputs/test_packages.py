@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nnbuild.outputs.library import archiver, shared_library
 from tests.support.running import EXAMPLE, NNBUILD, files_of, printed, start, well
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
@@ -172,3 +173,23 @@ def test_an_instruction_set_without_a_board(tmp_path: Path) -> None:
     alone = write(tmp_path / "alone", "c", "--isa", "armv7em_dsp", "--quantize", "int8")
     board = write(tmp_path / "board", "c", "--board", "mps2-an386", "--quantize", "int8")
     assert files_of(alone) == files_of(board)
+
+
+def test_what_libraries_are_called_elsewhere() -> None:
+    assert shared_library("kws", "linux") == ("libkws.so", ["-shared", "-Wl,-soname,libkws.so"])
+    assert shared_library("kws", "darwin")[0] == "libkws.dylib"
+    assert shared_library("kws", "win32") == ("kws.dll", ["-shared"])
+
+
+@pytest.mark.parametrize(
+    ("compiler", "archive"),
+    [
+        (("gcc",), ["ar"]),
+        (("clang",), ["ar"]),
+        (("arm-none-eabi-gcc",), ["arm-none-eabi-ar"]),
+        (("C:/tools/bin/arm-none-eabi-gcc",), ["C:/tools/bin/arm-none-eabi-ar"]),
+        (("python", "-m", "ziglang", "cc"), ["python", "-m", "ziglang", "ar"]),
+    ],
+)
+def test_the_archiver_that_comes_with_a_compiler(compiler: tuple[str, ...], archive: list[str]) -> None:
+    assert archiver(compiler) == archive

@@ -83,8 +83,11 @@ def arguments(model: str) -> list[str]:
         words += ["--keep", kept]
     if option("no_bias_correction").lower() in ("yes", "true", "1"):
         words += ["--no-bias-correction"]
-    if not option("isa") and not option("board") and env.subst("$PIOPLATFORM") != "native":
+    native = env.subst("$PIOPLATFORM") == "native"
+    if not option("isa") and not option("board") and not native:
         words += ["--isa", "c99"]  # this PC's instructions would not do, and nothing says which would
+    if not option("weights") and native and sys.platform in ("darwin", "win32"):
+        words += ["--weights", "array"]  # the .S is written for ELF
     return words
 
 
@@ -110,7 +113,7 @@ def add_model() -> None:
     words = arguments(whole(model))
     facts = expected(words)
     folder = Path(env.subst("$BUILD_DIR")) / "nnbuild"
-    words += ["--weights", facts["form"]] if not option("weights") else []
+    words += ["--weights", facts["form"]]
 
     def compile_model(target: Any, source: Any, env: Any) -> int:
         return run(["compile", *words, "-o", str(folder)]).returncode
