@@ -217,10 +217,10 @@ def nn_flash(env: Any, source: Any, program: Any, *, port: str | None = None, **
     return _always(env, f"flash-{program[0]}", program, _nnbuild(env, command, f"nnbuild flash {source}"))
 
 
-def nn_size(env: Any, source: Any, program: Any, **options: Any) -> Any:
+def nn_size(env: Any, source: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
     """Prints what the model takes on its board and what each layer costs."""
     chosen = _options(env, source, options)
-    command = ["profile", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, None)]
+    command = ["profile", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
     return _always(env, f"size-{program[0]}", program, _nnbuild(env, command, f"nnbuild profile {source}"))
 
 

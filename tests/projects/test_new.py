@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.board import boards
+from nnbuild.board import boards, find
 from nnbuild.errors import UsageError
 from nnbuild.project import BUILDS, Parts, project_files
 
@@ -25,6 +25,7 @@ def test_a_project_explains_itself_on_one_page(build: str, board: str) -> None:
     readme = files["README.md"].decode()
     assert len(readme.splitlines()) <= 40
     assert "```sh" in readme
+    assert ("in the emulator" in readme) == (build != "platformio" and find(board).emulator is not None)
     for name, content in files.items():
         if not name.endswith((".h5", ".npz")):
             assert "@" not in content.decode(), name
