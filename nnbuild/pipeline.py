@@ -45,6 +45,7 @@ class Options:
     image_range: tuple[float, float] = (0.0, 1.0)
     optimize: str = "speed"
     isa: str | None = None
+    threads: int = 1
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
@@ -176,4 +177,13 @@ def target_of(options: Options, board: Board) -> Target:
         apart=options.layers,
         optimize=options.optimize,
         kernels=dict(options.kernels),
+        threads=_threads(options, board),
     )
+
+
+def _threads(options: Options, board: Board) -> int:
+    if options.threads > 1 and board.output != "host":
+        raise UsageError(
+            f"--threads {options.threads}", f"{board.name} computes on one core.", "Leave --threads out for this board."
+        )
+    return options.threads

@@ -214,6 +214,7 @@ def arguments_of(options: Options) -> list[str]:
     words += _quantization_arguments(options) if options.quantize != "float" else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
     words += ["--isa", options.isa] if options.isa else []
+    words += ["--threads", str(options.threads)] if options.threads > 1 else []
     return words + (["--name", options.name] if options.name else [])
 
 

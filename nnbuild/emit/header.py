@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from nnbuild import __version__
+from nnbuild.emit.parallel import declaration
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, common_type, described, scale_text
 from nnbuild.literals import C_TYPES
 from nnbuild.plan.plan import Plan
@@ -20,6 +21,7 @@ def header(plan: Plan, digest: str) -> str:
         *(_constants(plan, digest)),
         _context(plan),
         _functions(plan),
+        *([declaration(plan)] if plan.parallel else []),
         "#ifdef __cplusplus\n}\n#endif\n",
         "#endif",
     ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from nnbuild.emit.call import calls
 from nnbuild.emit.detect import detection
 from nnbuild.emit.kernels import describe
+from nnbuild.emit.parallel import run_parallel
 from nnbuild.emit.text import SIZES, comment_safe, common_type, place
-from nnbuild.plan.plan import Location, Plan, Step, Version
+from nnbuild.plan.plan import Plan, Step
 
 
 def model(plan: Plan) -> str:
@@ -19,6 +21,7 @@ def model(plan: Plan) -> str:
         _pointer(plan, "output", plan.graph.outputs, "const "),
         _steps(plan),
         _run(plan),
+        run_parallel(plan),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -72,24 +75,8 @@ int {p}_step({p}_context *context, unsigned step)
 
 
 def _case(plan: Plan, index: int, step: Step) -> str:
-    lines = [f"    case {index}: /* {describe(step)} */"]
-    if len(step.versions) == 1:
-        lines.append(f"        {_call(plan, step, step.versions[0])}")
-    else:
-        lines.append("        switch (context->isa) {")
-        for level, version in reversed(list(enumerate(reversed(step.versions)))):
-            lines.append(f"        case {level}:" if level else "        default:")
-            lines.append(f"            {_call(plan, step, version)}\n            break;")
-        lines.append("        }")
-    return "\n".join([*lines, "        return 0;"])
-
-
-def _call(plan: Plan, step: Step, version: Version) -> str:
-    arguments = [place(plan.locations[name], plan.tensor(name).dtype) for name in (*step.inputs, *step.outputs)]
-    if version.demand.scratch:
-        scratch = Location("arena", step.scratch or 0, version.demand.scratch)
-        arguments.append(place(scratch, version.demand.scratch_type))
-    return f"{version.function}({', '.join(arguments)}, 0, {step.extent(version)});"
+    lines = [f"    case {index}: /* {describe(step)} */", *calls(plan, step), "        return 0;"]
+    return "\n".join(lines)
 
 
 def _run(plan: Plan) -> str:

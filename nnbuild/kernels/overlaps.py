@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+import numpy as np
+
 from nnbuild.kernels.contract import Overlap
 from nnbuild.kernels.window_loops import Axis
 from nnbuild.ops.site import Site
@@ -51,3 +53,17 @@ def rows(site: Site, axis: Axis, ahead: int = 0) -> tuple[Overlap, ...]:
     pieces = lead(axis.places, written, first)
     at_once = lead(axis.places, written, new) if ahead else pieces
     return (Overlap(lead=at_once, pieces=pieces),)
+
+
+def tiles(site: Site, down: Axis, along: Axis, width: int) -> tuple[Overlap, ...]:
+    """For kernels that walk along each output row and read the windows of `width` positions before writing these."""
+    into = site.shape()[-1] * SIZES[site.inputs[0].dtype]
+    out = prod(site.writes[0].shape) // (down.places * along.places) * SIZES[site.writes[0].dtype]
+    tops = np.clip(np.arange(down.places) * down.stride - down.pad, 0, down.size)
+    lefts = np.clip(np.arange(along.places) * along.stride - along.pad, 0, along.size)
+    starts = (tops[:, None] * along.size + lefts[None, :]) * into
+    later = np.minimum.accumulate(starts.reshape(-1)[::-1])[::-1]
+    ends = [min(x + width, along.places) for x in range(0, along.places, width)]
+    done = (np.arange(down.places)[:, None] * along.places + np.array(ends)[None, :]).reshape(-1)
+    done = done[done < len(later)]
+    return (Overlap(lead=int((done * out - later[done]).max(initial=-(1 << 30)))),)

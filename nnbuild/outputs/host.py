@@ -23,7 +23,7 @@ def recipe(board: Board, generated: Iterable[str]) -> Recipe:
         toolchain=toolchain,
         generated=tuple(name for name in generated if name.endswith((".c", ".S"))),
         firmware=(*sorted(LINK.glob("*.c")), *sorted(PLATFORM.glob("*.c"))),
-        includes=(LINK,),
+        includes=(LINK, PLATFORM),
         flags=(*WARNINGS, *board.flags, *toolchain.flags, *toolchain.stack_flags),
         link_flags=(*board.link_flags, *toolchain.link_flags),
     )

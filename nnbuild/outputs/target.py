@@ -52,7 +52,7 @@ def target(plan: Plan) -> str:
 #include "nn_target.h"
 
 #include "{p}.h"
-
+{'#include "nn_pool.h"' + chr(10) if plan.parallel else ""}
 static {p}_context model;
 static uint64_t ticks[{max(1, len(plan.steps))}];
 
@@ -69,7 +69,7 @@ void nn_target_init(void)
 
 int nn_target_run(void)
 {{
-    return {p}_run(&model);
+    return {_run(plan)};
 }}
 
 uint32_t nn_target_steps(void)
@@ -83,6 +83,13 @@ int nn_target_step(uint32_t index)
 }}
 
 {_region(plan)}"""
+
+
+def _run(plan: Plan) -> str:
+    if not plan.parallel:
+        return f"{plan.prefix}_run(&model)"
+    threads = max(step.parts for step in plan.steps)
+    return f"{plan.prefix}_run_parallel(&model, nn_pool_run, nn_pool({threads}))"
 
 
 def _region(plan: Plan) -> str:

@@ -53,19 +53,15 @@ def _precedes(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
     return b.name in a.may_precede and at + a.may_precede[b.name] <= bt
 
 
-def place(buffers: Sequence[Buffer], alignment: int) -> Placement:
+def place(buffers: Sequence[Buffer], alignment: int, enough: int = 0) -> Placement:
+    """The search ends early where an arena of `enough` bytes is found, or none of that size can be."""
     aligned = _aligned(buffers, alignment)
     bound = fullest(aligned)
     neighbours = _neighbours(aligned)
     best, size, order = _first_try(aligned, neighbours)
-    best, size = _improve(best, size, order, neighbours, bound)
+    if bound <= enough or not enough:
+        best, size = _improve(best, size, order, neighbours, max(bound, enough))
     return Placement({b.name: best.get(b.name, 0) for b in buffers}, size, bound)
-
-
-def roughly(buffers: Sequence[Buffer], alignment: int) -> int:
-    """The size of an arena without much search; `place` needs no more."""
-    aligned = _aligned(buffers, alignment)
-    return _first_try(aligned, _neighbours(aligned))[1]
 
 
 def _aligned(buffers: Sequence[Buffer], alignment: int) -> list[Buffer]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -16,10 +16,13 @@ from nnbuild.names import fragment
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
-from nnbuild.plan.place import Buffer, Placement, place, roughly
+from nnbuild.plan.place import Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
 from nnbuild.plan.target import Target
+
+LARGE = 100_000
+"""Cycles from which on a step is worth spreading over threads: waking one takes some thousands."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,9 @@ class Step:
     macs: int
     scratch: int | None
     shares_storage: bool
+    parts: int = 1
+    """In so many parts it may be computed at the same time, each with scratch of its own, `scratch_bytes` apart."""
+    scratch_bytes: int = 0
 
     @property
     def choice(self) -> Choice:
@@ -130,6 +136,10 @@ class Plan:
     peak: Peak | None
 
     @property
+    def parallel(self) -> bool:
+        return any(step.parts > 1 for step in self.steps)
+
+    @property
     def isa(self) -> Isa:
         """The set it is made for first of all."""
         return self.isas[0]
@@ -141,8 +151,8 @@ class Plan:
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     roots = _roots(graph)
 
-    def arena_size(work: list[Work]) -> int:
-        return roughly(_buffers(graph, work, roots, target), target.alignment)
+    def arena_size(work: list[Work], enough: int) -> int:
+        return place(_buffers(graph, work, roots, target), target.alignment, enough).size
 
     work = settle(divide(graph, target), arena_size, target)
     buffers = _buffers(graph, work, roots, target)
@@ -150,7 +160,14 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     locations, state = _locations(graph, roots, arena, target.alignment)
     constants: dict[str, Array] = {}
     isas = (target.isa, *target.also)
-    steps = [_step(prefix, index, item, isas, arena, locations, constants) for index, item in enumerate(work)]
+    steps = [
+        replace(
+            _step(prefix, index, item, isas, arena, locations, constants),
+            parts=parts_of(item, target.threads),
+            scratch_bytes=_scratch(item, target),
+        )
+        for index, item in enumerate(work)
+    ]
     peak = _peak(buffers, arena, [step.layer for step in steps])
     return Plan(
         graph,
@@ -192,17 +209,31 @@ def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Targ
     for name in first if target.apart else map(roots.__getitem__, graph.outputs):
         last[name] = end
     kept = {state.before for state in graph.states}
-    overlaps = _overlaps(work, roots, first, last, target.pieces)
+    overlaps = _overlaps(work, roots, first, last, target)
     buffers = [
         Buffer(name, graph.tensors[name].nbytes, first[name], last[name], overlaps.get(name, {}))
         for name in first
         if name not in kept
     ]
     for index, item in enumerate(work):
-        scratch = max(demand.scratch for demand in item.demands)
+        scratch = _scratch(item, target) * parts_of(item, target.threads)
         if scratch:
             buffers.append(Buffer(_scratch_name(item), scratch, index, index))
     return buffers
+
+
+def _scratch(work: Work, target: Target) -> int:
+    """Bytes of scratch for one part of a step."""
+    size = max(demand.scratch for demand in work.demands)
+    return -(-size // target.alignment) * target.alignment
+
+
+def parts_of(work: Work, threads: int) -> int:
+    """How many parts of a step are worth a thread each."""
+    if threads == 1 or work.site.op.attributes.sequential or work.choice.price.cycles < LARGE:
+        return 1
+    extents = [prod(work.site.op.outer) if work.site.op.outer else demand.extent for demand in work.demands]
+    return min(threads, *extents)
 
 
 def _scratch_name(work: Work) -> str:
@@ -210,15 +241,15 @@ def _scratch_name(work: Work) -> str:
 
 
 def _overlaps(
-    work: list[Work], roots: dict[str, str], first: dict[str, int], last: dict[str, int], pieces: bool
+    work: list[Work], roots: dict[str, str], first: dict[str, int], last: dict[str, int], target: Target
 ) -> dict[str, dict[str, int]]:
     """Output -> the lead before each input it may lie over: those that nothing needs after this step."""
     allowed: dict[str, dict[str, int]] = {}
     for index, item in enumerate(work):
         site = item.site
-        if site.op.outer:
+        if site.op.outer or parts_of(item, target.threads) > 1:
             continue
-        for (output, source), lead in _leads(item, pieces).items():
+        for (output, source), lead in _leads(item, target.pieces).items():
             a, b = roots[site.writes[output].name], roots[site.reads[source].name]
             if a != b and first[a] == index and last[b] == index:
                 allowed.setdefault(a, {})[b] = lead

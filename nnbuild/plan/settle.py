@@ -10,12 +10,17 @@ from nnbuild.plan.chain import Work
 from nnbuild.plan.select import Offer
 from nnbuild.plan.target import Target
 
-SizeOf = Callable[[list[Work]], int]
-"""The size of the arena for these kernels."""
+SizeOf = Callable[[list[Work], int], int]
+"""The size of the arena for these kernels, which need not be searched further than to so many bytes."""
+
+
+SLACK = 1 / 64
+"""The share of the smallest arena that faster kernels may add to it: a step must not be many times slower for a few
+bytes."""
 
 
 def settle(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:
-    """With `optimize=ram`, the fastest kernels of the smallest arena; with a limit, the fastest that keep to it.
+    """With `optimize=ram`, the fastest kernels of about the smallest arena; with a limit, the fastest that keep to it.
 
     Kernels that the target names are taken first of all, and stay.
 
@@ -23,11 +28,11 @@ def settle(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:
     """
     if target.kernels:
         return [_wanted(item, target) for item in work]
-    if target.optimize != "ram" and (target.room is None or size_of(work) <= target.room):
+    if target.optimize != "ram" and (target.room is None or size_of(work, target.room) <= target.room):
         return work
     smallest = [_least(item) for item in work]
-    floor = size_of(smallest)
-    limit = floor if target.optimize == "ram" or target.room is None else max(target.room, floor)
+    floor = size_of(smallest, 0)
+    limit = int(floor * (1 + SLACK)) if target.room is None else max(target.room, floor)
     return _faster(smallest, size_of, limit)
 
 
@@ -70,7 +75,7 @@ def _faster(work: list[Work], size_of: SizeOf, limit: int) -> list[Work]:
         before = settled[index]
         for better in _faster_offers(before):
             settled[index] = _taking(before, better)
-            if size_of(settled) <= limit:
+            if size_of(settled, limit) <= limit:
                 break
             settled[index] = before
     return settled

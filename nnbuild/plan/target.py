@@ -17,6 +17,7 @@ class Target:
     apart: computes every operation by itself and keeps every tensor until the end of the run, to be looked at.
     pieces: a step is computed in several calls, so that others can run between them.
     room: bytes that the arena should not exceed; kernels are chosen for that where they have to be.
+    threads: in so many parts large steps may be computed at the same time.
     kernels: the kernel to take for the operation, or the chain that begins with it, of this name.
     also: further sets, for which every step gets a version of its own; the best that the processor has is found out
     when the program runs.
@@ -31,3 +32,4 @@ class Target:
     room: int | None = None
     kernels: Mapping[str, str] = field(default_factory=dict)
     also: tuple[Isa, ...] = ()
+    threads: int = 1

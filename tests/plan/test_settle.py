@@ -38,7 +38,7 @@ MIDDLE = offer("middle", 20, 60, Overlap())
 SMALL = offer("small", 90, 0, Overlap())
 
 
-def arena(settled: list[Work]) -> int:
+def arena(settled: list[Work], enough: int) -> int:
     return max(need(item, item.choice.offers[item.choice.taken]) for item in settled)
 
 

@@ -16,7 +16,8 @@ from nnbuild.kernels.dsp.scaling import Scaling, Sums, scaling_of, sums_of
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide
 from nnbuild.kernels.dsp.window import Window, declare_buffers, lay_out, window_of
-from nnbuild.kernels.overlaps import IN_PLACE, rows
+from nnbuild.kernels.overlaps import rows
+from nnbuild.kernels.overlaps import tiles as tiles_apart
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
@@ -61,10 +62,8 @@ def _demand(layout: Layout, site: Site) -> Demand:
 
 
 def _overlaps(site: Site, window: Window) -> tuple[Overlap, ...]:
-    """Both positions of a tile are read before either is written."""
-    if not window.flat:
-        return rows(site, window.rows)
-    return IN_PLACE if window.filters <= window.channels and window.groups == 1 else ()
+    """Both positions of a tile are read before either is written, unless each group is read for itself."""
+    return tiles_apart(site, window.rows, window.columns, 2) if window.groups == 1 else rows(site, window.rows)
 
 
 def _packed(tile: Tile, window: Window, sums: Sums) -> dict[str, Array]:
