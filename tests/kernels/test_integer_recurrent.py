@@ -80,6 +80,7 @@ def extreme(graph: Graph, count: int) -> dict[str, Array]:
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["int8", "int16"])
 def test_kernels_equal_the_reference(form: str, tmp_path: Path) -> None:
     graphs = {name: quantized(graph, form) for name, graph in models().items()}
