@@ -64,6 +64,7 @@ def _demand(layout: Layout, site: Site) -> Demand:
         scratch_type="int64",
         packed=_packed(_tile(layout, site), window, sums),
         overlaps=overlaps_of(site, window),
+        rows=True,
     )
 
 
