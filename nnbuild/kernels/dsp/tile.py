@@ -15,6 +15,7 @@ from nnbuild.graph import Array
 from nnbuild.isa.armv7em_dsp import LOAD_FOUR, SMMLA, SMMLAR, saturation
 from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
 from nnbuild.kernels.contract import Names
+from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import Scaling, Sums
 from nnbuild.kernels.dsp.weights import LOAD_TWO, WORD, Layout, doublets, high, in_pairs, low, word
 from nnbuild.numeric.rounding import Ints
@@ -65,6 +66,7 @@ class Tile:
     scaling: Scaling
     pairs: int
     positions: int
+    beside: Beside | None = None
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -140,7 +142,10 @@ def all_runs(w: Writer, tile: Tile, runs: list[Run], names: Names) -> None:
 
 def advance(w: Writer, tile: Tile, run: Run) -> None:
     """The call for one run; its pointers are moved on."""
-    call(w, tile, run, "k", ("to0", "to1"), str(run.count))
+    others = ("beside0", "beside1") if tile.beside else ()
+    call(w, tile, run, "k", ("to0", "to1", *others), str(run.count))
+    for other in others:
+        w(f"{other} += {run.count * run.real};")
     w(f"k += {run.count * tile.size(run.width)};")
     w(f"to0 += {run.count * run.real};")
     w(f"to1 += {run.count * run.real};")
@@ -154,8 +159,10 @@ def _routine(tile: Tile, run: Run) -> tuple[Instruction, float]:
     with body.loop("block", "blocks", trips=1):
         _block(body, tile, run, outputs)
     marks = [tile.layout.name, f"{tile.positions}x{run.real}", str(tile.pairs), *scaling.marks()]
+    marks += [tile.beside.mark()] if tile.beside else []
     name = f"tile_{'_'.join(marks)}"
     pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
+    pointers += [f"const int8_t *beside{position}" for position in range(tile.positions)] if tile.beside else []
     head = f"void {{name}}(const int64_t *patch, const int64_t *k, {', '.join(pointers)}, int32_t blocks)"
     uses = tuple(body.instructions.values())
     return Instruction(name, head, str(body), 0, uses=uses, outlined=True), body.cycles
@@ -178,6 +185,10 @@ def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
     for output in outputs:
         w(f"{output} += {run.real};")
     w.bill(2 + tile.positions)
+    if tile.beside:
+        for position in range(tile.positions):
+            w(f"beside{position} += {run.real};")
+        w.bill(tile.positions)
 
 
 def _products(w: Writer, tile: Tile, run: Run) -> None:
@@ -233,9 +244,14 @@ def _store(w: Writer, tile: Tile, channel: int, outputs: list[str]) -> None:
     for index, name in enumerate(names):
         w(f"const int32_t {name} = {word(w, count * channel + index, 'c')};")
     m, c, n = (*names, str(scaling.level))[:3]
+    if tile.beside:  # before any is stored, for the outputs may lie where these are
+        for position in range(tile.positions):
+            tile.beside.load(w, f"other{position}{channel}", f"beside{position}[{channel}]")
     for position, output in enumerate(outputs):
         value = f"sum{position}{channel}"
         scaled(w, scaling, value, m, c, n)
+        if tile.beside:
+            tile.beside.add(w, value, f"other{position}{channel}")
         w(w.use(STORE, f"{output}[{channel}]", TYPES[scaling.bits], value))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from nnbuild.graph import Array
 from nnbuild.isa.armv7em_dsp import LOAD_BYTES, PAIR64, SADD16, SMLAD, SMUAD, SSUB16, SXTB16, SXTB16_ROR8
+from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import Scaling, Sums
 from nnbuild.kernels.dsp.tile import LOAD, scaled
 from nnbuild.kernels.dsp.weights import LOAD_TWO, doublets, high, in_pairs, low, word, words
@@ -50,6 +51,7 @@ class Winograd:
     filters: int
     width: int
     scaling: Scaling
+    beside: Beside | None = None
 
     @property
     def pairs(self) -> int:
@@ -148,7 +150,8 @@ def multiply(w: Writer, shape: Winograd, kernel: str, scaling: str) -> None:
     """Prints the call that computes both tiles' outputs of all channels; `to` points at the first one's."""
     routine, cycles = _products_routine(shape)
     w.bill(PRODUCTS_CALL + shape.blocks * cycles)
-    w(f"{w.call(routine, 'patch', kernel, scaling, 'products', 'to')};")
+    others = ("beside",) if shape.beside else ()
+    w(f"{w.call(routine, 'patch', kernel, scaling, 'products', 'to', *others)};")
 
 
 def _products_routine(shape: Winograd) -> tuple[Instruction, float]:
@@ -162,7 +165,12 @@ def _products_routine(shape: Winograd) -> tuple[Instruction, float]:
         _outputs(w, shape)
         w.bill(6)
     name = "_".join(["winograd", str(shape.depth), str(shape.filters), str(shape.width), *shape.scaling.marks()])
-    head = "void {name}(const int64_t *patch, const int64_t *k, const int32_t *scaling, int32_t *products, int8_t *to)"
+    name += f"_{shape.beside.mark()}" if shape.beside else ""
+    other = ", const int8_t *beside" if shape.beside else ""
+    head = (
+        "void {name}(const int64_t *patch, const int64_t *k, const int32_t *scaling, int32_t *products, "
+        f"int8_t *to{other})"
+    )
     return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.cycles
 
 
@@ -209,6 +217,9 @@ def _outputs(w: Writer, shape: Winograd) -> None:
         w("scaling += 4;")
         w("to += 1;")
         w.bill(2)
+        if shape.beside:
+            w("beside += 1;")
+            w.bill(1)
 
 
 def _tile(w: Writer, shape: Winograd, tile: int) -> None:
@@ -228,4 +239,7 @@ def _tile(w: Writer, shape: Winograd, tile: int) -> None:
             value = f"y{row}{column}"
             scaled(w, shape.scaling, value, "multiplier", "offset", "shift")
             place = (row * shape.width + 2 * tile + column) * shape.filters
+            if shape.beside:
+                shape.beside.load(w, f"other{row}{column}", f"beside[{place}]")
+                shape.beside.add(w, value, f"other{row}{column}")
             w(w.use(STORE_TWO, f"to[{place}]", f"(int8_t){value}"))
