@@ -10,12 +10,13 @@ from nnbuild.kernels.contract import Demand, Names, Overlap
 from nnbuild.kernels.dsp import winograd
 from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
 from nnbuild.kernels.dsp.inputs import copy, fill
-from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
+from nnbuild.kernels.dsp.scaling import Scaling, levelled, scaling_of, sums_of
 from nnbuild.kernels.dsp.window import Window, window_of
 from nnbuild.kernels.dsp.winograd import COLUMNS, PLACES, ROWS, WIDTH, Winograd
 from nnbuild.kernels.overlaps import lead
 from nnbuild.kernels.window_loops import Axis, product, total
 from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
@@ -29,7 +30,13 @@ ACROSS = 4
 def _scaling(site: Site) -> Scaling | str:
     attributes = site.op.attributes
     assert isinstance(attributes, Conv2D)
-    return scaling_of(site, attributes.clamp, sums_of(site))
+    sums, kernel = sums_of(site), site.constant("kernel")
+    scaling = scaling_of(site, attributes.clamp, sums)
+    if isinstance(scaling, str):
+        return scaling
+    level = levelled(scaling, sums, quant_of(site.outputs[0]).zero_point)
+    scaling = level if winograd.fits(kernel, sums, level) else scaling
+    return scaling if winograd.fits(kernel, sums, scaling) else "its sums could leave 32 bits"
 
 
 def accepts(site: Site) -> str | None:
@@ -47,9 +54,7 @@ def accepts(site: Site) -> str | None:
     if window.rows.places < 2 or window.columns.places < ACROSS:
         return "its output is smaller than two tiles"
     scaling = _scaling(site)
-    if isinstance(scaling, str):
-        return scaling
-    return None if winograd.fits(site.constant("kernel"), sums_of(site)) else "its sums could leave 32 bits"
+    return scaling if isinstance(scaling, str) else None
 
 
 def _shape(site: Site) -> Winograd:

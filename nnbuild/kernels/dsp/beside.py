@@ -20,7 +20,7 @@ from nnbuild.writer import Row, Writer
 FUSES = frozenset({"binary"})
 LOAD = Row("const int32_t {0} = {1};", 1)
 BOUND = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
-SUM_CYCLES = 4
+SUM_CYCLES = 6
 """Two multiplications that add, and coefficients that find no register."""
 
 
