@@ -19,7 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder for the files")
     parser.add_argument("--link", action="store_true", help="also print what serves the model to a host")
-    parser.add_argument("--on-device", action="store_true", help="with --link: use memory that only the real board has")
     parser.add_argument("--layers", action="store_true", help="keep every layer apart, to be looked at one by one")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
