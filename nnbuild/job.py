@@ -29,6 +29,7 @@ from nnbuild.ops import interpret
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
 from nnbuild.outputs import output_of
+from nnbuild.outputs.host import POOL_STACK
 from nnbuild.outputs.recipe import compile_all, link
 from nnbuild.pipeline import Compiled, precision
 from nnbuild.quantize.report import as_float
@@ -158,7 +159,8 @@ def stack_of(compiled: Compiled, folder: Path) -> int | None:
     """None for a program that was taken out of the folder it was built in: its objects tell of the stack."""
     if not (folder / f"{compiled.plan.prefix}.o").is_file():
         return None
-    return model_stack(compiled.board, compiled.plan.prefix, folder).depth
+    pool = POOL_STACK if compiled.plan.parallel else 0
+    return model_stack(compiled.board, compiled.plan.prefix, folder).depth + pool
 
 
 def _layers(

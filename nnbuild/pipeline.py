@@ -6,19 +6,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nnbuild import passes
-from nnbuild.board import Board, at_rate, find, in_memory
+from nnbuild.board import Board, at_rate, boards, find, in_memory
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.frontend import load
 from nnbuild.graph import Graph
 from nnbuild.isa.registry import find_all as find_isas
+from nnbuild.isa.registry import fits, isas
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
 from nnbuild.outputs.layout import arena_room
+from nnbuild.paths import generator_files
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
+from nnbuild.quantize.calibrate import Range
 from nnbuild.quantize.data import Source
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
 
@@ -96,7 +99,7 @@ def _as_it_is(graph: Graph, options: Options) -> Graph:
     return replace(graph, notes=(*graph.notes, f"without --quantize these do nothing: {idle}")) if idle else graph
 
 
-def _quantized(graph: Graph, options: Options, progress: Progress | None) -> Graph:
+def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_only: bool) -> Graph:
     if options.quantize == "float":
         return _as_it_is(graph, options)
     if passes.is_quantized(graph):
@@ -106,6 +109,8 @@ def _quantized(graph: Graph, options: Options, progress: Progress | None) -> Gra
             "Leave --quantize out, or give floats.",
         )
     recipe = recipe_of(options)
+    if sizes_only and options.accuracy_drop is None:
+        return quantize_with(graph, recipe, dict.fromkeys(graph.tensors, Range(-1.0, 1.0)))
     ranges = ranges_of(graph, recipe, progress)
     if options.accuracy_drop is None:
         return quantize_with(graph, recipe, ranges)
@@ -144,14 +149,38 @@ def weights_form(options: Options, imported: Graph | None = None) -> str:
     return "binary" if size > LARGEST_ARRAYS else "array"
 
 
-def compile_model(options: Options, progress: Progress | None = None) -> Compiled:
-    """`progress` hears of the calibration, which alone may take long."""
+def inputs_of(options: Options) -> list[Path]:
+    """Every file that decides what is printed: the model, the calibration samples, and nnbuild itself."""
+    samples = options.calibrate
+    if samples is None:
+        given = []
+    elif samples.is_dir():
+        given = [samples, *sorted(path for path in samples.rglob("*") if path.is_file())]
+    else:
+        given = [samples]
+    return [options.model, *given, *generator_files()]
+
+
+def board_for(isa: str | None) -> str:
+    """The board that stands for a model printed for no board in particular: this PC, or one that has these
+    instructions."""
+    native = find("linux")
+    wanted = isas().get(isa or native.isa)
+    if wanted is None or fits(wanted, native.architecture):
+        return native.name
+    there = [board for board in boards() if fits(wanted, board.architecture)]
+    return next((board.name for board in there if board.isa == isa), there[0].name if there else native.name)
+
+
+def compile_model(options: Options, progress: Progress | None = None, *, sizes_only: bool = False) -> Compiled:
+    """`progress` hears of the calibration, which alone may take long. Without it, for sizes alone, every value is
+    taken to lie between -1 and 1."""
     prefix = prefix_of(options)
     board = board_of(options)
     imported = load(options.model, prefix)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
-    graph = _quantized(folded, options, progress)
+    graph = _quantized(folded, options, progress, sizes_only)
     plan = _plan(graph, prefix, board, target_of(options, board))
     return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))
 

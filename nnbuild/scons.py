@@ -2,6 +2,7 @@
 
     env = Environment(tools=["default", nnbuild.scons.generate])
     env.NNModel("kws.h5")                       # the C files, to compile into a program of your own
+    env.NNLibrary("kws.h5")                     # the same as a static library
     env.NNProgram("kws.h5", board="linux")      # a program that serves the model over the link
 
 Everything is made in build/<board>/<model>/. What a file was made from decides whether it is made again: the model's
@@ -25,7 +26,7 @@ from nnbuild.emit.files import file_names
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.outputs import OUTPUTS, Output, output_of
 from nnbuild.outputs.recipe import Recipe, raise_if_full
-from nnbuild.paths import BOARDS, FIRMWARE
+from nnbuild.paths import generator_files
 from nnbuild.pipeline import Options, board_of, prefix_of, weights_form
 
 SHORT = {
@@ -38,6 +39,8 @@ _ASKED: dict[str, tuple[str, list[Any]]] = {}
 """What has been asked for by folder: with which options, and the files that come of it."""
 SEARCHED = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
 """What compilers must know of the user's environment: where they lie themselves, and where they may keep things."""
+LIBRARY_FLAGS = ("-O2", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections")
+"""For models in programs of one's own; the environment's flags come after them."""
 APART = "Give one of them a name= or a folder= of its own."
 PACKAGE = Path(__file__).resolve().parent
 
@@ -48,11 +51,13 @@ def exists(env: Any) -> bool:
 
 def generate(env: Any, **_: Any) -> None:
     env.AddMethod(nn_model, "NNModel")
+    env.AddMethod(nn_library, "NNLibrary")
     env.AddMethod(nn_program, "NNProgram")
     env.AddMethod(nn_check, "NNCheck")
     env.AddMethod(nn_flash, "NNFlash")
     env.AddMethod(nn_size, "NNSize")
     env.AddMethod(nn_audit, "NNAudit")
+    env.AddMethod(nn_report, "NNReport")
 
 
 def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
@@ -60,6 +65,23 @@ def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any
     chosen = _options(env, source, options)
     names = file_names(prefix_of(chosen), weights_form(chosen))
     return [node for node in _generated(env, source, chosen, folder) if node.name in names]
+
+
+def nn_library(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
+    """The model as a static library for a program of your own, compiled with the environment's own compiler.
+
+    Its header's folder is added to the environment's CPPPATH.
+    """
+    files = nn_model(env, source, folder=folder, **options)
+    where = files[0].dir
+    env.AppendUnique(CPPPATH=[where])
+    own = env.Clone(CCFLAGS=[*LIBRARY_FLAGS, *env.Flatten(env["CCFLAGS"])])
+    sources = [node for node in files if node.name.endswith((".c", ".S"))]
+    # Beside the objects of the check's own program, which have other flags.
+    objects = [own.Object(where.File(f"library/{node.name}.o"), node) for node in sources]
+    own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
+    library: list[Any] = own.StaticLibrary(where.File(f"lib{Path(files[0].name).stem}.a"), objects)
+    return library
 
 
 def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None) -> list[Any]:
@@ -166,9 +188,25 @@ def nn_check(
     where = Path(_path(program[0])).parent
     command = ["check", *arguments_of(chosen), "--program", _path(program[0])]
     command += ["--json", str(where / "check.json"), "--junit", str(where / "check.xml")]
-    command += ["--inputs", _path(env.File(inputs))] if inputs else []
+    command += ["--inputs", str(_where(env.File(inputs)))] if inputs else []
     command += place_arguments(chosen, port)
     return _always(env, f"check-{where}", program, _nnbuild(env, command, f"nnbuild check {source}"))
+
+
+def nn_report(
+    env: Any, source: Any, program: Any, *, inputs: str | None = None, port: str | None = None, **options: Any
+) -> Any:
+    """A page with all there is to know, and the same as JSON for nnbuild diff, beside the program."""
+    page, facts = (program[0].dir.File(f"report.{ending}") for ending in ("html", "json"))
+    chosen = _options(env, source, options)
+    command = ["report", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
+    command += ["-o", _path(page), "--json", _path(facts)]
+    command += ["--inputs", _path(env.File(inputs))] if inputs else []
+    made = env.Command([page, facts], program, _nnbuild(env, command, f"nnbuild report {source}"))
+    if inputs:
+        env.Depends(made, env.File(inputs))
+    env.Depends(made, [env.Value(json.dumps(command)), *_generator_files(env)])
+    return made
 
 
 def nn_flash(env: Any, source: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
@@ -178,10 +216,10 @@ def nn_flash(env: Any, source: Any, program: Any, *, port: str | None = None, **
     return _always(env, f"flash-{program[0]}", program, _nnbuild(env, command, f"nnbuild flash {source}"))
 
 
-def nn_size(env: Any, source: Any, program: Any, **options: Any) -> Any:
+def nn_size(env: Any, source: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
     """Prints what the model takes on its board and what each layer costs."""
     chosen = _options(env, source, options)
-    command = ["profile", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, None)]
+    command = ["profile", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
     return _always(env, f"size-{program[0]}", program, _nnbuild(env, command, f"nnbuild profile {source}"))
 
 
@@ -221,7 +259,7 @@ def arguments_of(options: Options) -> list[str]:
 def _quantization_arguments(options: Options) -> list[str]:
     words = ["--calibrate", str(options.calibrate)] if options.calibrate else []
     words += ["--calibration", options.method, "--io", options.io]
-    words += ["--image-range", ",".join(map(str, options.image_range))]
+    words.append(f"--image-range={','.join(map(str, options.image_range))}")  # in one word: it may begin with a minus
     for layer, form in options.keep:
         words += ["--keep", f"{layer}={form}"]
     words += [] if options.bias_correction else ["--no-bias-correction"]
@@ -231,20 +269,25 @@ def _quantization_arguments(options: Options) -> list[str]:
 def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     known = {key: value for key, value in options.items() if value not in (None, "")}
     if "calibrate" in known:
-        known["calibrate"] = Path(str(env.File(known["calibrate"]).abspath))
+        known["calibrate"] = _where(env.File(known["calibrate"]))
     if "baud" in known:
-        known["baud"] = _rate(str(known["baud"]))
+        known["baud"] = _number("baud", str(known["baud"]), "the rate of the serial line, for example baud=921600")
+    if "threads" in known:
+        known["threads"] = _number("threads", str(known["threads"]), "how many parts at a time, for example threads=4")
     model = env.File(source)
     if model.is_derived():  # its size is not known before it is built, and this form is right for any size
         known.setdefault("weights", "binary")
-    return replace(Options(Path(str(model.abspath))), **known)
+    return replace(Options(_where(model)), **known)
 
 
-def _rate(text: str) -> int:
-    if not text.isdecimal():
-        raise UsageError(
-            f"baud={text}", "it is no number.", "Give the rate of the serial line, for example baud=921600."
-        )
+def _where(node: Any) -> Path:
+    """Where a file really lies: in a variant folder that holds no copies, among the sources."""
+    return Path(str((node if node.is_derived() else node.srcnode()).abspath))
+
+
+def _number(name: str, text: str, wanted: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise UsageError(f"{name}={text}", "it is no number.", f"Give {wanted}.")
     return int(text)
 
 
@@ -261,8 +304,7 @@ def _plain(options: Options) -> dict[str, Any]:
 
 def _generator_files(env: Any) -> Sequence[Any]:
     """All of nnbuild that can change what is printed."""
-    paths = [*PACKAGE.rglob("*.py"), *BOARDS.rglob("*.toml"), *FIRMWARE.rglob("*.[ch]")]
-    return [env.File(str(path)) for path in sorted(paths)]
+    return [env.File(str(path)) for path in generator_files()]
 
 
 def _nnbuild(env: Any, arguments: Sequence[str], shown: str) -> Any:

@@ -23,6 +23,8 @@ ROOMS = {
     # What everyone may use.
     "errors": set(),
     "paths": set(),
+    "template": {"paths"},
+    "depfile": {"files"},
     "files": {"errors"},
     "names": {"errors"},
     # numeric <- graph <- ops <- passes, quantize
@@ -37,24 +39,25 @@ ROOMS = {
     "literals": {"graph"},
     "writer": set(),
     "isa": {"writer", "literals", "graph", "ops", "numeric", "errors"},
-    "kernels": {"isa", "writer", "literals", "graph", "ops", "numeric", "errors"},
+    "kernels": {"isa", "names", "writer", "literals", "graph", "ops", "numeric", "errors"},
     "plan": {"kernels", "isa", "writer", "graph", "ops", "names", "errors", "literals"},
     "emit": {"plan", "kernels", "isa", "writer", "literals", "graph", "ops", "files", "paths", "errors", "__init__"},
-    "outputs": {"emit", "plan", "graph", "literals", "board", "paths", "errors", "__init__"},
+    "outputs": {"emit", "plan", "graph", "literals", "board", "template", "paths", "errors", "__init__"},
     # Apart.
     "audit": {"errors", "paths"},
     "device": {"numeric", "edge", "errors"},
     "edge": {"numeric"},
     "samples": {"files", "errors"},
-    "report": {"device"},
+    "report": {"device", "files", "errors"},
     "board": {"errors", "paths"},
 }
 """Room -> the rooms it may import from. Rooms not named here are on top: they may know all, and none of these knows
 them."""
 
 ABOVE = {
-    *("alternatives", "pipeline", "fit", "job", "memory", "runner", "flash", "audited"),
-    *("commands", "cli", "__main__", "scons"),
+    *("alternatives", "pipeline", "fit", "job", "memory", "runner", "flash", "audited", "project"),
+    *("plan_view", "gather"),
+    *("commands", "cli", "__main__", "scons", "builds"),
 }
 
 

@@ -178,3 +178,21 @@ PAIR64 = Instruction(
     0,
 )
 """Two words for one STRD."""
+
+LOAD_FOUR = Instruction(
+    "load_four",
+    "const int64_t *{name}(const int64_t *from, int32_t *a, int32_t *b, int32_t *c, int32_t *d)",
+    "*a = (int32_t)from[0];\n*b = (int32_t)(from[0] >> 32);\n"
+    "*c = (int32_t)from[1];\n*d = (int32_t)(from[1] >> 32);\nreturn from + 2;",
+    1,
+    'register int32_t first __asm__("r4");\n'
+    'register int32_t second __asm__("r5");\n'
+    'register int32_t third __asm__("r6");\n'
+    'register int32_t fourth __asm__("r8");\n\n'
+    '__asm__("ldmia %0!, {%1, %2, %3, %4}"\n'
+    '        : "+r"(from), "=r"(first), "=r"(second), "=r"(third), "=r"(fourth)\n'
+    '        : "m"(*(const int64_t(*)[2])from));\n'
+    "*a = first;\n*b = second;\n*c = third;\n*d = fourth;\nreturn from;",
+    GUARD,
+)
+"""Four words by one LDM; the value is the place behind them. LDM wants its registers in ascending order."""

@@ -34,7 +34,7 @@ def find(name: str, architecture: str) -> Isa:
         return known[native()]
     if name == "baseline":
         return known[baseline()]
-    fitting = [isa.name for isa in known.values() if _fits(isa, architecture)]
+    fitting = [isa.name for isa in known.values() if fits(isa, architecture)]
     if name in fitting:
         return known[name]
     cause = f"boards of architecture {architecture} have no such instructions." if name in known else "there is none."
@@ -56,7 +56,7 @@ def find_all(names: str, architecture: str) -> tuple[Isa, ...]:
     return tuple(sorted(found.values(), key=lambda isa: PREFERRED.index(isa.name) if isa.name in PREFERRED else 0))
 
 
-def _fits(isa: Isa, architecture: str) -> bool:
+def fits(isa: Isa, architecture: str) -> bool:
     return not isa.architectures or architecture in isa.architectures
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from nnbuild.isa.vectors import CYCLES, ORDINARY, Vectors
+from nnbuild.isa.vectors import CYCLES, ORDINARY, Vectors, lane_list
 from nnbuild.writer import Instruction
 
 MAGIC = "0x1.8p23f"
 """Added to a small number, it leaves its integer in the low bits."""
 
-SPECIAL = {"infinity": "0x7f800000", "-infinity": "-0x800000", "nan": "0x7fc00000"}
+MINUS_INFINITY = -0x800000
+SPECIAL = {"infinity": "0x7f800000", "-infinity": str(MINUS_INFINITY), "nan": "0x7fc00000"}
 """Their bits; those of minus infinity as a signed number."""
 
 
@@ -143,6 +144,38 @@ def tanh(floats: Vectors) -> Instruction:
     return t.function("tanh", t.op("div", "less", t.op("add", "less", "2.0f")))
 
 
+TANH_ABOVE = ("0x1.13e0ccp-26f", "0x1.a05b3p-16f", "0x1.141482p-8f", "0x1.4a5fb4p-3f", "0x1.34a6e2p+0f")
+TANH_BELOW = ("0x1.f66c5p-21f", "0x1.9f0f3cp-12f", "0x1.ff0ca4p-6f", "0x1.205c7cp-1f", "0x1.34a6e2p+0f")
+"""tanh(x) / x as a fraction of two polynomials of x^2, for |x| <= 9.02, where it becomes 1."""
+
+
+def _quotient(t: Text, x: str) -> str:
+    """tanh(x) for |x| <= 9.02, the terms in pairs, so that few wait for one another."""
+    t.let("square", t.op("mul", x, x))
+    t.let("fourth", t.op("mul", "square", "square"))
+    for name, (e, d, c, b, a) in (("above", TANH_ABOVE), ("below", TANH_BELOW)):
+        low = t.op("add", a, t.op("mul", "square", b))
+        high = t.op("add", t.op("add", c, t.op("mul", "square", d)), t.op("mul", "fourth", e))
+        t.let(name, t.op("add", low, t.op("mul", "fourth", high)))
+    return t.op("div", t.op("mul", x, "above"), "below")
+
+
+@cache
+def cell_tanh(floats: Vectors) -> Instruction:
+    """For cells, which wait for it at every step: half as long on the way, errs by at most 5 ULP."""
+    t = Text(floats)
+    t.let("within", t.op("min", "9.02f", t.op("max", "-9.02f", "x")))
+    return t.function("cell_tanh", _quotient(t, "within"))
+
+
+@cache
+def cell_sigmoid(floats: Vectors) -> Instruction:
+    """The same for gates: (1 + tanh(x / 2)) / 2, which errs by at most 2.5e-7."""
+    t = Text(floats)
+    t.let("within", t.op("min", "9.02f", t.op("max", "-9.02f", t.op("mul", "0.5f", "x"))))
+    return t.function("cell_sigmoid", t.op("add", "0.5f", t.op("mul", "0.5f", _quotient(t, "within"))))
+
+
 @cache
 def expm1(floats: Vectors) -> Instruction:
     """e^x - 1 for x up to 88."""
@@ -183,3 +216,28 @@ def log(floats: Vectors) -> Instruction:
     special = t.less("0.0f", "x", "x", t.less("x", "0.0f", "nan", t.op("add", "x", "-infinity")))
     positive = t.less("x", "infinity", "finite", special)
     return t.function("log", t.less("0.0f", "x", positive, special))
+
+
+@cache
+def across(floats: Vectors, operation: str, count: int | None = None) -> Instruction:
+    """The sum or maximum of all lanes in every lane, or that of the first `count` lanes in each of them.
+
+    Lanes change places with others ever further away.
+    """
+    f = floats
+    swaps = [f"{f.prefix}_shuffle_ps(x, x, {order})" for order in ("0xb1", "0x4e")]
+    if f.lanes == 8:
+        swaps.append("_mm256_permute2f128_ps(x, x, 1)")
+    if f.lanes == 16:
+        swaps += [f"_mm512_shuffle_f32x4(x, x, {order})" for order in ("0xb1", "0x4e")]
+    steps = max(1, ((count or f.lanes) - 1).bit_length())
+    lines = [f"x = {f.prefix}_{operation}_ps(x, {swap});" for swap in swaps[:steps]]
+    head = f"{f.type} {{name}}({f.type} x)"
+    name = f"{f.name}_{operation}_of_{1 << steps}"
+    return Instruction(name, head, "\n".join([*lines, "return x;"]), 4.0 * steps)
+
+
+def pattern(floats: Vectors, count: int, first: int, others: int) -> str:
+    """A vector of these bits in the first `count` lanes and those in the others."""
+    lanes = lane_list(floats.lanes, lambda lane: str(first if lane < count else others))
+    return f"{floats.prefix}_castsi{floats.lanes * 32}_ps({floats.prefix}_set_epi32({lanes}))"

@@ -82,10 +82,14 @@ class VectorLanes(TileLanes):
     def _copy_vector(self, w: Writer, to: str, source: str, count: int) -> None:
         self.floats.store(w, to, self.floats.load(w, source, count) if source else self.zero, count)
 
-    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
+    def complete(self, w: Writer, accumulator: str, pointer: str, count: int) -> None:
+        """The bounds and what else becomes of a sum before it is stored at `pointer`."""
         bound(w, self.floats, self.bounds, accumulator)
         if self.finish:
             self.finish(w, self.floats, accumulator, pointer, count)
+
+    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
+        self.complete(w, accumulator, pointer, count)
         self.floats.store(w, pointer, accumulator, count)
 
 

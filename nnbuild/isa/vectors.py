@@ -18,7 +18,7 @@ ORDINARY, STORE, PARTLY = 0.5, 0.5, 0.5
 """Cycles of an operation that a core starts two of, of a store, and of leaving out some lanes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Vectors:
     """One width.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from nnbuild.isa.isa import Isa, extended
 
-HARMFUL = ("no-tree-ter", "no-predictive-commoning")
+HARMFUL = ("no-tree-ter", "no-predictive-commoning", "fp-contract=off")
 """The first delays integer additions behind the multiplications they wait for, the second spills convolutions'
-overlapping loads."""
+overlapping loads. The third would fuse what must be rounded twice to give the same bits everywhere."""
 
 SSE2 = Isa(
     name="sse2",

@@ -38,11 +38,15 @@ class Follower:
 
 @dataclass(frozen=True)
 class Tail:
-    """A pool of a window, with the bounds of its result, and what follows; no pool has a window of one."""
+    """A pool of a window, with the bounds of its result, and what follows; no pool has a window of one.
+
+    A softmax at the end takes all outputs at once, so it is left to the kernel.
+    """
 
     followers: tuple[Follower, ...] = ()
     pool: Pair = (1, 1)
     pooled: Clamp = NO_CLAMP
+    softmax: bool = False
 
     def finish(self, w: Writer, floats: Vectors, variable: str, pointer: str, count: int) -> None:
         """Prints what becomes of a vector before it is stored at `pointer`, which begins with the name `to`."""
@@ -67,6 +71,7 @@ def beside_name(operand: int) -> str:
 def tail_of(site: Site) -> Tail:
     """The tail of a site that `refusal` has nothing against."""
     followers: list[Follower] = []
+    softmax = False
     pool, pooled, result, operand = (1, 1), NO_CLAMP, site.outputs[0].name, len(site.inputs)
     for part in site.tail:
         attributes = part.op.attributes
@@ -77,8 +82,10 @@ def tail_of(site: Site) -> Tail:
             operand += 1
         elif isinstance(attributes, Activation):
             followers.append(Follower(attributes))
+        else:
+            softmax = True
         result = part.outputs[0].name
-    return Tail(tuple(followers), pool, pooled)
+    return Tail(tuple(followers), pool, pooled, softmax)
 
 
 def refusal(site: Site, kinds: frozenset[str] = KINDS) -> str | None:
@@ -91,6 +98,8 @@ def refusal(site: Site, kinds: frozenset[str] = KINDS) -> str | None:
             return f"it cannot compute a {part.op.kind} in its tail"
         if isinstance(attributes, Pool2D) and (index > 0 or not _plain(attributes)):
             return "a pool must come first, be a maximum, and have windows apart and no padding"
+        if part.op.kind == "softmax" and part is not site.tail[-1]:
+            return "a softmax must come last"
         if isinstance(attributes, Binary) and not _alike(part):
             return "the other operand has another shape"
         if isinstance(attributes, Activation) and missing(attributes.function):

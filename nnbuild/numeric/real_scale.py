@@ -56,7 +56,7 @@ def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[in
     """
     if real == 0.0:
         return IntegerScale(0, LOW_BITS + 5, False)
-    steps, values = _steps(real, acc_bounds, out_bounds)
+    steps, values = steps_of(real, acc_bounds, out_bounds)
     for width in WIDTHS:
         multiplier, shift = _nearest(real, width)
         for away in (False, True):
@@ -73,7 +73,7 @@ def _nearest(real: float, width: int) -> tuple[int, int]:
     return multiplier, shift
 
 
-def _steps(real: float, accs: tuple[int, int], outs: tuple[int, int]) -> tuple[Ints, Ints]:
+def steps_of(real: float, accs: tuple[int, int], outs: tuple[int, int]) -> tuple[Ints, Ints]:
     """For each output value k above the first: the smallest accumulator that gives at least k."""
     reach = apply_real_scale(accs, real)
     low, high = max(outs[0], int(reach[0])), min(outs[1], int(reach[1]))
@@ -116,7 +116,7 @@ def fitting_scale(
 
     Every step of the outputs bounds the multiplier from both sides; what is left between all bounds will do.
     """
-    steps, values = _steps(real, acc_bounds, out_bounds)
+    steps, values = steps_of(real, acc_bounds, out_bounds)
     nearest, shift = _nearest(real, width)
     thresholds = (2 * values - 1) << np.int64(shift - 1)
     reached, below = _bounds_of(steps, thresholds), _bounds_of(1 - steps, 1 - thresholds)

@@ -14,6 +14,8 @@ from nnbuild.plan.plan import Plan
 LINK = FIRMWARE / "link"
 PLATFORM = FIRMWARE / "platform" / "host"
 PROGRAM = "program"
+POOL_STACK = 1024
+"""Bytes of stack that handing parts to the pool's threads takes, the C library's own frames among them."""
 
 
 def recipe(board: Board, generated: Iterable[str]) -> Recipe:

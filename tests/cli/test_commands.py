@@ -56,7 +56,7 @@ FILES = ["small.c", "small.h", "small_kernels.c", "small_private.h", "small_weig
 
 
 def test_compile(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
-    said = nnbuild("compile", model, "-o", tmp_path / "out")
+    said = nnbuild("compile", model, "-o", tmp_path / "out", "--isa", "c99")
     assert (said.status, said.err) == (0, "")
     assert said.out.startswith(f"{tmp_path}/out: small.h, small_private.h, small.c")
     assert "1 steps, 60 bytes of weights" in said.out
@@ -65,7 +65,7 @@ def test_compile(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
 
 
 def test_compile_json(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
-    said = nnbuild("compile", model, "-o", tmp_path / "out", "--json")
+    said = nnbuild("compile", model, "-o", tmp_path / "out", "--isa", "c99", "--json")
     facts = said.json()
     assert facts["files"] == FILES
     assert facts["weights"] == 60
@@ -220,7 +220,7 @@ def test_profile(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     assert facts["stack"].keys() == {"used", "size", "bound"}
     assert facts["init_ticks"] >= 0
     assert facts["memory"].keys() >= {"flash_code", "flash_weights", "arena", "state", "stack"}
-    assert facts["memory"]["flash_weights"] == 60
+    assert facts["memory"]["flash_weights"] >= 60
     assert facts["memory"]["state"] == 0
     text = nnbuild("profile", model).out
     assert text.splitlines()[0].split() == ["layer", "op", "kernel", "MACs", "ns", "%", "sum", "%", "per", "MAC"]

@@ -70,6 +70,15 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
         (1, 12, 3, (1, 4), 7, (1, 1), (1, 2), ((0, 0), (6, 0)), 1),
         (3, 3, 1, (3, 3), 1, (1, 1), (1, 1), ((0, 0), (0, 0)), 1),
         (4, 4, 2, (2, 2), 2, (1, 1), (1, 1), ((3, 4), (2, 5)), 1),
+        (7, 9, 16, (3, 3), 12, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
+        (8, 6, 4, (3, 3), 8, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
+        (5, 6, 8, (3, 3), 16, (2, 2), (1, 1), ((0, 1), (0, 1)), 1),
+        (3, 5, 92, (1, 1), 7, (1, 1), (1, 1), ((0, 0), (0, 0)), 1),
+        (12, 7, 1, (10, 4), 9, (2, 2), (1, 1), ((4, 5), (1, 1)), 1),
+        (4, 3, 12, (2, 2), 6, (1, 1), (2, 1), ((1, 1), (0, 0)), 1),
+        (4, 5, 6, (3, 3), 10, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
+        (1, 9, 8, (1, 3), 5, (1, 1), (1, 1), ((0, 0), (2, 0)), 1),
+        (3, 2, 20, (3, 3), 70, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
     ]
     for index, (h, w, c, kernel, filters, strides, dilation, padding, groups) in enumerate(shapes):
         attributes = Conv2D(strides, dilation, padding, groups, clamp=Clamp(0.0, 2.0) if index % 2 else Clamp())
@@ -83,6 +92,7 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
                 f"depthwise-{index}-{multiplier}",
                 lambda a=depthwise, s=(h, w, c), k=constants: single(a, [s], k),
             )
+    yield from _depthwise()
     yield (
         "conv2d-outer",
         lambda: single(Conv2D(padding=((1, 1), (1, 1))), [(5, 4, 3)], {"kernel": normal(3, 3, 3, 4)}, outer=()),
@@ -93,10 +103,43 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
         attributes = Conv2DTranspose(size, strides, dilation, crop, clamp=Clamp(high=1.0) if index else Clamp())
         constants = {"kernel": normal(3, 3, 5, 2)} | ({"bias": normal(5)} if index else {})
         yield f"conv2d_transpose-{index}", lambda a=attributes, k=constants: single(a, [(4, 4, 2)], k)
-    for index, (shape, out) in enumerate([((7,), 10), ((64,), 16), ((3, 5), 6), ((2, 3, 4), 9), ((1,), 1), ((5,), 3)]):
+    for index, (shape, out) in enumerate(
+        [
+            ((7,), 10),
+            ((64,), 16),
+            ((3, 5), 6),
+            ((2, 3, 4), 9),
+            ((1,), 1),
+            ((5,), 3),
+            ((92,), 70),
+            ((300,), 9),
+            ((3, 92), 7),
+        ]
+    ):
         constants = {"kernel": normal(shape[-1], out)} | ({"bias": normal(out)} if index % 2 else {})
         dense = Dense(Clamp(0.0, 1.0) if index % 3 else Clamp())
         yield f"dense-{index}", lambda a=dense, s=shape, k=constants: single(a, [s], k)
+
+
+def _depthwise() -> Iterator[tuple[str, Maker]]:
+    """Shapes in which lines are shared by tiles, held in several bands, of odd numbers and of few columns."""
+    shapes = [
+        # height, width, channels, kernel, strides, dilation, padding, bounded
+        (7, 9, 5, (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), True),
+        (8, 6, 12, (3, 3), (2, 2), (1, 1), ((0, 1), (0, 1)), True),
+        (9, 70, 4, (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), True),
+        (11, 61, 3, (3, 3), (2, 2), (1, 1), ((1, 1), (1, 1)), False),
+        (6, 5, 8, (5, 5), (1, 1), (1, 1), ((2, 2), (2, 2)), False),
+        (10, 3, 6, (5, 3), (3, 1), (1, 1), ((2, 1), (1, 1)), True),
+        (1, 23, 9, (1, 5), (1, 2), (1, 1), ((0, 0), (2, 2)), True),
+        (14, 1, 4, (4, 1), (1, 1), (3, 1), ((3, 6), (0, 0)), False),
+        (3, 3, 70, (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), True),
+        (5, 5, 4, (2, 2), (1, 1), (1, 1), ((0, 0), (0, 0)), False),
+    ]
+    for index, (h, w, c, kernel, strides, dilation, padding, bounded) in enumerate(shapes):
+        depthwise = DepthwiseConv2D(strides, dilation, padding, clamp=Clamp(low=0.0) if bounded else Clamp())
+        constants = {"kernel": normal(*kernel, c, 1), "bias": normal(c)}
+        yield f"depthwise-lines-{index}", lambda a=depthwise, s=(h, w, c), k=constants: single(a, [s], k)
 
 
 def _pools() -> Iterator[tuple[str, Maker]]:
@@ -110,6 +153,7 @@ def _pools() -> Iterator[tuple[str, Maker]]:
             ]
         ):
             yield f"pool-{function}-{index}", lambda p=pool: single(p, [(7, 8, 3)])
+            yield f"pool-{function}-{index}-9", lambda p=pool: single(p, [(7, 8, 9)])
     for function in ("mean", "sum", "max", "min"):
         for axis, count in ((0, 2), (1, 1), (2, 1), (0, 3)):
             yield (
@@ -138,6 +182,9 @@ def _elementwise() -> Iterator[tuple[str, Maker]]:
                 f"binary-{function}-{index}{positive}",
                 lambda f=function, s=shapes: single(Binary(f, Clamp(high=3.0)), list(s)),
             )
+        if function in ("add", "subtract"):
+            for size in (8, 21):
+                yield f"binary-{function}-{size}", lambda f=function, n=size: single(Binary(f), [(n,), (n,)])
         yield (
             f"binary-{function}-right",
             lambda f=function: single(Binary(f), [(3, 4)], {"right": np.float32(2.5)}),

@@ -70,7 +70,7 @@ def candidates(graph: Graph) -> Iterator[tuple[str, Target]]:
         assert isa is not None, f"no instruction set has {set(kernel.needs)}"
         if isa.name == "c99":
             continue
-        target = Target(isa, FEATURES, alignment=64, kernels={op.name: variant_name(kernel)})
+        target = Target(isa, features=FEATURES, alignment=64, kernels={op.name: variant_name(kernel)})
         if refusal(kernel, site_of(graph, op), target) is None:
             yield variant_name(kernel), target
 

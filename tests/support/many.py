@@ -27,13 +27,17 @@ def run_many(
     compiler: str = "gcc",
     flags: Sequence[str] = SANITIZE,
     targets: Sequence[Target] | None = None,
+    runner: Sequence[str] = (),
 ) -> list[dict[str, Array]]:
-    """The outputs of each graph for each of its samples; portable C where no targets are given."""
+    """The outputs of each graph for each of its samples; portable C where no targets are given.
+
+    `runner` is a command that runs the program, such as an emulator.
+    """
     wanted = targets or [Target()] * len(runs)
     plans = [make_plan(graph, f"m{i}", target) for i, ((graph, _), target) in enumerate(zip(runs, wanted, strict=True))]
     program = build_many(plans, [len(next(iter(inputs.values()))) for _, inputs in runs], folder, compiler, flags)
     stream = b"".join(_samples(plan, inputs) for plan, (_, inputs) in zip(plans, runs, strict=True))
-    done = subprocess.run([str(program)], input=stream, capture_output=True)
+    done = subprocess.run([*runner, str(program)], input=stream, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-4000:]
     results, at = [], 0
     for plan, (_, inputs) in zip(plans, runs, strict=True):

@@ -22,7 +22,7 @@ from nnbuild.kernels.conv2d.skeleton import Geometry, geometry
 from nnbuild.kernels.dot import Block
 from nnbuild.kernels.tiling import Tile, best_pixels, even, stall
 from nnbuild.kernels.vector_tail import beside_name
-from nnbuild.kernels.window_loops import Axis, declare_taps, product, total
+from nnbuild.kernels.window_loops import Axis, declare_taps, moved, product, total
 from nnbuild.ops.base import Pair
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
@@ -160,7 +160,7 @@ def _weights(site: Site, plan: Layout) -> Array:
 
 def emit(w: Writer, names: Names, plan: Layout) -> None:
     if plan.copied:
-        _copy_rows(w, plan, names)
+        copy_rows(w, plan, names)
     if plan.block_first:
         _blocks(w, plan, names, lambda block: _lines(w, plan, lambda size: _tiles(w, plan, block, names, size)))
     else:
@@ -302,14 +302,15 @@ def _along(w: Writer, plan: Layout, block: Block, steps: Sequence[int]) -> None:
         w(f"k += {block.vectors * lanes.lanes * lanes.depth};")
 
 
-def _copy_rows(w: Writer, plan: Layout, names: Names) -> None:
-    """The input rows that the range needs, with zeros around them."""
+def copy_rows(w: Writer, plan: Layout, names: Names, lines: int = 1) -> None:
+    """The input rows that the range needs, of so many lines each, with zeros around them."""
     rows, lanes = plan.shape.rows, plan.shape.lanes
     assert isinstance(lanes, TileLanes)
-    step = plan.pool[0] * rows.stride
-    window = (plan.pool[0] - 1) * rows.stride + spread(rows.kernel, rows.dilation)
+    outputs = plan.pool[0] * lines
+    step = outputs * rows.stride
+    window = (outputs - 1) * rows.stride + spread(rows.kernel, rows.dilation)
     pad = 0 if plan.above else rows.pad
-    first, last = _moved(product("begin", step), -pad), _moved(product("end", step), window - step - pad)
+    first, last = moved(product("begin", step), -pad), moved(product("end", step), window - step - pad)
     w(f"int32_t line = {first};")
     w(f"int32_t last_line = {last};")
     if pad:
@@ -330,9 +331,3 @@ def _copy_rows(w: Writer, plan: Layout, names: Names) -> None:
         lanes.copy(w, dot.offset("copy", before + size), "", plan.row_size - before - size)
     if lanes.depth > 1:
         lanes.copy(w, f"{names.scratch} + {product('last_line', plan.row_size)}", "", lanes.depth)
-
-
-def _moved(place: str, by: int) -> str:
-    if not by:
-        return place
-    return f"{place} {'+' if by > 0 else '-'} {abs(by)}"

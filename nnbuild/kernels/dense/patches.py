@@ -9,15 +9,17 @@ from functools import partial
 from math import prod
 
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
+from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integer
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.inputs import C_TYPE, expand
 from nnbuild.kernels.dsp.inputs import copy as copy_inputs
-from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
+from nnbuild.kernels.dsp.scaling import Scaling, levelled, scaling_of, sums_of
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide, padded_taps
+from nnbuild.kernels.overlaps import SIZES, lead
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.dense import Dense
+from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.writer import Row, Writer
 
@@ -42,10 +44,12 @@ def _accepts(layout: Layout, site: Site) -> str | None:
 def _tile(layout: Layout, site: Site) -> Tile:
     scaling = _scaling(site)
     assert isinstance(scaling, Scaling)
-    return Tile(layout, scaling, padded_taps(site.shape()[-1]) // 2, 2 if _rows(site) > 1 else 1)
+    if isinstance(layout, Wide):
+        scaling = levelled(scaling, sums_of(site), quant_of(site.outputs[0]).zero_point)
+    return Tile(layout, scaling, padded_taps(site.shape()[-1]) // 2, 2 if rows_of(site) > 1 else 1)
 
 
-def _rows(site: Site) -> int:
+def rows_of(site: Site) -> int:
     return prod(site.shape()[:-1])
 
 
@@ -54,13 +58,23 @@ def _demand(layout: Layout, site: Site) -> Demand:
     depth, outputs = site.constant("kernel").shape
     dtype = site.inputs[0].dtype
     gathered = tile.positions * padded_taps(depth) * (2 if dtype == "int16" else 1) if depth % 4 else 0
-    rows = _rows(site)
+    rows = rows_of(site)
     return Demand(
-        extent=rows if rows > 1 else sum(run.count for run in tiles.runs(outputs, tile.widest)),
+        extent=rows if rows > 1 else sum(run.count for run in tiles.runs(outputs)),
         scratch=-(-(tile.pairs * 4 * tile.positions + gathered) // 8) * 8,
         scratch_type="int64",
         packed=tiles.pack(tile, sums, dtype, slice(0, outputs)),
+        overlaps=(overlap_of(site),),
     )
+
+
+def overlap_of(site: Site) -> Overlap:
+    """A row's inputs, or two rows', are all read before any of their outputs is written."""
+    rows, width = rows_of(site), SIZES[site.inputs[0].dtype]
+    into, out = site.shape()[-1] * width, site.output_shape()[-1] * width
+    if rows == 1:
+        return Overlap(lead=-into, pieces=out)
+    return Overlap(lead=lead(rows, lambda row: (row + 1) * out, lambda row: (row + 1) * into))
 
 
 def _emit(layout: Layout, w: Writer, site: Site, names: Names) -> None:
@@ -94,7 +108,7 @@ def _one_row(w: Writer, site: Site, names: Names, tile: Tile) -> None:
     """A piece of work is a block of outputs."""
     _lay_out(w, site, (names.inputs[0],))
     piece = weights = constants = output = 0
-    for run in tiles.runs(site.output_shape()[-1], tile.widest):
+    for run in tiles.runs(site.output_shape()[-1]):
         size, scaled = tile.layout.size(tile.pairs, run.width), tile.constants_size(run.width)
         with w.block(""):
             w(f"const int32_t first = begin > {piece} ? begin : {piece};")
@@ -117,7 +131,7 @@ def _from(array: str, start: int, step: int) -> str:
 
 
 def _rows_in_pairs(w: Writer, site: Site, names: Names, tile: Tile) -> None:
-    rows, depth, outputs = _rows(site), site.shape()[-1], site.output_shape()[-1]
+    rows, depth, outputs = rows_of(site), site.shape()[-1], site.output_shape()[-1]
     kind = tiles.TYPES[tile.scaling.bits]
     with w.loop("row", "end", start="begin", step=2, trips=-(-rows // 2)):
         w("const int32_t next = row + 1 < end ? row + 1 : row;")
@@ -125,7 +139,7 @@ def _rows_in_pairs(w: Writer, site: Site, names: Names, tile: Tile) -> None:
         w(f"{kind} *to1 = {names.outputs[0]} + {product('next', outputs)};")
         first, second = (f"{names.inputs[0]} + {product(index, depth)}" for index in ("row", "next"))
         _lay_out(w, site, (first, second))
-        tiles.all_runs(w, tile, tiles.runs(outputs, tile.widest), names)
+        tiles.all_runs(w, tile, tiles.runs(outputs), names)
 
 
 VARIANTS = tuple(

@@ -11,7 +11,7 @@ from math import prod
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import dot
+from nnbuild.kernels import dot, vector_softmax
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
 from nnbuild.kernels.conv2d import tiled
 from nnbuild.kernels.conv2d.skeleton import Geometry
@@ -21,8 +21,10 @@ from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal, tail_of
 from nnbuild.kernels.window_loops import Axis, product, total
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
+from nnbuild.ops.softmax import Softmax
 from nnbuild.writer import Writer
 
+KINDS = POINTWISE | {"softmax"}
 ALONE = Axis(1, 1, 1, 1, 1, 0)
 SUMS = 8
 """So many sums at once keep a core from waiting for them."""
@@ -51,7 +53,7 @@ def _layout(site: Site, floats: Vectors) -> tiled.Layout:
 
 def _variant(floats: Vectors, depth: int) -> Variant:
     def accepts(site: Site) -> str | None:
-        reason = only_float(site) or refusal(site, POINTWISE)
+        reason = only_float(site) or refusal(site, KINDS) or _softmax_refusal(site, floats, depth)
         if reason is None and depth > 1 and prod(site.shape()[:-1]) > 1:
             reason = "it computes one row of inputs"
         if reason is None and 1 < depth < floats.lanes and site.shape()[-1] % depth:
@@ -72,7 +74,18 @@ def _variant(floats: Vectors, depth: int) -> Variant:
             _by_blocks(w, site, names, _lanes(site, floats, depth))
 
     name = floats.name if depth == 1 else f"{floats.name}_by_{depth}"
-    return Variant(name, frozenset({floats.name}), accepts, demand, emit, POINTWISE)
+    return Variant(name, frozenset({floats.name}), accepts, demand, emit, KINDS)
+
+
+def _softmax_refusal(site: Site, floats: Vectors, depth: int) -> str | None:
+    """A softmax needs all outputs of its row in registers at once."""
+    if not tail_of(site).softmax:
+        return None
+    last = site.tail[-1].op.attributes
+    blocks = dot.divide(site.output_shape()[-1], _lanes(site, floats, depth))
+    whole = prod(site.shape()[:-1]) == 1 and sum(count for _, count in blocks.classes()) == 1
+    over_all = isinstance(last, Softmax) and last.axis + last.count == len(site.output_shape())
+    return None if whole and over_all else "it cannot hold a row of the softmax at once"
 
 
 def _by_blocks(w: Writer, site: Site, names: Names, lanes: VectorLanes) -> None:
@@ -117,12 +130,21 @@ def _block(w: Writer, site: Site, names: Names, lanes: VectorLanes, block: Block
             for vector in range(block.vectors):
                 lanes.weights(w, f"w{vector}", dot.offset("k", vector * lanes.floats.lanes))
                 lanes.multiply(w, f"sum0{vector}", "x", f"w{vector}")
-    for vector in range(block.vectors):
+    _finish(w, lanes, block, splits, tail_of(site).softmax)
+
+
+def _finish(w: Writer, lanes: VectorLanes, block: Block, splits: int, softmax: bool) -> None:
+    channels = range(0, block.vectors * lanes.lanes, lanes.lanes)
+    counts = [min(lanes.lanes, block.channels - channel) for channel in channels]
+    sums = [f"sum0{vector}" for vector in range(block.vectors)]
+    for vector, (channel, count) in enumerate(zip(channels, counts, strict=True)):
         _join(w, lanes, [f"sum{split}{vector}" for split in range(splits)])
-        channel = vector * lanes.lanes
-        real = min(lanes.lanes, block.channels - channel)
-        lanes.gather(w, f"sum0{vector}", str(channel))
-        lanes.store(w, f"sum0{vector}", dot.offset("to", channel), str(channel), real)
+        lanes.gather(w, sums[vector], str(channel))
+        lanes.complete(w, sums[vector], dot.offset("to", channel), count)
+    if softmax:
+        vector_softmax.row(w, lanes.floats, sums, counts)
+    for name, channel, count in zip(sums, channels, counts, strict=True):
+        lanes.floats.store(w, dot.offset("to", channel), name, count)
 
 
 def _steps(w: Writer, names: Names, lanes: VectorLanes, block: Block, count: int, first: str) -> None:

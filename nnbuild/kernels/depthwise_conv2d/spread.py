@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nnbuild.isa.armv7em_dsp_bytes import BYTES, PKHBT, PKHTB, STRD, SXTB16, SXTB16_ODD
+from nnbuild.isa.armv7em_dsp import PKHBT, PKHTB, SXTB16, SXTB16_ROR8
+from nnbuild.isa.armv7em_dsp_bytes import BYTES, STRD
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.depthwise_conv2d.planes import GROUP, Planes
@@ -111,7 +112,7 @@ def _pair(w: Writer, shape: Planes, count: int, columns: range, source: Source) 
         if count > 2:
             w(w.use(LOAD, f"back{column}", w.call(PKHTB, f"lower{column}", f"upper{column}")))
     for channel in range(count):
-        half, unpack = ("front", "back")[channel // 2], (SXTB16, SXTB16_ODD)[channel % 2]
+        half, unpack = ("front", "back")[channel // 2], (SXTB16, SXTB16_ROR8)[channel % 2]
         words = [w.call(unpack, f"{half}{column}") for column in columns]
         at = channel * plane + columns[0]
         if len(words) == 2:

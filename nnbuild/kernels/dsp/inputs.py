@@ -37,7 +37,7 @@ def _routine(dtype: str, positions: int, unroll: int) -> tuple[Instruction, floa
             (_bytes if dtype == "int8" else _halves)(w, names, quad)
         for name in names:
             w(f"{name} += {4 * unroll};")
-        w(f"patch += {2 * unroll * positions // 2};")
+        w(f"patch += {unroll * positions};")
         w.bill(1 + positions)
     pointers = ", ".join(f"const {C_TYPE[dtype]} *{name}" for name in names)
     head = f"void {{name}}(int64_t *patch, {pointers}, int32_t count)"
@@ -60,14 +60,10 @@ def _halves(w: Writer, names: tuple[str, ...], quad: int) -> None:
 
 
 def _store(w: Writer, names: tuple[str, ...], quad: int, words: list[Callable[[str], str]]) -> None:
-    """Of two positions the words alternate; of one they follow each other."""
-    if len(names) == 1:
-        values = [(words[0](names[0]), words[1](names[0]))]
-    else:
-        values = [(word(names[0]), word(names[1])) for word in words]
+    """The words of two positions alternate; those of one follow each other."""
+    values = [(words[0]("a"), words[1]("a"))] if len(names) == 1 else [(word("a"), word("b")) for word in words]
     for index, (first, second) in enumerate(values):
-        place = f"patch[{len(values) * quad + index}]"
-        w(w.use(STORE_TWO, place, w.call(PAIR64, first, second)))
+        w(w.use(STORE_TWO, f"patch[{len(values) * quad + index}]", w.call(PAIR64, first, second)))
 
 
 def copy(w: Writer, dtype: str, to: str, source: str, count: int) -> None:
@@ -76,16 +72,16 @@ def copy(w: Writer, dtype: str, to: str, source: str, count: int) -> None:
         with w.loop("i", count):
             w(w.use(MOVE, _at(to, "i"), _at(source, "i")))
         return
-    quads, rest = divmod(count, 4)
-    if quads <= LONGEST_COPY:
-        for quad in range(quads):
-            _copy_quad(w, to, source, str(4 * quad))
-    else:
-        with w.loop("i", 4 * quads, step=4):
-            _copy_quad(w, to, source, "i")
-    for i in range(4 * quads, count):
-        w(w.use(MOVE, _at(to, str(i)), _at(source, str(i))))
-    del rest
+    done = 0
+    if count // 4 > LONGEST_COPY:
+        done = count // 16 * 16
+        with w.loop("i", done, step=16):
+            for byte in range(0, 16, 4):
+                _copy_quad(w, to, source, f"i + {byte}" if byte else "i")
+    for byte in range(done, count // 4 * 4, 4):
+        _copy_quad(w, to, source, str(byte))
+    for byte in range(count // 4 * 4, count):
+        w(w.use(MOVE, _at(to, str(byte)), _at(source, str(byte))))
 
 
 def _copy_quad(w: Writer, to: str, source: str, at: str) -> None:

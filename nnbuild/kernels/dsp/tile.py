@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.isa.armv7em_dsp import SMMLA, SMMLAR, saturation
+from nnbuild.isa.armv7em_dsp import LOAD_FOUR, SMMLA, SMMLAR, saturation
+from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp.scaling import Scaling, Sums
 from nnbuild.kernels.dsp.weights import LOAD_TWO, Layout, high, in_pairs, low
@@ -30,6 +31,8 @@ LOOP_CYCLES = 7
 """Of the inner loop: two pointers, a comparison, and sums that lie on the stack around the branch."""
 LONGEST = 36
 """Pairs of inputs in straight code."""
+WIDEST = 4
+"""Channels of a block: with two positions, as many sums as there are registers for."""
 TYPES = {8: "int8_t", 16: "int16_t"}
 
 
@@ -42,10 +45,10 @@ class Run:
     real: int
 
 
-def runs(channels: int, widest: int) -> list[Run]:
+def runs(channels: int) -> list[Run]:
     """How output channels divide into blocks: as wide as can be, then narrower ones for what is left."""
-    result = [Run(widest, channels // widest, widest)] if channels >= widest else []
-    rest = channels % widest
+    result = [Run(WIDEST, channels // WIDEST, WIDEST)] if channels >= WIDEST else []
+    rest = channels % WIDEST
     while rest:
         width = 4 if rest >= 3 else 2
         result.append(Run(width, 1, min(width, rest)))
@@ -62,13 +65,9 @@ class Tile:
     pairs: int
     positions: int
 
-    @property
-    def widest(self) -> int:
-        return 8 // self.positions
-
     def constants_size(self, width: int) -> int:
-        """int32 of a block: where its sums start, then multiplier, offset and shift of every channel."""
-        return 4 * width
+        """int32 of a block: where its sums start, then multiplier and offset of every channel, and its shift."""
+        return (3 if self.scaling.level is not None else 4) * width
 
 
 def unrolled(pairs: int) -> int:
@@ -84,20 +83,22 @@ def pack(tile: Tile, sums: Sums, dtype: str, channels: slice) -> dict[str, Array
     pairs = in_pairs(sums.weights[:, channels], dtype)
     start, scaling = sums.start[channels], part(tile.scaling, channels)
     weights, constants = [], []
-    for first, run in blocks(len(start), tile.widest):
+    for first, run in blocks(len(start)):
         own = slice(first, first + run.real)
         block = _widened(pairs[:, :, own], run.width)
-        weights.append(tile.layout.pack(block, scaling))
-        constants.append(tile.layout.start(_widened(start[own], run.width), scaling))
-        each = [_widened(values[own], run.width) for values in (scaling.multiplier, scaling.offset, scaling.shift)]
+        weights.append(tile.layout.pack(block, part(scaling, own)))
+        mine = part(scaling, own)
+        constants.append(tile.layout.start(_widened(start[own], run.width), mine))
+        roles = (mine.multiplier, mine.offset, *([mine.shift] if mine.level is None else []))
+        each = [_widened(values, run.width) for values in roles]
         constants.append(np.stack(each, axis=1).reshape(-1))
     return {"kernel": np.concatenate(weights), "scaling": np.concatenate(constants).astype(np.int32)}
 
 
-def blocks(channels: int, widest: int) -> Iterator[tuple[int, Run]]:
+def blocks(channels: int) -> Iterator[tuple[int, Run]]:
     """(first channel, what block) for every single block."""
     first = 0
-    for run in runs(channels, widest):
+    for run in runs(channels):
         for _ in range(run.count):
             yield first, run
             first += run.real
@@ -109,6 +110,7 @@ def part(scaling: Scaling, channels: slice) -> Scaling:
         multiplier=scaling.multiplier[channels],
         offset=scaling.offset[channels],
         shift=scaling.shift[channels],
+        factor=None if scaling.factor is None else scaling.factor[channels],
     )
 
 
@@ -149,16 +151,7 @@ def _routine(tile: Tile, run: Run) -> tuple[Instruction, float]:
     outputs = [f"to{position}" for position in range(tile.positions)]
     with body.loop("block", "blocks", trips=1):
         _block(body, tile, run, outputs)
-    marks = [
-        tile.layout.name,
-        f"{tile.positions}x{run.real}",
-        str(tile.pairs),
-        *(["twice"] if scaling.doubled else ["once"]),
-        *(["signed"] if scaling.signed else []),
-        *([f"from{scaling.low}".replace("-", "m")] if scaling.low > -(1 << (scaling.bits - 1)) else []),
-        *([f"to{scaling.high}".replace("-", "m")] if scaling.high < (1 << (scaling.bits - 1)) - 1 else []),
-        *(["wide"] if scaling.bits == 16 else []),
-    ]
+    marks = [tile.layout.name, f"{tile.positions}x{run.real}", str(tile.pairs), *scaling.marks()]
     name = f"tile_{'_'.join(marks)}"
     pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
     head = (
@@ -190,55 +183,74 @@ def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
 def _products(w: Writer, tile: Tile, run: Run) -> None:
     size = unrolled(tile.pairs)
     count, rest = divmod(tile.pairs, size)
-    step = size * tile.positions // 2  # int64 of inputs
-    if count == 1:
+    if count == 1 and not rest:
         w("const int64_t *x = patch;")
         _steps(w, tile, run, size)
-        w(f"k += {tile.layout.size(size, run.width)};")
-        w.bill(1)
         return
+    step = size * tile.positions // 2  # int64 of inputs
     head = f"for (const int64_t *const end = x + {count * step}; x != end; x += {step})"
     w("const int64_t *x = patch;")
     with w.block(head), w.trips(count):
         _steps(w, tile, run, size)
-        w(f"k += {tile.layout.size(size, run.width)};")
         w.bill(LOOP_CYCLES)
     if rest:
         with w.block(""):
             _steps(w, tile, run, rest)
-            w(f"k += {tile.layout.size(rest, run.width)};")
 
 
 def _steps(w: Writer, tile: Tile, run: Run, pairs: int) -> None:
+    """`pairs` is even; k is moved on."""
+    if tile.positions == 1 and run.width == 4:
+        _single(w, tile, pairs)
+        return
     for pair in range(pairs):
         if tile.positions == 2:
             w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
             inputs = [low(f"x{pair}"), high(f"x{pair}")]
         else:
-            name = f"x{pair // 2}"
             if pair % 2 == 0:
-                w(w.use(LOAD_TWO, name, f"x[{pair // 2}]"))
-            inputs = [high(name) if pair % 2 else low(name)]
+                w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair // 2}]"))
+            inputs = [high(f"x{pair - 1}") if pair % 2 else low(f"x{pair}")]
         tile.layout.step(w, pair, inputs, run.width)
+    w(f"k += {tile.layout.size(pairs, run.width)};")
+    w.bill(1)
+
+
+def _single(w: Writer, tile: Tile, pairs: int) -> None:
+    """One position leaves registers for four words of weights at a time."""
+    w("int32_t a, b, c, d;")
+    for pair in range(0, pairs, 2):
+        w(w.use(LOAD_TWO, f"x{pair // 2}", f"x[{pair // 2}]"))
+        inputs = [low(f"x{pair // 2}"), high(f"x{pair // 2}")]
+        for taken in tile.layout.shares(inputs):
+            w(f"k = {w.call(LOAD_FOUR, 'k', '&a', '&b', '&c', '&d')};")
+            tile.layout.four(w, pair, taken)
 
 
 def _store(w: Writer, tile: Tile, run: Run, channel: int, outputs: list[str]) -> None:
-    scaling, at = tile.scaling, run.width + 3 * channel
-    m, c, n = (f"{name}{channel}" for name in ("multiplier", "offset", "shift"))
-    for name, index in ((m, at), (c, at + 1), (n, at + 2)):
-        w("const " + w.use(LOAD, name, f"scaling[{index}]"))
+    scaling = tile.scaling
+    roles = ("multiplier", "offset", *(["shift"] if scaling.level is None else []))
+    names = [f"{role}{channel}" for role in roles]
+    for index, name in enumerate(names):
+        w("const " + w.use(LOAD, name, f"scaling[{run.width + len(names) * channel + index}]"))
+    m, c, n = (*names, str(scaling.level))[:3]
     for position, output in enumerate(outputs):
         value = f"sum{position}{channel}"
-        offset = f"{c} + ({value} >> 31)" if scaling.signed else c
-        w.bill(1 + scaling.signed)
-        w(f"{value} = {w.call(SMMLAR if scaling.doubled else SMMLA, value, m, offset)} >> {n};")
-        w(f"{value} = {w.call(saturation(scaling.bits), value)};")
-        _bounds(w, scaling, value)
+        scaled(w, scaling, value, m, c, n)
         w(w.use(STORE, f"{output}[{channel}]", TYPES[scaling.bits], value))
 
 
-def _bounds(w: Writer, scaling: Scaling, value: str) -> None:
-    """What the saturation to the type has not done."""
+def scaled(w: Writer, scaling: Scaling, value: str, multiplier: str, offset: str, shift: str) -> None:
+    """Turns a sum into an output, which still wants to be stored."""
+    if scaling.signed:
+        offset = f"{offset} + ({value} >> 31)"
+    high_word = w.call(SMMLAR if scaling.doubled else SMMLA, value, multiplier, offset)
+    if scaling.level is not None and scaling.bits == 8:
+        w(f"{value} = {w.call(ssat8_after(scaling.level), high_word)};")
+    else:
+        w(f"{value} = {high_word} >> {shift};")
+        w(f"{value} = {w.call(saturation(scaling.bits), value)};")
+        w.bill(1 + scaling.signed)
     if scaling.low > -(1 << (scaling.bits - 1)):
         w(w.use(BOUND, value, "<", str(scaling.low)))
     if scaling.high < (1 << (scaling.bits - 1)) - 1:

@@ -48,6 +48,14 @@ def doublets(values: Ints) -> Array:
     return (flat[:, 0] | (flat[:, 1] << np.uint64(32))).view(np.int64)
 
 
+def word(w: Writer, index: int) -> str:
+    """Word `index` of the block's weights; the first of two loads both."""
+    name = f"w{index // 2}"
+    if index % 2 == 0:
+        w(w.use(LOAD_TWO, name, f"k[{index // 2}]"))
+    return high(name) if index % 2 else low(name)
+
+
 def low(value: str) -> str:
     return f"(int32_t){value}"
 
@@ -58,7 +66,7 @@ def high(value: str) -> str:
 
 @dataclass(frozen=True)
 class Wide:
-    """One channel a word, doubled where the scaling wants it."""
+    """One channel a word, as large as the scaling wants it."""
 
     name: str = "wide"
 
@@ -67,24 +75,31 @@ class Wide:
 
     def pack(self, pairs: Ints, scaling: Scaling) -> Array:
         """[pairs, 2, block] -> what a tile reads, in its order."""
-        return doublets(words(pairs * (2 if scaling.doubled else 1)))
+        return doublets(words(pairs * _widened(scaling.gain, pairs.shape[-1])))
 
     def start(self, start: Ints, scaling: Scaling) -> Ints:
-        return start * (2 if scaling.doubled else 1)
+        return start * _widened(scaling.gain, len(start))
 
     def size(self, pairs: int, width: int) -> int:
-        """How many int64 a block takes."""
+        """How many int64 so many pairs of a block take."""
         return pairs * width // 2
 
     def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int) -> None:
         """One pair of inputs of every position (each a word) times the weights of `width` channels."""
-        for i in range(width // 2):
-            name = f"w{pair}_{i}"
-            w(w.use(LOAD_TWO, name, f"k[{pair * width // 2 + i}]"))
-            for channel, half in ((2 * i, low(name)), (2 * i + 1, high(name))):
-                for position, x in enumerate(inputs):
-                    total = f"sum{position}{channel}"
-                    w(f"{total} = {w.call(SMLAD, x, half, total)};")
+        for channel in range(width):
+            weight = word(w, pair * width + channel)
+            for position, x in enumerate(inputs):
+                total = f"sum{position}{channel}"
+                w(f"{total} = {w.call(SMLAD, x, weight, total)};")
+
+    def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
+        """Of two pairs of inputs: those that four words of weights for four channels serve."""
+        return [inputs[:1], inputs[1:]]
+
+    def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
+        """One position's inputs times the words a, b, c and d."""
+        for channel, weight in enumerate("abcd"):
+            w(f"sum0{channel} = {w.call(SMLAD, inputs[0], weight, f'sum0{channel}')};")
 
     def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
         """The sums are what the scaling wants."""
@@ -121,20 +136,22 @@ class Packed:
         return pairs * width // 4
 
     def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int) -> None:
-        for i in range(max(1, width // 4)):
-            both, place = divmod(pair * (width // 2) + 2 * i, 2)
-            name = f"w{both}"
-            if place == 0:
-                w(w.use(LOAD_TWO, name, f"k[{both}]"))
-            for half in range(min(2, width // 2)):
-                word = high(name) if half or place else low(name)
-                self._two(w, inputs, word, f"a{pair}_{2 * i + half}", 4 * i + 2 * half)
+        for index in range(width // 2):
+            both = word(w, pair * (width // 2) + index)
+            self._two(w, inputs, both, f"low{pair}_{index}", 2 * index)
 
-    def _two(self, w: Writer, inputs: Sequence[str], word: str, name: str, channel: int) -> None:
+    def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
+        return [inputs]
+
+    def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
+        for index, both in enumerate("abcd"):
+            self._two(w, [inputs[index // 2]], both, f"low{pair}_{index}", index % 2 * 2)
+
+    def _two(self, w: Writer, inputs: Sequence[str], both: str, name: str, channel: int) -> None:
         for position, x in enumerate(inputs):
             total = f"sum{position}{channel + 1}"
-            w(f"{total} = {w.call(SMLAD, x, word, total)};")
-        w(f"const int32_t {name} = {w.call(SXTB16, word)};")
+            w(f"{total} = {w.call(SMLAD, x, both, total)};")
+        w(f"const int32_t {name} = {w.call(SXTB16, both)};")
         for position, x in enumerate(inputs):
             total = f"sum{position}{channel}"
             w(f"{total} = {w.call(SMLAD, x, name, total)};")
@@ -151,6 +168,10 @@ class Packed:
 
 
 Layout = Wide | Packed
+
+
+def _widened(values: Ints, width: int) -> Ints:
+    return np.pad(values, (0, width - len(values)))
 
 
 def _even(values: Ints) -> Ints:
