@@ -30,9 +30,8 @@ STORE = Row("{0} = (int8_t){1};", 1)
 
 
 def weights_of(site: Site) -> Ints:
-    """[taps, channels] of a convolution."""
-    kernel = site.constant("kernel")
-    return ints(kernel).reshape(-1, kernel.shape[-1])
+    """[taps, channels] of a convolution, a depthwise one too."""
+    return ints(site.constant("kernel")).reshape(-1, site.output_shape()[-1])
 
 
 def starts(site: Site, weights: Ints) -> Ints:
@@ -45,7 +44,7 @@ def scaling_of(site: Site, weights: Ints) -> Scaling | str:
     attributes, out = site.op.attributes, site.outputs[0]
     assert isinstance(attributes, Convolution)
     scale, begin = requantization(site, weights.shape[1]), starts(site, weights)
-    reach = np.abs(begin) + 128 * np.abs(weights).sum(axis=0)
+    reach = np.abs(begin) + 256 * np.abs(weights).sum(axis=0)
     limits, zero = bounds(attributes.clamp, out), quant_of(out).zero_point
     return scaled(scale.multiplier, scale.shift, reach, np.zeros_like(reach), zero, limits, apart=True)
 
@@ -70,7 +69,7 @@ class ByteLanes(Lanes):
             columns["factor"] = found.factors
         if found.shift is not None:
             columns["shift"] = np.full(weights.shape[1], found.shift)
-        self.channels = {name: values.astype(np.int32) for name, values in columns.items()}
+        self.channels: dict[str, Array] = {name: values.astype(np.int32) for name, values in columns.items()}
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         w(w.use(START, accumulator, f"start[{channel}]"))
@@ -127,4 +126,39 @@ class ShortByteLanes(ByteLanes):
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         w.bill(20)
         w(f"{accumulator} -= {accumulator[: -len(str(int(channel)))]}0_inputs * 128;")
+        super().store(w, accumulator, pointer, channel, count)
+
+
+class CentredByteLanes(ByteLanes):
+    """For kernels that leave padding out: inputs are taken less their zero point."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self.zero = quant_of(site.inputs[0]).zero_point
+        bias = site.constants.get("bias")
+        start = np.zeros_like(self.channels["start"]) if bias is None else bias.data.astype(np.int32)
+        self.channels["start"] = start
+
+    def inputs(self, w: Writer, name: str, pointer: str) -> None:
+        w.bill(1)
+        w(w.use(LOAD, name, c99.added(c99.at(pointer), -self.zero)))
+
+
+class ShortCentredByteLanes(CentredByteLanes):
+    """The same on Cortex-M0: signed loads, products that are added, and a high product take more instructions."""
+
+    def inputs(self, w: Writer, name: str, pointer: str) -> None:
+        w.bill(2)
+        super().inputs(w, name, pointer)
+
+    def weights(self, w: Writer, name: str, pointer: str) -> None:
+        w.bill(2)
+        super().weights(w, name, pointer)
+
+    def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
+        w.bill(1)
+        w(w.use(SHORT_MULTIPLY_ADD, accumulator, name, weights))
+
+    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
+        w.bill(25)
         super().store(w, accumulator, pointer, channel, count)
