@@ -39,6 +39,8 @@ class Demand:
     scratch: bytes it may write while it runs and forget afterwards, seen as `scratch_type`.
     packed: constants in the order in which it reads them, flat, by the name it will use for them.
     overlaps: which outputs may lie over which inputs, and how.
+    rows: whether an equal number of pieces, one after the other, makes each row of the output, and reads only the rows
+    of the first input that lie under its window, and the same row of other inputs.
     """
 
     extent: int
@@ -46,6 +48,7 @@ class Demand:
     scratch_type: str = "float32"
     packed: Mapping[str, Array] = field(default_factory=dict)
     overlaps: tuple[Overlap, ...] = ()
+    rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,8 @@ class Kernel(Protocol):
     asked by `accepts` whether it takes a given tail.
     """
 
-    needs: frozenset[str]
-
+    @property
+    def needs(self) -> frozenset[str]: ...
     def accepts(self, site: Site) -> str | None: ...
     def demand(self, site: Site) -> Demand: ...
     def emit(self, w: Writer, site: Site, names: Names) -> None: ...

@@ -16,6 +16,7 @@ from nnbuild.names import fragment
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
+from nnbuild.plan.lower import lower
 from nnbuild.plan.place import Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
@@ -154,7 +155,16 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     def arena_size(work: list[Work], enough: int) -> int:
         return place(_buffers(graph, work, roots, target), target.alignment, enough).size
 
-    work = settle(divide(graph, target), arena_size, target)
+    def fullest(work: list[Work]) -> tuple[int, int]:
+        buffers = _buffers(graph, work, roots, target)
+        placed = place(buffers, target.alignment)
+        peak = _peak(buffers, placed, [item.site.op.name for item in work])
+        return placed.size, peak.step if peak else 0
+
+    def lowered(work: list[Work]) -> list[Work]:
+        return work if target.apart else lower(graph, work, fullest, target)
+
+    work = settle(divide(graph, target), arena_size, target, lowered)
     buffers = _buffers(graph, work, roots, target)
     arena = place(buffers, target.alignment)
     locations, state = _locations(graph, roots, arena, target.alignment)
@@ -256,10 +266,14 @@ def _overlaps(
         site = item.site
         if site.op.outer or parts_of(item, target.threads) > 1:
             continue
-        for (output, source), lead in _leads(item, target.pieces).items():
-            a, b = roots[site.writes[output].name], roots[site.reads[source].name]
-            if a != b and first[a] == index and last[b] == index:
-                allowed.setdefault(a, {})[b] = lead
+        leads = _leads(item, target.pieces)
+        for out, source in sorted({(output, site.reads[number].name) for output, number in leads}):
+            a, b = roots[site.writes[out].name], roots[source]
+            # A tensor may be read as several inputs; the output may lie over it only as all of these allow.
+            reads = [number for number, tensor in enumerate(site.reads) if roots[tensor.name] == b]
+            known = [leads[out, number] for number in reads if (out, number) in leads]
+            if a != b and first[a] == index and last[b] == index and len(known) == len(reads):
+                allowed.setdefault(a, {})[b] = max(known)
     return allowed
 
 
