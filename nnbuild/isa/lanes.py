@@ -68,3 +68,6 @@ class TileLanes(Lanes):
     @abstractmethod
     def copy(self, w: Writer, to: str, source: str, count: int) -> None:
         """Copies inputs from one pointer to another; without a source it writes what padding counts as."""
+
+    def fetch(self, w: Writer, pointer: str) -> None:
+        """Has the weights of one vector brought closer to the core, where there is a way to; nothing is read."""

@@ -9,8 +9,9 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.literals import float_literal
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
+from nnbuild.writer import Row, Writer
 
+PREFETCH = Row("_mm_prefetch((const char *)({0}), _MM_HINT_T1);", 0.1)
 Finish = Callable[[Writer, Vectors, str, str, int], None]
 """(writer, floats, variable, pointer, count) prints what else becomes of a result before it is stored there."""
 
@@ -51,6 +52,9 @@ class VectorLanes(TileLanes):
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         w(f"{accumulator} = {self.floats.use(w, 'fma', name, weights, accumulator)};")
+
+    def fetch(self, w: Writer, pointer: str) -> None:
+        w(w.use(PREFETCH, pointer))
 
     def gather(self, w: Writer, accumulator: str, channel: str) -> None:
         """Brings the sums of a depth above one to the first lanes, and adds the bias, which could not be there."""

@@ -121,6 +121,11 @@ class Layout:
         """Whether a block of channels is computed for all rows before the next one is."""
         return self.steps * self.shape.lanes.depth * self.shape.filters * 4 > NEAR
 
+    def fetches(self, block: Block) -> bool:
+        """Whether the weights of the next block are called for while this one is computed."""
+        full = self.shape.blocks
+        return self.block_first and block == full.full and full.count > 1
+
     def weights(self, block: Block) -> int:
         return self.steps * self.shape.lanes.depth * block.vectors * self.shape.lanes.lanes
 
@@ -176,6 +181,9 @@ def _blocks(w: Writer, plan: Layout, names: Names, body: Callable[[Block], None]
     with w.loop("group", shape.groups) if shape.groups > 1 else nullcontext():
         for block, count in shape.blocks.classes():
             with _repeated(w, "block", count):
+                if plan.fetches(block):
+                    size = plan.weights(block)
+                    w(f"const int32_t ahead = block < {count - 1} ? {size} : 0; /* to the weights of the next block */")
                 body(block)
                 w(f"taps += {plan.weights(block)};")
                 dot.next_block(w, shape.lanes, block)
@@ -295,10 +303,14 @@ def _pointers(w: Writer, plan: Layout, block: Block, names: Names, place: str, w
 def _along(w: Writer, plan: Layout, block: Block, steps: Sequence[int]) -> None:
     """A run of inputs that lie side by side."""
     lanes = plan.shape.lanes
+    assert isinstance(lanes, TileLanes)
     with w.loop("i", plan.run_steps * lanes.depth, step=lanes.depth):
         pointers = [f"row + {total(str(step), 'i')}" for step in steps]
         dot.multiply(w, lanes, block, pointers, "k")
         w.bill(stall(len(steps), block.vectors))
+        if plan.fetches(block):
+            for vector in range(block.vectors):
+                lanes.fetch(w, f"k + ahead + {vector * lanes.lanes * lanes.depth}")
         w(f"k += {block.vectors * lanes.lanes * lanes.depth};")
 
 
