@@ -46,6 +46,7 @@ SMLAWB = _wide_product("b", "(int16_t)b")
 """sum + the product of a word and a low half, less its lowest 16 bits."""
 SMLAWT = _wide_product("t", "(b >> 16)")
 
+
 def _added_pair(name: str, suffix: str, shift: str) -> Instruction:
     low, high = f"(int8_t)((uint32_t)b{shift} & 0xffU)", f"(int8_t)((uint32_t)b{shift} >> 16 & 0xffU)"
     return Instruction(
@@ -74,9 +75,7 @@ MAX_BYTES = Instruction(
     "}\n"
     "return (int32_t)out;",
     2,
-    "int32_t out;\n\n"
-    '__asm__("ssub8 %0, %1, %2\\n\\tsel %0, %1, %2" : "=&r"(out) : "r"(a), "r"(b));\n'
-    "return out;",
+    'int32_t out;\n\n__asm__("ssub8 %0, %1, %2\\n\\tsel %0, %1, %2" : "=&r"(out) : "r"(a), "r"(b));\nreturn out;',
     GUARD,
 )
 """The larger of every two bytes."""

@@ -150,7 +150,9 @@ def layout(site: Site, lanes: Lanes, registers: int, pool: Pair = (1, 1)) -> Lay
 def demand(site: Site, plan: Layout) -> Demand:
     size = plan.height * plan.row_size + plan.shape.lanes.depth if plan.copied else 0
     extent = sum(count for _, count in plan.parts) if plan.flat else plan.lines
-    packed = dot.packed(_weights(site, plan), plan.shape.lanes, plan.shape.groups)
+    lanes = plan.shape.lanes
+    assert isinstance(lanes, TileLanes)
+    packed = dot.packed(_weights(site, plan), lanes, plan.shape.groups) | dict(lanes.row_constants)
     return Demand(extent=extent, scratch=4 * size, packed=packed)
 
 
@@ -258,6 +260,14 @@ def _tile(w: Writer, plan: Layout, block: Block, names: Names, pixels: int, x: s
     for operand in range(1, len(names.inputs)):
         beside = f"{names.inputs[operand]} + {product(place, shape.filters)} + channel"
         w(f"const {lanes.input_type} *{beside_name(operand)} = {beside};")
+    if lanes.together > 1:
+        _store_rows(w, plan, lanes, pixels)
+    else:
+        _store(w, plan, lanes, block, pixels)
+
+
+def _store(w: Writer, plan: Layout, lanes: TileLanes, block: Block, pixels: int) -> None:
+    """Position by position and vector by vector."""
     for pixel in range(pixels):
         for vector in range(block.vectors):
             window = [f"sum{pixel * plan.area + i}{vector}" for i in range(plan.area)]
@@ -267,7 +277,21 @@ def _tile(w: Writer, plan: Layout, block: Block, names: Names, pixels: int, x: s
             if plan.area > 1:
                 lanes.fold(w, window)
             real = min(lanes.lanes, block.channels - channel)
-            lanes.store(w, window[0], dot.offset("to", pixel * shape.filters + channel), str(channel), real)
+            lanes.store(w, window[0], dot.offset("to", pixel * plan.shape.filters + channel), str(channel), real)
+
+
+def _store_rows(w: Writer, plan: Layout, lanes: TileLanes, pixels: int) -> None:
+    """All channels of several neighbouring positions at once: their outputs lie side by side."""
+    for first in range(0, pixels, lanes.together):
+        some = range(first, min(first + lanes.together, pixels))
+        rows = [[f"sum{pixel * plan.area + i}0" for pixel in some] for i in range(plan.area)]
+        for row in rows:
+            lanes.gather_row(w, row)
+        result, count = rows[0][0], len(some) * plan.shape.filters
+        if plan.area > 1:
+            lanes.fold(w, [row[0] for row in rows])
+        lanes.add_bias(w, result, count)
+        lanes.store(w, result, dot.offset("to", first * plan.shape.filters), "0", count)
 
 
 def _multiply(w: Writer, plan: Layout, block: Block, names: Names, steps: Sequence[int], x: str) -> None:
