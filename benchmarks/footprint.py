@@ -55,12 +55,12 @@ def rows() -> Iterator[Row]:
 def measure(row: Row, path: Path) -> dict[str, Any]:
     compiled = compile_model(Options(path, row.board, row.quantize, optimize=row.optimize, name=row.model))
     with place(None, None) as where:
-        _, costs, memory = profile_job(compiled, where)
-    layers = {cost.name: [cost.kernel, cost.cost, cost.macs] for cost in costs}
+        profile = profile_job(compiled, where)
+    layers = {cost.name: [cost.kernel, cost.cost, cost.macs] for cost in profile.layers}
     return {
-        "total": sum(cost.cost for cost in costs),
-        "macs": sum(cost.macs for cost in costs),
-        **{name: memory[name] for name in FIGURES[1:]},
+        "total": profile.total,
+        "macs": profile.macs,
+        **{name: profile.memory[name] for name in FIGURES[1:]},
         "layers": layers,
     }
 

@@ -76,8 +76,12 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
 
 def add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", help="the device's serial port")
-    parser.add_argument("--baud", type=int, metavar="RATE", help=_BAUD)
+    add_baud(parser)
     parser.add_argument("--program", type=Path, help="a program that was built already (default: build one)")
+
+
+def add_baud(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--baud", type=int, metavar="RATE", help=_BAUD)
 
 
 def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Options:

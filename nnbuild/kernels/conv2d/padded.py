@@ -153,7 +153,9 @@ def _copy(w: Writer, windows: Windows, names: Names, lanes: IntegerVectors, stri
         w(f"const int32_t row = {first} + y - {windows.top};" if windows.top else f"const int32_t row = {first} + y;")
         with w.block(f"if (row >= 0 && row < {windows.height})"):
             source = f"{names.inputs[0]} + {product('row', windows.width * windows.channels)}"
-            copy_between(w, lanes, source, (windows.left * windows.channels, windows.taken * windows.channels), windows.line)
+            copy_between(
+                w, lanes, source, (windows.left * windows.channels, windows.taken * windows.channels), windows.line
+            )
         with w.block("else"), w.trips(0):
             lanes.fill(w, "line", windows.line)
 
@@ -260,7 +262,9 @@ def _finish(w: Writer, windows: Windows, lanes: IntegerVectors, block: Block, ti
                 best = f"sum{output * group}{vector}"
                 for other in range(1, group):
                     lanes.larger(w, best, f"sum{output * group + other}{vector}")
-                place, beside = (total(pointer, str(output * tile.places * windows.filters + channel)) for pointer in to)
+                place, beside = (
+                    total(pointer, str(output * tile.places * windows.filters + channel)) for pointer in to
+                )
                 if lanes.added:
                     lanes.store_sum(w, best, place, beside, real)
                 else:
