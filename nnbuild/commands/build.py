@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.depfile is not None:
         write_depfile(arguments.depfile, str(arguments.stamp or program), inputs_of(options))
     say_notes(compiled.graph.notes)
-    return _say(arguments, built | {"memory": memory_of(compiled, arguments.folder)})
+    return _say(arguments, built | {"memory": memory_of(compiled, program)})
 
 
 def _say(arguments: argparse.Namespace, built: dict[str, Any]) -> int:
