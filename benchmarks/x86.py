@@ -251,7 +251,10 @@ def main() -> int:
             found = compare(model, form, options)
             if found:
                 results.append(found)
-                print(f"{model.name} {form}: ratio {found.ratio() or 0:.2f}, differs by {found.difference:.2g}", flush=True)
+                print(
+                    f"{model.name} {form}: ratio {found.ratio() or 0:.2f}, differs by {found.difference:.2g}",
+                    flush=True,
+                )
     text = text_of(results, peak(options.isa), options)
     print(f"\n{text}")
     if options.write:

@@ -199,10 +199,10 @@ def nn_report(
 ) -> Any:
     """A page with all there is to know, and the same as JSON for nnbuild diff, beside the program."""
     page, facts = (program[0].dir.File(f"report.{ending}") for ending in ("html", "json"))
-    command = ["report", *arguments_of(_options(env, source, options)), "--program", _path(program[0])]
+    chosen = _options(env, source, options)
+    command = ["report", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
     command += ["-o", _path(page), "--json", _path(facts)]
     command += ["--inputs", _path(env.File(inputs))] if inputs else []
-    command += ["--port", port] if port else []
     made = env.Command([page, facts], program, _nnbuild(env, command, f"nnbuild report {source}"))
     if inputs:
         env.Depends(made, env.File(inputs))

@@ -160,7 +160,7 @@ def _weights(site: Site, plan: Layout) -> Array:
 
 def emit(w: Writer, names: Names, plan: Layout) -> None:
     if plan.copied:
-        _copy_rows(w, plan, names)
+        copy_rows(w, plan, names)
     if plan.block_first:
         _blocks(w, plan, names, lambda block: _lines(w, plan, lambda size: _tiles(w, plan, block, names, size)))
     else:
@@ -302,12 +302,13 @@ def _along(w: Writer, plan: Layout, block: Block, steps: Sequence[int]) -> None:
         w(f"k += {block.vectors * lanes.lanes * lanes.depth};")
 
 
-def _copy_rows(w: Writer, plan: Layout, names: Names) -> None:
-    """The input rows that the range needs, with zeros around them."""
+def copy_rows(w: Writer, plan: Layout, names: Names, lines: int = 1) -> None:
+    """The input rows that the range needs, of so many lines each, with zeros around them."""
     rows, lanes = plan.shape.rows, plan.shape.lanes
     assert isinstance(lanes, TileLanes)
-    step = plan.pool[0] * rows.stride
-    window = (plan.pool[0] - 1) * rows.stride + spread(rows.kernel, rows.dilation)
+    outputs = plan.pool[0] * lines
+    step = outputs * rows.stride
+    window = (outputs - 1) * rows.stride + spread(rows.kernel, rows.dilation)
     pad = 0 if plan.above else rows.pad
     first, last = moved(product("begin", step), -pad), moved(product("end", step), window - step - pad)
     w(f"int32_t line = {first};")

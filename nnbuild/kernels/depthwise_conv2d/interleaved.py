@@ -13,11 +13,12 @@ from math import lcm
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.isa.x86_bytes import ByteLanes
-from nnbuild.isa.x86_interleaving import VECTORS, WRITING, interleaved, joined, order
+from nnbuild.isa.x86_integers import IntegerVectors
+from nnbuild.isa.x86_interleaving import VECTORS, interleaved, order, store_group
 from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.conv2d.windows import STRIP_BYTES, Windows
+from nnbuild.kernels.conv2d.padded import copy_between
+from nnbuild.kernels.conv2d.windows import Windows
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
@@ -33,7 +34,7 @@ class Layout:
     """Where things lie in the copy. Sizes in elements."""
 
     windows: Windows
-    lanes: ByteLanes
+    lanes: IntegerVectors
 
     @property
     def part(self) -> int:
@@ -50,8 +51,7 @@ class Layout:
 
     @property
     def strip(self) -> int:
-        fitting = STRIP_BYTES // (self.line * self.size)
-        return min(self.windows.rows, max(1, (fitting - self.windows.row_span) // self.windows.row_step + 1))
+        return self.windows.strip_of(self.line * self.size)
 
     @property
     def scratch(self) -> int:
@@ -123,18 +123,16 @@ def _copy(w: Writer, names: Names, layout: Layout) -> None:
         w(f"{lanes.input_type} *line = {names.scratch} + {product('y', layout.line)};")
         row = total(product("strip", windows.row_step), "y")
         w(f"const int32_t row = {row}{f' - {windows.top}' if windows.top else ''};")
-        if windows.padded or layout.line != windows.line:
-            lanes.fill(w, "line", layout.line)
-        with w.block(f"if (row >= 0 && row < {windows.height})") if windows.padded else w.trips(1):
-            w(f"const int8_t *from = {names.inputs[0]} + {product('row', windows.width * windows.channels)};")
+        with w.block(f"if (row >= 0 && row < {windows.height})"):
+            w(f"const {lanes.output_type} *from = {names.inputs[0]} + {product('row', windows.width * windows.channels)};")
             if windows.strides[1] == 1:
-                lanes.copy(w, total("line", str(windows.left * windows.channels)), "from", _taken(layout))
+                inside = windows.left * windows.channels, windows.taken * windows.channels
+                copy_between(w, lanes, "from", inside, layout.line)
             else:
+                lanes.fill(w, "line", layout.line)
                 _copy_apart(w, layout)
-
-
-def _taken(layout: Layout) -> int:
-    return layout.windows.taken * layout.windows.channels
+        with w.block("else"), w.trips(0):
+            lanes.fill(w, "line", layout.line)
 
 
 def _copy_apart(w: Writer, layout: Layout) -> None:
@@ -190,11 +188,7 @@ def _group(w: Writer, layout: Layout, count: int) -> None:
         with w.block(""):
             lanes.prepare(w, str(vector * lanes.lanes))
             lanes.scale(w, f"sum{vector}")
-    result = joined(w, lanes.set, [f"sum{vector}" for vector in range(VECTORS)], lanes.bounds)
-    if count == layout.group:
-        w(f"{lanes.v.store('to + i', result)};")
-    else:
-        w(f"{w.call(WRITING[lanes.v.bits], 'to + i', result, str(count))};")
+    store_group(w, lanes, [f"sum{vector}" for vector in range(VECTORS)], "to + i", count)
 
 
 def _taps(w: Writer, layout: Layout, inputs: str, at: int, weights: str) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from nnbuild.graph import Array
 from nnbuild.isa.armv7em_dsp import LOAD_FOUR, SMMLA, SMMLAR, saturation
+from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp.scaling import Scaling, Sums
 from nnbuild.kernels.dsp.weights import LOAD_TWO, Layout, high, in_pairs, low
@@ -65,8 +66,8 @@ class Tile:
     positions: int
 
     def constants_size(self, width: int) -> int:
-        """int32 of a block: where its sums start, then multiplier, offset and shift of every channel."""
-        return 4 * width
+        """int32 of a block: where its sums start, then multiplier and offset of every channel, and its shift."""
+        return (3 if self.scaling.level is not None else 4) * width
 
 
 def unrolled(pairs: int) -> int:
@@ -85,9 +86,11 @@ def pack(tile: Tile, sums: Sums, dtype: str, channels: slice) -> dict[str, Array
     for first, run in blocks(len(start)):
         own = slice(first, first + run.real)
         block = _widened(pairs[:, :, own], run.width)
-        weights.append(tile.layout.pack(block, scaling))
-        constants.append(tile.layout.start(_widened(start[own], run.width), scaling))
-        each = [_widened(values[own], run.width) for values in (scaling.multiplier, scaling.offset, scaling.shift)]
+        weights.append(tile.layout.pack(block, part(scaling, own)))
+        mine = part(scaling, own)
+        constants.append(tile.layout.start(_widened(start[own], run.width), mine))
+        roles = (mine.multiplier, mine.offset, *([mine.shift] if mine.level is None else []))
+        each = [_widened(values, run.width) for values in roles]
         constants.append(np.stack(each, axis=1).reshape(-1))
     return {"kernel": np.concatenate(weights), "scaling": np.concatenate(constants).astype(np.int32)}
 
@@ -107,6 +110,7 @@ def part(scaling: Scaling, channels: slice) -> Scaling:
         multiplier=scaling.multiplier[channels],
         offset=scaling.offset[channels],
         shift=scaling.shift[channels],
+        factor=None if scaling.factor is None else scaling.factor[channels],
     )
 
 
@@ -224,10 +228,12 @@ def _single(w: Writer, tile: Tile, pairs: int) -> None:
 
 
 def _store(w: Writer, tile: Tile, run: Run, channel: int, outputs: list[str]) -> None:
-    scaling, at = tile.scaling, run.width + 3 * channel
-    m, c, n = (f"{name}{channel}" for name in ("multiplier", "offset", "shift"))
-    for name, index in ((m, at), (c, at + 1), (n, at + 2)):
-        w("const " + w.use(LOAD, name, f"scaling[{index}]"))
+    scaling = tile.scaling
+    roles = ("multiplier", "offset", *(["shift"] if scaling.level is None else []))
+    names = [f"{role}{channel}" for role in roles]
+    for index, name in enumerate(names):
+        w("const " + w.use(LOAD, name, f"scaling[{run.width + len(names) * channel + index}]"))
+    m, c, n = (*names, str(scaling.level))[:3]
     for position, output in enumerate(outputs):
         value = f"sum{position}{channel}"
         scaled(w, scaling, value, m, c, n)
@@ -238,9 +244,13 @@ def scaled(w: Writer, scaling: Scaling, value: str, multiplier: str, offset: str
     """Turns a sum into an output, which still wants to be stored."""
     if scaling.signed:
         offset = f"{offset} + ({value} >> 31)"
-    w(f"{value} = {w.call(SMMLAR if scaling.doubled else SMMLA, value, multiplier, offset)} >> {shift};")
-    w(f"{value} = {w.call(saturation(scaling.bits), value)};")
-    w.bill(1 + scaling.signed)
+    high_word = w.call(SMMLAR if scaling.doubled else SMMLA, value, multiplier, offset)
+    if scaling.level is not None and scaling.bits == 8:
+        w(f"{value} = {w.call(ssat8_after(scaling.level), high_word)};")
+    else:
+        w(f"{value} = {high_word} >> {shift};")
+        w(f"{value} = {w.call(saturation(scaling.bits), value)};")
+        w.bill(1 + scaling.signed)
     if scaling.low > -(1 << (scaling.bits - 1)):
         w(w.use(BOUND, value, "<", str(scaling.low)))
     if scaling.high < (1 << (scaling.bits - 1)) - 1:

@@ -66,7 +66,7 @@ def high(value: str) -> str:
 
 @dataclass(frozen=True)
 class Wide:
-    """One channel a word, doubled where the scaling wants it."""
+    """One channel a word, as large as the scaling wants it."""
 
     name: str = "wide"
 
@@ -75,10 +75,10 @@ class Wide:
 
     def pack(self, pairs: Ints, scaling: Scaling) -> Array:
         """[pairs, 2, block] -> what a tile reads, in its order."""
-        return doublets(words(pairs * (2 if scaling.doubled else 1)))
+        return doublets(words(pairs * _widened(scaling.gain, pairs.shape[-1])))
 
     def start(self, start: Ints, scaling: Scaling) -> Ints:
-        return start * (2 if scaling.doubled else 1)
+        return start * _widened(scaling.gain, len(start))
 
     def size(self, pairs: int, width: int) -> int:
         """How many int64 so many pairs of a block take."""
@@ -168,6 +168,10 @@ class Packed:
 
 
 Layout = Wide | Packed
+
+
+def _widened(values: Ints, width: int) -> Ints:
+    return np.pad(values, (0, width - len(values)))
 
 
 def _even(values: Ints) -> Ints:
