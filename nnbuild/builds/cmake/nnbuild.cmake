@@ -32,9 +32,9 @@ function(nnbuild_add_model target)
   add_custom_command(OUTPUT "${stamp}" BYPRODUCTS ${sources} ${constants} "${report}"
     COMMAND ${NNBUILD_COMMAND} compile "${model}" ${arguments} -o "${folder}"
             --json "${report}" --stamp "${stamp}" --depfile "${stamp}.d"
-    DEPENDS "${model}" "${folder}/options.txt" ${NNBUILD_SAMPLES}
+    DEPENDS "${model}" ${NNBUILD_SAMPLES}
     DEPFILE "${stamp}.d" COMMENT "nnbuild compile ${ARG_MODEL}" VERBATIM)
-  file(CONFIGURE OUTPUT "${folder}/options.txt" CONTENT "${arguments}\n" @ONLY) # Make does not compare commands
+  file(CONFIGURE OUTPUT "${folder}/options.txt" CONTENT "${arguments}\n" @ONLY) # newer than a report of other options
   add_custom_target(${target}_c DEPENDS "${stamp}")
 
   add_library(${target} STATIC ${sources} ${constants})
@@ -124,10 +124,9 @@ function(nnbuild_add_firmware target)
   string(JSON program GET "${facts}" program)
 
   set(stamp "${folder}/.stamp")
-  file(CONFIGURE OUTPUT "${folder}/options.txt" CONTENT "${arguments} ${device}\n" @ONLY)
   add_custom_command(OUTPUT "${stamp}" BYPRODUCTS "${program}"
     COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} ${device} -o "${folder}" --stamp "${stamp}" --depfile "${stamp}.d"
-    DEPENDS "${model}" "${folder}/options.txt" ${NNBUILD_SAMPLES}
+    DEPENDS "${model}" ${NNBUILD_SAMPLES}
     DEPFILE "${stamp}.d" COMMENT "nnbuild build ${ARG_MODEL} for ${ARG_BOARD}" VERBATIM)
   add_custom_target(${target} ALL DEPENDS "${stamp}")
   set_target_properties(${target} PROPERTIES NNBUILD_PROGRAM "${program}" NNBUILD_FOLDER "${folder}")
