@@ -17,6 +17,8 @@ function(nnbuild_add_model target)
   get_filename_component(model "${ARG_MODEL}" ABSOLUTE)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/nnbuild/${target}")
   _nnbuild_arguments(arguments)
+  # Newer than a report of other options.
+  file(CONFIGURE OUTPUT "${folder}/options.txt" CONTENT "${prefix};${arguments};${ARG_WEIGHTS}\n" @ONLY)
   _nnbuild_expect("${folder}" "${model}" "${prefix}" arguments)
 
   set(stem "${folder}/${prefix}")
@@ -34,7 +36,6 @@ function(nnbuild_add_model target)
             --json "${report}" --stamp "${stamp}" --depfile "${stamp}.d"
     DEPENDS "${model}" ${NNBUILD_SAMPLES}
     DEPFILE "${stamp}.d" COMMENT "nnbuild compile ${ARG_MODEL}" VERBATIM)
-  file(CONFIGURE OUTPUT "${folder}/options.txt" CONTENT "${arguments}\n" @ONLY) # newer than a report of other options
   add_custom_target(${target}_c DEPENDS "${stamp}")
 
   add_library(${target} STATIC ${sources} ${constants})
