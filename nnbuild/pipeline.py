@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nnbuild import passes
-from nnbuild.board import Board, at_rate, boards, find, for_emulator
+from nnbuild.board import Board, at_rate, boards, find, in_memory
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
+from nnbuild.emit.weights import weights_bytes
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.frontend import load
 from nnbuild.graph import Graph
@@ -16,7 +17,7 @@ from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.isa.registry import fits, isas
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
-from nnbuild.outputs.layout import arena_room
+from nnbuild.outputs.layout import arena_room, weights_room
 from nnbuild.paths import generator_files
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
@@ -32,8 +33,8 @@ LARGEST_ARRAYS = 256 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `on_device` uses
-    memory that an emulator of the board does not have; `kernels` are (operation, kernel) pairs that outrank the
+    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `memory` is the
+    board's memory that the model works in; `kernels` are (operation, kernel) pairs that outrank the
     choice."""
 
     model: Path
@@ -53,7 +54,7 @@ class Options:
     weights: str = "auto"
     layers: bool = False
     baud: int | None = None
-    on_device: bool = False
+    memory: str | None = None
     kernels: tuple[tuple[str, str], ...] = ()
 
 
@@ -71,9 +72,8 @@ class Compiled:
 
 
 def board_of(options: Options) -> Board:
-    """The board, at the line rate that is asked for, and as its emulator has it unless the device itself is meant."""
-    board = at_rate(find(options.board), options.baud)
-    return board if options.on_device else for_emulator(board)
+    """The board, with the line rate and the memory that are asked for."""
+    return in_memory(at_rate(find(options.board), options.baud), options.memory)
 
 
 def prefix_of(options: Options) -> str:
@@ -189,10 +189,10 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
 def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:
     """The plan as wished for; on a board with less memory than that takes, one that makes do with it if any does."""
     plan = make_plan(graph, prefix, target)
-    room = arena_room(board, plan)
-    if room is None or plan.arena <= room:
+    room, weights = arena_room(board, plan), weights_room(board, plan)
+    if room is None or weights is None or (plan.arena <= room and weights_bytes(plan) <= weights):
         return plan
-    return make_plan(graph, prefix, replace(target, room=room))
+    return make_plan(graph, prefix, replace(target, room=room, weights=weights))
 
 
 def target_of(options: Options, board: Board) -> Target:

@@ -267,12 +267,12 @@ def _overlaps(
         if site.op.outer or parts_of(item, target.threads) > 1:
             continue
         leads = _leads(item, target.pieces)
-        for out, source in sorted({(output, site.reads[place].name) for output, place in leads}):
+        for out, source in sorted({(output, site.reads[number].name) for output, number in leads}):
             a, b = roots[site.writes[out].name], roots[source]
             # A tensor may be read as several inputs; the output may lie over it only as all of these allow.
-            places = [place for place, tensor in enumerate(site.reads) if roots[tensor.name] == b]
-            known = [leads[out, place] for place in places if (out, place) in leads]
-            if a != b and first[a] == index and last[b] == index and len(known) == len(places):
+            reads = [number for number, tensor in enumerate(site.reads) if roots[tensor.name] == b]
+            known = [leads[out, number] for number in reads if (out, number) in leads]
+            if a != b and first[a] == index and last[b] == index and len(known) == len(reads):
                 allowed.setdefault(a, {})[b] = max(known)
     return allowed
 

@@ -96,6 +96,7 @@ def target_for(graph: Graph, kernel: str) -> Target:
     return replace(target, kernels=wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "kernel"),
     [("int8", "integer"), ("int16", "integer"), ("int8", "pairs"), ("int8", "pairs_wide"), ("int16", "pairs_wide")],

@@ -260,7 +260,9 @@ def test_sums_and_products(name: str, tmp_path: Path) -> None:
         if index % 5 == 0:
             quants[1] = replace(quants[1], scales=quants[0].scales)
         tensors = {n: Tensor(n, shape, "int8", q) for n, q in zip(("x", "w", "y"), quants, strict=True)}
-        op = Op("sum", Binary(("add", "subtract", "multiply")[index % 3], draw.clamp()), ("x", "w"), ("y",), layer="sum")
+        op = Op(
+            "sum", Binary(("add", "subtract", "multiply")[index % 3], draw.clamp()), ("x", "w"), ("y",), layer="sum"
+        )
         graphs.append(verify(Graph("net", tensors, {}, (op,), ("x", "w"), ("y",))))
     fitting = [graph for graph in graphs if accepted(isa, graph)]
     assert len(fitting) > 6

@@ -71,7 +71,9 @@ def _cost(windows: Windows, lanes: IntegerVectors, tile: Tile) -> float:
     sums = tile.count * windows.pool[0] * windows.pool[1]
     loads = sums + tile.vectors * (1 if lanes.set.dot else 2)
     multiplications = sums * tile.vectors * lanes.set.step_cycles
-    step = max(multiplications + (sums * SHUFFLE_CYCLES if tile.places > 1 else 0), loads * 0.55, 3) + 0.5
+    step = (
+        max(multiplications + (sums * SHUFFLE_CYCLES if tile.places > 1 else 0), loads * lanes.set.load_cycles, 3) + 0.5
+    )
     tiles = -(-windows.columns // tile.outputs)
     blocks = -(-windows.filters // windows.groups // (tile.vectors * lanes.lanes))
     return blocks * tiles * (step * _steps(windows, lanes) + OUTPUT_CYCLES * tile.count * tile.vectors)
@@ -153,7 +155,9 @@ def _copy(w: Writer, windows: Windows, names: Names, lanes: IntegerVectors, stri
         w(f"const int32_t row = {first} + y - {windows.top};" if windows.top else f"const int32_t row = {first} + y;")
         with w.block(f"if (row >= 0 && row < {windows.height})"):
             source = f"{names.inputs[0]} + {product('row', windows.width * windows.channels)}"
-            copy_between(w, lanes, source, (windows.left * windows.channels, windows.taken * windows.channels), windows.line)
+            copy_between(
+                w, lanes, source, (windows.left * windows.channels, windows.taken * windows.channels), windows.line
+            )
         with w.block("else"), w.trips(0):
             lanes.fill(w, "line", windows.line)
 
@@ -260,7 +264,9 @@ def _finish(w: Writer, windows: Windows, lanes: IntegerVectors, block: Block, ti
                 best = f"sum{output * group}{vector}"
                 for other in range(1, group):
                     lanes.larger(w, best, f"sum{output * group + other}{vector}")
-                place, beside = (total(pointer, str(output * tile.places * windows.filters + channel)) for pointer in to)
+                place, beside = (
+                    total(pointer, str(output * tile.places * windows.filters + channel)) for pointer in to
+                )
                 if lanes.added:
                     lanes.store_sum(w, best, place, beside, real)
                 else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from nnbuild.isa.x86_integers import SETS, IntegerVectors, IntegerSet
+from nnbuild.isa.x86_integers import SETS, IntegerSet, IntegerVectors
 from nnbuild.isa.x86_rules import Rule, rule_of
 from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
 from nnbuild.kernels.conv2d import padded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nnbuild.isa.x86_integers import SETS, IntegerVectors, IntegerSet
+from nnbuild.isa.x86_integers import SETS, IntegerSet, IntegerVectors
 from nnbuild.isa.x86_rules import Rule, rule_of
 from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
 from nnbuild.kernels.conv2d.windows import Windows
