@@ -14,12 +14,20 @@ SizeOf = Callable[[list[Work], int], int]
 """The size of the arena for these kernels, which need not be searched further than to so many bytes."""
 
 
-SLACK = 1 / 64
-"""The share of the smallest arena that faster kernels may add to it: a step must not be many times slower for a few
-bytes."""
+Lower = Callable[[list[Work]], list[Work]]
+"""Puts steps together so that the arena is smaller."""
 
 
-def settle(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:
+def unchanged(work: list[Work]) -> list[Work]:
+    return work
+
+
+SLACK = 1 / 16
+"""The share of the smallest arena that faster kernels may add to it: a step must not be many times slower to save
+a little."""
+
+
+def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unchanged) -> list[Work]:
     """With `optimize=ram`, the fastest kernels of about the smallest arena; with a limit, the fastest that keep to it.
 
     Kernels that the target names are taken first of all, and stay.
@@ -31,6 +39,8 @@ def settle(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:
     if target.optimize != "ram" and (target.room is None or size_of(work, target.room) <= target.room):
         return work
     smallest = [_least(item) for item in work]
+    if target.room is None or size_of(smallest, target.room) > target.room:
+        smallest = lower(smallest)
     floor = size_of(smallest, 0)
     limit = int(floor * (1 + SLACK)) if target.room is None else max(target.room, floor)
     return _faster(smallest, size_of, limit)
