@@ -231,6 +231,7 @@ def option_words(options: Options) -> list[str]:
         "--threads": options.threads if options.threads != 1 else None,
         "--name": options.name,
         "--baud": options.baud,
+        "--memory": options.memory,
         "--weights": options.weights if options.weights != "auto" else None,
     }
     for name, value in given.items():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nnbuild import passes
-from nnbuild.board import Board, at_rate, boards, find, for_emulator
+from nnbuild.board import Board, at_rate, boards, find, in_memory
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
 from nnbuild.errors import NnbuildError, UsageError
@@ -32,8 +32,8 @@ LARGEST_ARRAYS = 256 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `on_device` uses
-    memory that an emulator of the board does not have; `kernels` are (operation, kernel) pairs that outrank the
+    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `memory` is the
+    board's memory that the model works in; `kernels` are (operation, kernel) pairs that outrank the
     choice."""
 
     model: Path
@@ -53,7 +53,7 @@ class Options:
     weights: str = "auto"
     layers: bool = False
     baud: int | None = None
-    on_device: bool = False
+    memory: str | None = None
     kernels: tuple[tuple[str, str], ...] = ()
 
 
@@ -71,9 +71,8 @@ class Compiled:
 
 
 def board_of(options: Options) -> Board:
-    """The board, at the line rate that is asked for, and as its emulator has it unless the device itself is meant."""
-    board = at_rate(find(options.board), options.baud)
-    return board if options.on_device else for_emulator(board)
+    """The board, with the line rate and the memory that are asked for."""
+    return in_memory(at_rate(find(options.board), options.baud), options.memory)
 
 
 def prefix_of(options: Options) -> str:

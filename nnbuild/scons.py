@@ -96,7 +96,6 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
             _refuse(env, UsageError(f"model {source}", "it is asked for twice with different options.", APART))
         return known
     command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), "--link"]
-    command += ["--on-device"] if chosen.on_device else []
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
     )
@@ -250,6 +249,7 @@ def arguments_of(options: Options) -> list[str]:
     """The options as the command line takes them."""
     words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
     words += _quantization_arguments(options) if options.quantize != "float" else []
+    words += ["--memory", options.memory] if options.memory is not None else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
     words += ["--isa", options.isa] if options.isa else []
     words += ["--threads", str(options.threads)] if options.threads > 1 else []

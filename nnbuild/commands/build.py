@@ -18,7 +18,6 @@ from nnbuild.pipeline import compile_model, inputs_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     add_baud(parser)
-    parser.add_argument("--on-device", action="store_true", help="use memory that only the real board has")
     parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", required=True, help="the folder for the files")
     parser.add_argument("--stamp", type=Path, metavar="FILE", help="a file to make anew; --depfile names it as made")
     parser.add_argument("--dry-run", action="store_true", help="build nothing; say what would be built")
@@ -41,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.depfile is not None:
         write_depfile(arguments.depfile, str(arguments.stamp or program), inputs_of(options))
     say_notes(compiled.graph.notes)
-    return _say(arguments, built | {"memory": memory_of(compiled, arguments.folder)})
+    return _say(arguments, built | {"memory": memory_of(compiled, program)})
 
 
 def _say(arguments: argparse.Namespace, built: dict[str, Any]) -> int:

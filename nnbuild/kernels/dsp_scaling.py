@@ -60,15 +60,21 @@ def scaling(site: Site, reach: Ints, largest: Ints) -> Scaling | str:
 
 
 def scaled(
-    multiplier: Ints, shift: Ints, reach: Ints, largest: Ints, zero: int, limits: tuple[int, int]
+    multiplier: Ints,
+    shift: Ints,
+    reach: Ints,
+    largest: Ints,
+    zero: int,
+    limits: tuple[int, int],
+    apart: bool = False,
 ) -> Scaling | str:
-    """The same for given multipliers and shifts, one for each channel."""
+    """The same for given multipliers and shifts, one for each channel. `apart`: a common shift is not looked for."""
     dead = (multiplier == 0) | ((shift < 0) & (reach < _power(-shift - 1)))
     right = np.where(dead, 0, -shift)
     if right.max() >= LARGEST_SHIFT:
         return f"an output is shifted by more than {LARGEST_SHIFT} bits"
     common = np.full_like(right, max(int(right[~dead].max(initial=0)), 0) + 1)
-    for last in (common, np.maximum(right, 0) + 1):
+    for last in [common] * (not apart) + [np.maximum(right, 0) + 1]:
         raised = np.where(dead, 0, 1 + last - right)
         if (largest << raised <= INT16[1]).all() and (reach << raised <= INT32[1] // 2).all():
             return _columns(np.where(dead, 0, multiplier), right, dead, last, zero, limits)

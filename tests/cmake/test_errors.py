@@ -127,14 +127,14 @@ def test_the_version_that_is_asked_for(ninja: Project, wanted: str, there: bool)
 
 @pytest.mark.parametrize("port", ["", "/dev/ttyACM0"])
 def test_what_a_firmware_is_built_with(ninja: Project, port: str) -> None:
-    """A port means the real board, with all its memory; the rate is that of the firmware and of the check."""
+    """The rate is that of the firmware and of the check, and the port that of the check alone."""
     ninja.write("nnbuild_add_firmware(server MODEL small.h5 BOARD stm32 BAUD 921600 WEIGHTS array THREADS 1)\n")
     assert ninja.configure(f"-DNNBUILD_PORT={port}").status == 0
     rules = (ninja.build / "build.ninja").read_text()
     build, check = (re.search(rf"-m nnbuild {word} .*", rules) for word in ("build", "check"))
     assert build is not None and check is not None
     assert "--weights array" in build[0]
-    assert ("--on-device" in build[0]) == bool(port)
+    assert "--port" not in build[0]
     assert ("--port /dev/ttyACM0" in check[0]) == bool(port)
     assert "--baud 921600" in build[0]
     assert "--baud 921600" in check[0]

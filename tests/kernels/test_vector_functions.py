@@ -85,7 +85,8 @@ def program(folder: Path, tool: tuple[str, ...] = ("gcc", "-O2")) -> Path:
         loop = f"for (long i = 0; i < n; ++i)\n        out[i] = f_{name}(in[i]);"
         parts.append(f"static void library_{name}(const float *in, float *out, long n)\n{{\n    {loop}\n}}\n")
     options = ", ".join(f'"{option}"' for option in isas()["sse2"].gcc_options)
-    head = f"#ifndef __clang__\n#pragma GCC optimize({options})\n#endif\n#include <immintrin.h>\n#include <stdint.h>\n#include <stdio.h>\n"
+    includes = "".join(f"#include <{name}>\n" for name in ("immintrin.h", "stdint.h", "stdio.h"))
+    head = f"#ifndef __clang__\n#pragma GCC optimize({options})\n#endif\n{includes}"
     body = "\n".join(f"    {call}(in, out, n);\n    fwrite(out, 4, (size_t)n, stdout);" for call in calls)
     main = (
         "static float in[CHUNK], out[CHUNK];\n\nint main(void)\n{\n"

@@ -111,10 +111,8 @@ function(nnbuild_add_firmware target)
     list(APPEND arguments --baud "${ARG_BAUD}")
   endif()
   set(port)
-  set(device)
   if(NNBUILD_PORT)
     set(port --port "${NNBUILD_PORT}")
-    set(device --on-device)
   endif()
   execute_process(COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --dry-run --json
     RESULT_VARIABLE status OUTPUT_VARIABLE facts ERROR_VARIABLE said)
@@ -124,9 +122,9 @@ function(nnbuild_add_firmware target)
   string(JSON program GET "${facts}" program)
 
   set(stamp "${folder}/.stamp")
-  file(CONFIGURE OUTPUT "${folder}/options.txt" CONTENT "${arguments} ${device}\n" @ONLY)
+  file(CONFIGURE OUTPUT "${folder}/options.txt" CONTENT "${arguments}\n" @ONLY)
   add_custom_command(OUTPUT "${stamp}" BYPRODUCTS "${program}"
-    COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} ${device} -o "${folder}" --stamp "${stamp}" --depfile "${stamp}.d"
+    COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --stamp "${stamp}" --depfile "${stamp}.d"
     DEPENDS "${model}" "${folder}/options.txt" ${NNBUILD_SAMPLES}
     DEPFILE "${stamp}.d" COMMENT "nnbuild build ${ARG_MODEL} for ${ARG_BOARD}" VERBATIM)
   add_custom_target(${target} ALL DEPENDS "${stamp}")

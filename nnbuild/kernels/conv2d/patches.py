@@ -13,6 +13,7 @@ import numpy as np
 from nnbuild.graph import Array
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integer
 from nnbuild.kernels.dsp import tile as tiles
+from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
 from nnbuild.kernels.dsp.scaling import Scaling, Sums, levelled, scaling_of, sums_of
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide
@@ -35,7 +36,7 @@ def _scaling(site: Site) -> Scaling | str:
 
 
 def _accepts(layout: Layout, site: Site) -> str | None:
-    refused = only_integer(site)
+    refused = only_integer(site) or refusal(site)
     if refused:
         return refused
     if site.constant("kernel").dtype != np.int8 and isinstance(layout, Packed):
@@ -51,7 +52,7 @@ def _tile(layout: Layout, site: Site) -> Tile:
     assert isinstance(scaling, Scaling)
     if isinstance(layout, Wide):
         scaling = levelled(scaling, sums_of(site), quant_of(site.outputs[0]).zero_point)
-    return Tile(layout, scaling, window_of(site).pairs, 2)
+    return Tile(layout, scaling, window_of(site).pairs, 2, beside_of(site))
 
 
 def _demand(layout: Layout, site: Site) -> Demand:
@@ -63,7 +64,7 @@ def _demand(layout: Layout, site: Site) -> Demand:
         scratch=-(-scratch // 8) * 8,
         scratch_type="int64",
         packed=_packed(_tile(layout, site), window, sums),
-        overlaps=overlaps_of(site, window),
+        overlaps=(*overlaps_of(site, window), *([Overlap(input=1)] if site.tail else [])),
         rows=True,
     )
 
@@ -78,11 +79,8 @@ def overlaps_of(site: Site, window: Window) -> tuple[Overlap, ...]:
 def _packed(tile: Tile, window: Window, sums: Sums) -> dict[str, Array]:
     share = window.filters // window.groups
     sums = replace(sums, weights=in_order(window, sums.weights))
-    parts = [
-        tiles.pack(tile, sums, window.dtype, slice(group * share, (group + 1) * share))
-        for group in range(window.groups)
-    ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    groups = [slice(first, first + share) for first in range(0, window.filters, share)]
+    return {"kernel": np.concatenate([tiles.pack(tile, sums, window.dtype, group) for group in groups])}
 
 
 def _emit(layout: Layout, w: Writer, site: Site, names: Names) -> None:
@@ -113,13 +111,16 @@ def _pair(w: Writer, window: Window, tile: Tile, names: Names) -> None:
     w(f"{kind} *to0 = {names.outputs[0]} + {place};")
     w(f"{kind} *to1 = to0 + {product('next - x', window.filters)};")
     w.bill(6)
+    if tile.beside:
+        w(f"const int8_t *beside0 = {names.inputs[1]} + {place};")
+        w(f"const int8_t *beside1 = beside0 + {product('next - x', window.filters)};")
+        w.bill(5)
     runs = tiles.runs(window.filters // window.groups)
     if window.groups == 1:
         lay_out(w, window, names.inputs[0], "")
         tiles.all_runs(w, tile, runs, names)
         return
     w(f"const int64_t *k = {names.packed['kernel']};")
-    w(f"const int32_t *scaling = {names.packed['scaling']};")
     with w.loop("group", window.groups):
         lay_out(w, window, names.inputs[0], product("group", window.depth))
         for run in runs:
@@ -133,6 +134,7 @@ def _variant(layout: Layout) -> Variant:
         partial(_accepts, layout),
         partial(_demand, layout),
         partial(_emit, layout),
+        FUSES,
     )
 
 

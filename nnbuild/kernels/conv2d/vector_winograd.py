@@ -218,9 +218,8 @@ def _outputs(w: Writer, names: Names, made: Layout) -> None:
         for i in range(OUT):
             for j in range(OUT):
                 made.lanes.start(w, f"y{i}{j}", "c")
-                w(
-                    f"y{i}{j} = {made.floats.use(w, 'add', f'y{i}{j}', _combined(w, made, j, [f'u{i}{k}' for k in range(4)]))};"
-                )
+                combined = _combined(w, made, j, [f"u{i}{k}" for k in range(PATCH)])
+                w(f"y{i}{j} = {made.floats.use(w, 'add', f'y{i}{j}', combined)};")
                 at = (i * columns + j) * made.filters
                 made.lanes.store(w, f"y{i}{j}", dot.offset("to", at), "c", made.floats.lanes)
 

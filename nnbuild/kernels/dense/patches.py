@@ -63,7 +63,7 @@ def _demand(layout: Layout, site: Site) -> Demand:
         extent=rows if rows > 1 else sum(run.count for run in tiles.runs(outputs)),
         scratch=-(-(tile.pairs * 4 * tile.positions + gathered) // 8) * 8,
         scratch_type="int64",
-        packed=tiles.pack(tile, sums, dtype, slice(0, outputs)),
+        packed={"kernel": tiles.pack(tile, sums, dtype, slice(0, outputs))},
         overlaps=(overlap_of(site),),
     )
 
@@ -107,21 +107,19 @@ def _lay_out(w: Writer, site: Site, sources: tuple[str, ...]) -> None:
 def _one_row(w: Writer, site: Site, names: Names, tile: Tile) -> None:
     """A piece of work is a block of outputs."""
     _lay_out(w, site, (names.inputs[0],))
-    piece = weights = constants = output = 0
+    piece = weights = output = 0
     for run in tiles.runs(site.output_shape()[-1]):
-        size, scaled = tile.layout.size(tile.pairs, run.width), tile.constants_size(run.width)
+        size = tile.size(run.width)
         with w.block(""):
             w(f"const int32_t first = begin > {piece} ? begin : {piece};")
             w(f"const int32_t last = end < {piece + run.count} ? end : {piece + run.count};")
             kernel = _from(names.packed["kernel"], weights - piece * size, size)
-            scaling = _from(names.packed["scaling"], constants - piece * scaled, scaled)
             to = _from(names.outputs[0], output - piece * run.real, run.real)
             with w.block("if (first < last)"):
-                tiles.call(w, tile, run, kernel, scaling, (to,), "last - first")
+                tiles.call(w, tile, run, kernel, (to,), "last - first")
         w.bill(8)
         piece += run.count
         weights += run.count * size
-        constants += run.count * scaled
         output += run.count * run.real
 
 
