@@ -43,9 +43,9 @@ EMULATED = {"sse2": "qemu64", "ssse3": "Conroe", "avx2_fma": "Haswell"}
 """Processors that have a set and none of the larger ones."""
 BY_SET = [pytest.param(name, marks=() if name in OFTEN else pytest.mark.full) for name in SETS]
 BY_SET_AND_TYPE = [
-    pytest.param(name, dtype, marks=() if (dtype == "int8" and name in OFTEN) or name == OFTEN[-1] else pytest.mark.full)
+    pytest.param(name, dtype, marks=() if name in often else pytest.mark.full)
     for name in SETS
-    for dtype in ("int8", "int16")
+    for dtype, often in (("int8", OFTEN), ("int16", OFTEN[-1:]))
 ]
 Runs = list[tuple[Graph, Mapping[str, Array]]]
 
@@ -192,7 +192,7 @@ def test_any_shape(name: str, dtype: str, tmp_path: Path) -> None:
     isa, draw = present(name), Draw(SETS.index(name), dtype)
     graphs = [make() for make in (draw.convolution, draw.depthwise, draw.dense) for _ in range(4)]
     fitting = [graph for graph in graphs if accepted(isa, graph)]
-    assert len(fitting) > 8
+    assert len(fitting) > 6  # the sums of 16-bit inputs may need more than 32 bits
     check(fitting, isa, tmp_path)
 
 
