@@ -64,6 +64,7 @@ def demand(site: Site) -> Demand:
         scratch_type="int64",
         packed=packed | {"window": _numbers(window)},
         overlaps=tiles(site, window.rows, window.columns, 2) if window.groups == 1 else rows(site, window.rows),
+        rows=True,
     )
 
 
