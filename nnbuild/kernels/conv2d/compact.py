@@ -65,7 +65,6 @@ def demand(site: Site) -> Demand:
         packed=packed | {"window": _numbers(window)},
         rows=True,
         overlaps=tiles(site, window.rows, window.columns, 2) if window.groups == 1 else rows(site, window.rows),
-        rows=True,
     )
 
 
