@@ -83,6 +83,7 @@ class Plan:
     state: int
     alignment: int
     peak: Peak | None
+    swappable: bool = False
 
     def tensor(self, name: str) -> Tensor:
         return self.graph.tensors[name]
@@ -90,12 +91,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Target:
-    """What the plan must know of the board. `apart` keeps every tensor until the end of the run, to be looked at."""
+    """What the plan must know of the board. `apart` keeps every tensor until the end of the run, to be looked at;
+    `swappable` hands the weights to every step, so that a run can be given others."""
 
     features: frozenset[str] = frozenset()
     alignment: int = 16
     apart: bool = False
     optimize: str = "speed"
+    swappable: bool = False
 
 
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
