@@ -17,7 +17,8 @@ CODE = (".text", ".rodata")
 def memory_of(compiled: Compiled, folder: Path) -> dict[str, int]:
     """`flash_code` is the model's own text and constants other than weights, with the vendored functions it uses."""
     plan = compiled.plan
-    objects = [path for path in (folder / f"{plan.prefix}.o", folder / f"{plan.prefix}_kernels.o") if path.is_file()]
+    stems = (plan.prefix, f"{plan.prefix}_kernels", f"{plan.prefix}_bridge")
+    objects = [path for path in (folder / f"{stem}.o" for stem in stems) if path.is_file()]
     return {
         "flash_code": sum(code_bytes(path) for path in objects),
         "flash_weights": weights_bytes(plan),

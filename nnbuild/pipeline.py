@@ -26,7 +26,8 @@ LARGEST_ARRAYS = 256 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose. `layers` keeps every layer's output, so that each can be compared."""
+    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `swappable` makes a
+    kernel module whose weights can be exchanged while it runs."""
 
     model: Path
     board: str = "linux"
@@ -42,6 +43,7 @@ class Options:
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
+    swappable: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +139,6 @@ def compile_model(options: Options, progress: Progress | None = None) -> Compile
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
     graph = _quantized(folded, options, progress)
-    target = Target(board.features, board.alignment, options.layers, options.optimize)
+    target = Target(board.features, board.alignment, options.layers, options.optimize, options.swappable)
     plan = make_plan(graph, prefix, target)
     return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))

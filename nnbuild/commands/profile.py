@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from nnbuild.commands.common import add_build_options, add_place, options_of, print_json, progress
-from nnbuild.job import place, profile_job
+from nnbuild.commands.common import add_build_options, add_place, options_of, place_of, print_json, progress
+from nnbuild.job import profile_job
 from nnbuild.pipeline import compile_model, precision
 from nnbuild.report.text import layer_table
 
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options_of(arguments), progress("calibration sample"))
-    with place(arguments.program, arguments.port) as where:
+    with place_of(arguments) as where:
         unit, costs, memory = profile_job(compiled, where)
     if arguments.json is not None:
         report = {

@@ -23,6 +23,8 @@ from nnbuild.kernel.versions import Kernels, Machine
 
 VERMAGIC = re.compile(rb"(?:^|\0)vermagic=(\S+) ")
 TROUBLE = re.compile(r"Oops|panic|BUG:|WARNING|Call Trace|rcu: INFO|soft lockup|general protection")
+ASKED = re.compile(r"ommand line: ")
+"""The kernel repeats what it was told, which speaks of panics."""
 VERDICT = "nnbuild: verdict: "
 PASSED = f"{VERDICT}passed"
 MEMORY = "512"
@@ -70,7 +72,8 @@ class Outcome:
 
     @property
     def trouble(self) -> list[str]:
-        return [line.strip() for line in self.log.splitlines() if TROUBLE.search(line)]
+        lines = [line.strip() for line in self.log.splitlines() if TROUBLE.search(line)]
+        return [line for line in lines if not ASKED.search(line)]
 
     @property
     def passed(self) -> bool:

@@ -57,8 +57,7 @@ def file_names(board: Board, prefix: str) -> list[str]:
     return [*generated_names(prefix), *carried_files(), KBUILD, MAKEFILE, DKMS]
 
 
-def files(board: Board, plan: Plan, weights: str) -> dict[str, bytes]:
-    """`weights` is the form in which they are printed, "array" or "binary"."""
+def files(board: Board, plan: Plan) -> dict[str, bytes]:
     p = plan.prefix
     _refuse_long_names(p)
     texts = {
@@ -105,7 +104,7 @@ def kbuild(plan: Plan) -> str:
         "# NN_EXTRA is for tests that build a module with a fault in it on purpose.",
         f"ccflags-y := -I$(src) {' '.join(defines)} -Werror=frame-larger-than=1024 $(NN_EXTRA)",
         "ccflags-$(CONFIG_CC_IS_GCC) += -fstack-usage -fcallgraph-info=su,da",
-        f"asflags-y := -I$(src) -I$(obj)",
+        "asflags-y := -I$(src)",
         "",
         "# The model's own files see the compiler's headers and none of the kernel's.",
         "nn-model := -O2 -ffreestanding -ffp-contract=off -Wno-declaration-after-statement \\",

@@ -116,7 +116,17 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     ]
     peak = _peak(buffers, arena, [step.op.layer or step.op.name for step in steps])
     return Plan(
-        graph, prefix, tuple(steps), locations, constants, arena.size, arena.bound, state, target.alignment, peak
+        graph=graph,
+        prefix=prefix,
+        steps=tuple(steps),
+        locations=locations,
+        constants=constants,
+        arena=arena.size,
+        arena_bound=arena.bound,
+        state=state,
+        alignment=target.alignment,
+        peak=peak,
+        swappable=target.swappable,
     )
 
 
