@@ -18,7 +18,7 @@ BOOTS_WITHIN = 90.0
 ENDS_WITHIN = 30.0
 READY, END = b"ready\n", b"end\n"
 SERVE = """\
-for line in {lines}; do stty -F $line raw -echo; done
+for line in {lines}; do stty -F $line 115200 raw -echo; done
 insmod /{module}.ko || verdict "insmod failed with $?"
 while [ ! -c /dev/{module} ]; do usleep 10000; done
 exec 3<>/dev/{module} 4<>{control}
