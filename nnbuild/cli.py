@@ -21,6 +21,7 @@ COMMANDS = {
     "profile": "what each layer costs on a board",
     "quantize": "what a model loses in integers, layer by layer",
     "audit": "what an object, archive or image needs and holds",
+    "module": "build the kernel module of a generated folder",
     "boards": "the boards there are",
 }
 WRONG_USAGE = 2

@@ -24,6 +24,7 @@ from nnbuild.board import Board, find
 from nnbuild.emit.files import file_names
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.outputs import OUTPUTS, Output, output_of
+from nnbuild.outputs.kmod import module_file
 from nnbuild.outputs.recipe import Recipe
 from nnbuild.paths import BOARDS, FIRMWARE
 from nnbuild.pipeline import Options, prefix_of, weights_form
@@ -84,11 +85,27 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     return files
 
 
-def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
-    """The program that serves the model on its board."""
+def nn_program(
+    env: Any, source: Any, *, kernel: str | None = None, kdir: str | None = None, **options: Any
+) -> list[Any]:
+    """The program that serves the model on its board; `kernel` and `kdir` say for which kernel a module is built."""
     chosen = _options(env, source, options)
     board = find(chosen.board)
-    return _program(env, chosen, board, _generated(env, source, chosen))
+    files = _generated(env, source, chosen)
+    if board.output == "kmod":
+        return _module(env, chosen, files, kernel, kdir)
+    return _program(env, chosen, board, files)
+
+
+def _module(env: Any, chosen: Options, files: list[Any], kernel: str | None, kdir: str | None) -> list[Any]:
+    """A kernel's own build compiles and links a module; it is audited in the same step."""
+    where, name = model_folder(chosen), module_file(prefix_of(chosen))
+    command = ["module", _path(env.Dir(where)), "--board", chosen.board]
+    command += ["--kernel", kernel] if kernel else []
+    command += ["--kdir", str(Path(kdir).resolve())] if kdir else []
+    made: list[Any] = env.Command(f"{where}/{name}", files, _nnbuild(env, command, f"nnbuild module {name}"))
+    env.Depends(made, env.Value(json.dumps([kernel, kdir])))
+    return made
 
 
 def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[Any]:
@@ -171,8 +188,10 @@ def nn_size(env: Any, source: Any, program: Any, **options: Any) -> Any:
 
 
 def nn_audit(env: Any, program: Any, policy: str) -> Any:
-    """Looks for what must not be in the whole program, linked."""
+    """Looks for what must not be in the whole program, linked; in a module object by object."""
     command = ["audit", _path(program[0]), "--policy", policy]
+    if str(program[0]).endswith(".ko"):
+        command = ["module", str(Path(_path(program[0])).parent), "--audit"]
     return _always(env, f"audit-{program[0]}", program, _nnbuild(env, command, f"nnbuild audit {program[0]}"))
 
 
@@ -197,6 +216,7 @@ def arguments_of(options: Options) -> list[str]:
     words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
     words += _quantization_arguments(options) if options.quantize != "float" else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
+    words += ["--swappable"] if options.swappable else []
     return words + (["--name", options.name] if options.name else [])
 
 
