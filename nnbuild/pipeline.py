@@ -14,6 +14,7 @@ from nnbuild.frontend import load
 from nnbuild.graph import Graph
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
+from nnbuild.outputs.kmod_weights import refuse_hidden_weights, refuse_other_boards
 from nnbuild.plan.plan import Plan, Target, make_plan
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.data import Source
@@ -141,4 +142,7 @@ def compile_model(options: Options, progress: Progress | None = None) -> Compile
     graph = _quantized(folded, options, progress)
     target = Target(board.features, board.alignment, options.layers, options.optimize, options.swappable)
     plan = make_plan(graph, prefix, target)
+    if options.swappable:
+        refuse_other_boards(board.output)
+        refuse_hidden_weights(plan, target)
     return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))

@@ -66,7 +66,7 @@ extern const nn_port     nn_model_input_ports[];
 extern const nn_port     nn_model_output_ports[];
 extern const nn_golden   nn_model_golden;
 extern const uint32_t    nn_model_weight_bytes; /* 0 where the weights cannot be exchanged */
-extern const uint8_t     nn_model_weights[];
+extern const uint8_t *const nn_model_weights; /* those built in */
 
 /* Pieces [begin, end) of one step. `weights` is where the weights lie in a module whose weights can be exchanged. */
 void nn_model_part(void *context, const uint8_t *weights, uint32_t step, int32_t begin, int32_t end);

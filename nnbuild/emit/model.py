@@ -73,6 +73,8 @@ def _case(plan: Plan, index: int, step: Step) -> str:
     arguments = [place(plan.locations[name], plan.tensor(name).dtype) for name in (*step.op.inputs, *step.op.outputs)]
     if step.scratch is not None:
         arguments.append(_scratch(step))
+    if step.takes_weights:
+        arguments.append(f"{plan.prefix}_weights")
     call = f"{step.function}({', '.join(arguments)}, 0, {step.extent});"
     return f"    case {index}: /* {describe(step)} */\n        {call}\n        return 0;"
 

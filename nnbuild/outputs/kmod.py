@@ -10,6 +10,7 @@ from nnbuild.board import Board
 from nnbuild.errors import UsageError
 from nnbuild.outputs.kmod_api import api_header, api_source
 from nnbuild.outputs.kmod_bridge import bridge, golden_source, needs_fpu
+from nnbuild.outputs.kmod_weights import weights_file
 from nnbuild.outputs.recipe import Recipe
 from nnbuild.paths import FIRMWARE
 from nnbuild.plan.plan import Plan
@@ -52,6 +53,10 @@ def generated_names(prefix: str) -> list[str]:
     return [f"{prefix}_bridge.c", f"{prefix}_golden.c", f"{prefix}_kmod.c", f"{prefix}_kmod.h"]
 
 
+def weights_name(prefix: str) -> str:
+    return f"{prefix}.nnw"
+
+
 def file_names(board: Board, prefix: str) -> list[str]:
     """The files beside the model's own, known before the model is read."""
     return [*generated_names(prefix), *carried_files(), KBUILD, MAKEFILE, DKMS]
@@ -70,7 +75,8 @@ def files(board: Board, plan: Plan) -> dict[str, bytes]:
         DKMS: dkms(p),
     }
     carried = {name: path.read_bytes() for name, path in carried_files().items()}
-    return {name: text.encode() for name, text in texts.items()} | carried
+    exchanged = {weights_name(p): weights_file(plan)} if plan.swappable else {}
+    return {name: text.encode() for name, text in texts.items()} | carried | exchanged
 
 
 def _refuse_long_names(prefix: str) -> None:

@@ -14,6 +14,7 @@ from nnbuild.emit.emit import digest
 from nnbuild.emit.header import header
 from nnbuild.emit.kernels import kernels, private_header
 from nnbuild.emit.text import SIZES, described, place
+from nnbuild.emit.weights import WEIGHTS
 from nnbuild.graph import Array, Tensor
 from nnbuild.literals import float_literal
 from nnbuild.numeric.rounding import limits
@@ -140,15 +141,17 @@ def fixed_scale(factor: float) -> tuple[int, int]:
 def _weights(plan: Plan) -> str:
     """Where the weights can be exchanged, those built in are known by address."""
     if plan.swappable:
-        return f"const uint32_t nn_model_weight_bytes = {plan.prefix.upper()}_WEIGHT_BYTES;\n"
-    return "const uint32_t nn_model_weight_bytes = 0;\n"
+        size, where = f"{plan.prefix.upper()}_WEIGHT_BYTES", f"{plan.prefix}_weights"
+    else:
+        size, where = "0", "0"
+    return f"const uint32_t nn_model_weight_bytes = {size};\nconst uint8_t *const nn_model_weights = {where};\n"
 
 
 def _part(plan: Plan) -> str:
     """As <model>_step in <model>.c, but for a range of the step's pieces."""
     p = plan.prefix
-    used = {"memory", "weights"} if plan.swappable else {"memory"}
-    unused = {"weights"} - used if plan.steps else {"memory", "weights", "begin", "end"}
+    taken = any(step.takes_weights for step in plan.steps)
+    unused = ({"weights"} if not taken else set()) if plan.steps else {"memory", "weights", "begin", "end"}
     start = f"    {p}_context *context = memory;\n\n" if plan.steps else ""
     return f"""\
 void nn_model_part(void *memory, const uint8_t *weights, uint32_t step, int32_t begin, int32_t end)
@@ -167,8 +170,8 @@ def _case(plan: Plan, index: int, step: Step) -> str:
     if step.scratch is not None:
         scratch = Location("arena", step.scratch, step.demand.scratch)
         arguments.append(place(scratch, step.demand.scratch_type))
-    if plan.swappable:
-        arguments.append("weights")
+    if step.takes_weights:
+        arguments.append(WEIGHTS)
     return f"    case {index}:\n        {step.function}({', '.join(arguments)}, begin, end);\n        break;"
 
 

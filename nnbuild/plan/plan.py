@@ -29,7 +29,7 @@ class Location:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One call of one kernel function."""
+    """One call of one kernel function. `takes_weights` says that it is told where the weights lie."""
 
     site: Site
     choice: Choice
@@ -38,6 +38,7 @@ class Step:
     macs: int
     scratch: int | None
     shares_storage: bool
+    takes_weights: bool = False
 
     @property
     def op(self) -> Op:
@@ -111,7 +112,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     locations, state = _locations(graph, roots, arena, target.alignment)
     constants: dict[str, Array] = {}
     steps = [
-        _step(graph, prefix, index, site, choice, arena, locations, constants)
+        _step(graph, prefix, index, site, choice, arena, locations, constants, target.swappable)
         for index, (site, choice) in enumerate(zip(sites, choices, strict=True))
     ]
     peak = _peak(buffers, arena, [step.op.layer or step.op.name for step in steps])
@@ -214,11 +215,14 @@ def _step(
     arena: Placement,
     locations: Mapping[str, Location],
     constants: dict[str, Array],
+    swappable: bool,
 ) -> Step:
     op = site.op
     function = f"{prefix}_{index:02d}_{fragment(op.name)}"
     plain = plain_names(site, choice.demand)
-    packed = {role: _store(constants, f"{function}_{role}", data) for role, data in choice.demand.packed.items()}
+    packed = {
+        role: _store(constants, f"{function}_{role}", data, swappable) for role, data in choice.demand.packed.items()
+    }
     macs = op.attributes.macs(
         [site.shape(i) for i in range(len(site.inputs))],
         [site.output_shape(i) for i in range(len(site.outputs))],
@@ -226,12 +230,16 @@ def _step(
     ) * prod(op.outer)
     scratch = arena.offsets.get(f"scratch of {op.name}") if choice.demand.scratch else None
     names = Names(plain.inputs, plain.outputs, packed, plain.scratch)
-    return Step(site, choice, function, names, macs, scratch, _shares(op, locations))
+    takes_weights = swappable and bool(packed)
+    return Step(site, choice, function, names, macs, scratch, _shares(op, locations), takes_weights)
 
 
-def _store(constants: dict[str, Array], name: str, data: Array) -> str:
-    """Files a constant, or finds the one that holds the same already."""
+def _store(constants: dict[str, Array], name: str, data: Array, apart: bool) -> str:
+    """Files a constant, or finds the one that holds the same already; what may be exchanged stays apart, since the next
+    weights may differ where these are the same."""
     for known, there in constants.items():
+        if apart:
+            break
         if there.dtype == data.dtype and there.shape == data.shape and np.array_equal(there, data):
             return known
     constants[name] = data
