@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 
 
 def observe(queue: Floats, lost: Floats, rate: Floats, window: Floats) -> Floats:
-    """The four features, in the units in which tcp_nn.c computes them (thousandths there, 1 here)."""
+    """The four features, as tcp_nn.c computes them in fixed point."""
     return np.stack([queue, lost, rate, np.log2(window) / 16], axis=-1).astype(np.float32)
 
 
@@ -66,7 +66,6 @@ def main() -> None:
     policy = network(1, 1, stateful=True)
     policy.set_weights(trained.get_weights())
     policy.save(HERE / "policy.h5")
-    policy.save(HERE / "policy.keras")
     sequence, _ = simulate(chance, 1, SAMPLES)
     y = np.concatenate([policy.predict_on_batch(step[None, None]) for step in sequence[0]])
     np.savez_compressed(HERE / "samples.npz", x=sequence[0][:, None], y=y)

@@ -118,8 +118,8 @@ def test_results_are_wrong_without_sections(workshop: Workshop) -> None:
 
 LONG = Recipe("f", MNIST / "mnist.h5")
 WAKING = r"a run took up to (\d+) ns, the worst wake-up (\d+) ns"
-SLOW = "shift=2,sleep=off"
-"""Four nanoseconds an instruction, always the same: a processor of 250 MHz."""
+SLOW = "shift=3,sleep=off"
+"""Eight nanoseconds an instruction, always the same: a processor of 125 MHz."""
 
 
 def test_others_wake_in_time(workshop: Workshop) -> None:
