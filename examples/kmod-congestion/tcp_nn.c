@@ -11,6 +11,9 @@
 #include "policy_kmod.h"
 
 #define ONE      65536
+#define NEAR     1000 /* microseconds: on shorter paths delays are those of schedulers, and no queue */
+#define LEAST    2u
+#define WIDEST   32768u /* packets; wider windows were not in the training */
 #define FEATURES POLICY_KMOD_INPUT0_COUNT
 
 static_assert(FEATURES == 4, "queue, loss, rate and window");
@@ -58,18 +61,31 @@ static u32 changed_by(u32 value, s32 change)
 static void observe(const struct tcp_sock *tp, const struct nn_flow *flow, s32 features[FEATURES])
 {
     u32 rtt = tp->srtt_us >> 3;
+    u32 least = max_t(u32, flow->least_rtt, NEAR);
     u32 delivered = tp->delivered - flow->delivered;
     u32 lost = tp->lost - flow->lost;
     u32 window = tcp_snd_cwnd(tp);
 
-    features[0] = rtt > flow->least_rtt ? ratio(rtt - flow->least_rtt, flow->least_rtt) : 0;
+    features[0] = rtt > least ? ratio(rtt - least, least) : 0;
     features[1] = ratio(lost, (u64)lost + delivered);
     features[2] = min(ratio(delivered, window), ONE);
     features[3] = log2_of(window) / 16;
 }
 
-static void decide(struct tcp_sock *tp, struct nn_flow *flow)
+/* The window after a change; where one packet is more than the change, it is a change all the same. */
+static u32 window_after(const struct tcp_sock *tp, u32 window, s32 change)
 {
+    u32 wanted = changed_by(window, change);
+
+    if (wanted == window && abs(change) > ONE / 64) {
+        wanted = change > 0 ? window + 1 : window - 1;
+    }
+    return clamp(wanted, LEAST, min(tp->snd_cwnd_clamp, WIDEST));
+}
+
+static void decide(struct sock *sk, struct nn_flow *flow)
+{
+    struct tcp_sock *tp = tcp_sk(sk);
     s32 features[FEATURES];
     u32 window = tcp_snd_cwnd(tp);
     s32 change = 0;
@@ -82,12 +98,11 @@ static void decide(struct tcp_sock *tp, struct nn_flow *flow)
         return;
     }
     policy_read_q16(flow->policy, 0, &change, 1);
-    wanted = clamp(changed_by(window, change), 2u, tp->snd_cwnd_clamp);
-    /* Where one packet is more than the change, it is a change all the same. */
-    if (wanted == window && abs(change) > ONE / 64) {
-        wanted = clamp(change > 0 ? window + 1 : window - 1, 2u, tp->snd_cwnd_clamp);
-    }
     decisions++;
+    if (change > 0 && !tcp_is_cwnd_limited(sk)) {
+        return; /* what is not used need not grow */
+    }
+    wanted = window_after(tp, window, change);
     raised += wanted > window;
     lowered += wanted < window;
     tcp_snd_cwnd_set(tp, wanted);
@@ -109,7 +124,7 @@ static void nn_control(struct sock *sk, const struct rate_sample *sample)
     if (flow->policy == NULL || sample->delivered <= 0 || before(sample->prior_delivered, flow->round_end)) {
         return;
     }
-    decide(tp, flow);
+    decide(sk, flow);
     flow->round_end = tp->delivered;
     flow->delivered = tp->delivered;
     flow->lost = tp->lost;

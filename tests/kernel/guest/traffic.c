@@ -60,6 +60,7 @@ int main(int argc, char **argv)
     getsockname(listener, (struct sockaddr *)&where, &size);
     reader = fork();
     if (reader == 0) {
+        close(line); /* or it would stay open when the other process closes it */
         drain(listener);
     }
     if (connect(line, (struct sockaddr *)&where, sizeof where) != 0) {
