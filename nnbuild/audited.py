@@ -44,7 +44,8 @@ def model_objects(prefix: str, folder: Path) -> list[Path]:
 
 def stack_stems(prefix: str, there: Iterable[str]) -> list[str]:
     """Of the files that were compiled, those with functions that a run may reach."""
-    reached = {prefix, f"{prefix}_kernels", f"{prefix}_bridge", *MEMORY_FUNCTIONS, *(f"nn_{name}" for name in MEMORY_FUNCTIONS)}
+    own = {prefix, f"{prefix}_kernels", f"{prefix}_bridge"}
+    reached = {*own, *MEMORY_FUNCTIONS, *(f"nn_{name}" for name in MEMORY_FUNCTIONS)}
     return [stem for stem in there if stem in reached]
 
 

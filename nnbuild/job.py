@@ -20,7 +20,7 @@ from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.fit import program_files
 from nnbuild.graph import Array, Graph, Tensor
-from nnbuild.kernel.build import KernelChoice
+from nnbuild.kernel.build import DEFAULT_KERNEL, KernelChoice
 from nnbuild.memory import memory_of
 from nnbuild.module import make_module
 from nnbuild.numeric.edge import dequantize
@@ -46,12 +46,14 @@ class Place:
     folder: Path
     program: Path | None = None
     port: str | None = None
-    kernel: KernelChoice = KernelChoice()
+    kernel: KernelChoice = DEFAULT_KERNEL
 
 
 @contextmanager
 def place(
-    program: Path | None, port: str | None = None, kernel: KernelChoice = KernelChoice()  # noqa: B008 - it is frozen
+    program: Path | None,
+    port: str | None = None,
+    kernel: KernelChoice = DEFAULT_KERNEL,
 ) -> Iterator[Place]:
     """A folder of our own that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:

@@ -40,4 +40,8 @@ def audit_module(board: Board, prefix: str, folder: Path) -> AuditReport:
 
 def module_objects(folder: Path) -> list[Path]:
     """The objects compiled one by one, not those that were linked out of them."""
-    return [path for path in sorted(folder.glob("*.o")) if path.with_suffix(".c").is_file() or path.with_suffix(".S").is_file()]
+    return [
+        path
+        for path in sorted(folder.glob("*.o"))
+        if path.with_suffix(".c").is_file() or path.with_suffix(".S").is_file()
+    ]

@@ -67,7 +67,8 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     """All files that are printed for a model and its board; asked for twice, they are the same nodes."""
     where = folder or model_folder(chosen)
     board = find(chosen.board)
-    names = [*file_names(prefix_of(chosen), weights_form(chosen)), *output_of(board).file_names(board, prefix_of(chosen))]
+    prefix = prefix_of(chosen)
+    names = [*file_names(prefix, weights_form(chosen)), *output_of(board).file_names(board, prefix)]
     key, wanted = env.Dir(where).abspath, json.dumps(_plain(chosen))
     if key in _ASKED:
         before, known = _ASKED[key]

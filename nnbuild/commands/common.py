@@ -76,7 +76,9 @@ def add_place(parser: argparse.ArgumentParser) -> None:
 
 
 def add_kernel(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kernel", metavar="NAME", help="of a kernel module's board: which kernel (default: its first)")
+    parser.add_argument(
+        "--kernel", metavar="NAME", help="of a kernel module's board: which kernel (default: its first)"
+    )
     parser.add_argument("--kdir", type=Path, metavar="DIR", help="the headers of another kernel, to build a module for")
 
 

@@ -70,13 +70,9 @@ def _labels(plan: Plan) -> Iterator[str]:
     stem = f"{plan.prefix}_weights"
     yield f"/* The constants of {stem}.bin by name; the assembler finds that file through -I. */"
     yield '    .section .rodata, "a"'
-    if plan.swappable:
-        yield f"    .balign {ALIGNMENT}\n    .globl {stem}\n    .type {stem}, %object\n    .size {stem}, {blob_bytes(plan)}"
-        yield f'{stem}:\n    .incbin "{stem}.bin"'
-        yield '    .section .note.GNU-stack, "", %progbits\n'
-        return
-    for name, data, at in places(plan):
+    whole = [(stem, blob_bytes(plan), 0)]
+    for name, size, at in whole if plan.swappable else [(name, data.nbytes, at) for name, data, at in places(plan)]:
         yield f"    .balign {ALIGNMENT}"
-        yield f"    .globl {name}\n    .type {name}, %object\n    .size {name}, {data.nbytes}"
-        yield f'{name}:\n    .incbin "{stem}.bin", {at}, {data.nbytes}'
+        yield f"    .globl {name}\n    .type {name}, %object\n    .size {name}, {size}"
+        yield f'{name}:\n    .incbin "{stem}.bin", {at}, {size}'
     yield '    .section .note.GNU-stack, "", %progbits\n'

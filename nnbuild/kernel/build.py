@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from nnbuild.board import Board
 from nnbuild.errors import NnbuildError, ToolMissing
 from nnbuild.kernel import headers
 from nnbuild.kernel.versions import Kernels, kernels_of
-from nnbuild.board import Board
 
 PROBLEM = re.compile(r"error:|Error |ERROR|warning:|undefined!|No such file")
 
@@ -24,6 +24,9 @@ class KernelChoice:
 
     version: str | None = None
     kdir: Path | None = None
+
+
+DEFAULT_KERNEL = KernelChoice()
 
 
 def headers_for(board: Board, choice: KernelChoice) -> Path:

@@ -166,7 +166,11 @@ class Boot:
 
     def log(self) -> str:
         """What QEMU said, and the console."""
-        parts = [path.read_text(errors="replace") for path in (self._console.with_name("words"), self._console) if path.is_file()]
+        parts = [
+            path.read_text(errors="replace")
+            for path in (self._console.with_name("words"), self._console)
+            if path.is_file()
+        ]
         return "".join(parts).replace("\r", "")
 
     def wait(self, patience: float) -> Outcome:

@@ -10,6 +10,7 @@ from nnbuild.kernel.packages import cache, depends, native, newest, unpack_toget
 from nnbuild.kernel.versions import Kernels, Version
 
 HEADERS = "linux-headers-"
+UTS_RELEASE = re.compile(r'#define UTS_RELEASE "([^"]+)"')
 ABSOLUTE = re.compile(r"(?<![\w/])/usr/src(?=/linux-headers)")
 
 
@@ -18,6 +19,13 @@ def folder_of(kernels: Kernels, version: Version) -> Path:
     package = newest(f"{HEADERS}{version.release}", version.headers, kernels.debian)
     installed = Path("/lib/modules") / package.removeprefix(HEADERS) / "build"
     return installed if installed.is_dir() and kernels.debian == native() else _unpacked(package, kernels)
+
+
+def release_of(folder: Path) -> str:
+    """Which kernel these headers are for, as its `uname -r` says."""
+    found = UTS_RELEASE.search((folder / "include" / "generated" / "utsrelease.h").read_text())
+    assert found is not None, f"{folder} says no release"
+    return found[1]
 
 
 def given(path: Path) -> Path:

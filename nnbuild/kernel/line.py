@@ -70,7 +70,9 @@ class KernelTransport(Transport):
             except DeviceMissing:
                 if not self._boot.running:
                     break
-        raise DeviceMissing(self.name, f"The emulator did not start. {self._boot.log().strip()[-500:]}", "Try it by hand.")
+        raise DeviceMissing(
+            self.name, f"The emulator did not start. {self._boot.log().strip()[-500:]}", "Try it by hand."
+        )
 
     def _wait_until_ready(self, control: SocketTransport) -> None:
         deadline, heard = self.now() + BOOTS_WITHIN, b""
@@ -81,7 +83,9 @@ class KernelTransport(Transport):
                 self._boot.wait(ENDS_WITHIN).require_passed(self.name)
                 raise
             if self.now() > deadline:
-                raise DeviceMissing(self.name, f"It did not load the module. {self._boot.log()[-500:]}", "Try it by hand.")
+                raise DeviceMissing(
+                    self.name, f"It did not load the module. {self._boot.log()[-500:]}", "Try it by hand."
+                )
 
     def write(self, data: bytes) -> None:
         self._open().write(data)

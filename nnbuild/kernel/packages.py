@@ -38,7 +38,9 @@ def newest(pattern: str, package: str, debian: str) -> str:
         return max(there, key=_numbers)
     found = [name for name in depends(package, debian) if fnmatchcase(name, pattern)]
     if not found:
-        raise ToolMissing(package, "the package sources of this machine do not have it.", f"Add one: apt show {package}")
+        raise ToolMissing(
+            package, "the package sources of this machine do not have it.", f"Add one: apt show {package}"
+        )
     return found[0]
 
 

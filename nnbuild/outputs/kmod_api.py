@@ -7,6 +7,7 @@ from math import prod
 from nnbuild import __version__
 from nnbuild.emit.emit import digest
 from nnbuild.emit.text import comment_safe, described
+from nnbuild.outputs.kmod_bridge import needs_fpu
 from nnbuild.plan.plan import Plan
 
 FUNCTIONS = """\
@@ -30,9 +31,8 @@ const void *{p}_output(struct {p}_instance *instance, unsigned int index, size_t
 int {p}_write_q16(struct {p}_instance *instance, unsigned int index, const s32 *values, u32 count);
 int {p}_read_q16(struct {p}_instance *instance, unsigned int index, s32 *values, u32 count);
 
-/* Computes the outputs from the inputs. Where `gfp` allows to wait, others may run between two parts of it. -EBUSY where
- * the FPU may not be used{fpu}, or when this instance is running already; nothing has been
- * changed then. */
+/* Computes the outputs from the inputs. Where `gfp` allows to wait, others may run between two parts of it. -EBUSY when
+ * this instance is running already, or where the FPU may not be used; then nothing was changed.{fpu} */
 int {p}_run(struct {p}_instance *instance, gfp_t gfp);
 
 /* An instance out of those that are kept ready for this CPU, at the start of a sequence; null when all are taken. From
@@ -59,15 +59,10 @@ def api_header(plan: Plan) -> str:
     lines += [
         "",
         f"/* The memory one sequence is computed in. Use each from one place at a time. */\nstruct {p}_instance;\n",
-        FUNCTIONS.format(p=p, fpu=" (never with this build, whose model has no floats)" if _integer(plan) else ""),
+        FUNCTIONS.format(p=p, fpu=" This model has no floats." if not needs_fpu(plan) else ""),
         "#endif",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _integer(plan: Plan) -> bool:
-    tensors = [t for step in plan.steps for t in (*step.site.inputs, *step.site.outputs)]
-    return not any(t.dtype == "float32" for t in tensors)
 
 
 def api_source(plan: Plan) -> str:

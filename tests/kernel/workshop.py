@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.board import Board, find
 from nnbuild.emit.artifact import Artifact
 from nnbuild.errors import ToolMissing
 from nnbuild.fit import program_files
+from nnbuild.kernel.__main__ import fetch
 from nnbuild.kernel.build import KernelChoice, build
 from nnbuild.kernel.guest import Guest, Outcome, release_of, run_script
-from nnbuild.kernel.versions import Kernels, kernels_of
+from nnbuild.kernel.versions import kernels_of
 from nnbuild.module import make_module
 from nnbuild.outputs.kmod import makefile
 from nnbuild.pipeline import Compiled, Options, compile_model
@@ -133,10 +133,6 @@ class Workshop:
             self._programs[key] = target.read_bytes()
         return self._programs[key]
 
-    def board(self, recipe: Recipe) -> tuple[Board, Kernels]:
-        board = find(recipe.board)
-        return board, kernels_of(board)
-
     def run(
         self, built: Built, files: Mapping[str, bytes], script: str, patience: float = 120.0, **guest: object
     ) -> Outcome:
@@ -176,12 +172,7 @@ def require_tools() -> None:
 
 def require_kernel(recipe: Recipe) -> None:
     """Skips where the kernel's packages cannot be fetched."""
-    from nnbuild.kernel.build import headers_for
-    from nnbuild.kernel.guest import image_of
-
-    board = find(recipe.board)
     try:
-        headers = headers_for(board, KernelChoice(recipe.kernel))
-        image_of(headers.name.removeprefix("linux-headers-"), kernels_of(board))
+        fetch(recipe.board, [recipe.kernel] if recipe.kernel else [])
     except ToolMissing as problem:
         pytest.skip(str(problem))
