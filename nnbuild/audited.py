@@ -52,7 +52,8 @@ def stack_stems(prefix: str, there: Iterable[str]) -> list[str]:
 def stack_tables(prefix: str, folder: Path) -> list[Path]:
     """What the compiler wrote about frames and calls, and the objects: they tell of the red zone, which no compiler
     counts, and without the compiler's tables of all the rest."""
-    endings = (".ci", ".o") if (folder / f"{prefix}_kernels.ci").is_file() else (".o",)
+    tables = any((folder / f"{prefix}{part}.ci").is_file() for part in ("", "_kernels"))
+    endings = (".ci", ".o") if tables else (".o",)
     there = {ending: {path.stem: path for path in sorted(folder.glob(f"*{ending}"))} for ending in endings}
     return [paths[stem] for paths in there.values() for stem in stack_stems(prefix, paths)]
 

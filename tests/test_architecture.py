@@ -53,7 +53,7 @@ ROOMS = {
 """Room -> the rooms it may import from. Rooms not named here are on top: they may know all, and none of these knows
 them."""
 
-ABOVE = {"pipeline", "module", "fit", "job", "memory", "runner", "flash", "audited", "commands", "cli", "__main__", "scons"}
+ABOVE = set("pipeline module fit job memory runner flash audited commands cli __main__ scons".split())
 
 
 def name_of(path: Path) -> str:

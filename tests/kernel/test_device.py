@@ -62,7 +62,7 @@ verdict passed
     assert "can't unload module 'nn_f': Resource temporarily unavailable" in outcome.log
     assert "unloaded, 0 allocations left" in outcome.log
     assert re.search(r"^hash: [0-9a-f]{16}$", outcome.log, re.MULTILINE)
-    assert re.search(r"^inputs: input.*float32\[1\]\[4\]", outcome.log, re.MULTILINE)
+    assert re.search(r"^inputs: input_layer_1: float \[1\]\[4\]$", outcome.log, re.MULTILINE)
     assert re.search(r"^\d+ ns or more: \d+$", outcome.log, re.MULTILINE)
     assert re.search(r"^runs [1-9]\d*$", outcome.log, re.MULTILINE)
 
@@ -72,9 +72,10 @@ verdict passed
 def test_random_use(workshop: Workshop, recipe: Recipe, count: int) -> None:
     built = workshop.build(recipe)
     name = built.module.stem
+    size = sum(built.compiled.plan.locations[name].size for name in built.compiled.graph.inputs)
     script = f"""\
 insmod /{name}.ko || verdict not loaded
-/fuzz /dev/{name} 1 {count} || verdict the fuzzer ended badly
+/fuzz /dev/{name} 1 {count} {size} || verdict the fuzzer ended badly
 cat /sys/kernel/debug/{name}/counters
 rmmod {name} || verdict not unloaded
 verdict passed

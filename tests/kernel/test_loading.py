@@ -26,7 +26,7 @@ def wrong_golden(folder: Path) -> None:
     """The self-test wants something else than the model gives."""
     path = folder / "f_golden.c"
     text = path.read_text()
-    path.write_text(re.sub(r"(outputs\[\][^{]*\{\n)( *\d+, \d+, \d+, )\d+", r"\g<1>\g<2>63", text))
+    path.write_text(re.sub(r"(outputs\[\][^{]*\{\n)( *\d+, \d+, \d+, )\d+", r"\g<1>\g<2>66", text))
 
 
 @pytest.mark.kernel
@@ -77,7 +77,7 @@ def test_without_the_look_at_the_processor_it_dies(workshop: Workshop) -> None:
 def test_bad_parameters(workshop: Workshop, parameters: str) -> None:
     outcome = workshop.run(workshop.build(FLOAT), {}, LOAD.replace("nn_f.ko", f"nn_f.ko {parameters}"))
     assert outcome.passed
-    assert "insmod gave 1" in outcome.log
+    assert re.search(r"insmod gave [1-9]", outcome.log)
 
 
 def test_missing_headers_name_their_package(tmp_path: Path) -> None:

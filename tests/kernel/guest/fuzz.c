@@ -1,4 +1,4 @@
-/* fuzz DEVICE SEED COUNT: so many random operations on the device, many of them nearly right. */
+/* fuzz DEVICE SEED COUNT INPUT_BYTES: so many random operations on the device, many of them nearly right. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 
 static uint64_t state;
 static uint8_t buffer[8192], frame[4096];
+static size_t input_bytes;
 
 static uint32_t chance(uint32_t below)
 {
@@ -41,14 +42,17 @@ static uint32_t crc(const uint8_t *bytes, size_t size)
 static size_t request(uint32_t session, uint16_t sequence)
 {
     static uint8_t message[2048];
-    size_t size = 8 + (chance(3) == 0 ? chance(1100) : chance(24)), at = 0;
-    size_t begin = 0;
+    size_t size = 8 + (chance(3) == 0 ? chance(1100) : chance(24)), at = 0, begin = 0;
     uint32_t sum;
 
     for (size_t i = 0; i < size; i++) {
         message[i] = (uint8_t)(chance(3) ? chance(8) : chance(256));
     }
     message[0] = (uint8_t)(chance(10) ? 1 + chance(10) : chance(256));
+    if (chance(2)) {
+        message[0] = (uint8_t)(chance(3) ? 4 : 1); /* a whole run, a greeting: these have no contents */
+        size = 8;
+    }
     memcpy(message + 2, &sequence, 2);
     memcpy(message + 4, &session, 4);
     sum = crc(message, size);
@@ -86,7 +90,7 @@ static void act(int *files, const char *path, uint32_t session, uint16_t *sequen
     struct pollfd wanted;
     size_t size;
 
-    switch (chance(12)) {
+    switch (chance(13)) {
     case 0:
         close(files[which]);
         files[which] = open(path, O_RDWR | O_NONBLOCK);
@@ -121,6 +125,9 @@ static void act(int *files, const char *path, uint32_t session, uint16_t *sequen
     case 7:
         (void)!read(files[which], buffer, chance(sizeof buffer));
         break;
+    case 8:
+        (void)!write(files[which], buffer, input_bytes);
+        break;
     default:
         *sequence = (uint16_t)(*sequence + (chance(10) ? 1 : chance(65536)));
         size = request(chance(20) ? session : chance(1u << 31), *sequence);
@@ -137,6 +144,7 @@ int main(int argc, char **argv)
     long count = argc > 3 ? atol(argv[3]) : 0;
 
     state = argc > 2 ? (uint64_t)atoll(argv[2]) : 0;
+    input_bytes = argc > 4 ? (size_t)atol(argv[4]) : 0;
     for (int i = 0; i < FILES; i++) {
         files[i] = open(argv[1], O_RDWR | O_NONBLOCK);
     }
