@@ -42,34 +42,7 @@ void {p}_pool_put(struct {p}_instance *instance);
 """
 
 
-def api_header(plan: Plan) -> str:
-    p, upper = plan.prefix, plan.prefix.upper()
-    guard = f"{upper}_KMOD_H"
-    lines = [
-        f"/* {comment_safe(plan.graph.name)} for other kernel modules: printed by nnbuild {__version__}. */",
-        f"#ifndef {guard}\n#define {guard}\n",
-        "#include <linux/gfp.h>\n#include <linux/types.h>\n",
-        f'#define {upper}_KMOD_HASH "{digest(plan.graph)}"',
-    ]
-    for word, names in (("INPUT", plan.graph.inputs), ("OUTPUT", plan.graph.outputs)):
-        for index, name in enumerate(names):
-            tensor = plan.tensor(name)
-            lines.append(f'/* {word.lower()} {index}, "{comment_safe(name)}": {described(tensor)} */')
-            lines.append(f"#define {upper}_KMOD_{word}{index}_COUNT {prod(tensor.shape)}")
-    lines += [
-        "",
-        f"/* The memory one sequence is computed in. Use each from one place at a time. */\nstruct {p}_instance;\n",
-        FUNCTIONS.format(p=p, fpu=" This model has no floats." if not needs_fpu(plan) else ""),
-        "#endif",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def api_source(plan: Plan) -> str:
-    p = plan.prefix
-    names = "create destroy reset input output write_q16 read_q16 run pool_get pool_put".split()
-    exports = "\n".join(f"EXPORT_SYMBOL_GPL({p}_{name});" for name in names)
-    return f"""\
+SOURCE = """\
 /* The functions of {p}_kmod.h, which other modules see; what they do is in nn_kmod_*.c. */
 #include <linux/err.h>
 #include <linux/export.h>
@@ -78,8 +51,8 @@ def api_source(plan: Plan) -> str:
 #include "nn_kmod.h"
 #include "nn_target.h"
 
-MODULE_DESCRIPTION("The neural network {p}, {digest(plan.graph)}");
-MODULE_VERSION("{__version__}");
+MODULE_DESCRIPTION("The neural network {p}, {hash}");
+MODULE_VERSION("{version}");
 
 static struct nn_instance *inside(struct {p}_instance *instance)
 {{
@@ -149,3 +122,33 @@ void {p}_pool_put(struct {p}_instance *instance)
 
 {exports}
 """
+
+
+def api_header(plan: Plan) -> str:
+    p, upper = plan.prefix, plan.prefix.upper()
+    guard = f"{upper}_KMOD_H"
+    lines = [
+        f"/* {comment_safe(plan.graph.name)} for other kernel modules: printed by nnbuild {__version__}. */",
+        f"#ifndef {guard}\n#define {guard}\n",
+        "#include <linux/gfp.h>\n#include <linux/types.h>\n",
+        f'#define {upper}_KMOD_HASH "{digest(plan.graph)}"',
+    ]
+    for word, names in (("INPUT", plan.graph.inputs), ("OUTPUT", plan.graph.outputs)):
+        for index, name in enumerate(names):
+            tensor = plan.tensor(name)
+            lines.append(f'/* {word.lower()} {index}, "{comment_safe(name)}": {described(tensor)} */')
+            lines.append(f"#define {upper}_KMOD_{word}{index}_COUNT {prod(tensor.shape)}")
+    lines += [
+        "",
+        f"/* The memory one sequence is computed in. Use each from one place at a time. */\nstruct {p}_instance;\n",
+        FUNCTIONS.format(p=p, fpu=" This model has no floats." if not needs_fpu(plan) else ""),
+        "#endif",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def api_source(plan: Plan) -> str:
+    p = plan.prefix
+    names = "create destroy reset input output write_q16 read_q16 run pool_get pool_put".split()
+    exports = "\n".join(f"EXPORT_SYMBOL_GPL({p}_{name});" for name in names)
+    return SOURCE.format(p=p, hash=digest(plan.graph), version=__version__, exports=exports)
