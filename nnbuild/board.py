@@ -6,7 +6,7 @@ import difflib
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,8 @@ class Emulator:
     command: tuple[str, ...]
     install: str
     instructions_per_tick: float
+    lacks: tuple[str, ...]
+    """Memories that the part has and the emulator has not."""
     stand_in: StandIn | None
 
 
@@ -101,9 +103,37 @@ class Flash:
     pages: tuple[int, ...]
 
 
+STANDARD_RATES = (115_200, 230_400, 460_800, 921_600, 1_000_000, 1_500_000, 2_000_000)
+FARTHEST_OFF = 0.02
+"""What a byte of ten bits still bears when both ends err."""
+
+
+@dataclass(frozen=True)
+class RateClock:
+    """Which rates a serial port can make: its clock by a whole number from `least` to `most`; or, where `step` is
+    given, a whole number of such steps. None is faster than `fastest`."""
+
+    hertz: float
+    least: int
+    most: int
+    step: float | None
+    fastest: int
+
+    def nearest(self, baud: int) -> float:
+        """What comes out when this rate is asked for, rounded as the firmware does it."""
+        wanted = min(baud, self.fastest)
+        if self.step is not None:
+            return int(wanted / self.step + 0.5) * self.step
+        return self.hertz / min(max(int(self.hertz / wanted + 0.5), self.least), self.most)
+
+    def makes(self, baud: int) -> bool:
+        return abs(self.nearest(baud) / baud - 1) <= FARTHEST_OFF
+
+
 @dataclass(frozen=True)
 class Board:
-    """`features` are what kernels may need of the ISA; `table` is all that the file says."""
+    """`isa` is the instruction set that kernels are printed for where the user names none, `features` is what they
+    may need beyond it; `table` is all that the file says."""
 
     name: str
     summary: str
@@ -111,6 +141,7 @@ class Board:
     tested_on: str
     output: str
     architecture: str
+    isa: str
     features: frozenset[str]
     alignment: int
     toolchains: tuple[Toolchain, ...]
@@ -123,6 +154,7 @@ class Board:
     emulator: Emulator | None
     flash: Flash | None
     baud: int
+    rates: RateClock | None
     table: Mapping[str, Any]
 
     def memory(self, name: str) -> Memory:
@@ -148,6 +180,45 @@ def find(name: str, folder: Path = BOARDS) -> Board:
     raise UsageError(f"board {name!r}", "there is no such board.", f"{hint}All boards: nnbuild boards")
 
 
+def at_rate(board: Board, baud: int | None) -> Board:
+    """The board with another line rate than its table's, if its serial port can make that."""
+    if baud is None:
+        return board
+    rates = board.rates
+    if rates is None:
+        raise UsageError(
+            f"board {board.name!r}", "it runs on this PC and has no line rate.", "Leave out the baud rate."
+        )
+    fitting = ", ".join(f"{rate:,}" for rate in STANDARD_RATES if rates.makes(rate))
+    if not STANDARD_RATES[0] <= baud <= STANDARD_RATES[-1]:
+        cause = f"{baud:,} baud is none of the rates from {STANDARD_RATES[0]:,} to {STANDARD_RATES[-1]:,}."
+        raise UsageError(f"board {board.name!r}", cause, f"Take one of {fitting}.")
+    if not rates.makes(baud):
+        found = rates.nearest(baud)
+        off = f"{100 * abs(found / baud - 1):.1f} % off; {100 * FARTHEST_OFF:g} % is what a line bears."
+        cause = f"its serial port makes {found:,.0f} baud of {baud:,}, {off}"
+        raise UsageError(f"board {board.name!r}", cause, f"Take one of {fitting}.")
+    return replace(board, baud=baud)
+
+
+def for_emulator(board: Board) -> Board:
+    """The board with a model's memory only where its emulator has memory, too."""
+    if board.firmware is None or board.emulator is None:
+        return board
+    there = tuple(name for name in board.firmware.context_memory if name not in board.emulator.lacks)
+    return replace(board, firmware=replace(board.firmware, context_memory=there))
+
+
+def _rates(table: Mapping[str, Any]) -> RateClock:
+    return RateClock(
+        hertz=table["clock"],
+        least=table.get("least", 1),
+        most=table.get("most", 65_535),
+        step=table.get("step"),
+        fastest=table.get("fastest", STANDARD_RATES[-1]),
+    )
+
+
 def _read(name: str, table: Mapping[str, Any]) -> Board:
     try:
         build, audit = table["build"], table["audit"]
@@ -158,6 +229,7 @@ def _read(name: str, table: Mapping[str, Any]) -> Board:
             tested_on=table["tested_on"],
             output=table["output"],
             architecture=table["architecture"],
+            isa=table["isa"],
             features=frozenset(table["features"]),
             alignment=table["alignment"],
             toolchains=tuple(_toolchain(entry, table.get("cpu", {})) for entry in table["toolchains"]),
@@ -169,7 +241,8 @@ def _read(name: str, table: Mapping[str, Any]) -> Board:
             firmware=_firmware(table["firmware"]) if "firmware" in table else None,
             emulator=_emulator(table.get("emulator", {})),
             flash=_flash(table["flash"]) if "tools" in table.get("flash", {}) else None,
-            baud=table.get("serial", {}).get("baud", 115_200),
+            baud=table.get("serial", {}).get("baud", STANDARD_RATES[0]),
+            rates=_rates(table["serial"]) if "serial" in table else None,
             table=table,
         )
     except KeyError as missing:
@@ -214,7 +287,8 @@ def _emulator(table: Mapping[str, Any]) -> Emulator | None:
     command = tuple(word.format(**fill) for word in table["command"])
     unicorn = table.get("unicorn")
     stand_in = StandIn(unicorn["uart"], unicorn["counter"]) if unicorn is not None else None
-    return Emulator(command, table["install"], table["instructions_per_tick"], stand_in)
+    lacks = tuple(table.get("lacks", ()))
+    return Emulator(command, table["install"], table["instructions_per_tick"], lacks, stand_in)
 
 
 def _flash(table: Mapping[str, Any]) -> Flash:

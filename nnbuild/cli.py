@@ -8,29 +8,46 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from nnbuild import __version__
 from nnbuild.errors import NnbuildError
+from nnbuild.paths import CMAKE, PLATFORMIO
 
 COMMANDS = {
     "inspect": "what is in a model: its layers, shapes, parameters and work",
+    "new": "begin a project: a model, its build, and a README",
     "compile": "print a model as C",
+    "build": "build the program that serves a model on a board, and audit it",
     "run": "build a model for a board, run samples there, write the outputs",
     "check": "build a model for a board, run samples there, compare with the reference",
     "flash": "put a model's program into a board's flash",
     "profile": "what each layer costs on a board",
     "quantize": "what a model loses in integers, layer by layer",
+    "report": "a page that shows all there is to know of a model on a board",
+    "diff": "compare two builds: size, memory, cost, accuracy",
     "audit": "what an object, archive or image needs and holds",
     "module": "build the kernel module of a generated folder",
     "boards": "the boards there are",
 }
+PLACES = {"--cmakedir": ("the CMake package", CMAKE), "--platformio-script": ("the PlatformIO script", PLATFORMIO)}
 WRONG_USAGE = 2
+
+
+class PrintPlace(argparse.Action):
+    """Prints a path on one line however long it is; forward slashes serve CMake on every system."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
+        print(Path(self.const).as_posix())
+        parser.exit()
 
 
 def parser() -> argparse.ArgumentParser:
     """Each command's own module is imported only when it is the one that runs, or help is wanted for it."""
     top = argparse.ArgumentParser(prog="nnbuild", description="A trained Keras model in, checked firmware out.")
     top.add_argument("--version", action="version", version=f"nnbuild {__version__}")
+    for option, (what, path) in PLACES.items():
+        top.add_argument(option, action=PrintPlace, nargs=0, const=path, help=f"print where {what} lies, and exit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".", add_help=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,10 @@ class Tensor:
     dtype: str = "float32"
     quant: Quant | None = None
     layer: str | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,14 +11,16 @@ from pathlib import Path
 import numpy as np
 
 from nnbuild.audited import audit_model, model_stack
-from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, judge
+from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, first_wrong, judge
 from nnbuild.device.description import ModelInfo
-from nnbuild.device.layers import LayerCost, LayerDifference, compare_layers, layer_costs
+from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
 from nnbuild.device.link import Link
+from nnbuild.device.profile import Profile, measure_costs
 from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.fit import program_files
+from nnbuild.flash import image_for
 from nnbuild.graph import Array, Graph, Tensor
 from nnbuild.kernel.build import DEFAULT_KERNEL, KernelChoice
 from nnbuild.memory import memory_of
@@ -29,6 +31,7 @@ from nnbuild.ops import interpret
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
 from nnbuild.outputs import output_of
+from nnbuild.outputs.host import POOL_STACK
 from nnbuild.outputs.recipe import compile_all, link
 from nnbuild.pipeline import Compiled, precision
 from nnbuild.quantize.report import as_float
@@ -63,6 +66,8 @@ def place(
 def build_program(compiled: Compiled, where: Place) -> Path:
     """The program that was given, or one built now."""
     if where.program is not None:
+        if compiled.board.firmware is not None:
+            image_for(compiled.board, where.program)
         return where.program
     files = Artifact(program_files(compiled))
     files.write(where.folder)
@@ -134,7 +139,9 @@ def check_job(
         hello = link.hello()
         runs = _run(compiled, link, model, samples, reset_each, progress)
         stack = link.stack()
-        differences = _layers(compiled, link, model, first) if compiled.options.layers else ()
+        outputs = _outputs(compiled, samples, runs, reset_each)
+        suspect = 0 if compiled.graph.states else first_wrong(outputs, gates.float_tolerance)
+        differences = _layers(compiled, link, model, list(samples)[suspect]) if compiled.options.layers else ()
         init_ticks = link.init()
         costs = layer_costs(model, profile_sample(link, model, first))
     evidence = Evidence(
@@ -144,20 +151,25 @@ def check_job(
         quantize=precision(compiled.graph),
         unit=hello.unit,
         hertz=hello.hertz,
-        outputs=_outputs(compiled, samples, runs, reset_each),
+        outputs=outputs,
         ticks=runs.ticks,
         init_ticks=init_ticks,
         labels=samples.labels,
         stack=Stack(stack.used, stack.size, stack_of(compiled, program.parent)),
         layers=costs,
         differences=differences,
-        memory=memory_of(compiled, program.parent),
+        looked_at=suspect,
+        memory=memory_of(compiled, program),
     )
     return judge(evidence, gates)
 
 
-def stack_of(compiled: Compiled, folder: Path) -> int:
-    return model_stack(compiled.board, compiled.plan.prefix, folder).depth
+def stack_of(compiled: Compiled, folder: Path) -> int | None:
+    """None for a program that was taken out of the folder it was built in: its objects tell of the stack."""
+    if not (folder / f"{compiled.plan.prefix}.o").is_file():
+        return None
+    pool = POOL_STACK if compiled.plan.parallel else 0
+    return model_stack(compiled.board, compiled.plan.prefix, folder).depth + pool
 
 
 def _layers(
@@ -217,13 +229,22 @@ def float_tolerance(compiled: Compiled, samples: SampleSet) -> float:
     return max(1e-5, 4 * worst)
 
 
-def profile_job(compiled: Compiled, where: Place) -> tuple[str, tuple[LayerCost, ...], dict[str, int]]:
-    """(unit, cost of every layer, memory) for one run with random inputs."""
+def profile_job(compiled: Compiled, where: Place) -> Profile:
+    """What one run takes, with random inputs."""
     program = build_program(compiled, where)
     with connected(compiled, program, where.port) as (link, model):
-        unit = link.hello().unit
-        sample = next(iter(samples_for(compiled, None)))
-        profile_sample(link, model, sample)
-        costs = layer_costs(model, profile_sample(link, model, sample))
-    folder = program.parent
-    return unit, costs, memory_of(compiled, folder) | {"stack": stack_of(compiled, folder)}
+        hello = link.hello()
+        costs = measure_costs(link, model, next(iter(samples_for(compiled, None))))
+    bound = stack_of(compiled, program.parent)
+    return Profile(
+        board=compiled.board.name,
+        model=compiled.plan.prefix,
+        quantize=precision(compiled.graph),
+        unit=hello.unit,
+        hertz=hello.hertz,
+        duration=costs.duration,
+        init_ticks=costs.init_ticks,
+        layers=costs.layers,
+        stack=Stack(*costs.stack, bound),
+        memory=memory_of(compiled, program) | ({"stack": bound} if bound is not None else {}),
+    )

@@ -6,17 +6,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nnbuild import passes
-from nnbuild.board import Board, find
+from nnbuild.board import Board, at_rate, boards, find, for_emulator
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.frontend import load
 from nnbuild.graph import Graph
+from nnbuild.isa.registry import find_all as find_isas
+from nnbuild.isa.registry import fits, isas
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
+from nnbuild.outputs.kmod import kernel_target
 from nnbuild.outputs.kmod_weights import refuse_hidden_weights, refuse_other_boards
-from nnbuild.plan.plan import Plan, Target, make_plan
+from nnbuild.outputs.layout import arena_room
+from nnbuild.paths import generator_files
+from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
+from nnbuild.quantize.calibrate import Range
 from nnbuild.quantize.data import Source
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
 
@@ -27,8 +34,9 @@ LARGEST_ARRAYS = 256 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `swappable` makes a
-    kernel module whose weights can be exchanged while it runs."""
+    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `on_device` uses
+    memory that an emulator of the board does not have; `kernels` are (operation, kernel) pairs that outrank the
+    choice; `swappable` makes a kernel module whose weights can be exchanged while it runs."""
 
     model: Path
     board: str = "linux"
@@ -41,9 +49,14 @@ class Options:
     accuracy_drop: float | None = None
     image_range: tuple[float, float] = (0.0, 1.0)
     optimize: str = "speed"
+    isa: str | None = None
+    threads: int = 1
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
+    baud: int | None = None
+    on_device: bool = False
+    kernels: tuple[tuple[str, str], ...] = ()
     swappable: bool = False
 
 
@@ -58,6 +71,12 @@ class Compiled:
     graph: Graph
     plan: Plan
     artifact: Artifact
+
+
+def board_of(options: Options) -> Board:
+    """The board, at the line rate that is asked for, and as its emulator has it unless the device itself is meant."""
+    board = at_rate(find(options.board), options.baud)
+    return board if options.on_device else for_emulator(board)
 
 
 def prefix_of(options: Options) -> str:
@@ -84,7 +103,7 @@ def _as_it_is(graph: Graph, options: Options) -> Graph:
     return replace(graph, notes=(*graph.notes, f"without --quantize these do nothing: {idle}")) if idle else graph
 
 
-def _quantized(graph: Graph, options: Options, progress: Progress | None) -> Graph:
+def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_only: bool) -> Graph:
     if options.quantize == "float":
         return _as_it_is(graph, options)
     if passes.is_quantized(graph):
@@ -94,6 +113,8 @@ def _quantized(graph: Graph, options: Options, progress: Progress | None) -> Gra
             "Leave --quantize out, or give floats.",
         )
     recipe = recipe_of(options)
+    if sizes_only and options.accuracy_drop is None:
+        return quantize_with(graph, recipe, dict.fromkeys(graph.tensors, Range(-1.0, 1.0)))
     ranges = ranges_of(graph, recipe, progress)
     if options.accuracy_drop is None:
         return quantize_with(graph, recipe, ranges)
@@ -132,17 +153,76 @@ def weights_form(options: Options, imported: Graph | None = None) -> str:
     return "binary" if size > LARGEST_ARRAYS else "array"
 
 
-def compile_model(options: Options, progress: Progress | None = None) -> Compiled:
-    """`progress` hears of the calibration, which alone may take long."""
+def inputs_of(options: Options) -> list[Path]:
+    """Every file that decides what is printed: the model, the calibration samples, and nnbuild itself."""
+    samples = options.calibrate
+    if samples is None:
+        given = []
+    elif samples.is_dir():
+        given = [samples, *sorted(path for path in samples.rglob("*") if path.is_file())]
+    else:
+        given = [samples]
+    return [options.model, *given, *generator_files()]
+
+
+def board_for(isa: str | None) -> str:
+    """The board that stands for a model printed for no board in particular: this PC, or one that has these
+    instructions."""
+    native = find("linux")
+    wanted = isas().get(isa or native.isa)
+    if wanted is None or fits(wanted, native.architecture):
+        return native.name
+    there = [board for board in boards() if fits(wanted, board.architecture)]
+    return next((board.name for board in there if board.isa == isa), there[0].name if there else native.name)
+
+
+def compile_model(options: Options, progress: Progress | None = None, *, sizes_only: bool = False) -> Compiled:
+    """`progress` hears of the calibration, which alone may take long. Without it, for sizes alone, every value is
+    taken to lie between -1 and 1."""
     prefix = prefix_of(options)
-    board = find(options.board)
+    board = board_of(options)
     imported = load(options.model, prefix)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
-    graph = _quantized(folded, options, progress)
-    target = Target(board.features, board.alignment, options.layers, options.optimize, options.swappable)
-    plan = make_plan(graph, prefix, target)
+    graph = _quantized(folded, options, progress, sizes_only)
+    target = target_of(options, board)
+    if board.output == "kmod":
+        target = kernel_target(graph, target, options.isa)
+    plan = _plan(graph, prefix, board, target)
     if options.swappable:
         refuse_other_boards(board.output)
         refuse_hidden_weights(plan, target)
     return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))
+
+
+def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:
+    """The plan as wished for; on a board with less memory than that takes, one that makes do with it if any does."""
+    plan = make_plan(graph, prefix, target)
+    room = arena_room(board, plan)
+    if room is None or plan.arena <= room:
+        return plan
+    return make_plan(graph, prefix, replace(target, room=room))
+
+
+def target_of(options: Options, board: Board) -> Target:
+    """What the plan is made for: the instruction set asked for, or the board's own."""
+    best, *others = find_isas(options.isa or board.isa, board.architecture)
+    return Target(
+        isa=best,
+        also=tuple(others),
+        features=board.features,
+        alignment=board.alignment,
+        apart=options.layers,
+        optimize=options.optimize,
+        kernels=dict(options.kernels),
+        threads=_threads(options, board),
+        swappable=options.swappable,
+    )
+
+
+def _threads(options: Options, board: Board) -> int:
+    if options.threads > 1 and board.output != "host":
+        raise UsageError(
+            f"--threads {options.threads}", f"{board.name} computes on one core.", "Leave --threads out for this board."
+        )
+    return options.threads

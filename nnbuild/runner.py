@@ -8,11 +8,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from nnbuild.board import Board, StandIn
+from nnbuild.board import Board, Emulator, StandIn
 from nnbuild.device.emulator import EmulatorTransport, require
 from nnbuild.device.transport import ProcessTransport, PtyTransport, SerialTransport, Transport
 from nnbuild.errors import ToolMissing, UsageError
 from nnbuild.kernel.line import KernelTransport
+from nnbuild.outputs.image import used_bytes
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,19 @@ def _emulated(board: Board, program: Path) -> Line:
         print(f"nnbuild: {emulator.command[0]} is not installed; unicorn runs {board.name}", file=sys.stderr)
         return Line(ProcessTransport(_unicorn(board, emulator.stand_in, program), name), "instructions")
     require(emulator.command, f"board {board.name!r}", emulator.install)
+    _refuse_what_it_lacks(board, emulator, program)
     transport = EmulatorTransport(name, emulator.command, program.resolve())
     return Line(transport, "instructions", emulator.instructions_per_tick)
+
+
+def _refuse_what_it_lacks(board: Board, emulator: Emulator, program: Path) -> None:
+    if not emulator.lacks:
+        return
+    used = used_bytes(program, board.memories)
+    for name in emulator.lacks:
+        if used[name]:
+            cause = f"it was built for the device, with {used[name]:,} bytes in a memory {name!r} that no emulator has."
+            raise UsageError(str(program), cause, "Name the device's port, or build it anew without one.")
 
 
 def _unicorn(board: Board, stand_in: StandIn, program: Path) -> list[str | Path]:

@@ -2,6 +2,7 @@
 
     env = Environment(tools=["default", nnbuild.scons.generate])
     env.NNModel("kws.h5")                       # the C files, to compile into a program of your own
+    env.NNLibrary("kws.h5")                     # the same as a static library
     env.NNProgram("kws.h5", board="linux")      # a program that serves the model over the link
 
 Everything is made in build/<board>/<model>/. What a file was made from decides whether it is made again: the model's
@@ -25,9 +26,9 @@ from nnbuild.emit.files import file_names
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.outputs import OUTPUTS, Output, output_of
 from nnbuild.outputs.kmod import module_file
-from nnbuild.outputs.recipe import Recipe
-from nnbuild.paths import BOARDS, FIRMWARE
-from nnbuild.pipeline import Options, prefix_of, weights_form
+from nnbuild.outputs.recipe import Recipe, raise_if_full
+from nnbuild.paths import generator_files
+from nnbuild.pipeline import Options, board_of, prefix_of, weights_form
 
 SHORT = {
     "CCCOMSTR": "$CC $SOURCE",
@@ -39,6 +40,8 @@ _ASKED: dict[str, tuple[str, list[Any]]] = {}
 """What has been asked for by folder: with which options, and the files that come of it."""
 SEARCHED = ("PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR")
 """What compilers must know of the user's environment: where they lie themselves, and where they may keep things."""
+LIBRARY_FLAGS = ("-O2", "-ffp-contract=off", "-ffunction-sections", "-fdata-sections")
+"""For models in programs of one's own; the environment's flags come after them."""
 APART = "Give one of them a name= or a folder= of its own."
 PACKAGE = Path(__file__).resolve().parent
 
@@ -49,11 +52,13 @@ def exists(env: Any) -> bool:
 
 def generate(env: Any, **_: Any) -> None:
     env.AddMethod(nn_model, "NNModel")
+    env.AddMethod(nn_library, "NNLibrary")
     env.AddMethod(nn_program, "NNProgram")
     env.AddMethod(nn_check, "NNCheck")
     env.AddMethod(nn_flash, "NNFlash")
     env.AddMethod(nn_size, "NNSize")
     env.AddMethod(nn_audit, "NNAudit")
+    env.AddMethod(nn_report, "NNReport")
 
 
 def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
@@ -63,10 +68,27 @@ def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any
     return [node for node in _generated(env, source, chosen, folder) if node.name in names]
 
 
+def nn_library(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
+    """The model as a static library for a program of your own, compiled with the environment's own compiler.
+
+    Its header's folder is added to the environment's CPPPATH.
+    """
+    files = nn_model(env, source, folder=folder, **options)
+    where = files[0].dir
+    env.AppendUnique(CPPPATH=[where])
+    own = env.Clone(CCFLAGS=[*LIBRARY_FLAGS, *env.Flatten(env["CCFLAGS"])])
+    sources = [node for node in files if node.name.endswith((".c", ".S"))]
+    # Beside the objects of the check's own program, which have other flags.
+    objects = [own.Object(where.File(f"library/{node.name}.o"), node) for node in sources]
+    own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
+    library: list[Any] = own.StaticLibrary(where.File(f"lib{Path(files[0].name).stem}.a"), objects)
+    return library
+
+
 def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None) -> list[Any]:
     """All files that are printed for a model and its board; asked for twice, they are the same nodes."""
     where = folder or model_folder(chosen)
-    board = find(chosen.board)
+    board = board_of(chosen)
     prefix = prefix_of(chosen)
     names = [*file_names(prefix, weights_form(chosen)), *output_of(board).file_names(board, prefix)]
     key, wanted = env.Dir(where).abspath, json.dumps(_plain(chosen))
@@ -76,6 +98,7 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
             _refuse(env, UsageError(f"model {source}", "it is asked for twice with different options.", APART))
         return known
     command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), "--link"]
+    command += ["--on-device"] if chosen.on_device else []
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
     )
@@ -91,7 +114,7 @@ def nn_program(
 ) -> list[Any]:
     """The program that serves the model on its board; `kernel` and `kdir` say for which kernel a module is built."""
     chosen = _options(env, source, options)
-    board = find(chosen.board)
+    board = board_of(chosen)
     files = _generated(env, source, chosen)
     if board.output == "kmod":
         return _module(env, chosen, files, kernel, kdir)
@@ -130,9 +153,23 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
     sources |= {f"{where}/{path.stem}": str(path) for path in recipe.firmware}
     objects = [own.Object(f"{stem}.o", source) for stem, source in sources.items()]
     own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
-    program: list[Any] = own.Program(f"{where}/{recipe.program}", objects)
+    program: list[Any] = own.Program(f"{where}/{recipe.program}", objects, SPAWN=_link)
     own.Depends(program, [_audit(env, chosen, recipe, objects), *(n for n in files if n.name == recipe.script)])
     return program + _finished(own, where, program, output)
+
+
+def _link(shell: str, escape: Any, command: str, words: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Runs the linker; that a memory is full is said in our words after its own."""
+    done = subprocess.run(
+        [shell, "-c", " ".join(words)], env=environment, stderr=subprocess.PIPE, text=True, check=False
+    )
+    sys.stderr.write(done.stderr)
+    if done.returncode != 0:
+        try:
+            raise_if_full("program", done.stderr)
+        except NnbuildError as error:
+            return explain(error)
+    return done.returncode
 
 
 def _finished(env: Any, where: str, program: list[Any], output: Output) -> list[Any]:
@@ -171,28 +208,43 @@ def nn_check(
     command = ["check", *arguments_of(chosen), "--program", _path(program[0])]
     command += ["--json", str(where / "check.json"), "--junit", str(where / "check.xml")]
     command += ["--inputs", _path(env.File(inputs))] if inputs else []
-    command += ["--port", port] if port else []
+    command += place_arguments(chosen, port)
     return _always(env, f"check-{where}", program, _nnbuild(env, command, f"nnbuild check {source}"))
+
+
+def nn_report(
+    env: Any, source: Any, program: Any, *, inputs: str | None = None, port: str | None = None, **options: Any
+) -> Any:
+    """A page with all there is to know, and the same as JSON for nnbuild diff, beside the program."""
+    page, facts = (program[0].dir.File(f"report.{ending}") for ending in ("html", "json"))
+    command = ["report", *arguments_of(_options(env, source, options)), "--program", _path(program[0])]
+    command += ["-o", _path(page), "--json", _path(facts)]
+    command += ["--inputs", _path(env.File(inputs))] if inputs else []
+    command += ["--port", port] if port else []
+    made = env.Command([page, facts], program, _nnbuild(env, command, f"nnbuild report {source}"))
+    if inputs:
+        env.Depends(made, env.File(inputs))
+    env.Depends(made, [env.Value(json.dumps(command)), *_generator_files(env)])
+    return made
 
 
 def nn_flash(env: Any, source: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
     """Puts the program into the flash of the board that is connected."""
-    command = ["flash", *arguments_of(_options(env, source, options)), "--program", _path(program[0])]
-    command += ["--port", port] if port else []
+    chosen = _options(env, source, options)
+    command = ["flash", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
     return _always(env, f"flash-{program[0]}", program, _nnbuild(env, command, f"nnbuild flash {source}"))
 
 
 def nn_size(env: Any, source: Any, program: Any, **options: Any) -> Any:
     """Prints what the model takes on its board and what each layer costs."""
-    command = ["profile", *arguments_of(_options(env, source, options)), "--program", _path(program[0])]
+    chosen = _options(env, source, options)
+    command = ["profile", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, None)]
     return _always(env, f"size-{program[0]}", program, _nnbuild(env, command, f"nnbuild profile {source}"))
 
 
 def nn_audit(env: Any, program: Any, policy: str) -> Any:
-    """Looks for what must not be in the whole program, linked; in a module object by object."""
+    """Looks for what must not be in the whole program, linked."""
     command = ["audit", _path(program[0]), "--policy", policy]
-    if str(program[0]).endswith(".ko"):
-        command = ["module", str(Path(_path(program[0])).parent), "--audit"]
     return _always(env, f"audit-{program[0]}", program, _nnbuild(env, command, f"nnbuild audit {program[0]}"))
 
 
@@ -218,13 +270,15 @@ def arguments_of(options: Options) -> list[str]:
     words += _quantization_arguments(options) if options.quantize != "float" else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
     words += ["--swappable"] if options.swappable else []
+    words += ["--isa", options.isa] if options.isa else []
+    words += ["--threads", str(options.threads)] if options.threads > 1 else []
     return words + (["--name", options.name] if options.name else [])
 
 
 def _quantization_arguments(options: Options) -> list[str]:
     words = ["--calibrate", str(options.calibrate)] if options.calibrate else []
     words += ["--calibration", options.method, "--io", options.io]
-    words += ["--image-range", ",".join(map(str, options.image_range))]
+    words.append(f"--image-range={','.join(map(str, options.image_range))}")  # in one word: it may begin with a minus
     for layer, form in options.keep:
         words += ["--keep", f"{layer}={form}"]
     words += [] if options.bias_correction else ["--no-bias-correction"]
@@ -235,10 +289,26 @@ def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     known = {key: value for key, value in options.items() if value not in (None, "")}
     if "calibrate" in known:
         known["calibrate"] = Path(str(env.File(known["calibrate"]).abspath))
+    if "baud" in known:
+        known["baud"] = _number("baud", str(known["baud"]), "the rate of the serial line, for example baud=921600")
+    if "threads" in known:
+        known["threads"] = _number("threads", str(known["threads"]), "how many parts at a time, for example threads=4")
     model = env.File(source)
     if model.is_derived():  # its size is not known before it is built, and this form is right for any size
         known.setdefault("weights", "binary")
     return replace(Options(Path(str(model.abspath))), **known)
+
+
+def _number(name: str, text: str, wanted: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise UsageError(f"{name}={text}", "it is no number.", f"Give {wanted}.")
+    return int(text)
+
+
+def place_arguments(options: Options, port: str | None) -> list[str]:
+    """How the device is reached, as the command line takes it."""
+    words = ["--baud", str(options.baud)] if options.baud is not None else []
+    return words + (["--port", port] if port else [])
 
 
 def _plain(options: Options) -> dict[str, Any]:
@@ -248,8 +318,7 @@ def _plain(options: Options) -> dict[str, Any]:
 
 def _generator_files(env: Any) -> Sequence[Any]:
     """All of nnbuild that can change what is printed."""
-    paths = [*PACKAGE.rglob("*.py"), *BOARDS.rglob("*.toml"), *FIRMWARE.rglob("*.[ch]")]
-    return [env.File(str(path)) for path in sorted(paths)]
+    return [env.File(str(path)) for path in generator_files()]
 
 
 def _nnbuild(env: Any, arguments: Sequence[str], shown: str) -> Any:

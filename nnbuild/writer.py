@@ -13,23 +13,42 @@ HELPER_CYCLES = 40
 
 @dataclass(frozen=True)
 class Row:
-    """One instruction of an ISA: its spelling in C, its price, and what it means in portable C.
+    """One instruction as the compiler spells it, with its price: portable C, or an intrinsic of the compiler's.
 
-    `text` has {0}, {1} … for its operands. `meaning` is a static inline definition of the function that `text`
-    calls; it is empty where the text is portable C already.
+    `text` has {0}, {1} … for its operands.
     """
 
     text: str
     cycles: float
-    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction as a C function of ours: `native` where the macro `guard` is defined, elsewhere `meaning`.
+
+    So a kernel for one processor computes the same bits when its C is compiled for another. `head` declares the
+    function with {name} in the place of its name; `native` and `meaning` are its body in either case. `uses` are
+    functions that the body calls as {prefix}_name. With `outlined` it is a routine that stays a function of its own,
+    so that many places share it and the compiler keeps its registers to it.
+    """
+
+    name: str
+    head: str
+    meaning: str
+    cycles: float
+    native: str = ""
+    guard: str = ""
+    uses: tuple[Instruction, ...] = ()
+    outlined: bool = False
 
 
 class Writer:
-    """`helpers` collects the vendored functions that the printed code calls."""
+    """`helpers` collects the vendored functions that the printed code calls, `instructions` those of an ISA."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.helpers: set[str] = set()
+        self.instructions: dict[str, Instruction] = {}
         self.cycles = 0.0
         self._lines: list[str] = []
         self._depth = 0
@@ -47,6 +66,18 @@ class Writer:
         self.helpers.add(name)
         self.bill(HELPER_CYCLES)
         return f"{self.prefix}_{name}({', '.join(operands)})"
+
+    def call(self, instruction: Instruction, *operands: str) -> str:
+        """The instruction's value for these operands."""
+        self._define(instruction)
+        self.bill(instruction.cycles)
+        return f"{self.prefix}_{instruction.name}({', '.join(operands)})"
+
+    def _define(self, instruction: Instruction) -> None:
+        for used in instruction.uses:
+            self._define(used)
+        known = self.instructions.setdefault(instruction.name, instruction)
+        assert known == instruction, f"two instructions are called {instruction.name}"
 
     def bill(self, cycles: float) -> None:
         self.cycles += self._trips * cycles

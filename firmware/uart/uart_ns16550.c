@@ -19,7 +19,7 @@
 
 void nn_uart_start(uint32_t clock, uint32_t baud)
 {
-    uint32_t divisor = clock / (16u * baud);
+    uint32_t divisor = (clock + 8u * baud) / (16u * baud);
 
     if (divisor == 0) {
         divisor = 1;

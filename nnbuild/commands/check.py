@@ -35,10 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reset-each", action="store_true", help="begin a new sequence with every sample")
     parser.add_argument("--layers", action="store_true", help="compare every layer's output, built without fusing")
     add_place(parser)
-    for gate, meaning in GATES.items():
-        parser.add_argument(f"--{gate}", type=_number, metavar="X", help=meaning)
+    add_gates(parser)
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the report as JSON")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="the report as JUnit XML")
+
+
+def add_gates(parser: argparse.ArgumentParser) -> None:
+    for gate, meaning in GATES.items():
+        parser.add_argument(f"--{gate}", type=_number, metavar="X", help=meaning)
 
 
 def _number(text: str) -> float:
@@ -55,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"))
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
-    gates = _gates(arguments)
+    gates = gates_of(arguments)
     if arguments.float_tolerance is None:
         gates = replace(gates, float_tolerance=float_tolerance(compiled, samples))
     with place_of(arguments) as where:
@@ -70,6 +74,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if report.passed else 1
 
 
-def _gates(arguments: argparse.Namespace) -> Gates:
+def gates_of(arguments: argparse.Namespace) -> Gates:
     names = [gate.replace("-", "_") for gate in GATES]
     return Gates(**{n: getattr(arguments, n) for n in names if getattr(arguments, n) is not None})

@@ -24,13 +24,22 @@ QUANTIZE = ("float", "int8", "int16")
 _IMAGE_RANGE = "what black and white mean to the model, for calibration images (default: 0,1)"
 _KEEP = "another format for one layer: int8, int16 or float; may be given several times"
 _PLAIN_BIAS = "do not let biases make up for the average error of rounded weights"
+_THREADS = "let a thread pool compute large steps in so many parts at a time (default: %(default)s)"
+_ISA = "instruction set of the kernels: c99, sse2, avx2_fma, native …, or several with commas (default: the board's)"
 _DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
+_BAUD = "rate of the serial line, 115200 to 2000000, built into the firmware (default: the board's)"
 _IO = "number format at the edges of a quantized model (default: %(default)s)"
 
 
 def _pair(text: str) -> tuple[float, float]:
     low, high = (float(part) for part in text.split(","))
     return low, high
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 256:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 256")
+    return int(text)
 
 
 def _kept(text: str) -> tuple[str, str]:
@@ -57,6 +66,8 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
     parser.add_argument("--no-bias-correction", action="store_true", help=_PLAIN_BIAS)
     parser.add_argument("--accuracy-drop", type=float, metavar="POINTS", help=_DROP)
     parser.add_argument("--optimize", choices=OPTIMIZE, default="speed", help="what counts (default: %(default)s)")
+    parser.add_argument("--isa", metavar="NAME", help=_ISA)
+    parser.add_argument("--threads", type=_count, default=1, metavar="N", help=_THREADS)
     parser.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
     parser.add_argument(
         "--swappable", action="store_true", help="a kernel module's weights can be exchanged while it runs"
@@ -71,6 +82,7 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
 
 def add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", help="the device's serial port")
+    parser.add_argument("--baud", type=int, metavar="RATE", help=_BAUD)
     parser.add_argument("--program", type=Path, help="a program that was built already (default: build one)")
     add_kernel(parser)
 
@@ -103,10 +115,14 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         accuracy_drop=arguments.accuracy_drop,
         image_range=arguments.image_range,
         optimize=arguments.optimize,
+        isa=arguments.isa,
+        threads=arguments.threads,
         name=arguments.name,
         weights=arguments.weights,
         layers=layers,
+        baud=getattr(arguments, "baud", None),
         swappable=arguments.swappable,
+        on_device=getattr(arguments, "on_device", False) or getattr(arguments, "port", None) is not None,
     )
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from nnbuild.commands.common import add_model, print_json
 from nnbuild.frontend import load
 from nnbuild.graph import Graph, Op
-from nnbuild.plan.plan import size_of
 from nnbuild.verify import constant_shapes
 
 
@@ -53,7 +52,9 @@ def _row(graph: Graph, op: Op) -> Row:
     macs = op.attributes.macs(inputs, outputs, constant_shapes(graph, op)) * prod(op.outer)
     tensors = [graph.tensors[name] for name in op.outputs]
     parameters = sum(graph.constants[name].data.size for name in op.constants.values())
-    return Row(op.layer or op.name, op.kind, tensors[0].shape, parameters, macs, sum(map(size_of, tensors)))
+    return Row(
+        op.layer or op.name, op.kind, tensors[0].shape, parameters, macs, sum(tensor.nbytes for tensor in tensors)
+    )
 
 
 def totals(graph: Graph, table: list[Row]) -> dict[str, int]:

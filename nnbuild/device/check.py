@@ -89,6 +89,7 @@ class Evidence:
     stack: Stack | None = None
     layers: Sequence[LayerCost] = ()
     differences: Sequence[LayerDifference] = ()
+    looked_at: int = 0  # the sample whose layers these are
     memory: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -140,6 +141,7 @@ class CheckReport:
     stack: Stack | None
     layers: tuple[LayerCost, ...]
     differences: tuple[LayerDifference, ...]
+    looked_at: int
     memory: Mapping[str, int]
     results: tuple[GateResult, ...]
 
@@ -154,6 +156,23 @@ class CheckReport:
     @property
     def cost_per_mac(self) -> float | None:
         return self.duration.mean / self.macs if self.duration is not None and self.macs else None
+
+
+def first_wrong(outputs: Sequence[Output], tolerance: float) -> int:
+    """The first sample with an output that is not the reference's: the one whose layers are worth a look. 0 when all
+    are right."""
+    wrong: list[int] = []
+    for output in outputs:
+        found, wanted = output.raw, output.reference
+        if wanted is None or found.shape != wanted.shape or not found.size:
+            continue
+        if found.dtype.kind in "iu":
+            right = found == wanted
+        else:
+            right = np.abs(found - wanted) <= tolerance * (1 + np.abs(wanted))
+        places = np.flatnonzero(~right.reshape(len(found), -1).all(axis=1))
+        wrong += places[:1].tolist()
+    return min(wrong, default=0)
 
 
 def judge(evidence: Evidence, gates: Gates | None = None) -> CheckReport:
@@ -185,6 +204,7 @@ def judge(evidence: Evidence, gates: Gates | None = None) -> CheckReport:
         stack=evidence.stack,
         layers=tuple(evidence.layers),
         differences=tuple(evidence.differences),
+        looked_at=evidence.looked_at,
         memory=dict(evidence.memory),
         results=tuple(results),
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from nnbuild.device.description import ModelInfo
+from nnbuild.device.description import ModelInfo, TensorInfo
 from nnbuild.device.metrics import Statistics, compare, first_mismatch, mismatches, statistics
+from nnbuild.numeric.edge import dequantize
 
 Array = npt.NDArray[Any]
 
@@ -25,6 +27,10 @@ class LayerCost:
     macs: int
     cost: int
 
+    @property
+    def cost_per_mac(self) -> float | None:
+        return self.cost / self.macs if self.macs else None
+
 
 @dataclass(frozen=True)
 class LayerDifference:
@@ -35,7 +41,17 @@ class LayerDifference:
     agrees: bool
     max_error: float
     detail: str
-    statistics: Statistics  # of the device's values
+    statistics: Statistics  # of the device's values, in real units
+
+
+def shares(layers: Sequence[LayerCost]) -> list[tuple[float, float]]:
+    """For each layer its percentage of all layers' cost, and the sum of the percentages so far."""
+    total = sum(layer.cost for layer in layers)
+    so_far = accumulate(layer.cost for layer in layers)
+    return [
+        (100 * layer.cost / total if total else 0.0, 100 * reached / total if total else 0.0)
+        for layer, reached in zip(layers, so_far, strict=True)
+    ]
 
 
 def layer_costs(model: ModelInfo, ticks: Iterable[int]) -> tuple[LayerCost, ...]:
@@ -58,8 +74,13 @@ def compare_layers(
         if step.output is not None and step.output.name in reference:
             expected = reference[step.output.name]
             agrees, error, detail = _difference(expected, values, tolerance)
-            differences.append(LayerDifference(step.layer, step.op, agrees, error, detail, statistics(values)))
+            real = statistics(_in_real_units(step.output, values))
+            differences.append(LayerDifference(step.layer, step.op, agrees, error, detail, real))
     return tuple(differences)
+
+
+def _in_real_units(tensor: TensorInfo, values: Array) -> Array:
+    return values if tensor.scale is None else dequantize(values, tensor.scale, tensor.zero_point)
 
 
 def _difference(expected: Array, found: Array, tolerance: float) -> tuple[bool, float, str]:

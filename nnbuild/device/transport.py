@@ -275,6 +275,8 @@ def cannot_open(path: str, error: Exception) -> DeviceMissing:
             "You may not open this port (permission denied).",
             "Join the group that owns it, usually: sudo usermod -aG dialout $USER, then log in again.",
         )
+    if number in (21, 25) or "Inappropriate ioctl" in text:
+        return DeviceMissing(path, "This is no serial port.", "'ls /dev/tty*' shows the ports.")
     if number == 2 or "No such file" in text:
         return DeviceMissing(path, "There is no such port.", "Plug the device in; 'ls /dev/tty*' shows the ports.")
     if number in (11, 16) or "busy" in text or "lock" in text:

@@ -17,6 +17,6 @@ class Artifact:
         """Writes the files whose content is new, so that nothing is rebuilt that has not changed."""
         make_folder(folder)
         wanted = {folder / name: content for name, content in self.files.items()}
-        for path in {path.parent for path in wanted}:
-            make_folder(path)
+        for parent in sorted({path.parent for path in wanted} - {folder}):
+            make_folder(parent)
         write_together({p: c for p, c in wanted.items() if not p.is_file() or p.read_bytes() != c})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from nnbuild import __version__
+from nnbuild.emit.parallel import declaration
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, common_type, described, scale_text
 from nnbuild.literals import C_TYPES
 from nnbuild.plan.plan import Plan
@@ -20,6 +21,7 @@ def header(plan: Plan, digest: str) -> str:
         *(_constants(plan, digest)),
         _context(plan),
         _functions(plan),
+        *([declaration(plan)] if plan.parallel else []),
         "#ifdef __cplusplus\n}\n#endif\n",
         "#endif",
     ]
@@ -54,8 +56,12 @@ def _constants(plan: Plan, digest: str) -> list[str]:
 def _context(plan: Plan) -> str:
     """The arena as a union, so that every type has a view of it that C allows."""
     dtypes = {plan.tensor(name).dtype for name in plan.locations}
-    dtypes |= {step.demand.scratch_type for step in plan.steps if step.demand.scratch}
+    demands = [version.demand for step in plan.steps for version in step.versions]
+    dtypes |= {demand.scratch_type for demand in demands if demand.scratch}
     members = []
+    if len(plan.isas) > 1:
+        levels = ", ".join(f"{level} {isa.name}" for level, isa in enumerate(reversed(plan.isas)))
+        members.append(f"    int32_t isa; /* set when it begins, the best that the processor has: {levels} */")
     for space, size in (("arena", plan.arena), ("state", plan.state)):
         if size:
             views = [f"        {C_TYPES[d]} {MEMBERS[d]}[{-(-size // SIZES[d])}];" for d in MEMBERS if d in dtypes]

@@ -4,24 +4,57 @@ from __future__ import annotations
 
 from math import prod
 
+from nnbuild.emit.instructions import instructions
 from nnbuild.emit.text import comment_safe, shape_text
 from nnbuild.emit.vendored import definitions
 from nnbuild.emit.weights import WEIGHTS, blob_bytes, places
 from nnbuild.graph import Shape, Tensor
+from nnbuild.isa.isa import Isa
 from nnbuild.literals import C_TYPES
-from nnbuild.plan.plan import Plan, Step
+from nnbuild.plan.plan import Plan, Step, Version
 from nnbuild.writer import Writer
 
 
 def kernels(plan: Plan) -> str:
-    w = Writer(plan.prefix)
-    for step in plan.steps:
-        w()
-        _function(w, step)
+    """A part for every instruction set: what its kernels call, then the kernels."""
     head = f"/* {comment_safe(plan.graph.name)}: one function a step, made for its shapes. */\n"
-    include = f'#include "{plan.prefix}_private.h"\n'
-    helpers = definitions(w.helpers, plan.prefix)
-    return "\n".join([head + include, helpers] if helpers else [head + include]) + str(w)
+    parts = [head + _compiler(plan) + f'#include "{plan.prefix}_private.h"\n']
+    for index, isa in enumerate(plan.isas):
+        parts += _part(plan, index, isa)
+    return "\n".join(part for part in parts if part)
+
+
+def _part(plan: Plan, index: int, isa: Isa) -> list[str]:
+    prefix = version_prefix(plan, isa)
+    w = Writer(prefix)
+    attribute = f"{prefix.upper()}_TARGET " if isa.target else ""
+    for number, step in enumerate(plan.steps):
+        if number:
+            w()
+        _function(w, step, step.versions[index], attribute)
+    target = f'#define {attribute}__attribute__((target("{isa.target}")))\n' if isa.target else ""
+    return [
+        target,
+        definitions(w.helpers, prefix),
+        instructions(w.instructions.values(), prefix, attribute),
+        str(w) if plan.steps else "",
+    ]
+
+
+def version_prefix(plan: Plan, isa: Isa) -> str:
+    """Where there are several versions, each has names of its own."""
+    return f"{plan.prefix}_{isa.name}" if len(plan.isas) > 1 else plan.prefix
+
+
+def _compiler(plan: Plan) -> str:
+    """What the compiler must be told before it sees a line: gcc's harmful passes, and intrinsics."""
+    lines = []
+    options = list(dict.fromkeys(option for isa in plan.isas for option in isa.gcc_options))
+    if options:
+        named = ", ".join(f'"{option}"' for option in options)
+        lines += ["#if defined(__GNUC__) && !defined(__clang__)", f"#pragma GCC optimize({named})", "#endif"]
+    lines += [f"#include <{header}>" for header in dict.fromkeys(h for isa in plan.isas for h in isa.includes)]
+    return "\n".join([*lines, ""]) + "\n" if lines else ""
 
 
 def private_header(plan: Plan) -> str:
@@ -31,7 +64,7 @@ def private_header(plan: Plan) -> str:
         f"#ifndef {guard}\n#define {guard}\n",
         f'#include "{plan.prefix}.h"\n',
         *(_exchanged(plan) if plan.swappable else _constants(plan)),
-        *(f"{signature(step)};" for step in plan.steps),
+        *(f"{signature(step, version)};" for step in plan.steps for version in step.versions),
         "\n#endif",
     ]
     return "\n".join(lines) + "\n"
@@ -56,42 +89,45 @@ def _exchanged(plan: Plan) -> list[str]:
     ]
 
 
-def signature(step: Step, name: str | None = None) -> str:
+def signature(step: Step, version: Version, name: str | None = None) -> str:
     """Pointers promise not to overlap unless the plan laid an output over an input."""
     restrict = "" if step.shares_storage else "restrict "
+    names, demand = version.names, version.demand
     parameters = [
-        *(f"const {_pointer(t, restrict)}{n}" for t, n in zip(step.site.inputs, step.names.inputs, strict=True)),
-        *(f"{_pointer(t, restrict)}{n}" for t, n in zip(step.site.outputs, step.names.outputs, strict=True)),
+        *(f"const {_pointer(t, restrict)}{n}" for t, n in zip(step.site.reads, names.inputs, strict=True)),
+        *(f"{_pointer(t, restrict)}{n}" for t, n in zip(step.site.writes, names.outputs, strict=True)),
     ]
-    if step.scratch is not None:
-        parameters.append(f"{C_TYPES[step.demand.scratch_type]} *{restrict}{step.names.scratch}")
-    if step.takes_weights:
+    if demand.scratch:
+        parameters.append(f"{C_TYPES[demand.scratch_type]} *{restrict}{names.scratch}")
+    if version.takes_weights:
         parameters.append(f"const uint8_t *{WEIGHTS}")
-    return f"void {name or step.function}({', '.join(parameters)}, int32_t begin, int32_t end)"
+    return f"void {name or version.function}({', '.join(parameters)}, int32_t begin, int32_t end)"
 
 
 def _pointer(tensor: Tensor, restrict: str) -> str:
     return f"{C_TYPES[tensor.dtype]} *{restrict}"
 
 
-def _function(w: Writer, step: Step) -> None:
-    w(f"/* {describe(step)} */")
+def _function(w: Writer, step: Step, version: Version, attribute: str) -> None:
+    names, emit = version.names, version.choice.kernel.emit
+    w(f"/* {describe(step, version)} */")
     if not step.op.outer:
-        with w.function(signature(step)):
-            step.choice.kernel.emit(w, step.site, step.names)
+        with w.function(attribute + signature(step, version)):
+            emit(w, step.site, names)
         return
-    once = f"{step.function}_once"
-    with w.function("static " + signature(step, once)):
-        step.choice.kernel.emit(w, step.site, step.names)
+    once = f"{version.function}_once"
+    with w.function(f"{attribute}static {signature(step, version, once)}"):
+        emit(w, step.site, names)
     w()
-    with w.function(signature(step)), w.loop("index", "end", start="begin", trips=prod(step.op.outer)):
-        arguments = [
-            *(_moved(n, step.site.shape(i)) for i, n in enumerate(step.names.inputs)),
-            *(_moved(n, step.site.output_shape(i)) for i, n in enumerate(step.names.outputs)),
-            *([step.names.scratch] if step.scratch is not None else []),
-            *([WEIGHTS] if step.takes_weights else []),
-        ]
-        w(f"{once}({', '.join(arguments)}, 0, {step.demand.extent});")
+    arguments = [
+        *(_moved(n, step.site.shape(i)) for i, n in enumerate(names.inputs)),
+        *(_moved(n, step.site.output_shape(i)) for i, n in enumerate(names.outputs)),
+        *([names.scratch] if version.demand.scratch else []),
+        *([WEIGHTS] if version.takes_weights else []),
+    ]
+    whole = w.function(attribute + signature(step, version))
+    with whole, w.loop("index", "end", start="begin", trips=prod(step.op.outer)):
+        w(f"{once}({', '.join(arguments)}, 0, {version.demand.extent});")
 
 
 def _moved(name: str, shape: Shape) -> str:
@@ -99,13 +135,14 @@ def _moved(name: str, shape: Shape) -> str:
     return f"{name} + index * {prod(shape)}"
 
 
-def describe(step: Step) -> str:
+def describe(step: Step, version: Version | None = None) -> str:
     """One line on a step: what, from where to where, by which kernel, at which price."""
 
     def shapes(tensors: tuple[Tensor, ...]) -> str:
         return ", ".join(shape_text(tensor.shape) for tensor in tensors)
 
     work = f"{step.macs:,} MACs, " if step.macs else ""
-    flow = f"{shapes(step.site.inputs)} -> {shapes(step.site.outputs)}"
-    name = comment_safe(step.op.layer or step.op.name)
-    return f"{name}: {step.op.kind} {flow}, {work}{step.kernel_name}, about {step.choice.price.cycles:,.0f} cycles"
+    flow = f"{shapes(step.site.reads)} -> {shapes(step.site.writes)}"
+    taken = version or step.versions[0]
+    price = f"about {taken.choice.price.cycles:,.0f} cycles"
+    return f"{comment_safe(step.layer)}: {step.kind} {flow}, {work}{taken.kernel_name}, {price}"

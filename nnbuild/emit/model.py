@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from nnbuild.emit.call import calls
+from nnbuild.emit.detect import detection
 from nnbuild.emit.kernels import describe
+from nnbuild.emit.parallel import run_parallel
 from nnbuild.emit.text import SIZES, comment_safe, common_type, place
-from nnbuild.plan.plan import Location, Plan, Step
+from nnbuild.plan.plan import Plan, Step
 
 
 def model(plan: Plan) -> str:
@@ -12,25 +15,27 @@ def model(plan: Plan) -> str:
     parts = [
         f"/* {comment_safe(plan.graph.name)}: what is computed, in which order and where. */",
         f'#include "{p}_private.h"\n',
+        detection(plan),
         _init(plan),
         _pointer(plan, "input", plan.graph.inputs, ""),
         _pointer(plan, "output", plan.graph.outputs, "const "),
         _steps(plan),
         _run(plan),
+        run_parallel(plan),
     ]
-    return "\n".join(parts)
+    return "\n".join(part for part in parts if part)
 
 
 def _init(plan: Plan) -> str:
     p = plan.prefix
-    if not plan.state:
-        return f"void {p}_init({p}_context *context)\n{{\n    (void)context;\n}}\n"
-    lines = []
+    lines = [f"    context->isa = {p}_detect();"] if len(plan.isas) > 1 else []
     for state in plan.graph.states:
         tensor, location = plan.tensor(state.before), plan.locations[state.before]
         zero = "0.0f" if tensor.dtype == "float32" else str(tensor.quant.zero_point if tensor.quant else 0)
         lines.append(f"    for (int32_t i = 0; i < {location.size // SIZES[tensor.dtype]}; ++i) {{")
         lines.append(f"        ({place(location, tensor.dtype)})[i] = {zero};\n    }}")
+    if not lines:
+        lines = ["    (void)context;"]
     return f"void {p}_init({p}_context *context)\n{{\n" + "\n".join(lines) + "\n}\n"
 
 
@@ -70,17 +75,8 @@ int {p}_step({p}_context *context, unsigned step)
 
 
 def _case(plan: Plan, index: int, step: Step) -> str:
-    arguments = [place(plan.locations[name], plan.tensor(name).dtype) for name in (*step.op.inputs, *step.op.outputs)]
-    if step.scratch is not None:
-        arguments.append(_scratch(step))
-    if step.takes_weights:
-        arguments.append(f"{plan.prefix}_weights")
-    call = f"{step.function}({', '.join(arguments)}, 0, {step.extent});"
-    return f"    case {index}: /* {describe(step)} */\n        {call}\n        return 0;"
-
-
-def _scratch(step: Step) -> str:
-    return place(Location("arena", step.scratch or 0, step.demand.scratch), step.demand.scratch_type)
+    lines = [f"    case {index}: /* {describe(step)} */", *calls(plan, step), "        return 0;"]
+    return "\n".join(lines)
 
 
 def _run(plan: Plan) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.graph import Array
+from nnbuild.isa.isa import Isa
 from nnbuild.isa.lanes import Lanes
 from nnbuild.literals import C_TYPES, float_literal
 from nnbuild.ops.base import Clamp
@@ -20,8 +21,8 @@ from nnbuild.ops.integer import quant_of, requantization
 from nnbuild.ops.site import Site
 from nnbuild.writer import Row, Writer
 
-name = "c99"
-features: frozenset[str] = frozenset()
+C99 = Isa("c99", "portable C: any compiler, any processor")
+ISAS = (C99,)
 
 LOAD = Row("const float {0} = {1};", 2)
 LOAD_MUTABLE = Row("float {0} = {1};", 2)

@@ -7,7 +7,7 @@ the register blocking and the borders; an ISA says how a vector of `lanes` accum
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from nnbuild.graph import Array
 from nnbuild.writer import Writer
@@ -52,3 +52,19 @@ class Lanes(ABC):
     @abstractmethod
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         """Applies the epilogue for the lanes from `channel` of the block on and writes the first `count`."""
+
+
+class TileLanes(Lanes):
+    """What the skeletons with large tiles ask for besides."""
+
+    @abstractmethod
+    def gather(self, w: Writer, accumulator: str, channel: str) -> None:
+        """Adds up what belongs to each channel, so that the first lanes hold one sum a channel."""
+
+    @abstractmethod
+    def fold(self, w: Writer, accumulators: Sequence[str]) -> None:
+        """Pools the accumulators of one window into the first of them."""
+
+    @abstractmethod
+    def copy(self, w: Writer, to: str, source: str, count: int) -> None:
+        """Copies inputs from one pointer to another; without a source it writes what padding counts as."""

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from nnbuild.graph import Array
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How an output may lie over an input that nothing else needs any more: it begins at least `lead` bytes before it.
+
+    Then it is never written over what is still to be read. A lead below 0 lets it begin so many bytes after the input.
+    `pieces` is the lead where the work is done in several calls, each of which may read again what the one before it
+    had read already; it is the same unless it is given.
+    """
+
+    output: int = 0
+    input: int = 0
+    lead: int = 0
+    pieces: int | None = None
+
+    def lead_of(self, in_pieces: bool) -> int:
+        return self.pieces if in_pieces and self.pieces is not None else self.lead
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,14 +36,14 @@ class Demand:
     extent: how many pieces the work divides into; the printed function computes those from `begin` to `end`.
     scratch: bytes it may write while it runs and forget afterwards, seen as `scratch_type`.
     packed: constants in the order in which it reads them, flat, by the name it will use for them.
-    in_place: (output, input) pairs that may share storage when the output begins at or before the input.
+    overlaps: which outputs may lie over which inputs, and how.
     """
 
     extent: int
     scratch: int = 0
     scratch_type: str = "float32"
     packed: Mapping[str, Array] = field(default_factory=dict)
-    in_place: tuple[tuple[int, int], ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,9 +57,14 @@ class Names:
 
 
 class Kernel(Protocol):
-    """A module of `kernels/<op>/`. `accepts` gives the reason when the kernel cannot serve a site."""
+    """A module of `kernels/<op>/`, or one of its VARIANTS.
 
-    __name__: str
+    needs: the features of the instruction set that it cannot do without.
+    accepts: the reason when it cannot serve a site.
+    A kernel that can compute a chain also has `fuses`, the kinds of operation that it takes in a site's tail; it is
+    asked by `accepts` whether it takes a given tail.
+    """
+
     needs: frozenset[str]
 
     def accepts(self, site: Site) -> str | None: ...
@@ -57,3 +80,15 @@ def only_integer(site: Site) -> str | None:
     """One integer type throughout; its accumulators are those of TFLite."""
     fits = site.dtypes in ({"int8"}, {"int16"})
     return None if fits else f"it computes int8 or int16 only, not {', '.join(sorted(site.dtypes))}"
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """One of several kernels that a module makes, such as the same skeleton on the lanes of several sets."""
+
+    name: str
+    needs: frozenset[str]
+    accepts: Callable[[Site], str | None]
+    demand: Callable[[Site], Demand]
+    emit: Callable[[Writer, Site, Names], None]
+    fuses: frozenset[str] = frozenset()

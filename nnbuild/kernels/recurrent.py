@@ -13,7 +13,7 @@ import numpy as np
 
 from nnbuild.graph import Array
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.contract import Demand, Names, Overlap
 from nnbuild.kernels.functions import spell
 from nnbuild.kernels.window_loops import product
 from nnbuild.literals import C_TYPES
@@ -39,13 +39,13 @@ def demand(site: Site, packed: dict[str, Array], scratch_vectors: int = 1, scrat
     """An initial state may be the very storage of the state: it is read before it is written."""
     attributes = attributes_of(site)
     first = int(attributes.sequences)
-    shared = tuple((first + i, 1 + i) for i in range(attributes.states)) if len(site.inputs) > 1 else ()
+    shared = tuple(Overlap(first + i, 1 + i) for i in range(attributes.states)) if len(site.inputs) > 1 else ()
     return Demand(
         extent=site.shape()[0],
         scratch=scratch_vectors * attributes.units * np.dtype(scratch_type).itemsize,
         scratch_type=scratch_type,
         packed={name: np.ascontiguousarray(value).reshape(-1) for name, value in packed.items()},
-        in_place=shared,
+        overlaps=shared,
     )
 
 

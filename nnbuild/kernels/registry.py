@@ -6,9 +6,10 @@ import importlib
 import pkgutil
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import cast
 
-from nnbuild.kernels.contract import Kernel
+from nnbuild.kernels.contract import Kernel, Variant
 
 
 @cache
@@ -18,9 +19,15 @@ def variants(kind: str) -> tuple[Kernel, ...]:
     folder = Path(__file__).parent / kind
     names = sorted(module.name for module in pkgutil.iter_modules([str(folder)]))
     modules = [importlib.import_module(f"{package}.{name}") for name in names]
-    kernels = [cast(Kernel, module) for module in modules if hasattr(module, "accepts")]
+    kernels = [kernel for module in modules for kernel in _kernels(module)]
     return tuple(sorted(kernels, key=lambda kernel: variant_name(kernel) != "scalar"))
 
 
+def _kernels(module: ModuleType) -> tuple[Kernel, ...]:
+    """A module is a kernel itself, or lists several in VARIANTS; the others are what kernels share."""
+    return cast(tuple[Kernel, ...], getattr(module, "VARIANTS", (module,) if hasattr(module, "accepts") else ()))
+
+
 def variant_name(kernel: Kernel) -> str:
-    return kernel.__name__.rpartition(".")[2]
+    """Its file's name, or the one it has among the variants of a file."""
+    return kernel.name if isinstance(kernel, Variant) else cast(ModuleType, kernel).__name__.rpartition(".")[2]

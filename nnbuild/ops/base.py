@@ -26,6 +26,8 @@ class Attributes(ABC):
     """
 
     kind: ClassVar[str]
+    sequential: ClassVar[bool] = False
+    """Whether each piece of the work needs what the piece before it left behind."""
     required: ClassVar[tuple[str, ...]] = ()
     optional: ClassVar[tuple[str, ...]] = ()
 

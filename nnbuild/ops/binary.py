@@ -56,7 +56,7 @@ class Binary(Attributes):
         """TFLite's, but for divide, and for operands of maximum and minimum that are of another scale."""
         left, right = _aligned(inputs, {role: constant.data for role, constant in site.constants.items()})
         out = site.outputs[0]
-        return (clamped(_combined(self.function, left, right, formats(site)), self.clamp, out),)
+        return (clamped(combined(self.function, left, right, formats(site)), self.clamp, out),)
 
 
 def operands(inputs: Sequence[T], constants: Mapping[str, T]) -> tuple[T, T]:
@@ -119,7 +119,8 @@ def formats(site: Site) -> Formats:
     return Formats(quant_of(left), quant_of(right), quant_of(out), 8 * np.dtype(out.dtype).itemsize)
 
 
-def _combined(function: str, left: Array, right: Array, f: Formats) -> Ints:
+def combined(function: str, left: Array, right: Array, f: Formats) -> Ints:
+    """The result before any clamp; the operands have one rank."""
     match function:
         case "add":
             return elementwise.add(left, right, f.zeros, f.sum_scales())

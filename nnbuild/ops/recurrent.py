@@ -37,6 +37,7 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class Recurrent(Attributes):
+    sequential: ClassVar[bool] = True
     required: ClassVar[tuple[str, ...]] = ("kernel", "recurrent")
     optional: ClassVar[tuple[str, ...]] = ("bias",)
     gates: ClassVar[int]

@@ -10,12 +10,35 @@ from nnbuild.graph import Array, Constant, Graph, Op, Shape, Tensor
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """One operation with its tensors and constants at hand; shapes come without the axes of `Op.outer`."""
+    """One operation with its tensors and constants at hand; shapes come without the axes of `Op.outer`.
+
+    `tail` holds operations that are to be computed with it, each on the result of the one before it, which is seen
+    nowhere else: `reads` and `writes` are what the whole chain reads and writes.
+    """
 
     op: Op
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     constants: Mapping[str, Constant]
+    tail: tuple[Site, ...] = ()
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The operation and those of its tail, in order."""
+        return (self.op, *(site.op for site in self.tail))
+
+    @property
+    def reads(self) -> tuple[Tensor, ...]:
+        """The operation's own inputs, then those that the tail takes from elsewhere."""
+        inputs, result = list(self.inputs), self.outputs[0].name
+        for site in self.tail:
+            inputs += [tensor for tensor in site.inputs if tensor.name != result]
+            result = site.outputs[0].name
+        return tuple(inputs)
+
+    @property
+    def writes(self) -> tuple[Tensor, ...]:
+        return self.tail[-1].outputs if self.tail else self.outputs
 
     @property
     def dtypes(self) -> frozenset[str]:

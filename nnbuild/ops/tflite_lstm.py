@@ -33,6 +33,7 @@ class TfliteLstm(Attributes):
     """
 
     kind: ClassVar[str] = "tflite_lstm"
+    sequential: ClassVar[bool] = True
     required: ClassVar[tuple[str, ...]] = ("kernel", "recurrent", "bias")
 
     units: int

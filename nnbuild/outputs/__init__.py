@@ -15,6 +15,9 @@ from nnbuild.plan.plan import Plan
 class Output(Protocol):
     """What each module of this package can do."""
 
+    PROGRAM: str
+    """The name of the linked program."""
+
     def recipe(self, board: Board, generated: Iterable[str]) -> Recipe: ...
 
     def file_names(self, board: Board, prefix: str) -> list[str]: ...

@@ -14,6 +14,8 @@ from nnbuild.plan.plan import Plan
 LINK = FIRMWARE / "link"
 PLATFORM = FIRMWARE / "platform" / "host"
 PROGRAM = "program"
+POOL_STACK = 1024
+"""Bytes of stack that handing parts to the pool's threads takes, the C library's own frames among them."""
 
 
 def recipe(board: Board, generated: Iterable[str]) -> Recipe:
@@ -23,7 +25,7 @@ def recipe(board: Board, generated: Iterable[str]) -> Recipe:
         toolchain=toolchain,
         generated=tuple(name for name in generated if name.endswith((".c", ".S"))),
         firmware=(*sorted(LINK.glob("*.c")), *sorted(PLATFORM.glob("*.c"))),
-        includes=(LINK,),
+        includes=(LINK, PLATFORM),
         flags=(*WARNINGS, *board.flags, *toolchain.flags, *toolchain.stack_flags),
         link_flags=(*board.link_flags, *toolchain.link_flags),
     )

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from nnbuild import __version__
 from nnbuild.board import Board
 from nnbuild.errors import UsageError
+from nnbuild.graph import Graph
+from nnbuild.isa.c99 import C99
 from nnbuild.outputs.kmod_api import api_header, api_source
 from nnbuild.outputs.kmod_bridge import bridge, golden_source, needs_fpu
 from nnbuild.outputs.kmod_weights import weights_file
 from nnbuild.outputs.recipe import Recipe
 from nnbuild.paths import FIRMWARE
 from nnbuild.plan.plan import Plan
+from nnbuild.plan.target import Target
 
 GLUE = FIRMWARE / "kmod"
 LINK = FIRMWARE / "link"
 SHIMS = "kernel_include"
 LINK_SOURCES = ("nn_frame.c", "nn_link.c")
 LINK_HEADERS = ("nn_frame.h", "nn_link.h", "nn_platform.h", "nn_target.h")
-ISA_FLAGS = {"sse2": "", "avx2": "-mavx2 -mfma"}
+PLAIN = C99.name
+ISA_FLAGS = {"sse2": "", "avx2_fma": "-mavx2 -mfma"}
 KBUILD, MAKEFILE, DKMS = "Kbuild", "Makefile", "dkms.conf"
 LONGEST_NAME = 40
 """Of a model: the kernel allows 55 characters for a module, and symbols need some of their own."""
@@ -85,12 +90,22 @@ def _refuse_long_names(prefix: str) -> None:
         raise UsageError(f"model {prefix!r}", cause, "Name the model otherwise, with name= for scons and --name.")
 
 
+def kernel_target(graph: Graph, target: Target, asked: str | None) -> Target:
+    """For a kernel: steps may be computed piece by piece. A model of integers keeps to the integer registers, which may
+    be used everywhere, unless the user asked for others."""
+    if target.also or target.isa.name not in (PLAIN, *ISA_FLAGS):
+        cause = "a kernel module is made for one of the sets that it can ask the kernel about."
+        raise UsageError(f"isa {asked!r}", cause, f"Name one of {PLAIN}, {', '.join(ISA_FLAGS)}.")
+    floats = any(tensor.dtype == "float32" for tensor in graph.tensors.values())
+    isa = C99 if asked is None and not floats else target.isa
+    return replace(target, isa=isa, pieces=True)
+
+
 def isa_of(plan: Plan) -> str:
-    """The least that the chosen kernels can do with; "none" where no step computes with floats."""
-    wanted: frozenset[str] = frozenset().union(*(step.choice.kernel.needs for step in plan.steps))
-    if wanted & {"avx2", "fma"}:
-        return "avx2"
-    return "sse2" if needs_fpu(plan) or wanted else "none"
+    """ "none" where the FPU and its registers stay untouched."""
+    if plan.isa.name in ISA_FLAGS:
+        return plan.isa.name
+    return "sse2" if needs_fpu(plan) else "none"
 
 
 def kbuild(plan: Plan) -> str:
@@ -100,7 +115,7 @@ def kbuild(plan: Plan) -> str:
     fpu = isa != "none"
     defines = [f"-DNN_STEPS={max(1, len(plan.steps))}", f"-DNN_DEVICE='\"{module_name(p)}\"'"]
     defines += ["-DNN_FPU"] if fpu else []
-    defines += ["-DNN_ISA_AVX2"] if isa == "avx2" else []
+    defines += ["-DNN_ISA_AVX2"] if isa == "avx2_fma" else []
     defines += ["-DNN_SWAPPABLE"] if plan.swappable else []
     lines = [
         f"# Builds {module_file(p)}; printed by nnbuild {__version__}.",

@@ -16,6 +16,7 @@ from nnbuild.emit.kernels import kernels, private_header
 from nnbuild.emit.text import SIZES, described, place
 from nnbuild.emit.weights import WEIGHTS
 from nnbuild.graph import Array, Tensor
+from nnbuild.isa.c99 import C99
 from nnbuild.literals import float_literal
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret
@@ -32,9 +33,9 @@ MOST_SHIFT = 62
 
 
 def needs_fpu(plan: Plan) -> bool:
-    """Whether anything in a run is a float."""
-    tensors = [t for step in plan.steps for t in (*step.site.inputs, *step.site.outputs)]
-    return any(t.dtype == "float32" for t in tensors) or any(d.dtype.kind == "f" for d in plan.constants.values())
+    """Whether anything in a run is a float, or lies in a vector register."""
+    floats = any(tensor.dtype == "float32" for tensor in plan.graph.tensors.values())
+    return floats or plan.isa != C99 or any(data.dtype.kind == "f" for data in plan.constants.values())
 
 
 def plan_hash(plan: Plan) -> str:
@@ -80,20 +81,21 @@ def _table(kind: str, name: str, rows: list[str], count: bool = True) -> str:
 
 
 def _step_table(plan: Plan) -> str:
-    rows = [f"{{{step.extent}, {_width(step)}}} /* {step.function} */" for step in plan.steps]
+    rows = [f"{{{step.extent(step.versions[0])}, {_width(step)}}} /* {step.function} */" for step in plan.steps]
     return _table("nn_step", "nn_model_step_table", rows, count=False)
 
 
 def _width(step: Step) -> int:
-    each = step.choice.price.cycles * prod(step.op.outer) / max(1, step.extent)
-    return max(1, min(step.extent, int(PART_CYCLES / max(each, 1.0))))
+    extent = step.extent(step.versions[0])
+    each = step.choice.price.cycles * prod(step.op.outer) / max(1, extent)
+    return max(1, min(extent, int(PART_CYCLES / max(each, 1.0))))
 
 
 def _places(plan: Plan) -> str:
     kinds = {
         "INPUT": list(plan.graph.inputs),
         "OUTPUT": list(plan.graph.outputs),
-        "STEP_OUTPUT": [step.op.outputs[0] for step in plan.steps],
+        "STEP_OUTPUT": [step.outputs[0] for step in plan.steps],
         "STATE": [state.before for state in plan.graph.states],
     }
     rows = []
@@ -150,7 +152,7 @@ def _weights(plan: Plan) -> str:
 def _part(plan: Plan) -> str:
     """As <model>_step in <model>.c, but for a range of the step's pieces."""
     p = plan.prefix
-    taken = any(step.takes_weights for step in plan.steps)
+    taken = any(step.versions[0].takes_weights for step in plan.steps)
     unused = ({"weights"} if not taken else set()) if plan.steps else {"memory", "weights", "begin", "end"}
     start = f"    {p}_context *context = memory;\n\n" if plan.steps else ""
     return f"""\
@@ -166,11 +168,11 @@ void nn_model_part(void *memory, const uint8_t *weights, uint32_t step, int32_t 
 
 
 def _case(plan: Plan, index: int, step: Step) -> str:
-    arguments = [place(plan.locations[name], plan.tensor(name).dtype) for name in (*step.op.inputs, *step.op.outputs)]
-    if step.scratch is not None:
-        scratch = Location("arena", step.scratch, step.demand.scratch)
+    arguments = [place(plan.locations[name], plan.tensor(name).dtype) for name in (*step.inputs, *step.outputs)]
+    if step.demand.scratch:
+        scratch = Location("arena", step.scratch or 0, step.demand.scratch)
         arguments.append(place(scratch, step.demand.scratch_type))
-    if step.takes_weights:
+    if step.versions[0].takes_weights:
         arguments.append(WEIGHTS)
     return f"    case {index}:\n        {step.function}({', '.join(arguments)}, begin, end);\n        break;"
 

@@ -16,7 +16,8 @@ from nnbuild.emit.weights import blob
 from nnbuild.errors import ModelError, UsageError
 from nnbuild.graph import Constant, Graph
 from nnbuild.outputs.kmod_bridge import plan_hash
-from nnbuild.plan.plan import Plan, Target, make_plan
+from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.target import Target
 
 MAGIC = b"WNN1"
 HEAD = struct.Struct("<4sIII16s16s16x")
@@ -43,7 +44,7 @@ def refuse_hidden_weights(plan: Plan, target: Target) -> None:
         for step, mine, theirs in zip(plan.steps, ours, others, strict=True):
             if mine != theirs:
                 raise ModelError(
-                    f"layer {step.op.layer or step.op.name!r}",
+                    f"layer {step.layer!r}",
                     f"its code ({step.kernel_name}) depends on the weights, so they cannot be exchanged.",
                     "Build without --swappable, or with another --quantize.",
                 )

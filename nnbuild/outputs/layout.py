@@ -42,6 +42,16 @@ class Layout:
     used: dict[str, int]
 
 
+def arena_room(board: Board, plan: Plan) -> int | None:
+    """Bytes that the arena may have; None where the board sets no limit."""
+    if board.firmware is None:
+        return None
+    stack = (board.stack_budget or 0) + LINK_STACK
+    taken = {"ram": fixed_ram(board, plan, stack)}
+    free = max(board.memory(name).length - taken.get(name, 0) for name in board.firmware.context_memory)
+    return (free - plan.state) // plan.alignment * plan.alignment
+
+
 def layout_of(board: Board, plan: Plan) -> Layout:
     """Places the model, or says which layer needs how much more than there is."""
     assert board.firmware is not None, f"{board.name} is a firmware board"

@@ -129,11 +129,16 @@ def link(recipe: Recipe, objects: Sequence[Path], folder: Path) -> Path:
     return program
 
 
+def raise_if_full(what: str, said: str) -> None:
+    """Puts a linker's complaint that a memory is full into our words. Some repeat it, section by section."""
+    over = max(((int(size), memory) for memory, size in OVERFLOW.findall(said)), default=None)
+    if over is not None:
+        cause = f"the program is {over[0]:,} bytes larger than the memory {over[1]!r} of the board."
+        raise UsageError(what, cause, "Take a smaller model, --optimize size, or a larger board.")
+
+
 def _run(command: list[str], what: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        full = OVERFLOW.search(done.stderr)
-        if full is not None:
-            cause = f"the program is {int(full[2]):,} bytes larger than the memory {full[1]!r} of the board."
-            raise NnbuildError(what, cause, "Take a smaller model, --optimize size, or a larger board.")
+        raise_if_full(what, done.stderr)
         raise NnbuildError(what, f"the compiler refused it:\n{done.stderr.strip()}\n", f"It was: {' '.join(command)}")

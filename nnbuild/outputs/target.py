@@ -24,11 +24,11 @@ def descriptor(plan: Plan) -> dict[str, Any]:
         "outputs": [_tensor(plan.tensor(name)) for name in plan.graph.outputs],
         "steps": [
             {
-                "layer": step.op.layer or step.op.name,
-                "op": step.op.kind,
+                "layer": step.layer,
+                "op": step.kind,
                 "kernel": step.kernel_name,
                 "macs": step.macs,
-                "output": _tensor(step.site.outputs[0]),
+                "output": _tensor(step.site.writes[0]),
             }
             for step in plan.steps
         ],
@@ -66,7 +66,7 @@ def target(plan: Plan) -> str:
 #include "nn_target.h"
 
 #include "{p}.h"
-
+{'#include "nn_pool.h"' + chr(10) if plan.parallel else ""}
 static {p}_context model;
 static uint64_t ticks[{max(1, len(plan.steps))}];
 
@@ -79,7 +79,7 @@ void nn_target_init(void)
 
 int nn_target_run(void)
 {{
-    return {p}_run(&model);
+    return {_run(plan)};
 }}
 
 uint32_t nn_target_steps(void)
@@ -95,8 +95,15 @@ int nn_target_step(uint32_t index)
 {_region(plan)}"""
 
 
+def _run(plan: Plan) -> str:
+    if not plan.parallel:
+        return f"{plan.prefix}_run(&model)"
+    threads = max(step.parts for step in plan.steps)
+    return f"{plan.prefix}_run_parallel(&model, nn_pool_run, nn_pool({threads}))"
+
+
 def _region(plan: Plan) -> str:
-    outputs = [step.op.outputs[0] for step in plan.steps]
+    outputs = [step.outputs[0] for step in plan.steps]
     states = [state.before for state in plan.graph.states]
     steps = f"{len(plan.steps) * 8}"
     return f"""\

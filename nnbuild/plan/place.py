@@ -8,8 +8,8 @@ used up. Nothing here depends on time or chance: the same buffers always give th
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 PATIENCE = 200_000
 
@@ -18,15 +18,16 @@ PATIENCE = 200_000
 class Buffer:
     """`size` bytes needed from step `first` to step `last`, both included.
 
-    `may_precede` names buffers that this one may overlap when it begins at or before them: it is written from its
-    beginning on while they are read for the last time, and never gets ahead of what is still to be read.
+    `may_precede` names buffers that this one may overlap when it begins at least so many bytes before them: it is
+    written from its beginning on while they are read for the last time, and never gets ahead of what is still to be
+    read. A number below 0 lets it begin so many bytes after them.
     """
 
     name: str
     size: int
     first: int
     last: int
-    may_precede: frozenset[str] = field(default=frozenset())
+    may_precede: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,24 +46,45 @@ def compatible(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
     """Whether two buffers needed at the same time may lie at these offsets."""
     if at + a.size <= bt or bt + b.size <= at:
         return True
-    return (b.name in a.may_precede and at <= bt) or (a.name in b.may_precede and bt <= at)
+    return _precedes(a, at, b, bt) or _precedes(b, bt, a, at)
 
 
-def place(buffers: Sequence[Buffer], alignment: int) -> Placement:
-    aligned = [
-        Buffer(b.name, -(-b.size // alignment) * alignment, b.first, b.last, b.may_precede) for b in buffers if b.size
-    ]
+def _precedes(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
+    return b.name in a.may_precede and at + a.may_precede[b.name] <= bt
+
+
+def place(buffers: Sequence[Buffer], alignment: int, enough: int = 0) -> Placement:
+    """The search ends early where an arena of `enough` bytes is found, or none of that size can be."""
+    aligned = _aligned(buffers, alignment)
     bound = fullest(aligned)
-    best: dict[str, int] = {}
-    best_size = -1
-    best_order: list[Buffer] = []
-    neighbours = {b.name: [o for o in aligned if o is not b and meet(b, o)] for b in aligned}
-    for order in _orders(aligned):
-        offsets, size = _lay(order, neighbours)
-        if best_size < 0 or size < best_size:
-            best, best_size, best_order = offsets, size, order
-    best, best_size = _improve(best, best_size, best_order, neighbours, bound)
-    return Placement({b.name: best.get(b.name, 0) for b in buffers}, max(best_size, 0), bound)
+    neighbours = _neighbours(aligned)
+    best, size, order = _first_try(aligned, neighbours)
+    if bound <= enough or not enough:
+        best, size = _improve(best, size, order, neighbours, max(bound, enough))
+    return Placement({b.name: best.get(b.name, 0) for b in buffers}, size, bound)
+
+
+def _aligned(buffers: Sequence[Buffer], alignment: int) -> list[Buffer]:
+    """Whole units of the alignment, without those that have no size."""
+
+    def whole(size: int) -> int:
+        return -(-size // alignment) * alignment
+
+    return [
+        replace(b, size=whole(b.size), may_precede={name: whole(lead) for name, lead in b.may_precede.items()})
+        for b in buffers
+        if b.size
+    ]
+
+
+def _neighbours(buffers: list[Buffer]) -> dict[str, list[Buffer]]:
+    return {b.name: [other for other in buffers if other is not b and meet(b, other)] for b in buffers}
+
+
+def _first_try(buffers: list[Buffer], neighbours: dict[str, list[Buffer]]) -> tuple[dict[str, int], int, list[Buffer]]:
+    """The best of a few orders that are often good."""
+    tries = [(*_lay(order, neighbours), order) for order in _orders(buffers)]
+    return min(tries, key=lambda found: found[1])
 
 
 def fullest(buffers: Iterable[Buffer]) -> int:
@@ -72,9 +94,16 @@ def fullest(buffers: Iterable[Buffer]) -> int:
     for step in {b.first for b in known}:
         alive = [b for b in known if b.first <= step <= b.last]
         sizes = {b.name: b.size for b in alive}
-        shared = sum(max((min(b.size, sizes[n]) for n in b.may_precede if n in sizes), default=0) for b in alive)
+        shared = sum(_shared(b, sizes) for b in alive)
         most = max(most, sum(sizes.values()) - shared, max(sizes.values(), default=0))
     return most
+
+
+def _shared(buffer: Buffer, sizes: dict[str, int]) -> int:
+    """The most bytes that a buffer can share with those that it may precede."""
+    pairs = [(sizes[name], lead) for name, lead in buffer.may_precede.items() if name in sizes]
+    saved = [buffer.size + size - max(buffer.size, size + max(lead, 0)) for size, lead in pairs]
+    return min(buffer.size, sum(max(0, bytes_saved) for bytes_saved in saved))
 
 
 def _orders(buffers: list[Buffer]) -> list[list[Buffer]]:
@@ -98,7 +127,9 @@ def _lay(order: list[Buffer], neighbours: dict[str, list[Buffer]]) -> tuple[dict
 
 def _lowest(buffer: Buffer, placed: list[tuple[Buffer, int]]) -> int:
     ends = {at + other.size for other, at in placed}
-    candidates = sorted({0} | ends | {at for other, at in placed if buffer.name in other.may_precede})
+    under = {max(0, at + lead) for other, at in placed if (lead := other.may_precede.get(buffer.name)) is not None}
+    over = {max(0, at - lead) for other, at in placed if (lead := buffer.may_precede.get(other.name)) is not None}
+    candidates = sorted({0} | ends | under | over)
     for candidate in candidates:
         if all(compatible(buffer, candidate, other, at) for other, at in placed):
             return candidate

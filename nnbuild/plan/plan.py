@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from nnbuild.graph import Array, Graph, Op, Tensor
+from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.registry import variant_name
 from nnbuild.names import fragment
 from nnbuild.ops.reshape import Reshape
-from nnbuild.ops.site import Site, site_of
+from nnbuild.ops.site import Site
+from nnbuild.plan.chain import Work, divide
 from nnbuild.plan.place import Buffer, Placement, place
-from nnbuild.plan.select import Alternative, Choice, choose, plain_names
+from nnbuild.plan.select import Alternative, Choice, plain_names
+from nnbuild.plan.settle import settle
+from nnbuild.plan.target import Target
+
+LARGE = 100_000
+"""Cycles from which on a step is worth spreading over threads: waking one takes some thousands."""
 
 
 @dataclass(frozen=True)
@@ -28,21 +35,66 @@ class Location:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """One call of one kernel function. `takes_weights` says that it is told where the weights lie."""
+class Version:
+    """The function that computes a step with the instructions of one set."""
 
-    site: Site
+    isa: Isa
     choice: Choice
     function: str
     names: Names
+    takes_weights: bool = False
+    """It is told where the weights lie."""
+
+    @property
+    def demand(self) -> Demand:
+        return self.choice.demand
+
+    @property
+    def kernel_name(self) -> str:
+        return variant_name(self.choice.kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One call of one kernel function: of the first version, or of another where the processor wants that."""
+
+    site: Site
+    versions: tuple[Version, ...]
     macs: int
     scratch: int | None
     shares_storage: bool
-    takes_weights: bool = False
+    parts: int = 1
+    """In so many parts it may be computed at the same time, each with scratch of its own, `scratch_bytes` apart."""
+    scratch_bytes: int = 0
+
+    @property
+    def choice(self) -> Choice:
+        return self.versions[0].choice
+
+    @property
+    def function(self) -> str:
+        return self.versions[0].function
 
     @property
     def op(self) -> Op:
         return self.site.op
+
+    @property
+    def layer(self) -> str:
+        """The layers it computes, as the model calls them."""
+        return " + ".join(op.layer or op.name for op in self.site.ops)
+
+    @property
+    def kind(self) -> str:
+        return " + ".join(op.kind for op in self.site.ops)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(tensor.name for tensor in self.site.reads)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(tensor.name for tensor in self.site.writes)
 
     @property
     def demand(self) -> Demand:
@@ -56,10 +108,9 @@ class Step:
     def alternatives(self) -> tuple[Alternative, ...]:
         return self.choice.alternatives
 
-    @property
-    def extent(self) -> int:
+    def extent(self, version: Version) -> int:
         """Pieces of work: those of the kernel, or one for each index of the axes it is applied along."""
-        return prod(self.op.outer) if self.op.outer else self.demand.extent
+        return prod(self.op.outer) if self.op.outer else version.demand.extent
 
 
 @dataclass(frozen=True)
@@ -76,6 +127,7 @@ class Peak:
 class Plan:
     graph: Graph
     prefix: str
+    isas: tuple[Isa, ...]
     steps: tuple[Step, ...]
     locations: Mapping[str, Location]
     constants: Mapping[str, Array]
@@ -86,53 +138,54 @@ class Plan:
     peak: Peak | None
     swappable: bool = False
 
+    @property
+    def parallel(self) -> bool:
+        return any(step.parts > 1 for step in self.steps)
+
+    @property
+    def isa(self) -> Isa:
+        """The set it is made for first of all."""
+        return self.isas[0]
+
     def tensor(self, name: str) -> Tensor:
         return self.graph.tensors[name]
 
 
-@dataclass(frozen=True)
-class Target:
-    """What the plan must know of the board. `apart` keeps every tensor until the end of the run, to be looked at;
-    `swappable` hands the weights to every step, so that a run can be given others."""
-
-    features: frozenset[str] = frozenset()
-    alignment: int = 16
-    apart: bool = False
-    optimize: str = "speed"
-    swappable: bool = False
-
-
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
-    work = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
-    sites = [site_of(graph, op) for op in work]
-    choices = [choose(site, target.features, target.optimize) for site in sites]
     roots = _roots(graph)
-    buffers = _buffers(graph, work, choices, roots, target)
+
+    def arena_size(work: list[Work], enough: int) -> int:
+        return place(_buffers(graph, work, roots, target), target.alignment, enough).size
+
+    work = settle(divide(graph, target), arena_size, target)
+    buffers = _buffers(graph, work, roots, target)
     arena = place(buffers, target.alignment)
     locations, state = _locations(graph, roots, arena, target.alignment)
     constants: dict[str, Array] = {}
+    isas = (target.isa, *target.also)
     steps = [
-        _step(graph, prefix, index, site, choice, arena, locations, constants, target.swappable)
-        for index, (site, choice) in enumerate(zip(sites, choices, strict=True))
+        replace(
+            _step(prefix, index, item, isas, arena, locations, constants, target.swappable),
+            parts=parts_of(item, target.threads),
+            scratch_bytes=_scratch(item, target),
+        )
+        for index, item in enumerate(work)
     ]
-    peak = _peak(buffers, arena, [step.op.layer or step.op.name for step in steps])
+    peak = _peak(buffers, arena, [step.layer for step in steps])
     return Plan(
-        graph=graph,
-        prefix=prefix,
-        steps=tuple(steps),
-        locations=locations,
-        constants=constants,
-        arena=arena.size,
-        arena_bound=arena.bound,
-        state=state,
-        alignment=target.alignment,
-        peak=peak,
-        swappable=target.swappable,
+        graph,
+        prefix,
+        isas,
+        tuple(steps),
+        locations,
+        constants,
+        arena.size,
+        arena.bound,
+        state,
+        target.alignment,
+        peak,
+        target.swappable,
     )
-
-
-def size_of(tensor: Tensor) -> int:
-    return prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
 
 
 def _roots(graph: Graph) -> dict[str, str]:
@@ -146,47 +199,72 @@ def _roots(graph: Graph) -> dict[str, str]:
     return roots
 
 
-def _buffers(
-    graph: Graph, work: list[Op], choices: list[Choice], roots: dict[str, str], target: Target
-) -> list[Buffer]:
+def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Target) -> list[Buffer]:
     """Every piece of the arena with its exact lifetime. Inputs are there from before the first step."""
     end = len(work)
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for name in graph.inputs:
         first[roots[name]], last[roots[name]] = -1, -1
-    for index, op in enumerate(work):
-        for name in (*op.inputs, *op.outputs):
-            first.setdefault(roots[name], index)
-            last[roots[name]] = index
+    for index, item in enumerate(work):
+        for tensor in (*item.site.reads, *item.site.writes):
+            first.setdefault(roots[tensor.name], index)
+            last[roots[tensor.name]] = index
     for name in first if target.apart else map(roots.__getitem__, graph.outputs):
         last[name] = end
     kept = {state.before for state in graph.states}
-    overlaps = _overlaps(work, choices, roots, first, last)
+    overlaps = _overlaps(work, roots, first, last, target)
     buffers = [
-        Buffer(name, size_of(graph.tensors[name]), first[name], last[name], frozenset(overlaps.get(name, ())))
+        Buffer(name, graph.tensors[name].nbytes, first[name], last[name], overlaps.get(name, {}))
         for name in first
         if name not in kept
     ]
-    for index, choice in enumerate(choices):
-        if choice.demand.scratch:
-            buffers.append(Buffer(f"scratch of {work[index].name}", choice.demand.scratch, index, index))
+    for index, item in enumerate(work):
+        scratch = _scratch(item, target) * parts_of(item, target.threads)
+        if scratch:
+            buffers.append(Buffer(_scratch_name(item), scratch, index, index))
     return buffers
 
 
+def _scratch(work: Work, target: Target) -> int:
+    """Bytes of scratch for one part of a step."""
+    size = max(demand.scratch for demand in work.demands)
+    return -(-size // target.alignment) * target.alignment
+
+
+def parts_of(work: Work, threads: int) -> int:
+    """How many parts of a step are worth a thread each."""
+    if threads == 1 or work.site.op.attributes.sequential or work.choice.price.cycles < LARGE:
+        return 1
+    extents = [prod(work.site.op.outer) if work.site.op.outer else demand.extent for demand in work.demands]
+    return min(threads, *extents)
+
+
+def _scratch_name(work: Work) -> str:
+    return f"scratch of {work.site.op.name}"
+
+
 def _overlaps(
-    work: list[Op], choices: list[Choice], roots: dict[str, str], first: dict[str, int], last: dict[str, int]
-) -> dict[str, set[str]]:
-    """Output -> inputs it may overlap: those that the kernel names and that nothing needs after this step."""
-    allowed: dict[str, set[str]] = {}
-    for index, (op, choice) in enumerate(zip(work, choices, strict=True)):
-        if op.outer:
+    work: list[Work], roots: dict[str, str], first: dict[str, int], last: dict[str, int], target: Target
+) -> dict[str, dict[str, int]]:
+    """Output -> the lead before each input it may lie over: those that nothing needs after this step."""
+    allowed: dict[str, dict[str, int]] = {}
+    for index, item in enumerate(work):
+        site = item.site
+        if site.op.outer or parts_of(item, target.threads) > 1:
             continue
-        for out, source in choice.demand.in_place:
-            a, b = roots[op.outputs[out]], roots[op.inputs[source]]
+        for (output, source), lead in _leads(item, target.pieces).items():
+            a, b = roots[site.writes[output].name], roots[site.reads[source].name]
             if a != b and first[a] == index and last[b] == index:
-                allowed.setdefault(a, set()).add(b)
+                allowed.setdefault(a, {})[b] = lead
     return allowed
+
+
+def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], int]:
+    """(output, input) -> the lead that serves all versions; pairs that some version must keep apart are left out."""
+    each = [{(o.output, o.input): o.lead_of(pieces) for o in demand.overlaps} for demand in work.demands]
+    pairs = set(each[0]).intersection(*each[1:])
+    return {pair: max(leads[pair] for leads in each) for pair in sorted(pairs)}
 
 
 def _locations(
@@ -195,63 +273,72 @@ def _locations(
     state, states = 0, {}
     for held in graph.states:
         states[held.before] = state
-        state += -(-size_of(graph.tensors[held.before]) // alignment) * alignment
+        state += -(-graph.tensors[held.before].nbytes // alignment) * alignment
     locations = {}
     for name, tensor in graph.tensors.items():
         root = roots[name]
         if root in states:
-            locations[name] = Location("state", states[root], size_of(tensor))
+            locations[name] = Location("state", states[root], tensor.nbytes)
         elif root in arena.offsets:
-            locations[name] = Location("arena", arena.offsets[root], size_of(tensor))
+            locations[name] = Location("arena", arena.offsets[root], tensor.nbytes)
     return locations, state
 
 
 def _step(
-    graph: Graph,
     prefix: str,
     index: int,
-    site: Site,
-    choice: Choice,
+    work: Work,
+    isas: tuple[Isa, ...],
     arena: Placement,
     locations: Mapping[str, Location],
     constants: dict[str, Array],
     swappable: bool,
 ) -> Step:
-    op = site.op
-    function = f"{prefix}_{index:02d}_{fragment(op.name)}"
-    plain = plain_names(site, choice.demand)
-    packed = {
-        role: _store(constants, f"{function}_{role}", data, swappable) for role, data in choice.demand.packed.items()
-    }
-    macs = op.attributes.macs(
+    site = work.site
+    function = f"{prefix}_{index:02d}_{fragment(site.op.name)}"
+    versions = tuple(
+        _version(site, isa, choice, f"{function}_{isa.name}" if work.others else function, constants, swappable)
+        for isa, choice in zip(isas, (work.choice, *work.others), strict=True)
+    )
+    macs = sum(_macs(part) for part in (site, *site.tail))
+    return Step(site, versions, macs, arena.offsets.get(_scratch_name(work)), _shares(site, locations))
+
+
+def _version(
+    site: Site, isa: Isa, choice: Choice, function: str, constants: dict[str, Array], swappable: bool
+) -> Version:
+    plain, given = plain_names(site, choice.demand), choice.demand.packed
+    packed = {role: _store(constants, f"{function}_{role}", data, swappable) for role, data in given.items()}
+    names = Names(plain.inputs, plain.outputs, packed, plain.scratch)
+    return Version(isa, choice, function, names, swappable and bool(packed))
+
+
+def _macs(site: Site) -> int:
+    """Of one operation, without its tail."""
+    macs = site.op.attributes.macs(
         [site.shape(i) for i in range(len(site.inputs))],
         [site.output_shape(i) for i in range(len(site.outputs))],
         {role: constant.data.shape for role, constant in site.constants.items()},
-    ) * prod(op.outer)
-    scratch = arena.offsets.get(f"scratch of {op.name}") if choice.demand.scratch else None
-    names = Names(plain.inputs, plain.outputs, packed, plain.scratch)
-    takes_weights = swappable and bool(packed)
-    return Step(site, choice, function, names, macs, scratch, _shares(op, locations), takes_weights)
+    )
+    return macs * prod(site.op.outer)
 
 
 def _store(constants: dict[str, Array], name: str, data: Array, apart: bool) -> str:
     """Files a constant, or finds the one that holds the same already; what may be exchanged stays apart, since the next
     weights may differ where these are the same."""
-    for known, there in constants.items():
-        if apart:
-            break
+    for known, there in () if apart else constants.items():
         if there.dtype == data.dtype and there.shape == data.shape and np.array_equal(there, data):
             return known
     constants[name] = data
     return name
 
 
-def _shares(op: Op, locations: Mapping[str, Location]) -> bool:
+def _shares(site: Site, locations: Mapping[str, Location]) -> bool:
     """Whether an output lies over an input, so that the pointers must not promise otherwise."""
     return any(
         a.space == b.space and a.offset < b.offset + b.size and b.offset < a.offset + a.size
-        for a in (locations[name] for name in op.outputs)
-        for b in (locations[name] for name in op.inputs)
+        for a in (locations[tensor.name] for tensor in site.writes)
+        for b in (locations[tensor.name] for tensor in site.reads)
     )
 
 

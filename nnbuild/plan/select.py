@@ -8,6 +8,8 @@ from nnbuild.errors import ModelError
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.registry import variant_name, variants
 from nnbuild.ops.site import Site
+from nnbuild.plan.measured import measured
+from nnbuild.plan.target import Target
 from nnbuild.writer import Writer
 
 OPTIMIZE = ("speed", "size", "ram")
@@ -15,12 +17,16 @@ OPTIMIZE = ("speed", "size", "ram")
 
 @dataclass(frozen=True)
 class Price:
-    """Cycles by the bill, bytes of constants, printed characters as a measure of code, bytes of scratch."""
+    """Cycles, bytes of constants, printed characters as a measure of code, bytes of scratch.
+
+    The cycles are those of the bill unless they were measured.
+    """
 
     cycles: float
     weights: int
     code: int
     scratch: int
+    measured: bool = False
 
     def key(self, optimize: str) -> tuple[float, ...]:
         """What is compared, the most important first."""
@@ -30,6 +36,16 @@ class Price:
             "size": (size, self.cycles, self.scratch),
             "ram": (self.scratch, self.cycles, size),
         }[optimize]
+
+    def plus(self, other: Price) -> Price:
+        """Both, one after the other."""
+        return Price(
+            self.cycles + other.cycles,
+            self.weights + other.weights,
+            self.code + other.code,
+            max(self.scratch, other.scratch),
+            self.measured and other.measured,
+        )
 
 
 @dataclass(frozen=True)
@@ -42,38 +58,89 @@ class Alternative:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Offer:
+    """A kernel that can serve, with what it needs and costs."""
+
     kernel: Kernel
     demand: Demand
     price: Price
-    alternatives: tuple[Alternative, ...]
 
 
-def choose(site: Site, features: frozenset[str], optimize: str) -> Choice:
-    priced: list[tuple[Price, Kernel, Demand]] = []
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """All that can serve, the best first, the one that is taken, and those that cannot."""
+
+    offers: tuple[Offer, ...]
+    refused: tuple[Alternative, ...]
+    taken: int = 0
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.offers[self.taken].kernel
+
+    @property
+    def demand(self) -> Demand:
+        return self.offers[self.taken].demand
+
+    @property
+    def price(self) -> Price:
+        return self.offers[self.taken].price
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The kernel that is taken, then the others in their order."""
+        accepted = [Alternative(variant_name(offer.kernel), offer.price) for offer in self.offers]
+        return (accepted.pop(self.taken), *accepted, *self.refused)
+
+
+def choose(site: Site, target: Target) -> Choice:
+    """The best kernel for an operation, or for a chain of them."""
+    found = offers(site, target)
+    if isinstance(found, Choice):
+        return found
+    raise _no_kernel(site, found)
+
+
+def offers(site: Site, target: Target) -> Choice | list[Alternative]:
+    """The choice; where nothing can serve, why."""
+    found: list[Offer] = []
     refused: list[Alternative] = []
     for kernel in variants(site.op.kind):
-        missing = kernel.needs - features
-        reason = f"it needs {', '.join(sorted(missing))}" if missing else kernel.accepts(site)
+        reason = refusal(kernel, site, target)
         if reason:
             refused.append(Alternative(variant_name(kernel), reason=reason))
             continue
         demand = kernel.demand(site)
-        priced.append((price(kernel, site, demand), kernel, demand))
-    if not priced:
-        raise _no_kernel(site, refused)
-    priced.sort(key=lambda item: item[0].key(optimize))
-    best, kernel, demand = priced[0]
-    accepted = [Alternative(variant_name(k), p) for p, k, _ in priced]
-    return Choice(kernel, demand, best, (*accepted, *refused))
+        found.append(Offer(kernel, demand, price(kernel, site, demand, target.isa.name)))
+    if not found:
+        return refused
+    found.sort(key=lambda offer: offer.price.key(target.optimize))
+    return Choice(tuple(found), tuple(refused))
 
 
-def price(kernel: Kernel, site: Site, demand: Demand) -> Price:
-    """Printing a kernel prices it."""
+def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
+    """Why a kernel cannot serve here."""
+    missing = kernel.needs - target.isa.features - target.features
+    if missing:
+        return f"it needs {', '.join(sorted(missing))}"
+    if not fuses(kernel, site):
+        return "it computes one operation at a time"
+    return kernel.accepts(site)
+
+
+def fuses(kernel: Kernel, site: Site) -> bool:
+    """Whether a kernel can compute operations of the tail's kinds with its own."""
+    return {follower.op.kind for follower in site.tail} <= getattr(kernel, "fuses", frozenset())
+
+
+def price(kernel: Kernel, site: Site, demand: Demand, isa: str) -> Price:
+    """Printing a kernel prices it; what was measured once for the same work outranks that."""
     w = Writer("p")
     kernel.emit(w, site, plain_names(site, demand))
     weights = sum(data.nbytes for data in demand.packed.values())
-    return Price(w.cycles, weights, len(str(w).replace(" ", "")), demand.scratch)
+    known = measured(isa, site, variant_name(kernel))
+    cycles = w.cycles if known is None else known
+    return Price(cycles, weights, len(str(w).replace(" ", "")), demand.scratch, known is not None)
 
 
 def plain_names(site: Site, demand: Demand) -> Names:
@@ -83,7 +150,7 @@ def plain_names(site: Site, demand: Demand) -> Names:
         return (base,) if count == 1 else tuple(f"{base}{i}" for i in range(count))
 
     packed = {name: f"p_{name}" for name in demand.packed}
-    return Names(numbered("in", len(site.inputs)), numbered("out", len(site.outputs)), packed)
+    return Names(numbered("in", len(site.reads)), numbered("out", len(site.writes)), packed)
 
 
 def _no_kernel(site: Site, refused: list[Alternative]) -> ModelError:

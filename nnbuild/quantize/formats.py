@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nnbuild.graph import Array, Constant, Quant
+from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes
@@ -46,8 +47,8 @@ def activation_format(values: Range, dtype: str) -> Quant:
 
 
 def _scale(real: float) -> float:
-    """A float32 as TFLite stores it; a tensor that is always zero gets 1."""
-    return float(np.float32(real)) if real > SMALLEST else 1.0
+    """A float32 as TFLite stores it, none below what the integer rules can serve; what is always zero gets 1."""
+    return max(float(np.float32(real)), SMALLEST_SCALE) if real > SMALLEST else 1.0
 
 
 def weight_scales(weights: Array, bias: Array | None, input_scale: float, bits: int = 8, bias_bits: int = 30) -> Array:

@@ -41,6 +41,7 @@ class _Draft:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def rewrite(graph: Graph, ranges: Ranges, formats: Mapping[str, str], default: str, float_edge: bool) -> Graph:
@@ -66,6 +67,7 @@ def rewrite(graph: Graph, ranges: Ranges, formats: Mapping[str, str], default: s
             ops=tuple(draft.ops),
             outputs=outputs,
             states=states,
+            notes=(*graph.notes, *draft.notes),
         )
     )
 
@@ -82,12 +84,11 @@ def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
     if tensor.name in draft.states:
         return draft.states[tensor.name].of(tensor)
     quant = activation_format(ranges[tensor.name], form)
-    if quant.scale < SMALLEST_SCALE:
+    if quant.scale == SMALLEST_SCALE:
         found = ranges[tensor.name]
-        raise UsageError(
-            f"tensor {tensor.name!r}",
-            f"its values, {found.low:.3g} to {found.high:.3g}, are too small for the steps of {form}.",
-            "Give its layer --keep LAYER=float, or train with values of a usual size.",
+        draft.notes.append(
+            f"tensor {tensor.name!r}: its values, {found.low:.3g} to {found.high:.3g}, are very small, and take only a "
+            f"few of the steps of {form}; is the model trained?"
         )
     return replace(tensor, dtype=form, quant=quant)
 

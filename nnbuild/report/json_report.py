@@ -1,13 +1,16 @@
-"""The check's report for a program: one JSON object, with every figure of the text report and more."""
+"""Reports for a program: one JSON object, with every figure of the text report and more."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from nnbuild.device.check import CheckReport
+from nnbuild.device.layers import LayerCost, shares
+from nnbuild.device.profile import Profile
 
 
 def as_object(report: CheckReport) -> dict[str, Any]:
@@ -15,12 +18,34 @@ def as_object(report: CheckReport) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "verdict": "pass" if report.passed else "fail",
         **asdict(report),
+        "layers": layer_rows(report.layers),
         "misses": [asdict(miss) for miss in report.misses],
         "total": report.duration.mean if report.duration is not None else None,
         "cost_per_mac": report.cost_per_mac,
     }
     plain: dict[str, Any] = _plain(facts)
     return plain
+
+
+def profile_object(profile: Profile) -> dict[str, Any]:
+    """A profile as plain values."""
+    facts: dict[str, Any] = {
+        **asdict(profile),
+        "total": profile.total,
+        "macs": profile.macs,
+        "cost_per_mac": profile.cost_per_mac,
+        "layers": layer_rows(profile.layers),
+    }
+    plain: dict[str, Any] = _plain(facts)
+    return plain
+
+
+def layer_rows(layers: Sequence[LayerCost]) -> list[dict[str, Any]]:
+    """What each layer costs, with its share and the sum of the shares so far."""
+    return [
+        {**asdict(layer), "cost_per_mac": layer.cost_per_mac, "percent": percent, "percent_so_far": so_far}
+        for layer, (percent, so_far) in zip(layers, shares(layers), strict=True)
+    ]
 
 
 def to_json(report: CheckReport) -> str:

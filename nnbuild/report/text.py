@@ -1,11 +1,12 @@
-"""The check's report for a person: what was compared, what each layer costs, and the verdict in the last lines."""
+"""Reports for a person: what was compared, what each layer costs, and a check's verdict in the last lines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from nnbuild.device.check import CheckReport, Comparison, OutputReport
-from nnbuild.device.layers import LayerCost, LayerDifference
+from nnbuild.device.layers import LayerCost, LayerDifference, shares
+from nnbuild.device.profile import Profile
 from nnbuild.report.table import render
 
 _WIDEST_CONFUSION = 20  # classes; a larger matrix is left to the JSON report
@@ -16,7 +17,7 @@ def to_text(report: CheckReport) -> str:
     title = f"check of {report.model} ({report.model_hash[:12]}) on {report.board}, {report.quantize}"
     parts = [title, *(_output_part(output) for output in report.outputs)]
     if report.differences:
-        parts.append(_difference_table(report.differences))
+        parts.append(f"layers of sample {report.looked_at}\n{_difference_table(report.differences)}")
     if report.layers:
         parts.append(layer_table(report.layers, report.unit))
     figures = _figures(report)
@@ -28,20 +29,15 @@ def to_text(report: CheckReport) -> str:
 
 def layer_table(layers: Sequence[LayerCost], unit: str) -> str:
     """What every layer costs, with its share and the running sum of the shares."""
-    total = sum(layer.cost for layer in layers)
-    rows, so_far = [], 0
-    for layer in layers:
-        so_far += layer.cost
-        shares = [_percent(layer.cost, total), _percent(so_far, total)]
+    rows = []
+    for layer, (percent, so_far) in zip(layers, shares(layers), strict=True):
         cost = [f"{layer.macs:,}" if layer.macs else "", f"{layer.cost:,}"]
-        rows.append([layer.name, layer.op, layer.kernel, *cost, *shares, _per_mac(layer.cost, layer.macs)])
+        per_mac = _per_mac(layer.cost, layer.macs)
+        rows.append([layer.name, layer.op, layer.kernel, *cost, f"{percent:.1f}", f"{so_far:.1f}", per_mac])
+    total = sum(layer.cost for layer in layers)
     macs = sum(layer.macs for layer in layers)
     foot = ["total", "", "", f"{macs:,}", f"{total:,}", "", "", _per_mac(total, macs)]
     return render(["layer", "op", "kernel", "MACs", unit, "%", "sum %", "per MAC"], rows, 3, foot)
-
-
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f}" if whole else ""
 
 
 def _per_mac(cost: int, macs: int) -> str:
@@ -93,7 +89,11 @@ def _difference_table(differences: Sequence[LayerDifference]) -> str:
     return render(["layer", "op", "against reference", "min", "max", "mean", "std"], rows, 3)
 
 
-def _figures(report: CheckReport) -> list[str]:
+def profile_text(profile: Profile) -> str:
+    return "\n\n".join([layer_table(profile.layers, profile.unit), "\n".join(_figures(profile))]) + "\n"
+
+
+def _figures(report: CheckReport | Profile) -> list[str]:
     lines = []
     time = report.duration
     if time is not None:
@@ -111,7 +111,7 @@ def _figures(report: CheckReport) -> list[str]:
     return lines
 
 
-def _in_time(ticks: float, report: CheckReport) -> str:
+def _in_time(ticks: float, report: CheckReport | Profile) -> str:
     """Instructions of an emulator are no time; cycles and nanoseconds are."""
     if report.unit == "instructions" or not report.hertz:
         return ""

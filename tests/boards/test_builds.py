@@ -151,7 +151,7 @@ def test_the_layout_is_an_upper_bound_on_small_parts(tiny: Path, tmp_path: Path,
 
 
 def test_memory_of_the_whole_part(tiny: Path, built: Path) -> None:
-    memory = memory_of(compile_model(Options(tiny, FAST)), built.parent)
+    memory = memory_of(compile_model(Options(tiny, FAST)), built)
     assert memory["flash_size"] == 1 << 20
     assert memory["flash_code"] + memory["flash_weights"] < memory["flash_used"] < 40_000
     assert memory["arena"] + memory["state"] < memory["ram_used"] < memory["ram_size"] == 128 << 10

@@ -16,6 +16,7 @@ import pytest
 from nnbuild.board import boards, find
 from nnbuild.device.emulator import EmulatorTransport
 from nnbuild.device.problems import DeviceMissing
+from nnbuild.device.session import run_samples
 from nnbuild.device.unicorn_board import instructions_in
 from nnbuild.errors import NnbuildError, ToolMissing, UsageError
 from nnbuild.fit import program_files
@@ -23,6 +24,7 @@ from nnbuild.outputs.recipe import choose, toolchain_for
 from nnbuild.pipeline import Options, compile_model
 from nnbuild.runner import open_line
 from tests.boards.conftest import MNIST, ROOT
+from tests.cli.conftest import Nnbuild, nnbuild  # noqa: F401 - a fixture
 
 MODEL = MNIST / "mnist.h5"
 
@@ -143,6 +145,34 @@ def running(pid: int) -> bool:
         return False
 
 
+@pytest.mark.parametrize("command", ["check", "profile"])
+def test_a_program_that_is_none(nnbuild: Nnbuild, command: str) -> None:  # noqa: F811
+    said = nnbuild(command, MODEL, "--board", "stm32", "--program", "/etc/passwd")
+    assert said.status == 2
+    assert "nnbuild: /etc/passwd: It is no ELF program (" in said.err
+    said = nnbuild(command, MODEL, "--board", "stm32", "--program", "/none/program.elf")
+    assert said.status == 2
+    assert "nnbuild: /none/program.elf: There is no such program. Build it first" in said.err
+
+
+@pytest.mark.emulator
+def test_a_program_taken_out_of_its_folder(nnbuild: Nnbuild, tools, tmp_path: Path) -> None:  # noqa: F811
+    """It runs and is compared; what only its objects tell is left out. Another board's is refused."""
+    from nnbuild.job import build_program, place
+
+    tools("arm-none-eabi-gcc", "qemu-system-arm")
+    alone = tmp_path / "alone.elf"
+    with place(None, None) as where:
+        shutil.copy2(build_program(compile_model(Options(MODEL, "stm32")), where), alone)
+    facts = nnbuild("check", MODEL, "--board", "stm32", "--program", alone, "--json").json()
+    assert facts["verdict"] == "pass" and facts["stack"]["bound"] is None
+    assert "flash_code" not in facts["memory"] and facts["memory"]["flash_used"] > 0
+    assert "stack" not in nnbuild("profile", MODEL, "--board", "stm32", "--program", alone, "--json").json()["memory"]
+    said = nnbuild("check", MODEL, "--board", "mps2-an386", "--program", alone)
+    assert said.status == 2
+    assert f"nnbuild: {alone}: It was built for stm32f405, not for mps2-an386." in said.err
+
+
 def test_unknown_board() -> None:
     with pytest.raises(UsageError) as raised:
         find("stm32f450")
@@ -158,14 +188,13 @@ def test_families_are_no_boards() -> None:
 
 
 def test_too_much_ram() -> None:
-    calibrate = MNIST / "calibration.npz"
     with pytest.raises(NnbuildError) as raised:
-        program_files(compile_model(Options(MODEL, "microbit", "int16", calibrate)))
+        program_files(compile_model(Options(MODEL, "microbit", calibrate=MNIST / "calibration.npz")))
     text = str(raised.value)
     assert text.startswith("board 'microbit': the model needs ")
     assert " bytes of RAM more than there are: " in text
     assert "Most is needed at layer 'block1_pointwise': " in text
-    assert text.endswith("It would fit with --quantize int8.")
+    assert text.endswith("It would fit with --quantize int16 or --quantize int8.")
     assert raised.value.exit_code == 2
 
 
@@ -203,7 +232,6 @@ def test_thumb_instructions_are_counted() -> None:
 @pytest.mark.emulator
 def test_unicorn_stands_in(tools, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same image, the same bits, and the same number of instructions as in QEMU."""
-    from nnbuild.device.session import run_samples
     from nnbuild.job import build_program, connected, place, samples_for
 
     pytest.importorskip("unicorn")
@@ -224,3 +252,30 @@ def test_unicorn_stands_in(tools, tmp_path: Path, capsys: pytest.CaptureFixture[
     np.testing.assert_array_equal(results[0].raw[0], results[1].raw[0])
     for qemu, unicorn in zip(results[0].ticks, results[1].ticks, strict=True):
         assert abs(qemu - unicorn) < 100
+
+
+@pytest.mark.emulator
+def test_memory_that_only_the_device_has(tools, tmp_path: Path) -> None:
+    """In the core's own memory the model runs as well, and QEMU, which has not got that, is not asked to run it."""
+    from nnbuild.job import build_program, connected, place, samples_for
+    from nnbuild.memory import memory_of
+    from nnbuild.ops import interpret
+
+    pytest.importorskip("unicorn")
+    compiled = compile_model(Options(MODEL, "stm32", "int8", MNIST / "calibration.npz", on_device=True))
+    samples = samples_for(compiled, None)
+    tools("arm-none-eabi-gcc", "qemu-system-arm")
+    with place(None, None) as where:
+        program = build_program(compiled, where)
+        memory = memory_of(compiled, program)
+        assert memory["ccm_used"] >= memory["arena"] and memory["ccm_size"] == 65536
+        assert memory["ram_used"] < 8000
+        with pytest.raises(UsageError) as raised, connected(compiled, program, None):
+            pass
+        used = f"with {memory['ccm_used']:,} bytes in a memory 'ccm' that no emulator has."
+        assert str(raised.value).endswith(f"{used} Name the device's port, or build it anew without one.")
+        (tmp_path / "tools" / "qemu-system-arm").unlink()
+        with connected(compiled, program, None) as (link, info):
+            raw = run_samples(link, info, list(samples)[:2]).raw[0]
+    wanted = interpret.run(compiled.graph, {name: x[:2] for name, x in samples.inputs.items()}, "float64")
+    np.testing.assert_array_equal(raw, wanted[compiled.graph.outputs[0]])

@@ -13,9 +13,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from nnbuild.fit import program_files
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
+from nnbuild.pipeline import Compiled
 from tests.cli.conftest import Nnbuild, numbers
+from tests.frontend.keras_files import dense, h5_bytes, input_layer, put, sequential
 
 ROOT = Path(__file__).resolve().parents[2]
 MNIST = ROOT / "examples" / "mnist" / "mnist.h5"
@@ -53,7 +56,7 @@ FILES = ["small.c", "small.h", "small_kernels.c", "small_private.h", "small_weig
 
 
 def test_compile(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
-    said = nnbuild("compile", model, "-o", tmp_path / "out")
+    said = nnbuild("compile", model, "-o", tmp_path / "out", "--isa", "c99")
     assert (said.status, said.err) == (0, "")
     assert said.out.startswith(f"{tmp_path}/out: small.h, small_private.h, small.c")
     assert "1 steps, 60 bytes of weights" in said.out
@@ -62,7 +65,7 @@ def test_compile(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
 
 
 def test_compile_json(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
-    said = nnbuild("compile", model, "-o", tmp_path / "out", "--json")
+    said = nnbuild("compile", model, "-o", tmp_path / "out", "--isa", "c99", "--json")
     facts = said.json()
     assert facts["files"] == FILES
     assert facts["weights"] == 60
@@ -172,6 +175,28 @@ def test_check_layers_names_every_layer(nnbuild: Nnbuild, recurrent: Path, forke
         assert all(row["agrees"] for row in facts["differences"])
 
 
+def test_check_layers_names_the_wrong_layer(nnbuild: Nnbuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A constant of the second layer has gone bad; only samples that get past the first one show it."""
+    config = sequential(input_layer("x", [1]), dense("first", 1, activation="relu"), dense("second", 1))
+    one, half = np.ones((1, 1), np.float32), np.full((1, 1), 0.5, np.float32)
+    weights = {"first": [one, np.zeros(1, np.float32)], "second": [half, np.zeros(1, np.float32)]}
+    model = put(tmp_path / "net.h5", h5_bytes(config, weights))
+
+    def spoilt(compiled: Compiled) -> dict[str, bytes]:
+        files = program_files(compiled)
+        wrong = files["net_weights.c"].replace(b"0.5f", b"0.625f")
+        assert wrong != files["net_weights.c"]
+        return {**files, "net_weights.c": wrong}
+
+    monkeypatch.setattr("nnbuild.job.program_files", spoilt)
+    np.savez(tmp_path / "x.npz", x=np.array([[-1], [-2], [3], [4]], np.float32))
+    said = nnbuild("check", model, "--inputs", tmp_path / "x.npz", "--layers")
+    assert said.status == 1
+    assert "the first layer that differs from the reference is 'second' (dense): largest error 0.375" in said.out
+    assert re.search(r"^layers of sample 2$", said.out, re.MULTILINE)
+    assert re.search(r"^first .* agrees ", said.out, re.MULTILINE)
+
+
 def test_check_layers_of_the_example(nnbuild: Nnbuild) -> None:
     """Nothing is folded: the normalizations and activations of the file are there, one by one."""
     said = nnbuild("check", MNIST, "--layers")
@@ -187,14 +212,20 @@ def test_profile(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     assert {"board", "model", "quantize", "unit", "total", "layers", "memory"} <= facts.keys()
     assert (facts["board"], facts["unit"]) == ("linux", "ns")
     assert [row["name"] for row in facts["layers"]] == ["dense"]
-    assert facts["layers"][0].keys() >= {"name", "op", "kernel", "macs", "cost"}
-    assert facts["total"] == sum(row["cost"] for row in facts["layers"])
+    assert facts["layers"][0].keys() >= {"name", "op", "kernel", "macs", "cost", "percent", "percent_so_far"}
+    assert facts["total"] == round(facts["duration"]["mean"]) > 0
+    assert facts["duration"]["min"] <= facts["duration"]["mean"] <= facts["duration"]["max"]
+    assert (facts["hertz"], facts["macs"]) == (10**9, 12)
+    assert facts["cost_per_mac"] == facts["duration"]["mean"] / 12
+    assert facts["stack"].keys() == {"used", "size", "bound"}
+    assert facts["init_ticks"] >= 0
     assert facts["memory"].keys() >= {"flash_code", "flash_weights", "arena", "state", "stack"}
-    assert facts["memory"]["flash_weights"] == 60
+    assert facts["memory"]["flash_weights"] >= 60
     assert facts["memory"]["state"] == 0
     text = nnbuild("profile", model).out
     assert text.splitlines()[0].split() == ["layer", "op", "kernel", "MACs", "ns", "%", "sum", "%", "per", "MAC"]
-    assert "bytes: flash_code" in text
+    assert re.search(r"^one run .* ns \(min .*, max .*, std .*\) = ", text, re.MULTILINE)
+    assert "\nmemory     flash_code" in text
 
 
 def test_boards(nnbuild: Nnbuild) -> None:

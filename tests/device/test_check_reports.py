@@ -46,6 +46,7 @@ def test_text_of_a_fail() -> None:
     verdict = text[text.index("FAIL") :]
     assert verdict.startswith("FAIL: 2 of 7 gates missed\n  output 'probs': 1 of 200 integers differ")
     assert "  layers: the first layer that differs from the reference is 'dense' (Dense): 3 of 4 integers" in verdict
+    assert "layers of sample 0\nlayer  op " in text
     assert "dense  Dense  DIFFERS: 3 of 4 integers" in text
     assert all(line == line.rstrip() for line in text.splitlines())
 
@@ -72,7 +73,10 @@ def test_json_says_it_all() -> None:
     facts = json.loads(to_json(report))
     assert facts["verdict"] == "fail"
     assert [miss["gate"] for miss in facts["misses"]] == ["layers"]
-    assert facts["layers"][0] == {"name": "conv", "op": "Conv2D", "kernel": "smlad", "macs": 40000, "cost": 75000}
+    first, last = facts["layers"][0], facts["layers"][-1]
+    assert first.items() >= {"name": "conv", "op": "Conv2D", "kernel": "smlad", "macs": 40000, "cost": 75000}.items()
+    assert (first["percent"], first["percent_so_far"], first["cost_per_mac"]) == (75, 75, 1.875)
+    assert (last["percent"], last["percent_so_far"]) == (25, 100)
     assert facts["outputs"][0]["comparisons"][0]["mismatches"] == 0
     assert facts["stack"] == {"used": 1200, "size": 4096, "bound": 1100}
     assert facts["total"] == 100_000 and facts["unit"] == "cycles"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from check_cases import FLOAT_Y, LABELS, RAW, Y, evidence, float_output, integer_output, layer
 
-from nnbuild.device.check import Evidence, Gates, Stack, judge
+from nnbuild.device.check import Evidence, Gates, Stack, first_wrong, judge
 from nnbuild.device.description import ModelInfo, StepInfo, TensorInfo
 from nnbuild.device.layers import LayerCost, compare_layers, layer_costs
 from nnbuild.errors import UsageError
@@ -119,6 +119,17 @@ def test_the_first_difference_is_named() -> None:
     )
 
 
+def test_the_layers_of_the_first_wrong_sample_are_looked_at() -> None:
+    assert first_wrong([integer_output(), float_output()], 1e-5) == 0
+    assert first_wrong([integer_output(reference=one_integer_off())], 1e-5) == 4
+    assert first_wrong([float_output(reference=one_value_off())], 1e-5) == 7
+    assert first_wrong([float_output(reference=one_value_off()), integer_output(reference=one_integer_off())], 1) == 4
+    broken = FLOAT_Y.copy()
+    broken[9, 0] = np.nan
+    assert first_wrong([float_output(raw=broken)], 1e-5) == 9
+    assert first_wrong([integer_output(reference=None)], 1e-5) == 0
+
+
 def test_figures_of_a_report() -> None:
     report = judge(evidence(labels=LABELS))
     assert report.macs == 50_000
@@ -162,6 +173,7 @@ def test_layers_are_compared_by_tensor_name() -> None:
     assert not integers.agrees
     assert integers.detail == "1 of 3 integers differ, the first at index [2]: 3 instead of 4"
     assert floats.agrees and floats.layer == "act"
+    assert integers.statistics.max == np.float32(0.3) and floats.statistics.max == 3, "in real units"
     (wrong,) = compare_layers(MODEL, [(2, np.array([1, 2, 3.1], np.float32))], reference)
     assert not wrong.agrees and wrong.detail == "largest error 0.09999, 1e-05 allowed"
     (other_shape,) = compare_layers(MODEL, [(2, np.zeros(2, np.float32))], reference)

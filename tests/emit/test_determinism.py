@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from nnbuild.emit.emit import emit
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
 
 ROOT = Path(__file__).resolve().parents[2]

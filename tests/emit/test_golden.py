@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from nnbuild.emit.emit import emit
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from tests.emit.nets import NETS
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from nnbuild.ops import interpret
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
 from tests.support.batch import CLANG, GCC_SANITIZED, Entry, run_batch
 

@@ -12,7 +12,8 @@ import pytest
 
 from nnbuild.emit.emit import emit
 from nnbuild.ops import interpret
-from nnbuild.plan.plan import Plan, Target, make_plan
+from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.target import Target
 from tests.emit.nets import NETS, hostile
 from tests.kernels.cases import cases
 from tests.support.batch import Entry, run_batch

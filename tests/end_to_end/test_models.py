@@ -11,7 +11,8 @@ import pytest
 from nnbuild import cli, passes
 from nnbuild.frontend import load
 from nnbuild.graph import Array, Graph
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from tests.end_to_end.zoo_batches import differences, read
 from tests.support.batch import GCC_SANITIZED, Entry, run_batch
 from tests.zoo import TFKERAS, WRITERS, long_lstm, names, vgg16, zoo

@@ -13,7 +13,8 @@ from nnbuild.errors import NnbuildError
 from nnbuild.frontend import load
 from nnbuild.graph import Array, Graph
 from nnbuild.ops import interpret
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from tests.support.batch import Entry, Values, run_batch
 from tests.zoo import names, zoo
 

@@ -21,7 +21,8 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.pipeline import Options, compile_model
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from tests.frontend.tflite_files import File, O, T, to_bytes
 from tests.fuzz.tflite_seeds import SEEDS, numbers, one, tensor
 from tests.support.many import run_many

@@ -29,7 +29,8 @@ from nnbuild import frontend, passes
 from nnbuild.emit.emit import emit
 from nnbuild.errors import NnbuildError
 from nnbuild.frontend.tflite import records
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from tests.frontend.tflite_files import KINDS, OPTIONS, TYPES, File, O, T, to_bytes
 from tests.fuzz.importer import LONGEST_SECONDS, MOST_MEGABYTES, Hang, spoil_bytes
 from tests.fuzz.tflite_seeds import SEEDS

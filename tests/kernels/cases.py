@@ -70,6 +70,15 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
         (1, 12, 3, (1, 4), 7, (1, 1), (1, 2), ((0, 0), (6, 0)), 1),
         (3, 3, 1, (3, 3), 1, (1, 1), (1, 1), ((0, 0), (0, 0)), 1),
         (4, 4, 2, (2, 2), 2, (1, 1), (1, 1), ((3, 4), (2, 5)), 1),
+        (7, 9, 16, (3, 3), 12, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
+        (8, 6, 4, (3, 3), 8, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
+        (5, 6, 8, (3, 3), 16, (2, 2), (1, 1), ((0, 1), (0, 1)), 1),
+        (3, 5, 92, (1, 1), 7, (1, 1), (1, 1), ((0, 0), (0, 0)), 1),
+        (12, 7, 1, (10, 4), 9, (2, 2), (1, 1), ((4, 5), (1, 1)), 1),
+        (4, 3, 12, (2, 2), 6, (1, 1), (2, 1), ((1, 1), (0, 0)), 1),
+        (4, 5, 6, (3, 3), 10, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
+        (1, 9, 8, (1, 3), 5, (1, 1), (1, 1), ((0, 0), (2, 0)), 1),
+        (3, 2, 20, (3, 3), 70, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
     ]
     for index, (h, w, c, kernel, filters, strides, dilation, padding, groups) in enumerate(shapes):
         attributes = Conv2D(strides, dilation, padding, groups, clamp=Clamp(0.0, 2.0) if index % 2 else Clamp())
@@ -93,7 +102,19 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
         attributes = Conv2DTranspose(size, strides, dilation, crop, clamp=Clamp(high=1.0) if index else Clamp())
         constants = {"kernel": normal(3, 3, 5, 2)} | ({"bias": normal(5)} if index else {})
         yield f"conv2d_transpose-{index}", lambda a=attributes, k=constants: single(a, [(4, 4, 2)], k)
-    for index, (shape, out) in enumerate([((7,), 10), ((64,), 16), ((3, 5), 6), ((2, 3, 4), 9), ((1,), 1), ((5,), 3)]):
+    for index, (shape, out) in enumerate(
+        [
+            ((7,), 10),
+            ((64,), 16),
+            ((3, 5), 6),
+            ((2, 3, 4), 9),
+            ((1,), 1),
+            ((5,), 3),
+            ((92,), 70),
+            ((300,), 9),
+            ((3, 92), 7),
+        ]
+    ):
         constants = {"kernel": normal(shape[-1], out)} | ({"bias": normal(out)} if index % 2 else {})
         dense = Dense(Clamp(0.0, 1.0) if index % 3 else Clamp())
         yield f"dense-{index}", lambda a=dense, s=shape, k=constants: single(a, [s], k)

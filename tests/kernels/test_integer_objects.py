@@ -11,7 +11,8 @@ import pytest
 
 from nnbuild.emit.emit import emit
 from nnbuild.graph import Graph, Quant
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from tests.kernels.test_convert import FLOAT, conversion
 from tests.kernels.test_integer import GROUPS, made
 from tests.support.compiled import STRICT

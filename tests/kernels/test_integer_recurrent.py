@@ -14,7 +14,8 @@ from nnbuild.ops.gru import GRU
 from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.simple_rnn import SimpleRNN
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.rewrite import rewrite
 from tests.kernels.cases import cases

@@ -16,7 +16,8 @@ from nnbuild.ops.lrn import LRN
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.transpose import Transpose
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from nnbuild.verify import verify
 from tests.support.graphs import single
 from tests.support.quantized import quantized

@@ -150,17 +150,24 @@ class MemoryTransport(Transport):
     def _spoil(self, data: bytes) -> list[tuple[float, bytes]]:
         if self.faults is NO_FAULTS:
             return [(self.clock, data)]
-        pieces: list[tuple[float, bytes]] = []
-        held_until, current = self.clock, bytearray()
-        for byte in data:
-            current += self._spoil_byte(byte)
-            if self.random.random() < self.faults.delay:
-                pieces.append((held_until, bytes(current)))
-                held_until, current = held_until + self.random.uniform(0.001, 0.15), bytearray()
-        return [*pieces, (held_until, bytes(current))]
+        return spoil(data, self.faults, self.random, self.clock)
 
-    def _spoil_byte(self, byte: int) -> bytes:
-        return spoil_byte(byte, self.faults, self.random)
+
+LONGEST_DELAY = 0.15
+
+
+def spoil(
+    data: bytes, faults: Faults, rng: random.Random, now: float, longest_delay: float = LONGEST_DELAY
+) -> list[tuple[float, bytes]]:
+    """What becomes of bytes on a bad line: pieces, and when each of them arrives."""
+    pieces: list[tuple[float, bytes]] = []
+    held_until, current = now, bytearray()
+    for byte in data:
+        current += spoil_byte(byte, faults, rng)
+        if rng.random() < faults.delay:
+            pieces.append((held_until, bytes(current)))
+            held_until, current = held_until + rng.uniform(0.001, longest_delay), bytearray()
+    return [*pieces, (held_until, bytes(current))]
 
 
 def spoil_byte(byte: int, faults: Faults, rng: random.Random) -> bytes:
@@ -175,22 +182,69 @@ def spoil_byte(byte: int, faults: Faults, rng: random.Random) -> bytes:
 
 
 class SpoiltTransport(Transport):
-    """A real line whose bytes are harmed on the way, both ways."""
+    """A real line whose bytes are harmed and held up on the way, both ways; `before` sees every operation first."""
 
-    def __init__(self, line: Transport, faults: Faults, seed: int) -> None:
+    def __init__(
+        self,
+        line: Transport,
+        faults: Faults,
+        seed: int,
+        before: Callable[[int], None] | None = None,
+        longest_delay: float = LONGEST_DELAY,
+    ) -> None:
         self.name = line.name
+        self.operations = 0
         self._line = line
         self._faults = faults
         self._random = random.Random(seed)
+        self._before = before
+        self._longest_delay = longest_delay
+        self._to_device: list[tuple[float, bytes]] = []
+        self._to_host: list[tuple[float, bytes]] = []
 
-    def _spoil(self, data: bytes) -> bytes:
-        return b"".join(spoil_byte(byte, self._faults, self._random) for byte in data)
+    def _spoil(self, waiting: list[tuple[float, bytes]], data: bytes) -> None:
+        """The line keeps the order: what is sent behind something that is held up comes later."""
+        begin = max(self.now(), waiting[-1][0] if waiting else 0.0)
+        waiting += spoil(data, self._faults, self._random, begin, self._longest_delay)
+
+    def hear(self, noise: bytes) -> None:
+        """The host is to receive this."""
+        self._to_host.append((self.now(), noise))
+
+    def _operate(self) -> None:
+        self.operations += 1
+        if self._before is not None:
+            self._before(self.operations)
 
     def write(self, data: bytes) -> None:
-        self._line.write(self._spoil(data))
+        self._operate()
+        self._spoil(self._to_device, data)
+        self._deliver()
 
     def read(self, timeout: float) -> bytes:
-        return self._spoil(self._line.read(timeout))
+        self._operate()
+        until = self.now() + timeout
+        while True:
+            self._deliver()
+            data = self._due(self._to_host)
+            now = self.now()
+            if data or now >= until:
+                return data
+            next_due = [pieces[0][0] for pieces in (self._to_device, self._to_host) if pieces]
+            arrived = self._line.read(max(0.0, min([until, *next_due]) - now))
+            if arrived:
+                self._spoil(self._to_host, arrived)
+
+    def _deliver(self) -> None:
+        data = self._due(self._to_device)
+        if data:
+            self._line.write(data)
+
+    def _due(self, pieces: list[tuple[float, bytes]]) -> bytes:
+        data = bytearray()
+        while pieces and pieces[0][0] <= self.now():
+            data += pieces.pop(0)[1]
+        return bytes(data)
 
     def close(self) -> None:
         self._line.close()

@@ -215,9 +215,23 @@ def test_a_port_in_use_is_told(program: Path) -> None:
         SerialTransport(path)
 
 
+@pytest.mark.parametrize("path", ["/dev/null", "/etc/passwd", "/tmp"])
+def test_what_is_no_port(path: str) -> None:
+    with pytest.raises(DeviceMissing) as raised:
+        SerialTransport(path)
+    assert str(raised.value) == f"{path}: This is no serial port. 'ls /dev/tty*' shows the ports."
+
+
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(13, "Join the group that owns it"), (2, "no such port"), (16, "Another program"), (5, "cannot be opened")],
+    [
+        (13, "Join the group that owns it"),
+        (2, "no such port"),
+        (16, "Another program"),
+        (21, "This is no serial port"),
+        (25, "This is no serial port"),
+        (5, "cannot be opened"),
+    ],
 )
 def test_reasons_for_a_port_that_does_not_open(number: int, text: str) -> None:
     error = cannot_open("/dev/ttyX", OSError(number, os.strerror(number)))

@@ -24,7 +24,10 @@ def allowed(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
     """The rule in words of its own: apart in time, apart in space, or written behind what is still to be read."""
     if a.last < b.first or b.last < a.first or not overlap(a, at, b, bt):
         return True
-    return (b.name in a.may_precede and at <= bt) or (a.name in b.may_precede and bt <= at)
+    return any(
+        over.name in under.may_precede and under_at + under.may_precede[over.name] <= over_at
+        for under, under_at, over, over_at in ((a, at, b, bt), (b, bt, a, at))
+    )
 
 
 def assert_legal(buffers: list[Buffer], placement: Placement) -> None:
@@ -47,7 +50,8 @@ def buffer_sets(draw: st.DrawFn, most: int = 24) -> list[Buffer]:
         last = draw(st.integers(first, min(count, first + 6)))
         ending = [b.name for b in known if b.last == first and b.first < first]
         over = draw(st.sets(st.sampled_from(ending), max_size=2)) if ending else set()
-        known.append(Buffer(f"b{index}", draw(st.integers(1, 5000)), first, last, frozenset(over)))
+        leads = {name: draw(st.integers(-600, 1200)) for name in sorted(over)}
+        known.append(Buffer(f"b{index}", draw(st.integers(1, 5000)), first, last, leads))
     return known
 
 
@@ -66,8 +70,8 @@ def test_the_same_buffers_get_the_same_places(buffers: list[Buffer]) -> None:
 def best(buffers: list[Buffer]) -> int:
     """The smallest arena, by trying everything that can be best: every buffer at the bottom, or touching another.
 
-    In some best placement every buffer has been pushed down until it rests on the end of another, or begins with one
-    that it may lie over; so all orders and all such rests are searched, with what is larger than the best cut off.
+    In some best placement every buffer has been pushed down until it rests on the end of another, or begins where one
+    that may lie over it lets it; so all orders and all such rests are searched, but for what is larger than the best.
     """
     sizes = [Buffer(b.name, -(-b.size // ALIGNMENT) * ALIGNMENT, b.first, b.last, b.may_precede) for b in buffers]
     smallest = sum(b.size for b in sizes)
@@ -90,7 +94,8 @@ def best(buffers: list[Buffer]) -> int:
 
 
 def _rests(placed: list[tuple[Buffer, int]]) -> Iterator[int]:
-    yield from sorted({0, *(at + b.size for b, at in placed), *(at for _, at in placed)})
+    leads = {at + lead for b, at in placed for lead in b.may_precede.values()}
+    yield from sorted({0, *(at + b.size for b, at in placed), *(at for at in leads if at >= 0)})
 
 
 def random_buffers(chance: random.Random) -> list[Buffer]:
@@ -100,7 +105,7 @@ def random_buffers(chance: random.Random) -> list[Buffer]:
         first = chance.randint(0, 4)
         last = min(5, first + chance.randint(0, 3))
         ending = [b.name for b in known if b.last == first and b.first < first]
-        over = frozenset(name for name in ending if chance.random() < 0.5)
+        over = {name: 16 * chance.randint(-3, 5) for name in ending if chance.random() < 0.5}
         known.append(Buffer(f"b{index}", 16 * chance.randint(1, 12), first, last, over))
     return known
 
@@ -127,14 +132,14 @@ def test_a_chain_needs_two_neighbours() -> None:
 
 
 def test_in_place_shares_one_storage() -> None:
-    before, after = Buffer("a", 160, 0, 1), Buffer("b", 160, 1, 2, frozenset({"a"}))
+    before, after = Buffer("a", 160, 0, 1), Buffer("b", 160, 1, 2, {"a": 0})
     assert place([before, after], ALIGNMENT).size == 160
     apart = Buffer("b", 160, 1, 2)
     assert place([before, apart], ALIGNMENT).size == 320
 
 
 def test_a_larger_output_begins_before_what_it_reads() -> None:
-    before, after = Buffer("a", 160, 0, 1), Buffer("b", 320, 1, 2, frozenset({"a"}))
+    before, after = Buffer("a", 160, 0, 1), Buffer("b", 320, 1, 2, {"a": 160})
     placement = place([before, after], ALIGNMENT)
     assert placement.offsets["b"] <= placement.offsets["a"]
     assert placement.size == 320

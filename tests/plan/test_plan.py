@@ -12,7 +12,8 @@ from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.reshape import Reshape
-from nnbuild.plan.plan import Plan, Target, make_plan
+from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.target import Target
 from nnbuild.verify import verify
 from tests.kernels.cases import cases
 

@@ -17,7 +17,8 @@ from nnbuild import cli, passes
 from nnbuild.frontend import load
 from nnbuild.graph import Array, Graph
 from nnbuild.ops import interpret
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from nnbuild.quantize.data import Source
 from nnbuild.quantize.quantize import Recipe, quantize_with, ranges_of
 from nnbuild.quantize.report import predicted

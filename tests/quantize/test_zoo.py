@@ -8,7 +8,8 @@ import pytest
 
 from nnbuild import passes
 from nnbuild.ops import interpret
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.quantize import Recipe, quantize_with
 from tests.end_to_end.zoo_batches import batches, subject

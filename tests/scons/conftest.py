@@ -28,7 +28,7 @@ class Said:
     @property
     def steps(self) -> list[str]:
         """What was done: the first word of each command and what it was done to."""
-        return re.findall(r"^(?:nnbuild \w+|gcc|clang|python) .*$", self.out, re.MULTILINE)
+        return re.findall(r"^(?:nnbuild \w+|[\w-]*gcc|clang|python) .*$", self.out, re.MULTILINE)
 
     def did(self, beginning: str) -> list[str]:
         return [step for step in self.steps if step.startswith(beginning)]

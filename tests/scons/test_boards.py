@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.scons.conftest import HEAD, scons, write_model
+from nnbuild.board import find
+from nnbuild.outputs.layout import layout_of
+from nnbuild.pipeline import Options, compile_model
+from tests.scons.conftest import HEAD, ROOT, scons, write_model
+
+MNIST = ROOT / "examples" / "mnist" / "mnist.h5"
 
 pytestmark = pytest.mark.emulator
 
@@ -57,6 +63,36 @@ def test_a_project_of_ones_own_in_folders(project: Path) -> None:
     said = scons(project, "-Q", "check")
     assert said.status == 0, said.out + said.err
     assert "PASS: 16 samples" in said.out
+
+
+def test_the_linker_finds_a_memory_full(checkout: Path) -> None:
+    """What was known before compiling let this pass: the whole of the code is known to the linker alone."""
+    shutil.copy2(MNIST, checkout)
+    plan = compile_model(Options(MNIST, "stm32", "int8")).plan
+    length = layout_of(find("stm32"), plan).used["flash"] + 100
+    table = checkout / "boards" / "stm32f405" / "board.toml"
+    table.write_text(table.read_text().replace("length = 1_048_576", f"length = {length}"))
+    said = scons(checkout, "-Q", "board=stm32", "model=mnist.h5", "quantize=int8", "program")
+    assert said.status != 0
+    found = re.search(
+        r"^nnbuild: program: the program is ([\d,]+) bytes larger than the memory 'flash'", said.err, re.M
+    )
+    assert found is not None, said.err
+    assert f"overflowed by {found[1].replace(',', '')} bytes" in said.err, "the linker's own words are there, too"
+
+
+def test_the_rate_of_the_line(checkout: Path) -> None:
+    arguments = ("-Q", "board=stm32", "model=small.h5", "program")
+    assert scons(checkout, *arguments).status == 0
+    said = scons(checkout, *arguments, "baud=921600")
+    assert said.status == 0, said.err
+    assert said.did("arm-none-eabi-gcc build/stm32f405/small/program"), "another rate is another program"
+    said = scons(checkout, *arguments, "baud=fast")
+    assert said.status == 2
+    assert "nnbuild: baud=fast: it is no number. Give the rate of the serial line" in said.err
+    said = scons(checkout, "-Q", "board=rv32", "model=small.h5", "program", "baud=921600")
+    assert said.status == 2
+    assert "its serial port makes 230,400 baud of 921,600" in said.err
 
 
 def test_a_model_that_does_not_fit(checkout: Path) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 
 from nnbuild.emit.emit import emit
 from nnbuild.graph import Array, Graph
-from nnbuild.plan.plan import Plan, Target, make_plan
+from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.target import Target
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror", "-ffp-contract=off"]
 SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

@@ -10,7 +10,8 @@ import numpy as np
 
 from nnbuild.emit.emit import emit
 from nnbuild.graph import Array, Graph
-from nnbuild.plan.plan import Plan, Target, make_plan
+from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.target import Target
 from tests.support.compiled import STRICT
 
 SANITIZE = ["-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -20,13 +21,23 @@ Values = Mapping[str, Array]
 
 
 def run_many(
-    runs: Sequence[tuple[Graph, Values]], folder: Path, *, compiler: str = "gcc", flags: Sequence[str] = SANITIZE
+    runs: Sequence[tuple[Graph, Values]],
+    folder: Path,
+    *,
+    compiler: str = "gcc",
+    flags: Sequence[str] = SANITIZE,
+    targets: Sequence[Target] | None = None,
+    runner: Sequence[str] = (),
 ) -> list[dict[str, Array]]:
-    """The outputs of each graph for each of its samples."""
-    plans = [make_plan(graph, f"m{i}", Target()) for i, (graph, _) in enumerate(runs)]
+    """The outputs of each graph for each of its samples; portable C where no targets are given.
+
+    `runner` is a command that runs the program, such as an emulator.
+    """
+    wanted = targets or [Target()] * len(runs)
+    plans = [make_plan(graph, f"m{i}", target) for i, ((graph, _), target) in enumerate(zip(runs, wanted, strict=True))]
     program = build_many(plans, [len(next(iter(inputs.values()))) for _, inputs in runs], folder, compiler, flags)
     stream = b"".join(_samples(plan, inputs) for plan, (_, inputs) in zip(plans, runs, strict=True))
-    done = subprocess.run([str(program)], input=stream, capture_output=True)
+    done = subprocess.run([*runner, str(program)], input=stream, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-4000:]
     results, at = [], 0
     for plan, (_, inputs) in zip(plans, runs, strict=True):

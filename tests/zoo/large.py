@@ -36,6 +36,20 @@ def seed_weights(model: Model) -> None:
         variable.assign(value)
 
 
+def measure_statistics(model: Model, image: tuple[int, ...]) -> None:
+    """Let every BatchNormalization learn the range it really sees: random statistics explode over many layers."""
+    import keras
+
+    normal = [layer for layer in model.layers if isinstance(layer, keras.layers.BatchNormalization)]
+    momenta = [layer.momentum for layer in normal]
+    for layer in normal:
+        layer.momentum = 0.0
+    images = np.random.default_rng(SEED + 2).normal(size=(8, *image)).astype(np.float32)
+    model(images, training=True)
+    for layer, momentum in zip(normal, momenta, strict=True):
+        layer.momentum = momentum
+
+
 def write(name: str, build: Callable[[], Model]) -> int:
     """The body of a script: build, seed, save `<name>.h5`, and `<name>.npz` with `x` and Keras' `y`."""
     parser = argparse.ArgumentParser(description=f"Write {name}.h5 with seeded weights, and its golden output.")

@@ -38,6 +38,7 @@
 #define PLL_P     2u
 #define PLL_Q     7u
 #define PLL_HERTZ (HSI_HERTZ / PLL_M * NN_PLL_N / PLL_P)
+#define UART_HERTZ (PLL_HERTZ / (NN_UART_ON_APB2 ? 2u : 4u))
 
 /* More voltage for more than 168 MHz; parts that have no over-drive never need it. */
 static int boost(void)
@@ -87,7 +88,7 @@ nn_clocks nn_soc_start(void)
     nn_gpio_alternate(GPIO_BASE(NN_UART_PORT), NN_UART_RX_PIN, NN_UART_AF);
     if (fast) {
         clocks.cpu = PLL_HERTZ;
-        clocks.uart = PLL_HERTZ / (NN_UART_ON_APB2 ? 2u : 4u);
+        clocks.uart = UART_HERTZ;
     }
     return clocks;
 }

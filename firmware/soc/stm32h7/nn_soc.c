@@ -46,6 +46,7 @@
 #define PLL_N     50u
 #define PLL_P     2u
 #define PLL_HERTZ (HSI_HERTZ / PLL_M * PLL_N / PLL_P)
+#define UART_HERTZ (PLL_HERTZ / 4u)
 
 /* 1 when the chip's regulator gives the voltage that 400 MHz needs. */
 static int full_voltage(void)
@@ -94,7 +95,7 @@ nn_clocks nn_soc_start(void)
     nn_gpio_alternate(GPIO_BASE(NN_UART_PORT), NN_UART_RX_PIN, NN_UART_AF);
     if (fast) {
         clocks.cpu = PLL_HERTZ;
-        clocks.uart = PLL_HERTZ / 4u;
+        clocks.uart = UART_HERTZ;
     }
     return clocks;
 }

@@ -11,6 +11,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names, only_integer
 from nnbuild.kernels.integers import UNIT, centred, declare, finish, requantized, store
+from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.numeric.tables import sigmoid_table
 from nnbuild.ops import activation_rules as rules
 from nnbuild.ops.activation import Activation
@@ -41,7 +42,7 @@ def _packed(site: Site) -> dict[str, Array]:
 
 
 def demand(site: Site) -> Demand:
-    return Demand(extent=prod(site.shape()), packed=_packed(site), in_place=((0, 0),))
+    return Demand(extent=prod(site.shape()), packed=_packed(site), overlaps=IN_PLACE)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

@@ -7,6 +7,7 @@ from math import prod
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.functions import spell
+from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
@@ -16,7 +17,7 @@ accepts = only_float
 
 
 def demand(site: Site) -> Demand:
-    return Demand(extent=prod(site.shape()), in_place=((0, 0),))
+    return Demand(extent=prod(site.shape()), overlaps=IN_PLACE)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

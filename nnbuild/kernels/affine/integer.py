@@ -8,6 +8,7 @@ from nnbuild.isa import c99
 from nnbuild.kernels.affine.scalar import axis_walks
 from nnbuild.kernels.contract import Demand, Names, only_integer
 from nnbuild.kernels.integers import centred, declare, finish, zero
+from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.strided import extent, nest
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.integer import bounds, requantization
@@ -26,7 +27,7 @@ def demand(site: Site) -> Demand:
         "multiplier": scale.stored_multiplier().astype(np.int32),
         "places": scale.shift.astype(np.int8),
     }
-    return Demand(extent=extent(site.shape(), axis_walks(site)), packed=packed, in_place=((0, 0),))
+    return Demand(extent=extent(site.shape(), axis_walks(site)), packed=packed, overlaps=IN_PLACE)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

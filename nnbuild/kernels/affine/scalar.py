@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, only_float
+from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.strided import Walk, contiguous, extent, nest
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.site import Site
@@ -26,7 +27,7 @@ def axis_walks(site: Site) -> list[Walk]:
 
 def demand(site: Site) -> Demand:
     packed = {role: site.constant(role) for role in ("scale", "shift")}
-    return Demand(extent=extent(site.shape(), axis_walks(site)), packed=packed, in_place=((0, 0),))
+    return Demand(extent=extent(site.shape(), axis_walks(site)), packed=packed, overlaps=IN_PLACE)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

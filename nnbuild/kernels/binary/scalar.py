@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnbuild.graph import Shape
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import Demand, Names, only_float
+from nnbuild.kernels.contract import Demand, Names, Overlap, only_float
 from nnbuild.kernels.strided import Walk, broadcast, contiguous, extent, nest
 from nnbuild.ops.binary import Binary, operands
 from nnbuild.ops.site import Site
@@ -37,8 +37,8 @@ def operand_walks(site: Site) -> list[Walk]:
 
 def demand(site: Site) -> Demand:
     packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
-    whole = tuple((0, i) for i in range(len(site.inputs)) if site.shape(i) == site.output_shape())
-    return Demand(extent=extent(site.output_shape(), operand_walks(site)), packed=packed, in_place=whole)
+    whole = tuple(Overlap(input=i) for i in range(len(site.inputs)) if site.shape(i) == site.output_shape())
+    return Demand(extent=extent(site.output_shape(), operand_walks(site)), packed=packed, overlaps=whole)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

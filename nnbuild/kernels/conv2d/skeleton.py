@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nnbuild.isa.lanes import Lanes
-from nnbuild.kernels import dot
+from nnbuild.kernels import dot, overlaps
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.dot import Block, Blocks
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total
@@ -69,7 +69,8 @@ def geometry(site: Site, lanes: Lanes) -> Geometry:
 def demand(site: Site, lanes: Lanes) -> Demand:
     shape = geometry(site, lanes)
     weights = site.constant("kernel").reshape(-1, shape.filters)
-    return Demand(extent=shape.rows.places, packed=dot.packed(weights, lanes, shape.groups))
+    packed = dot.packed(weights, lanes, shape.groups)
+    return Demand(extent=shape.rows.places, packed=packed, overlaps=overlaps.rows(site, shape.rows))
 
 
 def emit(w: Writer, site: Site, names: Names, lanes: Lanes) -> None:

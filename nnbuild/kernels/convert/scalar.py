@@ -11,6 +11,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import centred, finish, requantized, store, zero
+from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.literals import float_literal
 from nnbuild.numeric.elementwise import rescale_multiplier
 from nnbuild.numeric.rounding import limits
@@ -29,7 +30,7 @@ def accepts(site: Site) -> str | None:
 
 
 def demand(site: Site) -> Demand:
-    return Demand(extent=prod(site.shape()), in_place=((0, 0),) if _in_place(site) else ())
+    return Demand(extent=prod(site.shape()), overlaps=IN_PLACE if _in_place(site) else ())
 
 
 def _in_place(site: Site) -> bool:

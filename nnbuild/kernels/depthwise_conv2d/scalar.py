@@ -5,6 +5,7 @@ from __future__ import annotations
 from nnbuild.isa import c99
 from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.overlaps import rows
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
@@ -33,7 +34,7 @@ def _lanes(site: Site) -> c99.ScalarLanes:
 
 def demand(site: Site) -> Demand:
     packed = {"kernel": site.constant("kernel").reshape(-1), **_lanes(site).channels}
-    return Demand(extent=site.output_shape()[0], packed=packed)
+    return Demand(extent=site.output_shape()[0], packed=packed, overlaps=rows(site, _axes(site)[0]))
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

@@ -28,7 +28,7 @@ def demand(site: Site) -> Demand:
     if _gru(site).reset_after:
         packed = {"kernel": kernel, "recurrent": hidden}
         if "bias" in site.constants:
-            packed["bias"] = _four_biases(site.constant("bias"))
+            packed["bias"] = four_biases(site.constant("bias"))
         return recurrent.demand(site, packed)
     packed = {"kernel": kernel[:, :, :2], "kernel_candidate": kernel[:, :, 2:]}
     packed |= {"recurrent": hidden[:, :, :2], "recurrent_candidate": hidden[:, :, 2:]}
@@ -38,7 +38,7 @@ def demand(site: Site) -> Demand:
     return recurrent.demand(site, packed, scratch_vectors=3)
 
 
-def _four_biases(bias: Array) -> Array:
+def four_biases(bias: Array) -> Array:
     """Update and reset add both biases; the candidate keeps the one of the input and that of the state apart."""
     of_x, of_h = bias.reshape(2, 3, -1)
     return np.stack([of_x[0] + of_h[0], of_x[1] + of_h[1], of_x[2], of_h[2]], axis=1)

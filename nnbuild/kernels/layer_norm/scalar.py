@@ -6,6 +6,7 @@ from math import prod
 
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, only_float
+from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.window_loops import product
 from nnbuild.literals import float_literal
 from nnbuild.ops.layer_norm import LayerNorm
@@ -26,7 +27,7 @@ def sizes(site: Site) -> tuple[int, int]:
 
 def demand(site: Site) -> Demand:
     packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
-    return Demand(extent=sizes(site)[0], packed=packed, in_place=((0, 0),))
+    return Demand(extent=sizes(site)[0], packed=packed, overlaps=IN_PLACE)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.contract import Demand, Names, Overlap
+from nnbuild.kernels.overlaps import IN_PLACE, rows
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps
 from nnbuild.literals import C_TYPES
 from nnbuild.ops.integer import bounds
@@ -15,14 +16,14 @@ needs: frozenset[str] = frozenset()
 accepts = c99.any_format
 
 
-def _pool(site: Site) -> Pool2D:
+def pool_of(site: Site) -> Pool2D:
     attributes = site.op.attributes
     assert isinstance(attributes, Pool2D)
     return attributes
 
 
-def _axes(site: Site) -> tuple[Axis, Axis]:
-    pool, inputs, outputs = _pool(site), site.shape(), site.output_shape()
+def axes(site: Site) -> tuple[Axis, Axis]:
+    pool, inputs, outputs = pool_of(site), site.shape(), site.output_shape()
     rows, columns = (
         Axis(inputs[i], outputs[i], pool.window[i], pool.strides[i], 1, pool.padding[i][0]) for i in (0, 1)
     )
@@ -30,15 +31,19 @@ def _axes(site: Site) -> tuple[Axis, Axis]:
 
 
 def demand(site: Site) -> Demand:
+    return Demand(extent=site.output_shape()[0], overlaps=overlaps(site))
+
+
+def overlaps(site: Site) -> tuple[Overlap, ...]:
     """Windows that neither overlap nor reach before their place leave nothing unread behind the output."""
-    pool = _pool(site)
+    pool = pool_of(site)
     apart = all(s >= k for s, k in zip(pool.strides, pool.window, strict=True))
     unpadded = all(pad == (0, 0) for pad in pool.padding)
-    return Demand(extent=site.output_shape()[0], in_place=((0, 0),) if apart and unpadded else ())
+    return IN_PLACE if apart and unpadded else rows(site, axes(site)[0])
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
-    rows, columns = _axes(site)
+    rows, columns = axes(site)
     channels = site.shape()[2]
     with w.loop("y", "end", start="begin", trips=rows.places):
         w(f"const int32_t top = {rows.position('y')};")
@@ -55,7 +60,7 @@ def emit(w: Writer, site: Site, names: Names) -> None:
 
 
 def _channel(w: Writer, site: Site, names: Names, rows: Axis, columns: Axis) -> None:
-    pool, kind, channels = _pool(site), C_TYPES[site.inputs[0].dtype], site.shape()[2]
+    pool, kind, channels = pool_of(site), C_TYPES[site.inputs[0].dtype], site.shape()[2]
     is_float, is_max = kind == "float", pool.function == "max"
     first_row = "top" if rows.always_inside else "top + ky_begin"
     first_column = "left" if columns.always_inside else "left + kx_begin"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names, only_integer
 from nnbuild.kernels.integers import centred, finish, requantized
+from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.strided import Walk, broadcast, contiguous, extent, nest
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.prelu import PReLU
@@ -21,7 +22,7 @@ def _walks(site: Site) -> list[Walk]:
 
 def demand(site: Site) -> Demand:
     packed = {"slope": site.constant("slope").reshape(-1)}
-    return Demand(extent=extent(site.shape(), _walks(site)), packed=packed, in_place=((0, 0),))
+    return Demand(extent=extent(site.shape(), _walks(site)), packed=packed, overlaps=IN_PLACE)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

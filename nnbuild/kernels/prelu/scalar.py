@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, only_float
+from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.strided import Walk, broadcast, contiguous, extent, nest
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
@@ -18,7 +19,7 @@ def _walks(site: Site) -> list[Walk]:
 
 def demand(site: Site) -> Demand:
     packed = {"slope": site.constant("slope").reshape(-1)}
-    return Demand(extent=extent(site.shape(), _walks(site)), packed=packed, in_place=((0, 0),))
+    return Demand(extent=extent(site.shape(), _walks(site)), packed=packed, overlaps=IN_PLACE)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nnbuild.graph import Shape
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.moves import carry, same_type
+from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.strided import Walk, contiguous, extent
 from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
@@ -24,7 +25,7 @@ def _loops(site: Site) -> tuple[Shape, list[Walk]]:
 
 
 def demand(site: Site) -> Demand:
-    return Demand(extent=extent(*_loops(site)), in_place=((0, 0),) if _forward(site) else ())
+    return Demand(extent=extent(*_loops(site)), overlaps=IN_PLACE if _forward(site) else ())
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

@@ -11,7 +11,7 @@ from nnbuild.graph import Array
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, only_integer
 from nnbuild.kernels.integers import declare, store
-from nnbuild.kernels.softmax.scalar import in_place, sizes
+from nnbuild.kernels.softmax.scalar import overlaps, sizes
 from nnbuild.kernels.window_loops import product
 from nnbuild.literals import C_TYPES
 from nnbuild.numeric.fixed_point import exp_of_negative
@@ -54,7 +54,7 @@ def demand(site: Site) -> Demand:
         packed: dict[str, Array] = {"powers": powers8(quant_of(site.inputs[0]).scale)}
     else:
         packed = {"powers": exp_table16().astype(np.int16), "inverses": reciprocal_table16().astype(np.int16)}
-    return Demand(extent=sizes(site)[0], packed=packed, in_place=in_place(site))
+    return Demand(extent=sizes(site)[0], packed=packed, overlaps=overlaps(site))
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

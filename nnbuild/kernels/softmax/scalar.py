@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import Demand, Names, only_float
+from nnbuild.kernels.contract import Demand, Names, Overlap, only_float
+from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.base import around
 from nnbuild.ops.site import Site
@@ -21,12 +22,12 @@ def sizes(site: Site) -> tuple[int, int, int]:
 
 
 def demand(site: Site) -> Demand:
-    return Demand(extent=sizes(site)[0], in_place=in_place(site))
+    return Demand(extent=sizes(site)[0], overlaps=overlaps(site))
 
 
-def in_place(site: Site) -> tuple[tuple[int, int], ...]:
+def overlaps(site: Site) -> tuple[Overlap, ...]:
     """Where the values of one softmax do not lie together, an output before its input would run over others' inputs."""
-    return ((0, 0),) if sizes(site)[2] == 1 else ()
+    return IN_PLACE if sizes(site)[2] == 1 else ()
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

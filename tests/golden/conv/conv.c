@@ -10,7 +10,7 @@ float *conv_input(conv_context *context, unsigned index)
 {
     switch (index) {
     case 0:
-        return context->arena.f32 + 32;
+        return context->arena.f32 + 24;
     default:
         return 0;
     }
@@ -30,7 +30,7 @@ int conv_step(conv_context *context, unsigned step)
 {
     switch (step) {
     case 0: /* conv: conv2d [4][4][1] -> [4][4][2], 288 MACs, scalar, about 2,188 cycles */
-        conv_00_conv_op(context->arena.f32 + 32, context->arena.f32, 0, 4);
+        conv_00_conv_op(context->arena.f32 + 24, context->arena.f32, 0, 4);
         return 0;
     case 1: /* pool: pool2d [4][4][2] -> [2][2][2], scalar, about 306 cycles */
         conv_01_pool_op(context->arena.f32, context->arena.f32, 0, 2);

@@ -82,7 +82,7 @@ static float conv_expf(float x)
 }
 
 /* conv: conv2d [4][4][1] -> [4][4][2], 288 MACs, scalar, about 2,188 cycles */
-void conv_00_conv_op(const float *restrict in, float *restrict out, int32_t begin, int32_t end)
+void conv_00_conv_op(const float *in, float *out, int32_t begin, int32_t end)
 {
     for (int32_t y = begin; y < end; ++y) {
         const int32_t top = y - 1;

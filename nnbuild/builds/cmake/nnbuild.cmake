@@ -1,0 +1,245 @@
+# The functions. Each keeps its files in the build tree; nothing is written beside the sources.
+
+set(_nnbuild_options BOARD ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE WEIGHTS)
+set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and flashing go to")
+
+# nnbuild_add_model(<target> MODEL <file> [NAME <prefix>] [ISA <isa>] [BOARD <board>] [QUANTIZE float|int8|int16]
+#                   [CALIBRATE <file or folder>] [CALIBRATION minmax|percentile|mse] [IMAGE_RANGE <low,high>]
+#                   [KEEP <layer=format>...] [IO integer|float] [ACCURACY_DROP <points>] [NO_BIAS_CORRECTION]
+#                   [OPTIMIZE speed|size|ram] [WEIGHTS auto|array|binary])
+#
+# Makes the static library <target>, also called nnbuild::<target>. The C is printed when it is built.
+function(nnbuild_add_model target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;${_nnbuild_options}" "KEEP")
+  _nnbuild_checked(nnbuild_add_model "${target}")
+  _nnbuild_prefix(prefix "${target}" "${ARG_NAME}")
+  get_filename_component(model "${ARG_MODEL}" ABSOLUTE)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/nnbuild/${target}")
+  _nnbuild_arguments(arguments)
+  _nnbuild_expect("${folder}" "${model}" "${prefix}" arguments)
+
+  set(stem "${folder}/${prefix}")
+  set(sources "${stem}.h" "${stem}_private.h" "${stem}.c" "${stem}_kernels.c")
+  if(NNBUILD_FORM STREQUAL "array")
+    set(constants "${stem}_weights.c")
+  else()
+    set(constants "${stem}_weights.S" "${stem}_weights.bin")
+  endif()
+  set(stamp "${folder}/.stamp")
+  set(report "${folder}/${prefix}.json")
+  list(APPEND arguments --weights ${NNBUILD_FORM} --name ${prefix})
+  add_custom_command(OUTPUT "${stamp}" BYPRODUCTS ${sources} ${constants} "${report}"
+    COMMAND ${NNBUILD_COMMAND} compile "${model}" ${arguments} -o "${folder}"
+            --json "${report}" --stamp "${stamp}" --depfile "${stamp}.d"
+    DEPENDS "${model}" "${folder}/options.txt" ${NNBUILD_SAMPLES}
+    DEPFILE "${stamp}.d" COMMENT "nnbuild compile ${ARG_MODEL}" VERBATIM)
+  file(CONFIGURE OUTPUT "${folder}/options.txt" CONTENT "${arguments}\n" @ONLY) # Make does not compare commands
+  add_custom_target(${target}_c DEPENDS "${stamp}")
+
+  add_library(${target} STATIC ${sources} ${constants})
+  add_library(nnbuild::${target} ALIAS ${target})
+  add_dependencies(${target} ${target}_c)
+  if(NNBUILD_FORM STREQUAL "binary")
+    # The C compiler is told what it is, so that no project has to name another language.
+    set_source_files_properties("${stem}_weights.S" PROPERTIES
+      LANGUAGE C COMPILE_OPTIONS "-x;assembler-with-cpp" OBJECT_DEPENDS "${stem}_weights.bin")
+  endif()
+  target_include_directories(${target} PUBLIC "$<BUILD_INTERFACE:${folder}>" "$<INSTALL_INTERFACE:include>")
+  set(gnu "$<C_COMPILER_ID:GNU,Clang,AppleClang,ARMClang>")
+  target_compile_options(${target} PRIVATE
+    "$<${gnu}:-ffp-contract=off;-ffunction-sections;-fdata-sections>" # contraction would change the last bits
+    "$<$<AND:${gnu},$<OR:$<CONFIG:>,$<CONFIG:Debug>>>:-O2>") # without optimization kernels are of no use to anyone
+  set_target_properties(${target} PROPERTIES
+    C_STANDARD 99 PUBLIC_HEADER "${stem}.h"
+    # Two models of one prefix cannot be in one program; this makes CMake say so.
+    INTERFACE_NNBUILD_MODEL_${prefix} ${target} COMPATIBLE_INTERFACE_STRING NNBUILD_MODEL_${prefix}
+    NNBUILD_PREFIX ${prefix} NNBUILD_FOLDER "${folder}" NNBUILD_REPORT "${report}"
+    NNBUILD_ARENA_BYTES "${NNBUILD_ARENA}" NNBUILD_STATE_BYTES "${NNBUILD_STATE}"
+    NNBUILD_FLASH_BYTES "${NNBUILD_FLASH}")
+endfunction()
+
+# nnbuild_audit(<target> POLICY kernel|mcu|hosted)
+#
+# Looks for what must not be in a library or program each time it was built; the target <target>_audit alone does it too.
+function(nnbuild_audit target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "POLICY" "")
+  if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_POLICY)
+    message(FATAL_ERROR "nnbuild_audit(${target}): say nnbuild_audit(<target> POLICY kernel|mcu|hosted).")
+  endif()
+  if(NOT TARGET ${target})
+    message(FATAL_ERROR "nnbuild_audit(${target}): there is no such target. Call it after the target was made.")
+  endif()
+  get_target_property(aliased ${target} ALIASED_TARGET)
+  if(aliased)
+    set(target ${aliased})
+  endif()
+  set(stamp "${CMAKE_CURRENT_BINARY_DIR}/nnbuild/${target}.audited")
+  add_custom_command(OUTPUT "${stamp}"
+    COMMAND ${NNBUILD_COMMAND} audit "$<TARGET_FILE:${target}>" --policy "${ARG_POLICY}"
+            --json "${CMAKE_CURRENT_BINARY_DIR}/nnbuild/${target}.audit.json"
+    COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
+    DEPENDS ${target} "$<TARGET_FILE:${target}>" COMMENT "nnbuild audit ${target}" VERBATIM)
+  file(MAKE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/nnbuild")
+  add_custom_target(${target}_audit ALL DEPENDS "${stamp}")
+endfunction()
+
+# nnbuild_add_firmware(<target> MODEL <file> BOARD <board> [INPUTS <samples>] [the options of nnbuild_add_model])
+#
+# Makes the program that serves the model on a board, with the board's own compiler, linked and audited; and the
+# targets <target>_check, <target>_flash and <target>_size. The device's port is -DNNBUILD_PORT=….
+function(nnbuild_add_firmware target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;INPUTS;${_nnbuild_options}" "KEEP")
+  _nnbuild_checked(nnbuild_add_firmware "${target}")
+  if(NOT ARG_BOARD)
+    message(FATAL_ERROR "nnbuild_add_firmware(${target}): give it a BOARD. All of them: nnbuild boards")
+  endif()
+  get_filename_component(model_stem "${ARG_MODEL}" NAME_WE)
+  if(NOT ARG_NAME)
+    set(ARG_NAME "${model_stem}")
+  endif()
+  _nnbuild_prefix(prefix "${target}" "${ARG_NAME}")
+  get_filename_component(model "${ARG_MODEL}" ABSOLUTE)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/nnbuild/${target}")
+  _nnbuild_arguments(arguments)
+  list(APPEND arguments --name ${prefix})
+  execute_process(COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --dry-run --json
+    RESULT_VARIABLE status OUTPUT_VARIABLE facts ERROR_VARIABLE said)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "nnbuild_add_firmware(${target}): ${said}")
+  endif()
+  string(JSON program GET "${facts}" program)
+
+  set(stamp "${folder}/.stamp")
+  file(CONFIGURE OUTPUT "${folder}/options.txt" CONTENT "${arguments}\n" @ONLY)
+  add_custom_command(OUTPUT "${stamp}" BYPRODUCTS "${program}"
+    COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --stamp "${stamp}" --depfile "${stamp}.d"
+    DEPENDS "${model}" "${folder}/options.txt" ${NNBUILD_SAMPLES}
+    DEPFILE "${stamp}.d" COMMENT "nnbuild build ${ARG_MODEL} for ${ARG_BOARD}" VERBATIM)
+  add_custom_target(${target} ALL DEPENDS "${stamp}")
+  set_target_properties(${target} PROPERTIES NNBUILD_PROGRAM "${program}" NNBUILD_FOLDER "${folder}")
+
+  set(port)
+  if(NNBUILD_PORT)
+    set(port --port "${NNBUILD_PORT}")
+  endif()
+  set(inputs)
+  if(ARG_INPUTS)
+    get_filename_component(samples "${ARG_INPUTS}" ABSOLUTE)
+    set(inputs --inputs "${samples}")
+  endif()
+  set(given "${model}" ${arguments} --program "${program}" ${port})
+  _nnbuild_run(${target} check check ${given} ${inputs} --json "${folder}/check.json" --junit "${folder}/check.xml")
+  _nnbuild_run(${target} flash flash ${given})
+  _nnbuild_run(${target} size profile ${given})
+endfunction()
+
+# A target <target>_<word> that runs a command on what was built.
+function(_nnbuild_run target word)
+  add_custom_target(${target}_${word} COMMAND ${NNBUILD_COMMAND} ${ARGN} USES_TERMINAL VERBATIM)
+  add_dependencies(${target}_${word} ${target})
+endfunction()
+
+# Refuses what a caller has misspelt or left out.
+function(_nnbuild_checked function target)
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "${function}(${target}): it does not know ${ARG_UNPARSED_ARGUMENTS}. Its options: docs/cmake.md")
+  endif()
+  if(ARG_KEYWORDS_MISSING_VALUES)
+    message(FATAL_ERROR "${function}(${target}): a value is missing behind ${ARG_KEYWORDS_MISSING_VALUES}.")
+  endif()
+  if(NOT ARG_MODEL)
+    message(FATAL_ERROR "${function}(${target}): give it a MODEL, a .h5, .keras or .tflite file.")
+  endif()
+  if(TARGET ${target})
+    message(FATAL_ERROR "${function}(${target}): there is a target of that name already. Name this one otherwise.")
+  endif()
+endfunction()
+
+# The C prefix: the name given, or the target's.
+function(_nnbuild_prefix result target name)
+  if(NOT name)
+    set(name "${target}")
+  endif()
+  string(TOLOWER "${name}" prefix)
+  string(REGEX REPLACE "[ .-]+" "_" prefix "${prefix}")
+  if(NOT prefix MATCHES "^[a-z][a-z0-9_]*$")
+    message(FATAL_ERROR "nnbuild: target ${target}: ${name} cannot begin the names in the C code. Give a NAME "
+      "of letters, digits and underscores that begins with a letter.")
+  endif()
+  set(${result} "${prefix}" PARENT_SCOPE)
+endfunction()
+
+# The options as the command line takes them, and in NNBUILD_SAMPLES the files they name.
+macro(_nnbuild_arguments result)
+  set(${result})
+  set(NNBUILD_SAMPLES)
+  if(CMAKE_CROSSCOMPILING AND NOT ARG_ISA AND NOT ARG_BOARD)
+    set(ARG_ISA c99) # this PC's instructions would not do, and nothing says which would
+  endif()
+  foreach(option ${_nnbuild_options})
+    if(option STREQUAL "WEIGHTS" OR NOT DEFINED ARG_${option})
+      continue()
+    endif()
+    set(value "${ARG_${option}}")
+    if(option STREQUAL "CALIBRATE")
+      get_filename_component(value "${value}" ABSOLUTE)
+      set(NNBUILD_SAMPLES "${value}")
+    endif()
+    string(TOLOWER "--${option}" word)
+    string(REPLACE "_" "-" word "${word}")
+    list(APPEND ${result} "${word}" "${value}")
+  endforeach()
+  foreach(kept ${ARG_KEEP})
+    list(APPEND ${result} --keep "${kept}")
+  endforeach()
+  if(ARG_NO_BIAS_CORRECTION)
+    list(APPEND ${result} --no-bias-correction)
+  endif()
+endmacro()
+
+# What the build will make, as far as it can be known before: NNBUILD_FORM of the constants, and sizes for properties.
+# The sizes are those of the last build where it is of this model and these options, else what the shapes tell; a
+# calibration may move them by some bytes. Nothing is written. A model that is not there yet is no error here, and one
+# that cannot be read only a warning: the build will say so.
+macro(_nnbuild_expect folder model prefix arguments)
+  set(NNBUILD_ARENA)
+  set(NNBUILD_STATE)
+  set(NNBUILD_FLASH)
+  set(NNBUILD_FORM "${ARG_WEIGHTS}")
+  if(NOT NNBUILD_FORM OR NNBUILD_FORM STREQUAL "auto")
+    set(NNBUILD_FORM auto)
+  endif()
+  if(MSVC)
+    set(NNBUILD_FORM array) # it has no assembler that takes files in
+  endif()
+  set(_quick ${${arguments}})
+  list(FIND _quick --accuracy-drop _at)
+  if(NOT _at EQUAL -1)
+    list(REMOVE_AT _quick ${_at})
+    list(REMOVE_AT _quick ${_at})
+  endif()
+  execute_process(
+    COMMAND ${NNBUILD_COMMAND} compile "${model}" ${_quick} --name "${prefix}" --weights ${NNBUILD_FORM} --dry-run --json
+    RESULT_VARIABLE _status OUTPUT_VARIABLE _facts ERROR_VARIABLE _said)
+  if(_status EQUAL 0)
+    string(JSON NNBUILD_ARENA GET "${_facts}" arena)
+    string(JSON NNBUILD_STATE GET "${_facts}" state)
+    string(JSON NNBUILD_FLASH GET "${_facts}" weights)
+    string(JSON NNBUILD_FORM GET "${_facts}" form)
+    set(_built "${folder}/${prefix}.json")
+    if(EXISTS "${_built}" AND NOT "${model}" IS_NEWER_THAN "${_built}" AND
+       NOT "${folder}/options.txt" IS_NEWER_THAN "${_built}")
+      file(READ "${_built}" _facts)
+      string(JSON NNBUILD_ARENA GET "${_facts}" arena)
+      string(JSON NNBUILD_STATE GET "${_facts}" state)
+      string(JSON NNBUILD_FLASH GET "${_facts}" weights)
+    endif()
+  else()
+    if(EXISTS "${model}")
+      message(WARNING "${_said}")
+    endif()
+    if(NNBUILD_FORM STREQUAL "auto")
+      set(NNBUILD_FORM binary) # right for any size
+    endif()
+  endif()
+endmacro()

@@ -1,0 +1,39 @@
+# The CMake package of nnbuild. It comes from the folder that `nnbuild --cmakedir` prints:
+#
+#   find_package(nnbuild CONFIG REQUIRED)
+#   nnbuild_add_model(kws MODEL kws.h5 QUANTIZE int8 CALIBRATE samples.npz)
+#   target_link_libraries(app PRIVATE nnbuild::kws)
+#
+# docs/cmake.md says the rest.
+
+if(CMAKE_VERSION VERSION_LESS 3.20)
+  # Dependency files of custom commands came to Make with that version.
+  set(nnbuild_FOUND FALSE)
+  set(nnbuild_NOT_FOUND_MESSAGE "nnbuild needs CMake 3.20 or later, and this is ${CMAKE_VERSION}.")
+  return()
+endif()
+
+# The interpreter: that of the environment in which this file is installed, or a checkout's own, or the usual one.
+get_filename_component(_nnbuild_home "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+find_program(NNBUILD_PYTHON NAMES python3 python
+  HINTS "${_nnbuild_home}/../../../bin" "${_nnbuild_home}/../../Scripts" "${_nnbuild_home}/.venv/bin"
+        "${_nnbuild_home}/.venv/Scripts"
+  DOC "The Python that nnbuild runs in")
+if(NOT NNBUILD_PYTHON)
+  set(nnbuild_FOUND FALSE)
+  set(nnbuild_NOT_FOUND_MESSAGE "there is no Python. Give one with -DNNBUILD_PYTHON=…")
+  return()
+endif()
+# Whatever else is installed, it is the nnbuild of this file that runs.
+set(NNBUILD_COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${_nnbuild_home}" "${NNBUILD_PYTHON}" -m nnbuild)
+execute_process(COMMAND ${NNBUILD_COMMAND} --version
+  RESULT_VARIABLE _nnbuild_status OUTPUT_VARIABLE _nnbuild_version ERROR_VARIABLE _nnbuild_said)
+if(NOT _nnbuild_status EQUAL 0)
+  set(nnbuild_FOUND FALSE)
+  set(nnbuild_NOT_FOUND_MESSAGE
+    "${NNBUILD_PYTHON} cannot run nnbuild. Give the Python it is installed for with -DNNBUILD_PYTHON=…\n${_nnbuild_said}")
+  return()
+endif()
+string(REGEX REPLACE "^nnbuild ([0-9.]+).*" "\\1" nnbuild_VERSION "${_nnbuild_version}")
+
+include("${CMAKE_CURRENT_LIST_DIR}/nnbuild.cmake")

@@ -1,0 +1,11 @@
+# Compatible with every version up to its own that has the same first number.
+file(READ "${CMAKE_CURRENT_LIST_DIR}/../../__init__.py" _nnbuild_text)
+string(REGEX MATCH "__version__ = \"([0-9.]+)" _nnbuild_line "${_nnbuild_text}")
+set(PACKAGE_VERSION "${CMAKE_MATCH_1}")
+string(REGEX MATCH "^[0-9]+" _nnbuild_major "${PACKAGE_VERSION}")
+if(PACKAGE_FIND_VERSION_MAJOR EQUAL _nnbuild_major AND NOT PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  if(PACKAGE_VERSION VERSION_EQUAL PACKAGE_FIND_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+  endif()
+endif()

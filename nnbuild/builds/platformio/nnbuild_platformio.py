@@ -1,0 +1,137 @@
+"""Takes a model into a PlatformIO build. In platformio.ini:
+
+    extra_scripts = pre:nnbuild_model.py       ; asks nnbuild where this file lies, see docs/platformio.md
+    custom_nnbuild_model = kws.h5
+    custom_nnbuild_quantize = int8
+    custom_nnbuild_calibrate = samples.npz
+
+PlatformIO runs in a Python of its own, in which nnbuild need not be installed: it is called as a program here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from SCons.Script import COMMAND_LINE_TARGETS, Import
+
+Import("env")
+env: Any = globals()["env"]
+
+PACKAGE = Path(sys._getframe().f_code.co_filename).resolve().parents[2]
+"""Scripts of SCons have no __file__."""
+WORDS = (
+    *("name", "isa", "board", "quantize", "calibrate", "calibration", "image_range", "io"),
+    *("accuracy_drop", "optimize", "weights"),
+)
+"""Options with one value: custom_nnbuild_quantize becomes --quantize."""
+OTHERS = ("model", "keep", "no_bias_correction", "python", "flags")
+
+
+def refuse(cause: str) -> NoReturn:
+    """PlatformIO's own way to end a build that cannot be."""
+    sys.stderr.write(f"nnbuild: {cause}\n")
+    sys.exit(2)
+
+
+def option(name: str, default: str = "") -> str:
+    value: str = env.GetProjectOption(f"custom_nnbuild_{name}", default)
+    return value
+
+
+def misspelt() -> list[str]:
+    """Options that begin as ours do and are none."""
+    known = {f"custom_nnbuild_{name}" for name in (*WORDS, *OTHERS)}
+    section = f"env:{env['PIOENV']}"
+    given = env.GetProjectConfig().options(section)
+    return sorted(name for name in given if name.startswith("custom_nnbuild_") and name not in known)
+
+
+def command() -> list[str]:
+    """nnbuild as it is installed where this file lies, in the Python that was named, or in the one beside it."""
+    named = option("python")
+    home = PACKAGE.parent
+    beside = [
+        home.parents[2] / "bin" / "python3",
+        home.parents[1] / "Scripts" / "python.exe",
+        home / ".venv/bin/python",
+    ]
+    found = [str(path) for path in beside if path.is_file()]
+    return [named or (found[0] if found else sys.executable), "-m", "nnbuild"]
+
+
+def environment() -> dict[str, str]:
+    """Whatever else is installed, it is the nnbuild of this file that runs."""
+    search = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(search)}
+
+
+def whole(path: str) -> str:
+    """Paths are those of the project, wherever the build was started."""
+    return str(Path(env.subst("$PROJECT_DIR")) / Path(path).expanduser())
+
+
+def arguments(model: str) -> list[str]:
+    words = [model]
+    for name in WORDS:
+        value = option(name)
+        if value:
+            value = whole(value) if name == "calibrate" else value
+            words += [f"--{name.replace('_', '-')}", value]
+    for kept in option("keep").split():
+        words += ["--keep", kept]
+    if option("no_bias_correction").lower() in ("yes", "true", "1"):
+        words += ["--no-bias-correction"]
+    if not option("isa") and not option("board") and env.subst("$PIOPLATFORM") != "native":
+        words += ["--isa", "c99"]  # this PC's instructions would not do, and nothing says which would
+    return words
+
+
+def run(words: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*command(), *words], env=environment(), text=True, **more)
+
+
+def expected(words: list[str]) -> Any:
+    """What the build will make, without making it."""
+    done = run(["compile", *words, "--dry-run", "--json"], capture_output=True)
+    if done.returncode != 0:
+        sys.stderr.write(done.stderr)
+        sys.exit(done.returncode)
+    return json.loads(done.stdout)
+
+
+def add_model() -> None:
+    model = option("model")
+    if not model:
+        refuse("platformio.ini does not name a model. Write custom_nnbuild_model = kws.h5")
+    for name in misspelt():
+        refuse(f"it does not know {name}. Its options: docs/platformio.md")
+    words = arguments(whole(model))
+    facts = expected(words)
+    folder = Path(env.subst("$BUILD_DIR")) / "nnbuild"
+    words += ["--weights", facts["form"]] if not option("weights") else []
+
+    def compile_model(target: Any, source: Any, env: Any) -> int:
+        return run(["compile", *words, "-o", str(folder)]).returncode
+
+    files = env.Command(
+        [str(folder / name) for name in facts["files"]],
+        [whole(model), *([whole(option("calibrate"))] if option("calibrate") else [])],
+        env.VerboseAction(compile_model, f"nnbuild compile {model}"),
+    )
+    sources = [*sorted(PACKAGE.rglob("*.py")), *sorted(PACKAGE.rglob("*.toml")), *sorted(PACKAGE.rglob("*.[ch]"))]
+    env.Depends(files, [env.Value(json.dumps(words)), *(env.File(str(path)) for path in sources)])
+    env.Append(CPPPATH=[str(folder)])
+    # Kernels are of no use unoptimized, and contracted products would change the last bits of floats.
+    compiler = f"$CCCOM {option('flags', '-O2 -ffp-contract=off')}"
+    objects = [env.Object(node, CCCOM=compiler) for node in files if str(node).endswith((".c", ".S"))]
+    env.Depends(objects, files)  # the header is printed with them
+    env.Append(PIOBUILDFILES=objects)
+
+
+if not {"envdump", "idedata"} & set(COMMAND_LINE_TARGETS):
+    add_model()

@@ -1,0 +1,68 @@
+"""What one inference takes on a device: as a whole, and each of its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.device.check import Stack
+from nnbuild.device.description import ModelInfo
+from nnbuild.device.layers import LayerCost, layer_costs
+from nnbuild.device.link import Link
+from nnbuild.device.metrics import Statistics, statistics
+from nnbuild.device.session import Sample, profile_sample, write_sample
+
+RUNS = 8
+
+
+@dataclass(frozen=True)
+class Profile:
+    """`total` is one run as a whole: less than its layers together, each of which is timed by itself."""
+
+    board: str
+    model: str
+    quantize: str
+    unit: str
+    hertz: int
+    duration: Statistics
+    init_ticks: int
+    layers: tuple[LayerCost, ...]
+    stack: Stack
+    memory: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        return round(self.duration.mean)
+
+    @property
+    def macs(self) -> int:
+        return sum(layer.macs for layer in self.layers)
+
+    @property
+    def cost_per_mac(self) -> float | None:
+        return self.duration.mean / self.macs if self.macs else None
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What was measured of a model, each time from a new sequence with the same sample."""
+
+    duration: Statistics
+    init_ticks: int
+    layers: tuple[LayerCost, ...]
+    stack: tuple[int, int]
+
+
+def measure_costs(link: Link, model: ModelInfo, sample: Sample) -> Costs:
+    """The first turn only warms up caches, where there are any."""
+    profile_sample(link, model, sample)
+    layers = layer_costs(model, profile_sample(link, model, sample))
+    ticks, begins = [], []
+    for _ in range(RUNS):
+        begins.append(link.init())
+        write_sample(link, model, sample)
+        ticks.append(link.run())
+    stack = link.stack()
+    return Costs(statistics(np.array(ticks)), min(begins), layers, (stack.used, stack.size))

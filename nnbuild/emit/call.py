@@ -1,0 +1,30 @@
+"""The call of a step's kernel: with the pointers that the plan has fixed, and of the version the processor wants."""
+
+from __future__ import annotations
+
+from nnbuild.emit.text import SIZES, place
+from nnbuild.plan.plan import Location, Plan, Step, Version
+
+
+def calls(plan: Plan, step: Step, part: bool = False) -> list[str]:
+    """The lines, within a function. `part` calls for the part `index` of the step's parts, not for the whole."""
+    if len(step.versions) == 1:
+        return [f"        {_call(plan, step, step.versions[0], part)}"]
+    lines = ["        switch (context->isa) {"]
+    for level, version in reversed(list(enumerate(reversed(step.versions)))):
+        lines.append(f"        case {level}:" if level else "        default:")
+        lines.append(f"            {_call(plan, step, version, part)}\n            break;")
+    return [*lines, "        }"]
+
+
+def _call(plan: Plan, step: Step, version: Version, part: bool) -> str:
+    arguments = [place(plan.locations[name], plan.tensor(name).dtype) for name in (*step.inputs, *step.outputs)]
+    demand, extent = version.demand, step.extent(version)
+    if demand.scratch:
+        scratch = place(Location("arena", step.scratch or 0, demand.scratch), demand.scratch_type)
+        apart = step.scratch_bytes // SIZES[demand.scratch_type]
+        arguments.append(f"{scratch} + index * {apart}" if part else scratch)
+    if version.takes_weights:
+        arguments.append(f"{plan.prefix}_weights")
+    bounds = f"{extent} * index / {step.parts}, {extent} * (index + 1) / {step.parts}" if part else f"0, {extent}"
+    return f"{version.function}({', '.join(arguments)}, {bounds});"

@@ -1,0 +1,87 @@
+"""Every instruction set, found by listing this package; and which of them this PC has."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+import platform
+from functools import cache
+from pathlib import Path
+
+from nnbuild.errors import UsageError
+from nnbuild.isa.isa import Isa
+
+PREFERRED = ("avx512_vnni", "avx512", "avx_vnni", "avx2_fma", "ssse3", "sse2")
+"""What `native` takes of those that this PC has, the best first."""
+
+ALIASES = {"avx2": "avx2_fma"}
+"""What a set is called for short: every processor but the first few with AVX2 has FMA, too."""
+
+
+@cache
+def isas() -> dict[str, Isa]:
+    folder = Path(__file__).parent
+    modules = [importlib.import_module(f"{__package__}.{m.name}") for m in pkgutil.iter_modules([str(folder)])]
+    found = [isa for module in modules for isa in getattr(module, "ISAS", ())]
+    return {isa.name: isa for isa in found}
+
+
+def find(name: str, architecture: str) -> Isa:
+    """The set of this name for a board of this architecture. `native` is the best that this PC has."""
+    known, name = isas(), ALIASES.get(name, name)
+    if name == "native":
+        return known[native()]
+    if name == "baseline":
+        return known[baseline()]
+    fitting = [isa.name for isa in known.values() if fits(isa, architecture)]
+    if name in fitting:
+        return known[name]
+    cause = f"boards of architecture {architecture} have no such instructions." if name in known else "there is none."
+    near = difflib.get_close_matches(name, fitting, 1, 0.4)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    raise UsageError(f"isa {name!r}", cause, f"{hint}For this board: {', '.join(fitting)}.")
+
+
+def find_all(names: str, architecture: str) -> tuple[Isa, ...]:
+    """One set, or several with commas between them, of which the program takes the best it meets: best first."""
+    found = {isa.name: isa for isa in (find(name.strip(), architecture) for name in names.split(","))}
+    unknown = [name for name in found if name not in PREFERRED]
+    if len(found) > 1 and unknown:
+        raise UsageError(
+            f"isa {names!r}",
+            f"a program cannot find out by itself whether its processor has {unknown[0]}.",
+            f"Name one set, or several of {', '.join(PREFERRED)}.",
+        )
+    return tuple(sorted(found.values(), key=lambda isa: PREFERRED.index(isa.name) if isa.name in PREFERRED else 0))
+
+
+def fits(isa: Isa, architecture: str) -> bool:
+    return not isa.architectures or architecture in isa.architectures
+
+
+@cache
+def cpu_flags() -> frozenset[str]:
+    """What Linux says of this PC's processor; elsewhere nothing is known, and portable code serves."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(next((line.split(":")[1].split() for line in lines if line.startswith("flags")), []))
+
+
+def native() -> str:
+    for name in PREFERRED:
+        isa = isas().get(name)
+        if isa is not None and is_x86() and cpu_flags() >= set(isa.cpu_flags):
+            return name
+    return baseline()
+
+
+def baseline() -> str:
+    """What every PC of this one's kind can run."""
+    return "sse2" if is_x86() and "sse2" in isas() else "c99"
+
+
+def is_x86() -> bool:
+    return platform.machine().lower() in ("x86_64", "amd64")

@@ -1,0 +1,211 @@
+"""exp, log, tanh and the sigmoid of every lane, for every width of x86, in the same bits on each.
+
+Nothing here is fused: a product is rounded before it is added to, on widths that could do otherwise too. `exp` and
+`log` are those of firmware/libm bit by bit, and have their bounds: 0.90 and 0.96 ULP. `tanh` and `sigmoid` are
+shorter than the library's: at most 2.6 ULP where the result is a normal number; below, the sigmoid errs by at most
+2^-126. tests/kernels/test_vector_functions.py holds all this.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from nnbuild.isa.vectors import CYCLES, ORDINARY, Vectors, lane_list
+from nnbuild.writer import Instruction
+
+MAGIC = "0x1.8p23f"
+"""Added to a small number, it leaves its integer in the low bits."""
+
+MINUS_INFINITY = -0x800000
+SPECIAL = {"infinity": "0x7f800000", "-infinity": str(MINUS_INFINITY), "nan": "0x7fc00000"}
+"""Their bits; those of minus infinity as a signed number."""
+
+
+class Text:
+    """The body of a function of vectors, line by line; every operation counts towards its price."""
+
+    def __init__(self, floats: Vectors) -> None:
+        self.floats = floats
+        self.lines: list[str] = []
+        self.cycles = 0.0
+        self.uses: list[Instruction] = []
+
+    def op(self, operation: str, *operands: str) -> str:
+        self.cycles += CYCLES.get(operation, ORDINARY)
+        return self.floats.spelling(operation).format(*map(self.value, operands))
+
+    def value(self, operand: str) -> str:
+        """A number of C's stands for a vector of it, and so do the names of SPECIAL."""
+        if operand in SPECIAL:
+            return f"{self.floats.prefix}_castsi{self.floats.lanes * 32}_ps({self.integer(SPECIAL[operand])})"
+        is_number = operand.lstrip("-")[:1].isdigit()
+        return f"{self.floats.prefix}_set1_ps({operand})" if is_number else operand
+
+    def let(self, name: str, value: str) -> None:
+        self.lines.append(f"const {self.floats.type} {name} = {self.value(value)};")
+
+    def bits(self, operation: str, value: str, *operands: str) -> str:
+        """An operation on the lanes' bits, as 32-bit integers."""
+        self.cycles += ORDINARY
+        f = self.floats
+        inner = f"{f.prefix}_{operation}_epi32({', '.join([self.as_integers(value), *operands])})"
+        return f"{f.prefix}_castsi{f.lanes * 32}_ps({inner})"
+
+    def as_integers(self, value: str) -> str:
+        return f"{self.floats.prefix}_castps_si{self.floats.lanes * 32}({value})"
+
+    def integer(self, number: str) -> str:
+        return f"{self.floats.prefix}_set1_epi32({number})"
+
+    def less(self, a: str, b: str, then: str, otherwise: str) -> str:
+        """a < b ? then : otherwise."""
+        self.uses.append(select(self.floats))
+        self.cycles += select(self.floats).cycles
+        return f"{{prefix}}_{select(self.floats).name}({', '.join(map(self.value, (a, b, then, otherwise)))})"
+
+    def horner(self, x: str, coefficients: tuple[str, ...]) -> None:
+        """q = the polynomial of x, the coefficient of the highest power first."""
+        first, *others = coefficients
+        self.lines.append(f"{self.floats.type} q = {self.value(first)};")
+        for coefficient in others:
+            self.lines.append(f"q = {self.op('add', coefficient, self.op('mul', x, 'q'))};")
+
+    def function(self, name: str, result: str) -> Instruction:
+        f = self.floats
+        body = "\n".join([*self.lines, f"return {result};"])
+        uses = tuple(dict.fromkeys(self.uses))
+        return Instruction(f"{f.name}_{name}", f"{f.type} {{name}}({f.type} x)", body, self.cycles, uses=uses)
+
+
+@cache
+def select(floats: Vectors) -> Instruction:
+    f = floats
+    body = {
+        4: "const __m128 less = _mm_cmplt_ps(a, b);\n"
+        "return _mm_or_ps(_mm_and_ps(less, then), _mm_andnot_ps(less, otherwise));",
+        8: "return _mm256_blendv_ps(otherwise, then, _mm256_cmp_ps(a, b, _CMP_LT_OQ));",
+        16: "return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), otherwise, then);",
+    }[f.lanes]
+    head = f"{f.type} {{name}}({f.type} a, {f.type} b, {f.type} then, {f.type} otherwise)"
+    return Instruction(f"{f.name}_if_less", head, body, 1.0)
+
+
+EXP = ("0x1.6afe14p-10f", "0x1.124492p-7f", "0x1.555826p-5f", "0x1.555482p-3f", "0x1.fffffcp-2f")
+"""(e^r - 1 - r) / r^2 for |r| <= ln2 / 2, as in firmware/libm/nn_expf.c."""
+
+
+def _reduced(t: Text, x: str, factor: str, shrink: int = 0) -> None:
+    """k with x = k ln2 + r, and e^r - 1 as `part`. With `shrink`, for 2^shrink x, whose log2(e) is `factor`."""
+    t.let("shifted", t.op("add", t.op("mul", x, factor), MAGIC))
+    t.let("k", t.op("sub", "shifted", MAGIC))
+    twice = t.op("add", x, x) if shrink else x
+    t.let("high", t.op("sub", twice, t.op("mul", "k", "0x1.62e4p-1f")))
+    t.let("low", t.op("mul", "k", "0x1.7f7d1cp-20f"))
+    t.let("r", t.op("sub", "high", "low"))
+    t.horner("r", EXP)
+    t.let("part", t.op("add", "high", t.op("sub", t.op("mul", t.op("mul", "r", "r"), "q"), "low")))
+
+
+def _power(t: Text, shifted: str) -> str:
+    """2^k, from k in the low bits of `shifted`."""
+    return t.bits("slli", t.bits("add", shifted, t.integer("127")), "23")
+
+
+@cache
+def exp(floats: Vectors) -> Instruction:
+    """2^k in two factors, since it may be no normal number."""
+    t = Text(floats)
+    t.let("within", t.op("min", "90.0f", t.op("max", "-105.0f", "x")))
+    _reduced(t, "within", "0x1.715476p+0f")
+    t.let("half", t.op("add", t.op("mul", "k", "0.5f"), MAGIC))
+    t.let("rest", t.op("add", t.op("sub", "k", t.op("sub", "half", MAGIC)), MAGIC))
+    y = t.op("add", "1.0f", "part")
+    return t.function("exp", t.op("mul", t.op("mul", y, _power(t, "half")), _power(t, "rest")))
+
+
+@cache
+def sigmoid(floats: Vectors) -> Instruction:
+    t = Text(floats)
+    t.let("within", t.op("sub", "0.0f", t.op("min", "87.0f", t.op("max", "-88.0f", "x"))))
+    _reduced(t, "within", "0x1.715476p+0f")
+    t.let("power", _power(t, "shifted"))
+    t.let("below", t.op("add", t.op("add", "power", "1.0f"), t.op("mul", "power", "part")))
+    return t.function("sigmoid", t.op("div", "1.0f", "below"))
+
+
+@cache
+def tanh(floats: Vectors) -> Instruction:
+    """t / (t + 2) with t = e^2x - 1, which is exact in its leading digits for small x too."""
+    t = Text(floats)
+    t.let("within", t.op("min", "10.0f", t.op("max", "-10.0f", "x")))
+    _reduced(t, "within", "0x1.715476p+1f", shrink=1)
+    t.let("power", _power(t, "shifted"))
+    t.let("less", t.op("add", t.op("sub", "power", "1.0f"), t.op("mul", "power", "part")))
+    return t.function("tanh", t.op("div", "less", t.op("add", "less", "2.0f")))
+
+
+@cache
+def expm1(floats: Vectors) -> Instruction:
+    """e^x - 1 for x up to 88."""
+    t = Text(floats)
+    t.let("within", t.op("min", "88.0f", t.op("max", "-30.0f", "x")))
+    _reduced(t, "within", "0x1.715476p+0f")
+    t.let("power", _power(t, "shifted"))
+    return t.function("expm1", t.op("add", t.op("sub", "power", "1.0f"), t.op("mul", "power", "part")))
+
+
+LOG = (
+    *("-0x1.41ee1ap-4f", "0x1.07d0fp-3f", "-0x1.0ce078p-3f", "0x1.226e4ap-3f"),
+    *("-0x1.54788cp-3f", "0x1.99a596p-3f", "-0x1.00022p-2f", "0x1.55554ap-2f"),
+)
+"""(log(1 + f) - f + f^2 / 2) / f^3, as in firmware/libm/nn_logpartsf.c."""
+
+
+@cache
+def log(floats: Vectors) -> Instruction:
+    """As the library's: x = 2^k m with m from sqrt(1/2) to sqrt(2), and a sum that keeps its own rounding error."""
+    t = Text(floats)
+    tiny = ("x", "0x1p-126f")
+    t.let("normal", t.less(*tiny, t.op("mul", "x", "0x1p23f"), "x"))
+    t.let("lost", t.less(*tiny, "23.0f", "0.0f"))
+    t.let("moved", t.bits("add", "normal", t.integer("0x3f800000 - 0x3f3504f3")))
+    t.cycles += 2 * ORDINARY
+    exponent = f"{floats.prefix}_cvtepi32_ps({t.as_integers(t.bits('srli', 'moved', '23'))})"
+    t.let("k", t.op("sub", t.op("sub", exponent, "127.0f"), "lost"))
+    mantissa = t.op("and", "moved", f"{floats.prefix}_castsi{floats.lanes * 32}_ps({t.integer('0x007fffff')})")
+    t.let("f", t.op("sub", t.bits("add", mantissa, t.integer("0x3f3504f3")), "1.0f"))
+    t.let("high", t.op("mul", "k", "0x1.62e4p-1f"))
+    t.let("sum", t.op("add", "high", "f"))
+    t.let("rest", t.op("sub", "f", t.op("sub", "sum", "high")))
+    t.horner("f", LOG)
+    t.let("bend", t.op("mul", t.op("mul", "f", "f"), t.op("sub", "0.5f", t.op("mul", "f", "q"))))
+    low = t.op("sub", t.op("mul", "k", "0x1.7f7d1cp-20f"), "bend")
+    t.let("finite", t.op("add", "sum", t.op("add", "rest", low)))
+    special = t.less("0.0f", "x", "x", t.less("x", "0.0f", "nan", t.op("add", "x", "-infinity")))
+    positive = t.less("x", "infinity", "finite", special)
+    return t.function("log", t.less("0.0f", "x", positive, special))
+
+
+@cache
+def across(floats: Vectors, operation: str, count: int | None = None) -> Instruction:
+    """The sum or maximum of all lanes in every lane, or that of the first `count` lanes in each of them.
+
+    Lanes change places with others ever further away.
+    """
+    f = floats
+    swaps = [f"{f.prefix}_shuffle_ps(x, x, {order})" for order in ("0xb1", "0x4e")]
+    if f.lanes == 8:
+        swaps.append("_mm256_permute2f128_ps(x, x, 1)")
+    if f.lanes == 16:
+        swaps += [f"_mm512_shuffle_f32x4(x, x, {order})" for order in ("0xb1", "0x4e")]
+    steps = max(1, ((count or f.lanes) - 1).bit_length())
+    lines = [f"x = {f.prefix}_{operation}_ps(x, {swap});" for swap in swaps[:steps]]
+    head = f"{f.type} {{name}}({f.type} x)"
+    name = f"{f.name}_{operation}_of_{1 << steps}"
+    return Instruction(name, head, "\n".join([*lines, "return x;"]), 4.0 * steps)
+
+
+def pattern(floats: Vectors, count: int, first: int, others: int) -> str:
+    """A vector of these bits in the first `count` lanes and those in the others."""
+    lanes = lane_list(floats.lanes, lambda lane: str(first if lane < count else others))
+    return f"{floats.prefix}_castsi{floats.lanes * 32}_ps({floats.prefix}_set_epi32({lanes}))"

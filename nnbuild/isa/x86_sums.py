@@ -1,0 +1,122 @@
+"""The sum of two tensors of bytes on x86, exact: both brought to one scale in 32 bits, then scaled as sums are.
+
+An operand has 256 values, so what aligns it is a product by the whole part of its factor, and one by the fraction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nnbuild.isa.x86_scaling import LOW_MULTIPLY_SSE2, SCALED
+from nnbuild.isa.x86_vectors import SSE, Vectors
+from nnbuild.numeric.line_scale import HIGH, SPLIT_BITS, Line, Split, doubled_line, fitted_split, upward_line
+from nnbuild.numeric.multiplier import Multiplier
+from nnbuild.ops.binary import Binary, formats
+from nnbuild.ops.integer import bounds
+from nnbuild.ops.site import Site
+from nnbuild.writer import Writer
+
+LARGEST_SUM = 2**29
+"""What the spare bits of TFLite's sums leave."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """One scale for all lanes: the line that makes outputs of sums to which `constant` has been added.
+
+    away: halves go away from zero, so sums are doubled and negative ones lose one.
+    """
+
+    line: Line
+    away: bool
+    constant: int = 0
+
+    def apply(self, w: Writer, v: Vectors, total: str) -> None:
+        """Turns the variable `total` into an output not yet within bounds."""
+        if self.constant:
+            w(f"{total} = {v.use(w, 'add_epi32', total, v.spelt('set1_epi32', str(self.constant)))};")
+        addend = v.spelt("set1_epi64" if v.bits == 512 else "set1_epi64x", f"INT64_C({self.line.addend})")
+        multiplier = v.spelt("set1_epi32", str(self.line.multiplier))
+        value = v.use(w, "add_epi32", total, total) if self.away else total
+        high = w.call(SCALED[v.bits], value, multiplier, addend, addend)
+        shift = self.line.shift - HIGH
+        if self.away and shift > 0:
+            high = v.use(w, "add_epi32", high, v.use(w, "srai_epi32", total, "31"))
+        w(f"{total} = {v.use(w, 'srai_epi32', high, str(shift)) if shift > 0 else high};")
+
+
+def scaled_by(scale: Multiplier, zero: int, reach: int, upward: bool = False) -> Scaled | None:
+    """`rounding.requantize` plus the zero point for sums within `reach`; `upward` where negative results are clamped
+    to the zero point anyway."""
+    line = upward_line(scale, zero)
+    if upward and line.fits((-reach, reach)):
+        return Scaled(line, False)
+    line = doubled_line(scale, zero)
+    fits = scale.shift <= 0 and 2 * reach < 2**31 and line.fits((-2 * reach, 2 * reach))
+    return Scaled(line, True) if fits else None
+
+
+@dataclass(frozen=True)
+class SumRule:
+    """left and right: how each operand is aligned; `output` and the bounds make the output of their sum."""
+
+    left: Split
+    right: Split
+    output: Scaled
+    bounds: tuple[int, int]
+
+    def operand(self, w: Writer, v: Vectors, value: str, right: bool) -> str:
+        """The expression of an aligned operand, but for its constant; `value` is a vector of 32-bit numbers."""
+        split = self.right if right else self.left
+        if split.shift == 0:
+            return _split(w, v, value, split)
+        centred = f"{value}_centred"
+        w(f"const {v.kind} {centred} = {v.use(w, 'sub_epi32', value, v.spelt('set1_epi32', str(split.zero)))};")
+        half = v.spelt("set1_epi32", str(1 << (split.shift - 1)))
+        away = v.use(w, "add_epi32", v.use(w, "srai_epi32", centred, "31"), half)
+        return v.use(w, "srai_epi32", v.use(w, "add_epi32", _split(w, v, centred, split), away), str(split.shift))
+
+    def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
+        """Sets `total`, which may be an operand's variable, to the output, not yet within bounds."""
+        first = self.operand(w, v, left, right=False)
+        w(f"{total} = {v.use(w, 'add_epi32', first, self.operand(w, v, right, right=True))};")
+        self.output.apply(w, v, total)
+
+    def turned(self) -> SumRule:
+        """The same with the operands in the other order."""
+        return replace(self, left=self.right, right=self.left)
+
+
+def _split(w: Writer, v: Vectors, value: str, split: Split) -> str:
+    whole = _product(w, v, value, split.whole)
+    if split.fraction == 0 and 0 <= split.addend < 2**SPLIT_BITS:
+        return whole
+    fraction = _product(w, v, value, split.fraction)
+    lifted = v.use(w, "add_epi32", fraction, v.spelt("set1_epi32", str(split.addend)))
+    return v.use(w, "add_epi32", whole, v.use(w, "srai_epi32", lifted, str(SPLIT_BITS)))
+
+
+def _product(w: Writer, v: Vectors, value: str, factor: int) -> str:
+    if factor & (factor - 1) == 0 and factor > 0:
+        return v.use(w, "slli_epi32", value, str(factor.bit_length() - 1)) if factor > 1 else value
+    constant = v.spelt("set1_epi32", str(factor))
+    return w.call(LOW_MULTIPLY_SSE2, value, constant) if v is SSE else v.use(w, "mullo_epi32", value, constant)
+
+
+def sum_rule(site: Site) -> SumRule | str:
+    """The rule of an addition, or why there is none."""
+    attributes = site.op.attributes
+    assert isinstance(attributes, Binary)
+    if attributes.function != "add" or len(site.inputs) != 2 or site.shape(0) != site.shape(1):
+        return "it adds two tensors of one shape, nothing else"
+    form = formats(site)
+    scales = form.sum_scales()
+    left = fitted_split(form.zeros[0], scales.left_shift, scales.first)
+    right = fitted_split(form.zeros[1], scales.left_shift, scales.second)
+    if left is None or right is None:
+        return "an operand's scale cannot be two products in 32 bits"
+    limit = bounds(attributes.clamp, site.outputs[0])
+    output = scaled_by(scales.output, form.zeros[2], LARGEST_SUM, upward=limit[0] >= form.zeros[2])
+    if output is None:
+        return "its output's scale shifts to the left"
+    return SumRule(left, right, replace(output, constant=left.constant + right.constant), limit)

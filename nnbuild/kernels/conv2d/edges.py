@@ -1,0 +1,184 @@
+"""Convolution in tiles of positions by channels, where only the tiles at an edge are copied.
+
+A tile that reaches over the left or right edge of the input has its inputs copied into scratch, with zeros where
+there are none, and is then computed as any other one. So there is one way to compute a tile, and little scratch.
+Rows above and below the input are left out of the loop over `ky`. All channels of a tile are computed before the next
+tile is begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nnbuild.isa.lanes import Lanes
+from nnbuild.kernels import dot, overlaps
+from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.conv2d.skeleton import Geometry, geometry
+from nnbuild.kernels.dot import Block
+from nnbuild.kernels.tiling import even
+from nnbuild.kernels.window_loops import declare_taps, product, row_taps
+from nnbuild.ops.site import Site
+from nnbuild.ops.windows import spread
+from nnbuild.writer import Row, Writer
+
+COPY = Row("{0} = {1};", 6)
+UNROLLED = 2
+"""Inputs of one turn of the inner loop, where their number divides."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Tiles of one size that follow each other in a row of outputs: from position `first` on, `count` of them."""
+
+    first: int
+    pixels: int
+    count: int
+
+
+Body = Callable[[Run, str], None]
+"""Prints what is done for a tile of a run, whose rows of taps lie so far apart."""
+
+
+def tiles(shape: Geometry, registers: int) -> int:
+    """The most positions of a tile for which sums, weights and an input have a register each."""
+    return max(1, (registers - shape.lanes.vectors - 2) // shape.lanes.vectors)
+
+
+def runs(shape: Geometry, registers: int) -> list[Run]:
+    found, first = [], 0
+    for pixels, count in even(shape.columns.places, tiles(shape, registers)):
+        found.append(Run(first, pixels, count))
+        first += pixels * count
+    return found
+
+
+def window(shape: Geometry, pixels: int) -> int:
+    """Columns under a tile."""
+    return (pixels - 1) * shape.columns.stride + spread(shape.columns.kernel, shape.columns.dilation)
+
+
+def scratch(shape: Geometry, parts: list[Run]) -> int:
+    """Bytes of the widest tile that is copied."""
+    widest = max(window(shape, run.pixels) for run in parts)
+    return 0 if shape.columns.always_inside else 4 * shape.rows.kernel * widest * shape.channels
+
+
+def demand(site: Site, lanes: Lanes, registers: int) -> Demand:
+    shape = geometry(site, lanes)
+    packed = dot.packed(site.constant("kernel").reshape(-1, shape.filters), lanes, shape.groups)
+    size = scratch(shape, runs(shape, registers))
+    return Demand(shape.rows.places, size, packed=packed, overlaps=overlaps.rows(site, shape.rows))
+
+
+def emit(w: Writer, site: Site, names: Names, lanes: Lanes, registers: int) -> None:
+    shape = geometry(site, lanes)
+    each_tile(w, shape, names, runs(shape, registers), lambda run, line: _channels(w, shape, names, run, line))
+
+
+def each_tile(w: Writer, shape: Geometry, names: Names, parts: list[Run], body: Body) -> None:
+    """The body for every tile. Its inputs begin at `first` in `from`, its rows of taps lie `line` apart; outputs: `to`.
+
+    The row of outputs is `y`, that of inputs under its first tap `top`.
+    """
+    with w.loop("y", "end", start="begin", trips=shape.rows.places):
+        w(f"const int32_t top = {shape.rows.position('y')};")
+        if not shape.rows.always_inside:
+            declare_taps(w, shape.rows, "top", "ky_begin", "ky_end")
+        for run in parts:
+            if run.count == 1:
+                with w.block(""):
+                    _tile(w, shape, names, run, str(run.first), body)
+            else:
+                last = run.first + run.pixels * run.count
+                with w.loop("x", last, start=run.first, step=run.pixels):
+                    _tile(w, shape, names, run, "x", body)
+
+
+def _tile(w: Writer, shape: Geometry, names: Names, run: Run, x: str, body: Body) -> None:
+    columns, size, share = shape.columns, window(shape, run.pixels), _edge_share(shape, run)
+    down, start = shape.rows.dilation * shape.row_size, f"{product('top', columns.size)} + left"
+    w(f"const int32_t left = {columns.position(x)};")
+    w(f"const {shape.lanes.input_type} *from = {names.inputs[0]};")
+    w(f"int32_t first = {product(start, shape.channels)};")
+    line = str(down)
+    if share:
+        line = "line"
+        w(f"int32_t line = {down};")
+        with w.block(f"if (left < 0 || left > {columns.size - size})"), w.trips(share):
+            _copy(w, shape, names, size)
+            w(f"from = {names.scratch};")
+            w("first = 0;")
+            w(f"line = {size * shape.channels};")
+    place = f"({product('y', columns.places)} + {x})"
+    w(f"{shape.lanes.output_type} *to = {names.outputs[0]} + {place} * {shape.filters};")
+    body(run, line)
+
+
+def _channels(w: Writer, shape: Geometry, names: Names, run: Run, line: str) -> None:
+    w(f"const {shape.lanes.weight_type} *taps = {names.packed['kernel']};")
+    dot.declare_channels(w, shape.lanes, names.packed)
+    if shape.groups > 1:
+        with w.loop("group", shape.groups):
+            _blocks(w, shape, run, line)
+            w(f"first += {shape.depth};")
+    else:
+        _blocks(w, shape, run, line)
+
+
+def _edge_share(shape: Geometry, run: Run) -> float:
+    """The share of a run's tiles that reach over an edge."""
+    columns, size = shape.columns, window(shape, run.pixels)
+    lefts = [(run.first + run.pixels * i) * columns.stride - columns.pad for i in range(run.count)]
+    return sum(not 0 <= left <= columns.size - size for left in lefts) / run.count
+
+
+def _copy(w: Writer, shape: Geometry, names: Names, size: int) -> None:
+    """The columns under a tile for every row of taps that is real, with zeros beside the input."""
+    columns, rows, channels = shape.columns, shape.rows, shape.channels
+    w(f"const int32_t begin_real = left < 0 ? {product('-left', channels)} : 0;")
+    w(f"const int32_t end_real = {product(f'{columns.size} - left', channels)};")
+    with row_taps(w, rows, "top"):
+        w(f"const int32_t row = first + {product('ky', rows.dilation * shape.row_size)};")
+        w(f"{shape.lanes.input_type} *copy = {names.scratch} + {product('ky', size * channels)};")
+        with w.loop("i", size * channels):
+            real = f"i >= begin_real && i < end_real ? {names.inputs[0]}[row + i] : 0"
+            w(w.use(COPY, "copy[i]", real))
+
+
+def _blocks(w: Writer, shape: Geometry, run: Run, line: str) -> None:
+    for block, count in shape.blocks.classes():
+        with w.loop("block", count) if count > 1 else w.block(""):
+            _block(w, shape, block, run, line)
+            w(f"taps += {shape.taps_size(block)};")
+            dot.next_block(w, shape.lanes, block)
+            w(f"to += {block.channels};")
+
+
+def _block(w: Writer, shape: Geometry, block: Block, run: Run, line: str) -> None:
+    lanes, columns = shape.lanes, shape.columns
+    dot.start(w, lanes, run.pixels, block)
+    width = shape.depth * columns.kernel * block.vectors * lanes.lanes
+    with row_taps(w, shape.rows, "top"):
+        w(f"const {lanes.input_type} *row = from + (first + {product('ky', int(line) if line.isdigit() else line)});")
+        w(f"const {lanes.weight_type} *k = taps + {product('ky', width)};")
+        if shape.contiguous:
+            _along(w, shape, block, columns.kernel * shape.depth, run)
+        else:
+            with w.loop("kx", columns.kernel):
+                _along(w, shape, block, shape.depth, run)
+                w(f"row += {columns.dilation * shape.channels - shape.depth};")
+    dot.store(w, lanes, block, [dot.offset("to", pixel * shape.filters) for pixel in range(run.pixels)])
+
+
+def _along(w: Writer, shape: Geometry, block: Block, count: int, run: Run) -> None:
+    """The inner loop: `count` inputs that lie side by side, at each position of the tile."""
+    step = shape.columns.stride * shape.channels
+    at_once = UNROLLED if count % UNROLLED == 0 else 1
+    with w.loop("i", count, step=at_once):
+        for part in range(at_once):
+            with w.block(""):
+                pointers = [dot.offset("row", pixel * step + part) for pixel in range(run.pixels)]
+                dot.multiply(w, shape.lanes, block, pointers, dot.offset("k", part * block.vectors * shape.lanes.lanes))
+        w(f"row += {at_once};")
+        w(f"k += {at_once * block.vectors * shape.lanes.lanes};")

@@ -1,0 +1,27 @@
+"""Convolution of floats on Cortex-M4F and M7."""
+
+from __future__ import annotations
+
+from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
+from nnbuild.kernels.contract import Demand, Names, only_float
+from nnbuild.kernels.conv2d import edges
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.site import Site
+from nnbuild.writer import Writer
+
+needs = FEATURES
+accepts = only_float
+
+
+def _lanes(site: Site) -> FpuLanes:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Conv2D)
+    return FpuLanes(site, attributes.clamp)
+
+
+def demand(site: Site) -> Demand:
+    return edges.demand(site, _lanes(site), REGISTERS)
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    edges.emit(w, site, names, _lanes(site), REGISTERS)

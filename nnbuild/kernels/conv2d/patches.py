@@ -1,0 +1,124 @@
+"""Convolution on Cortex-M4 and M7: the inputs under two windows are laid out once, then all channels read them.
+
+Any kernel, stride, dilation, padding and grouping; the scratch is a few bytes per weight of one channel.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from nnbuild.graph import Array
+from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integer
+from nnbuild.kernels.dsp import tile as tiles
+from nnbuild.kernels.dsp.scaling import Scaling, Sums, scaling_of, sums_of
+from nnbuild.kernels.dsp.tile import Tile
+from nnbuild.kernels.dsp.weights import Layout, Packed, Wide
+from nnbuild.kernels.dsp.window import Window, declare_buffers, lay_out, window_of
+from nnbuild.kernels.overlaps import rows
+from nnbuild.kernels.overlaps import tiles as tiles_apart
+from nnbuild.kernels.window_loops import product, total
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.site import Site
+from nnbuild.writer import Writer
+
+NEEDS = frozenset({"armv7em_dsp"})
+
+
+def _scaling(site: Site) -> Scaling | str:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Conv2D)
+    return scaling_of(site, attributes.clamp, sums_of(site))
+
+
+def _accepts(layout: Layout, site: Site) -> str | None:
+    refused = only_integer(site)
+    if refused:
+        return refused
+    if site.constant("kernel").dtype != np.int8 and isinstance(layout, Packed):
+        return "its weights do not fit 8 bits"
+    scaling = _scaling(site)
+    return scaling if isinstance(scaling, str) else layout.refusal(sums_of(site), site.inputs[0].dtype)
+
+
+def _tile(layout: Layout, site: Site) -> Tile:
+    scaling = _scaling(site)
+    assert isinstance(scaling, Scaling)
+    return Tile(layout, scaling, window_of(site).pairs, 2)
+
+
+def _demand(layout: Layout, site: Site) -> Demand:
+    window, sums = window_of(site), sums_of(site)
+    size = 2 if window.dtype == "int16" else 1
+    scratch = window.pairs * 8 + 2 * window.buffer * size
+    return Demand(
+        extent=window.width if window.flat else window.rows.places,
+        scratch=-(-scratch // 8) * 8,
+        scratch_type="int64",
+        packed=_packed(_tile(layout, site), window, sums),
+        overlaps=_overlaps(site, window),
+    )
+
+
+def _overlaps(site: Site, window: Window) -> tuple[Overlap, ...]:
+    """Both positions of a tile are read before either is written, unless each group is read for itself."""
+    return tiles_apart(site, window.rows, window.columns, 2) if window.groups == 1 else rows(site, window.rows)
+
+
+def _packed(tile: Tile, window: Window, sums: Sums) -> dict[str, Array]:
+    share = window.filters // window.groups
+    parts = [
+        tiles.pack(tile, sums, window.dtype, slice(group * share, (group + 1) * share))
+        for group in range(window.groups)
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _emit(layout: Layout, w: Writer, site: Site, names: Names) -> None:
+    window, tile = window_of(site), _tile(layout, site)
+    w(f"int64_t *const patch = {names.scratch};")
+    declare_buffers(w, window)
+    if window.flat:
+        with w.loop("x", "end", start="begin", step=2, trips=window.pair_count):
+            w("const int32_t next = x + 1 < end ? x + 1 : x;")
+            _pair(w, window, tile, names)
+        return
+    with w.loop("y", "end", start="begin", trips=window.rows.places), w.loop("x", window.columns.places, step=2):
+        odd = window.columns.places % 2
+        w(f"const int32_t next = {f'x + 1 < {window.columns.places} ? x + 1 : x' if odd else 'x + 1'};")
+        _pair(w, window, tile, names)
+
+
+def _pair(w: Writer, window: Window, tile: Tile, names: Names) -> None:
+    """All channels of positions x and `next`."""
+    kind = tiles.TYPES[tile.scaling.bits]
+    row = "" if window.flat else product("y", window.columns.places * window.filters)
+    place = total(*([row] if row else []), product("x", window.filters))
+    w(f"{kind} *to0 = {names.outputs[0]} + {place};")
+    w(f"{kind} *to1 = to0 + {product('next - x', window.filters)};")
+    w.bill(6)
+    runs = tiles.runs(window.filters // window.groups)
+    if window.groups == 1:
+        lay_out(w, window, names.inputs[0], "")
+        tiles.all_runs(w, tile, runs, names)
+        return
+    w(f"const int64_t *k = {names.packed['kernel']};")
+    w(f"const int32_t *scaling = {names.packed['scaling']};")
+    with w.loop("group", window.groups):
+        lay_out(w, window, names.inputs[0], product("group", window.depth))
+        for run in runs:
+            tiles.advance(w, tile, run)
+
+
+def _variant(layout: Layout) -> Variant:
+    return Variant(
+        f"patches_{layout.name}",
+        NEEDS,
+        partial(_accepts, layout),
+        partial(_demand, layout),
+        partial(_emit, layout),
+    )
+
+
+VARIANTS = (_variant(Wide()), _variant(Packed()))

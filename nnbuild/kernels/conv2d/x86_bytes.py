@@ -1,0 +1,123 @@
+"""Convolution of bytes on the vectors of x86."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from nnbuild.isa.x86_bytes import SETS, ByteLanes, ByteSet
+from nnbuild.isa.x86_memory import reads_parts
+from nnbuild.isa.x86_rules import Rule, rule_of
+from nnbuild.isa.x86_sums import SumRule, sum_rule
+from nnbuild.kernels.contract import Demand, Names, Variant
+from nnbuild.kernels.conv2d import padded
+from nnbuild.kernels.conv2d.windows import Windows, windows_of
+from nnbuild.ops.base import Clamp
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.site import Site
+from nnbuild.writer import Writer
+
+
+def _pool(site: Site) -> Pool2D | None:
+    attributes = site.tail[0].op.attributes if site.tail else None
+    return attributes if isinstance(attributes, Pool2D) else None
+
+
+def _clamp(site: Site) -> Clamp:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Conv2D)
+    return attributes.clamp
+
+
+@lru_cache(maxsize=256)
+def _rule(site: Site) -> Rule | str:
+    return rule_of(site, _clamp(site))
+
+
+@lru_cache(maxsize=256)
+def _added(site: Site) -> SumRule | str | None:
+    """How another tensor is added, with this convolution's outputs as the left operand."""
+    if not site.tail or not isinstance(site.tail[0].op.attributes, Binary):
+        return None
+    follower = site.tail[0]
+    rule = sum_rule(follower) if follower.dtypes == {"int8"} else "it adds int8 only"
+    if isinstance(rule, str) or follower.inputs[0].name == site.outputs[0].name:
+        return rule
+    return rule.turned()
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """The kernel for one set of instructions."""
+
+    set: ByteSet
+
+    def accepts(self, site: Site) -> str | None:
+        if site.dtypes != {"int8"}:
+            return "it computes int8 only"
+        refused = _refused_tail(site) or self._refused_sum(site)
+        if refused:
+            return refused
+        rule = _rule(site)
+        if isinstance(rule, str):
+            return rule
+        return self.set.refused(rule)
+
+    def _refused_sum(self, site: Site) -> str | None:
+        rule = _added(site)
+        if rule is None or isinstance(rule, str):
+            return rule
+        attributes = site.op.attributes
+        assert isinstance(attributes, Conv2D)
+        share = site.output_shape()[2] // attributes.groups
+        whole = share % self.set.vectors.lanes == 0 or reads_parts(self.set.vectors)
+        return None if whole else "the other tensor's channels do not fill its vectors"
+
+    def _lanes(self, site: Site) -> ByteLanes:
+        rule = _rule(site)
+        assert isinstance(rule, Rule)
+        lanes = ByteLanes(site, _clamp(site), rule, self.set)
+        pool = _pool(site)
+        if pool is not None:
+            lanes.bound_further(pool.clamp, site.tail[0].outputs[0])
+        added = _added(site)
+        lanes.added = added if isinstance(added, SumRule) else None
+        return lanes
+
+    def _windows(self, site: Site) -> Windows:
+        return windows_of(site, _pool(site))
+
+    def demand(self, site: Site) -> Demand:
+        return padded.demand(site, self._windows(site), self._lanes(site))
+
+    def emit(self, w: Writer, site: Site, names: Names) -> None:
+        padded.emit(w, site, names, self._windows(site), self._lanes(site))
+
+
+def _refused_tail(site: Site) -> str | None:
+    if not site.tail:
+        return None
+    if len(site.tail) > 1:
+        return "it takes one pool or one sum with it"
+    pool = _pool(site)
+    if pool is None:
+        return None
+    plain = pool.function == "max" and pool.strides == pool.window and pool.padding == ((0, 0), (0, 0))
+    return None if plain else "it takes only a maximum over windows that neither overlap nor reach beyond the rows"
+
+
+def _variant(chosen: ByteSet) -> Variant:
+    kernel = Convolution(chosen)
+    return Variant(
+        f"{chosen.name}_bytes",
+        frozenset({chosen.name}),
+        kernel.accepts,
+        kernel.demand,
+        kernel.emit,
+        frozenset({"pool2d", "binary"}),
+    )
+
+
+VARIANTS = tuple(_variant(chosen) for chosen in SETS)

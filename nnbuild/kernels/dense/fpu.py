@@ -1,0 +1,36 @@
+"""A dense layer of floats on Cortex-M4F and M7."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
+from nnbuild.kernels.contract import Demand, Names, only_float
+from nnbuild.kernels.dense import skeleton
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.site import Site
+from nnbuild.writer import Writer
+
+needs = FEATURES
+accepts = only_float
+ALONE = 12
+"""Channels of a tile of one row: each sum has a weight of its own."""
+
+
+def _lanes(site: Site) -> FpuLanes:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Dense)
+    lanes = FpuLanes(site, attributes.clamp)
+    if prod(site.shape()[:-1]) == 1:
+        lanes.vectors = min(ALONE, site.output_shape()[-1])
+    else:
+        lanes.pixels = (REGISTERS - lanes.vectors - 2) // lanes.vectors
+    return lanes
+
+
+def demand(site: Site) -> Demand:
+    return skeleton.demand(site, _lanes(site))
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    skeleton.emit(w, site, names, _lanes(site))

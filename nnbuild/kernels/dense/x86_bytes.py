@@ -1,0 +1,79 @@
+"""A dense layer of bytes on the vectors of x86: one row split over many sums, several rows as a convolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from nnbuild.isa.x86_bytes import SETS, ByteLanes, ByteSet
+from nnbuild.isa.x86_rules import Rule, rule_of
+from nnbuild.kernels.contract import Demand, Names, Variant
+from nnbuild.kernels.conv2d import padded
+from nnbuild.kernels.conv2d.windows import Windows, rows_of
+from nnbuild.kernels.dense import split
+from nnbuild.ops.base import Clamp
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.site import Site
+from nnbuild.writer import Writer
+
+
+def _clamp(site: Site) -> Clamp:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Dense)
+    return attributes.clamp
+
+
+@lru_cache(maxsize=256)
+def _rule(site: Site) -> Rule | str:
+    return rule_of(site, _clamp(site))
+
+
+def _rows(site: Site) -> int:
+    return prod(site.shape()[:-1])
+
+
+def _windows(site: Site) -> Windows:
+    inputs, outputs = site.constant("kernel").shape
+    return rows_of(_rows(site), inputs, outputs)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The kernel for one set of instructions."""
+
+    set: ByteSet
+
+    def accepts(self, site: Site) -> str | None:
+        kernel = site.constants["kernel"]
+        if site.dtypes != {"int8"} or kernel.data.dtype != "int8":
+            return "it computes int8 only"
+        if quant_of(kernel).zero_point != 0:
+            return "its weights have a zero point"
+        rule = _rule(site)
+        return rule if isinstance(rule, str) else self.set.refused(rule)
+
+    def _lanes(self, site: Site) -> ByteLanes:
+        rule = _rule(site)
+        assert isinstance(rule, Rule)
+        return ByteLanes(site, _clamp(site), rule, self.set)
+
+    def demand(self, site: Site) -> Demand:
+        lanes = self._lanes(site)
+        return split.demand(site, lanes) if _rows(site) == 1 else padded.demand(site, _windows(site), lanes)
+
+    def emit(self, w: Writer, site: Site, names: Names) -> None:
+        lanes = self._lanes(site)
+        if _rows(site) == 1:
+            split.emit(w, site, names, lanes)
+        else:
+            padded.emit(w, site, names, _windows(site), lanes)
+
+
+def _variant(chosen: ByteSet) -> Variant:
+    layer = Layer(chosen)
+    return Variant(f"{chosen.name}_bytes", frozenset({chosen.name}), layer.accepts, layer.demand, layer.emit)
+
+
+VARIANTS = tuple(_variant(chosen) for chosen in SETS)

@@ -1,0 +1,211 @@
+"""Depthwise convolution over a padded copy of the input, many channels at a time.
+
+A row of outputs is one run of numbers, position after position, channel after channel; a group of lanes may span
+several positions. With a stride, the columns of a row are copied apart by what is left of their number divided by the
+stride: so the inputs under one tap lie side by side for neighbouring outputs, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+
+import numpy as np
+
+from nnbuild.graph import Array
+from nnbuild.isa.x86_bytes import ByteLanes
+from nnbuild.isa.x86_interleaving import VECTORS, WRITING, interleaved, joined, order
+from nnbuild.kernels import dot
+from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.conv2d.windows import STRIP_BYTES, Windows
+from nnbuild.kernels.window_loops import product, total
+from nnbuild.ops.site import Site
+from nnbuild.writer import Writer
+
+SLACK = 256
+"""Bytes beyond the copy that filling and the last group of channels may touch."""
+UNROLLED = 3
+"""So many rows of taps are printed one after the other rather than as a loop."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where things lie in the copy. Sizes in elements."""
+
+    windows: Windows
+    lanes: ByteLanes
+
+    @property
+    def part(self) -> int:
+        """One row's columns of the same remainder."""
+        return -(-self.windows.line // (self.windows.channels * self.windows.strides[1])) * self.windows.channels
+
+    @property
+    def line(self) -> int:
+        return self.part * self.windows.strides[1]
+
+    @property
+    def size(self) -> int:
+        return int(np.dtype(self.lanes.scratch_type).itemsize)
+
+    @property
+    def strip(self) -> int:
+        fitting = STRIP_BYTES // (self.line * self.size)
+        return min(self.windows.rows, max(1, (fitting - self.windows.row_span) // self.windows.row_step + 1))
+
+    @property
+    def scratch(self) -> int:
+        return self.windows.copied(self.strip) * self.line * self.size + SLACK
+
+    @property
+    def steps(self) -> int:
+        """Dot products for one row of taps."""
+        return -(-self.windows.kernel[1] // self.lanes.depth)
+
+    def tap(self, column: int) -> int:
+        """Where the input under a column of taps lies for the first output; those filled up repeat the last one."""
+        column = min(column, self.windows.kernel[1] - 1) * self.windows.dilation[1]
+        along, part = divmod(column, self.windows.strides[1])
+        return part * self.part + along * self.windows.channels
+
+    @property
+    def outputs(self) -> int:
+        """In one row."""
+        return self.windows.columns * self.windows.channels
+
+    @property
+    def group(self) -> int:
+        """Outputs computed at once."""
+        return self.lanes.v.bytes
+
+    @property
+    def period(self) -> int:
+        """After so many outputs of a row the same channels come in the same lanes."""
+        return lcm(self.windows.channels, self.group)
+
+
+def demand(site: Site, layout: Layout) -> Demand:
+    return Demand(
+        extent=layout.windows.rows,
+        scratch=layout.scratch,
+        scratch_type=layout.lanes.scratch_type,
+        packed=_packed(site, layout),
+    )
+
+
+def _packed(site: Site, layout: Layout) -> dict[str, Array]:
+    lanes = layout.lanes
+    rows, columns = layout.windows.kernel
+    taps = np.zeros((rows, layout.steps * lanes.depth, layout.windows.channels), np.int8)
+    taps[:, :columns] = site.constant("kernel")[..., 0]
+    channels = order(lanes.set, layout.windows.channels).reshape(-1, VECTORS * lanes.lanes)
+    # groups, rows of taps, steps, lanes of four vectors, depth
+    kernel = taps.reshape(rows, layout.steps, lanes.depth, -1)[..., channels].transpose(3, 0, 1, 4, 2)
+    constants = {name: lanes.arranged(name, values[channels.reshape(-1)]) for name, values in lanes.channels.items()}
+    return {"kernel": np.ascontiguousarray(kernel).reshape(-1), **constants}
+
+
+def emit(w: Writer, site: Site, names: Names, layout: Layout) -> None:
+    windows, lanes = layout.windows, layout.lanes
+    with w.loop("strip", "end", start="begin", step=layout.strip, trips=-(-windows.rows // layout.strip)):
+        w(f"const int32_t rows = end - strip < {layout.strip} ? end - strip : {layout.strip};")
+        _copy(w, names, layout)
+        with w.loop("y", "rows", trips=layout.strip):
+            w(f"const {lanes.input_type} *across = {names.scratch} + {product('y', windows.row_step * layout.line)};")
+            w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('(strip + y)', layout.outputs)};")
+            _row(w, names, layout)
+
+
+def _copy(w: Writer, names: Names, layout: Layout) -> None:
+    windows, lanes = layout.windows, layout.lanes
+    rows = total(product("(rows - 1)", windows.row_step), str(windows.row_span))
+    with w.loop("y", rows, trips=windows.copied(layout.strip)):
+        w(f"{lanes.input_type} *line = {names.scratch} + {product('y', layout.line)};")
+        row = total(product("strip", windows.row_step), "y")
+        w(f"const int32_t row = {row}{f' - {windows.top}' if windows.top else ''};")
+        if windows.padded or layout.line != windows.line:
+            lanes.fill(w, "line", layout.line)
+        with w.block(f"if (row >= 0 && row < {windows.height})") if windows.padded else w.trips(1):
+            w(f"const int8_t *from = {names.inputs[0]} + {product('row', windows.width * windows.channels)};")
+            if windows.strides[1] == 1:
+                lanes.copy(w, total("line", str(windows.left * windows.channels)), "from", _taken(layout))
+            else:
+                _copy_apart(w, layout)
+
+
+def _taken(layout: Layout) -> int:
+    return layout.windows.taken * layout.windows.channels
+
+
+def _copy_apart(w: Writer, layout: Layout) -> None:
+    """The columns of a row, those of each remainder together."""
+    windows, stride = layout.windows, layout.windows.strides[1]
+    with w.loop("x", windows.left + windows.taken, start=windows.left):
+        place = f"x % {stride} * {layout.part} + x / {stride} * {windows.channels}"
+        source = total("from", product(f"x - {windows.left}" if windows.left else "x", windows.channels))
+        layout.lanes.copy(w, f"line + {place}", source, windows.channels)
+
+
+def _row(w: Writer, names: Names, layout: Layout) -> None:
+    """All groups of one row of outputs; those of one period have constants of their own."""
+    lanes = layout.lanes
+    whole, rest = divmod(layout.outputs, layout.group)
+    groups = layout.period // layout.group
+    size = layout.windows.kernel[0] * layout.steps * VECTORS * lanes.lanes * lanes.depth
+    w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
+    dot.declare_channels(w, lanes, names.packed)
+    with w.loop("i", whole * layout.group, step=layout.group):
+        _group(w, layout, layout.group)
+        if groups > 1:
+            width = VECTORS * lanes.lanes
+            w(f"taps += {size};")
+            for name in lanes.channels:
+                w(f"{name} += {width};")
+            if groups < whole or rest:
+                with w.block(f"if (taps == {names.packed['kernel']} + {size * groups})"):
+                    w(f"taps = {names.packed['kernel']};")
+                    for name in lanes.channels:
+                        w(f"{name} = {names.packed[name]};")
+    if rest:
+        with w.block(""):
+            w(f"const int32_t i = {whole * layout.group};")
+            _group(w, layout, rest)
+
+
+def _group(w: Writer, layout: Layout, count: int) -> None:
+    lanes, rows = layout.lanes, layout.windows.kernel[0]
+    for vector in range(VECTORS):
+        lanes.start(w, f"sum{vector}", str(vector * lanes.lanes))
+    down = layout.windows.dilation[0] * layout.line
+    if rows <= UNROLLED:
+        for ky in range(rows):
+            _taps(
+                w, layout, total("across", "i"), ky * down, str(ky * layout.steps * VECTORS * lanes.lanes * lanes.depth)
+            )
+    else:
+        with w.loop("ky", rows):
+            w(f"const {lanes.input_type} *row = across + i + ky * {down};")
+            _taps(w, layout, "row", 0, product("ky", layout.steps * VECTORS * lanes.lanes * lanes.depth))
+    for vector in range(VECTORS):
+        with w.block(""):
+            lanes.prepare(w, str(vector * lanes.lanes))
+            lanes.scale(w, f"sum{vector}")
+    result = joined(w, lanes.set, [f"sum{vector}" for vector in range(VECTORS)], lanes.bounds)
+    if count == layout.group:
+        w(f"{lanes.v.store('to + i', result)};")
+    else:
+        w(f"{w.call(WRITING[lanes.v.bits], 'to + i', result, str(count))};")
+
+
+def _taps(w: Writer, layout: Layout, inputs: str, at: int, weights: str) -> None:
+    """One row of taps."""
+    lanes = layout.lanes
+    width = lanes.lanes * lanes.depth
+    for step in range(layout.steps):
+        with w.block(""):
+            taps = [layout.tap(step * lanes.depth + tap) + at for tap in range(lanes.depth)]
+            interleaved(w, lanes.set, [total(inputs, str(tap)) for tap in taps])
+            for vector in range(VECTORS):
+                k = total("taps", weights, str((step * VECTORS + vector) * width))
+                lanes.weights(w, f"w{vector}", k)
+                lanes.multiply(w, f"sum{vector}", f"x{vector}", f"w{vector}")

@@ -1,0 +1,319 @@
+"""Depthwise convolution of int8 on the pairs of 16-bit products of Cortex-M4 and up.
+
+Four channels at a time their inputs are spread into lines of words (see `planes`), then every channel is computed in
+tiles of one or two rows by a few columns. Each group of four channels reads and writes nothing of another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.graph import Array
+from nnbuild.isa.armv7em_dsp import SMLABB, SMLABT, SMLAD, SMLATB, SMLATT
+from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, STRD
+from nnbuild.isa.c99 import STORE
+from nnbuild.kernels import dsp_scaling
+from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.depthwise_conv2d.planes import GROUP, REGISTERS, Planes, Tile, planes, taps_of
+from nnbuild.kernels.depthwise_conv2d.spread import fill
+from nnbuild.kernels.dsp_scaling import Scaling
+from nnbuild.kernels.window_loops import product
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.site import Site
+from nnbuild.writer import Row, Writer
+
+needs = frozenset({"armv7em_dsp"})
+MOST_TAPS = 64
+"""What a tile spells out; beyond it the code would be too long."""
+COPIED = 8
+"""Words that one turn of a loop moves."""
+PRODUCTS = {"smlad": SMLAD, "smlabb": SMLABB, "smlabt": SMLABT, "smlatb": SMLATB, "smlatt": SMLATT}
+LOAD = Row("const int32_t {0} = {1};", 1)
+STEP = Row("{0} += {1};", 1)
+
+
+def accepts(site: Site) -> str | None:
+    if site.dtypes != {"int8"}:
+        return f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
+    shape = planes(site)
+    if shape.down.kernel * shape.across.kernel > MOST_TAPS:
+        return f"it spells out at most {MOST_TAPS} taps"
+    scaled = _scaling(site)
+    return scaled if isinstance(scaled, str) else None
+
+
+def _scaling(site: Site) -> Scaling | str:
+    sizes = np.abs(_weights(site))
+    return dsp_scaling.scaling(site, np.abs(_starts(site)) + 128 * sizes.sum((0, 1)), sizes.max((0, 1)))
+
+
+def _accepted(site: Site) -> Scaling:
+    scaled = _scaling(site)
+    assert isinstance(scaled, Scaling)
+    return scaled
+
+
+def _weights(site: Site) -> Array:
+    return taps_of(site, planes(site))
+
+
+def _starts(site: Site) -> Array:
+    """Each channel's bias, less what the input's zero point adds to its sum."""
+    weights = _weights(site)
+    starts: Array = -quant_of(site.inputs[0]).zero_point * weights.sum((0, 1))
+    return starts + site.constant("bias").astype(np.int64) if "bias" in site.constants else starts
+
+
+def demand(site: Site) -> Demand:
+    shape = planes(site)
+    scratch = 4 * min(GROUP, shape.channels) * shape.held * shape.width
+    stream = _stream(site, shape)
+    return Demand(-(-shape.channels // GROUP), scratch, "int32", {"stream": stream.reshape(-1)})
+
+
+def _stream(site: Site, shape: Planes) -> Array:
+    """What a tile reads, channel by channel: the start of its sums, its words of weights, its scaling."""
+    scaled, weights = _accepted(site), _weights(site)
+    doubled = weights * scaled.factors
+    columns = [_starts(site) * scaled.factors]
+    for words in shape.tile(shape.rows).words:
+        for low, high in words:
+            upper = doubled[high] if high is not None else np.zeros_like(doubled[low])
+            columns += list((doubled[low] & 0xFFFF) | (upper << 16))
+    return np.stack([*columns, *scaled.columns.values()], 1).astype(np.uint64).astype(np.uint32).view(np.int32)
+
+
+def emit(w: Writer, site: Site, names: Names) -> None:
+    shape, scaled = planes(site), _accepted(site)
+    zero = quant_of(site.inputs[0]).zero_point
+    if shape.border_lines:
+        w(f"const int8_t blank[{GROUP}] = {{{', '.join([str(zero)] * GROUP)}}};")
+    if shape.width > shape.across.size or len(shape.filled) < shape.held:
+        _pad(w, shape, names, zero)
+    groups = -(-shape.channels // GROUP)
+    with w.loop("group", "end", start="begin", trips=groups):
+        w(f"const int8_t *from = {names.inputs[0]} + {product('group', GROUP)};")
+        w(f"int8_t *to = {names.outputs[0]} + {product('group', GROUP * shape.multiplier)};")
+        size = _stream_size(shape, scaled)
+        w(f"const int32_t *stream = {names.packed['stream']} + {product('group', GROUP * shape.multiplier * size)};")
+        _bands(w, shape, scaled, names)
+
+
+def _stream_size(shape: Planes, scaled: Scaling) -> int:
+    words = sum(len(words) for words in shape.tile(shape.rows).words)
+    return 1 + words * shape.across.kernel + len(scaled.columns)
+
+
+def _pad(w: Writer, shape: Planes, names: Names, zero: int) -> None:
+    """What is the same for all channels: the columns beside the image, and lines that have no row of it."""
+    word = (zero & 0xFFFF) | (zero & 0xFFFF) << 16
+    signed = word - (1 << 32) if word >= 1 << 31 else word
+    places = [*range(shape.across.pad), *range(shape.across.pad + shape.across.size, shape.width)]
+    if places:
+        with w.loop("line", min(GROUP, shape.channels) * shape.held):
+            w(f"int32_t *padded = {names.scratch} + {product('line', shape.width)};")
+            for place in places:
+                w(w.use(STORE, f"padded[{place}]", str(signed)))
+    blank = [line for line in range(shape.held) if line not in shape.filled]
+    if not blank:
+        return
+    with w.loop("c", min(GROUP, shape.channels)):
+        w(f"int32_t *padded = {names.scratch} + {product('c', shape.held * shape.width)};")
+        for line in blank:
+            with w.loop("x", shape.width):
+                w(w.use(STORE, f"padded[x + {line * shape.width}]", str(signed)))
+
+
+def _bands(w: Writer, shape: Planes, scaled: Scaling, names: Names) -> None:
+    tiles = shape.tiles
+    if shape.bands == tiles:
+        w("const int32_t tile = 0;")
+        w(f"const int32_t tiles = {tiles};")
+        fill(w, shape, names, str(shape.filled.start), len(shape.filled))
+        _channels(w, shape, scaled, names)
+        return
+    bands = -(-tiles // shape.bands)
+    shared = shape.held - shape.bands * shape.fresh if shape.shares else 0
+    with w.loop("tile", tiles, step=shape.bands):
+        w(f"const int32_t tiles = {tiles} - tile < {shape.bands} ? {tiles} - tile : {shape.bands};")
+        if shared > 0:
+            w("int32_t first = 0;")
+            with w.block("if (tile > 0)"), w.trips((bands - 1) / bands):
+                _keep(w, shape, names, shared)
+                w(f"first = {shared};")
+            fresh = shape.held - shared + shared / bands
+            fill(w, shape, names, "first", fresh)
+        else:
+            fill(w, shape, names, "0", shape.held)
+        w("int8_t *const above = to;")
+        w("const int32_t *const channel = stream;")
+        _channels(w, shape, scaled, names)
+        w(f"to = above + {shape.bands * shape.rows * shape.steps[2]};")
+        w("stream = channel;")
+
+
+def _keep(w: Writer, shape: Planes, names: Names, shared: int) -> None:
+    """Moves the lines that the next tiles read again to the front."""
+    words = shared * shape.width
+    with w.loop("c", min(GROUP, shape.channels)):
+        w(f"int32_t *kept = {names.scratch} + {product('c', shape.held * shape.width)};")
+        w(f"const int32_t *moved = kept + {shape.bands * shape.fresh * shape.width};")
+        with w.loop("i", words // COPIED):
+            _copy(w, COPIED)
+            w(w.use(STEP, "kept", str(COPIED)))
+            w(w.use(STEP, "moved", str(COPIED)))
+        _copy(w, words % COPIED)
+
+
+def _copy(w: Writer, words: int) -> None:
+    for at in range(0, words - 1, 2):
+        with w.block(""):
+            _loads(w, "moved", [("one", at), ("two", at + 1)])
+            w(f"{w.call(STRD, f'kept + {at}', 'one', 'two')};")
+    if words % 2:
+        w(w.use(STORE, f"kept[{words - 1}]", f"moved[{words - 1}]"))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A tile's columns: `count` tiles of `columns` each."""
+
+    columns: int
+    count: int
+
+
+def _divided(places: int, most: int) -> list[Columns]:
+    """Tiles of the largest size, and where these leave a rest, some that are one smaller, or the rest."""
+    most = min(most, places)
+    for smaller in range(most):
+        left = places - smaller * (most - 1)
+        if left >= 0 and left % most == 0:
+            parts = [Columns(most, left // most), Columns(most - 1, smaller)]
+            return [part for part in parts if part.count and part.columns]
+    return [Columns(most, places // most), Columns(places % most, 1)]
+
+
+def _widest(shape: Planes, rows: int) -> int:
+    """As many columns as registers allow for: sums, a row of weights, two words of inputs, pointers."""
+    weights = min(shape.across.kernel, 4)
+    return max(1, (REGISTERS - 5 - weights) // rows)
+
+
+def _channels(w: Writer, shape: Planes, scaled: Scaling, names: Names) -> None:
+    rest = shape.channels % GROUP
+    whole = min(GROUP, shape.channels)
+    count = f"group < {shape.channels // GROUP} ? {GROUP} : {rest}" if rest and shape.channels > GROUP else str(whole)
+    w(f"const int32_t channels = {count};")
+    average = shape.channels / -(-shape.channels // GROUP)
+    with w.loop("c", "channels", trips=average):
+        if shape.multiplier > 1:
+            with w.loop("m", shape.multiplier):
+                _channel(w, shape, scaled, names)
+        else:
+            _channel(w, shape, scaled, names)
+
+
+def _channel(w: Writer, shape: Planes, scaled: Scaling, names: Names) -> None:
+    """All tiles of one channel of outputs."""
+    tiles = shape.tiles
+    bands = -(-tiles // shape.bands)
+    w(f"const int32_t *words = {names.scratch} + {product('c', shape.held * shape.width)};")
+    w("int8_t *row = to;")
+    with w.loop("y", "tiles", trips=tiles / bands):
+        rest = shape.down.places % shape.rows
+        if rest:
+            with w.block(f"if (tile + y < {tiles - 1})"), w.trips((tiles - 1) / tiles):
+                _tiles(w, shape, scaled, shape.rows)
+            with w.block("else"), w.trips(1 / tiles):
+                _tiles(w, shape, scaled, rest)
+        else:
+            _tiles(w, shape, scaled, shape.rows)
+        w(f"words += {shape.fresh * shape.width};")
+        w(f"row += {shape.rows * shape.steps[2]};")
+    w("to += 1;")
+    w(f"stream += {_stream_size(shape, scaled)};")
+
+
+def _tiles(w: Writer, shape: Planes, scaled: Scaling, rows: int) -> None:
+    """One row of tiles."""
+    w("const int32_t *word = words;")
+    w("int8_t *pixel = row;")
+    for part in _divided(shape.across.places, _widest(shape, shape.rows)):
+        with w.loop("x", part.count):
+            _tile(w, shape, scaled, rows, part.columns)
+            w(w.use(STEP, "word", str(part.columns * shape.across.stride)))
+            w(w.use(STEP, "pixel", str(part.columns * shape.steps[3])))
+
+
+def _tile(w: Writer, shape: Planes, scaled: Scaling, rows: int, columns: int) -> None:
+    tile = shape.tile(rows)
+    w(f"const int32_t *k = {w.call(AGAIN, 'stream')};")
+    w(w.use(LOAD, "start", "k[0]"))
+    started: set[str] = set()
+    at = 1
+    for line in range(shape.lines):
+        kernel, count = shape.across.kernel, len(tile.words[line])
+        passes = [range(count)] if count * kernel <= 4 else [range(i, i + 1) for i in range(count)]
+        for words in passes:
+            _pass(w, shape, tile, line, words, columns, at, started)
+        at += count * kernel
+    names = list(scaled.columns)
+    _loads(w, "k", [(name, at + i) for i, name in enumerate(names)])
+    for row in range(rows):
+        for column in range(columns):
+            place = row * shape.steps[2] + column * shape.steps[3]
+            dsp_scaling.store(w, scaled, f"sum{row}{column}", f"pixel[{place}]")
+
+
+def _pass(
+    w: Writer, shape: Planes, tile: Tile, line: int, words: range, columns: int, at: int, started: set[str]
+) -> None:
+    """What some words of weights do with one line: a walk along its columns, each loaded once."""
+    across = shape.across
+    uses = [use for use in tile.taps[line] if use.word in words]
+    if not uses:
+        return
+    name = f"l{line}p{words.start}"
+    kept = sorted({use.word for use in uses})
+    taps = range(across.kernel)
+    _loads(w, "k", [(f"{name}w{word}{tap}", at + word * across.kernel + tap) for word in kept for tap in taps])
+    wanted = sorted({c * across.stride + tap * across.dilation for c in range(columns) for tap in taps})
+    for group in _adjacent(wanted):
+        _loads(w, "word", [(f"{name}x{offset}", line * shape.width + offset) for offset in group])
+        for offset in group:
+            for column in range(columns):
+                tap, apart = divmod(offset - column * across.stride, across.dilation)
+                if apart or not 0 <= tap < across.kernel:
+                    continue
+                for use in uses:
+                    sums, weight = f"sum{use.row}{column}", f"{name}w{use.word}{tap}"
+                    before = sums if sums in started else "start"
+                    value = w.call(PRODUCTS[use.instruction], f"{name}x{offset}", weight, before)
+                    w(f"{sums} = {value};" if sums in started else f"int32_t {sums} = {value};")
+                    started.add(sums)
+
+
+def _adjacent(offsets: Sequence[int]) -> list[Sequence[int]]:
+    """Pairs of neighbours, which one instruction loads, and single ones."""
+    groups: list[Sequence[int]] = []
+    at = 0
+    while at < len(offsets):
+        count = 2 if at + 1 < len(offsets) and offsets[at + 1] == offsets[at] + 1 else 1
+        groups.append(offsets[at : at + count])
+        at += count
+    return groups
+
+
+def _loads(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
+    """Declares words at these places behind a pointer, two at a time where they are neighbours."""
+    places = dict((place, name) for name, place in wanted)
+    for group in _adjacent(sorted(places)):
+        source = f"{pointer} + {group[0]}" if group[0] else pointer
+        if len(group) == 2:
+            w(f"int32_t {places[group[1]]};")
+            w(f"const int32_t {places[group[0]]} = {w.call(LDRD, source, '&' + places[group[1]])};")
+        else:
+            w(w.use(LOAD, places[group[0]], f"{pointer}[{group[0]}]"))

@@ -1,0 +1,111 @@
+"""Inputs laid out for a tile: words of two 16-bit numbers, those of two positions side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nnbuild.isa.armv7em_dsp import LOAD_BYTES, LOAD_PAIR, PAIR64, STORE_BYTES, SXTB16, SXTB16_ROR8
+from nnbuild.writer import Instruction, Row, Writer
+
+STORE_TWO = Row("{0} = {1};", 1)
+LOAD = Row("const int32_t {0} = {1};", 0)
+"""Priced by what it loads with."""
+MOVE = Row("{0} = {1};", 2)
+LONGEST_COPY = 24
+"""Instructions in straight code."""
+C_TYPE = {"int8": "int8_t", "int16": "int16_t"}
+CALL_CYCLES = 8
+
+
+def expand(w: Writer, dtype: str, patch: str, sources: tuple[str, ...], count: int) -> None:
+    """Prints a call that lays out `count` inputs, a multiple of 4, of one position or two."""
+    routine, cycles = _routine(dtype, len(sources), _unroll(count // 4))
+    w.bill(CALL_CYCLES + count // 4 * cycles)
+    w(f"{w.call(routine, patch, *sources, str(count // 4 // _unroll(count // 4)))};")
+
+
+def _unroll(quads: int) -> int:
+    return next(size for size in (4, 3, 2, 1) if quads % size == 0)
+
+
+def _routine(dtype: str, positions: int, unroll: int) -> tuple[Instruction, float]:
+    """The routine, and what four inputs of every position cost in it."""
+    w = Writer("{prefix}")
+    names = ("a", "b")[:positions]
+    with w.loop("i", "count", trips=1):
+        for quad in range(unroll):
+            (_bytes if dtype == "int8" else _halves)(w, names, quad)
+        for name in names:
+            w(f"{name} += {4 * unroll};")
+        w(f"patch += {unroll * positions};")
+        w.bill(1 + positions)
+    pointers = ", ".join(f"const {C_TYPE[dtype]} *{name}" for name in names)
+    head = f"void {{name}}(int64_t *patch, {pointers}, int32_t count)"
+    name = f"expand_{dtype}_{positions}x{4 * unroll}"
+    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.cycles / unroll
+
+
+def _bytes(w: Writer, names: tuple[str, ...], quad: int) -> None:
+    for name in names:
+        w(w.use(LOAD, f"{name}{quad}", w.call(LOAD_BYTES, f"{name} + {4 * quad}")))
+    _store(w, names, quad, [lambda n: w.call(SXTB16, f"{n}{quad}"), lambda n: w.call(SXTB16_ROR8, f"{n}{quad}")])
+
+
+def _halves(w: Writer, names: tuple[str, ...], quad: int) -> None:
+    for name in names:
+        for half in range(2):
+            loaded = w.call(LOAD_PAIR, f"{name} + {4 * quad + 2 * half}")
+            w(w.use(LOAD, f"{name}{quad}_{half}", loaded))
+    _store(w, names, quad, [lambda n: f"{n}{quad}_0", lambda n: f"{n}{quad}_1"])
+
+
+def _store(w: Writer, names: tuple[str, ...], quad: int, words: list[Callable[[str], str]]) -> None:
+    """The words of two positions alternate; those of one follow each other."""
+    values = [(words[0]("a"), words[1]("a"))] if len(names) == 1 else [(word("a"), word("b")) for word in words]
+    for index, (first, second) in enumerate(values):
+        w(w.use(STORE_TWO, f"patch[{len(values) * quad + index}]", w.call(PAIR64, first, second)))
+
+
+def copy(w: Writer, dtype: str, to: str, source: str, count: int) -> None:
+    """Copies `count` elements, four bytes at a time."""
+    if dtype != "int8":
+        with w.loop("i", count):
+            w(w.use(MOVE, _at(to, "i"), _at(source, "i")))
+        return
+    quads, rest = divmod(count, 4)
+    if quads <= LONGEST_COPY:
+        for quad in range(quads):
+            _copy_quad(w, to, source, str(4 * quad))
+    else:
+        with w.loop("i", 4 * quads, step=4):
+            _copy_quad(w, to, source, "i")
+    for i in range(4 * quads, count):
+        w(w.use(MOVE, _at(to, str(i)), _at(source, str(i))))
+    del rest
+
+
+def _copy_quad(w: Writer, to: str, source: str, at: str) -> None:
+    loaded = w.call(LOAD_BYTES, _sum_pointer(source, at))
+    w(f"{w.call(STORE_BYTES, _sum_pointer(to, at), loaded)};")
+
+
+def fill(w: Writer, dtype: str, to: str, value: int, count: int) -> None:
+    if dtype == "int8" and count >= 4:
+        byte = value & 0xFF
+        word = int.from_bytes(bytes([byte] * 4), "little", signed=True)
+        with w.loop("i", count // 4 * 4, step=4):
+            w(f"{w.call(STORE_BYTES, f'{to} + i', str(word))};")
+        for i in range(count // 4 * 4, count):
+            w(w.use(MOVE, _at(to, str(i)), str(value)))
+        return
+    with w.loop("i", count):
+        w(w.use(MOVE, _at(to, "i"), str(value)))
+
+
+def _sum_pointer(pointer: str, at: str) -> str:
+    return pointer if at == "0" else f"{pointer} + {at}"
+
+
+def _at(pointer: str, index: str) -> str:
+    base, plus, offset = pointer.partition(" + ")
+    return f"{base}[{offset} + {index}]" if plus else f"{base}[{index}]"

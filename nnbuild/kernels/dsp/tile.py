@@ -1,0 +1,247 @@
+"""The tile: the sums of one or two positions for a run of output channels, scaled and stored.
+
+It is a routine of its own, specialised to how many pairs of inputs it sums, so that operations of one size share it
+and the compiler has all registers for it: 8 sums, 2 inputs, 2 words of weights, 2 pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nnbuild.graph import Array
+from nnbuild.isa.armv7em_dsp import LOAD_FOUR, SMMLA, SMMLAR, saturation
+from nnbuild.kernels.contract import Names
+from nnbuild.kernels.dsp.scaling import Scaling, Sums
+from nnbuild.kernels.dsp.weights import LOAD_TWO, Layout, high, in_pairs, low
+from nnbuild.numeric.rounding import Ints
+from nnbuild.writer import Instruction, Row, Writer
+
+LOAD = Row("int32_t {0} = {1};", 0.6)
+"""Of several words side by side: some come two at a time."""
+COPY = Row("int32_t {0} = {1};", 1)
+BOUND = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
+STORE = Row("{0} = ({1}){2};", 1)
+CALL_CYCLES = 14
+"""Saving the registers, passing the arguments, and back."""
+LOOP_CYCLES = 7
+"""Of the inner loop: two pointers, a comparison, and sums that lie on the stack around the branch."""
+LONGEST = 36
+"""Pairs of inputs in straight code."""
+WIDEST = 4
+"""Channels of a block: with two positions, as many sums as there are registers for."""
+TYPES = {8: "int8_t", 16: "int16_t"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """`count` blocks of `width` channels, of the last of which `real` exist."""
+
+    width: int
+    count: int
+    real: int
+
+
+def runs(channels: int) -> list[Run]:
+    """How output channels divide into blocks: as wide as can be, then narrower ones for what is left."""
+    result = [Run(WIDEST, channels // WIDEST, WIDEST)] if channels >= WIDEST else []
+    rest = channels % WIDEST
+    while rest:
+        width = 4 if rest >= 3 else 2
+        result.append(Run(width, 1, min(width, rest)))
+        rest -= min(width, rest)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """What is common to all blocks of an operation."""
+
+    layout: Layout
+    scaling: Scaling
+    pairs: int
+    positions: int
+
+    def constants_size(self, width: int) -> int:
+        """int32 of a block: where its sums start, then multiplier, offset and shift of every channel."""
+        return 4 * width
+
+
+def unrolled(pairs: int) -> int:
+    """How many pairs the body of the inner loop takes: an even number, all of them where they are few."""
+    if pairs <= LONGEST:
+        return pairs
+    fitting = [size for size in range(16, LONGEST + 1, 2) if pairs % size == 0]
+    return max(fitting, default=32)
+
+
+def pack(tile: Tile, sums: Sums, dtype: str, channels: slice) -> dict[str, Array]:
+    """The weights and the constants of some channels, block by block."""
+    pairs = in_pairs(sums.weights[:, channels], dtype)
+    start, scaling = sums.start[channels], part(tile.scaling, channels)
+    weights, constants = [], []
+    for first, run in blocks(len(start)):
+        own = slice(first, first + run.real)
+        block = _widened(pairs[:, :, own], run.width)
+        weights.append(tile.layout.pack(block, scaling))
+        constants.append(tile.layout.start(_widened(start[own], run.width), scaling))
+        each = [_widened(values[own], run.width) for values in (scaling.multiplier, scaling.offset, scaling.shift)]
+        constants.append(np.stack(each, axis=1).reshape(-1))
+    return {"kernel": np.concatenate(weights), "scaling": np.concatenate(constants).astype(np.int32)}
+
+
+def blocks(channels: int) -> Iterator[tuple[int, Run]]:
+    """(first channel, what block) for every single block."""
+    first = 0
+    for run in runs(channels):
+        for _ in range(run.count):
+            yield first, run
+            first += run.real
+
+
+def part(scaling: Scaling, channels: slice) -> Scaling:
+    return replace(
+        scaling,
+        multiplier=scaling.multiplier[channels],
+        offset=scaling.offset[channels],
+        shift=scaling.shift[channels],
+    )
+
+
+def _widened(values: Ints, width: int) -> Ints:
+    """With zeros for channels that do not exist."""
+    missing = width - values.shape[-1]
+    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
+
+
+def call(w: Writer, tile: Tile, run: Run, kernel: str, scaling: str, to: tuple[str, ...], count: str) -> None:
+    """Prints the call for `count` blocks of a run (all of them, for the bill)."""
+    routine, cycles = _routine(tile, run)
+    w.bill(CALL_CYCLES + run.count * cycles)
+    w(f"{w.call(routine, 'patch', kernel, scaling, *to, count)};")
+
+
+def all_runs(w: Writer, tile: Tile, runs: list[Run], names: Names) -> None:
+    """Prints the calls for all channels of the positions whose outputs `to0` and `to1` point at."""
+    w(f"const int64_t *k = {names.packed['kernel']};")
+    w(f"const int32_t *scaling = {names.packed['scaling']};")
+    for run in runs:
+        advance(w, tile, run)
+
+
+def advance(w: Writer, tile: Tile, run: Run) -> None:
+    """The call for one run; its pointers are moved on."""
+    call(w, tile, run, "k", "scaling", ("to0", "to1"), str(run.count))
+    w(f"k += {run.count * tile.layout.size(tile.pairs, run.width)};")
+    w(f"scaling += {run.count * tile.constants_size(run.width)};")
+    w(f"to0 += {run.count * run.real};")
+    w(f"to1 += {run.count * run.real};")
+
+
+def _routine(tile: Tile, run: Run) -> tuple[Instruction, float]:
+    """The routine, and what one block costs in it."""
+    scaling = tile.scaling
+    body = Writer("{prefix}")
+    outputs = [f"to{position}" for position in range(tile.positions)]
+    with body.loop("block", "blocks", trips=1):
+        _block(body, tile, run, outputs)
+    marks = [tile.layout.name, f"{tile.positions}x{run.real}", str(tile.pairs), *scaling.marks()]
+    name = f"tile_{'_'.join(marks)}"
+    pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
+    head = (
+        f"void {{name}}(const int64_t *patch, const int64_t *k, const int32_t *scaling, {', '.join(pointers)}, "
+        "int32_t blocks)"
+    )
+    uses = tuple(body.instructions.values())
+    return Instruction(name, head, str(body), 0, uses=uses, outlined=True), body.cycles
+
+
+def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
+    for channel in range(run.width):
+        w(w.use(LOAD, f"sum0{channel}", f"scaling[{channel}]"))
+    for position in range(1, tile.positions):
+        for channel in range(run.width):
+            w(w.use(COPY, f"sum{position}{channel}", f"sum0{channel}"))
+    w()
+    _products(w, tile, run)
+    tile.layout.finish(w, run.width, tile.positions, tile.scaling)
+    w()
+    for channel in range(run.real):
+        _store(w, tile, run, channel, outputs)
+    w(f"scaling += {tile.constants_size(run.width)};")
+    for output in outputs:
+        w(f"{output} += {run.real};")
+    w.bill(1 + tile.positions)
+
+
+def _products(w: Writer, tile: Tile, run: Run) -> None:
+    size = unrolled(tile.pairs)
+    count, rest = divmod(tile.pairs, size)
+    if count == 1 and not rest:
+        w("const int64_t *x = patch;")
+        _steps(w, tile, run, size)
+        return
+    step = size * tile.positions // 2  # int64 of inputs
+    head = f"for (const int64_t *const end = x + {count * step}; x != end; x += {step})"
+    w("const int64_t *x = patch;")
+    with w.block(head), w.trips(count):
+        _steps(w, tile, run, size)
+        w.bill(LOOP_CYCLES)
+    if rest:
+        with w.block(""):
+            _steps(w, tile, run, rest)
+
+
+def _steps(w: Writer, tile: Tile, run: Run, pairs: int) -> None:
+    """`pairs` is even; k is moved on."""
+    if tile.positions == 1 and run.width == 4:
+        _single(w, tile, pairs)
+        return
+    for pair in range(pairs):
+        if tile.positions == 2:
+            w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
+            inputs = [low(f"x{pair}"), high(f"x{pair}")]
+        else:
+            if pair % 2 == 0:
+                w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair // 2}]"))
+            inputs = [high(f"x{pair - 1}") if pair % 2 else low(f"x{pair}")]
+        tile.layout.step(w, pair, inputs, run.width)
+    w(f"k += {tile.layout.size(pairs, run.width)};")
+    w.bill(1)
+
+
+def _single(w: Writer, tile: Tile, pairs: int) -> None:
+    """One position leaves registers for four words of weights at a time."""
+    w("int32_t a, b, c, d;")
+    for pair in range(0, pairs, 2):
+        w(w.use(LOAD_TWO, f"x{pair // 2}", f"x[{pair // 2}]"))
+        inputs = [low(f"x{pair // 2}"), high(f"x{pair // 2}")]
+        for taken in tile.layout.shares(inputs):
+            w(f"k = {w.call(LOAD_FOUR, 'k', '&a', '&b', '&c', '&d')};")
+            tile.layout.four(w, pair, taken)
+
+
+def _store(w: Writer, tile: Tile, run: Run, channel: int, outputs: list[str]) -> None:
+    scaling, at = tile.scaling, run.width + 3 * channel
+    m, c, n = (f"{name}{channel}" for name in ("multiplier", "offset", "shift"))
+    for name, index in ((m, at), (c, at + 1), (n, at + 2)):
+        w("const " + w.use(LOAD, name, f"scaling[{index}]"))
+    for position, output in enumerate(outputs):
+        value = f"sum{position}{channel}"
+        scaled(w, scaling, value, m, c, n)
+        w(w.use(STORE, f"{output}[{channel}]", TYPES[scaling.bits], value))
+
+
+def scaled(w: Writer, scaling: Scaling, value: str, multiplier: str, offset: str, shift: str) -> None:
+    """Turns a sum into an output, which still wants to be stored."""
+    if scaling.signed:
+        offset = f"{offset} + ({value} >> 31)"
+    w(f"{value} = {w.call(SMMLAR if scaling.doubled else SMMLA, value, multiplier, offset)} >> {shift};")
+    w(f"{value} = {w.call(saturation(scaling.bits), value)};")
+    w.bill(1 + scaling.signed)
+    if scaling.low > -(1 << (scaling.bits - 1)):
+        w(w.use(BOUND, value, "<", str(scaling.low)))
+    if scaling.high < (1 << (scaling.bits - 1)) - 1:
+        w(w.use(BOUND, value, ">", str(scaling.high)))

@@ -1,0 +1,175 @@
+"""Two ways of laying 8-bit weights out in pairs of 16 bits.
+
+`Wide`: every weight is an int16; one SMLAD takes two inputs of one channel. `Packed`: an int16 holds 256 * b + a, the
+weights of two channels, so that weights stay as small as int8. SMLAD on the word gives 256 * B + A, on its low bytes
+A alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.graph import Array
+from nnbuild.isa.armv7em_dsp import SMLAD, SXTB16
+from nnbuild.kernels.dsp.scaling import Scaling, Sums, reach
+from nnbuild.numeric.rounding import Ints, ints
+from nnbuild.writer import Row, Writer
+
+LOAD_TWO = Row("const int64_t {0} = {1};", 1)
+"""Two words by one LDRD."""
+INPUT_ORDER = {"int8": (0, 2, 1, 3), "int16": (0, 1, 2, 3)}
+"""How four inputs come out of a word of bytes: the first and third, then the second and fourth."""
+
+
+def padded_taps(taps: int) -> int:
+    return -(-taps // 4) * 4
+
+
+def in_pairs(weights: Ints, dtype: str) -> Ints:
+    """[taps, channels] -> [pairs, 2, channels], in the order in which inputs are laid out."""
+    taps = padded_taps(len(weights))
+    whole = np.zeros((taps, weights.shape[1]), np.int64)
+    whole[: len(weights)] = weights
+    ordered: Ints = whole.reshape(taps // 4, 4, -1)[:, INPUT_ORDER[dtype]].reshape(taps // 2, 2, -1)
+    return ordered
+
+
+def words(halves: Ints) -> Ints:
+    """[pairs, 2, …] of numbers of 16 bits -> [pairs, …] of words."""
+    return (halves[:, 0] & 0xFFFF) | ((halves[:, 1] & 0xFFFF) << 16)
+
+
+def doublets(values: Ints) -> Array:
+    """Consecutive words, two in one int64, the first one low."""
+    flat = values.reshape(-1, 2).astype(np.uint64)
+    return (flat[:, 0] | (flat[:, 1] << np.uint64(32))).view(np.int64)
+
+
+def word(w: Writer, index: int) -> str:
+    """Word `index` of the block's weights; the first of two loads both."""
+    name = f"w{index // 2}"
+    if index % 2 == 0:
+        w(w.use(LOAD_TWO, name, f"k[{index // 2}]"))
+    return high(name) if index % 2 else low(name)
+
+
+def low(value: str) -> str:
+    return f"(int32_t){value}"
+
+
+def high(value: str) -> str:
+    return f"(int32_t)({value} >> 32)"
+
+
+@dataclass(frozen=True)
+class Wide:
+    """One channel a word, doubled where the scaling wants it."""
+
+    name: str = "wide"
+
+    def refusal(self, sums: Sums, dtype: str) -> str | None:
+        return None if np.abs(sums.weights).max() < 1 << 14 else "its weights need more than 15 bits"
+
+    def pack(self, pairs: Ints, scaling: Scaling) -> Array:
+        """[pairs, 2, block] -> what a tile reads, in its order."""
+        return doublets(words(pairs * (2 if scaling.doubled else 1)))
+
+    def start(self, start: Ints, scaling: Scaling) -> Ints:
+        return start * (2 if scaling.doubled else 1)
+
+    def size(self, pairs: int, width: int) -> int:
+        """How many int64 so many pairs of a block take."""
+        return pairs * width // 2
+
+    def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int) -> None:
+        """One pair of inputs of every position (each a word) times the weights of `width` channels."""
+        for channel in range(width):
+            weight = word(w, pair * width + channel)
+            for position, x in enumerate(inputs):
+                total = f"sum{position}{channel}"
+                w(f"{total} = {w.call(SMLAD, x, weight, total)};")
+
+    def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
+        """Of two pairs of inputs: those that four words of weights for four channels serve."""
+        return [inputs[:1], inputs[1:]]
+
+    def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
+        """One position's inputs times the words a, b, c and d."""
+        for channel, weight in enumerate("abcd"):
+            w(f"sum0{channel} = {w.call(SMLAD, inputs[0], weight, f'sum0{channel}')};")
+
+    def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
+        """The sums are what the scaling wants."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Two channels a word."""
+
+    name: str = "packed"
+
+    def refusal(self, sums: Sums, dtype: str) -> str | None:
+        """Why these sums cannot be packed: both parts must fit 32 bits, whatever the input."""
+        weights, start = _even(sums.weights), _even(sums.start[None])[0]
+        a, b = weights[:, 0::2], weights[:, 1::2]
+        both = 256 * b + a
+        if np.abs(a).max() > 127 or np.any(both != np.clip(both, -(1 << 15), (1 << 15) - 1)):
+            return "its weights do not fit 8 bits"
+        for halves, first in ((both, 256 * start[1::2] + start[0::2]), (256 * b, 256 * start[1::2])):
+            least, most = reach(halves, dtype)
+            if (least + first).min() < -(1 << 31) or (most + first).max() >= 1 << 31:
+                return "two of its sums do not fit one word"
+        return None
+
+    def pack(self, pairs: Ints, scaling: Scaling) -> Array:
+        return doublets(words(256 * pairs[:, :, 1::2] + pairs[:, :, 0::2]))
+
+    def start(self, start: Ints, scaling: Scaling) -> Ints:
+        result = start.copy()
+        result[1::2] = 256 * start[1::2] + start[0::2]
+        return result
+
+    def size(self, pairs: int, width: int) -> int:
+        return pairs * width // 4
+
+    def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int) -> None:
+        for index in range(width // 2):
+            both = word(w, pair * (width // 2) + index)
+            self._two(w, inputs, both, f"low{pair}_{index}", 2 * index)
+
+    def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
+        return [inputs]
+
+    def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
+        for index, both in enumerate("abcd"):
+            self._two(w, [inputs[index // 2]], both, f"low{pair}_{index}", index % 2 * 2)
+
+    def _two(self, w: Writer, inputs: Sequence[str], both: str, name: str, channel: int) -> None:
+        for position, x in enumerate(inputs):
+            total = f"sum{position}{channel + 1}"
+            w(f"{total} = {w.call(SMLAD, x, both, total)};")
+        w(f"const int32_t {name} = {w.call(SXTB16, both)};")
+        for position, x in enumerate(inputs):
+            total = f"sum{position}{channel}"
+            w(f"{total} = {w.call(SMLAD, x, name, total)};")
+
+    def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
+        for position in range(positions):
+            for channel in range(0, width, 2):
+                a, b = f"sum{position}{channel}", f"sum{position}{channel + 1}"
+                w(f"{b} = ({b} - {a}) >> {7 if scaling.doubled else 8};")
+                w.bill(2)
+                if scaling.doubled:
+                    w(f"{a} *= 2;")
+                    w.bill(1)
+
+
+Layout = Wide | Packed
+
+
+def _even(values: Ints) -> Ints:
+    """With a column of zeros more where their number is odd."""
+    return np.pad(ints(values), ((0, 0), (0, values.shape[1] % 2)))

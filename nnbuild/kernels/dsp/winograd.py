@@ -1,0 +1,231 @@
+"""The routines of Winograd's convolution F(2 x 2, 3 x 3) in integers, exact to the last bit.
+
+A tile of 2 x 2 outputs takes 4 x 4 inputs. Both these and the weights are transformed, and 16 products a channel
+replace 36. The weights' transform is taken twice in each direction, so that it stays in integers: the outputs come
+four times too large, which is a shift.
+
+    inputs   V = B d B'   rows of B:  1 0 -1 0 | 0 1 1 0 | 0 -1 1 0 | 0 1 0 -1
+    weights  U = G g G'   rows of G:  2 0 0 | 1 1 1 | 1 -1 1 | 0 0 2
+    outputs  4 Y = A (U * V) A'   rows of A:  1 1 1 0 | 0 1 -1 -1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.graph import Array
+from nnbuild.isa.armv7em_dsp import LOAD_BYTES, PAIR64, SADD16, SMLAD, SMUAD, SSUB16, SXTB16, SXTB16_ROR8
+from nnbuild.kernels.dsp.scaling import Scaling, Sums
+from nnbuild.kernels.dsp.tile import LOAD, scaled
+from nnbuild.kernels.dsp.weights import LOAD_TWO, doublets, high, in_pairs, low, word, words
+from nnbuild.numeric.rounding import Ints
+from nnbuild.writer import Instruction, Row, Writer
+
+G = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
+PLACES = 16
+"""Products of a tile and a channel."""
+WIDTH = 4
+"""Output channels at a time, for two tiles side by side."""
+ROWS = 4
+COLUMNS = 6
+"""Inputs under these tiles."""
+LONGEST = 32
+"""Pairs of channels in straight code."""
+LET = Row("const int32_t {0} = {1};", 0)
+"""Priced by what it computes with."""
+ADDED = Row("const int32_t {0} = {1};", 2)
+STORE = Row("{0} = {1};", 0.5)
+STORE_TWO = Row("{0} = {1};", 1)
+INPUTS_CALL, PRODUCTS_CALL = 10, 20
+"""Cycles of a call."""
+
+
+@dataclass(frozen=True, eq=False)
+class Winograd:
+    """`depth` input channels, a multiple of 4; `filters` output channels in rows of `width` positions."""
+
+    depth: int
+    filters: int
+    width: int
+    scaling: Scaling
+
+    @property
+    def pairs(self) -> int:
+        return self.depth // 2
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.filters // WIDTH)
+
+
+def transformed(kernel: Array) -> Ints:
+    """[3, 3, in, out] -> [16, in, out]."""
+    both: Ints = np.einsum("ai,bj,ijcf->abcf", G, G, kernel.astype(np.int64))
+    return both.reshape(PLACES, *kernel.shape[2:])
+
+
+def fits(kernel: Array, sums: Sums) -> bool:
+    """Whether no sum on the way can leave 32 bits: a transformed input is at most 4 * 128."""
+    products = np.abs(transformed(kernel)).sum(axis=1).max(axis=0) * 512
+    return bool((9 * products + 4 * np.abs(sums.start)).max() < 1 << 31)
+
+
+def pack(kernel: Array, sums: Sums, scaling: Scaling) -> dict[str, Array]:
+    """Weights [block][place][pair][channel]; for every channel its start, multiplier, offset and shift."""
+    whole = np.pad(transformed(kernel), ((0, 0), (0, 0), (0, -kernel.shape[3] % WIDTH)))
+    places = np.stack([words(in_pairs(place, "int8")) for place in whole])
+    blocks = places.reshape(PLACES, places.shape[1], -1, WIDTH).transpose(2, 0, 1, 3)
+    constants = np.stack([4 * sums.start, scaling.multiplier, scaling.offset, scaling.shift], axis=1)
+    return {
+        "kernel": doublets(blocks),
+        "scaling": constants.reshape(-1).astype(np.int32),
+    }
+
+
+def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> None:
+    """Prints the call that fills `patch` from the 4 x 6 inputs at `source`, whose rows are `stride` apart."""
+    body = Writer("{prefix}")
+    for row in range(ROWS):
+        body(f"const int8_t *row{row} = from{f' + {row} * stride' if row else ''};")
+    body.bill(6)
+    with body.loop("i", shape.depth, step=4):
+        for half, name in ((SXTB16, "even"), (SXTB16_ROR8, "odd")):
+            _rows(body, shape, half, name)
+        for row in range(ROWS):
+            body(f"row{row} += 4;")
+        body("patch += 2;")
+        body.bill(1 + ROWS)
+    head = "void {name}(int64_t *patch, const int8_t *from, int32_t stride)"
+    routine = Instruction(
+        f"winograd_inputs_{shape.depth}", head, str(body), 0, uses=tuple(body.instructions.values()), outlined=True
+    )
+    w.bill(INPUTS_CALL + body.cycles)
+    w(f"{w.call(routine, 'patch', source, stride)};")
+
+
+def _rows(w: Writer, shape: Winograd, half: Instruction, name: str) -> None:
+    """Two of four channels: first along the columns, then along the rows."""
+    at = 0 if name == "even" else 1
+    for first, second, combined in ((0, 2, (("top", SSUB16, 0),)), (1, 3, (("bottom", SSUB16, 3),))):
+        _combine(w, shape, half, name, (first, second), combined, at)
+    _combine(w, shape, half, name, (2, 1), (("sum", SADD16, 1), ("apart", SSUB16, 2)), at)
+
+
+def _combine(
+    w: Writer,
+    shape: Winograd,
+    half: Instruction,
+    name: str,
+    rows: tuple[int, int],
+    combined: tuple[tuple[str, Instruction, int], ...],
+    at: int,
+) -> None:
+    with w.block(""):
+        for column in range(COLUMNS):
+            values = []
+            for row in rows:
+                value = f"x{row}{column}"
+                place = f"row{row} + {column * shape.depth}" if column else f"row{row}"
+                w(w.use(LET, value, w.call(half, w.call(LOAD_BYTES, place))))
+                values.append(value)
+            for label, operation, _ in combined:
+                w(w.use(LET, f"{label}{column}", w.call(operation, *values)))
+        for label, _, row in combined:
+            _along(w, shape, label, row, at)
+
+
+def _along(w: Writer, shape: Winograd, label: str, row: int, at: int) -> None:
+    """One row of both tiles' transformed inputs, whose columns begin at 0 and at 2."""
+    for column, (operation, a, b) in enumerate(((SSUB16, 0, 2), (SADD16, 1, 2), (SSUB16, 2, 1), (SSUB16, 1, 3))):
+        values = [w.call(operation, f"{label}{a + by}", f"{label}{b + by}") for by in (0, 2)]
+        place = (4 * row + column) * shape.pairs + at
+        w(w.use(STORE_TWO, f"patch[{place}]", w.call(PAIR64, *values)))
+
+
+def multiply(w: Writer, shape: Winograd, kernel: str, scaling: str) -> None:
+    """Prints the call that computes both tiles' outputs of all channels; `to` points at the first one's."""
+    routine, cycles = _products_routine(shape)
+    w.bill(PRODUCTS_CALL + shape.blocks * cycles)
+    w(f"{w.call(routine, 'patch', kernel, scaling, 'products', 'to')};")
+
+
+def _products_routine(shape: Winograd) -> tuple[Instruction, float]:
+    """The routine, and what a block of channels costs in it."""
+    w = Writer("{prefix}")
+    with w.block(f"for (int32_t first = 0; first < {shape.filters}; first += {WIDTH})"):
+        w("int32_t *sum = products;")
+        w("const int64_t *x = patch;")
+        with w.loop("place", PLACES):
+            _place(w, shape)
+        _outputs(w, shape)
+        w.bill(6)
+    name = "_".join(["winograd", str(shape.depth), str(shape.filters), str(shape.width), *shape.scaling.marks()])
+    head = "void {name}(const int64_t *patch, const int64_t *k, const int32_t *scaling, int32_t *products, int8_t *to)"
+    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.cycles
+
+
+def _place(w: Writer, shape: Winograd) -> None:
+    """The sums of one of the 16 places: 2 tiles by 4 channels."""
+    size = next(size for size in range(min(shape.pairs, LONGEST), 0, -1) if shape.pairs % size == 0)
+    whole = size == shape.pairs
+    for tile in range(2):
+        for channel in range(WIDTH):
+            w(f"int32_t sum{tile}{channel}{'' if whole else ' = 0'};")
+    with w.trips(1) if whole else w.loop("i", shape.pairs // size):
+        for pair in range(size):
+            _pair(w, pair, fresh=whole and pair == 0)
+        w(f"x += {size};")
+        w(f"k += {size * WIDTH // 2};")
+        w.bill(2 if whole else 4)
+    for tile in range(2):
+        for channel in range(WIDTH):
+            w(w.use(STORE, f"sum[{tile * WIDTH + channel}]", f"sum{tile}{channel}"))
+    w(f"sum += {2 * WIDTH};")
+    w.bill(3)
+
+
+def _pair(w: Writer, pair: int, fresh: bool) -> None:
+    w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
+    for channel in range(WIDTH):
+        weight = word(w, pair * WIDTH + channel)
+        for tile, value in enumerate((low(f"x{pair}"), high(f"x{pair}"))):
+            total = f"sum{tile}{channel}"
+            w(f"{total} = {w.call(SMUAD, value, weight) if fresh else w.call(SMLAD, value, weight, total)};")
+
+
+def _outputs(w: Writer, shape: Winograd) -> None:
+    """Back from 16 sums to 2 x 2 outputs, scaled and stored."""
+    if shape.filters % WIDTH:
+        w(f"const int32_t channels = {shape.filters} - first < {WIDTH} ? {shape.filters} - first : {WIDTH};")
+    channels = "channels" if shape.filters % WIDTH else str(WIDTH)
+    with w.loop("channel", channels, trips=shape.filters / shape.blocks):
+        for index, name in enumerate(("start", "multiplier", "offset", "shift")):
+            w("const " + w.use(LOAD, name, f"scaling[{index}]"))
+        for tile in range(2):
+            with w.block(""):
+                _tile(w, shape, tile)
+        w("scaling += 4;")
+        w("to += 1;")
+        w.bill(2)
+
+
+def _tile(w: Writer, shape: Winograd, tile: int) -> None:
+    step = 2 * WIDTH
+    w(f"const int32_t *const m = products + channel + {tile * WIDTH};")
+    for column in range(4):
+        a, b, c, d = (f"m[{(4 * row + column) * step}]" for row in range(4))
+        extra = " + start" if column == 1 else ""
+        w(w.use(ADDED, f"top{column}", f"{a} + {b} + {c}{extra}"))
+        w(w.use(ADDED, f"bottom{column}", f"{b} - {c} - {d}{extra}"))
+        w.bill(4)
+    for row, name in enumerate(("top", "bottom")):
+        w(f"int32_t y{row}0 = ({name}0 + {name}1 + {name}2) >> 1;")
+        w(f"int32_t y{row}1 = ({name}1 - {name}2 - {name}3) >> 1;")
+        w.bill(6)
+        for column in range(2):
+            value = f"y{row}{column}"
+            scaled(w, shape.scaling, value, "multiplier", "offset", "shift")
+            place = (row * shape.width + 2 * tile + column) * shape.filters
+            w(w.use(STORE_TWO, f"to[{place}]", f"(int8_t){value}"))

@@ -1,0 +1,82 @@
+"""How many output positions and vectors of channels a tile takes: the rule that all vector convolutions share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nnbuild.isa.vectors import CYCLES
+
+LATENCY = 4.5
+"""Cycles until a sum can be added to again."""
+LOADS_PER_CYCLE = 2 / 1.1
+PER_TILE = 12.0
+"""Cycles in which a tile begins and ends, beside those of each of its sums."""
+PER_SUM = 1.0
+
+
+@dataclass(frozen=True)
+class Tile:
+    """`pixels` positions, each `area` sums where a pool is computed with it, by `vectors` vectors of channels."""
+
+    pixels: int
+    vectors: int
+    area: int = 1
+
+    @property
+    def sums(self) -> int:
+        return self.pixels * self.vectors * self.area
+
+    def registers(self) -> int:
+        return self.sums + self.vectors + 1
+
+    def step(self) -> float:
+        """Cycles of one multiplication of everything: it is bound by the products, by loads or by the latency."""
+        loads = self.pixels * self.area + self.vectors
+        return max(self.sums / 2, loads / LOADS_PER_CYCLE, LATENCY)
+
+    def cycles(self, steps: int) -> float:
+        return self.step() * steps + PER_TILE + PER_SUM * self.sums
+
+
+def stall(positions: int, vectors: int) -> float:
+    """Cycles of one step beyond those of its products and loads."""
+    tile = Tile(positions, vectors)
+    return max(0.0, tile.step() - tile.sums * CYCLES["fma"] - (positions + vectors) * CYCLES["loadu"])
+
+
+def even(total: int, largest: int) -> list[tuple[int, int]]:
+    """(size, how many): parts of at most `largest` whose sizes differ by at most one, the larger ones first."""
+    count = -(-total // largest)
+    size, rest = divmod(total, count)
+    return [(s, n) for s, n in ((size + 1, rest), (size, count - rest)) if n]
+
+
+def line_cycles(places: int, tile: Tile, steps: int) -> float:
+    """Of a line of outputs, in tiles as large as this one or one smaller."""
+    parts = even(places, tile.pixels)
+    return sum(Tile(size, tile.vectors, tile.area).cycles(steps) * count for size, count in parts)
+
+
+def best_pixels(places: int, vectors: int, steps: int, registers: int, area: int = 1) -> int:
+    """The best number of positions for a number of vectors."""
+    tiles = [Tile(pixels, vectors, area) for pixels in range(1, places + 1)]
+    fitting = [tile for tile in tiles if tile.registers() <= registers] or tiles[:1]
+    return min(fitting, key=lambda tile: (line_cycles(places, tile, steps), tile.pixels)).pixels
+
+
+def best_vectors(places: int, needed: Sequence[int], steps: int, registers: int, area: int = 1) -> int:
+    """The best number of vectors in a block, for groups that need as many as `needed` says."""
+
+    def cycles(vectors: int) -> float:
+        total = 0.0
+        for count in needed:
+            full, rest = divmod(count, vectors)
+            for size, times in ((vectors, full), (rest, 1)):
+                if size and times:
+                    pixels = best_pixels(places, size, steps, registers, area)
+                    total += times * line_cycles(places, Tile(pixels, size, area), steps)
+        return total
+
+    choices = [v for v in range(1, min(8, max(needed)) + 1) if Tile(1, v, area).registers() <= registers]
+    return min(choices or [1], key=lambda vectors: (cycles(vectors), vectors))

@@ -1,0 +1,43 @@
+"""The softmax of one row whose values are in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nnbuild.isa import vector_functions as math
+from nnbuild.isa.vectors import Vectors
+from nnbuild.writer import Writer
+
+
+def row(w: Writer, floats: Vectors, values: Sequence[str], counts: Sequence[int]) -> None:
+    """Replaces the first lanes of some variables by their softmax; the other lanes must hold finite numbers.
+
+    For the maximum these become minus infinity. Their powers are put out afterwards, since numbers that vanish by
+    themselves are slow.
+    """
+    used = max(counts)
+    seen = list(values)
+    for i, count in enumerate(counts):
+        if count < floats.lanes:
+            seen[i] = f"{values[i]}_seen"
+            filled = floats.use(w, "add", values[i], math.pattern(floats, count, 0, math.MINUS_INFINITY))
+            floats.declare(w, seen[i], filled)
+    floats.declare(w, "largest", w.call(math.across(floats, "max", used), _all(w, floats, "max", seen)))
+    for value, count in zip(values, counts, strict=True):
+        power = w.call(math.exp(floats), floats.use(w, "sub", value, "largest"))
+        partial = count < floats.lanes
+        w(f"{value} = {floats.use(w, 'and', power, math.pattern(floats, count, -1, 0)) if partial else power};")
+    floats.declare(w, "sum", w.call(math.across(floats, "add", used), _all(w, floats, "add", values)))
+    for value in values:
+        w(f"{value} = {floats.use(w, 'div', value, 'sum')};")
+
+
+def _all(w: Writer, floats: Vectors, operation: str, values: Sequence[str]) -> str:
+    """The vectors of a row, lane by lane in one."""
+    if len(values) == 1:
+        return values[0]
+    name = f"all_{operation}"
+    floats.declare(w, name, floats.use(w, operation, *values[:2]))
+    for value in values[2:]:
+        w(f"{name} = {floats.use(w, operation, name, value)};")
+    return name

@@ -1,0 +1,129 @@
+"""Scaling as one multiplication, one addition and one shift: (acc * multiplier + addend) >> shift.
+
+Vector units have no rounding instructions, but 64-bit additions for nothing. What rounds once is always such a line;
+what rounds twice is one where halves may go up, and another one for doubled sums where they go away from zero.
+The output's zero point is part of the addend. Everything here runs at build time.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+from nnbuild.numeric.multiplier import Multiplier
+from nnbuild.numeric.real_scale import apply_real_scale, steps_of
+from nnbuild.numeric.rounding import INT8, high_multiply, ints, requantize, saturate
+
+HIGH = 32
+"""A line's result is read from the upper half of 64 bits, so it shifts by at least that."""
+
+
+class Line(NamedTuple):
+    """multiplier below 2**31, shift from 32 to 63."""
+
+    multiplier: int
+    addend: int
+    shift: int
+
+    def fits(self, reach: tuple[int, int]) -> bool:
+        """Whether no sum within reach leaves 64 bits on the way."""
+        most = max(abs(reach[0]), abs(reach[1])) * self.multiplier + abs(self.addend)
+        return HIGH <= self.shift < 2 * HIGH and 0 <= self.multiplier < 2**31 and most < 2**63 - 2**HIGH
+
+
+def constant_line(value: int) -> Line:
+    return Line(0, value << HIGH, HIGH)
+
+
+def upward_line(scale: Multiplier, zero: int) -> Line:
+    """`rounding.requantize` plus the zero point, for sums of at least 0; those below give at most the zero point."""
+    if scale.multiplier == 0:
+        return constant_line(zero)
+    right = -scale.shift
+    half = 1 << (30 + right) if right > 0 else 0
+    return Line(scale.multiplier, (1 << 30) + half + (zero << (31 + right)), 31 + right)
+
+
+def doubled_line(scale: Multiplier, zero: int) -> Line:
+    """`rounding.requantize` plus the zero point, for sums shifted left by `doubled_left`.
+
+    Where right shifts follow, one is to be taken from the upper half of a negative sum's result before the rest of
+    the shift: halves go away from zero.
+    """
+    if scale.multiplier == 0:
+        return constant_line(zero)
+    right = max(-scale.shift, 0)
+    half = 1 << (31 + right) if right > 0 else 0
+    return Line(scale.multiplier, (1 << 31) + half + (zero << (HIGH + right)), HIGH + right)
+
+
+def doubled_left(scale: Multiplier) -> int:
+    return max(scale.shift, 0) + 1
+
+
+def fitted_line(real: float, reach: tuple[int, int], outputs: tuple[int, int], zero: int) -> Line | None:
+    """A line equal to `real_scale.apply_real_scale` plus the zero point on all sums within reach.
+
+    Results outside `outputs` (without the zero point) only stay outside. Both sides are step functions that never
+    decrease; the addend is chosen so that all steps agree, and there is none when no addend does.
+    """
+    if real == 0.0:
+        return constant_line(zero)
+    steps, values = steps_of(real, reach, outputs)
+    if len(steps) == 0:
+        return constant_line(zero + int(saturate(apply_real_scale(reach[0], real), *outputs)))
+    fraction, exponent = math.frexp(real)
+    multiplier, shift = round(Fraction(fraction) * 2**31), 31 - exponent
+    if multiplier == 2**31:
+        multiplier, shift = multiplier // 2, shift - 1
+    needs = [(int(value) << shift) - int(step) * multiplier for step, value in zip(steps, values, strict=True)]
+    least, most = max(needs), min(needs) + multiplier - 1
+    if least > most:
+        return None
+    addend = min(max(1 << (shift - 1), least), most)
+    return Line(multiplier, addend + (zero << shift), shift)
+
+
+class Split(NamedTuple):
+    """x * whole + ((x * fraction + addend) >> SPLIT_BITS), for 8-bit x less `zero`, in 32 bits.
+
+    Where `shift` is not 0, the result is divided by 2**shift, halves away from zero. What is left to be added at the
+    very end is `constant`.
+    """
+
+    whole: int
+    fraction: int
+    addend: int
+    zero: int = 0
+    shift: int = 0
+    constant: int = 0
+
+
+SPLIT_BITS = 22
+
+
+def fitted_split(zero: int, left_shift: int, scale: Multiplier) -> Split | None:
+    """A split equal to `requantize((x - zero) << left_shift, *scale)` for every 8-bit x, where there is one."""
+    x = range(INT8[0], INT8[1] + 1)
+    real = Fraction(scale.multiplier) * Fraction(2) ** (scale.shift - 31 + left_shift)
+    wanted = requantize((ints(list(x)) - zero) << left_shift, *scale).tolist()
+    constant = -zero * math.floor(real)
+    at_once = _split(real, list(x), [value - constant for value in wanted])
+    if at_once is not None or scale.shift >= 0:
+        return at_once._replace(constant=constant) if at_once is not None else None
+    centred = [value - zero for value in x]
+    high = high_multiply(ints(centred) << left_shift, scale.multiplier).tolist()
+    in_two = _split(real * 2**-scale.shift, centred, high)
+    return in_two._replace(zero=zero, shift=-scale.shift) if in_two is not None else None
+
+
+def _split(real: Fraction, x: list[int], wanted: list[int]) -> Split | None:
+    whole = math.floor(real)
+    fraction = round((real - whole) * 2**SPLIT_BITS)
+    needs = [(value - at * whole) * 2**SPLIT_BITS - at * fraction for at, value in zip(x, wanted, strict=True)]
+    least, most = max(needs), min(needs) + 2**SPLIT_BITS - 1
+    reach = max(map(abs, x))
+    if least > most or max(abs(least), abs(most)) + reach * fraction >= 2**31 or reach * whole >= 2**30:
+        return None
+    return Split(whole, fraction, (least + most) // 2)

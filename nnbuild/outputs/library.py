@@ -1,0 +1,78 @@
+"""A static and a shared library with their header and a pkg-config file, built with the board's own compiler."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from nnbuild import __version__
+from nnbuild.board import Board
+from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.text import comment_safe
+from nnbuild.errors import NnbuildError, ToolMissing
+from nnbuild.outputs.recipe import WARNINGS, choose
+from nnbuild.plan.plan import Plan
+
+ISA = None
+WEIGHTS = None
+
+
+def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
+    p = plan.prefix
+    found = {f"src/{name}": content for name, content in artifact.files.items() if name != f"{p}.h"}
+    return {
+        **found,
+        f"include/{p}.h": artifact.files[f"{p}.h"],
+        f"lib/pkgconfig/{p}.pc": _pkg_config(plan).encode(),
+    }
+
+
+def _pkg_config(plan: Plan) -> str:
+    """It finds its folder from where it lies itself, so that the whole can be moved."""
+    return f"""\
+prefix=${{pcfiledir}}/../..
+includedir=${{prefix}}/include
+libdir=${{prefix}}/lib
+
+Name: {plan.prefix}
+Description: the network {comment_safe(plan.graph.name)}, printed by nnbuild
+Version: {__version__}
+Cflags: -I${{includedir}}
+Libs: -L${{libdir}} -l{plan.prefix}
+"""
+
+
+def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
+    """libNAME.a for every board; libNAME.so where programs are loaded and not flashed."""
+    p, hosted = plan.prefix, board.output == "host"
+    toolchain = choose(board)
+    compiler = [*toolchain.command, *WARNINGS, *board.flags, *toolchain.flags]
+    objects = []
+    for source in sorted(path for path in (folder / "src").glob(f"{p}*") if path.suffix in (".c", ".S")):
+        target = folder / "src" / f"{source.stem}.o"
+        includes = [f"-I{folder / 'include'}", f"-I{folder / 'src'}"]
+        _run([*compiler, *(["-fPIC"] if hosted else []), *includes, "-c", str(source), "-o", str(target)], source.name)
+        objects.append(str(target))
+    static, shared = folder / "lib" / f"lib{p}.a", folder / "lib" / f"lib{p}.so"
+    static.unlink(missing_ok=True)  # an archive is added to, and may hold a file that is none any more
+    _run([*archiver(toolchain.command), "rcs", str(static), *objects], static.name)
+    if hosted:
+        _run([*toolchain.command, "-shared", f"-Wl,-soname,{shared.name}", *objects, "-o", str(shared)], shared.name)
+    return [f"lib/{path.name}" for path in (static, shared) if path.is_file()]
+
+
+def archiver(compiler: tuple[str, ...]) -> list[str]:
+    """The ar that comes with a compiler: arm-none-eabi-ar beside arm-none-eabi-gcc."""
+    *before, last = compiler
+    if last == "cc":  # zig is one program for all
+        return [*before, "ar"]
+    return [*before, f"{last.removesuffix('gcc')}ar" if last.endswith("-gcc") else "ar"]
+
+
+def _run(command: list[str], what: str) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise ToolMissing(what, f"{command[0]} is not installed.", "apt install binutils") from None
+    if done.returncode != 0:
+        raise NnbuildError(what, f"it cannot be built:\n{done.stderr.strip()}\n", f"It was: {' '.join(command)}")

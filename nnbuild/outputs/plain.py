@@ -1,0 +1,20 @@
+"""The C files as they are, for a build of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nnbuild.board import Board
+from nnbuild.emit.artifact import Artifact
+from nnbuild.plan.plan import Plan
+
+ISA = None
+WEIGHTS = None
+
+
+def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
+    return dict(artifact.files)
+
+
+def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
+    return []

@@ -1,0 +1,160 @@
+"""A Rust crate without dependencies: the C, a build script that compiles it, and a safe wrapper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from nnbuild import __version__
+from nnbuild.board import Board
+from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.emit import digest
+from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, described
+from nnbuild.errors import UsageError
+from nnbuild.graph import Tensor
+from nnbuild.plan.plan import Plan
+from nnbuild.template import fill
+
+ISA = None
+WEIGHTS = None
+TYPES = {"float32": "f32", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64"}
+_WORDS = """
+abstract as async await become box core crate dyn final fn gen impl in let loop macro match mod move mut override priv
+proc_macro pub ref self std alloc super test trait type unsafe unsized use where yield true false
+"""
+KEYWORDS = frozenset(_WORDS.split())
+"""What no crate can be called, beside the words of C, which no prefix is."""
+
+
+def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
+    if plan.prefix in KEYWORDS:
+        raise UsageError(f"name {plan.prefix!r}", "it is a word of Rust itself.", "Give another one with --name.")
+    values = _values(plan, [name for name in artifact.files if name.endswith((".c", ".S"))])
+    texts = {
+        "Cargo.toml": fill("rust/Cargo.toml", values),
+        "build.rs": fill("rust/build.rs", values),
+        "src/lib.rs": fill("rust/lib.rs", values),
+        "examples/image.rs": fill("rust/image.rs", values),
+        "csrc/layout.c": fill("rust/layout.c", values),
+        "README.md": fill("rust/README.md", values),
+        "rustfmt.toml": 'max_width = 120\nuse_small_heuristics = "Max"\n',
+    }
+    sources = {f"csrc/{name}": content for name, content in artifact.files.items()}
+    return {**sources, **{name: text.encode() for name, text in texts.items()}}
+
+
+def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
+    return []
+
+
+def _values(plan: Plan, sources: list[str]) -> dict[str, str]:
+    inputs = [plan.tensor(name) for name in plan.graph.inputs]
+    outputs = [plan.tensor(name) for name in plan.graph.outputs]
+    return {
+        "PREFIX": plan.prefix,
+        "UPPER": plan.prefix.upper(),
+        "TITLE": comment_safe(plan.graph.name),
+        "VERSION": __version__,
+        "HASH": digest(plan.graph),
+        "ARENA": str(plan.arena),
+        "STATE": str(plan.state),
+        "STEPS": str(len(plan.steps)),
+        "ALIGNMENT": str(plan.alignment),
+        "CONTEXT_BYTES": str(context_bytes(plan)),
+        "MACHINES": ", ".join(f'"{name}"' for name in _machines(plan)),
+        "SOURCES": ", ".join(f'"{name}"' for name in [*sources, "layout.c"]),
+        "TENSORS": "\n".join([*_tensors("input", inputs), *_tensors("output", outputs)]),
+        "ACCESS": "\n".join([*_inputs(inputs), *_outputs(outputs)]),
+        "EXAMPLE_IN": "\n".join(_example_in(inputs)),
+        "EXAMPLE_OUT": "\n".join(_example_out(outputs)),
+    }
+
+
+def _machines(plan: Plan) -> tuple[str, ...]:
+    """What Rust calls the processors that have the instructions the C is printed for; none means all."""
+    if not plan.isa.includes:
+        return ()
+    return ("arm",) if "cortex_m" in plan.isa.architectures else ("x86_64", "x86")
+
+
+def context_bytes(plan: Plan) -> int:
+    """The size of the C struct; csrc/layout.c holds it against the compiler's."""
+    dtypes = {plan.tensor(name).dtype for name in plan.locations}
+    dtypes |= {step.demand.scratch_type for step in plan.steps if step.demand.scratch}
+    widest = max((SIZES[dtype] for dtype in MEMBERS if dtype in dtypes), default=1)
+    spaces = sum(-(-size // widest) * widest for size in (plan.arena, plan.state))
+    return max(1, -(-spaces // plan.alignment)) * plan.alignment
+
+
+def _float(value: float) -> str:
+    """With the fewest digits that bring the float32 back."""
+    text = str(np.float32(value))
+    return text if "." in text or "e" in text else f"{text}.0"
+
+
+def _tensors(word: str, tensors: list[Tensor]) -> Iterator[str]:
+    for index, tensor in enumerate(tensors):
+        upper, kind, length = f"{word.upper()}{index}", TYPES[tensor.dtype], prod(tensor.shape)
+        yield f'/// {word.capitalize()} {index}, "{comment_safe(tensor.name)}": {described(tensor)}'
+        yield f"pub type {word.capitalize()}{index} = [{kind}; {length}];"
+        yield f"/// The shape of {word} {index}; its last axis lies together in memory."
+        shape = ", ".join(map(str, tensor.shape))
+        yield f"pub const {upper}_SHAPE: [usize; {len(tensor.shape)}] = [{shape}];"
+        if tensor.quant is not None:
+            yield f"/// What one step of {word} {index} stands for."
+            yield f"pub const {upper}_SCALE: f32 = {_float(tensor.quant.scale)};"
+            yield f"/// The integer of {word} {index} that stands for zero."
+            yield f"pub const {upper}_ZERO_POINT: i32 = {tensor.quant.zero_point};"
+        yield ""
+
+
+def _inputs(tensors: list[Tensor]) -> Iterator[str]:
+    for index, tensor in enumerate(tensors):
+        yield f"""\
+    /// Where to write input {index}. Write every input before every run: a run may overwrite them.
+    pub fn input{index}(&mut self) -> &mut Input{index} {{
+        // SAFETY: the C code answers with a place inside the context that holds this many of these numbers.
+        unsafe {{ &mut *c::input(self.raw(), {index}).cast() }}
+    }}
+"""
+        if tensor.quant is not None:
+            kind = TYPES[tensor.dtype]
+            yield f"""\
+    /// The integer that stands for a real value of input {index}.
+    pub fn quantize_input{index}(value: f32) -> {kind} {{
+        quantize(value, INPUT{index}_SCALE, INPUT{index}_ZERO_POINT, {kind}::MIN.into(), {kind}::MAX.into()) as {kind}
+    }}
+"""
+
+
+def _outputs(tensors: list[Tensor]) -> Iterator[str]:
+    for index, tensor in enumerate(tensors):
+        yield f"""\
+    /// Output {index} of the last run.
+    pub fn output{index}(&self) -> &Output{index} {{
+        // SAFETY: the C code answers with a place inside the context that holds this many of these numbers.
+        unsafe {{ &*c::output((&raw const *self).cast(), {index}).cast() }}
+    }}
+"""
+        if tensor.quant is not None:
+            yield f"""\
+    /// The real value that an integer of output {index} stands for.
+    pub fn dequantize_output{index}(value: {TYPES[tensor.dtype]}) -> f32 {{
+        (i32::from(value) - OUTPUT{index}_ZERO_POINT) as f32 * OUTPUT{index}_SCALE
+    }}
+"""
+
+
+def _example_in(tensors: list[Tensor]) -> Iterator[str]:
+    for index, tensor in enumerate(tensors):
+        value = f"Context::quantize_input{index}(number()?)" if tensor.quant is not None else "number()?"
+        yield f"    for value in model.input{index}() {{\n        *value = {value};\n    }}"
+
+
+def _example_out(tensors: list[Tensor]) -> Iterator[str]:
+    for index, tensor in enumerate(tensors):
+        value = f"Context::dequantize_output{index}(*value)" if tensor.quant is not None else "value"
+        yield f'    for value in model.output{index}() {{\n        println!("{{}}", {value});\n    }}'

@@ -1,0 +1,98 @@
+"""Which operations are computed together: an operation and those that follow on its result alone.
+
+A chain is taken where a kernel can compute it whole for less than its parts cost one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from nnbuild.graph import Graph, Op
+from nnbuild.kernels.contract import Demand
+from nnbuild.kernels.registry import variants
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.site import Site, site_of
+from nnbuild.plan.select import Choice, Price, choose, fuses, offers
+from nnbuild.plan.target import Target
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """An operation or a chain, with the kernel that will compute it, and those for the target's further sets."""
+
+    site: Site
+    choice: Choice
+    others: tuple[Choice, ...] = ()
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        return tuple(choice.demand for choice in (self.choice, *self.others))
+
+
+def divide(graph: Graph, target: Target) -> list[Work]:
+    """All work in the order in which it will be done: a chain takes the place of its last operation."""
+    ops = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
+    sites = {op.name: site_of(graph, op) for op in ops}
+    done: set[str] = set()
+    work: dict[int, Work] = {}
+    place = {op.name: index for index, op in enumerate(ops)}
+    for op in ops:
+        if op.name in done:
+            continue
+        best = _alone(sites[op.name], target)
+        for tail in [] if target.apart else _tails(graph, ops, sites, op):
+            if done.isdisjoint(site.op.name for site in tail):  # two convolutions may both want one addition
+                best = _better(best, replace(sites[op.name], tail=tail), target)
+        done |= {part.name for part in best.site.ops}
+        work[place[best.site.ops[-1].name]] = best
+    return [work[index] for index in sorted(work)]
+
+
+def _alone(site: Site, target: Target) -> Work:
+    others = (choose(site, replace(target, isa=isa)) for isa in target.also)
+    return Work(site, choose(site, target), tuple(others))
+
+
+def _better(best: Work, chain: Site, target: Target) -> Work:
+    """The chain, where it is cheaper than what is best so far with the rest of the chain apart."""
+    choice = offers(chain, target)
+    others = [offers(chain, replace(target, isa=isa)) for isa in target.also]
+    able = tuple(other for other in others if isinstance(other, Choice))
+    if not isinstance(choice, Choice) or len(able) < len(others):
+        return best
+    rest = [choose(site, target).price for site in chain.tail[len(best.site.tail) :]]
+    apart = reduce(Price.plus, rest, best.choice.price)
+    cheaper = choice.price.key(target.optimize) < apart.key(target.optimize)
+    return Work(chain, choice, able) if cheaper else best
+
+
+def _tails(graph: Graph, ops: list[Op], sites: dict[str, Site], head: Op) -> list[tuple[Site, ...]]:
+    """Every tail, the shortest first, that some kernel of the head's kind might take."""
+    kinds = variants(head.kind)
+    found: list[tuple[Site, ...]] = []
+    last = head
+    while len(found) < len(ops):
+        follower = _only_reader(graph, ops, last)
+        if follower is None or follower.outer or head.outer:
+            return found
+        tail = (*(found[-1] if found else ()), sites[follower.name])
+        if not any(fuses(kernel, replace(sites[head.name], tail=tail)) for kernel in kinds):
+            return found
+        found.append(tail)
+        last = follower
+    return found
+
+
+def _only_reader(graph: Graph, ops: list[Op], op: Op) -> Op | None:
+    """The operation that alone reads this one's only result."""
+    if len(op.outputs) != 1 or op.outputs[0] in graph.outputs:
+        return None
+    name = op.outputs[0]
+    if any(name in (state.before, state.after) for state in graph.states):
+        return None
+    if any(name in other.inputs for other in graph.ops if isinstance(other.attributes, Reshape)):
+        return None
+    readers = [other for other in ops if name in other.inputs]
+    alone = len(readers) == 1 and len(readers[0].outputs) == 1 and readers[0].inputs.count(name) == 1
+    return readers[0] if alone else None

@@ -1,0 +1,88 @@
+"""Kernels chosen together with the arena they lead to: the fastest that leave it small enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from nnbuild.kernels.registry import variant_name
+from nnbuild.plan.chain import Work
+from nnbuild.plan.select import Offer
+from nnbuild.plan.target import Target
+
+SizeOf = Callable[[list[Work], int], int]
+"""The size of the arena for these kernels, which need not be searched further than to so many bytes."""
+
+
+SLACK = 1 / 64
+"""The share of the smallest arena that faster kernels may add to it: a step must not be many times slower for a few
+bytes."""
+
+
+def settle(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:
+    """With `optimize=ram`, the fastest kernels of about the smallest arena; with a limit, the fastest that keep to it.
+
+    Kernels that the target names are taken first of all, and stay.
+
+    Where even the smallest arena is above the limit, that one: how much is missing is then said at its best.
+    """
+    if target.kernels:
+        return [_wanted(item, target) for item in work]
+    if target.optimize != "ram" and (target.room is None or size_of(work, target.room) <= target.room):
+        return work
+    smallest = [_least(item) for item in work]
+    floor = size_of(smallest, 0)
+    limit = int(floor * (1 + SLACK)) if target.room is None else max(target.room, floor)
+    return _faster(smallest, size_of, limit)
+
+
+def _least(work: Work) -> Work:
+    """The kernel with which this step alone needs the fewest bytes."""
+    offers = work.choice.offers
+    best = min(range(len(offers)), key=lambda index: (need(work, offers[index]), offers[index].price.cycles))
+    return _taking(work, best)
+
+
+def _wanted(work: Work, target: Target) -> Work:
+    names = [variant_name(offer.kernel) for offer in work.choice.offers]
+    wanted = target.kernels.get(work.site.op.name)
+    return _taking(work, names.index(wanted)) if wanted in names else work
+
+
+def _taking(work: Work, index: int) -> Work:
+    return replace(work, choice=replace(work.choice, taken=index))
+
+
+def need(work: Work, offer: Offer) -> int:
+    """Bytes of a step's tensors and scratch, with what an output may share of an input."""
+    sizes = [tensor.nbytes for tensor in (*work.site.reads, *work.site.writes)]
+    shared = 0
+    for overlap in offer.demand.overlaps:
+        out, source = work.site.writes[overlap.output].nbytes, work.site.reads[overlap.input].nbytes
+        shared = max(shared, out + source - max(out, source + max(overlap.lead, 0)))
+    return sum(sizes) - shared + offer.demand.scratch
+
+
+def _faster(work: list[Work], size_of: SizeOf, limit: int) -> list[Work]:
+    """Takes faster kernels, where they gain most first, as long as the arena keeps to the limit."""
+    settled = list(work)
+
+    def gain(index: int) -> float:
+        choice = settled[index].choice
+        return choice.price.cycles - min(offer.price.cycles for offer in choice.offers)
+
+    for index in sorted(range(len(settled)), key=lambda index: (-gain(index), index)):
+        before = settled[index]
+        for better in _faster_offers(before):
+            settled[index] = _taking(before, better)
+            if size_of(settled, limit) <= limit:
+                break
+            settled[index] = before
+    return settled
+
+
+def _faster_offers(work: Work) -> list[int]:
+    """Those that are faster than what is taken, the fastest first."""
+    offers, cycles = work.choice.offers, work.choice.price.cycles
+    faster = [index for index, offer in enumerate(offers) if offer.price.cycles < cycles]
+    return sorted(faster, key=lambda index: offers[index].price.cycles)

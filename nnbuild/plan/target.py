@@ -1,0 +1,37 @@
+"""What a plan is made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nnbuild.isa.c99 import C99
+from nnbuild.isa.isa import Isa
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the plan must know of the board and of the user's wishes.
+
+    features: what the board has beyond its instruction set, such as a unit for floats.
+    apart: computes every operation by itself and keeps every tensor until the end of the run, to be looked at.
+    pieces: a step is computed in several calls, so that others can run between them.
+    room: bytes that the arena should not exceed; kernels are chosen for that where they have to be.
+    threads: in so many parts large steps may be computed at the same time.
+    kernels: the kernel to take for the operation, or the chain that begins with it, of this name.
+    also: further sets, for which every step gets a version of its own; the best that the processor has is found out
+    when the program runs.
+    swappable: every step is told where the weights lie, so that a run can be given others.
+    """
+
+    isa: Isa = C99
+    features: frozenset[str] = frozenset()
+    alignment: int = 16
+    apart: bool = False
+    optimize: str = "speed"
+    pieces: bool = False
+    room: int | None = None
+    kernels: Mapping[str, str] = field(default_factory=dict)
+    also: tuple[Isa, ...] = ()
+    threads: int = 1
+    swappable: bool = False

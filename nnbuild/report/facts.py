@@ -1,0 +1,380 @@
+"""Everything a report says of one build, as plain frozen values: what the page, the pictures and the comparison of
+two builds are made from. Nothing here knows where a value comes from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from nnbuild.device.check import CheckReport
+
+Role = Literal["input", "tensor", "output", "scratch"]
+FORMAT = "nnbuild-report"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Node:
+    """One box of the network's picture: an input, or an operation. `sources` are the numbers of the nodes whose
+    outputs it reads; `share` is its part of the whole cost, from 0 to 1."""
+
+    name: str
+    kind: str
+    detail: str
+    shape: str
+    format: str
+    sources: tuple[int, ...]
+    is_output: bool
+    share: float
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A stretch of the arena, needed from step `first` to step `last`. An input is there before the first step."""
+
+    name: str
+    role: Role
+    offset: int
+    size: int
+    first: int
+    last: int
+    overlaps: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Option:
+    """A kernel that was considered for a layer: its price, which may have been measured, or why it could not serve."""
+
+    kernel: str
+    cycles: float | None
+    measured: bool
+    weights: int
+    scratch: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One step of a run. `cost` is what was measured, None if nothing ran; `priced` is the plan's own estimate.
+
+    `versions` are (instruction set, kernel), the best first: a program may hold several and choose as it runs.
+    `parts` of it are computed at the same time, by as many threads.
+    """
+
+    name: str
+    op: str
+    kernel: str
+    versions: tuple[tuple[str, str], ...]
+    shape: str
+    format: str
+    macs: int
+    cost: int | None
+    priced: float
+    weights: int
+    code: int
+    output: int
+    scratch: int
+    parts: int
+    in_place: bool
+    options: tuple[Option, ...]
+    """The kernel that was taken, then the others in their order."""
+
+    @property
+    def weight(self) -> float:
+        """What counts as its cost: measured where something ran."""
+        return float(self.cost) if self.cost is not None else self.priced
+
+
+@dataclass(frozen=True)
+class Peak:
+    step: int
+    layer: str
+    size: int
+    alive: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One memory of the board, and what of it is in use for what."""
+
+    name: str
+    used: int
+    size: int | None
+    parts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class LayerError:
+    """What quantization did to one layer's output. `sqnr` is None where there was no error at all."""
+
+    layer: str
+    format: str
+    low: float
+    high: float
+    scale: float
+    saturated: int
+    values: int
+    sqnr: float | None
+    max_error: float
+
+
+@dataclass(frozen=True)
+class OutputError:
+    name: str
+    agreement: float
+    rmse: float
+    cosine: float
+
+
+@dataclass(frozen=True)
+class Quantization:
+    samples: int
+    layers: tuple[LayerError, ...]
+    outputs: tuple[OutputError, ...]
+
+
+@dataclass(frozen=True)
+class StackUse:
+    """`bound` is the static worst case of a run, by the chain of calls in `path`; `used` was measured, with the
+    link's own frames, and is 0 where it was not."""
+
+    bound: int
+    budget: int | None
+    used: int
+    size: int
+    path: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """Of the model's own objects, which hold nothing forbidden: else there would be no program."""
+
+    policy: str
+    warnings: tuple[str, ...]
+    supplied: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Gate:
+    where: str
+    gate: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    against: str
+    rmse: float
+    mae: float
+    max_error: float
+    cosine: float
+    differ: int | None
+    agreement: float | None
+
+
+@dataclass(frozen=True)
+class Output:
+    name: str
+    comparisons: tuple[Comparison, ...]
+    accuracy: float | None
+    float_accuracy: float | None
+    confusion: tuple[tuple[int, ...], ...] | None
+
+
+@dataclass(frozen=True)
+class Check:
+    """`mean`, `low` and `high` are of one run, in the report's unit."""
+
+    samples: int
+    drawn: bool
+    hertz: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    gates: tuple[Gate, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(gate.passed for gate in self.gates)
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that went in or came out, with its SHA-256."""
+
+    name: str
+    role: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How it was built: enough to build it again, and to see that the same came out."""
+
+    command: str
+    options: tuple[tuple[str, str], ...]
+    versions: tuple[tuple[str, str], ...]
+    files: tuple[File, ...]
+    digest: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The whole report. `check` is None where nothing ran, and `check_missing` says why."""
+
+    name: str
+    board: str
+    board_summary: str
+    precision: str
+    optimize: str
+    unit: str
+    nodes: tuple[Node, ...]
+    layers: tuple[Layer, ...]
+    buffers: tuple[Buffer, ...]
+    arena: int
+    state: int
+    peak: Peak | None
+    memories: tuple[Memory, ...]
+    flash_code: int
+    flash_weights: int
+    stack: StackUse
+    audit: AuditResult
+    quantization: Quantization | None
+    check: Check | None
+    check_missing: str
+    origin: Origin
+    notes: tuple[str, ...]
+
+    @property
+    def macs(self) -> int:
+        return sum(layer.macs for layer in self.layers)
+
+    @property
+    def cost(self) -> float:
+        """Of one run: as measured, else the sum of the plan's prices."""
+        if self.check is not None and self.check.mean is not None:
+            return self.check.mean
+        return sum(layer.weight for layer in self.layers)
+
+    @property
+    def passed(self) -> bool:
+        return self.check is None or self.check.passed
+
+    @property
+    def accuracy(self) -> float | None:
+        return next((o.accuracy for o in self.check.outputs if o.accuracy is not None), None) if self.check else None
+
+    @property
+    def agreement(self) -> float | None:
+        """With the float model, on the samples of the check."""
+        outputs = self.check.outputs if self.check else ()
+        against = [c for output in outputs for c in output.comparisons if c.against == "float"]
+        return next((c.agreement for c in against if c.agreement is not None), None)
+
+
+def check_facts(report: CheckReport, drawn: bool) -> Check:
+    """The part of a check's report that this one shows; `drawn` says that its samples were random."""
+    time = report.duration
+    outputs = tuple(
+        Output(
+            output.name,
+            tuple(
+                Comparison(
+                    c.against,
+                    c.metrics.rmse,
+                    c.metrics.mae,
+                    c.metrics.max_error,
+                    c.metrics.cosine,
+                    c.mismatches,
+                    c.agreement,
+                )
+                for c in output.comparisons
+            ),
+            output.accuracy,
+            output.float_accuracy,
+            output.confusion,
+        )
+        for output in report.outputs
+    )
+    return Check(
+        report.samples,
+        drawn,
+        report.hertz,
+        time.mean if time is not None else None,
+        time.min if time is not None else None,
+        time.max if time is not None else None,
+        tuple(Gate(r.where, r.gate, r.passed, r.detail) for r in report.results),
+        outputs,
+    )
+
+
+def as_object(facts: Facts) -> dict[str, Any]:
+    """As JSON takes it; what is no finite number becomes a word."""
+    values: dict[str, Any] = _plain(dataclasses.asdict(facts))
+    return {"format": FORMAT, "version": VERSION, **values}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+T = TypeVar("T")
+
+
+def from_object(value: Any) -> Facts:
+    """Reads what `as_object` wrote; ValueError says what is not as it should be."""
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise ValueError("it is no report of nnbuild")
+    if value.get("version") != VERSION:
+        raise ValueError(f"it is a report of form {value.get('version')}, and this nnbuild reads form {VERSION}")
+    return _record(Facts, {key: entry for key, entry in value.items() if key not in ("format", "version")}, "")
+
+
+def _record(cls: type[T], value: Any, at: str) -> T:
+    if not isinstance(value, dict):
+        raise ValueError(f"{at or 'the report'} is no object")
+    hints = typing.get_type_hints(cls)
+    absent = [name for name in hints if name not in value]
+    if absent:
+        raise ValueError(f"{at}{'.' if at else ''}{absent[0]} is missing")
+    return cls(**{name: _read(hint, value[name], f"{at}{'.' if at else ''}{name}") for name, hint in hints.items()})
+
+
+def _read(hint: Any, value: Any, at: str) -> Any:
+    """A plain value as the type that a field's annotation names."""
+    arguments = typing.get_args(hint)
+    if isinstance(hint, types.UnionType):
+        return None if value is None else _read(next(a for a in arguments if a is not type(None)), value, at)
+    if typing.get_origin(hint) is Literal:
+        return _expect(value in arguments, value, at)
+    if typing.get_origin(hint) is tuple:
+        _expect(isinstance(value, list), value, at)
+        inner = [arguments[0]] * len(value) if arguments[-1] is Ellipsis else list(arguments)
+        _expect(len(inner) == len(value), value, at)
+        return tuple(_read(kind, entry, f"{at}[{i}]") for i, (kind, entry) in enumerate(zip(inner, value, strict=True)))
+    if dataclasses.is_dataclass(hint):
+        return _record(typing.cast(type, hint), value, at)
+    if hint is float:
+        words = ("inf", "-inf", "nan")
+        _expect(value in words or (isinstance(value, (int, float)) and not isinstance(value, bool)), value, at)
+        return float(value)
+    return _expect(isinstance(value, hint) and (hint is bool or not isinstance(value, bool)), value, at)
+
+
+def _expect(holds: bool, value: Any, at: str) -> Any:
+    if not holds:
+        raise ValueError(f"{at} is {str(value)[:40]!r}")
+    return value

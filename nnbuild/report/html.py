@@ -1,0 +1,92 @@
+"""The few pieces of HTML that a page is made of. Text is escaped here, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`under` is a second, softer line; `bar` a share from 0 to 1, drawn in that line; `heat` colours the whole cell by
+    a share; `code` is for what is typed or hashed; `tone` is one more class, as good, bad or warn."""
+
+    text: str
+    under: str = ""
+    number: bool = False
+    bar: float | None = None
+    tone: str = ""
+    heat: float | None = None
+    code: bool = False
+
+
+def number(text: str, under: str = "", bar: float | None = None) -> Cell:
+    return Cell(text, under, number=True, bar=bar)
+
+
+Row = Sequence[Cell | str]
+
+
+def table(caption: str, heads: Row, rows: Sequence[Row], foot: Row | None = None, css: str = "") -> str:
+    """The first cell of each row is its head. Wider than the page, a table scrolls by itself."""
+    head = "".join(_head(cell, "col") for cell in heads)
+    body = "".join(_row(row) for row in rows)
+    end = f"<tfoot>{_row(foot)}</tfoot>" if foot else ""
+    name = escape(caption)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{name}"><table class="{css}">'
+        f"<caption>{name}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>{end}</table></div>"
+    )
+
+
+def _row(cells: Row) -> str:
+    return f"<tr>{_head(cells[0], 'row')}{''.join(_cell(cell) for cell in cells[1:])}</tr>"
+
+
+def _head(cell: Cell | str, scope: str) -> str:
+    """Long names may break after their underscores and strokes."""
+    cell = cell if isinstance(cell, Cell) else Cell(cell)
+    return f'<th scope="{scope}"{_classes(cell)}>{_inside(cell, breaks=True)}</th>'
+
+
+def _cell(cell: Cell | str) -> str:
+    cell = cell if isinstance(cell, Cell) else Cell(cell)
+    heat = f' style="--heat:{100 * cell.heat:.0f}%"' if cell.heat is not None else ""
+    return f"<td{_classes(cell)}{heat}>{_inside(cell)}</td>"
+
+
+def _classes(cell: Cell) -> str:
+    names = [
+        name for name, holds in (("n", cell.number), ("code", cell.code), ("heat", cell.heat is not None)) if holds
+    ]
+    names += [cell.tone] if cell.tone else []
+    return f' class="{" ".join(names)}"' if names else ""
+
+
+def _inside(cell: Cell, breaks: bool = False) -> str:
+    text, under = escape(cell.text), escape(cell.under)
+    if breaks:
+        text, under = (line.replace("_", "_<wbr>").replace("/", "/<wbr>") for line in (text, under))
+    if cell.bar is not None:
+        return f'{text}<small class="with">{bar(cell.bar)}<span>{under}</span></small>'
+    return text + (f"<small>{under}</small>" if under else "")
+
+
+def bar(share: float) -> str:
+    """Only for the eye: the number beside it says the same."""
+    return f'<i class="bar" aria-hidden="true"><b style="width:{100 * min(1.0, max(0.0, share)):.1f}%"></b></i>'
+
+
+def paragraph(text: str, css: str = "") -> str:
+    return f'<p class="{css}">{escape(text)}</p>' if css else f"<p>{escape(text)}</p>"
+
+
+def section(anchor: str, title: str, *parts: str) -> str:
+    inside = "\n".join(part for part in parts if part)
+    head = f'<h2 id="{anchor}-h">{escape(title)}</h2>'
+    return f'<section id="{anchor}" aria-labelledby="{anchor}-h">{head}\n{inside}\n</section>'
+
+
+def bullets(items: Sequence[str], css: str = "") -> str:
+    return f'<ul class="{css}">{"".join(f"<li>{escape(item)}</li>" for item in items)}</ul>' if items else ""

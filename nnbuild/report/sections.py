@@ -1,0 +1,305 @@
+"""The tables of the page, section by section."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from nnbuild.report.facts import Check, Comparison, Facts, Gate, Layer, Memory, Option, Output
+from nnbuild.report.html import Cell, Row, number, paragraph, table
+from nnbuild.report.words import TIMES, duration, figures, percent, short, signed, whole
+
+MOST_CLASSES = 24
+"""A larger confusion matrix is told by what is confused most."""
+CONFUSED = 20
+PARTS = ("tensor", "output", "scratch", "given")
+"""Paints for the parts of a memory, in turn."""
+
+
+def layers(facts: Facts) -> tuple[str, ...]:
+    total = sum(layer.weight for layer in facts.layers)
+    most = max((layer.weight for layer in facts.layers), default=0.0) or 1.0
+    rows = [_layer(layer, total, most) for layer in facts.layers]
+    weights, code = (sum(getattr(layer, what) for layer in facts.layers) for what in ("weights", "code"))
+    foot: Row = [
+        "total",
+        number(whole(total)),
+        number(f"{facts.macs:,}", _per_mac(total, facts.macs)),
+        number(f"{facts.flash_weights:,}", "shared ones once" if facts.flash_weights != weights else ""),
+        number(f"{code:,}"),
+        "",
+        "",
+    ]
+    measured = f"measured in {facts.unit}" if facts.check is not None else f"in {facts.unit}, not measured"
+    heads: Row = [
+        "layer",
+        number(facts.unit),
+        number("MACs"),
+        number("weights"),
+        number("code"),
+        number("output"),
+        Cell("kernel, and the runner-up", "by the plan's estimates"),
+    ]
+    return (table(f"Cost {measured}, and bytes, layer by layer", heads, rows, foot),)
+
+
+def _per_mac(cost: float, macs: int) -> str:
+    return f"{cost / macs:.2f} per MAC" if macs else ""
+
+
+def _layer(layer: Layer, total: float, most: float) -> Row:
+    """The bar is as long as the costliest layer's at most."""
+    share = layer.weight / total if total else 0.0
+    words = ["in place"] if layer.in_place else []
+    words += [f"scratch {layer.scratch:,}"] if layer.scratch else []
+    words += [f"{layer.parts} parts at once"] if layer.parts > 1 else []
+    return [
+        Cell(layer.name, f"{layer.op} → {layer.shape} {layer.format}"),
+        number(whole(layer.weight), percent(share), layer.weight / most),
+        number(f"{layer.macs:,}" if layer.macs else "", _per_mac(layer.weight, layer.macs)),
+        number(f"{layer.weights:,}" if layer.weights else ""),
+        number(f"{layer.code:,}" if layer.code else ""),
+        number(f"{layer.output:,}", ", ".join(words)),
+        Cell(_kernels(layer), _runner_up(layer)),
+    ]
+
+
+def _kernels(layer: Layer) -> str:
+    """The kernel; one for each instruction set, where the program holds several."""
+    if len({kernel for _, kernel in layer.versions}) < 2:
+        return layer.kernel
+    return ", ".join(f"{kernel} for {isa}" for isa, kernel in layer.versions)
+
+
+def _runner_up(layer: Layer) -> str:
+    """What else could have served, at what price; or why nothing else could."""
+    if not layer.options:
+        return ""
+    own, *others = layer.options
+    priced = [option for option in others if option.cycles is not None]
+    if not others:
+        return "no other has this operation"
+    if priced:
+        return f"next best {priced[0].kernel}: {_difference(own, priced[0])}"
+    return "; ".join(f"not {option.kernel}: {option.reason}" for option in others[:2])
+
+
+def _difference(own: Option, other: Option) -> str:
+    """What the other one would cost more, or less."""
+    words = [_cycles(own.cycles or 0.0, other.cycles or 0.0)]
+    words += [f"{signed(other.weights - own.weights)} B of weights"] if other.weights != own.weights else []
+    words += [f"{signed(other.scratch - own.scratch)} B of scratch"] if other.scratch != own.scratch else []
+    return ", ".join(words) + (" (measured)" if own.measured and other.measured else "")
+
+
+def _cycles(own: float, other: float) -> str:
+    if own and other >= 2 * own:
+        return f"{other / own:.1f}{TIMES} the cycles"
+    return f"{signed(100 * (other - own) / own, 1)} % cycles" if own else f"{short(other)} cycles"
+
+
+def buffers(facts: Facts) -> tuple[str, ...]:
+    at_peak = set(facts.peak.alive) if facts.peak is not None else set()
+    rows: list[Row] = [
+        [
+            Cell(buffer.name, f"shares bytes with {', '.join(buffer.overlaps)}" if buffer.overlaps else ""),
+            buffer.role,
+            number(f"{buffer.offset:,}"),
+            number(f"{buffer.size:,}"),
+            number("before" if buffer.first < 0 else str(buffer.first)),
+            number("after" if buffer.last >= len(facts.layers) else str(buffer.last)),
+            "yes" if buffer.name in at_peak else "",
+        ]
+        for buffer in facts.buffers
+    ]
+    heads: Row = ["buffer", "role", number("offset"), number("bytes"), number("from"), number("to"), "at the peak"]
+    words = f"The arena has {facts.arena:,} bytes."
+    if facts.peak is not None:
+        words += f" It is fullest at step {facts.peak.step}, {facts.peak.layer}: {facts.peak.size:,} bytes are in use."
+    if facts.state:
+        words += f" Beside it, {facts.state:,} bytes of state last from run to run."
+    return (paragraph(words, "after"), table("Every buffer: where it lies, and in which steps", heads, rows))
+
+
+def board(facts: Facts) -> tuple[str, ...]:
+    return (*(_memory(memory) for memory in facts.memories), _stack(facts))
+
+
+def _memory(memory: Memory) -> str:
+    whole_size = memory.size or memory.used or 1
+    parts = "".join(
+        f'<b style="width:{100 * size / whole_size:.2f}%;background:var(--{PARTS[index % 4]})"></b>'
+        for index, (_, size) in enumerate(memory.parts)
+    )
+    key = "".join(
+        f'<li><i style="background:var(--{PARTS[index % 4]})"></i>{escape(name)} {size:,} B</li>'
+        for index, (name, size) in enumerate(memory.parts)
+    )
+    of = f" of {memory.size:,} ({percent(memory.used / memory.size)})" if memory.size else ""
+    free = f", {memory.size - memory.used:,} free" if memory.size else ""
+    return (
+        f'<div class="memory"><p><strong>{escape(memory.name)}</strong>: {memory.used:,}{of} bytes{free}</p>'
+        f'<div class="stack" aria-hidden="true">{parts}</div><ul class="key">{key}</ul></div>'
+    )
+
+
+def _stack(facts: Facts) -> str:
+    stack = facts.stack
+    rows: list[Row] = [[Cell(name, code=True), number(f"{size:,}")] for name, size in stack.path]
+    words = f"A run takes at most {stack.bound:,} bytes of stack"
+    words += f", of the {stack.budget:,} the board grants it" if stack.budget else ""
+    words += "; found by static analysis of all calls, not by trying."
+    if stack.size:
+        words += f" Measured with the link around it: {stack.used:,} of {stack.size:,} bytes."
+    foot: Row = ["deepest chain", number(f"{stack.bound:,}")]
+    return paragraph(words) + table("The deepest chain of calls", ["function", number("bytes")], rows, foot, "fit")
+
+
+def quantization(facts: Facts) -> tuple[str, ...]:
+    loss = facts.quantization
+    if loss is None:
+        if facts.precision == "float":
+            return (paragraph("This model computes in float32: nothing was quantized."),)
+        return (paragraph("The model's file was quantized already, so there is no float model to compare with."),)
+    rows: list[Row] = [
+        [
+            Cell(layer.layer, layer.format),
+            number(f"{layer.sqnr:.1f} dB" if layer.sqnr is not None else "exact", bar=min(1, (layer.sqnr or 90) / 90)),
+            number(figures(layer.max_error)),
+            number(f"{figures(layer.low)} … {figures(layer.high)}"),
+            number(figures(layer.scale)),
+            number(f"{layer.saturated:,}", percent(layer.saturated / layer.values, 2) if layer.saturated else ""),
+        ]
+        for layer in loss.layers
+    ]
+    heads: Row = [
+        "layer",
+        number("signal to noise"),
+        number("largest error"),
+        number("range"),
+        number("scale"),
+        number("saturated"),
+    ]
+    words = [
+        f"Output {o.name}: the same class as the float model on {percent(o.agreement, 2)} of the samples, "
+        f"rmse {figures(o.rmse)}, cosine {o.cosine:.6f}."
+        for o in loss.outputs
+    ]
+    worst = min((x for x in loss.layers if x.sqnr is not None), key=lambda x: x.sqnr or 0.0, default=None)
+    words += [f"The noisiest layer is {worst.layer}, {worst.sqnr:.1f} dB."] if worst is not None else []
+    caption = f"Error against the float model, layer by layer, over {loss.samples:,} calibration samples"
+    return (paragraph(" ".join(words)), table(caption, heads, rows))
+
+
+def check(facts: Facts) -> tuple[str, ...]:
+    found = facts.check
+    if found is None:
+        return (paragraph(f"Nothing was run: {facts.check_missing}. Costs on this page are estimates."),)
+    samples = "seeded random samples" if found.drawn else "samples"
+    words = f"{found.samples:,} {samples} were run on the board and compared with the reference on the host."
+    if found.drawn:
+        words += " Random samples show that the program computes what it should; they say nothing of accuracy."
+    tables = [_gates(found.gates)]
+    for output in found.outputs:
+        tables += [_comparisons(output), *_accuracy(output)]
+    return (paragraph(words), paragraph(_timing(facts, found)), *tables)
+
+
+def _timing(facts: Facts, found: Check) -> str:
+    if found.mean is None or found.low is None or found.high is None:
+        return ""
+    time = duration(found.mean, facts.unit, found.hertz)
+    clock = f" at {found.hertz / 1e6:g} MHz" if time and facts.unit == "cycles" else ""
+    spread = f", between {whole(found.low)} and {whole(found.high)}" if found.low < found.high else ", every time"
+    return f"One run takes {whole(found.mean)} {facts.unit}{f' = {time}' if time else ''}{clock}{spread}."
+
+
+def _gates(gates: Sequence[Gate]) -> str:
+    rows: list[Row] = [
+        [
+            Cell("pass" if gate.passed else "FAIL", tone="good" if gate.passed else "bad"),
+            Cell(gate.gate, gate.where),
+            gate.detail,
+        ]
+        for gate in gates
+    ]
+    return table("Gates: what the check insists on", ["verdict", "gate", "found"], rows)
+
+
+def _comparisons(output: Output) -> str:
+    words = {"reference": "integer or float reference", "float": "float model", "golden": "golden outputs"}
+    heads: Row = ["against", *(number(n) for n in ("differ", "rmse", "mae", "largest error", "cosine", "same class"))]
+    rows: list[Row] = [_comparison(words.get(c.against, c.against), c) for c in output.comparisons]
+    return table(f"Output {output.name}", heads, rows)
+
+
+def _comparison(against: str, c: Comparison) -> Row:
+    return [
+        Cell(against, "in integers" if c.differ is not None else ""),
+        number(f"{c.differ:,}" if c.differ is not None else ""),
+        number(figures(c.rmse)),
+        number(figures(c.mae)),
+        number(figures(c.max_error)),
+        number(f"{c.cosine:.6f}"),
+        number(percent(c.agreement, 2) if c.agreement is not None else ""),
+    ]
+
+
+def _accuracy(output: Output) -> list[str]:
+    if output.accuracy is None or output.confusion is None:
+        return []
+    plain = f", of the float model {percent(output.float_accuracy, 2)}" if output.float_accuracy is not None else ""
+    return [
+        paragraph(f"Accuracy on the labels {percent(output.accuracy, 2)}{plain}."),
+        _matrix(output.confusion) if len(output.confusion) <= MOST_CLASSES else _confused(output.confusion),
+    ]
+
+
+def _matrix(matrix: Sequence[Sequence[int]]) -> str:
+    rows: list[Row] = []
+    for label, counts in enumerate(matrix):
+        most = sum(counts) or 1
+        cells = [
+            Cell(str(c) if c else "·", number=True, heat=0.75 * c / most, tone="hit" if k == label else "")
+            for k, c in enumerate(counts)
+        ]
+        rows.append([str(label), *cells, number(percent(counts[label] / most) if sum(counts) else "")])
+    heads: Row = ["label \\ class", *(number(str(k)) for k in range(len(matrix))), number("right")]
+    return table("Confusion matrix: a row a label, a column the class found", heads, rows, css="confusion fit")
+
+
+def _confused(matrix: Sequence[Sequence[int]]) -> str:
+    pairs = [(n, a, b) for a, row in enumerate(matrix) for b, n in enumerate(row) if n and a != b]
+    pairs.sort(key=lambda pair: (-pair[0], pair[1:]))
+    rows: list[Row] = [[str(a), str(b), number(f"{n:,}")] for n, a, b in pairs[:CONFUSED]]
+    caption = f"What is confused most, of {len(matrix):,} classes"
+    return table(caption, ["label", "class found", number("samples")], rows) if rows else paragraph("None is confused.")
+
+
+def audit(facts: Facts) -> tuple[str, ...]:
+    found = facts.audit
+    words = f"The model's objects keep to the policy “{found.policy}”: no forbidden symbol, relocation or instruction."
+    rows: list[Row] = [[Cell("warning", tone="warn"), text] for text in found.warnings]
+    rows += [["supplied", Cell(text, "from nnbuild's own library")] for text in found.supplied]
+    rows += [["note", text] for text in found.notes]
+    return (paragraph(words), table("What the audit has to say", ["kind", "finding"], rows) if rows else "")
+
+
+def built(facts: Facts) -> tuple[str, ...]:
+    origin = facts.origin
+    versions: list[Row] = [[name, Cell(value, code=True)] for name, value in origin.versions]
+    versions.append(["computation", Cell(origin.digest, code=True)])
+    options: list[Row] = [[name.replace("_", " "), Cell(value, code=True)] for name, value in origin.options if value]
+    files: list[Row] = [
+        [file.name, file.role, number(f"{file.size:,}"), Cell(file.sha256, code=True, tone="hash")]
+        for file in origin.files
+    ]
+    again = "The same files, options and versions give the same bytes again"
+    again += "; measured nanoseconds differ from run to run." if facts.unit == "ns" else "."
+    return (
+        f"<pre><code>{escape(origin.command)}</code></pre>",
+        paragraph(again),
+        table("Versions", ["what", "which"], versions, css="fit"),
+        table("Options", ["option", "value"], options, css="fit"),
+        table("Files", ["file", "role", number("bytes"), "SHA-256"], files),
+    )

@@ -1,0 +1,70 @@
+"""Numbers as people read them. Nothing here depends on the machine's language or place."""
+
+from __future__ import annotations
+
+MINUS, TIMES, NARROW = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}", "\N{NO-BREAK SPACE}"
+
+
+def whole(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def signed(number: float, figures: int = 0) -> str:
+    return f"{number:+,.{figures}f}".replace("-", MINUS)
+
+
+def short(number: float) -> str:
+    """Three figures and a prefix: 12.6 M."""
+    size, prefix = abs(number), ""
+    for prefix in ("", "k", "M", "G", "T"):
+        if size < 999.5 or prefix == "T":
+            break
+        size, number = size / 1000, number / 1000
+    if not prefix:
+        return f"{number:.0f}" if number == int(number) else f"{number:.3g}"
+    figures = 0 if size >= 99.95 else 1 if size >= 9.995 else 2
+    return f"{number:.{figures}f}{NARROW}{prefix}"
+
+
+def kilobytes(size: int) -> str:
+    """Small sizes to the byte, larger ones in units of 1,024."""
+    if size < 10_000:
+        return f"{size:,}{NARROW}B"
+    amount, unit = (size / 1024, "KB") if size < 1024 * 1024 else (size / 1024 / 1024, "MB")
+    return f"{amount:,.1f}".removesuffix(".0") + f"{NARROW}{unit}"
+
+
+def percent(share: float, figures: int = 1) -> str:
+    """A share that is not quite nothing or everything is not rounded to it."""
+    text = f"{100 * share:.{figures}f}"
+    least = 10.0**-figures
+    if share > 0 and float(text) == 0:
+        text = f"< {least:.{figures}f}"
+    elif share < 1 and float(text) == 100:
+        text = f"> {100 - least:.{figures}f}"
+    return f"{text}{NARROW}%"
+
+
+def figures(number: float) -> str:
+    """A measured quantity of any size, in three figures."""
+    return "0" if number == 0 else f"{number:.3g}".replace("-", MINUS)
+
+
+def duration(cost: float, unit: str, hertz: int) -> str:
+    """Cycles and nanoseconds as time; instructions of an emulator are none."""
+    if unit not in ("cycles", "ns") or not hertz:
+        return ""
+    seconds = cost / hertz
+    for factor, name in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
+        if seconds * factor >= 1 or name == "µs":
+            return f"{seconds * factor:.3g}{NARROW}{name}"
+    raise AssertionError("the last unit always fits")
+
+
+def clipped(text: str, width: float, size: float, tail: bool = False) -> str:
+    """As much of a text as fits into a width at a font size, by the average width of letters: its beginning, or its
+    tail, by which names that begin alike are told apart."""
+    room = max(2, int(width / (0.56 * size)))
+    if len(text) <= room:
+        return text
+    return f"…{text[1 - room :]}" if tail else f"{text[: room - 1]}…"

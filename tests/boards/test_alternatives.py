@@ -1,0 +1,32 @@
+"""Every kernel that could serve is measured, and what is kept afterwards decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nnbuild.alternatives import measure, save
+from nnbuild.pipeline import Options, compile_model
+from nnbuild.plan import measured
+from tests.boards.conftest import MNIST
+
+pytestmark = pytest.mark.emulator
+
+
+def test_alternatives_are_measured_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options(MNIST / "mnist.h5", "mps2-an386", "int8", MNIST / "calibration.npz")
+    unit, found = measure(options)
+    compiled = compile_model(options)
+    assert unit == "instructions"
+    assert len(found) == sum(len(step.choice.offers) for step in compiled.plan.steps)
+    assert all(each.cost for each in found)
+    assert sum(each.taken for each in found) == len(compiled.plan.steps)
+    monkeypatch.setattr(measured, "FOLDER", tmp_path)
+    measured.table.cache_clear()
+    path = save(compiled, found)
+    measured.table.cache_clear()
+    assert Path(path).parent == tmp_path
+    kept = compile_model(options).plan.steps
+    assert all(step.choice.price.measured for step in kept if not step.op.outer)
+    measured.table.cache_clear()

@@ -1,0 +1,104 @@
+"""Every kernel of an instruction set against the references, on every case that it accepts.
+
+Kernels are found by listing, so a new file is tested as soon as it is there. Those for Arm run here on the portable
+meaning of their instructions; those for x86 need a processor that has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.graph import Graph
+from nnbuild.isa.isa import Isa
+from nnbuild.isa.registry import cpu_flags, isas
+from nnbuild.kernels.contract import Kernel
+from nnbuild.kernels.registry import variant_name, variants
+from nnbuild.ops import interpret
+from nnbuild.ops.site import site_of
+from nnbuild.plan.select import refusal
+from nnbuild.plan.target import Target
+from tests.kernels.cases import Maker, cases
+from tests.kernels.test_float import samples
+from tests.kernels.test_integer import MOVES, RECURRENT
+from tests.support.many import run_many
+from tests.support.quantized import full_range, quantized
+
+FEATURES = frozenset({"arm_fpu"})
+FORMATS = ("float", "int8", "int16")
+BATCH = 60
+"""Kernels in one program."""
+
+
+def runs_here(isa: Isa) -> bool:
+    return cpu_flags() >= set(isa.cpu_flags)
+
+
+def home(kernel: Kernel) -> Isa | None:
+    """The smallest instruction set that has all a kernel needs."""
+    fitting = [isa for isa in isas().values() if kernel.needs <= isa.features | FEATURES]
+    return min(fitting, key=lambda isa: len(isa.features), default=None)
+
+
+def graph_of(name: str, maker: Maker, form: str) -> Graph | None:
+    if form == "float":
+        return maker()
+    if name.startswith(RECURRENT):
+        return None  # these have tests of their own, over whole sequences
+    return quantized(maker(), form, seed=len(name), same_scale=name.startswith(MOVES))
+
+
+@cache
+def found(form: str) -> list[tuple[str, str, Graph, Target]]:
+    """(case, kernel, graph, target) for every kernel beyond the scalar ones and every case that it accepts."""
+    result = []
+    for name, maker in cases():
+        graph = graph_of(name, maker, form)
+        if graph is not None:
+            result += [(name, kernel, graph, target) for kernel, target in candidates(graph)]
+    return result
+
+
+def candidates(graph: Graph) -> Iterator[tuple[str, Target]]:
+    op = graph.ops[0]
+    for kernel in variants(op.kind):
+        isa = home(kernel)
+        assert isa is not None, f"no instruction set has {set(kernel.needs)}"
+        if isa.name == "c99":
+            continue
+        target = Target(isa, features=FEATURES, alignment=64, kernels={op.name: variant_name(kernel)})
+        if refusal(kernel, site_of(graph, op), target) is None:
+            yield variant_name(kernel), target
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", [name for name, isa in isas().items() if name != "c99"])
+def test_variants_equal_the_reference(name: str, form: str, tmp_path: Path) -> None:
+    isa = isas()[name]
+    if not runs_here(isa):
+        pytest.skip(f"this processor has no {name}")
+    mine = [item for item in found(form) if item[3].isa == isa]
+    for begin in range(0, len(mine), BATCH):
+        compare(mine[begin : begin + BATCH], form, tmp_path / str(begin))
+
+
+def compare(mine: list[tuple[str, str, Graph, Target]], form: str, folder: Path) -> None:
+    folder.mkdir()
+    runs = []
+    for name, _, graph, _ in mine:
+        given = samples(graph, name.endswith("positive")) if form == "float" else full_range(graph, 6, seed=1)
+        runs.append((graph, given))
+    outputs = run_many(runs, folder, targets=[target for _, _, _, target in mine])
+    for (name, kernel, graph, _), (_, inputs), result in zip(mine, runs, outputs, strict=True):
+        wanted = interpret.run(graph, inputs, *(["float64"] if form == "float" else []))
+        for output in graph.outputs:
+            if form == "float":
+                np.testing.assert_allclose(
+                    result[output], wanted[output], rtol=1e-5, atol=1e-5, err_msg=f"{name}, {kernel}"
+                )
+            else:
+                np.testing.assert_array_equal(result[output], wanted[output], err_msg=f"{name}, {kernel}")

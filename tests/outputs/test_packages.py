@@ -1,0 +1,173 @@
+"""What a model's C is handed over as: each kind is built the way its users build it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.running import EXAMPLE, NNBUILD, files_of, printed, start, well
+
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
+MODEL = EXAMPLE / "mnist.h5"
+MAIN = """\
+#include <stdio.h>
+#include "mnist.h"
+static mnist_context model;
+int main(void)
+{
+    mnist_init(&model);
+    for (int i = 0; i < MNIST_INPUT0_SIZE; ++i) {
+        mnist_input(&model, 0)[i] = 0.0f;
+    }
+    printf("%d", mnist_run(&model));
+    for (int i = 0; i < MNIST_OUTPUT0_SIZE; ++i) {
+        printf(" %.9g", (double)mnist_output(&model, 0)[i]);
+    }
+    return 0;
+}
+"""
+
+
+def write(folder: Path, kind: str, *options: object) -> Path:
+    well(*NNBUILD, "compile", MODEL, "-o", folder, "--output", kind, *options)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("plain"), "c")
+
+
+@pytest.fixture(scope="module")
+def answer(plain: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the plain files compute."""
+    folder = tmp_path_factory.mktemp("answer")
+    (folder / "main.c").write_text(MAIN)
+    well("gcc", "-O1", f"-I{plain}", "main.c", *plain.glob("*.c"), "-o", "app", folder=folder)
+    return well(folder / "app")
+
+
+def test_a_single_file(plain: Path, answer: str, tmp_path: Path) -> None:
+    folder = write(tmp_path / "one", "single-file")
+    assert sorted(files_of(folder)) == ["mnist.c", "mnist.h"]
+    assert (folder / "mnist.h").read_bytes() == (plain / "mnist.h").read_bytes()
+    for compiler in ("gcc", "clang"):
+        well(compiler, *STRICT, "-O1", "-c", folder / "mnist.c", "-o", tmp_path / f"{compiler}.o")
+    (folder / "main.c").write_text(MAIN)
+    well("gcc", "-O1", "main.c", "mnist.c", "-o", "app", folder=folder)
+    assert well(folder / "app") == answer
+
+
+def test_the_flag_is_the_same_and_clears_the_other_files_away(tmp_path: Path) -> None:
+    folder = write(tmp_path / "both", "c")
+    well(*NNBUILD, "compile", MODEL, "-o", folder, "--single-file")
+    assert sorted(files_of(folder)) == ["mnist.c", "mnist.h"]
+
+
+def test_a_library(plain: Path, answer: str, tmp_path: Path) -> None:
+    """Found by pkg-config alone, static and shared, also where the whole was moved to."""
+    write(tmp_path / "made", "library")
+    folder = (tmp_path / "made").rename(tmp_path / "moved")
+    assert {name: c for name, c in printed(folder / "src", "mnist").items() if name.endswith(".c")} == {
+        name: c for name, c in printed(plain, "mnist").items() if name.endswith(".c")
+    }
+    (tmp_path / "main.c").write_text(MAIN)
+    path = {"PKG_CONFIG_PATH": str(folder / "lib" / "pkgconfig")}
+    if shutil.which("pkg-config") is None:
+        pytest.skip("pkg-config is not installed")
+    flags = well("pkg-config", "--cflags", "--libs", "mnist", env=path).split()
+    well("gcc", "main.c", *flags, f"-Wl,-rpath,{folder / 'lib'}", "-o", "shared", folder=tmp_path)
+    assert "libmnist.so" in well("readelf", "-d", tmp_path / "shared")
+    assert well(tmp_path / "shared") == answer
+    (folder / "lib" / "libmnist.so").unlink()
+    well("gcc", "main.c", *flags, "-o", "static", folder=tmp_path)
+    assert well(tmp_path / "static") == answer
+
+
+def test_a_library_for_a_microcontroller(tmp_path: Path) -> None:
+    if shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    folder = write(tmp_path / "made", "library", "--board", "stm32")
+    assert not (folder / "lib" / "libmnist.so").exists()
+    assert "Tag_CPU_name" in well("readelf", "-A", folder / "lib" / "libmnist.a")
+
+
+def test_an_arduino_library(plain: Path, tmp_path: Path) -> None:
+    folder = write(tmp_path / "mnist", "arduino")
+    properties = dict(line.split("=", 1) for line in (folder / "library.properties").read_text().splitlines())
+    wanted = "name version author maintainer sentence paragraph category url architectures includes"
+    assert list(properties) == wanted.split()
+    assert properties["includes"] == "mnist.h"
+    portable = write(tmp_path / "portable", "c", "--isa", "c99")
+    assert printed(folder / "src", "mnist") == printed(portable, "mnist"), "portable C, and nothing else"
+    sketch = folder / "examples" / "mnist_sketch" / "mnist_sketch.ino"
+    core = (
+        "#include <cstdio>\n#define delay(ms)\n"
+        "struct { void begin(int) {} template <class T> void println(T) {} } Serial;\n"
+    )
+    (tmp_path / "sketch.cpp").write_text(core + sketch.read_text() + "int main() { setup(); loop(); return 0; }\n")
+    well("gcc", "-c", *(folder / "src").glob("*.c"), folder=tmp_path)
+    objects = sorted(tmp_path.glob("*.o"))
+    well("g++", "-Wall", "-Werror", f"-I{folder / 'src'}", "sketch.cpp", *objects, "-o", "app", folder=tmp_path)
+    well(tmp_path / "app")
+
+
+def test_an_rt_thread_component(plain: Path, answer: str, tmp_path: Path) -> None:
+    """Its build is SCons with a module of its own, of which a stand-in has what an SConscript needs."""
+    folder = write(tmp_path / "packages" / "mnist", "rtthread", "--weights", "binary")
+    (tmp_path / "building.py").write_text(
+        "from SCons.Script import *\n\n\n"
+        "def GetCurrentDir():\n    return Dir('.').srcnode().abspath\n\n\n"
+        "def DefineGroup(name, src, depend, CPPPATH):\n"
+        "    env = DefaultEnvironment()\n    env.AppendUnique(CPPPATH=CPPPATH)\n"
+        "    return [env.Object(each) for each in src]\n"
+    )
+    (tmp_path / "main.c").write_text(MAIN)
+    (tmp_path / "SConstruct").write_text(
+        "import sys\nsys.path.insert(0, Dir('.').abspath)\n"
+        "objects = SConscript('packages/mnist/SConscript', variant_dir='build', duplicate=0)\n"
+        "DefaultEnvironment().Program('app', ['main.c', objects])\n"
+    )
+    well(sys.executable, "-m", "SCons", "-Q", folder=tmp_path)
+    assert well(tmp_path / "app") == answer
+    assert (folder / "mnist_weights.S").is_file()
+
+
+REFUSED = {
+    ("--output", "rust", "--single-file"): "--single-file: it does not go with --output rust. Leave one of them out.",
+    ("--single-file", "--link"): "--link: it does not go with --output single-file. Leave one of them out.",
+    ("--single-file", "--weights", "binary"): (
+        "--weights binary: --output single-file cannot hold it. Leave it out, or say --weights array."
+    ),
+    ("--output", "rust", "--name", "match"): "name 'match': it is a word of Rust itself. Give another one with --name.",
+    ("--isa", "armv9"): "isa 'armv9': there is none.",
+}
+
+
+@pytest.mark.parametrize("options", REFUSED)
+def test_what_does_not_go_together(options: tuple[str, ...], tmp_path: Path) -> None:
+    done = start(*NNBUILD, "compile", MODEL, "-o", tmp_path / "out", *options)
+    assert (done.status, done.text.startswith(f"nnbuild: {REFUSED[options]}")) == (2, True), done.text
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_a_folder() -> None:
+    done = start(*NNBUILD, "compile", MODEL)
+    assert done.status == 2
+    assert done.text == "nnbuild: nnbuild compile: it was not told where to write. Give a folder: -o DIR\n"
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    text = well(*NNBUILD, "compile", MODEL, "--dry-run", "-o", tmp_path / "out")
+    assert "mnist_weights.c" in text
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_instruction_set_without_a_board(tmp_path: Path) -> None:
+    """Named alone, it stands for a board that has it."""
+    alone = write(tmp_path / "alone", "c", "--isa", "armv7em_dsp", "--quantize", "int8")
+    board = write(tmp_path / "board", "c", "--board", "mps2-an386", "--quantize", "int8")
+    assert files_of(alone) == files_of(board)

@@ -1,0 +1,69 @@
+"""Kernels chosen for the arena they lead to, on kernels made up for the purpose."""
+
+from __future__ import annotations
+
+from nnbuild.graph import Op, Tensor
+from nnbuild.kernels.contract import Demand, Names, Overlap, Variant
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.site import Site
+from nnbuild.plan.chain import Work
+from nnbuild.plan.select import Choice, Offer, Price
+from nnbuild.plan.settle import need, settle
+from nnbuild.plan.target import Target
+from nnbuild.writer import Writer
+
+
+def nothing(w: Writer, site: Site, names: Names) -> None:
+    w("")
+
+
+def offer(name: str, cycles: float, scratch: int, *overlaps: Overlap) -> Offer:
+    demand = Demand(1, scratch, overlaps=overlaps)
+    kernel = Variant(name, frozenset(), lambda site: None, lambda site: demand, nothing)
+    return Offer(kernel, demand, Price(cycles, 0, 0, scratch))
+
+
+def work(name: str, *offers: Offer) -> Work:
+    op = Op(name, Activation("tanh"), ("x",), ("y",))
+    site = Site(op, (Tensor("x", (100,), "int8"),), (Tensor("y", (40,), "int8"),), {})
+    return Work(site, Choice(offers, ()))
+
+
+def names(settled: list[Work]) -> list[str]:
+    return [item.choice.kernel.name for item in settled if isinstance(item.choice.kernel, Variant)]
+
+
+FAST = offer("fast", 10, 300)
+MIDDLE = offer("middle", 20, 60, Overlap())
+SMALL = offer("small", 90, 0, Overlap())
+
+
+def arena(settled: list[Work], enough: int) -> int:
+    return max(need(item, item.choice.offers[item.choice.taken]) for item in settled)
+
+
+def test_what_a_step_needs() -> None:
+    assert need(work("a"), FAST) == 440
+    assert need(work("a"), SMALL) == 100
+    assert need(work("a"), offer("lead", 1, 0, Overlap(lead=16))) == 116
+    assert need(work("a"), offer("behind", 1, 8, Overlap(lead=-50))) == 108
+
+
+def test_for_speed_nothing_is_changed() -> None:
+    given = [work("a", FAST, SMALL)]
+    assert settle(given, arena, Target()) is given
+    assert settle(given, arena, Target(room=440)) is given
+
+
+def test_for_ram_the_smallest_arena_and_then_the_fastest_in_it() -> None:
+    given = [work("a", FAST, MIDDLE, SMALL), work("b", FAST, MIDDLE)]
+    assert names(settle(given, arena, Target(optimize="ram"))) == ["middle", "middle"]
+
+
+def test_a_limit_is_kept_with_the_fastest_that_do() -> None:
+    given = [work("a", FAST, MIDDLE, SMALL), work("b", FAST, SMALL)]
+    assert names(settle(given, arena, Target(room=200))) == ["middle", "small"]
+
+
+def test_beyond_the_limit_as_little_as_possible() -> None:
+    assert names(settle([work("a", FAST, MIDDLE, SMALL)], arena, Target(room=10))) == ["small"]
