@@ -17,6 +17,7 @@ from nnbuild.isa.registry import fits, isas
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
 from nnbuild.outputs.kmod import kernel_target
+from nnbuild.outputs.kmod_bridge import long_pieces
 from nnbuild.outputs.kmod_weights import refuse_hidden_weights, refuse_other_boards
 from nnbuild.outputs.layout import arena_room
 from nnbuild.paths import generator_files
@@ -192,6 +193,8 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
     if options.swappable:
         refuse_other_boards(board.output)
         refuse_hidden_weights(plan, target)
+    if board.output == "kmod":
+        graph = replace(graph, notes=(*graph.notes, *long_pieces(plan)))
     return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))
 
 

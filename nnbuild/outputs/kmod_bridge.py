@@ -25,6 +25,8 @@ from nnbuild.plan.plan import Location, Plan, Step
 
 PART_CYCLES = 10_000
 """Of a step's pieces, so many are taken together at first: about 10 microseconds at 1 GHz."""
+LONGEST_PIECE = 100_000
+"""100 microseconds at 1 GHz."""
 GOLDEN_SAMPLES = 3
 FRACTION = 1 << 16
 """Fixed-point numbers in and out of a model have 16 fractional bits."""
@@ -86,9 +88,23 @@ def _step_table(plan: Plan) -> str:
 
 
 def _width(step: Step) -> int:
-    extent = step.extent(step.versions[0])
-    each = step.choice.price.cycles * prod(step.op.outer) / max(1, extent)
-    return max(1, min(extent, int(PART_CYCLES / max(each, 1.0))))
+    return max(1, min(step.extent(step.versions[0]), int(PART_CYCLES / max(_piece_cycles(step), 1.0))))
+
+
+def _piece_cycles(step: Step) -> float:
+    """By the bill: of what is never cut in two."""
+    return step.choice.price.cycles * prod(step.op.outer) / max(1, step.extent(step.versions[0]))
+
+
+def long_pieces(plan: Plan) -> tuple[str, ...]:
+    """What a user must know of layers that cannot be cut finely enough."""
+    if not needs_fpu(plan):
+        return ()
+    return tuple(
+        f"one piece of layer {step.layer!r} takes about {_piece_cycles(step):,.0f} cycles, and others wait that long"
+        for step in plan.steps
+        if _piece_cycles(step) > LONGEST_PIECE
+    )
 
 
 def _places(plan: Plan) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,7 +17,7 @@ from nnbuild.kernel import packages
 from nnbuild.kernel.cpio import archive
 from nnbuild.kernel.guest import release_of
 from nnbuild.kernel.versions import kernels_of
-from nnbuild.outputs import kmod
+from nnbuild.outputs import kmod, kmod_bridge
 from nnbuild.outputs.kmod_bridge import fixed_scale
 from nnbuild.paths import FIRMWARE
 from nnbuild.pipeline import Compiled, Options, compile_model
@@ -57,6 +58,20 @@ def test_glue_and_model_see_different_headers(policy: Compiled) -> None:
         "policy" in files[name] or "float " in files[name].replace("float32", "") for name in glue if name != "nn_q16.h"
     )
     assert "-msse" not in "".join(line for line in files["Kbuild"].splitlines() if "kernel_include" in line)
+
+
+def test_a_layer_that_cannot_be_cut_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kmod_bridge, "LONGEST_PIECE", 100)
+    note, *_ = compile_model(Options(POLICY / "policy.h5", "linux-kmod")).graph.notes
+    assert re.fullmatch(r"one piece of layer 'memory' takes about [\d,]+ cycles, and others wait that long", note)
+    options = Options(POLICY / "policy.h5", "linux-kmod", "int16", POLICY / "calibration.npz")
+    assert not [text for text in compile_model(options).graph.notes if "one piece" in text]
+
+
+@pytest.mark.parametrize("isa", ["avx512", "sse2,avx2"])
+def test_sets_that_a_module_cannot_ask_about(isa: str) -> None:
+    with pytest.raises(UsageError, match="one of the sets that it can ask the kernel about"):
+        compile_model(Options(POLICY / "policy.h5", "linux-kmod", isa=isa))
 
 
 def test_a_name_that_is_too_long() -> None:
