@@ -243,8 +243,10 @@ def nn_size(env: Any, source: Any, program: Any, **options: Any) -> Any:
 
 
 def nn_audit(env: Any, program: Any, policy: str) -> Any:
-    """Looks for what must not be in the whole program, linked."""
+    """Looks for what must not be in the whole program, linked; in a module object by object."""
     command = ["audit", _path(program[0]), "--policy", policy]
+    if str(program[0]).endswith(".ko"):
+        command = ["module", str(Path(_path(program[0])).parent), "--audit"]
     return _always(env, f"audit-{program[0]}", program, _nnbuild(env, command, f"nnbuild audit {program[0]}"))
 
 

@@ -15,9 +15,10 @@ from nnbuild.errors import ModelError, UsageError
 from nnbuild.kernels.dense import scalar
 from nnbuild.ops import interpret
 from nnbuild.outputs import kmod_weights
+from nnbuild.outputs.kmod import kernel_target
 from nnbuild.outputs.kmod_weights import weights_file
-from nnbuild.pipeline import Compiled, Options, compile_model
-from nnbuild.plan.plan import Target, make_plan
+from nnbuild.pipeline import Compiled, Options, compile_model, target_of
+from nnbuild.plan.plan import make_plan
 from tests.kernel.workshop import FLOAT, MNIST, POLICY, Recipe, Workshop
 
 SWAPPABLE = Recipe("f", swappable=True)
@@ -158,8 +159,7 @@ def test_other_weights_have_the_same_plan(tmp_path: Path, quantize: str) -> None
         options = Options(MNIST / "mnist.h5", "linux-kmod", name="f", swappable=True)
     compiled = compile_model(options)
     changed = kmod_weights._changed(compiled.graph, kmod_weights._mixed)
-    board = compiled.board
-    again = make_plan(changed, "f", Target(board.features, board.alignment, False, "speed", True))
+    again = make_plan(changed, "f", kernel_target(changed, target_of(options, compiled.board), None))
     first, second = weights_file(compiled.plan), weights_file(again)
     assert first[16:32] == second[16:32] and len(first) == len(second)
     assert first[32:48] != second[32:48] and first[DATA:] != second[DATA:]
@@ -181,7 +181,7 @@ def test_code_that_depends_on_weights_is_refused(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(scalar, "emit", emit)
     with pytest.raises(ModelError) as caught:
-        compile_model(Options(POLICY / "policy.h5", "linux-kmod", swappable=True))
+        compile_model(Options(POLICY / "policy.h5", "linux-kmod", isa="c99", swappable=True))
     assert str(caught.value) == (
         "layer 'change': its code (scalar) depends on the weights, so they cannot be exchanged. "
         "Build without --swappable, or with another --quantize."
