@@ -151,9 +151,9 @@ def table(results: Sequence[Result], most: float) -> str:
         ratio, bar = result.ratio(), BARS.get(result.model, (None, None))[result.form == "int8"]
         share = 100 * result.macs / result.seconds[OURS] / most
         cells = [result.model, result.form]
-        cells += [f"{result.seconds[name] * 1e6:,.2f}" if name in result.seconds else "–" for name in names]
-        cells += [f"{ratio:.2f}" if ratio else "–", f"{bar:.2f}" if bar else "–"]
-        rows.append([*cells, f"{share:.0f}" if result.form == "float" else "–"])
+        cells += [f"{result.seconds[name] * 1e6:,.2f}" if name in result.seconds else "-" for name in names]
+        cells += [f"{ratio:.2f}" if ratio else "-", f"{bar:.2f}" if bar else "-"]
+        rows.append([*cells, f"{share:.0f}" if result.form == "float" else "-"])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
@@ -161,7 +161,7 @@ def sizes(results: Sequence[Result]) -> str:
     names = [OURS, *[name for name in PEERS if any(name in r.deployed for r in results)]]
     rows = [["model", "form", *[f"{name}, KB" for name in names]], ["---"] * 2 + ["---:"] * len(names)]
     for r in results:
-        cells = [f"{r.deployed[name] / 1024:,.0f}" if name in r.deployed else "–" for name in names]
+        cells = [f"{r.deployed[name] / 1024:,.0f}" if name in r.deployed else "-" for name in names]
         rows.append([r.model, r.form, *cells])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
@@ -251,7 +251,10 @@ def main() -> int:
             found = compare(model, form, options)
             if found:
                 results.append(found)
-                print(f"{model.name} {form}: ratio {found.ratio() or 0:.2f}, differs by {found.difference:.2g}", flush=True)
+                print(
+                    f"{model.name} {form}: ratio {found.ratio() or 0:.2f}, differs by {found.difference:.2g}",
+                    flush=True,
+                )
     text = text_of(results, peak(options.isa), options)
     print(f"\n{text}")
     if options.write:

@@ -147,7 +147,11 @@ def step_module(tf, keras):  # type: ignore[no-untyped-def]
 def converter(tf, model: Model, keras):  # type: ignore[no-untyped-def]
     if model.name == "lstm32":
         return tf.lite.TFLiteConverter.from_saved_model(str(model.saved))
-    return tf.lite.TFLiteConverter.from_keras_model(keras)
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+    module = whole_module(tf, keras)  # of one sample, since any other number needs operations of its own
+    frozen = convert_variables_to_constants_v2(module.call.get_concrete_function())
+    return tf.lite.TFLiteConverter.from_concrete_functions([frozen])
 
 
 def integer_converter(tf, model: Model, keras):  # type: ignore[no-untyped-def]

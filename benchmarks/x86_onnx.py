@@ -132,7 +132,9 @@ class Exporter:
             let_in, forget, cell, let_out = np.split(matrix, 4, axis=-1)
             return np.concatenate([let_in, let_out, forget, cell], axis=-1).T[None]
 
-        bias = np.concatenate([ordered(constants["bias"][None])[0].T, np.zeros((1, 4 * attributes.units), np.float32)], 1)
+        bias = np.concatenate(
+            [ordered(constants["bias"][None])[0].T, np.zeros((1, 4 * attributes.units), np.float32)], 1
+        )
         weights = [self.constant(ordered(constants[role])) for role in ("kernel", "recurrent")]
         names = [self.fresh() for _ in range(3)]
         given = [inputs[0], *weights, self.constant(bias.astype(np.float32)), "", *inputs[1:]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import os
 import subprocess
 import sys
 from abc import ABC, abstractmethod
@@ -86,7 +85,9 @@ class Ours(Runner):
         self.macs = sum(step.macs for step in made.plan.steps)
         self.library = self._compile(folder, compiler, count * self.dtypes[0].itemsize)
         self.deployed = self._bytes(folder, compiler)
-        given = np.frombuffer((ctypes.c_char * (count * self.dtypes[0].itemsize)).from_address(self._given()), self.dtypes[0])
+        given = np.frombuffer(
+            (ctypes.c_char * (count * self.dtypes[0].itemsize)).from_address(self._given()), self.dtypes[0]
+        )
         given[:] = integers(sample((count,)), tensor) if form == "int8" else sample((count,))
         self.library.bench_init()
 
@@ -148,7 +149,7 @@ class TFLite(Runner):
                 values = np.zeros(detail["shape"])
             self.interpreter.set_tensor(detail["index"], values.astype(detail["dtype"]))
         folder = Path(ai_edge_litert.__file__).parent
-        library = max(folder.glob("*interpreter_wrapper*.so"), key=lambda p: p.stat().st_size)
+        library = max(folder.glob("*.so"), key=lambda p: p.stat().st_size)
         self.deployed = path.stat().st_size + library.stat().st_size
 
     def run(self, times: int) -> None:
@@ -255,7 +256,7 @@ class XLA(Runner):
             address = self.library.xla_arg(self.net, index)
             buffer = np.frombuffer((ctypes.c_float * size).from_address(address), np.float32)
             buffer[:] = sample((size,)) if name.endswith("x") else 0.0
-        self.deployed = os.path.getsize(library)
+        self.deployed = sum(path.stat().st_size for path in folder.glob("net*.o"))  # and TensorFlow's libraries
 
     def run(self, times: int) -> None:
         self.library.xla_run(self.net, ctypes.c_long(times))

@@ -1,6 +1,6 @@
 """Builds TensorFlow's ahead-of-time objects of a model into a library that can be called in a loop.
 
-The runtime they need lies in the wheel as source; it is compiled once, which takes some minutes.
+One file of the runtime they need lies in the wheel as source and is compiled here; the rest is in its libraries.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from x86_models import WORK
 from x86_runners import Missing
 
 WRAPPER = """\
@@ -31,6 +30,8 @@ int xla_run(void *net, long times)
 }
 }
 """
+RUNTIME = "xla_aot_runtime_src/tensorflow/compiler/tf2xla/xla_compiled_cpu_function.cc"
+LIBRARIES = ("-l:libtensorflow_framework.so.2", "-l:libtensorflow_cc.so.2")
 COMPILE = ("g++", "-std=c++17", "-O2", "-fPIC", "-w")
 
 
@@ -46,8 +47,9 @@ def build(saved: Path, folder: Path) -> tuple[Path, list[tuple[str, tuple[int, .
         _objects(saved, folder)
         (folder / "wrapper.cc").write_text(WRAPPER)
         includes = [f"-I{folder}", f"-I{root / 'include'}"]
-        made = [str(folder / "wrapper.cc"), *map(str, sorted(folder.glob("net*.o"))), *map(str, _runtime(root))]
-        _do([*COMPILE, *includes, "-shared", *made, "-Wl,--gc-sections", "-o", str(library)])
+        made = [str(folder / "wrapper.cc"), *map(str, sorted(folder.glob("net*.o"))), str(root / RUNTIME)]
+        libraries = [f"-L{root}", *LIBRARIES, f"-Wl,-rpath,{root}"]
+        _do([*COMPILE, *includes, "-shared", *made, *libraries, "-o", str(library)])
         described.write_text(json.dumps(_inputs((folder / "net.h").read_text())))
     return library, [(name, tuple(shape)) for name, shape in json.loads(described.read_text())]
 
@@ -63,23 +65,11 @@ def _objects(saved: Path, folder: Path) -> None:
 
 
 def _processor() -> str:
-    """What LLVM calls this processor; a name it does not know would leave the vector sets out."""
-    done = subprocess.run(["clang", "-march=native", "-###", "-x", "c", "-"], capture_output=True, text=True)
-    found = re.search(r'"-target-cpu" "([\w-]+)"', done.stderr)
-    return found[1] if found else ""
-
-
-def _runtime(root: Path) -> list[Path]:
-    source, folder = root / "xla_aot_runtime_src", WORK / "xla-runtime"
-    folder.mkdir(parents=True, exist_ok=True)
-    objects = []
-    for path in sorted(source.rglob("*.cc")):
-        out = folder / (str(path.relative_to(source)).replace("/", "_") + ".o")
-        if not out.exists():
-            flags = ["-march=native", "-ffunction-sections", f"-I{root / 'include'}", f"-I{source}"]
-            _do([*COMPILE, *flags, "-c", str(path), "-o", str(out)])
-        objects.append(out)
-    return objects
+    """A processor of LLVM's that has what this one has; without a name the vector sets would be left out."""
+    about = Path("/proc/cpuinfo").read_text()
+    if "avx512vnni" in about.replace("_", ""):
+        return "znver5" if "AuthenticAMD" in about else "icelake-server"
+    return "haswell" if "avx2" in about else "nehalem"
 
 
 def _inputs(header: str) -> list[tuple[str, list[int]]]:

@@ -201,12 +201,19 @@ def at_rate(board: Board, baud: int | None) -> Board:
     return replace(board, baud=baud)
 
 
-def for_emulator(board: Board) -> Board:
-    """The board with a model's memory only where its emulator has memory, too."""
-    if board.firmware is None or board.emulator is None:
+def in_memory(board: Board, name: str | None) -> Board:
+    """The board with a model's memory in the one that is named. Where none is, in one that its emulator has, too: the
+    same program is then checked in the emulator and flashed."""
+    part = board.firmware
+    known = part.context_memory if part is not None else ()
+    if name is not None and name not in known:
+        step = f"Take one of {', '.join(known)}." if known else "Leave the memory out."
+        raise UsageError(f"board {board.name!r}", f"a model cannot work in a memory {name!r} there.", step)
+    if part is None:
         return board
-    there = tuple(name for name in board.firmware.context_memory if name not in board.emulator.lacks)
-    return replace(board, firmware=replace(board.firmware, context_memory=there))
+    lacks = board.emulator.lacks if board.emulator is not None else ()
+    chosen = (name,) if name is not None else tuple(each for each in known if each not in lacks)
+    return replace(board, firmware=replace(part, context_memory=chosen))
 
 
 def _rates(table: Mapping[str, Any]) -> RateClock:

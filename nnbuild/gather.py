@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nnbuild import __version__, plan_view
@@ -18,7 +18,8 @@ from nnbuild.audited import audit_model, model_stack
 from nnbuild.board import Board
 from nnbuild.device.check import CheckReport, Gates
 from nnbuild.emit.emit import digest
-from nnbuild.job import Place, build_program, check_job, float_tolerance, samples_for
+from nnbuild.errors import UsageError
+from nnbuild.job import Place, build_program, check_job, float_tolerance, samples_for, stack_of
 from nnbuild.memory import memory_of
 from nnbuild.outputs.layout import layout_of
 from nnbuild.outputs.recipe import toolchain_for
@@ -59,18 +60,27 @@ class Run:
 
 def gather(options: Options, run: Run, where: Place, progress: Progress | None = None) -> Facts:
     compiled = compile_model(options, progress)
+    _with_objects(compiled, where)
     reason = cannot_run(compiled.board, where.port) if run.wanted else "the run was left out (--no-run)"
     samples = samples_for(compiled, run.inputs)
     check: CheckReport | None = None
-    if reason:
-        build_program(compiled, where)
-    else:
+    program = build_program(compiled, where)
+    if not reason:
         gates = run.gates
         if not run.fixed_tolerance:
-            gates = dataclasses.replace(gates, float_tolerance=float_tolerance(compiled, samples))
-        check = check_job(compiled, samples, where, gates, reset_each=run.reset_each, progress=progress)
-    folder = where.program.parent if where.program is not None else where.folder
-    return _facts(compiled, run, folder, check, samples.drawn, reason, (*compiled.graph.notes, *samples.notes))
+            gates = replace(gates, float_tolerance=float_tolerance(compiled, samples))
+        check = check_job(
+            compiled, samples, replace(where, program=program), gates, reset_each=run.reset_each, progress=progress
+        )
+    notes = (*compiled.graph.notes, *samples.notes)
+    return _facts(compiled, run, replace(where, program=program), program, check, samples.drawn, reason, notes)
+
+
+def _with_objects(compiled: Compiled, where: Place) -> None:
+    """A report tells of the objects; those of a program that is given lie beside it, where it was built."""
+    given = where.program
+    if given is not None and not (given.parent / f"{compiled.plan.prefix}.o").is_file():
+        raise UsageError(str(given), "The objects it was built from are not beside it.", "Leave out --program.")
 
 
 def cannot_run(board: Board, port: str | None) -> str:
@@ -83,14 +93,15 @@ def cannot_run(board: Board, port: str | None) -> str:
 def _facts(
     compiled: Compiled,
     run: Run,
-    folder: Path,
+    where: Place,
+    program: Path,
     check: CheckReport | None,
     drawn: bool,
     reason: str,
     notes: tuple[str, ...],
 ) -> Facts:
-    plan, board = compiled.plan, compiled.board
-    memory = memory_of(compiled, folder)
+    plan, board, folder = compiled.plan, compiled.board, program.parent
+    memory = memory_of(compiled, program)
     audit = audit_model(board, plan.prefix, folder)
     code = {symbol.name: symbol.size for symbol in audit.symbols if symbol.kind == "code"}
     rows = plan_view.layers(plan, [layer.cost for layer in check.layers] if check is not None else None, code)
@@ -116,7 +127,7 @@ def _facts(
         quantization=_quantization(compiled),
         check=check_facts(check, drawn) if check is not None else None,
         check_missing=reason,
-        origin=_origin(compiled, run, folder, check is not None),
+        origin=_origin(compiled, run, where.port, folder, check is not None),
         notes=notes,
     )
 
@@ -153,7 +164,8 @@ def _there(parts: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
 def _stack(compiled: Compiled, folder: Path, check: CheckReport | None) -> StackUse:
     report = model_stack(compiled.board, compiled.plan.prefix, folder)
     used, size = (check.stack.used, check.stack.size) if check is not None and check.stack is not None else (0, 0)
-    return StackUse(report.depth, report.budget, used, size, report.path)
+    bound = stack_of(compiled, folder) or report.depth
+    return StackUse(bound, report.budget, used, size, report.path)
 
 
 def _audit(report: AuditReport) -> AuditResult:
@@ -189,14 +201,14 @@ def _quantization(compiled: Compiled) -> Quantization | None:
     return Quantization(loss.samples, tuple(layers), outputs)
 
 
-def _origin(compiled: Compiled, run: Run, folder: Path, ran: bool) -> Origin:
+def _origin(compiled: Compiled, run: Run, port: str | None, folder: Path, ran: bool) -> Origin:
     options = compiled.options
     files = [_file(options.model, "model")]
     files += [_file(path, role) for path, role in ((options.calibrate, "calibration"), (run.inputs, "samples")) if path]
     files += [_hashed(name, "generated", content) for name, content in sorted(compiled.artifact.files.items())]
     files += [_file(folder / IMAGE, "program")] if (folder / IMAGE).is_file() else []
     return Origin(
-        command=shlex.join(["nnbuild", "report", *option_words(options), *_run_words(run)]),
+        command=shlex.join(["nnbuild", "report", *option_words(options), *_run_words(run, port)]),
         options=tuple((name, _said(getattr(options, name))) for name in _SHOWN),
         versions=_versions(compiled, ran),
         files=tuple(files),
@@ -218,6 +230,8 @@ def option_words(options: Options) -> list[str]:
         "--isa": options.isa,
         "--threads": options.threads if options.threads != 1 else None,
         "--name": options.name,
+        "--baud": options.baud,
+        "--memory": options.memory,
         "--weights": options.weights if options.weights != "auto" else None,
     }
     for name, value in given.items():
@@ -229,9 +243,10 @@ def option_words(options: Options) -> list[str]:
     return words + ([] if options.bias_correction else ["--no-bias-correction"])
 
 
-def _run_words(run: Run) -> list[str]:
+def _run_words(run: Run, port: str | None) -> list[str]:
     words = ["--inputs", near(run.inputs)] if run.inputs is not None else []
     words += ["--reset-each"] if run.reset_each else []
+    words += ["--port", port] if port is not None else []
     for gate in dataclasses.fields(Gates):
         value = getattr(run.gates, gate.name)
         if value != gate.default:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nnbuild import passes
-from nnbuild.board import Board, at_rate, boards, find, for_emulator
+from nnbuild.board import Board, at_rate, boards, find, in_memory
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
+from nnbuild.emit.weights import weights_bytes
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.frontend import load
 from nnbuild.graph import Graph
@@ -19,7 +20,7 @@ from nnbuild.ops.convert import Convert
 from nnbuild.outputs.kmod import kernel_target
 from nnbuild.outputs.kmod_bridge import long_pieces
 from nnbuild.outputs.kmod_weights import refuse_hidden_weights, refuse_other_boards
-from nnbuild.outputs.layout import arena_room
+from nnbuild.outputs.layout import arena_room, weights_room
 from nnbuild.paths import generator_files
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
@@ -35,9 +36,9 @@ LARGEST_ARRAYS = 256 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `on_device` uses
-    memory that an emulator of the board does not have; `kernels` are (operation, kernel) pairs that outrank the
-    choice; `swappable` makes a kernel module whose weights can be exchanged while it runs."""
+    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `memory` is the
+    board's memory that the model works in; `kernels` are (operation, kernel) pairs that outrank the choice;
+    `swappable` makes a kernel module whose weights can be exchanged while it runs."""
 
     model: Path
     board: str = "linux"
@@ -56,7 +57,7 @@ class Options:
     weights: str = "auto"
     layers: bool = False
     baud: int | None = None
-    on_device: bool = False
+    memory: str | None = None
     kernels: tuple[tuple[str, str], ...] = ()
     swappable: bool = False
 
@@ -75,9 +76,8 @@ class Compiled:
 
 
 def board_of(options: Options) -> Board:
-    """The board, at the line rate that is asked for, and as its emulator has it unless the device itself is meant."""
-    board = at_rate(find(options.board), options.baud)
-    return board if options.on_device else for_emulator(board)
+    """The board, with the line rate and the memory that are asked for."""
+    return in_memory(at_rate(find(options.board), options.baud), options.memory)
 
 
 def prefix_of(options: Options) -> str:
@@ -201,10 +201,10 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
 def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:
     """The plan as wished for; on a board with less memory than that takes, one that makes do with it if any does."""
     plan = make_plan(graph, prefix, target)
-    room = arena_room(board, plan)
-    if room is None or plan.arena <= room:
+    room, weights = arena_room(board, plan), weights_room(board, plan)
+    if room is None or weights is None or (plan.arena <= room and weights_bytes(plan) <= weights):
         return plan
-    return make_plan(graph, prefix, replace(target, room=room))
+    return make_plan(graph, prefix, replace(target, room=room, weights=weights))
 
 
 def target_of(options: Options, board: Board) -> Target:

@@ -58,13 +58,19 @@ def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int]) ->
         priced=float(step.choice.price.cycles),
         versions=tuple((version.isa.name, version.kernel_name) for version in step.versions),
         weights=sum(plan.constants[name].nbytes for name in _constants(step)),
-        code=sum(code.get(version.function, 0) for version in step.versions),
+        code=_code(step, code),
         output=sum(plan.tensor(name).nbytes for name in step.outputs),
         scratch=_scratch(step),
         parts=step.parts,
         in_place=step.shares_storage,
         options=tuple(_option(alternative) for alternative in step.alternatives),
     )
+
+
+def _code(step: Step, code: Mapping[str, int]) -> int:
+    """The functions of a step, with those that are theirs alone: what several steps share is no one's."""
+    own = tuple(version.function for version in step.versions)
+    return sum(size for name, size in code.items() if name in own or name.startswith(tuple(f"{n}_" for n in own)))
 
 
 def _constants(step: Step) -> set[str]:

@@ -43,19 +43,13 @@ def project_files(build: str, parts: Parts) -> dict[str, bytes]:
 
 def _templates(build: str, board: Board) -> dict[str, str]:
     """The project's text files, and the template of each."""
-    kind = "host" if board.output == "host" else "firmware"
+    hosted = board.output == "host"
+    kind, page = ("host", "host") if hosted else ("firmware", "firmware" if board.emulator is not None else "device")
+    main = {"main.c": "new/main.c"} if hosted else {}
     if build == "scons":
-        return {
-            "SConstruct": f"new/SConstruct.{kind}",
-            "README.md": f"new/README.scons.{kind}.md",
-            **({"main.c": "new/main.c"} if kind == "host" else {}),
-        }
+        return {"SConstruct": f"new/SConstruct.{kind}", "README.md": f"new/README.scons.{page}.md", **main}
     if build == "cmake":
-        return {
-            "CMakeLists.txt": f"new/CMakeLists.{kind}.txt",
-            "README.md": f"new/README.cmake.{kind}.md",
-            **({"main.c": "new/main.c"} if kind == "host" else {}),
-        }
+        return {"CMakeLists.txt": f"new/CMakeLists.{kind}.txt", "README.md": f"new/README.cmake.{page}.md", **main}
     return {
         "platformio.ini": "new/platformio.ini",
         "nnbuild_model.py": "new/nnbuild_model.txt",
@@ -80,6 +74,8 @@ def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
         "INPUT": common_type(compiled.plan, graph.inputs[:1]),
         "OUTPUT": common_type(compiled.plan, graph.outputs[:1]),
         "NEEDS": _needs(board),
+        "POLICY": board.audit_policy,
+        "DEFAULT": "check" if board.emulator is not None else "program",
         "SCONS_CALIBRATE": f', calibrate="{calibrate}"' if calibrate else "",
         "SCONS_INPUTS": f'inputs="{inputs}", ' if inputs else "",
         "CMAKE_CALIBRATE": f' CALIBRATE "{calibrate}"' if calibrate else "",

@@ -67,8 +67,8 @@ def _refuse_what_it_lacks(board: Board, emulator: Emulator, program: Path) -> No
     used = used_bytes(program, board.memories)
     for name in emulator.lacks:
         if used[name]:
-            cause = f"it was built for the device, with {used[name]:,} bytes in a memory {name!r} that no emulator has."
-            raise UsageError(str(program), cause, "Name the device's port, or build it anew without one.")
+            cause = f"it has {used[name]:,} bytes in a memory {name!r}, which {emulator.command[0]} does not have."
+            raise UsageError(str(program), cause, "Name the device's port, or build it without --memory.")
 
 
 def _unicorn(board: Board, stand_in: StandIn, program: Path) -> list[str | Path]:

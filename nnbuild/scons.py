@@ -98,7 +98,6 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
             _refuse(env, UsageError(f"model {source}", "it is asked for twice with different options.", APART))
         return known
     command = ["compile", *arguments_of(chosen), "-o", _path(env.Dir(where)), "--link"]
-    command += ["--on-device"] if chosen.on_device else []
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
     )
@@ -207,7 +206,7 @@ def nn_check(
     where = Path(_path(program[0])).parent
     command = ["check", *arguments_of(chosen), "--program", _path(program[0])]
     command += ["--json", str(where / "check.json"), "--junit", str(where / "check.xml")]
-    command += ["--inputs", _path(env.File(inputs))] if inputs else []
+    command += ["--inputs", str(_where(env.File(inputs)))] if inputs else []
     command += place_arguments(chosen, port)
     return _always(env, f"check-{where}", program, _nnbuild(env, command, f"nnbuild check {source}"))
 
@@ -217,10 +216,10 @@ def nn_report(
 ) -> Any:
     """A page with all there is to know, and the same as JSON for nnbuild diff, beside the program."""
     page, facts = (program[0].dir.File(f"report.{ending}") for ending in ("html", "json"))
-    command = ["report", *arguments_of(_options(env, source, options)), "--program", _path(program[0])]
+    chosen = _options(env, source, options)
+    command = ["report", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
     command += ["-o", _path(page), "--json", _path(facts)]
     command += ["--inputs", _path(env.File(inputs))] if inputs else []
-    command += ["--port", port] if port else []
     made = env.Command([page, facts], program, _nnbuild(env, command, f"nnbuild report {source}"))
     if inputs:
         env.Depends(made, env.File(inputs))
@@ -235,10 +234,10 @@ def nn_flash(env: Any, source: Any, program: Any, *, port: str | None = None, **
     return _always(env, f"flash-{program[0]}", program, _nnbuild(env, command, f"nnbuild flash {source}"))
 
 
-def nn_size(env: Any, source: Any, program: Any, **options: Any) -> Any:
+def nn_size(env: Any, source: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
     """Prints what the model takes on its board and what each layer costs."""
     chosen = _options(env, source, options)
-    command = ["profile", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, None)]
+    command = ["profile", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
     return _always(env, f"size-{program[0]}", program, _nnbuild(env, command, f"nnbuild profile {source}"))
 
 
@@ -270,6 +269,7 @@ def arguments_of(options: Options) -> list[str]:
     """The options as the command line takes them."""
     words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
     words += _quantization_arguments(options) if options.quantize != "float" else []
+    words += ["--memory", options.memory] if options.memory is not None else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
     words += ["--swappable"] if options.swappable else []
     words += ["--isa", options.isa] if options.isa else []
@@ -290,7 +290,7 @@ def _quantization_arguments(options: Options) -> list[str]:
 def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     known = {key: value for key, value in options.items() if value not in (None, "")}
     if "calibrate" in known:
-        known["calibrate"] = Path(str(env.File(known["calibrate"]).abspath))
+        known["calibrate"] = _where(env.File(known["calibrate"]))
     if "baud" in known:
         known["baud"] = _number("baud", str(known["baud"]), "the rate of the serial line, for example baud=921600")
     if "threads" in known:
@@ -298,7 +298,12 @@ def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     model = env.File(source)
     if model.is_derived():  # its size is not known before it is built, and this form is right for any size
         known.setdefault("weights", "binary")
-    return replace(Options(Path(str(model.abspath))), **known)
+    return replace(Options(_where(model)), **known)
+
+
+def _where(node: Any) -> Path:
+    """Where a file really lies: in a variant folder that holds no copies, among the sources."""
+    return Path(str((node if node.is_derived() else node.srcnode()).abspath))
 
 
 def _number(name: str, text: str, wanted: str) -> int:

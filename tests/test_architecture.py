@@ -39,7 +39,7 @@ ROOMS = {
     "literals": {"graph"},
     "writer": set(),
     "isa": {"writer", "literals", "graph", "ops", "numeric", "errors"},
-    "kernels": {"isa", "writer", "literals", "graph", "ops", "numeric", "errors"},
+    "kernels": {"isa", "names", "writer", "literals", "graph", "ops", "numeric", "errors"},
     "plan": {"kernels", "isa", "writer", "graph", "ops", "names", "errors", "literals"},
     "emit": {"plan", "kernels", "isa", "writer", "literals", "graph", "ops", "files", "paths", "errors", "__init__"},
     "outputs": {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nnbuild.board import find
-from nnbuild.commands.common import add_build_options, options_of, print_json, progress, say_notes
+from nnbuild.commands.common import add_baud, add_build_options, options_of, print_json, progress, say_notes
 from nnbuild.depfile import write_depfile
 from nnbuild.job import Place, build_program
 from nnbuild.memory import memory_of
@@ -17,6 +17,7 @@ from nnbuild.pipeline import compile_model, inputs_of
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
+    add_baud(parser)
     parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", required=True, help="the folder for the files")
     parser.add_argument("--stamp", type=Path, metavar="FILE", help="a file to make anew; --depfile names it as made")
     parser.add_argument("--dry-run", action="store_true", help="build nothing; say what would be built")
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.depfile is not None:
         write_depfile(arguments.depfile, str(arguments.stamp or program), inputs_of(options))
     say_notes(compiled.graph.notes)
-    return _say(arguments, built | {"memory": memory_of(compiled, arguments.folder)})
+    return _say(arguments, built | {"memory": memory_of(compiled, program)})
 
 
 def _say(arguments: argparse.Namespace, built: dict[str, Any]) -> int:

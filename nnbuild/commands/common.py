@@ -27,6 +27,7 @@ _PLAIN_BIAS = "do not let biases make up for the average error of rounded weight
 _THREADS = "let a thread pool compute large steps in so many parts at a time (default: %(default)s)"
 _ISA = "instruction set of the kernels: c99, sse2, avx2_fma, native …, or several with commas (default: the board's)"
 _DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
+_MEMORY = "which of the board's memories the model works in (default: the first that fits)"
 _BAUD = "rate of the serial line, 115200 to 2000000, built into the firmware (default: the board's)"
 _IO = "number format at the edges of a quantized model (default: %(default)s)"
 
@@ -57,6 +58,7 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
     add_model(parser)
     if board:
         parser.add_argument("--board", default="linux", help="where it is to run (default: %(default)s)")
+        parser.add_argument("--memory", metavar="NAME", help=_MEMORY)
     parser.add_argument("--quantize", choices=QUANTIZE, default="float", help="number format (default: %(default)s)")
     parser.add_argument("--calibrate", type=Path, metavar="FILE", help="samples (.npz, .npy, a folder of images)")
     parser.add_argument("--calibration", choices=METHODS, default="minmax", help="method (default: %(default)s)")
@@ -82,7 +84,7 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
 
 def add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", help="the device's serial port")
-    parser.add_argument("--baud", type=int, metavar="RATE", help=_BAUD)
+    add_baud(parser)
     parser.add_argument("--program", type=Path, help="a program that was built already (default: build one)")
     add_kernel(parser)
 
@@ -100,6 +102,10 @@ def kernel_of(arguments: argparse.Namespace) -> KernelChoice:
 
 def place_of(arguments: argparse.Namespace) -> AbstractContextManager[Place]:
     return place(arguments.program, arguments.port, kernel_of(arguments))
+
+
+def add_baud(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--baud", type=int, metavar="RATE", help=_BAUD)
 
 
 def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Options:
@@ -122,7 +128,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         layers=layers,
         baud=getattr(arguments, "baud", None),
         swappable=arguments.swappable,
-        on_device=getattr(arguments, "on_device", False) or getattr(arguments, "port", None) is not None,
+        memory=getattr(arguments, "memory", None),
     )
 
 

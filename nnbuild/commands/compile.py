@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", choices=PACKAGES, default="c", help="what they make up (default: %(default)s)")
     parser.add_argument("--single-file", action="store_true", help="the same as --output single-file")
     parser.add_argument("--link", action="store_true", help="also print what serves the model to a host")
-    parser.add_argument("--on-device", action="store_true", help="with --link: use memory that only the real board has")
     parser.add_argument("--layers", action="store_true", help="keep every layer apart, to be looked at one by one")
     parser.add_argument("--depfile", type=Path, metavar="FILE", help="write what the files were made from, for make")
     parser.add_argument("--stamp", type=Path, metavar="FILE", help="a file to make anew; --depfile names it as made")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 from nnbuild.board import find
@@ -25,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     board = find(arguments.board)
     choose(board, arguments.tool, arguments.port)  # known before the model is compiled
-    compiled = compile_model(replace(options_of(arguments), on_device=True), progress("calibration sample"))
+    compiled = compile_model(options_of(arguments), progress("calibration sample"))
     say_notes(compiled.graph.notes)
     with place_of(arguments) as where:
         program = build_program(compiled, where)

@@ -46,6 +46,7 @@ SMLAWB = _wide_product("b", "(int16_t)b")
 """sum + the product of a word and a low half, less its lowest 16 bits."""
 SMLAWT = _wide_product("t", "(b >> 16)")
 
+
 def _added_pair(name: str, suffix: str, shift: str) -> Instruction:
     low, high = f"(int8_t)((uint32_t)b{shift} & 0xffU)", f"(int8_t)((uint32_t)b{shift} >> 16 & 0xffU)"
     return Instruction(
@@ -74,12 +75,20 @@ MAX_BYTES = Instruction(
     "}\n"
     "return (int32_t)out;",
     2,
-    "int32_t out;\n\n"
-    '__asm__("ssub8 %0, %1, %2\\n\\tsel %0, %1, %2" : "=&r"(out) : "r"(a), "r"(b));\n'
-    "return out;",
+    'int32_t out;\n\n__asm__("ssub8 %0, %1, %2\\n\\tsel %0, %1, %2" : "=&r"(out) : "r"(a), "r"(b));\nreturn out;',
     GUARD,
 )
 """The larger of every two bytes."""
+
+SMLALD = Instruction(
+    "smlald",
+    "int64_t {name}(int32_t a, int32_t b, int64_t sum)",
+    "return sum + (int64_t)((int16_t)(a & 0xffff) * (int16_t)(b & 0xffff)) + (int64_t)((a >> 16) * (b >> 16));",
+    1,
+    '__asm__("smlald %Q0, %R0, %1, %2" : "+r"(sum) : "r"(a), "r"(b));\nreturn sum;',
+    GUARD,
+)
+"""A sum of 64 bits + both products of two pairs."""
 
 AND_LEFT8 = Instruction(
     "and_left8",
@@ -103,6 +112,16 @@ LDRD = Instruction(
     GUARD,
 )
 """Two words into any two registers."""
+LDRD_HALVES = Instruction(
+    "ldrd_halves",
+    "int32_t {name}(const int16_t *from, int32_t *second)",
+    "*second = (int32_t)((uint32_t)(uint16_t)from[2] | (uint32_t)from[3] << 16);\n"
+    "return (int32_t)((uint32_t)(uint16_t)from[0] | (uint32_t)from[1] << 16);",
+    1,
+    LDRD.native,
+    GUARD,
+)
+"""Two pairs."""
 STRD = Instruction(
     "strd",
     "void {name}(int32_t *to, int32_t first, int32_t second)",

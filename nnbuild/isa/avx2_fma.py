@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
 
-from nnbuild.isa.vectors import Vectors, adjacent_sums, lane_list
-from nnbuild.writer import Instruction
+from nnbuild.isa.vectors import Vectors, lane_list
 
 LANES = 8
 
@@ -14,19 +13,9 @@ def _mask(count: int) -> str:
     return f"_mm256_set_epi32({lane_list(LANES, lambda lane: '-1' if lane < count else '0')})"
 
 
-@cache
-def _reduce(depth: int) -> Instruction:
-    """Neighbours within 128 bits first, then the two halves; what remains is gathered in front."""
-    steps = min(depth.bit_length() - 1, 2)
-    lines = [adjacent_sums("_mm256")] * steps
-    if depth == LANES:
-        lines.append("sum = _mm256_add_ps(sum, _mm256_permute2f128_ps(sum, sum, 1));")
-    elif depth > 1:
-        kept = 4 // depth  # in each 128 bits
-        places = lane_list(LANES, lambda lane: str((lane // kept % 2) * 4 + lane % kept))
-        lines.append(f"sum = _mm256_permutevar8x32_ps(sum, _mm256_set_epi32({places}));")
-    head = "__m256 {name}(__m256 sum)"
-    return Instruction(f"avx2_sums_of_{depth}", head, "\n".join([*lines, "return sum;"]), 1.5 * steps + 1)
+def _permute(value: str, places: Sequence[int]) -> str:
+    lanes = lane_list(LANES, lambda lane: str(places[lane % len(places)]))
+    return f"_mm256_permutevar8x32_ps({value}, _mm256_set_epi32({lanes}))"
 
 
 FLOATS = Vectors(
@@ -45,5 +34,5 @@ FLOATS = Vectors(
     },
     load_first=lambda count: f"_mm256_maskload_ps({{0}}, {_mask(count)})",
     store_first=lambda count: f"_mm256_maskstore_ps({{0}}, {_mask(count)}, {{1}})",
-    reduce=_reduce,
+    permute=_permute,
 )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
 
-from nnbuild.isa.vectors import Vectors, adjacent_sums
-from nnbuild.writer import Instruction
+from nnbuild.isa.vectors import Vectors
 
 _LOADS = {
     1: "_mm_load_ss({0})",
@@ -19,11 +18,9 @@ _STORES = {
 }
 
 
-@cache
-def _reduce(depth: int) -> Instruction:
-    steps = depth.bit_length() - 1
-    body = "\n".join([*[adjacent_sums("_mm")] * steps, "return sum;"])
-    return Instruction(f"sse2_sums_of_{depth}", "__m128 {name}(__m128 sum)", body, 1.5 * steps)
+def _permute(value: str, places: Sequence[int]) -> str:
+    order = sum(place << (2 * lane) for lane, place in enumerate(places))
+    return f"_mm_shuffle_ps({value}, {value}, {order:#x})"
 
 
 FLOATS = Vectors(
@@ -41,5 +38,5 @@ FLOATS = Vectors(
     },
     load_first=_LOADS.__getitem__,
     store_first=_STORES.__getitem__,
-    reduce=_reduce,
+    permute=_permute,
 )

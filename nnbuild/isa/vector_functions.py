@@ -144,6 +144,38 @@ def tanh(floats: Vectors) -> Instruction:
     return t.function("tanh", t.op("div", "less", t.op("add", "less", "2.0f")))
 
 
+TANH_ABOVE = ("0x1.13e0ccp-26f", "0x1.a05b3p-16f", "0x1.141482p-8f", "0x1.4a5fb4p-3f", "0x1.34a6e2p+0f")
+TANH_BELOW = ("0x1.f66c5p-21f", "0x1.9f0f3cp-12f", "0x1.ff0ca4p-6f", "0x1.205c7cp-1f", "0x1.34a6e2p+0f")
+"""tanh(x) / x as a fraction of two polynomials of x^2, for |x| <= 9.02, where it becomes 1."""
+
+
+def _quotient(t: Text, x: str) -> str:
+    """tanh(x) for |x| <= 9.02, the terms in pairs, so that few wait for one another."""
+    t.let("square", t.op("mul", x, x))
+    t.let("fourth", t.op("mul", "square", "square"))
+    for name, (e, d, c, b, a) in (("above", TANH_ABOVE), ("below", TANH_BELOW)):
+        low = t.op("add", a, t.op("mul", "square", b))
+        high = t.op("add", t.op("add", c, t.op("mul", "square", d)), t.op("mul", "fourth", e))
+        t.let(name, t.op("add", low, t.op("mul", "fourth", high)))
+    return t.op("div", t.op("mul", x, "above"), "below")
+
+
+@cache
+def cell_tanh(floats: Vectors) -> Instruction:
+    """For cells, which wait for it at every step: half as long on the way, errs by at most 5 ULP."""
+    t = Text(floats)
+    t.let("within", t.op("min", "9.02f", t.op("max", "-9.02f", "x")))
+    return t.function("cell_tanh", _quotient(t, "within"))
+
+
+@cache
+def cell_sigmoid(floats: Vectors) -> Instruction:
+    """The same for gates: (1 + tanh(x / 2)) / 2, which errs by at most 2.5e-7."""
+    t = Text(floats)
+    t.let("within", t.op("min", "9.02f", t.op("max", "-9.02f", t.op("mul", "0.5f", "x"))))
+    return t.function("cell_sigmoid", t.op("add", "0.5f", t.op("mul", "0.5f", _quotient(t, "within"))))
+
+
 @cache
 def expm1(floats: Vectors) -> Instruction:
     """e^x - 1 for x up to 88."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from nnbuild.isa.lanes import TileLanes
+from nnbuild.isa.vector_sums import TOGETHER, sums
 from nnbuild.isa.vectors import Vectors
 from nnbuild.literals import float_literal
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
+from nnbuild.writer import Row, Writer
 
+PREFETCH = Row("_mm_prefetch((const char *)({0}), _MM_HINT_T1);", 0.1)
 Finish = Callable[[Writer, Vectors, str, str, int], None]
 """(writer, floats, variable, pointer, count) prints what else becomes of a result before it is stored there."""
 
@@ -32,6 +36,12 @@ class VectorLanes(TileLanes):
         self.finish = finish
         self.channels = {"bias": site.constant("bias")} if "bias" in site.constants else {}
 
+    def join(self, filters: int) -> None:
+        """Has the sums of several positions brought together, for layers whose channels all lie in one vector."""
+        self.filters = filters
+        self.together = min(self.depth, TOGETHER)
+        self.row_constants = {name: np.tile(values, self.together) for name, values in self.channels.items()}
+
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         biased = self.channels and self.depth == 1
         self.floats.declare(w, accumulator, self._bias(w, channel) if biased else self.zero)
@@ -52,13 +62,25 @@ class VectorLanes(TileLanes):
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         w(f"{accumulator} = {self.floats.use(w, 'fma', name, weights, accumulator)};")
 
+    def fetch(self, w: Writer, pointer: str) -> None:
+        w(w.use(PREFETCH, pointer))
+
     def gather(self, w: Writer, accumulator: str, channel: str) -> None:
         """Brings the sums of a depth above one to the first lanes, and adds the bias, which could not be there."""
         if self.depth == 1:
             return
-        w(f"{accumulator} = {w.call(self.floats.reduce(self.depth), accumulator)};")
+        added = sums(self.floats, self.depth, 1, self.lanes)
+        w(f"{accumulator} = {w.call(added, accumulator)};")
         if self.channels:
             w(f"{accumulator} = {self.floats.use(w, 'add', accumulator, self._bias(w, channel))};")
+
+    def gather_row(self, w: Writer, accumulators: Sequence[str]) -> None:
+        added = sums(self.floats, self.depth, len(accumulators), self.filters)
+        w(f"{accumulators[0]} = {w.call(added, *accumulators)};")
+
+    def add_bias(self, w: Writer, variable: str, count: int) -> None:
+        if self.channels:
+            w(f"{variable} = {self.floats.use(w, 'add', variable, self.floats.load(w, 'bias', count))};")
 
     def fold(self, w: Writer, accumulators: Sequence[str]) -> None:
         """By their maximum, which may come before the bounds."""

@@ -7,10 +7,10 @@ so that they give the same bits on every width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nnbuild.writer import Instruction, Row, Writer
+from nnbuild.writer import Row, Writer
 
 CYCLES = {"fma": 0.5, "loadu": 0.2, "set1": 0.2, "div": 5.0, "sqrt": 7.0}
 OPERANDS = {"loadu": 1, "set1": 1, "sqrt": 1}
@@ -27,7 +27,7 @@ class Vectors:
     prefix: of the intrinsics; an operation is {prefix}_{operation}_ps unless `spellings` has it.
     broadcasts: how the 1, 2, 4 … floats at a pointer are repeated through all lanes.
     load_first, store_first: the same as a load and a store, of the first lanes only; an expression for their number.
-    reduce: for a depth, how the sums of every `depth` neighbours come to the first lanes.
+    permute: a vector whose first lanes are those that are named.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Vectors:
     broadcasts: Mapping[int, str]
     load_first: Callable[[int], str]
     store_first: Callable[[int], str]
-    reduce: Callable[[int], Instruction]
+    permute: Callable[[str, Sequence[int]], str]
 
     def use(self, w: Writer, operation: str, *operands: str) -> str:
         """The expression of an operation, with its price on the bill."""
@@ -74,9 +74,3 @@ class Vectors:
 def lane_list(lanes: int, value: Callable[[int], str]) -> str:
     """A value for every lane, from the highest to the lowest, as the `set` intrinsics take them."""
     return ", ".join(value(lane) for lane in reversed(range(lanes)))
-
-
-def adjacent_sums(prefix: str) -> str:
-    """C that replaces each pair of neighbours of `sum` by its sum, within every 128 bits."""
-    first, second = (f"{prefix}_shuffle_ps(sum, sum, {order})" for order in ("0x88", "0xdd"))
-    return f"sum = {prefix}_add_ps({first}, {second});"

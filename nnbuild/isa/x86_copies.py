@@ -65,6 +65,20 @@ for (int32_t i = 0; i < count; i += {v.bits // bits}) {{
     return Instruction(f"fill{bits}_{v.bits}", f"void {{name}}({kind} *to, int32_t count, {kind} value)", body, 4)
 
 
+def plain(v: Vectors) -> Instruction:
+    """16-bit numbers as they are."""
+    body = f"""\
+int32_t i = 0;
+for (; i + {v.bytes // 2} <= count; i += {v.bytes // 2}) {{
+    {v.store("to + i", v.load("from + i"))};
+}}
+for (; i < count; ++i) {{
+    to[i] = from[i];
+}}"""
+    return Instruction(f"copy_{v.bits}", "void {name}(int16_t *to, const int16_t *from, int32_t count)", body, 4)
+
+
+PLAIN_COPIES = {v.bits: plain(v) for v in ALL}
 COPIES = {("int8", v.bits): lifting(v) for v in ALL} | {("int16", v.bits): centring(v) for v in ALL}
 FILLS = {("int8", v.bits): filling(v, "int8_t", 8) for v in ALL} | {
     ("int16", v.bits): filling(v, "int16_t", 16) for v in ALL

@@ -12,8 +12,8 @@ from math import lcm
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.isa.x86_bytes import ByteSet
-from nnbuild.isa.x86_memory import BYTES
+from nnbuild.isa.x86_integers import IntegerSet, IntegerVectors
+from nnbuild.isa.x86_memory import BYTES, WORDS
 from nnbuild.isa.x86_scaling import LARGER_BYTES_SSE2, SMALLER_BYTES_SSE2
 from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
 from nnbuild.ops.base import Pair
@@ -22,7 +22,7 @@ from nnbuild.writer import Instruction, Writer
 VECTORS = 4
 
 
-def order(chosen: ByteSet, channels: int) -> Array:
+def order(chosen: IntegerSet, channels: int) -> Array:
     """For every lane of every vector the channel it computes, until the pattern repeats."""
     v = chosen.vectors
     vector, lane = np.divmod(np.arange(VECTORS * v.lanes), v.lanes)
@@ -37,7 +37,7 @@ def order(chosen: ByteSet, channels: int) -> Array:
     return found
 
 
-def interleaved(w: Writer, chosen: ByteSet, taps: list[str]) -> None:
+def interleaved(w: Writer, chosen: IntegerSet, taps: list[str]) -> None:
     """Declares x0 to x3: the inputs that `taps` point at, from `depth` taps, for `bytes` channels."""
     v = chosen.vectors
     if chosen.dot:
@@ -67,7 +67,7 @@ def _sorted(v: Vectors) -> str:
     return "_mm256_permute4x64_epi64(bytes, 0xD8)" if v is AVX2 else "bytes"
 
 
-def _joining(chosen: ByteSet) -> Instruction:
+def _joining(chosen: IntegerSet) -> Instruction:
     v = chosen.vectors
     words = (v.spelt("packs_epi32", a, b) for a, b in (("a", "b"), ("c", "d")))
     body = f"""\
@@ -78,7 +78,7 @@ return {"bytes" if chosen.dot else _sorted(v)};"""
     return Instruction(name, f"{v.kind} {{name}}({parameters})", body, 2)
 
 
-def joined(w: Writer, chosen: ByteSet, values: list[str], limit: Pair) -> str:
+def joined(w: Writer, chosen: IntegerSet, values: list[str], limit: Pair) -> str:
     """Four vectors of outputs as bytes within bounds, channels in order."""
     v = chosen.vectors
     result = w.call(_joining(chosen), *values)
@@ -106,4 +106,36 @@ for (int32_t i = 0; i < count; ++i) {{
     return Instruction(f"write_{v.bits}", f"void {{name}}(int8_t *to, {v.kind} value, int32_t count)", body, 2)
 
 
+def store_group(w: Writer, lanes: IntegerVectors, values: list[str], pointer: str, count: int) -> None:
+    """Four vectors of outputs within bounds, channels in order: the first `count` of them."""
+    v = lanes.v
+    if lanes.dtype == "int8":
+        result = joined(w, lanes.set, values, lanes.bounds)
+        whole = v.store(pointer, result)
+        w(f"{whole if count == v.bytes else w.call(WRITING[v.bits], pointer, result, str(count))};")
+        return
+    half = v.bytes // 2
+    for index, (first, second) in enumerate((values[:2], values[2:])):
+        real = min(half, count - index * half)
+        if real <= 0:
+            return
+        result = v.use(w, "packs_epi32", first, second)
+        for operation, bound, none in zip(("max_epi16", "min_epi16"), lanes.bounds, WORDS, strict=True):
+            if bound != none:
+                result = v.use(w, operation, result, v.spelt("set1_epi16", str(bound)))
+        place = f"{pointer} + {half}" if index else pointer
+        w(f"{v.store(place, result) if real == half else w.call(WRITING_WORDS[v.bits], place, result, str(real))};")
+
+
+def _writing_words(v: Vectors) -> Instruction:
+    body = f"""\
+int16_t words[{v.bytes // 2}];
+{v.store("words", "value")};
+for (int32_t i = 0; i < count; ++i) {{
+    to[i] = words[i];
+}}"""
+    return Instruction(f"write_words_{v.bits}", f"void {{name}}(int16_t *to, {v.kind} value, int32_t count)", body, 2)
+
+
+WRITING_WORDS = {v.bits: _writing_words(v) for v in (SSE, AVX2, AVX512)}
 WRITING = {v.bits: _writing(v) for v in (SSE, AVX2, AVX512)}

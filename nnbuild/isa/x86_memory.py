@@ -6,6 +6,7 @@ from nnbuild.isa.x86_scaling import (
     LARGER_BYTES_SSE2,
     LARGER_SSE2,
     PACKED_BYTES,
+    PACKED_WORDS,
     SMALLER_BYTES_SSE2,
     SMALLER_SSE2,
 )
@@ -13,6 +14,7 @@ from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
 from nnbuild.writer import Writer
 
 BYTES = (-128, 127)
+WORDS = (-32768, 32767)
 
 
 def at(pointer: str, by: int) -> str:
@@ -74,6 +76,40 @@ def _write_parts(w: Writer, value: str, pointer: str, count: int) -> None:
             w(f"*({at(pointer, done)}) = (int8_t)_mm_cvtsi128_si32({part});")
         else:
             w(f"_mm_storeu_si{8 * size}({at(pointer, done)}, {part});")
+        done += size
+
+
+def write_words(w: Writer, v: Vectors, value: str, limit: tuple[int, int], pointer: str, count: int) -> None:
+    """Stores the first `count` lanes as 16-bit numbers within bounds."""
+    name, half = f"{value}_words", AVX2 if v is AVX512 else SSE
+    w(f"const {half.kind} {name} = {packed_words(w, v, half, value, limit)};")
+    w.bill(0.5)
+    if count == v.lanes:
+        whole = half.store(pointer, name) if v is not SSE else f"_mm_storel_epi64({SSE.address(pointer, '')}, {name})"
+        w(f"{whole};")
+    elif v is AVX512:
+        w(f"_mm256_mask_storeu_epi16({pointer}, {(1 << count) - 1:#x}, {name});")
+    else:
+        _write_word_parts(w, name, pointer, count)
+
+
+def packed_words(w: Writer, v: Vectors, half: Vectors, value: str, limit: tuple[int, int]) -> str:
+    result = w.call(PACKED_WORDS[v.bits], value)
+    for operation, bound, none in zip(("max_epi16", "min_epi16"), limit, WORDS, strict=True):
+        if bound != none:
+            result = half.use(w, operation, result, half.spelt("set1_epi16", str(bound)))
+    return result
+
+
+def _write_word_parts(w: Writer, value: str, pointer: str, count: int) -> None:
+    done = 0
+    for size in (4, 2, 1):
+        if not count & size:
+            continue
+        part = SSE.use(w, "srli_si128", value, str(2 * done)) if done else value
+        place = at(pointer, done)
+        store = f"_mm_storel_epi64({SSE.address(place, '')}, {part})" if size == 4 else ""
+        w(f"{store or f'_mm_storeu_si{16 * size}({place}, {part})'};")
         done += size
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.numeric.line_scale import Line, doubled_left, doubled_line, fitted_line, upward_line
+from nnbuild.numeric.line_scale import Line, doubled_left, doubled_line, fitted_line, upward_line, wide_line
 from nnbuild.numeric.multiplier import Multiplier, convolution_scales
 from nnbuild.numeric.rounding import Ints, limits
 from nnbuild.ops.base import Clamp
@@ -47,6 +47,8 @@ def sum_reach(site: Site) -> tuple[Ints, Ints]:
 
 def rule_of(site: Site, clamp: Clamp) -> Rule | str:
     """The rule, or why none serves."""
+    if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
+        return "its 16-bit inputs have a zero point"
     least, most = sum_reach(site)
     if least.min() < -(2**31) or most.max() >= 2**31:
         return "a sum may need more than 32 bits"
@@ -56,10 +58,14 @@ def rule_of(site: Site, clamp: Clamp) -> Rule | str:
     return _rounded_twice(site, bounds(clamp, site.outputs[0]), reach)
 
 
+def zero_of(site: Site) -> int:
+    return quant_of(site.outputs[0]).zero_point
+
+
 def _rounded_once(site: Site, reach: list[tuple[int, int]]) -> Rule | str:
     out = site.outputs[0]
     low, high = limits(out.dtype)
-    zero = quant_of(out).zero_point
+    zero = zero_of(site)
     scales = convolution_scales(
         quant_of(site.inputs[0]).scale, quant_of(site.constants["kernel"]).scales, quant_of(out).scale
     )
@@ -76,8 +82,11 @@ def _rounded_once(site: Site, reach: list[tuple[int, int]]) -> Rule | str:
 
 def _rounded_twice(site: Site, limit: tuple[int, int], reach: list[tuple[int, int]]) -> Rule | str:
     scale = requantization(site, len(reach))
+    if scale.wide:
+        lines = [wide_line(int(m), int(s), zero_of(site)) for m, s in zip(scale.multiplier, scale.shift, strict=True)]
+        return _rule(lines) if _all_fit(lines, reach) else "a channel's scale is too large for one shift"
     channels = [Multiplier(int(m), int(s)) for m, s in zip(scale.multiplier, scale.shift, strict=True)]
-    zero = quant_of(site.outputs[0]).zero_point
+    zero = zero_of(site)
     if limit[0] >= zero:
         lines = [upward_line(channel, zero) for channel in channels]
         if _all_fit(lines, reach):

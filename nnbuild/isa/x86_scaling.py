@@ -82,8 +82,22 @@ def packed_bytes(v: Vectors) -> Instruction:
     return Instruction(f"packed_bytes_{v.bits}", f"__m128i {{name}}({v.kind} value)", PACKED[v.bits], 1.5)
 
 
+PACKED_TO_WORDS = {
+    512: (AVX2, "return _mm512_cvtsepi32_epi16(value);"),
+    256: (SSE, "return _mm_packs_epi32(_mm256_castsi256_si128(value), _mm256_extracti128_si256(value, 1));"),
+    128: (SSE, "return _mm_packs_epi32(value, value);"),
+}
+
+
+def packed_words(v: Vectors) -> Instruction:
+    """The lanes as int16, saturated, from the lowest on."""
+    result, body = PACKED_TO_WORDS[v.bits]
+    return Instruction(f"packed_words_{v.bits}", f"{result.kind} {{name}}({v.kind} value)", body, 1)
+
+
 ALL = (SSE, AVX2, AVX512)
 SCALED = {v.bits: scaled(v) for v in ALL}
+PACKED_WORDS = {v.bits: packed_words(v) for v in ALL}
 PACKED_BYTES = {v.bits: packed_bytes(v) for v in ALL}
 
 

@@ -16,6 +16,7 @@ from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
+SIGNS = {"add": (1, "add_epi32"), "subtract": (-1, "sub_epi32")}
 LARGEST_SUM = 2**29
 """What the spare bits of TFLite's sums leave."""
 
@@ -64,6 +65,7 @@ class SumRule:
     right: Split
     output: Scaled
     bounds: tuple[int, int]
+    operation: str = "add_epi32"
 
     def operand(self, w: Writer, v: Vectors, value: str, right: bool) -> str:
         """The expression of an aligned operand, but for its constant; `value` is a vector of 32-bit numbers."""
@@ -79,7 +81,7 @@ class SumRule:
     def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
         """Sets `total`, which may be an operand's variable, to the output, not yet within bounds."""
         first = self.operand(w, v, left, right=False)
-        w(f"{total} = {v.use(w, 'add_epi32', first, self.operand(w, v, right, right=True))};")
+        w(f"{total} = {v.use(w, self.operation, first, self.operand(w, v, right, right=True))};")
         self.output.apply(w, v, total)
 
     def turned(self) -> SumRule:
@@ -107,8 +109,8 @@ def sum_rule(site: Site) -> SumRule | str:
     """The rule of an addition, or why there is none."""
     attributes = site.op.attributes
     assert isinstance(attributes, Binary)
-    if attributes.function != "add" or len(site.inputs) != 2 or site.shape(0) != site.shape(1):
-        return "it adds two tensors of one shape, nothing else"
+    if attributes.function not in SIGNS or len(site.inputs) != 2 or site.shape(0) != site.shape(1):
+        return "it adds or subtracts two tensors of one shape"
     form = formats(site)
     scales = form.sum_scales()
     left = fitted_split(form.zeros[0], scales.left_shift, scales.first)
@@ -119,4 +121,36 @@ def sum_rule(site: Site) -> SumRule | str:
     output = scaled_by(scales.output, form.zeros[2], LARGEST_SUM, upward=limit[0] >= form.zeros[2])
     if output is None:
         return "its output's scale shifts to the left"
-    return SumRule(left, right, replace(output, constant=left.constant + right.constant), limit)
+    sign, operation = SIGNS[attributes.function]
+    constant = left.constant + sign * right.constant
+    return SumRule(left, right, replace(output, constant=constant), limit, operation)
+
+
+@dataclass(frozen=True)
+class ProductRule:
+    """The product of two operands less their zero points, as an output."""
+
+    zeros: tuple[int, int]
+    output: Scaled
+    bounds: tuple[int, int]
+
+    def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
+        """Sets `total`, which may be an operand's variable, to the output, not yet within bounds."""
+        first, second = (
+            v.use(w, "sub_epi32", name, v.spelt("set1_epi32", str(zero))) if zero else name
+            for name, zero in zip((left, right), self.zeros, strict=True)
+        )
+        product = w.call(LOW_MULTIPLY_SSE2, first, second) if v is SSE else v.use(w, "mullo_epi32", first, second)
+        w(f"{total} = {product};")
+        self.output.apply(w, v, total)
+
+
+def product_rule(site: Site) -> ProductRule | str:
+    """The rule of a multiplication, or why there is none."""
+    attributes = site.op.attributes
+    assert isinstance(attributes, Binary)
+    if attributes.function != "multiply" or len(site.inputs) != 2 or site.shape(0) != site.shape(1):
+        return "it multiplies two tensors of one shape"
+    form, limit = formats(site), bounds(attributes.clamp, site.outputs[0])
+    output = scaled_by(form.product_scale(), form.zeros[2], 255 * 255, upward=limit[0] >= form.zeros[2])
+    return ProductRule(form.zeros[:2], output, limit) if output else "its output's scale shifts to the left"

@@ -17,13 +17,15 @@ class Overlap:
 
     Then it is never written over what is still to be read. A lead below 0 lets it begin so many bytes after the input.
     `pieces` is the lead where the work is done in several calls, each of which may read again what the one before it
-    had read already; it is the same unless it is given.
+    had read already; it is the same unless it is given. Beginnings must be a multiple of `every` bytes apart, for
+    kernels that do one channel after the other and may write nothing over another one.
     """
 
     output: int = 0
     input: int = 0
     lead: int = 0
     pieces: int | None = None
+    every: int = 1
 
     def lead_of(self, in_pieces: bool) -> int:
         return self.pieces if in_pieces and self.pieces is not None else self.lead
@@ -37,6 +39,8 @@ class Demand:
     scratch: bytes it may write while it runs and forget afterwards, seen as `scratch_type`.
     packed: constants in the order in which it reads them, flat, by the name it will use for them.
     overlaps: which outputs may lie over which inputs, and how.
+    rows: whether an equal number of pieces, one after the other, makes each row of the output, and reads only the rows
+    of the first input that lie under its window, and the same row of other inputs.
     """
 
     extent: int
@@ -44,6 +48,7 @@ class Demand:
     scratch_type: str = "float32"
     packed: Mapping[str, Array] = field(default_factory=dict)
     overlaps: tuple[Overlap, ...] = ()
+    rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,8 @@ class Kernel(Protocol):
     asked by `accepts` whether it takes a given tail.
     """
 
-    needs: frozenset[str]
-
+    @property
+    def needs(self) -> frozenset[str]: ...
     def accepts(self, site: Site) -> str | None: ...
     def demand(self, site: Site) -> Demand: ...
     def emit(self, w: Writer, site: Site, names: Names) -> None: ...

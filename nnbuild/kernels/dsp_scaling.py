@@ -54,18 +54,30 @@ def scaling(site: Site, reach: Ints, largest: Ints) -> Scaling | str:
     """
     attributes, out = site.op.attributes, site.outputs[0]
     assert isinstance(attributes, Convolution)
-    limits, zero = bounds(attributes.clamp, out), quant_of(out).zero_point
     scale = requantization(site, site.output_shape()[-1])
-    dead = (scale.multiplier == 0) | ((scale.shift < 0) & (reach < _power(-scale.shift - 1)))
-    right = np.where(dead, 0, -scale.shift)
+    limits = bounds(attributes.clamp, out)
+    return scaled(scale.multiplier, scale.shift, reach, largest, quant_of(out).zero_point, limits)
+
+
+def scaled(
+    multiplier: Ints,
+    shift: Ints,
+    reach: Ints,
+    largest: Ints,
+    zero: int,
+    limits: tuple[int, int],
+    apart: bool = False,
+) -> Scaling | str:
+    """The same for given multipliers and shifts, one for each channel. `apart`: a common shift is not looked for."""
+    dead = (multiplier == 0) | ((shift < 0) & (reach < _power(-shift - 1)))
+    right = np.where(dead, 0, -shift)
     if right.max() >= LARGEST_SHIFT:
         return f"an output is shifted by more than {LARGEST_SHIFT} bits"
     common = np.full_like(right, max(int(right[~dead].max(initial=0)), 0) + 1)
-    for shift in (common, np.maximum(right, 0) + 1):
-        raised = np.where(dead, 0, 1 + shift - right)
-        fits = (largest << raised <= INT16[1]).all() and (reach << raised <= INT32[1] // 2).all()
-        if fits:
-            return _scaled(scale.multiplier, right, dead, shift, zero, limits)
+    for last in [common] * (not apart) + [np.maximum(right, 0) + 1]:
+        raised = np.where(dead, 0, 1 + last - right)
+        if (largest << raised <= INT16[1]).all() and (reach << raised <= INT32[1] // 2).all():
+            return _columns(np.where(dead, 0, multiplier), right, dead, last, zero, limits)
     return "its weights or sums, raised to a common scale, do not fit"
 
 
@@ -75,13 +87,14 @@ def _power(exponent: Ints) -> Ints:
     return result
 
 
-def _scaled(multiplier: Ints, right: Ints, dead: Ints, shift: Ints, zero: int, limits: tuple[int, int]) -> Scaling:
+def _columns(multiplier: Ints, right: Ints, dead: Ints, shift: Ints, zero: int, limits: tuple[int, int]) -> Scaling:
     raised = np.where(dead, 0, 1 + shift - right)
+    unit = shift - np.maximum(right, 0)  # h is counted in units of 2**unit
     half = np.where(dead | (right > 0), _power(shift - 1), 0)
-    offset = np.where(dead, 0, _power(raised - 2)) + half + (zero << shift)
-    columns = {"multiplier": np.where(dead, 0, multiplier), "offset": offset}
+    offset = np.where(dead, 0, _power(unit - 1)) + half + (zero << shift)
+    columns = {"multiplier": multiplier, "offset": offset}
     if limits[0] < zero:
-        columns["below"] = np.where(dead | (right <= 0), 0, _power(raised - 1))
+        columns["below"] = np.where(dead | (right <= 0), 0, _power(unit))
     uniform = bool((shift == shift[0]).all())
     if not uniform:
         columns["shift"] = shift

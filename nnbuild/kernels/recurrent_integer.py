@@ -124,3 +124,29 @@ def shifted(value: str, amount: int) -> str:
 
 def hold(w: Writer, value: str, limit: str) -> str:
     return w.helper("hold", value, limit)
+
+
+class Sums:
+    """How weighted sums are computed: one number at a time. A set of instructions has a way of its own."""
+
+    def packed(self, site: Site, name: str, products: Products, gates: slice = slice(None)) -> dict[str, Array]:
+        return packed_products(site, name, products, gates)
+
+    def demand(
+        self, site: Site, packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
+    ) -> Demand:
+        return demand(site, packed, scratch_vectors, scratch_type)
+
+    def begin_step(self, w: Writer, site: Site, names: Names) -> None:
+        """What is done once a time step, before any unit."""
+
+    def weighted(
+        self, w: Writer, names: Names, sums: Sequence[str], vector: tuple[str, int], name: str, products: Products
+    ) -> None:
+        weighted(w, names, sums, vector, name, products.narrow)
+
+    def total(self, w: Writer, name: str, first: str, second: str, curve: Curve) -> None:
+        total(w, name, first, second, curve)
+
+
+PLAIN = Sums()

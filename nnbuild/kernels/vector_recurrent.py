@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.graph import Array
+from nnbuild.isa import vector_functions as math
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import recurrent
@@ -187,6 +188,12 @@ def each_vector(w: Writer, units: Units, real: int, body: Callable[[int, str, in
                 body(vector, total("unit", str(first)), min(units.floats.lanes, real - first))
 
 
+CELLS = {"tanh": math.cell_tanh, "sigmoid": math.cell_sigmoid}
+"""Shorter ways to functions that the next time step waits for."""
+
+
 def apply(w: Writer, units: Units, name: str, function: Function, argument: str) -> None:
     """Declares `name` = function(argument)."""
-    units.floats.declare(w, name, spell(w, units.floats, function, argument))
+    short = CELLS.get(function[0])
+    value = w.call(short(units.floats), argument) if short else spell(w, units.floats, function, argument)
+    units.floats.declare(w, name, value)

@@ -38,15 +38,18 @@ def pairs() -> tuple[Ints, Ints]:
     return numbers[:, None], numbers[None, :]
 
 
-def linear_sum(wanted: Ints, slopes: tuple[float, float], bounds: tuple[int, int]) -> LinearSum | None:
+def linear_sum(
+    wanted: Ints, slopes: tuple[float, float], bounds: tuple[int, int], fraction: int = FRACTION
+) -> LinearSum | None:
     """Coefficients that give `wanted`, held within bounds, for all `pairs`; None where there are none.
 
-    `slopes` is by how much the result grows with either number.
+    `slopes` is by how much the result grows with either number, `fraction` how many bits of a product are dropped.
     """
     for shift in range(_finest(slopes), _finest(slopes) - TRIES, -1):
-        nearest = [round(slope * 2 ** (shift + FRACTION)) for slope in slopes]
+        nearest = [round(slope * 2 ** (shift + fraction)) for slope in slopes]
         for apart in product(NEIGHBOURS, repeat=2):
-            found = _fitting(wanted, nearest[0] + apart[0], nearest[1] + apart[1], shift, bounds)
+            first, second = (n + (by >> (FRACTION - fraction)) for n, by in zip(nearest, apart, strict=True))
+            found = _fitting(wanted, first, second, shift, bounds, fraction)
             if found is not None:
                 return found
     return None
@@ -58,16 +61,18 @@ def _finest(slopes: tuple[float, float]) -> int:
     return min(30, 31 - frexp(reach)[1])
 
 
-def _fitting(wanted: Ints, first: int, second: int, shift: int, bounds: tuple[int, int]) -> LinearSum | None:
+def _fitting(
+    wanted: Ints, first: int, second: int, shift: int, bounds: tuple[int, int], fraction: int
+) -> LinearSum | None:
     """With these coefficients, a start between what all results allow."""
     a, b = pairs()
-    sums = (a * first >> FRACTION) + (b * second >> FRACTION)
+    sums = (a * first >> fraction) + (b * second >> fraction)
     low, high = bounds
     lowest = int(np.max(np.where(wanted > low, (wanted << shift) - sums, INT32[0])))
     highest = int(np.min(np.where(wanted < high, ((wanted + 1) << shift) - 1 - sums, INT32[1])))
     if lowest > highest:
         return None
     start = lowest + (highest - lowest) // 2
-    reach = (abs(first) + abs(second)) // 2 + abs(start) + 2
+    reach = ((abs(first) + abs(second)) * 128 >> fraction) + abs(start) + 2
     fits = max(reach, abs(first), abs(second)) <= INT32[1]
     return LinearSum(first, second, start, shift) if fits else None

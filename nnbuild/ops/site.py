@@ -30,10 +30,10 @@ class Site:
     @property
     def reads(self) -> tuple[Tensor, ...]:
         """The operation's own inputs, then those that the tail takes from elsewhere."""
-        inputs, result = list(self.inputs), self.outputs[0].name
+        inputs, results = list(self.inputs), {self.outputs[0].name}
         for site in self.tail:
-            inputs += [tensor for tensor in site.inputs if tensor.name != result]
-            result = site.outputs[0].name
+            inputs += [tensor for tensor in site.inputs if tensor.name not in results]
+            results.add(site.outputs[0].name)
         return tuple(inputs)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 from nnbuild import __version__
@@ -43,7 +44,7 @@ Libs: -L${{libdir}} -l{plan.prefix}
 
 
 def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
-    """libNAME.a for every board; libNAME.so where programs are loaded and not flashed."""
+    """libNAME.a for every board; a shared one where programs are loaded and not flashed."""
     p, hosted = plan.prefix, board.output == "host"
     toolchain = choose(board)
     compiler = [*toolchain.command, *WARNINGS, *board.flags, *toolchain.flags]
@@ -53,12 +54,22 @@ def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
         includes = [f"-I{folder / 'include'}", f"-I{folder / 'src'}"]
         _run([*compiler, *(["-fPIC"] if hosted else []), *includes, "-c", str(source), "-o", str(target)], source.name)
         objects.append(str(target))
-    static, shared = folder / "lib" / f"lib{p}.a", folder / "lib" / f"lib{p}.so"
+    name, flags = shared_library(p, sys.platform)
+    static, shared = folder / "lib" / f"lib{p}.a", folder / "lib" / name
     static.unlink(missing_ok=True)  # an archive is added to, and may hold a file that is none any more
     _run([*archiver(toolchain.command), "rcs", str(static), *objects], static.name)
     if hosted:
-        _run([*toolchain.command, "-shared", f"-Wl,-soname,{shared.name}", *objects, "-o", str(shared)], shared.name)
+        _run([*toolchain.command, *flags, *objects, "-o", str(shared)], name)
     return [f"lib/{path.name}" for path in (static, shared) if path.is_file()]
+
+
+def shared_library(prefix: str, platform: str) -> tuple[str, list[str]]:
+    """What a shared library is called on a system, and how it is linked."""
+    if platform == "darwin":
+        return f"lib{prefix}.dylib", ["-dynamiclib", f"-Wl,-install_name,@rpath/lib{prefix}.dylib"]
+    if platform == "win32":
+        return f"{prefix}.dll", ["-shared"]
+    return f"lib{prefix}.so", ["-shared", f"-Wl,-soname,lib{prefix}.so"]
 
 
 def archiver(compiler: tuple[str, ...]) -> list[str]:

@@ -70,6 +70,25 @@ def _values(plan: Plan, sources: list[str]) -> dict[str, str]:
         "ACCESS": "\n".join([*_inputs(inputs), *_outputs(outputs)]),
         "EXAMPLE_IN": "\n".join(_example_in(inputs)),
         "EXAMPLE_OUT": "\n".join(_example_out(outputs)),
+        **_parallel(plan),
+    }
+
+
+def _parallel(plan: Plan) -> dict[str, str]:
+    """What a run in parts needs; nothing where no step is spread."""
+    if not plan.parallel:
+        return dict.fromkeys(("PHANTOM", "IMPORT", "EXTERN", "PARALLEL", "PART"), "")
+    link = f"""\
+        #[link_name = "{plan.prefix}_run_parallel"]
+        pub fn run_parallel(context: *mut c_void, spread: Spread, pool: *mut c_void) -> c_int;
+"""
+    kind = 'pub type Spread = unsafe extern "C" fn(*mut c_void, super::Function, *mut c_void, i32);'
+    return {
+        "PHANTOM": "use core::marker::PhantomData;\n",
+        "IMPORT": f"\n    {kind}\n",
+        "EXTERN": link,
+        "PARALLEL": fill("rust/parallel.rs", {}),
+        "PART": fill("rust/part.rs", {"PARTS": str(max(step.parts for step in plan.steps))}) + "\n",
     }
 
 

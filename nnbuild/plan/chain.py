@@ -73,7 +73,7 @@ def _tails(graph: Graph, ops: list[Op], sites: dict[str, Site], head: Op) -> lis
     found: list[tuple[Site, ...]] = []
     last = head
     while len(found) < len(ops):
-        follower = _only_reader(graph, ops, last)
+        follower = only_reader(graph, ops, last)
         if follower is None or follower.outer or head.outer:
             return found
         tail = (*(found[-1] if found else ()), sites[follower.name])
@@ -84,7 +84,7 @@ def _tails(graph: Graph, ops: list[Op], sites: dict[str, Site], head: Op) -> lis
     return found
 
 
-def _only_reader(graph: Graph, ops: list[Op], op: Op) -> Op | None:
+def only_reader(graph: Graph, ops: list[Op], op: Op) -> Op | None:
     """The operation that alone reads this one's only result."""
     if len(op.outputs) != 1 or op.outputs[0] in graph.outputs:
         return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import lcm
 
 PATIENCE = 200_000
 
@@ -20,7 +21,8 @@ class Buffer:
 
     `may_precede` names buffers that this one may overlap when it begins at least so many bytes before them: it is
     written from its beginning on while they are read for the last time, and never gets ahead of what is still to be
-    read. A number below 0 lets it begin so many bytes after them.
+    read. A number below 0 lets it begin so many bytes after them. `every` names those of them from which its
+    beginning must be a multiple of so many bytes away.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Buffer:
     first: int
     last: int
     may_precede: Mapping[str, int] = field(default_factory=dict)
+    every: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ def compatible(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
 
 
 def _precedes(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
-    return b.name in a.may_precede and at + a.may_precede[b.name] <= bt
+    if b.name not in a.may_precede or at + a.may_precede[b.name] > bt:
+        return False
+    return (bt - at) % a.every.get(b.name, 1) == 0
 
 
 def place(buffers: Sequence[Buffer], alignment: int, enough: int = 0) -> Placement:
@@ -67,14 +72,13 @@ def place(buffers: Sequence[Buffer], alignment: int, enough: int = 0) -> Placeme
 def _aligned(buffers: Sequence[Buffer], alignment: int) -> list[Buffer]:
     """Whole units of the alignment, without those that have no size."""
 
-    def whole(size: int) -> int:
-        return -(-size // alignment) * alignment
+    def whole(size: int, unit: int = alignment) -> int:
+        return -(-size // unit) * unit
 
-    return [
-        replace(b, size=whole(b.size), may_precede={name: whole(lead) for name, lead in b.may_precede.items()})
-        for b in buffers
-        if b.size
-    ]
+    def leads(b: Buffer) -> dict[str, int]:
+        return {name: whole(lead, lcm(alignment, b.every.get(name, 1))) for name, lead in b.may_precede.items()}
+
+    return [replace(b, size=whole(b.size), may_precede=leads(b)) for b in buffers if b.size]
 
 
 def _neighbours(buffers: list[Buffer]) -> dict[str, list[Buffer]]:

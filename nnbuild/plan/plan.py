@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
+from math import lcm, prod
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from nnbuild.names import fragment
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
+from nnbuild.plan.lower import lower
 from nnbuild.plan.place import Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
@@ -157,7 +158,16 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     def arena_size(work: list[Work], enough: int) -> int:
         return place(_buffers(graph, work, roots, target), target.alignment, enough).size
 
-    work = settle(divide(graph, target), arena_size, target)
+    def fullest(work: list[Work]) -> tuple[int, int]:
+        buffers = _buffers(graph, work, roots, target)
+        placed = place(buffers, target.alignment)
+        peak = _peak(buffers, placed, [item.site.op.name for item in work])
+        return placed.size, peak.step if peak else 0
+
+    def lowered(work: list[Work]) -> list[Work]:
+        return work if target.apart else lower(graph, work, fullest, target)
+
+    work = settle(divide(graph, target), arena_size, target, lowered)
     buffers = _buffers(graph, work, roots, target)
     arena = place(buffers, target.alignment)
     locations, state = _locations(graph, roots, arena, target.alignment)
@@ -215,7 +225,14 @@ def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Targ
     kept = {state.before for state in graph.states}
     overlaps = _overlaps(work, roots, first, last, target)
     buffers = [
-        Buffer(name, graph.tensors[name].nbytes, first[name], last[name], overlaps.get(name, {}))
+        Buffer(
+            name,
+            graph.tensors[name].nbytes,
+            first[name],
+            last[name],
+            {source: lead for source, (lead, _) in overlaps.get(name, {}).items()},
+            {source: every for source, (_, every) in overlaps.get(name, {}).items()},
+        )
         for name in first
         if name not in kept
     ]
@@ -246,25 +263,32 @@ def _scratch_name(work: Work) -> str:
 
 def _overlaps(
     work: list[Work], roots: dict[str, str], first: dict[str, int], last: dict[str, int], target: Target
-) -> dict[str, dict[str, int]]:
-    """Output -> the lead before each input it may lie over: those that nothing needs after this step."""
-    allowed: dict[str, dict[str, int]] = {}
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """Output -> the lead and the step before each input it may lie over: those that nothing needs after this step."""
+    allowed: dict[str, dict[str, tuple[int, int]]] = {}
     for index, item in enumerate(work):
         site = item.site
         if site.op.outer or parts_of(item, target.threads) > 1:
             continue
-        for (output, source), lead in _leads(item, target.pieces).items():
-            a, b = roots[site.writes[output].name], roots[site.reads[source].name]
-            if a != b and first[a] == index and last[b] == index:
-                allowed.setdefault(a, {})[b] = lead
+        leads = _leads(item, target.pieces)
+        for out, source in sorted({(output, site.reads[number].name) for output, number in leads}):
+            a, b = roots[site.writes[out].name], roots[source]
+            # A tensor may be read as several inputs; the output may lie over it only as all of these allow.
+            reads = [number for number, tensor in enumerate(site.reads) if roots[tensor.name] == b]
+            known = [leads[out, number] for number in reads if (out, number) in leads]
+            if a != b and first[a] == index and last[b] == index and len(known) == len(reads):
+                allowed.setdefault(a, {})[b] = max(known)
     return allowed
 
 
-def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], int]:
-    """(output, input) -> the lead that serves all versions; pairs that some version must keep apart are left out."""
-    each = [{(o.output, o.input): o.lead_of(pieces) for o in demand.overlaps} for demand in work.demands]
+def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], tuple[int, int]]:
+    """(output, input) -> the lead and the step that serve all versions; pairs that some keep apart are left out."""
+    each = [{(o.output, o.input): o for o in demand.overlaps} for demand in work.demands]
     pairs = set(each[0]).intersection(*each[1:])
-    return {pair: max(leads[pair] for leads in each) for pair in sorted(pairs)}
+    return {
+        pair: (max(o[pair].lead_of(pieces) for o in each), lcm(*(o[pair].every for o in each)))
+        for pair in sorted(pairs)
+    }
 
 
 def _locations(

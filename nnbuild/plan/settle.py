@@ -14,12 +14,20 @@ SizeOf = Callable[[list[Work], int], int]
 """The size of the arena for these kernels, which need not be searched further than to so many bytes."""
 
 
-SLACK = 1 / 64
-"""The share of the smallest arena that faster kernels may add to it: a step must not be many times slower for a few
-bytes."""
+Lower = Callable[[list[Work]], list[Work]]
+"""Puts steps together so that the arena is smaller."""
 
 
-def settle(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:
+def unchanged(work: list[Work]) -> list[Work]:
+    return work
+
+
+SLACK = 1 / 16
+"""The share of the smallest arena that faster kernels may add to it: a step must not be many times slower to save
+a little."""
+
+
+def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unchanged) -> list[Work]:
     """With `optimize=ram`, the fastest kernels of about the smallest arena; with a limit, the fastest that keep to it.
 
     Kernels that the target names are taken first of all, and stay.
@@ -28,9 +36,16 @@ def settle(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:
     """
     if target.kernels:
         return [_wanted(item, target) for item in work]
+    settled = _for_memory(work, size_of, target, lower)
+    return settled if target.weights is None else _lighter(settled, target.weights)
+
+
+def _for_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Lower) -> list[Work]:
     if target.optimize != "ram" and (target.room is None or size_of(work, target.room) <= target.room):
         return work
     smallest = [_least(item) for item in work]
+    if target.room is None or size_of(smallest, target.room) > target.room:
+        smallest = lower(smallest)
     floor = size_of(smallest, 0)
     limit = int(floor * (1 + SLACK)) if target.room is None else max(target.room, floor)
     return _faster(smallest, size_of, limit)
@@ -86,3 +101,25 @@ def _faster_offers(work: Work) -> list[int]:
     offers, cycles = work.choice.offers, work.choice.price.cycles
     faster = [index for index, offer in enumerate(offers) if offer.price.cycles < cycles]
     return sorted(faster, key=lambda index: offers[index].price.cycles)
+
+
+def _lighter(work: list[Work], limit: int) -> list[Work]:
+    """Takes kernels with fewer bytes of constants until all are within the limit, first where a byte costs least."""
+    settled = list(work)
+
+    def weights(item: Work) -> int:
+        return item.choice.price.weights
+
+    while sum(map(weights, settled)) > limit:
+        found = []
+        for index, item in enumerate(settled):
+            for number, offer in enumerate(item.choice.offers):
+                saved = weights(item) - offer.price.weights
+                if saved > 0:
+                    slower = max(0.0, offer.price.cycles - item.choice.price.cycles)
+                    found.append((slower / saved, index, number))
+        if not found:
+            return settled
+        _, index, number = min(found)
+        settled[index] = _taking(settled[index], number)
+    return settled

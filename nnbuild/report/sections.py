@@ -26,7 +26,7 @@ def layers(facts: Facts) -> tuple[str, ...]:
         number(whole(total)),
         number(f"{facts.macs:,}", _per_mac(total, facts.macs)),
         number(f"{facts.flash_weights:,}", "shared ones once" if facts.flash_weights != weights else ""),
-        number(f"{code:,}"),
+        number(f"{facts.flash_code:,}", "with what they share" if facts.flash_code != code else ""),
         "",
         "",
     ]

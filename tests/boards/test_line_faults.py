@@ -117,7 +117,7 @@ def measured(link: Link, model: ModelInfo, built: Built, seed: int) -> None:
     graph = built.compiled.graph
     wanted = interpret.run(graph, {graph.inputs[0]: x}, "float64")[graph.outputs[0]]
     np.testing.assert_array_equal(result.runs.raw[0], wanted, f"seed {seed}")
-    assert min(result.runs.ticks) > 50_000
+    assert min(result.runs.ticks) > 5_000
     assert len(result.layers) == 3 and 0 < result.stack.used < result.stack.size
 
 

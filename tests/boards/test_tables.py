@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.board import STANDARD_RATES, Board, at_rate, boards, find, for_emulator
+from nnbuild.board import STANDARD_RATES, Board, at_rate, boards, find, in_memory
 from nnbuild.errors import UsageError
 from nnbuild.outputs import firmware, output_of
 from nnbuild.outputs.layout import HANDLER_STACK, LINK_STACK, DoesNotFit, Layout, fixed_ram, flash_bytes, layout_of
@@ -148,17 +148,24 @@ def test_a_model_lies_in_the_first_memory_it_fits_in(plan: Plan) -> None:
 
 
 def test_an_emulator_is_not_asked_for_what_it_lacks(plan: Plan, tmp_path: Path) -> None:
-    assert layout_of(for_emulator(find("stm32f405")), plan).context == "ram"
-    emulated, device = (board_of(Options(tmp_path / "x.h5", "stm32", on_device=there)) for there in (False, True))
-    assert emulated.firmware is not None and emulated.firmware.context_memory == ("ram",)
-    assert device.firmware is not None and device.firmware.context_memory == ("ccm", "ram")
-    assert for_emulator(find("linux")) == find("linux")
+    assert layout_of(in_memory(find("stm32f405"), None), plan).context == "ram"
+    usual, fast = (board_of(Options(tmp_path / "x.h5", "stm32", memory=name)) for name in (None, "ccm"))
+    assert usual.firmware is not None and usual.firmware.context_memory == ("ram",)
+    assert fast.firmware is not None and fast.firmware.context_memory == ("ccm",)
+    assert in_memory(find("linux"), None) == find("linux")
+
+
+@pytest.mark.parametrize(("name", "step"), [("stm32f405", "Take one of ccm, ram."), ("linux", "Leave the memory out.")])
+def test_a_memory_that_is_not_there(name: str, step: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        in_memory(find(name), "sdram")
+    assert str(raised.value) == f"board {name!r}: a model cannot work in a memory 'sdram' there. {step}"
 
 
 def test_a_layout_counts_everything(plan: Plan) -> None:
     board = find("stm32f405")
     stack = 2048 + LINK_STACK
-    layout = layout_of(for_emulator(board), plan)
+    layout = layout_of(in_memory(board, None), plan)
     assert layout.stack == stack
     context = -(-(plan.arena + plan.state) // plan.alignment) * plan.alignment
     assert layout.used == {"flash": flash_bytes(plan), "ram": fixed_ram(board, plan, stack) + context}
@@ -168,7 +175,7 @@ def test_a_layout_counts_everything(plan: Plan) -> None:
 @pytest.mark.parametrize("memory", ["ram", "flash"])
 def test_one_byte_too_few(plan: Plan, memory: str) -> None:
     """What just fits, fits; with a byte less there is an error that says so."""
-    board = for_emulator(find("stm32f405"))
+    board = in_memory(find("stm32f405"), None)
     needed = layout_of(board, plan).used[memory]
 
     def with_length(length: int) -> Board:

@@ -262,7 +262,7 @@ def test_memory_that_only_the_device_has(tools, tmp_path: Path) -> None:
     from nnbuild.ops import interpret
 
     pytest.importorskip("unicorn")
-    compiled = compile_model(Options(MODEL, "stm32", "int8", MNIST / "calibration.npz", on_device=True))
+    compiled = compile_model(Options(MODEL, "stm32", "int8", MNIST / "calibration.npz", memory="ccm"))
     samples = samples_for(compiled, None)
     tools("arm-none-eabi-gcc", "qemu-system-arm")
     with place(None, None) as where:
@@ -272,8 +272,8 @@ def test_memory_that_only_the_device_has(tools, tmp_path: Path) -> None:
         assert memory["ram_used"] < 8000
         with pytest.raises(UsageError) as raised, connected(compiled, program, None):
             pass
-        used = f"with {memory['ccm_used']:,} bytes in a memory 'ccm' that no emulator has."
-        assert str(raised.value).endswith(f"{used} Name the device's port, or build it anew without one.")
+        used = f"it has {memory['ccm_used']:,} bytes in a memory 'ccm', which qemu-system-arm does not have."
+        assert str(raised.value).endswith(f"{used} Name the device's port, or build it without --memory.")
         (tmp_path / "tools" / "qemu-system-arm").unlink()
         with connected(compiled, program, None) as (link, info):
             raw = run_samples(link, info, list(samples)[:2]).raw[0]

@@ -123,3 +123,18 @@ def test_the_version_that_is_asked_for(ninja: Project, wanted: str, there: bool)
         f"cmake_minimum_required(VERSION 3.20)\nproject(app LANGUAGES NONE)\nfind_package(nnbuild {wanted} REQUIRED)\n"
     )
     assert (ninja.configure().status == 0) == there
+
+
+@pytest.mark.parametrize("port", ["", "/dev/ttyACM0"])
+def test_what_a_firmware_is_built_with(ninja: Project, port: str) -> None:
+    """The rate is that of the firmware and of the check, and the port that of the check alone."""
+    ninja.write("nnbuild_add_firmware(server MODEL small.h5 BOARD stm32 BAUD 921600 WEIGHTS array THREADS 1)\n")
+    assert ninja.configure(f"-DNNBUILD_PORT={port}").status == 0
+    rules = (ninja.build / "build.ninja").read_text()
+    build, check = (re.search(rf"-m nnbuild {word} .*", rules) for word in ("build", "check"))
+    assert build is not None and check is not None
+    assert "--weights array" in build[0]
+    assert "--port" not in build[0]
+    assert ("--port /dev/ttyACM0" in check[0]) == bool(port)
+    assert "--baud 921600" in build[0]
+    assert "--baud 921600" in check[0]

@@ -92,6 +92,7 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
                 f"depthwise-{index}-{multiplier}",
                 lambda a=depthwise, s=(h, w, c), k=constants: single(a, [s], k),
             )
+    yield from _depthwise()
     yield (
         "conv2d-outer",
         lambda: single(Conv2D(padding=((1, 1), (1, 1))), [(5, 4, 3)], {"kernel": normal(3, 3, 3, 4)}, outer=()),
@@ -120,6 +121,27 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
         yield f"dense-{index}", lambda a=dense, s=shape, k=constants: single(a, [s], k)
 
 
+def _depthwise() -> Iterator[tuple[str, Maker]]:
+    """Shapes in which lines are shared by tiles, held in several bands, of odd numbers and of few columns."""
+    shapes = [
+        # height, width, channels, kernel, strides, dilation, padding, bounded
+        (7, 9, 5, (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), True),
+        (8, 6, 12, (3, 3), (2, 2), (1, 1), ((0, 1), (0, 1)), True),
+        (9, 70, 4, (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), True),
+        (11, 61, 3, (3, 3), (2, 2), (1, 1), ((1, 1), (1, 1)), False),
+        (6, 5, 8, (5, 5), (1, 1), (1, 1), ((2, 2), (2, 2)), False),
+        (10, 3, 6, (5, 3), (3, 1), (1, 1), ((2, 1), (1, 1)), True),
+        (1, 23, 9, (1, 5), (1, 2), (1, 1), ((0, 0), (2, 2)), True),
+        (14, 1, 4, (4, 1), (1, 1), (3, 1), ((3, 6), (0, 0)), False),
+        (3, 3, 70, (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), True),
+        (5, 5, 4, (2, 2), (1, 1), (1, 1), ((0, 0), (0, 0)), False),
+    ]
+    for index, (h, w, c, kernel, strides, dilation, padding, bounded) in enumerate(shapes):
+        depthwise = DepthwiseConv2D(strides, dilation, padding, clamp=Clamp(low=0.0) if bounded else Clamp())
+        constants = {"kernel": normal(*kernel, c, 1), "bias": normal(c)}
+        yield f"depthwise-lines-{index}", lambda a=depthwise, s=(h, w, c), k=constants: single(a, [s], k)
+
+
 def _pools() -> Iterator[tuple[str, Maker]]:
     for function in ("max", "average"):
         for index, pool in enumerate(
@@ -131,6 +153,7 @@ def _pools() -> Iterator[tuple[str, Maker]]:
             ]
         ):
             yield f"pool-{function}-{index}", lambda p=pool: single(p, [(7, 8, 3)])
+            yield f"pool-{function}-{index}-9", lambda p=pool: single(p, [(7, 8, 9)])
     for function in ("mean", "sum", "max", "min"):
         for axis, count in ((0, 2), (1, 1), (2, 1), (0, 3)):
             yield (
@@ -159,6 +182,9 @@ def _elementwise() -> Iterator[tuple[str, Maker]]:
                 f"binary-{function}-{index}{positive}",
                 lambda f=function, s=shapes: single(Binary(f, Clamp(high=3.0)), list(s)),
             )
+        if function in ("add", "subtract"):
+            for size in (8, 21):
+                yield f"binary-{function}-{size}", lambda f=function, n=size: single(Binary(f), [(n,), (n,)])
         yield (
             f"binary-{function}-right",
             lambda f=function: single(Binary(f), [(3, 4)], {"right": np.float32(2.5)}),

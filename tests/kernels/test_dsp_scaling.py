@@ -1,99 +1,76 @@
-"""The four instructions that scale a sum on Cortex-M4, against the rules they stand for, at the edges of both."""
+"""The scaling of Cortex-M4 kernels against the rule it replaces, on sums at the edges of every rounding."""
 
 from __future__ import annotations
-
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from nnbuild.kernels.dsp import scaling as rules
-from nnbuild.kernels.dsp.scaling import Scaling, Sums
-from nnbuild.numeric.real_scale import apply_integer_scale, apply_real_scale, fitting_scale
-from nnbuild.numeric.rounding import Ints, half_up_shift, ints, requantize, saturate
-from nnbuild.ops.base import Clamp
-from nnbuild.ops.integer import Requantization
-
-LARGEST = 1 << 22
+from nnbuild.kernels.dsp_scaling import Scaling, scaled
+from nnbuild.numeric.rounding import INT8, Ints, ints, requantize, saturate
 
 
-def computed(scaling: Scaling, sums: Ints) -> Ints:
-    """What the instructions give, in 64 bits; every step must fit 32."""
-    doubled = sums * (2 if scaling.doubled else 1)
-    product = doubled * scaling.multiplier
-    high = half_up_shift(product, 32) if scaling.doubled else product >> 32
-    added = high + scaling.offset + ((doubled >> 63) if scaling.signed else 0)
-    for step in (doubled, high, added):
-        assert np.abs(step).max() < 1 << 31
-    return saturate(added >> scaling.shift, scaling.low, scaling.high)
+def outputs(scaling: Scaling, sums: Ints) -> Ints:
+    """What the printed instructions compute: sums are [count, channels], before any factor."""
+    raised = sums * scaling.factors
+    assert np.abs(raised).max() < 1 << 31
+    columns = scaling.columns
+    offset = columns["offset"] - np.where(raised < 0, columns.get("below", ints(0)), 0)
+    high = ((raised * columns["multiplier"]) >> 32) + offset
+    assert np.abs(high).max() < 1 << 31
+    shift = ints(scaling.shift) if scaling.shift is not None else columns["shift"]
+    return saturate(saturate(high >> shift, *INT8), *scaling.bounds)
 
 
-def scaling_for(
-    monkeypatch: pytest.MonkeyPatch, multipliers: Ints, shifts: Ints, zero: int, bounds: tuple[int, int]
-) -> Scaling | str:
-    monkeypatch.setattr(rules, "requantization", lambda site, n: Requantization(multipliers, shifts, False))
-    monkeypatch.setattr(rules, "bounds", lambda clamp, out: bounds)
-    monkeypatch.setattr(rules, "quant_of", lambda tensor: SimpleNamespace(zero_point=zero))
-    site = SimpleNamespace(outputs=[SimpleNamespace(dtype="int8")], op=SimpleNamespace(attributes=None))
-    reach = np.full(len(shifts), LARGEST)
-    sums = Sums(np.zeros((1, len(shifts)), np.int64), np.zeros(len(shifts), np.int64), -reach, reach)
-    return rules.scaling_of(site, Clamp(), sums)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("zero", [-128, -127, -1, 0, 1, 93, 127])
-@pytest.mark.parametrize("rectified", [False, True])
-def test_rounding_twice(monkeypatch: pytest.MonkeyPatch, zero: int, rectified: bool) -> None:
-    """Every shift that is taken, the smallest and largest multiplier, and sums around every half."""
-    chance = np.random.default_rng(zero + 200)
-    multipliers, shifts = [], []
-    for shift in range(0 if rectified else 1, 24):
-        for multiplier in (1 << 30, (1 << 30) + 1, (1 << 31) - 1, int(chance.integers(1 << 30, 1 << 31))):
-            multipliers.append(multiplier)
-            shifts.append(-shift)
-    m, s = ints(multipliers), ints(shifts)
-    bounds = (zero if rectified else -128, 127)
-    scaling = scaling_for(monkeypatch, m, s, zero, bounds)
-    assert isinstance(scaling, Scaling)
-    assert scaling.signed is (not rectified and zero > -128)
-    for sums in _sums(chance, m, s):
-        wanted = saturate(requantize(sums, m, s) + zero, *bounds)
-        np.testing.assert_array_equal(computed(scaling, sums), wanted)
-
-
-def _sums(chance: np.random.Generator, m: Ints, s: Ints) -> list[Ints]:
-    halves = [np.round((k + 0.5) * 2.0 ** (31 - s) / m).astype(np.int64) for k in range(-130, 130)]
-    near = [np.clip(half + by, -LARGEST, LARGEST) for half in halves for by in range(-2, 3)]
-    small = [np.full(len(m), by) for by in range(-5, 6)]
-    return near + small + [chance.integers(-LARGEST, LARGEST, len(m)) for _ in range(200)]
-
-
-def test_dead_channels_give_the_zero_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    m, s = ints([0, 1 << 30, (1 << 31) - 1]), ints([0, -24, -31])
-    for bounds in ((-128, 127), (5, 127)):
-        scaling = scaling_for(monkeypatch, m, s, 5, bounds)
-        assert isinstance(scaling, Scaling)
-        for sums in (ints([0, 0, 0]), ints([-1, -1, -1]), ints([LARGEST] * 3), ints([-LARGEST] * 3)):
-            np.testing.assert_array_equal(computed(scaling, sums), saturate(requantize(sums, m, s) + 5, *bounds))
-
-
-@pytest.mark.parametrize(("shift", "reason"), [(1, "too large"), (0, "too large")])
-def test_scales_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch, shift: int, reason: str) -> None:
-    refused = scaling_for(monkeypatch, ints([1 << 30]), ints([shift]), 0, (-128, 127))
-    assert isinstance(refused, str) and reason in refused
-
-
-def test_a_fitting_scale_equals_the_real_one_everywhere() -> None:
-    """Where the nearest multiplier of 31 bits is off by one somewhere, a neighbour may not be."""
+def near_steps(multiplier: Ints, shift: Ints, reach: int) -> Ints:
+    """Sums around those at which the output steps, and random ones."""
     chance = np.random.default_rng(1)
-    found = 0
-    for _ in range(300):
-        real = float(chance.uniform(1e-4, 0.3)) if chance.random() < 0.7 else 2.0 ** -int(chance.integers(2, 12))
-        scale = fitting_scale(real, (-40000, 40000), (-129, 129))
-        if scale is None:
-            continue
-        found += 1
-        assert 1 << 30 <= scale.multiplier < 1 << 31 and scale.shift > 26
-        sums = np.arange(-40000, 40001)
-        wanted = np.clip(apply_real_scale(sums, real), -129, 129)
-        np.testing.assert_array_equal(np.clip(apply_integer_scale(sums, scale), -129, 129), wanted)
-    assert found > 200
+    steps = (np.arange(-140, 140)[:, None] + 0.5) * 2.0 ** (31 - shift) / np.maximum(multiplier, 1)
+    around = np.floor(steps)[None] + np.arange(-3, 4)[:, None, None]
+    sums = np.concatenate([around.reshape(-1, len(shift)), chance.integers(-reach, reach + 1, (2000, len(shift)))])
+    few = np.arange(-64, 65)[:, None] + np.zeros(len(shift), np.int64)
+    return saturate(ints(np.concatenate([np.clip(sums, -reach, reach), few])), -reach, reach)
+
+
+def compare(multiplier: Ints, shift: Ints, reach: int, zero: int, limits: tuple[int, int]) -> Scaling:
+    everywhere = np.full(len(shift), reach)
+    found = scaled(multiplier, shift, everywhere, np.full(len(shift), 127), zero, limits)
+    assert isinstance(found, Scaling), found
+    sums = near_steps(multiplier, shift, reach)
+    wanted = saturate(requantize(sums, multiplier, shift) + zero, *limits)
+    np.testing.assert_array_equal(outputs(found, sums), wanted)
+    return found
+
+
+@pytest.mark.parametrize("zero", [-128, -5, 0, 127])
+@pytest.mark.parametrize("relu", [True, False])
+def test_equals_the_double_rounding(zero: int, relu: bool) -> None:
+    chance = np.random.default_rng(zero + 200)
+    limits = (zero, 127) if relu else INT8
+    for lowest, highest in ((-9, -4), (-8, -2), (-3, 2), (0, 1), (-12, -8)):
+        shift = ints(chance.integers(lowest, highest + 1, 12))
+        multiplier = ints(chance.integers(1 << 30, 1 << 31, 12))
+        multiplier[:3] = 1 << 30, (1 << 31) - 1, (1 << 30) + 1
+        compare(multiplier, shift, 150_000, zero, limits)
+
+
+def test_one_shift_serves_all_channels() -> None:
+    shift = ints([-4, -7, -9, -10])
+    found = compare(np.full(4, (1 << 30) + 12345), shift, 150_000, -128, INT8)
+    assert found.shift == 11 and "shift" not in found.columns
+
+
+def test_far_shifts_are_kept_apart() -> None:
+    found = compare(np.full(3, (1 << 30) + 12345), ints([-1, -4, -12]), 150_000, 3, INT8)
+    assert found.shift is None and list(found.columns["shift"]) == [2, 5, 13]
+
+
+def test_dead_channels_have_no_say() -> None:
+    found = compare(ints([1 << 30, 0, 1 << 30]), ints([-30, 0, -7]), 150_000, -100, INT8)
+    assert found.shift == 8
+
+
+def test_refusals() -> None:
+    one, reach, largest = ints([1 << 30]), ints([1 << 23]), ints([127])
+    assert scaled(one, ints([-22]), reach, largest, 0, INT8) == "an output is shifted by more than 22 bits"
+    said = scaled(one, ints([7]), ints([1 << 24]), largest, 0, INT8)
+    assert said == "its weights or sums, raised to a common scale, do not fit"

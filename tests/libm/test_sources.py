@@ -89,6 +89,7 @@ def test_plain_names() -> None:
         assert uses(name) == {f"nn_{name}"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "level"), BUILDS)
 def test_objects_need_nothing_else(target: str, level: str, run: Run, tool: Tool, tmp_path: Path) -> None:
     """No warning, no undefined symbol but the functions named in the first line, no writable data."""

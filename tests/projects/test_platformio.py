@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.test_examples import pieces
 from tests.projects.conftest import PlatformIo
 from tests.support.running import NNBUILD, Done, printed, well
 
@@ -124,3 +125,16 @@ def test_the_script_is_found_where_the_command_line_says(platformio: PlatformIo,
     path = Path(platformio.installed.well("nnbuild --platformio-script", tmp_path).strip())
     assert path.name == "nnbuild_platformio.py"
     assert path.is_file()
+
+
+def test_the_page(platformio: PlatformIo, tmp_path: Path) -> None:
+    """Its files as they are printed, but for the platform."""
+    platformio.installed.well("nnbuild new made", tmp_path)
+    project = tmp_path / "made"
+    for file, language, text in pieces("platformio"):
+        if file is not None:
+            own = text.replace("platform = native", f"platform = symlink://{platformio.platform}")
+            (project / file).write_text(own)
+        elif language == "sh":
+            said = platformio.installed.well(text, project)
+    assert "output 9: " in said

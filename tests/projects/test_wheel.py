@@ -71,6 +71,16 @@ def test_a_new_project_for_a_microcontroller(installed: Installed, build: str, t
     assert "PASS: 200 samples" in follow(installed, tmp_path / "digits")
 
 
+@pytest.mark.parametrize("build", ["scons", "cmake"])
+def test_a_new_project_for_a_board_that_no_emulator_has(installed: Installed, build: str, tmp_path: Path) -> None:
+    for tool in ("arm-none-eabi-gcc", "cmake"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+    installed.well(f"nnbuild new digits --board nucleo-f446re --build {build}", tmp_path)
+    follow(installed, tmp_path / "digits")
+    assert list((tmp_path / "digits").rglob("program.hex"))
+
+
 def test_a_new_project_around_a_model_of_ones_own(installed: Installed, tmp_path: Path) -> None:
     """In a folder with blanks and other letters, with a model from elsewhere."""
     write_model(tmp_path / "small.h5")

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from nnbuild import cli
-from nnbuild.commands.common import add_build_options, options_of
+from nnbuild.commands.common import add_build_options, add_place, options_of
 from nnbuild.gather import near, option_words
 from nnbuild.pipeline import Options
 from nnbuild.report.facts import as_object, from_object
+from nnbuild.scons import arguments_of
 from tests.cli.conftest import Nnbuild, model, nnbuild
 from tests.report import samples
 
@@ -71,6 +72,13 @@ def test_a_board_that_cannot_be_run_is_reported_unrun(nnbuild: Nnbuild, model: P
     said = nnbuild("report", model, "--board", "nucleo-l4r5zi", "--json", "n.json")
     reason = "no emulator has the board nucleo-l4r5zi, and no --port was given"
     assert said.out == f"n.json: small on nucleo-l4r5zi, float; check: NOT RUN ({reason})\n"
+
+
+def test_a_program_without_its_objects_is_refused(nnbuild: Nnbuild, model: Path, here: Path) -> None:
+    Path("program").write_bytes(b"taken elsewhere")
+    said = nnbuild("report", model, "--program", "program")
+    assert said.status == 2
+    assert said.err == ("nnbuild: program: The objects it was built from are not beside it. Leave out --program.\n")
 
 
 @pytest.mark.parametrize(
@@ -196,15 +204,22 @@ def test_the_command_gives_the_same_options_again(here: Path) -> None:
         optimize="ram",
         isa="c99",
         threads=3,
+        baud=921600,
+        memory="ccm",
         name="mine",
         weights="array",
     )
-    known = {"layers", "kernels"}  # for looking at single layers and kernels; no option of a report sets them
+    known = {
+        "layers",
+        "kernels",
+    }  # for looking at single layers and kernels; no option of a report sets them
     same = [f.name for f in dataclasses.fields(Options) if getattr(options, f.name) == f.default]
     assert set(same) <= known
     parser = argparse.ArgumentParser()
     add_build_options(parser)
+    add_place(parser)
     assert options_of(parser.parse_args(option_words(options))) == options
+    assert options_of(parser.parse_args(arguments_of(options))) == replace(options, baud=None)  # SCons gives it apart
 
 
 def test_paths_are_told_from_where_one_works(here: Path) -> None:

@@ -63,8 +63,9 @@ def test_only_what_a_step_may_write_over_overlaps(compiled: Compiled) -> None:
 def test_the_layers_are_the_plans(compiled: Compiled) -> None:
     plan = compiled.plan
     code = {step.function: 10 + index for index, step in enumerate(plan.steps)}
-    rows = plan_view.layers(plan, None, code)
-    assert [row.code for row in rows] == list(code.values())
+    helper = {f"{plan.steps[0].function}_kernel": 7, "shared_by_several": 100}
+    rows = plan_view.layers(plan, None, code | helper)
+    assert [row.code for row in rows] == [17, *list(code.values())[1:]]
     assert [row.macs for row in rows] == [step.macs for step in plan.steps]
     assert [row.kernel for row in rows] == [row.options[0].kernel for row in rows]
     assert sum(node.share for node in plan_view.nodes(plan, rows)) == pytest.approx(1)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.frontend.keras_files import called, functional, h5_bytes, input_layer, layer, random_arrays
 from tests.scons.conftest import write_model
 from tests.support.running import EXAMPLE, NNBUILD, ROOT, printed, start, well
 
@@ -114,6 +115,55 @@ def test_two_models_in_one_program(tmp_path: Path) -> None:
     text = well("cargo", "build", "--release", "--offline", folder=user)
     assert "Compiling two" in text
     assert "Compiling one" not in text
+
+
+SPREAD = """\
+use {name}::Context;
+
+fn main() {{
+    let mut whole = Context::new();
+    let mut parts = Context::new();
+    let mut left = Context::new();
+    let mut most = 0;
+    for model in [&mut whole, &mut parts, &mut left] {{
+        for (index, value) in model.input0().iter_mut().enumerate() {{
+            *value = (index % 7) as f32;
+        }}
+    }}
+    whole.run().unwrap();
+    let threads = |parts: &mut [{name}::Part<'_>]| {{
+        most = most.max(parts.len());
+        std::thread::scope(|scope| {{
+            for part in parts.iter_mut() {{
+                scope.spawn(|| part.run());
+            }}
+        }})
+    }};
+    parts.run_parallel(threads).unwrap();
+    left.run_parallel(|parts| parts[0].run()).unwrap();
+    assert!(whole.output0() == parts.output0() && whole.output0() == left.output0());
+    println!("{{most}}");
+}}
+"""
+
+
+def test_a_run_in_parts(tmp_path: Path) -> None:
+    """With threads of the caller's; what the caller leaves is computed all the same."""
+    config = functional(
+        [
+            called(input_layer("x", [48, 48, 8])),
+            called(layer("Conv2D", "conv", filters=64, kernel_size=[3, 3], use_bias=True), "x"),
+        ],
+        ["x"],
+        ["conv"],
+    )
+    (tmp_path / "wide.h5").write_bytes(h5_bytes(config, {"conv": random_arrays((3, 3, 8, 64), (64,))}))
+    folder = crate(tmp_path / "wide", tmp_path / "wide.h5", "--threads", "3")
+    (folder / "examples" / "parts.rs").write_text(SPREAD.format(name="wide"))
+    assert well("cargo", "run", "--release", "--offline", "--quiet", "--example", "parts", folder=folder) == "3\n"
+    if shutil.which("cargo-clippy") is not None:
+        well("cargo", "clippy", "--offline", "--", "-Dwarnings", folder=folder)
+    well("cargo", "fmt", "--check", folder=folder)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,8 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.scons.conftest import ROOT, scons, write_model
 
 
@@ -61,6 +63,7 @@ def test_what_is_built_again(checkout: Path) -> None:
     assert again("threads=2") == []
 
 
+@pytest.mark.slow
 def test_two_models_lie_side_by_side(checkout: Path) -> None:
     for name in ("one", "two"):
         said = scons(checkout, "-Q", "model=small.h5", f"name={name}", "program")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.scons.conftest import HEAD, scons, write_model
 
 
@@ -45,6 +47,7 @@ def test_one_folder_takes_one_set_of_options(project: Path) -> None:
     assert said.err == f"nnbuild: model small.h5: {cause}\n"
 
 
+@pytest.mark.slow
 def test_two_models_are_built_in_parallel(project: Path) -> None:
     write_model(project / "other.h5", 0.5)
     (project / "SConstruct").write_text(
@@ -59,6 +62,7 @@ def test_two_models_are_built_in_parallel(project: Path) -> None:
     assert said.out.count("PASS: 16 samples") == 2
 
 
+@pytest.mark.slow
 def test_a_model_that_another_step_makes(project: Path) -> None:
     """It is not there when the build is read, and the build knows its files all the same."""
     write_model(project / "trained.bin")

@@ -1,12 +1,13 @@
 # The functions. Each keeps its files in the build tree; nothing is written beside the sources.
 
-set(_nnbuild_options BOARD ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE WEIGHTS)
+set(_nnbuild_options
+  BOARD ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE THREADS WEIGHTS)
 set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and flashing go to")
 
 # nnbuild_add_model(<target> MODEL <file> [NAME <prefix>] [ISA <isa>] [BOARD <board>] [QUANTIZE float|int8|int16]
 #                   [CALIBRATE <file or folder>] [CALIBRATION minmax|percentile|mse] [IMAGE_RANGE <low,high>]
 #                   [KEEP <layer=format>...] [IO integer|float] [ACCURACY_DROP <points>] [NO_BIAS_CORRECTION]
-#                   [OPTIMIZE speed|size|ram] [WEIGHTS auto|array|binary])
+#                   [OPTIMIZE speed|size|ram] [THREADS <count>] [WEIGHTS auto|array|binary])
 #
 # Makes the static library <target>, also called nnbuild::<target>. The C is printed when it is built.
 function(nnbuild_add_model target)
@@ -83,12 +84,13 @@ function(nnbuild_audit target)
   add_custom_target(${target}_audit ALL DEPENDS "${stamp}")
 endfunction()
 
-# nnbuild_add_firmware(<target> MODEL <file> BOARD <board> [INPUTS <samples>] [the options of nnbuild_add_model])
+# nnbuild_add_firmware(<target> MODEL <file> BOARD <board> [INPUTS <samples>] [BAUD <rate>]
+#                      [the options of nnbuild_add_model])
 #
 # Makes the program that serves the model on a board, with the board's own compiler, linked and audited; and the
 # targets <target>_check, <target>_flash and <target>_size. The device's port is -DNNBUILD_PORT=….
 function(nnbuild_add_firmware target)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;INPUTS;${_nnbuild_options}" "KEEP")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;INPUTS;BAUD;${_nnbuild_options}" "KEEP")
   _nnbuild_checked(nnbuild_add_firmware "${target}")
   if(NOT ARG_BOARD)
     message(FATAL_ERROR "nnbuild_add_firmware(${target}): give it a BOARD. All of them: nnbuild boards")
@@ -102,6 +104,16 @@ function(nnbuild_add_firmware target)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/nnbuild/${target}")
   _nnbuild_arguments(arguments)
   list(APPEND arguments --name ${prefix})
+  if(ARG_WEIGHTS)
+    list(APPEND arguments --weights "${ARG_WEIGHTS}")
+  endif()
+  if(ARG_BAUD)
+    list(APPEND arguments --baud "${ARG_BAUD}")
+  endif()
+  set(port)
+  if(NNBUILD_PORT)
+    set(port --port "${NNBUILD_PORT}")
+  endif()
   execute_process(COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --dry-run --json
     RESULT_VARIABLE status OUTPUT_VARIABLE facts ERROR_VARIABLE said)
   if(NOT status EQUAL 0)
@@ -118,10 +130,6 @@ function(nnbuild_add_firmware target)
   add_custom_target(${target} ALL DEPENDS "${stamp}")
   set_target_properties(${target} PROPERTIES NNBUILD_PROGRAM "${program}" NNBUILD_FOLDER "${folder}")
 
-  set(port)
-  if(NNBUILD_PORT)
-    set(port --port "${NNBUILD_PORT}")
-  endif()
   set(inputs)
   if(ARG_INPUTS)
     get_filename_component(samples "${ARG_INPUTS}" ABSOLUTE)
@@ -209,8 +217,8 @@ macro(_nnbuild_expect folder model prefix arguments)
   if(NOT NNBUILD_FORM OR NNBUILD_FORM STREQUAL "auto")
     set(NNBUILD_FORM auto)
   endif()
-  if(MSVC)
-    set(NNBUILD_FORM array) # it has no assembler that takes files in
+  if(MSVC OR WIN32 OR APPLE)
+    set(NNBUILD_FORM array) # the .S is written for ELF
   endif()
   set(_quick ${${arguments}})
   list(FIND _quick --accuracy-drop _at)

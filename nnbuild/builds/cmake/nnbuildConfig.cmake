@@ -15,10 +15,11 @@ endif()
 
 # The interpreter: that of the environment in which this file is installed, or a checkout's own, or the usual one.
 get_filename_component(_nnbuild_home "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
-find_program(NNBUILD_PYTHON NAMES python3 python
-  HINTS "${_nnbuild_home}/../../../bin" "${_nnbuild_home}/../../Scripts" "${_nnbuild_home}/.venv/bin"
-        "${_nnbuild_home}/.venv/Scripts"
-  DOC "The Python that nnbuild runs in")
+set(_nnbuild_beside "${_nnbuild_home}/.venv/bin" "${_nnbuild_home}/.venv/Scripts")
+if(_nnbuild_home MATCHES "/site-packages$")
+  set(_nnbuild_beside "${_nnbuild_home}/../../../bin" "${_nnbuild_home}/../../Scripts")
+endif()
+find_program(NNBUILD_PYTHON NAMES python3 python HINTS ${_nnbuild_beside} DOC "The Python that nnbuild runs in")
 if(NOT NNBUILD_PYTHON)
   set(nnbuild_FOUND FALSE)
   set(nnbuild_NOT_FOUND_MESSAGE "there is no Python. Give one with -DNNBUILD_PYTHON=…")
@@ -26,7 +27,9 @@ if(NOT NNBUILD_PYTHON)
 endif()
 # Whatever else is installed, it is the nnbuild of this file that runs.
 set(NNBUILD_COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${_nnbuild_home}" "${NNBUILD_PYTHON}" -m nnbuild)
-execute_process(COMMAND ${NNBUILD_COMMAND} --version
+execute_process(
+  COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${_nnbuild_home}" "${NNBUILD_PYTHON}" -c
+          "import nnbuild.commands.compile; print(nnbuild.__version__)"
   RESULT_VARIABLE _nnbuild_status OUTPUT_VARIABLE _nnbuild_version ERROR_VARIABLE _nnbuild_said)
 if(NOT _nnbuild_status EQUAL 0)
   set(nnbuild_FOUND FALSE)
@@ -34,6 +37,6 @@ if(NOT _nnbuild_status EQUAL 0)
     "${NNBUILD_PYTHON} cannot run nnbuild. Give the Python it is installed for with -DNNBUILD_PYTHON=…\n${_nnbuild_said}")
   return()
 endif()
-string(REGEX REPLACE "^nnbuild ([0-9.]+).*" "\\1" nnbuild_VERSION "${_nnbuild_version}")
+string(STRIP "${_nnbuild_version}" nnbuild_VERSION)
 
 include("${CMAKE_CURRENT_LIST_DIR}/nnbuild.cmake")

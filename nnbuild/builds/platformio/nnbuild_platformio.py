@@ -26,7 +26,7 @@ PACKAGE = Path(sys._getframe().f_code.co_filename).resolve().parents[2]
 """Scripts of SCons have no __file__."""
 WORDS = (
     *("name", "isa", "board", "quantize", "calibrate", "calibration", "image_range", "io"),
-    *("accuracy_drop", "optimize", "weights"),
+    *("accuracy_drop", "optimize", "threads", "weights"),
 )
 """Options with one value: custom_nnbuild_quantize becomes --quantize."""
 OTHERS = ("model", "keep", "no_bias_correction", "python", "flags")
@@ -53,15 +53,12 @@ def misspelt() -> list[str]:
 
 def command() -> list[str]:
     """nnbuild as it is installed where this file lies, in the Python that was named, or in the one beside it."""
-    named = option("python")
     home = PACKAGE.parent
-    beside = [
-        home.parents[2] / "bin" / "python3",
-        home.parents[1] / "Scripts" / "python.exe",
-        home / ".venv/bin/python",
-    ]
+    beside = [home / ".venv" / "bin" / "python3"]
+    if home.name == "site-packages":
+        beside = [home.parents[2] / "bin" / "python3", home.parents[1] / "Scripts" / "python.exe"]
     found = [str(path) for path in beside if path.is_file()]
-    return [named or (found[0] if found else sys.executable), "-m", "nnbuild"]
+    return [option("python") or (found[0] if found else sys.executable), "-m", "nnbuild"]
 
 
 def environment() -> dict[str, str]:
@@ -86,8 +83,11 @@ def arguments(model: str) -> list[str]:
         words += ["--keep", kept]
     if option("no_bias_correction").lower() in ("yes", "true", "1"):
         words += ["--no-bias-correction"]
-    if not option("isa") and not option("board") and env.subst("$PIOPLATFORM") != "native":
+    native = env.subst("$PIOPLATFORM") == "native"
+    if not option("isa") and not option("board") and not native:
         words += ["--isa", "c99"]  # this PC's instructions would not do, and nothing says which would
+    if not option("weights") and native and sys.platform in ("darwin", "win32"):
+        words += ["--weights", "array"]  # the .S is written for ELF
     return words
 
 
@@ -113,7 +113,7 @@ def add_model() -> None:
     words = arguments(whole(model))
     facts = expected(words)
     folder = Path(env.subst("$BUILD_DIR")) / "nnbuild"
-    words += ["--weights", facts["form"]] if not option("weights") else []
+    words += ["--weights", facts["form"]]
 
     def compile_model(target: Any, source: Any, env: Any) -> int:
         return run(["compile", *words, "-o", str(folder)]).returncode

@@ -42,7 +42,7 @@ def _packed(site: Site) -> dict[str, Array]:
 
 
 def demand(site: Site) -> Demand:
-    return Demand(extent=prod(site.shape()), packed=_packed(site), overlaps=IN_PLACE)
+    return Demand(extent=prod(site.shape()), packed=_packed(site), overlaps=IN_PLACE, rows=True)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

@@ -17,7 +17,7 @@ accepts = only_float
 
 
 def demand(site: Site) -> Demand:
-    return Demand(extent=prod(site.shape()), overlaps=IN_PLACE)
+    return Demand(extent=prod(site.shape()), overlaps=IN_PLACE, rows=True)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

@@ -1,6 +1,7 @@
 """Sum or difference of two int8 tensors of one shape: two multiplications and a saturating shift an element.
 
-Bytes are taken two at a time as the upper halves of 16-bit numbers. The coefficients are exact for every pair of numbers (see `numeric.linear_sum`), so no table is needed.
+Bytes are taken two at a time as the upper halves of 16-bit numbers. The coefficients are exact for every pair of
+numbers (see `numeric.linear_sum`), so no table is needed.
 """
 
 from __future__ import annotations

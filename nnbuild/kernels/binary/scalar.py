@@ -38,7 +38,14 @@ def operand_walks(site: Site) -> list[Walk]:
 def demand(site: Site) -> Demand:
     packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
     whole = tuple(Overlap(input=i) for i in range(len(site.inputs)) if site.shape(i) == site.output_shape())
-    return Demand(extent=extent(site.output_shape(), operand_walks(site)), packed=packed, overlaps=whole)
+    return Demand(
+        extent=extent(site.output_shape(), operand_walks(site)), packed=packed, overlaps=whole, rows=_in_rows(site)
+    )
+
+
+def _in_rows(site: Site) -> bool:
+    """An operand of one row for all rows is no row by row operand."""
+    return all(site.shape(i)[:1] == site.output_shape()[:1] for i in range(len(site.inputs)))
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

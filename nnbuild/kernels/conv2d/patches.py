@@ -5,6 +5,7 @@ Any kernel, stride, dilation, padding and grouping; the scratch is a few bytes p
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,14 +13,16 @@ import numpy as np
 from nnbuild.graph import Array
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integer
 from nnbuild.kernels.dsp import tile as tiles
-from nnbuild.kernels.dsp.scaling import Scaling, Sums, scaling_of, sums_of
+from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
+from nnbuild.kernels.dsp.scaling import Scaling, Sums, levelled, scaling_of, sums_of
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide
-from nnbuild.kernels.dsp.window import Window, declare_buffers, lay_out, window_of
+from nnbuild.kernels.dsp.window import MOST_LEFT_OVER, Window, declare_band, fill_band, in_order, lay_out, window_of
 from nnbuild.kernels.overlaps import rows
 from nnbuild.kernels.overlaps import tiles as tiles_apart
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
@@ -33,11 +36,13 @@ def _scaling(site: Site) -> Scaling | str:
 
 
 def _accepts(layout: Layout, site: Site) -> str | None:
-    refused = only_integer(site)
+    refused = only_integer(site) or refusal(site)
     if refused:
         return refused
     if site.constant("kernel").dtype != np.int8 and isinstance(layout, Packed):
         return "its weights do not fit 8 bits"
+    if len(window_of(site).left_over()) > MOST_LEFT_OVER:
+        return "too few of its inputs lie side by side"
     scaling = _scaling(site)
     return scaling if isinstance(scaling, str) else layout.refusal(sums_of(site), site.inputs[0].dtype)
 
@@ -45,49 +50,57 @@ def _accepts(layout: Layout, site: Site) -> str | None:
 def _tile(layout: Layout, site: Site) -> Tile:
     scaling = _scaling(site)
     assert isinstance(scaling, Scaling)
-    return Tile(layout, scaling, window_of(site).pairs, 2)
+    if isinstance(layout, Wide):
+        scaling = levelled(scaling, sums_of(site), quant_of(site.outputs[0]).zero_point)
+    return Tile(layout, scaling, window_of(site).pairs, 2, beside_of(site))
 
 
 def _demand(layout: Layout, site: Site) -> Demand:
     window, sums = window_of(site), sums_of(site)
     size = 2 if window.dtype == "int16" else 1
-    scratch = window.pairs * 8 + 2 * window.buffer * size
+    scratch = window.pairs * 8 + window.band * size
     return Demand(
         extent=window.width if window.flat else window.rows.places,
         scratch=-(-scratch // 8) * 8,
         scratch_type="int64",
         packed=_packed(_tile(layout, site), window, sums),
-        overlaps=_overlaps(site, window),
+        overlaps=(*overlaps_of(site, window), *([Overlap(input=1)] if site.tail else [])),
+        rows=True,
     )
 
 
-def _overlaps(site: Site, window: Window) -> tuple[Overlap, ...]:
-    """Both positions of a tile are read before either is written, unless each group is read for itself."""
+def overlaps_of(site: Site, window: Window) -> tuple[Overlap, ...]:
+    """A band is read before its row is written; without one, the windows of a tile are, unless by groups."""
+    if window.banded:
+        return rows(site, window.rows, ahead=window.rows.stride)
     return tiles_apart(site, window.rows, window.columns, 2) if window.groups == 1 else rows(site, window.rows)
 
 
 def _packed(tile: Tile, window: Window, sums: Sums) -> dict[str, Array]:
     share = window.filters // window.groups
-    parts = [
-        tiles.pack(tile, sums, window.dtype, slice(group * share, (group + 1) * share))
-        for group in range(window.groups)
-    ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    sums = replace(sums, weights=in_order(window, sums.weights))
+    groups = [slice(first, first + share) for first in range(0, window.filters, share)]
+    return {"kernel": np.concatenate([tiles.pack(tile, sums, window.dtype, group) for group in groups])}
 
 
 def _emit(layout: Layout, w: Writer, site: Site, names: Names) -> None:
     window, tile = window_of(site), _tile(layout, site)
     w(f"int64_t *const patch = {names.scratch};")
-    declare_buffers(w, window)
+    declare_band(w, window)
     if window.flat:
         with w.loop("x", "end", start="begin", step=2, trips=window.pair_count):
             w("const int32_t next = x + 1 < end ? x + 1 : x;")
             _pair(w, window, tile, names)
         return
-    with w.loop("y", "end", start="begin", trips=window.rows.places), w.loop("x", window.columns.places, step=2):
-        odd = window.columns.places % 2
-        w(f"const int32_t next = {f'x + 1 < {window.columns.places} ? x + 1 : x' if odd else 'x + 1'};")
-        _pair(w, window, tile, names)
+    places, at_once = window.columns.places, window.rows_at_once
+    with w.loop("y", "end", start="begin", step=at_once, trips=window.rows.places / at_once):
+        if at_once == 2:
+            w(f"const int32_t places = y + 1 < end ? {2 * places} : {places};")
+        fill_band(w, window, names.inputs[0])
+        last = "places" if at_once == 2 else str(places)
+        with w.loop("x", last, step=2, trips=-(-at_once * places // 2)):
+            w(f"const int32_t next = {f'x + 1 < {last} ? x + 1 : x' if places % 2 else 'x + 1'};")
+            _pair(w, window, tile, names)
 
 
 def _pair(w: Writer, window: Window, tile: Tile, names: Names) -> None:
@@ -98,13 +111,16 @@ def _pair(w: Writer, window: Window, tile: Tile, names: Names) -> None:
     w(f"{kind} *to0 = {names.outputs[0]} + {place};")
     w(f"{kind} *to1 = to0 + {product('next - x', window.filters)};")
     w.bill(6)
+    if tile.beside:
+        w(f"const int8_t *beside0 = {names.inputs[1]} + {place};")
+        w(f"const int8_t *beside1 = beside0 + {product('next - x', window.filters)};")
+        w.bill(5)
     runs = tiles.runs(window.filters // window.groups)
     if window.groups == 1:
         lay_out(w, window, names.inputs[0], "")
         tiles.all_runs(w, tile, runs, names)
         return
     w(f"const int64_t *k = {names.packed['kernel']};")
-    w(f"const int32_t *scaling = {names.packed['scaling']};")
     with w.loop("group", window.groups):
         lay_out(w, window, names.inputs[0], product("group", window.depth))
         for run in runs:
@@ -118,6 +134,7 @@ def _variant(layout: Layout) -> Variant:
         partial(_accepts, layout),
         partial(_demand, layout),
         partial(_emit, layout),
+        FUSES,
     )
 
 

@@ -70,7 +70,7 @@ def demand(site: Site, lanes: Lanes) -> Demand:
     shape = geometry(site, lanes)
     weights = site.constant("kernel").reshape(-1, shape.filters)
     packed = dot.packed(weights, lanes, shape.groups)
-    return Demand(extent=shape.rows.places, packed=packed, overlaps=overlaps.rows(site, shape.rows))
+    return Demand(extent=shape.rows.places, packed=packed, overlaps=overlaps.rows(site, shape.rows), rows=True)
 
 
 def emit(w: Writer, site: Site, names: Names, lanes: Lanes) -> None:

@@ -121,6 +121,11 @@ class Layout:
         """Whether a block of channels is computed for all rows before the next one is."""
         return self.steps * self.shape.lanes.depth * self.shape.filters * 4 > NEAR
 
+    def fetches(self, block: Block) -> bool:
+        """Whether the weights of the next block are called for while this one is computed."""
+        full = self.shape.blocks
+        return self.block_first and block == full.full and full.count > 1
+
     def weights(self, block: Block) -> int:
         return self.steps * self.shape.lanes.depth * block.vectors * self.shape.lanes.lanes
 
@@ -145,7 +150,9 @@ def layout(site: Site, lanes: Lanes, registers: int, pool: Pair = (1, 1)) -> Lay
 def demand(site: Site, plan: Layout) -> Demand:
     size = plan.height * plan.row_size + plan.shape.lanes.depth if plan.copied else 0
     extent = sum(count for _, count in plan.parts) if plan.flat else plan.lines
-    packed = dot.packed(_weights(site, plan), plan.shape.lanes, plan.shape.groups)
+    lanes = plan.shape.lanes
+    assert isinstance(lanes, TileLanes)
+    packed = dot.packed(_weights(site, plan), lanes, plan.shape.groups) | dict(lanes.row_constants)
     return Demand(extent=extent, scratch=4 * size, packed=packed)
 
 
@@ -160,7 +167,7 @@ def _weights(site: Site, plan: Layout) -> Array:
 
 def emit(w: Writer, names: Names, plan: Layout) -> None:
     if plan.copied:
-        _copy_rows(w, plan, names)
+        copy_rows(w, plan, names)
     if plan.block_first:
         _blocks(w, plan, names, lambda block: _lines(w, plan, lambda size: _tiles(w, plan, block, names, size)))
     else:
@@ -176,6 +183,9 @@ def _blocks(w: Writer, plan: Layout, names: Names, body: Callable[[Block], None]
     with w.loop("group", shape.groups) if shape.groups > 1 else nullcontext():
         for block, count in shape.blocks.classes():
             with _repeated(w, "block", count):
+                if plan.fetches(block):
+                    size = plan.weights(block)
+                    w(f"const int32_t ahead = block < {count - 1} ? {size} : 0; /* to the weights of the next block */")
                 body(block)
                 w(f"taps += {plan.weights(block)};")
                 dot.next_block(w, shape.lanes, block)
@@ -250,6 +260,14 @@ def _tile(w: Writer, plan: Layout, block: Block, names: Names, pixels: int, x: s
     for operand in range(1, len(names.inputs)):
         beside = f"{names.inputs[operand]} + {product(place, shape.filters)} + channel"
         w(f"const {lanes.input_type} *{beside_name(operand)} = {beside};")
+    if lanes.together > 1:
+        _store_rows(w, plan, lanes, pixels)
+    else:
+        _store(w, plan, lanes, block, pixels)
+
+
+def _store(w: Writer, plan: Layout, lanes: TileLanes, block: Block, pixels: int) -> None:
+    """Position by position and vector by vector."""
     for pixel in range(pixels):
         for vector in range(block.vectors):
             window = [f"sum{pixel * plan.area + i}{vector}" for i in range(plan.area)]
@@ -259,7 +277,21 @@ def _tile(w: Writer, plan: Layout, block: Block, names: Names, pixels: int, x: s
             if plan.area > 1:
                 lanes.fold(w, window)
             real = min(lanes.lanes, block.channels - channel)
-            lanes.store(w, window[0], dot.offset("to", pixel * shape.filters + channel), str(channel), real)
+            lanes.store(w, window[0], dot.offset("to", pixel * plan.shape.filters + channel), str(channel), real)
+
+
+def _store_rows(w: Writer, plan: Layout, lanes: TileLanes, pixels: int) -> None:
+    """All channels of several neighbouring positions at once: their outputs lie side by side."""
+    for first in range(0, pixels, lanes.together):
+        some = range(first, min(first + lanes.together, pixels))
+        rows = [[f"sum{pixel * plan.area + i}0" for pixel in some] for i in range(plan.area)]
+        for row in rows:
+            lanes.gather_row(w, row)
+        result, count = rows[0][0], len(some) * plan.shape.filters
+        if plan.area > 1:
+            lanes.fold(w, [row[0] for row in rows])
+        lanes.add_bias(w, result, count)
+        lanes.store(w, result, dot.offset("to", first * plan.shape.filters), "0", count)
 
 
 def _multiply(w: Writer, plan: Layout, block: Block, names: Names, steps: Sequence[int], x: str) -> None:
@@ -295,19 +327,24 @@ def _pointers(w: Writer, plan: Layout, block: Block, names: Names, place: str, w
 def _along(w: Writer, plan: Layout, block: Block, steps: Sequence[int]) -> None:
     """A run of inputs that lie side by side."""
     lanes = plan.shape.lanes
+    assert isinstance(lanes, TileLanes)
     with w.loop("i", plan.run_steps * lanes.depth, step=lanes.depth):
         pointers = [f"row + {total(str(step), 'i')}" for step in steps]
         dot.multiply(w, lanes, block, pointers, "k")
         w.bill(stall(len(steps), block.vectors))
+        if plan.fetches(block):
+            for vector in range(block.vectors):
+                lanes.fetch(w, f"k + ahead + {vector * lanes.lanes * lanes.depth}")
         w(f"k += {block.vectors * lanes.lanes * lanes.depth};")
 
 
-def _copy_rows(w: Writer, plan: Layout, names: Names) -> None:
-    """The input rows that the range needs, with zeros around them."""
+def copy_rows(w: Writer, plan: Layout, names: Names, lines: int = 1) -> None:
+    """The input rows that the range needs, of so many lines each, with zeros around them."""
     rows, lanes = plan.shape.rows, plan.shape.lanes
     assert isinstance(lanes, TileLanes)
-    step = plan.pool[0] * rows.stride
-    window = (plan.pool[0] - 1) * rows.stride + spread(rows.kernel, rows.dilation)
+    outputs = plan.pool[0] * lines
+    step = outputs * rows.stride
+    window = (outputs - 1) * rows.stride + spread(rows.kernel, rows.dilation)
     pad = 0 if plan.above else rows.pad
     first, last = moved(product("begin", step), -pad), moved(product("end", step), window - step - pad)
     w(f"int32_t line = {first};")

@@ -21,6 +21,8 @@ def _layout(site: Site, floats: Vectors, depth: int) -> tiled.Layout:
     registers = floats.registers - floats.temporaries
     tail = tail_of(site)
     lanes = VectorLanes(site, floats, attributes.clamp, depth, tail.finish)
+    if depth > 1 and site.output_shape()[2] <= lanes.lanes and attributes.groups == 1:
+        lanes.join(site.output_shape()[2])
     draft = tiled.layout(site, lanes, registers, tail.pool)
     vectors = -(-geometry(site, lanes).filters // attributes.groups // lanes.lanes)
     lanes.vectors = best_vectors(draft.places, [vectors], draft.steps, registers, draft.area)

@@ -84,18 +84,22 @@ class Windows:
 
     def strip(self, size: int) -> int:
         """Output rows whose input rows, of elements of this size, are copied together."""
-        fitting = STRIP_BYTES // (self.line * size)
-        return min(self.rows, max(1, (fitting - self.row_span) // self.row_step + 1))
+        return self.strip_of(self.line * size)
+
+    def strip_of(self, line_bytes: int) -> int:
+        """As many as fit, and all strips about the same."""
+        most = max(1, (STRIP_BYTES // line_bytes - self.row_span) // self.row_step + 1)
+        return -(-self.rows // -(-self.rows // most))
 
     def copied(self, rows: int) -> int:
         """Input rows under so many output rows."""
         return (rows - 1) * self.row_step + self.row_span
 
-    def positions(self, count: int) -> list[int]:
-        """Where in the copy the windows of `count` neighbouring outputs begin, those of one pool together."""
+    def positions(self, count: int, places: int) -> list[int]:
+        """Where in the copy the windows of every `places`-th of neighbouring outputs begin, those of one pool together."""
         sy, sx = self.strides
         return [
-            i * sy * self.line + (q * self.pool[1] + j) * sx * self.channels
+            i * sy * self.line + (q * places * self.pool[1] + j) * sx * self.channels
             for q in range(count)
             for i in range(self.pool[0])
             for j in range(self.pool[1])

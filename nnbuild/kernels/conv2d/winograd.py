@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from nnbuild.kernels.contract import Demand, Names, Overlap
 from nnbuild.kernels.dsp import winograd
+from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
 from nnbuild.kernels.dsp.inputs import copy, fill
-from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
+from nnbuild.kernels.dsp.scaling import Scaling, levelled, scaling_of, sums_of
 from nnbuild.kernels.dsp.window import Window, window_of
 from nnbuild.kernels.dsp.winograd import COLUMNS, PLACES, ROWS, WIDTH, Winograd
 from nnbuild.kernels.overlaps import lead
 from nnbuild.kernels.window_loops import Axis, product, total
 from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 needs = frozenset({"armv7em_dsp"})
+fuses = FUSES
 
 ACROSS = 4
 """Outputs in a row of both tiles."""
@@ -27,12 +30,21 @@ ACROSS = 4
 def _scaling(site: Site) -> Scaling | str:
     attributes = site.op.attributes
     assert isinstance(attributes, Conv2D)
-    return scaling_of(site, attributes.clamp, sums_of(site))
+    sums, kernel = sums_of(site), site.constant("kernel")
+    scaling = scaling_of(site, attributes.clamp, sums)
+    if isinstance(scaling, str):
+        return scaling
+    level = levelled(scaling, sums, quant_of(site.outputs[0]).zero_point)
+    scaling = level if winograd.fits(kernel, sums, level) else scaling
+    return scaling if winograd.fits(kernel, sums, scaling) else "its sums could leave 32 bits"
 
 
 def accepts(site: Site) -> str | None:
     if site.dtypes != {"int8"}:
         return "it computes int8 only"
+    refused = refusal(site)
+    if refused:
+        return refused
     window = window_of(site)
     axes = (window.rows, window.columns)
     if any((axis.kernel, axis.stride, axis.dilation) != (3, 1, 1) for axis in axes) or window.groups > 1:
@@ -42,16 +54,14 @@ def accepts(site: Site) -> str | None:
     if window.rows.places < 2 or window.columns.places < ACROSS:
         return "its output is smaller than two tiles"
     scaling = _scaling(site)
-    if isinstance(scaling, str):
-        return scaling
-    return None if winograd.fits(site.constant("kernel"), sums_of(site)) else "its sums could leave 32 bits"
+    return scaling if isinstance(scaling, str) else None
 
 
 def _shape(site: Site) -> Winograd:
     scaling = _scaling(site)
     assert isinstance(scaling, Scaling)
     window = window_of(site)
-    return Winograd(window.depth, window.filters, window.columns.places, scaling)
+    return Winograd(window.depth, window.filters, window.columns.places, scaling, beside_of(site))
 
 
 def demand(site: Site) -> Demand:
@@ -61,8 +71,14 @@ def demand(site: Site) -> Demand:
         scratch=8 * (_products_at(shape) + PLACES * WIDTH) + (_border_size(shape) if _has_border(window) else 0),
         scratch_type="int64",
         packed=winograd.pack(site.constant("kernel"), sums_of(site), shape.scaling),
-        overlaps=(Overlap(lead=_lead(window)),),
+        overlaps=(Overlap(lead=_lead(window)), *_beside_overlap(site, window)),
     )
+
+
+def _beside_overlap(site: Site, window: Window) -> tuple[Overlap, ...]:
+    """The other operand of a sum may lie where the outputs do, unless some are computed twice."""
+    once = window.rows.places % 2 == 0 and window.columns.places % ACROSS == 0
+    return (Overlap(input=1),) if site.tail and once else ()
 
 
 def _lead(window: Window) -> int:
@@ -122,6 +138,10 @@ def emit(w: Writer, site: Site, names: Names) -> None:
             w(f"const int32_t left = {columns.position('x')};")
             w(f"int8_t *const to = {names.outputs[0]} + {product(f'y * {columns.places} + x', window.filters)};")
             w.bill(8)
+            if shape.beside:
+                place = product(f"y * {columns.places} + x", window.filters)
+                w(f"const int8_t *const beside = {names.inputs[1]} + {place};")
+                w.bill(3)
             _transform(w, window, shape, names.inputs[0])
             winograd.multiply(w, shape, names.packed["kernel"], names.packed["scaling"])
 

@@ -13,12 +13,13 @@ from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integ
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.inputs import C_TYPE, expand
 from nnbuild.kernels.dsp.inputs import copy as copy_inputs
-from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
+from nnbuild.kernels.dsp.scaling import Scaling, levelled, scaling_of, sums_of
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide, padded_taps
 from nnbuild.kernels.overlaps import SIZES, lead
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.dense import Dense
+from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.writer import Row, Writer
 
@@ -43,10 +44,12 @@ def _accepts(layout: Layout, site: Site) -> str | None:
 def _tile(layout: Layout, site: Site) -> Tile:
     scaling = _scaling(site)
     assert isinstance(scaling, Scaling)
-    return Tile(layout, scaling, padded_taps(site.shape()[-1]) // 2, 2 if _rows(site) > 1 else 1)
+    if isinstance(layout, Wide):
+        scaling = levelled(scaling, sums_of(site), quant_of(site.outputs[0]).zero_point)
+    return Tile(layout, scaling, padded_taps(site.shape()[-1]) // 2, 2 if rows_of(site) > 1 else 1)
 
 
-def _rows(site: Site) -> int:
+def rows_of(site: Site) -> int:
     return prod(site.shape()[:-1])
 
 
@@ -55,19 +58,19 @@ def _demand(layout: Layout, site: Site) -> Demand:
     depth, outputs = site.constant("kernel").shape
     dtype = site.inputs[0].dtype
     gathered = tile.positions * padded_taps(depth) * (2 if dtype == "int16" else 1) if depth % 4 else 0
-    rows = _rows(site)
+    rows = rows_of(site)
     return Demand(
         extent=rows if rows > 1 else sum(run.count for run in tiles.runs(outputs)),
         scratch=-(-(tile.pairs * 4 * tile.positions + gathered) // 8) * 8,
         scratch_type="int64",
-        packed=tiles.pack(tile, sums, dtype, slice(0, outputs)),
-        overlaps=(_overlap(site),),
+        packed={"kernel": tiles.pack(tile, sums, dtype, slice(0, outputs))},
+        overlaps=(overlap_of(site),),
     )
 
 
-def _overlap(site: Site) -> Overlap:
+def overlap_of(site: Site) -> Overlap:
     """A row's inputs, or two rows', are all read before any of their outputs is written."""
-    rows, width = _rows(site), SIZES[site.inputs[0].dtype]
+    rows, width = rows_of(site), SIZES[site.inputs[0].dtype]
     into, out = site.shape()[-1] * width, site.output_shape()[-1] * width
     if rows == 1:
         return Overlap(lead=-into, pieces=out)
@@ -104,21 +107,19 @@ def _lay_out(w: Writer, site: Site, sources: tuple[str, ...]) -> None:
 def _one_row(w: Writer, site: Site, names: Names, tile: Tile) -> None:
     """A piece of work is a block of outputs."""
     _lay_out(w, site, (names.inputs[0],))
-    piece = weights = constants = output = 0
+    piece = weights = output = 0
     for run in tiles.runs(site.output_shape()[-1]):
-        size, scaled = tile.layout.size(tile.pairs, run.width), tile.constants_size(run.width)
+        size = tile.size(run.width)
         with w.block(""):
             w(f"const int32_t first = begin > {piece} ? begin : {piece};")
             w(f"const int32_t last = end < {piece + run.count} ? end : {piece + run.count};")
             kernel = _from(names.packed["kernel"], weights - piece * size, size)
-            scaling = _from(names.packed["scaling"], constants - piece * scaled, scaled)
             to = _from(names.outputs[0], output - piece * run.real, run.real)
             with w.block("if (first < last)"):
-                tiles.call(w, tile, run, kernel, scaling, (to,), "last - first")
+                tiles.call(w, tile, run, kernel, (to,), "last - first")
         w.bill(8)
         piece += run.count
         weights += run.count * size
-        constants += run.count * scaled
         output += run.count * run.real
 
 
@@ -128,7 +129,7 @@ def _from(array: str, start: int, step: int) -> str:
 
 
 def _rows_in_pairs(w: Writer, site: Site, names: Names, tile: Tile) -> None:
-    rows, depth, outputs = _rows(site), site.shape()[-1], site.output_shape()[-1]
+    rows, depth, outputs = rows_of(site), site.shape()[-1], site.output_shape()[-1]
     kind = tiles.TYPES[tile.scaling.bits]
     with w.loop("row", "end", start="begin", step=2, trips=-(-rows // 2)):
         w("const int32_t next = row + 1 < end ? row + 1 : row;")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.isa.x86_bytes import ByteLanes
+from nnbuild.isa.x86_integers import IntegerVectors
 from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.dot import Block
@@ -22,7 +22,7 @@ SUMS = 8
 """Vectors of sums that keep the multiplications busy."""
 
 
-def demand(site: Site, lanes: ByteLanes) -> Demand:
+def demand(site: Site, lanes: IntegerVectors) -> Demand:
     inputs, outputs = site.constant("kernel").shape
     lanes.vectors = min(SUMS, -(-outputs // lanes.lanes))
     blocks = dot.divide(outputs, lanes)
@@ -34,12 +34,12 @@ def demand(site: Site, lanes: ByteLanes) -> Demand:
     )
 
 
-def _packed(site: Site, lanes: ByteLanes) -> dict[str, Array]:
+def _packed(site: Site, lanes: IntegerVectors) -> dict[str, Array]:
     packed = dot.packed(site.constant("kernel"), lanes)
     return {name: lanes.arranged(name, values) for name, values in packed.items()}
 
 
-def emit(w: Writer, site: Site, names: Names, lanes: ByteLanes) -> None:
+def emit(w: Writer, site: Site, names: Names, lanes: IntegerVectors) -> None:
     inputs, outputs = site.constant("kernel").shape
     lanes.vectors = min(SUMS, -(-outputs // lanes.lanes))
     blocks = dot.divide(outputs, lanes)
@@ -60,7 +60,7 @@ def emit(w: Writer, site: Site, names: Names, lanes: ByteLanes) -> None:
             _block(w, lanes, blocks.tail, steps)
 
 
-def _block(w: Writer, lanes: ByteLanes, block: Block, steps: int) -> None:
+def _block(w: Writer, lanes: IntegerVectors, block: Block, steps: int) -> None:
     parts = max(1, min(SUMS // block.vectors, steps))
     rounds, rest = divmod(steps, parts)
     for vector in range(block.vectors):
@@ -84,7 +84,7 @@ def _block(w: Writer, lanes: ByteLanes, block: Block, steps: int) -> None:
             lanes.store(w, f"sum0{vector}", total("to", str(channel)), str(channel), real)
 
 
-def _steps(w: Writer, lanes: ByteLanes, block: Block, parts: int) -> None:
+def _steps(w: Writer, lanes: IntegerVectors, block: Block, parts: int) -> None:
     """One step of each part, next to each other."""
     width = lanes.lanes * lanes.depth
     for part in range(parts):

@@ -13,11 +13,12 @@ from math import lcm
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.isa.x86_bytes import ByteLanes
-from nnbuild.isa.x86_interleaving import VECTORS, WRITING, interleaved, joined, order
+from nnbuild.isa.x86_integers import IntegerVectors
+from nnbuild.isa.x86_interleaving import VECTORS, interleaved, order, store_group
 from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.conv2d.windows import STRIP_BYTES, Windows
+from nnbuild.kernels.conv2d.padded import copy_between
+from nnbuild.kernels.conv2d.windows import Windows
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
@@ -33,7 +34,7 @@ class Layout:
     """Where things lie in the copy. Sizes in elements."""
 
     windows: Windows
-    lanes: ByteLanes
+    lanes: IntegerVectors
 
     @property
     def part(self) -> int:
@@ -50,8 +51,7 @@ class Layout:
 
     @property
     def strip(self) -> int:
-        fitting = STRIP_BYTES // (self.line * self.size)
-        return min(self.windows.rows, max(1, (fitting - self.windows.row_span) // self.windows.row_step + 1))
+        return self.windows.strip_of(self.line * self.size)
 
     @property
     def scratch(self) -> int:
@@ -67,6 +67,18 @@ class Layout:
         column = min(column, self.windows.kernel[1] - 1) * self.windows.dilation[1]
         along, part = divmod(column, self.windows.strides[1])
         return part * self.part + along * self.windows.channels
+
+    @property
+    def taps(self) -> int:
+        """Weights of one row of taps for one group."""
+        return self.steps * VECTORS * self.lanes.lanes * self.lanes.depth
+
+    @property
+    def together(self) -> int:
+        """Rows of outputs that share the inputs they both see."""
+        kernel, stride = self.windows.kernel[0], self.windows.strides[0]
+        shares = 2 * stride <= kernel <= UNROLLED and self.strip > 1
+        return 2 if shares and self.lanes.set.registers > 16 else 1
 
     @property
     def outputs(self) -> int:
@@ -110,10 +122,17 @@ def emit(w: Writer, site: Site, names: Names, layout: Layout) -> None:
     with w.loop("strip", "end", start="begin", step=layout.strip, trips=-(-windows.rows // layout.strip)):
         w(f"const int32_t rows = end - strip < {layout.strip} ? end - strip : {layout.strip};")
         _copy(w, names, layout)
-        with w.loop("y", "rows", trips=layout.strip):
-            w(f"const {lanes.input_type} *across = {names.scratch} + {product('y', windows.row_step * layout.line)};")
-            w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('(strip + y)', layout.outputs)};")
-            _row(w, names, layout)
+        w("int32_t y = 0;")
+        for together in (layout.together, 1):
+            with w.block(f"for (; y + {together} <= rows; y += {together})"):
+                share = layout.strip // together if together == layout.together else layout.strip % layout.together
+                across = product("y", windows.row_step * layout.line)
+                w(f"const {lanes.input_type} *across = {names.scratch} + {across};")
+                w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('(strip + y)', layout.outputs)};")
+                with w.trips(share):
+                    _rows(w, names, layout, together)
+            if together == 1:
+                break
 
 
 def _copy(w: Writer, names: Names, layout: Layout) -> None:
@@ -123,18 +142,18 @@ def _copy(w: Writer, names: Names, layout: Layout) -> None:
         w(f"{lanes.input_type} *line = {names.scratch} + {product('y', layout.line)};")
         row = total(product("strip", windows.row_step), "y")
         w(f"const int32_t row = {row}{f' - {windows.top}' if windows.top else ''};")
-        if windows.padded or layout.line != windows.line:
-            lanes.fill(w, "line", layout.line)
-        with w.block(f"if (row >= 0 && row < {windows.height})") if windows.padded else w.trips(1):
-            w(f"const int8_t *from = {names.inputs[0]} + {product('row', windows.width * windows.channels)};")
+        with w.block(f"if (row >= 0 && row < {windows.height})"):
+            w(
+                f"const {lanes.output_type} *from = {names.inputs[0]} + {product('row', windows.width * windows.channels)};"
+            )
             if windows.strides[1] == 1:
-                lanes.copy(w, total("line", str(windows.left * windows.channels)), "from", _taken(layout))
+                inside = windows.left * windows.channels, windows.taken * windows.channels
+                copy_between(w, lanes, "from", inside, layout.line)
             else:
+                lanes.fill(w, "line", layout.line)
                 _copy_apart(w, layout)
-
-
-def _taken(layout: Layout) -> int:
-    return layout.windows.taken * layout.windows.channels
+        with w.block("else"), w.trips(0):
+            lanes.fill(w, "line", layout.line)
 
 
 def _copy_apart(w: Writer, layout: Layout) -> None:
@@ -146,16 +165,16 @@ def _copy_apart(w: Writer, layout: Layout) -> None:
         layout.lanes.copy(w, f"line + {place}", source, windows.channels)
 
 
-def _row(w: Writer, names: Names, layout: Layout) -> None:
-    """All groups of one row of outputs; those of one period have constants of their own."""
+def _rows(w: Writer, names: Names, layout: Layout, together: int) -> None:
+    """All groups of neighbouring rows of outputs; those of one period have constants of their own."""
     lanes = layout.lanes
     whole, rest = divmod(layout.outputs, layout.group)
     groups = layout.period // layout.group
-    size = layout.windows.kernel[0] * layout.steps * VECTORS * lanes.lanes * lanes.depth
+    size = layout.windows.kernel[0] * layout.taps
     w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
     dot.declare_channels(w, lanes, names.packed)
     with w.loop("i", whole * layout.group, step=layout.group):
-        _group(w, layout, layout.group)
+        _group(w, layout, layout.group, together)
         if groups > 1:
             width = VECTORS * lanes.lanes
             w(f"taps += {size};")
@@ -169,43 +188,53 @@ def _row(w: Writer, names: Names, layout: Layout) -> None:
     if rest:
         with w.block(""):
             w(f"const int32_t i = {whole * layout.group};")
-            _group(w, layout, rest)
+            _group(w, layout, rest, together)
 
 
-def _group(w: Writer, layout: Layout, count: int) -> None:
+def _group(w: Writer, layout: Layout, count: int, together: int) -> None:
     lanes, rows = layout.lanes, layout.windows.kernel[0]
-    for vector in range(VECTORS):
-        lanes.start(w, f"sum{vector}", str(vector * lanes.lanes))
-    down = layout.windows.dilation[0] * layout.line
+    for row in range(together):
+        for vector in range(VECTORS):
+            lanes.start(w, f"sum{row}{vector}", str(vector * lanes.lanes))
     if rows <= UNROLLED:
-        for ky in range(rows):
-            _taps(
-                w, layout, total("across", "i"), ky * down, str(ky * layout.steps * VECTORS * lanes.lanes * lanes.depth)
-            )
+        _lines(w, layout, together)
     else:
         with w.loop("ky", rows):
-            w(f"const {lanes.input_type} *row = across + i + ky * {down};")
-            _taps(w, layout, "row", 0, product("ky", layout.steps * VECTORS * lanes.lanes * lanes.depth))
+            w(f"const {lanes.input_type} *row = across + i + ky * {layout.windows.dilation[0] * layout.line};")
+            taps = total("taps", product("ky", layout.taps))
+            _line(w, layout, "row", 0, [(0, taps)])
     for vector in range(VECTORS):
         with w.block(""):
             lanes.prepare(w, str(vector * lanes.lanes))
-            lanes.scale(w, f"sum{vector}")
-    result = joined(w, lanes.set, [f"sum{vector}" for vector in range(VECTORS)], lanes.bounds)
-    if count == layout.group:
-        w(f"{lanes.v.store('to + i', result)};")
-    else:
-        w(f"{w.call(WRITING[lanes.v.bits], 'to + i', result, str(count))};")
+            for row in range(together):
+                lanes.scale(w, f"sum{row}{vector}")
+    for row in range(together):
+        place = total("to", "i", str(row * layout.outputs))
+        store_group(w, lanes, [f"sum{row}{vector}" for vector in range(VECTORS)], place, count)
 
 
-def _taps(w: Writer, layout: Layout, inputs: str, at: int, weights: str) -> None:
-    """One row of taps."""
+def _lines(w: Writer, layout: Layout, together: int) -> None:
+    """Every line of inputs once, for all the rows of outputs that see it."""
+    windows = layout.windows
+    users: dict[int, list[tuple[int, str]]] = {}
+    for row in range(together):
+        for ky in range(windows.kernel[0]):
+            line = row * windows.strides[0] + ky * windows.dilation[0]
+            users.setdefault(line, []).append((row, total("taps", str(ky * layout.taps))))
+    for line, rows in sorted(users.items()):
+        _line(w, layout, total("across", "i"), line * layout.line, rows)
+
+
+def _line(w: Writer, layout: Layout, inputs: str, at: int, users: list[tuple[int, str]]) -> None:
+    """A line of inputs into the sums of each row of outputs that sees it, with its weights."""
     lanes = layout.lanes
     width = lanes.lanes * lanes.depth
     for step in range(layout.steps):
         with w.block(""):
             taps = [layout.tap(step * lanes.depth + tap) + at for tap in range(lanes.depth)]
             interleaved(w, lanes.set, [total(inputs, str(tap)) for tap in taps])
-            for vector in range(VECTORS):
-                k = total("taps", weights, str((step * VECTORS + vector) * width))
-                lanes.weights(w, f"w{vector}", k)
-                lanes.multiply(w, f"sum{vector}", f"x{vector}", f"w{vector}")
+            for row, weights in users:
+                for vector in range(VECTORS):
+                    name = f"w{row}{vector}"
+                    lanes.weights(w, name, total(weights, str((step * VECTORS + vector) * width)))
+                    lanes.multiply(w, f"sum{row}{vector}", f"x{vector}", name)

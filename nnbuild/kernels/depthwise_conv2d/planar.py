@@ -16,7 +16,7 @@ from nnbuild.isa.armv7em_dsp import SMLABB, SMLABT, SMLAD, SMLATB, SMLATT
 from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, STRD
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels import dsp_scaling
-from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.contract import Demand, Names, Overlap, Variant
 from nnbuild.kernels.depthwise_conv2d.planes import GROUP, REGISTERS, Planes, Tile, planes, taps_of
 from nnbuild.kernels.depthwise_conv2d.spread import fill
 from nnbuild.kernels.dsp_scaling import Scaling
@@ -25,7 +25,8 @@ from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.writer import Row, Writer
 
-needs = frozenset({"armv7em_dsp"})
+BAND, LEAN = 4096, 0
+"""Bytes of lines that are filled at a time: as many as do no harm, or as few as will do."""
 MOST_TAPS = 64
 """What a tile spells out; beyond it the code would be too long."""
 COPIED = 8
@@ -35,59 +36,70 @@ LOAD = Row("const int32_t {0} = {1};", 1)
 STEP = Row("{0} += {1};", 1)
 
 
-def accepts(site: Site) -> str | None:
+def _accepts(site: Site, band: int) -> str | None:
     if site.dtypes != {"int8"}:
         return f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
-    shape = planes(site)
+    shape = planes(site, band)
     if shape.down.kernel * shape.across.kernel > MOST_TAPS:
         return f"it spells out at most {MOST_TAPS} taps"
-    scaled = _scaling(site)
+    if band < BAND and shape.bands == planes(site, BAND).bands:
+        return "it needs no less scratch here"
+    scaled = _scaling(site, shape)
     return scaled if isinstance(scaled, str) else None
 
 
-def _scaling(site: Site) -> Scaling | str:
-    sizes = np.abs(_weights(site))
-    return dsp_scaling.scaling(site, np.abs(_starts(site)) + 128 * sizes.sum((0, 1)), sizes.max((0, 1)))
+def _scaling(site: Site, shape: Planes) -> Scaling | str:
+    sizes = np.abs(taps_of(site, shape))
+    return dsp_scaling.scaling(site, np.abs(_starts(site, shape)) + 128 * sizes.sum((0, 1)), sizes.max((0, 1)))
 
 
-def _accepted(site: Site) -> Scaling:
-    scaled = _scaling(site)
+def _accepted(site: Site, shape: Planes) -> Scaling:
+    scaled = _scaling(site, shape)
     assert isinstance(scaled, Scaling)
     return scaled
 
 
-def _weights(site: Site) -> Array:
-    return taps_of(site, planes(site))
-
-
-def _starts(site: Site) -> Array:
+def _starts(site: Site, shape: Planes) -> Array:
     """Each channel's bias, less what the input's zero point adds to its sum."""
-    weights = _weights(site)
-    starts: Array = -quant_of(site.inputs[0]).zero_point * weights.sum((0, 1))
+    starts: Array = -quant_of(site.inputs[0]).zero_point * taps_of(site, shape).sum((0, 1))
     return starts + site.constant("bias").astype(np.int64) if "bias" in site.constants else starts
 
 
-def demand(site: Site) -> Demand:
-    shape = planes(site)
+def _demand(site: Site, shape: Planes) -> Demand:
     scratch = 4 * min(GROUP, shape.channels) * shape.held * shape.width
     stream = _stream(site, shape)
-    return Demand(-(-shape.channels // GROUP), scratch, "int32", {"stream": stream.reshape(-1)})
+    groups = -(-shape.channels // GROUP)
+    return Demand(groups, scratch, "int32", {"stream": stream.reshape(-1)}, _overlaps(shape))
+
+
+def _overlaps(shape: Planes) -> tuple[Overlap, ...]:
+    """Each channel's outputs over the same channel's inputs, as far as those are in the lines already."""
+    if shape.multiplier > 1 or (shape.turned and shape.bands < shape.tiles):
+        return ()
+    lead = -shape.down.size * shape.across.size
+    for tile in range(shape.bands, shape.tiles, shape.bands):
+        line = shape.held - shape.bands * shape.fresh if shape.shares else 0
+        row = (tile * shape.rows * shape.down.stride) + 2 * line - shape.down.pad
+        if row < shape.down.size:
+            written = tile * shape.rows * shape.across.places
+            lead = max(lead, written - max(row, 0) * shape.across.size)
+    return (Overlap(lead=lead * shape.channels, every=shape.channels),)
 
 
 def _stream(site: Site, shape: Planes) -> Array:
     """What a tile reads, channel by channel: the start of its sums, its words of weights, its scaling."""
-    scaled, weights = _accepted(site), _weights(site)
-    doubled = weights * scaled.factors
-    columns = [_starts(site) * scaled.factors]
+    scaled = _accepted(site, shape)
+    raised = taps_of(site, shape) * scaled.factors
+    columns = [_starts(site, shape) * scaled.factors]
     for words in shape.tile(shape.rows).words:
         for low, high in words:
-            upper = doubled[high] if high is not None else np.zeros_like(doubled[low])
-            columns += list((doubled[low] & 0xFFFF) | (upper << 16))
+            upper = raised[high] if high is not None else np.zeros_like(raised[low])
+            columns += list((raised[low] & 0xFFFF) | (upper << 16))
     return np.stack([*columns, *scaled.columns.values()], 1).astype(np.uint64).astype(np.uint32).view(np.int32)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    shape, scaled = planes(site), _accepted(site)
+def _emit(w: Writer, site: Site, names: Names, shape: Planes) -> None:
+    scaled = _accepted(site, shape)
     zero = quant_of(site.inputs[0]).zero_point
     if shape.border_lines:
         w(f"const int8_t blank[{GROUP}] = {{{', '.join([str(zero)] * GROUP)}}};")
@@ -317,3 +329,19 @@ def _loads(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
             w(f"const int32_t {places[group[0]]} = {w.call(LDRD, source, '&' + places[group[1]])};")
         else:
             w(w.use(LOAD, places[group[0]], f"{pointer}[{group[0]}]"))
+
+
+def _variant(name: str, band: int) -> Variant:
+    def accepts(site: Site) -> str | None:
+        return _accepts(site, band)
+
+    def demand(site: Site) -> Demand:
+        return _demand(site, planes(site, band))
+
+    def emit(w: Writer, site: Site, names: Names) -> None:
+        _emit(w, site, names, planes(site, band))
+
+    return Variant(name, frozenset({"armv7em_dsp"}), accepts, demand, emit)
+
+
+VARIANTS = (_variant("planar", BAND), _variant("planar_lean", LEAN))

@@ -20,8 +20,6 @@ from nnbuild.ops.windows import spread
 REGISTERS = 14
 GROUP = 4
 """Channels whose bytes make one word."""
-BAND = 4096
-"""Bytes of lines that are filled before outputs are computed from them."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,7 @@ class Planes:
     """`down` is the axis along which taps are paired, `across` the other; they are the image's, or `turned`.
 
     steps: how far apart neighbours are in memory: inputs down and across, outputs down and across.
+    band: bytes of lines that are filled before outputs are computed from them, if so few suffice for one row of tiles.
     rows: of outputs in a tile.
     """
 
@@ -55,6 +54,7 @@ class Planes:
     multiplier: int
     steps: tuple[int, int, int, int]
     turned: bool
+    band: int
     rows: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class Planes:
         """Rows of tiles that are computed from one filling of the lines."""
         if not self.shares:
             return 1
-        fits = (BAND // (4 * GROUP * self.width) - self.lines) // self.fresh + 1
+        fits = (self.band // (4 * GROUP * self.width) - self.lines) // self.fresh + 1
         return max(1, min(self.tiles, fits))
 
     @property
@@ -166,7 +166,7 @@ def _use(row: int, pair: tuple[int | None, int | None], words: tuple[tuple[int, 
     return Taps(row, word, f"smla{half}{'b' if words[word][0] == tap else 't'}")
 
 
-def planes(site: Site) -> Planes:
+def planes(site: Site, band: int) -> Planes:
     """With the axis down that needs fewer multiplications."""
     attributes = site.op.attributes
     assert isinstance(attributes, DepthwiseConv2D)
@@ -177,8 +177,8 @@ def planes(site: Site) -> Planes:
     ]
     channels, multiplier = kernel[2], kernel[3]
     reads, writes = [inputs[1] * channels, channels], [outputs[1] * outputs[2], outputs[2]]
-    upright = Planes(axes[0], axes[1], channels, multiplier, (*reads, *writes), False)
-    turned = Planes(axes[1], axes[0], channels, multiplier, (*reads[::-1], *writes[::-1]), True)
+    upright = Planes(axes[0], axes[1], channels, multiplier, (*reads, *writes), False, band)
+    turned = Planes(axes[1], axes[0], channels, multiplier, (*reads[::-1], *writes[::-1]), True, band)
     return turned if turned.products() < upright.products() else upright
 
 

@@ -34,7 +34,7 @@ def _lanes(site: Site) -> c99.ScalarLanes:
 
 def demand(site: Site) -> Demand:
     packed = {"kernel": site.constant("kernel").reshape(-1), **_lanes(site).channels}
-    return Demand(extent=site.output_shape()[0], packed=packed, overlaps=rows(site, _axes(site)[0]))
+    return Demand(extent=site.output_shape()[0], packed=packed, overlaps=rows(site, _axes(site)[0]), rows=True)
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:

@@ -72,16 +72,16 @@ def copy(w: Writer, dtype: str, to: str, source: str, count: int) -> None:
         with w.loop("i", count):
             w(w.use(MOVE, _at(to, "i"), _at(source, "i")))
         return
-    quads, rest = divmod(count, 4)
-    if quads <= LONGEST_COPY:
-        for quad in range(quads):
-            _copy_quad(w, to, source, str(4 * quad))
-    else:
-        with w.loop("i", 4 * quads, step=4):
-            _copy_quad(w, to, source, "i")
-    for i in range(4 * quads, count):
-        w(w.use(MOVE, _at(to, str(i)), _at(source, str(i))))
-    del rest
+    done = 0
+    if count // 4 > LONGEST_COPY:
+        done = count // 16 * 16
+        with w.loop("i", done, step=16):
+            for byte in range(0, 16, 4):
+                _copy_quad(w, to, source, f"i + {byte}" if byte else "i")
+    for byte in range(done, count // 4 * 4, 4):
+        _copy_quad(w, to, source, str(byte))
+    for byte in range(count // 4 * 4, count):
+        w(w.use(MOVE, _at(to, str(byte)), _at(source, str(byte))))
 
 
 def _copy_quad(w: Writer, to: str, source: str, at: str) -> None:

@@ -8,7 +8,7 @@ that the weights can give.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +28,11 @@ DEAD_SHIFT = 16
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """doubled: it wants twice the sum, and the high word rounded. signed: halves below zero round away from it."""
+    """doubled: it wants twice the sum, and the high word rounded. signed: halves below zero round away from it.
+
+    factor: what else the sums are multiplied by beforehand, by way of larger weights. level: the shift of all channels
+    where they have been made equal.
+    """
 
     multiplier: Ints
     offset: Ints
@@ -38,6 +42,14 @@ class Scaling:
     low: int
     high: int
     bits: int
+    factor: Ints | None = None
+    level: int | None = None
+
+    @property
+    def gain(self) -> Ints:
+        """What the weights are multiplied by."""
+        whole = self.factor if self.factor is not None else np.ones(len(self.shift), np.int64)
+        return whole * (2 if self.doubled else 1)
 
     def marks(self) -> list[str]:
         """What tells the name of a routine with this scaling from others."""
@@ -46,7 +58,8 @@ class Scaling:
             bounds.append(f"from_{self.low}".replace("-", "m"))
         if self.high < (1 << (self.bits - 1)) - 1:
             bounds.append(f"to_{self.high}".replace("-", "m"))
-        return [f"int{self.bits}", "twice" if self.doubled else "once", *(["signed"] if self.signed else []), *bounds]
+        rule = [f"level{self.level}"] if self.level is not None else ["twice" if self.doubled else "once"]
+        return [f"int{self.bits}", *rule, *(["signed"] if self.signed else []), *bounds]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,3 +164,26 @@ def _shifted(site: Site, clamp: Clamp, multiplier: Ints, right: Ints, sums: Sums
     shift = np.where(dead, DEAD_SHIFT, shift)
     multiplier = np.where(dead, 0, multiplier)
     return Scaling(multiplier, offset_of(zero, shift), shift, False, False, low, high, 8 * np.dtype(out.dtype).itemsize)
+
+
+def levelled(scaling: Scaling, sums: Sums, zero: int) -> Scaling:
+    """The same with one shift for all channels, which then is part of the saturation; or as it is where none fits.
+
+    Larger weights make up for it. With a bit more than it needs, a sum that is to be rounded twice has room below the
+    point for what its first rounding adds, and a high multiply that cuts off does the rest.
+    """
+    if scaling.signed:
+        return scaling
+    live = scaling.multiplier != 0
+    level = int(scaling.shift[live].max(initial=1)) + int(scaling.doubled)
+    more = np.where(live, level - scaling.shift, 0)
+    factor = np.int64(1) << (more + int(scaling.doubled))
+    largest = np.abs(sums.weights).max(axis=0)
+    if level > LARGEST_SHIFT or (largest * factor).max() >= 1 << 15 or (sums.largest * factor).max() >= 1 << 30:
+        return scaling
+    half = (np.int64(1) << (scaling.shift + more)) >> 1
+    if scaling.doubled:
+        half = np.where(scaling.shift > 0, half, 0) + (np.int64(1) << (more - 1).clip(0))
+    offset = np.where(live, half, 0) + (zero << level)
+    shift = np.full(len(scaling.shift), level, np.int64)
+    return replace(scaling, offset=offset, shift=shift, doubled=False, factor=factor, level=level)

@@ -13,15 +13,18 @@ import numpy as np
 
 from nnbuild.graph import Array
 from nnbuild.isa.armv7em_dsp import LOAD_FOUR, SMMLA, SMMLAR, saturation
+from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
 from nnbuild.kernels.contract import Names
+from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import Scaling, Sums
-from nnbuild.kernels.dsp.weights import LOAD_TWO, Layout, high, in_pairs, low
+from nnbuild.kernels.dsp.weights import LOAD_TWO, WORD, Layout, doublets, high, in_pairs, low, word
 from nnbuild.numeric.rounding import Ints
 from nnbuild.writer import Instruction, Row, Writer
 
 LOAD = Row("int32_t {0} = {1};", 0.6)
 """Of several words side by side: some come two at a time."""
-COPY = Row("int32_t {0} = {1};", 1)
+COPY = Row("int32_t {0} = {1};", 0.5)
+"""Half of them are where they should be."""
 BOUND = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
 STORE = Row("{0} = ({1}){2};", 1)
 CALL_CYCLES = 14
@@ -63,10 +66,16 @@ class Tile:
     scaling: Scaling
     pairs: int
     positions: int
+    beside: Beside | None = None
 
-    def constants_size(self, width: int) -> int:
-        """int32 of a block: where its sums start, then multiplier, offset and shift of every channel."""
-        return 4 * width
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """What is kept of every channel for the scaling."""
+        return ("multiplier", "offset") if self.scaling.level is not None else ("multiplier", "offset", "shift")
+
+    def size(self, width: int) -> int:
+        """int64 of a block: where its sums start, the weights, then the roles of every channel."""
+        return width // 2 * (1 + len(self.roles)) + self.layout.size(self.pairs, width)
 
 
 def unrolled(pairs: int) -> int:
@@ -77,19 +86,19 @@ def unrolled(pairs: int) -> int:
     return max(fitting, default=32)
 
 
-def pack(tile: Tile, sums: Sums, dtype: str, channels: slice) -> dict[str, Array]:
-    """The weights and the constants of some channels, block by block."""
+def pack(tile: Tile, sums: Sums, dtype: str, channels: slice) -> Array:
+    """All that a tile reads of some channels, block by block."""
     pairs = in_pairs(sums.weights[:, channels], dtype)
     start, scaling = sums.start[channels], part(tile.scaling, channels)
-    weights, constants = [], []
+    stream = []
     for first, run in blocks(len(start)):
         own = slice(first, first + run.real)
-        block = _widened(pairs[:, :, own], run.width)
-        weights.append(tile.layout.pack(block, scaling))
-        constants.append(tile.layout.start(_widened(start[own], run.width), scaling))
-        each = [_widened(values[own], run.width) for values in (scaling.multiplier, scaling.offset, scaling.shift)]
-        constants.append(np.stack(each, axis=1).reshape(-1))
-    return {"kernel": np.concatenate(weights), "scaling": np.concatenate(constants).astype(np.int32)}
+        mine = part(scaling, own)
+        stream.append(doublets(tile.layout.start(_widened(start[own], run.width), mine) & WORD))
+        stream.append(tile.layout.pack(_widened(pairs[:, :, own], run.width), mine))
+        each = [_widened(getattr(mine, role), run.width) & WORD for role in tile.roles]
+        stream.append(doublets(np.stack(each, axis=1)))
+    return np.concatenate(stream)
 
 
 def blocks(channels: int) -> Iterator[tuple[int, Run]]:
@@ -107,6 +116,7 @@ def part(scaling: Scaling, channels: slice) -> Scaling:
         multiplier=scaling.multiplier[channels],
         offset=scaling.offset[channels],
         shift=scaling.shift[channels],
+        factor=None if scaling.factor is None else scaling.factor[channels],
     )
 
 
@@ -116,26 +126,27 @@ def _widened(values: Ints, width: int) -> Ints:
     return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
 
 
-def call(w: Writer, tile: Tile, run: Run, kernel: str, scaling: str, to: tuple[str, ...], count: str) -> None:
+def call(w: Writer, tile: Tile, run: Run, kernel: str, to: tuple[str, ...], count: str) -> None:
     """Prints the call for `count` blocks of a run (all of them, for the bill)."""
     routine, cycles = _routine(tile, run)
     w.bill(CALL_CYCLES + run.count * cycles)
-    w(f"{w.call(routine, 'patch', kernel, scaling, *to, count)};")
+    w(f"{w.call(routine, 'patch', kernel, *to, count)};")
 
 
 def all_runs(w: Writer, tile: Tile, runs: list[Run], names: Names) -> None:
     """Prints the calls for all channels of the positions whose outputs `to0` and `to1` point at."""
     w(f"const int64_t *k = {names.packed['kernel']};")
-    w(f"const int32_t *scaling = {names.packed['scaling']};")
     for run in runs:
         advance(w, tile, run)
 
 
 def advance(w: Writer, tile: Tile, run: Run) -> None:
     """The call for one run; its pointers are moved on."""
-    call(w, tile, run, "k", "scaling", ("to0", "to1"), str(run.count))
-    w(f"k += {run.count * tile.layout.size(tile.pairs, run.width)};")
-    w(f"scaling += {run.count * tile.constants_size(run.width)};")
+    others = ("beside0", "beside1") if tile.beside else ()
+    call(w, tile, run, "k", ("to0", "to1", *others), str(run.count))
+    for other in others:
+        w(f"{other} += {run.count * run.real};")
+    w(f"k += {run.count * tile.size(run.width)};")
     w(f"to0 += {run.count * run.real};")
     w(f"to1 += {run.count * run.real};")
 
@@ -148,19 +159,19 @@ def _routine(tile: Tile, run: Run) -> tuple[Instruction, float]:
     with body.loop("block", "blocks", trips=1):
         _block(body, tile, run, outputs)
     marks = [tile.layout.name, f"{tile.positions}x{run.real}", str(tile.pairs), *scaling.marks()]
+    marks += [tile.beside.mark()] if tile.beside else []
     name = f"tile_{'_'.join(marks)}"
     pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
-    head = (
-        f"void {{name}}(const int64_t *patch, const int64_t *k, const int32_t *scaling, {', '.join(pointers)}, "
-        "int32_t blocks)"
-    )
+    pointers += [f"const int8_t *beside{position}" for position in range(tile.positions)] if tile.beside else []
+    head = f"void {{name}}(const int64_t *patch, const int64_t *k, {', '.join(pointers)}, int32_t blocks)"
     uses = tuple(body.instructions.values())
     return Instruction(name, head, str(body), 0, uses=uses, outlined=True), body.cycles
 
 
 def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
     for channel in range(run.width):
-        w(w.use(LOAD, f"sum0{channel}", f"scaling[{channel}]"))
+        w(w.use(COPY, f"sum0{channel}", word(w, channel, "start")))
+    w(f"k += {run.width // 2};")
     for position in range(1, tile.positions):
         for channel in range(run.width):
             w(w.use(COPY, f"sum{position}{channel}", f"sum0{channel}"))
@@ -169,11 +180,15 @@ def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
     tile.layout.finish(w, run.width, tile.positions, tile.scaling)
     w()
     for channel in range(run.real):
-        _store(w, tile, run, channel, outputs)
-    w(f"scaling += {tile.constants_size(run.width)};")
+        _store(w, tile, channel, outputs)
+    w(f"k += {run.width // 2 * len(tile.roles)};")
     for output in outputs:
         w(f"{output} += {run.real};")
-    w.bill(1 + tile.positions)
+    w.bill(2 + tile.positions)
+    if tile.beside:
+        for position in range(tile.positions):
+            w(f"beside{position} += {run.real};")
+        w.bill(tile.positions)
 
 
 def _products(w: Writer, tile: Tile, run: Run) -> None:
@@ -223,14 +238,20 @@ def _single(w: Writer, tile: Tile, pairs: int) -> None:
             tile.layout.four(w, pair, taken)
 
 
-def _store(w: Writer, tile: Tile, run: Run, channel: int, outputs: list[str]) -> None:
-    scaling, at = tile.scaling, run.width + 3 * channel
-    m, c, n = (f"{name}{channel}" for name in ("multiplier", "offset", "shift"))
-    for name, index in ((m, at), (c, at + 1), (n, at + 2)):
-        w("const " + w.use(LOAD, name, f"scaling[{index}]"))
+def _store(w: Writer, tile: Tile, channel: int, outputs: list[str]) -> None:
+    scaling, count = tile.scaling, len(tile.roles)
+    names = [f"{role}{channel}" for role in tile.roles]
+    for index, name in enumerate(names):
+        w(f"const int32_t {name} = {word(w, count * channel + index, 'c')};")
+    m, c, n = (*names, str(scaling.level))[:3]
+    if tile.beside:  # before any is stored, for the outputs may lie where these are
+        for position in range(tile.positions):
+            tile.beside.load(w, f"other{position}{channel}", f"beside{position}[{channel}]")
     for position, output in enumerate(outputs):
         value = f"sum{position}{channel}"
         scaled(w, scaling, value, m, c, n)
+        if tile.beside:
+            tile.beside.add(w, value, f"other{position}{channel}")
         w(w.use(STORE, f"{output}[{channel}]", TYPES[scaling.bits], value))
 
 
@@ -238,9 +259,13 @@ def scaled(w: Writer, scaling: Scaling, value: str, multiplier: str, offset: str
     """Turns a sum into an output, which still wants to be stored."""
     if scaling.signed:
         offset = f"{offset} + ({value} >> 31)"
-    w(f"{value} = {w.call(SMMLAR if scaling.doubled else SMMLA, value, multiplier, offset)} >> {shift};")
-    w(f"{value} = {w.call(saturation(scaling.bits), value)};")
-    w.bill(1 + scaling.signed)
+    high_word = w.call(SMMLAR if scaling.doubled else SMMLA, value, multiplier, offset)
+    if scaling.level is not None and scaling.bits == 8:
+        w(f"{value} = {w.call(ssat8_after(scaling.level), high_word)};")
+    else:
+        w(f"{value} = {high_word} >> {shift};")
+        w(f"{value} = {w.call(saturation(scaling.bits), value)};")
+        w.bill(1 + scaling.signed)
     if scaling.low > -(1 << (scaling.bits - 1)):
         w(w.use(BOUND, value, "<", str(scaling.low)))
     if scaling.high < (1 << (scaling.bits - 1)) - 1:

@@ -18,6 +18,7 @@ from nnbuild.kernels.dsp.scaling import Scaling, Sums, reach
 from nnbuild.numeric.rounding import Ints, ints
 from nnbuild.writer import Row, Writer
 
+WORD = 0xFFFFFFFF
 LOAD_TWO = Row("const int64_t {0} = {1};", 1)
 """Two words by one LDRD."""
 INPUT_ORDER = {"int8": (0, 2, 1, 3), "int16": (0, 1, 2, 3)}
@@ -48,9 +49,9 @@ def doublets(values: Ints) -> Array:
     return (flat[:, 0] | (flat[:, 1] << np.uint64(32))).view(np.int64)
 
 
-def word(w: Writer, index: int) -> str:
-    """Word `index` of the block's weights; the first of two loads both."""
-    name = f"w{index // 2}"
+def word(w: Writer, index: int, name: str = "w") -> str:
+    """Word `index` of what k points at; the first of two loads both."""
+    name = f"{name}{index // 2}"
     if index % 2 == 0:
         w(w.use(LOAD_TWO, name, f"k[{index // 2}]"))
     return high(name) if index % 2 else low(name)
@@ -66,7 +67,7 @@ def high(value: str) -> str:
 
 @dataclass(frozen=True)
 class Wide:
-    """One channel a word, doubled where the scaling wants it."""
+    """One channel a word, as large as the scaling wants it."""
 
     name: str = "wide"
 
@@ -75,10 +76,10 @@ class Wide:
 
     def pack(self, pairs: Ints, scaling: Scaling) -> Array:
         """[pairs, 2, block] -> what a tile reads, in its order."""
-        return doublets(words(pairs * (2 if scaling.doubled else 1)))
+        return doublets(words(pairs * _widened(scaling.gain, pairs.shape[-1])))
 
     def start(self, start: Ints, scaling: Scaling) -> Ints:
-        return start * (2 if scaling.doubled else 1)
+        return start * _widened(scaling.gain, len(start))
 
     def size(self, pairs: int, width: int) -> int:
         """How many int64 so many pairs of a block take."""
@@ -168,6 +169,10 @@ class Packed:
 
 
 Layout = Wide | Packed
+
+
+def _widened(values: Ints, width: int) -> Ints:
+    return np.pad(values, (0, width - len(values)))
 
 
 def _even(values: Ints) -> Ints:

@@ -1,21 +1,31 @@
-"""The inputs under a convolution's window, copied for one tile of two positions.
+"""The inputs under a convolution's windows, laid out for one tile of two positions.
 
-Where a window lies inside and its rows are whole words, they are laid out straight from the input. Elsewhere they are
-first gathered element by element into two small buffers behind the patch, with the zero point where there is padding.
+Where there is padding, the rows under one row of windows are first copied into a band with the zero point around
+them, so that no window has a border. What lies side by side is taken four bytes at a time; the few inputs that are
+left over at the ends of such runs come last, one by one.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nnbuild.kernels.dsp.inputs import C_TYPE, MOVE, copy, expand, fill
-from nnbuild.kernels.dsp.weights import padded_taps
+import numpy as np
+
+from nnbuild.isa.armv7em_dsp import PAIR64, PKHBT
+from nnbuild.kernels.dsp.inputs import C_TYPE, STORE_TWO, copy, expand, fill
+from nnbuild.kernels.dsp.weights import INPUT_ORDER, padded_taps
 from nnbuild.kernels.window_loops import Axis, product, total
+from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
+from nnbuild.ops.windows import spread
 from nnbuild.writer import Writer
+
+MOST_LEFT_OVER = 48
+"""Inputs that are taken one by one; with more, other kernels are shorter and no slower."""
 
 
 @dataclass(frozen=True)
@@ -40,32 +50,63 @@ class Window:
         return self.rows.kernel * self.columns.kernel * self.depth
 
     @property
-    def pairs(self) -> int:
-        return padded_taps(self.taps) // 2
-
-    @property
     def run(self) -> int:
         """Inputs that lie side by side under one row of taps, or under one tap."""
         return self.depth * (self.columns.kernel if self.contiguous else 1)
+
+    @property
+    def runs_across(self) -> int:
+        """Runs under one row of taps."""
+        return 1 if self.contiguous else self.columns.kernel
 
     @property
     def contiguous(self) -> bool:
         return self.groups == 1 and self.columns.dilation == 1
 
     @property
-    def direct(self) -> bool:
-        """Whether runs can be laid out straight from the input."""
-        return self.run % 4 == 0
+    def quads(self) -> int:
+        """Of each run, what is taken four at a time."""
+        return self.run // 4
+
+    def left_over(self) -> list[tuple[int, int, int]]:
+        """(row of taps, run in it, input in it) of all the others."""
+        rest = range(4 * self.quads, self.run)
+        return [(ky, kx, i) for ky in range(self.rows.kernel) for kx in range(self.runs_across) for i in rest]
 
     @property
-    def gathers(self) -> bool:
-        """Whether the buffers of single elements are ever used."""
-        return not (self.direct and self.rows.always_inside and self.columns.always_inside)
+    def pairs(self) -> int:
+        whole = 4 * self.quads * self.rows.kernel * self.runs_across
+        return (whole + padded_taps(len(self.left_over()))) // 2
+
+    def order(self) -> Ints:
+        """The taps in the order in which they are laid out; -1 where there is none."""
+        places = np.arange(self.taps).reshape(-1, self.run)
+        rest = places[:, 4 * self.quads :].reshape(-1)
+        filled = np.pad(rest, (0, padded_taps(len(rest)) - len(rest)), constant_values=-1)
+        return np.concatenate([places[:, : 4 * self.quads].reshape(-1), filled])
 
     @property
-    def buffer(self) -> int:
-        """Elements of one position's buffer."""
-        return padded_taps(self.taps) if self.gathers else 0
+    def banded(self) -> bool:
+        return not (self.rows.always_inside and self.columns.always_inside)
+
+    @property
+    def band_row(self) -> int:
+        """Elements of a row of the band, which begins with the padding."""
+        axis = self.columns
+        return ((axis.places - 1) * axis.stride + spread(axis.kernel, axis.dilation)) * self.channels
+
+    @property
+    def rows_at_once(self) -> int:
+        """Output rows of an odd width are taken two at a time, so that no tile is half empty."""
+        return 2 if self.banded and self.columns.places % 2 and self.rows.dilation == 1 else 1
+
+    @property
+    def band_rows(self) -> int:
+        return self.rows.kernel + (self.rows.stride if self.rows_at_once == 2 else 0)
+
+    @property
+    def band(self) -> int:
+        return self.band_rows * self.band_row if self.banded else 0
 
     @property
     def width(self) -> int:
@@ -97,128 +138,118 @@ def window_of(site: Site) -> Window:
     )
 
 
-def declare_buffers(w: Writer, window: Window) -> None:
-    """The buffers behind the patch; what fills them up to whole words never changes."""
-    if not window.gathers:
+def in_order(window: Window, weights: Ints) -> Ints:
+    """[taps, channels] in the order of the inputs, with zeros where there is none."""
+    order = window.order()
+    return np.asarray(np.where(order[:, None] >= 0, weights[order], 0), np.int64)
+
+
+def declare_band(w: Writer, window: Window) -> None:
+    """The band behind the patch, all padding."""
+    if window.banded:
+        kind = C_TYPE[window.dtype]
+        w(f"{kind} *const band = ({kind} *)(scratch + {window.pairs});")
+        fill(w, window.dtype, "band", window.zero, window.band)
+
+
+def fill_band(w: Writer, window: Window, source: str) -> None:
+    """Copies the rows under the windows of output row y (or of two rows) into the band, between the padding."""
+    if not window.banded:
         return
-    kind = C_TYPE[window.dtype]
-    w(f"{kind} *const gathered = ({kind} *)(scratch + {window.pairs});")
-    if window.taps < window.buffer:
-        with w.loop("i", window.buffer, start=window.taps):
-            w(w.use(MOVE, "gathered[i]", f"gathered[{window.buffer} + i] = 0"))
+    kind, rows, columns = C_TYPE[window.dtype], window.rows, window.columns
+    columns_taken = min(columns.size * window.channels, window.band_row - columns.pad * window.channels)
+    if columns_taken <= 0:
+        return
+    inside = _share_inside(rows)
+    with w.loop("ky", window.band_rows):
+        w(f"const int32_t row = {total(rows.position('y'), product('ky', rows.dilation))};")
+        line = total(product("ky", window.band_row), str(columns.pad * window.channels))
+        w(f"{kind} *to = band + {line};")
+        w.bill(6)
+        with w.block(f"if (row >= 0 && row < {rows.size})"), w.trips(inside):
+            w(f"const {kind} *from = {source} + {product('row', columns.size * window.channels)};")
+            copy(w, window.dtype, "to", "from", columns_taken)
+        with w.block("else"), w.trips(1 - inside):
+            fill(w, window.dtype, "to", window.zero, columns_taken)
+
+
+def _share_inside(rows: Axis) -> float:
+    """Of all rows under windows, those that exist."""
+    under = [y * rows.stride - rows.pad + ky * rows.dilation for y in range(rows.places) for ky in range(rows.kernel)]
+    return sum(0 <= row < rows.size for row in under) / len(under)
 
 
 def lay_out(w: Writer, window: Window, source: str, group: str) -> None:
     """Prints what fills the patch for positions x and `next` of output row y."""
-    if not window.gathers:
-        _inside(w, window, source, group)
-        return
-    inside = _condition(window)
-    if inside is None:
-        _inside(w, window, source, group)
-        return
-    share = _share_inside(window)
-    if share > 0:
-        with w.block(f"if ({inside})"), w.trips(share):
-            _inside(w, window, source, group)
-        with w.block("else"), w.trips(1 - share):
-            _border(w, window, source, group)
-    else:
-        _border(w, window, source, group)
-
-
-def _condition(window: Window) -> str | None:
-    """When both positions lie inside; nothing where they always do."""
-    rows, columns = window.rows.inside, window.columns.inside
-    parts = []
-    if rows.start > 0:
-        parts.append(f"y >= {rows.start}")
-    if rows.stop < window.rows.places:
-        parts.append(f"y < {rows.stop}")
-    if columns.start > 0:
-        parts.append(f"x >= {columns.start}")
-    if columns.stop < window.columns.places:
-        parts.append(f"next < {columns.stop}")
-    return " && ".join(parts) or None
-
-
-def _share_inside(window: Window) -> float:
-    rows, columns = window.rows.inside, window.columns.inside
-    pairs = [(x, min(x + 1, window.columns.places - 1)) for x in range(0, window.columns.places, 2)]
-    good = sum(first in columns and second in columns for first, second in pairs)
-    return good / len(pairs) * len(rows) / window.rows.places
-
-
-def _inside(w: Writer, window: Window, source: str, group: str) -> None:
     kind = C_TYPE[window.dtype]
-    row_size = window.columns.size * window.channels
-    top = "0" if window.flat else product(window.rows.position("y"), row_size)
-    w(f"const {kind} *a = {source} + {_sum(top, product(window.columns.position('x'), window.channels), group)};")
+    along = product("x", window.columns.stride * window.channels)
+    if window.banded:
+        start, row_step = f"band + {along}", window.band_row
+    else:
+        row = window.columns.size * window.channels
+        top = "0" if window.flat else product("y", window.rows.stride * row)
+        start, row_step = f"{source} + {total(top, along)}", window.rows.dilation * row
+    w(f"const {kind} *a = {start}{f' + {group}' if group else ''};")
     w(f"const {kind} *b = a + {product('next - x', window.columns.stride * window.channels)};")
     w.bill(6)
-    inner = 1 if window.contiguous else window.columns.kernel
-    step = window.columns.dilation * window.channels
-    if not window.direct:
-        _gather_inside(w, window, row_size, inner, step)
-        return
+    if window.rows_at_once == 2:
+        wrapped = row_step * window.rows.stride - window.columns.places * window.columns.stride * window.channels
+        for name, place in (("a", "x"), ("b", "next")):
+            with w.block(f"if ({place} >= {window.columns.places})"):
+                w(f"{name} += {wrapped};")
+        w.bill(5)
+    run_step = window.columns.dilation * window.channels
+    _left_over(w, window, row_step, run_step)
+    if window.quads:
+        _runs(w, window, row_step, run_step)
+
+
+def _runs(w: Writer, window: Window, row_step: int, run_step: int) -> None:
+    """What is taken four at a time, row by row and run by run."""
     w("int64_t *to = patch;")
-    with _maybe(w, "ky", window.rows.kernel):
-        with _maybe(w, "kx", inner):
-            expand(w, window.dtype, "to", ("a", "b"), window.run)
-            if window.rows.kernel * inner > 1:
-                w(f"to += {window.run // 2};")
-            if inner > 1:
-                w(f"a += {step};")
-                w(f"b += {step};")
-        _next_row(w, window, row_size - inner * step if inner > 1 else row_size)
+    with _repeated(w, "ky", window.rows.kernel):
+        with _repeated(w, "kx", window.runs_across):
+            expand(w, window.dtype, "to", ("a", "b"), 4 * window.quads)
+            if window.rows.kernel * window.runs_across > 1:
+                w(f"to += {2 * window.quads};")
+                w.bill(1)
+            if window.runs_across > 1:
+                w(f"a += {run_step};")
+                w(f"b += {run_step};")
+                w.bill(2)
+        if window.rows.kernel > 1:
+            by = row_step - (run_step * window.runs_across if window.runs_across > 1 else 0)
+            w(f"a += {by};")
+            w(f"b += {by};")
+            w.bill(2)
 
 
-def _next_row(w: Writer, window: Window, by: int) -> None:
-    if window.rows.kernel > 1:
-        extra = (window.rows.dilation - 1) * window.columns.size * window.channels
-        w(f"a += {by + extra};")
-        w(f"b += {by + extra};")
-        w.bill(3)
+@contextmanager
+def _repeated(w: Writer, variable: str, count: int) -> Iterator[None]:
+    if count == 1:
+        yield
+        return
+    with w.loop(variable, count):
+        yield
 
 
-def _maybe(w: Writer, variable: str, count: int) -> AbstractContextManager[None]:
-    return w.loop(variable, count) if count > 1 else w.trips(1)
+def _left_over(w: Writer, window: Window, row_step: int, run_step: int) -> None:
+    """The inputs that are taken one by one, behind the others."""
+    offsets = [ky * row_step + kx * run_step + i for ky, kx, i in window.left_over()]
+    first = 2 * window.quads * window.rows.kernel * window.runs_across
+    order = INPUT_ORDER[window.dtype]
+    for at in range(0, len(offsets), 4):
+        four = offsets[at : at + 4]
+        for half in range(2):
+            pair = [four[i] if i < len(four) else None for i in order[2 * half : 2 * half + 2]]
+            words = [_pair(w, name, pair) for name in ("a", "b")]
+            w(w.use(STORE_TWO, f"patch[{first + at // 2 + half}]", w.call(PAIR64, *words)))
 
 
-def _gather_inside(w: Writer, window: Window, row_size: int, inner: int, step: int) -> None:
-    kind = C_TYPE[window.dtype]
-    w(f"{kind} *to = gathered;")
-    with _maybe(w, "ky", window.rows.kernel):
-        with _maybe(w, "kx", inner):
-            copy(w, window.dtype, "to", "a", window.run)
-            copy(w, window.dtype, f"to + {window.buffer}", "b", window.run)
-            w(f"to += {window.run};")
-            if inner > 1:
-                w(f"a += {step};")
-                w(f"b += {step};")
-        _next_row(w, window, row_size - inner * step if inner > 1 else row_size)
-    expand(w, window.dtype, "patch", ("gathered", f"gathered + {window.buffer}"), window.buffer)
-
-
-def _border(w: Writer, window: Window, source: str, group: str) -> None:
-    kind, rows, columns = C_TYPE[window.dtype], window.rows, window.columns
-    with w.loop("position", 2):
-        w(f"{kind} *to = gathered + {product('position', window.buffer)};")
-        w(f"const int32_t left = {columns.position('(position ? next : x)')};")
-        with w.loop("ky", rows.kernel):
-            w(f"const int32_t row = {total(rows.position('y'), product('ky', rows.dilation))};")
-            with w.loop("kx", columns.kernel):
-                w(f"const int32_t column = {total('left', product('kx', columns.dilation))};")
-                w.bill(9)
-                with w.block(f"if (row >= 0 && row < {rows.size} && column >= 0 && column < {columns.size})"):
-                    place = product(f"row * {columns.size} + column", window.channels)
-                    w(f"const {kind} *from = {source} + {_sum(place, group)};")
-                    copy(w, window.dtype, "to", "from", window.depth)
-                with w.block("else"), w.trips(0.2):
-                    fill(w, window.dtype, "to", window.zero, window.depth)
-                w(f"to += {window.depth};")
-    expand(w, window.dtype, "patch", ("gathered", f"gathered + {window.buffer}"), window.buffer)
-
-
-def _sum(*terms: str) -> str:
-    return total(*(term for term in terms if term))
+def _pair(w: Writer, name: str, offsets: list[int | None]) -> str:
+    """Two single inputs as one word; the low half of the first needs no more than its 16 bits."""
+    first, second = (None if offset is None else f"{name}[{offset}]" for offset in offsets)
+    if first is None:
+        return "0"
+    w.bill(3 if second else 2)
+    return w.call(PKHBT, first, second or "0")

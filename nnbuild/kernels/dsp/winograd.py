@@ -17,6 +17,7 @@ import numpy as np
 
 from nnbuild.graph import Array
 from nnbuild.isa.armv7em_dsp import LOAD_BYTES, PAIR64, SADD16, SMLAD, SMUAD, SSUB16, SXTB16, SXTB16_ROR8
+from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import Scaling, Sums
 from nnbuild.kernels.dsp.tile import LOAD, scaled
 from nnbuild.kernels.dsp.weights import LOAD_TWO, doublets, high, in_pairs, low, word, words
@@ -50,6 +51,7 @@ class Winograd:
     filters: int
     width: int
     scaling: Scaling
+    beside: Beside | None = None
 
     @property
     def pairs(self) -> int:
@@ -66,18 +68,25 @@ def transformed(kernel: Array) -> Ints:
     return both.reshape(PLACES, *kernel.shape[2:])
 
 
-def fits(kernel: Array, sums: Sums) -> bool:
+def more(scaling: Scaling) -> Ints:
+    """What each channel's weights are multiplied by beyond the four times that the transforms bring."""
+    return np.maximum(scaling.gain // 4, 1) if scaling.level is not None else np.ones(len(scaling.shift), np.int64)
+
+
+def fits(kernel: Array, sums: Sums, scaling: Scaling) -> bool:
     """Whether no sum on the way can leave 32 bits: a transformed input is at most 4 * 128."""
-    products = np.abs(transformed(kernel)).sum(axis=1).max(axis=0) * 512
-    return bool((9 * products + 4 * np.abs(sums.start)).max() < 1 << 31)
+    weights = np.abs(transformed(kernel) * more(scaling))
+    products = weights.sum(axis=1).max(axis=0) * 512
+    whole = 9 * products + 4 * more(scaling) * np.abs(sums.start)
+    return bool(weights.max() < 1 << 15 and whole.max() < 1 << 31)
 
 
 def pack(kernel: Array, sums: Sums, scaling: Scaling) -> dict[str, Array]:
     """Weights [block][place][pair][channel]; for every channel its start, multiplier, offset and shift."""
-    whole = np.pad(transformed(kernel), ((0, 0), (0, 0), (0, -kernel.shape[3] % WIDTH)))
+    whole = np.pad(transformed(kernel) * more(scaling), ((0, 0), (0, 0), (0, -kernel.shape[3] % WIDTH)))
     places = np.stack([words(in_pairs(place, "int8")) for place in whole])
     blocks = places.reshape(PLACES, places.shape[1], -1, WIDTH).transpose(2, 0, 1, 3)
-    constants = np.stack([4 * sums.start, scaling.multiplier, scaling.offset, scaling.shift], axis=1)
+    constants = np.stack([4 * more(scaling) * sums.start, scaling.multiplier, scaling.offset, scaling.shift], axis=1)
     return {
         "kernel": doublets(blocks),
         "scaling": constants.reshape(-1).astype(np.int32),
@@ -148,7 +157,8 @@ def multiply(w: Writer, shape: Winograd, kernel: str, scaling: str) -> None:
     """Prints the call that computes both tiles' outputs of all channels; `to` points at the first one's."""
     routine, cycles = _products_routine(shape)
     w.bill(PRODUCTS_CALL + shape.blocks * cycles)
-    w(f"{w.call(routine, 'patch', kernel, scaling, 'products', 'to')};")
+    others = ("beside",) if shape.beside else ()
+    w(f"{w.call(routine, 'patch', kernel, scaling, 'products', 'to', *others)};")
 
 
 def _products_routine(shape: Winograd) -> tuple[Instruction, float]:
@@ -157,12 +167,20 @@ def _products_routine(shape: Winograd) -> tuple[Instruction, float]:
     with w.block(f"for (int32_t first = 0; first < {shape.filters}; first += {WIDTH})"):
         w("int32_t *sum = products;")
         w("const int64_t *x = patch;")
-        with w.loop("place", PLACES):
-            _place(w, shape)
+        at_once = 4 if shape.pairs <= 8 else 2 if shape.pairs <= 16 else 1
+        with w.loop("place", PLACES, step=at_once):
+            for _ in range(at_once):
+                with w.block(""):
+                    _place(w, shape)
         _outputs(w, shape)
         w.bill(6)
     name = "_".join(["winograd", str(shape.depth), str(shape.filters), str(shape.width), *shape.scaling.marks()])
-    head = "void {name}(const int64_t *patch, const int64_t *k, const int32_t *scaling, int32_t *products, int8_t *to)"
+    name += f"_{shape.beside.mark()}" if shape.beside else ""
+    other = ", const int8_t *beside" if shape.beside else ""
+    head = (
+        "void {name}(const int64_t *patch, const int64_t *k, const int32_t *scaling, int32_t *products, "
+        f"int8_t *to{other})"
+    )
     return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.cycles
 
 
@@ -201,7 +219,8 @@ def _outputs(w: Writer, shape: Winograd) -> None:
         w(f"const int32_t channels = {shape.filters} - first < {WIDTH} ? {shape.filters} - first : {WIDTH};")
     channels = "channels" if shape.filters % WIDTH else str(WIDTH)
     with w.loop("channel", channels, trips=shape.filters / shape.blocks):
-        for index, name in enumerate(("start", "multiplier", "offset", "shift")):
+        shift = ["shift"] if shape.scaling.level is None else []
+        for index, name in enumerate(("start", "multiplier", "offset", *shift)):
             w("const " + w.use(LOAD, name, f"scaling[{index}]"))
         for tile in range(2):
             with w.block(""):
@@ -209,6 +228,9 @@ def _outputs(w: Writer, shape: Winograd) -> None:
         w("scaling += 4;")
         w("to += 1;")
         w.bill(2)
+        if shape.beside:
+            w("beside += 1;")
+            w.bill(1)
 
 
 def _tile(w: Writer, shape: Winograd, tile: int) -> None:
@@ -220,12 +242,16 @@ def _tile(w: Writer, shape: Winograd, tile: int) -> None:
         w(w.use(ADDED, f"top{column}", f"{a} + {b} + {c}{extra}"))
         w(w.use(ADDED, f"bottom{column}", f"{b} - {c} - {d}{extra}"))
         w.bill(4)
+    half = " >> 1" if shape.scaling.level is None else ""  # from four times the sum to twice
     for row, name in enumerate(("top", "bottom")):
-        w(f"int32_t y{row}0 = ({name}0 + {name}1 + {name}2) >> 1;")
-        w(f"int32_t y{row}1 = ({name}1 - {name}2 - {name}3) >> 1;")
-        w.bill(6)
+        w(f"int32_t y{row}0 = ({name}0 + {name}1 + {name}2){half};")
+        w(f"int32_t y{row}1 = ({name}1 - {name}2 - {name}3){half};")
+        w.bill(6 if half else 4)
         for column in range(2):
             value = f"y{row}{column}"
             scaled(w, shape.scaling, value, "multiplier", "offset", "shift")
             place = (row * shape.width + 2 * tile + column) * shape.filters
+            if shape.beside:
+                shape.beside.load(w, f"other{row}{column}", f"beside[{place}]")
+                shape.beside.add(w, value, f"other{row}{column}")
             w(w.use(STORE_TWO, f"to[{place}]", f"(int8_t){value}"))

@@ -31,7 +31,7 @@ def axes(site: Site) -> tuple[Axis, Axis]:
 
 
 def demand(site: Site) -> Demand:
-    return Demand(extent=site.output_shape()[0], overlaps=overlaps(site))
+    return Demand(extent=site.output_shape()[0], overlaps=overlaps(site), rows=True)
 
 
 def overlaps(site: Site) -> tuple[Overlap, ...]:

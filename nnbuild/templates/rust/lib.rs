@@ -10,8 +10,9 @@
 #![no_std]
 #![warn(missing_docs)]
 
+use core::ffi::c_void;
 use core::fmt;
-use core::mem::MaybeUninit;
+@PHANTOM@use core::mem::MaybeUninit;
 
 /// Names the computation: the same for the same network and weights.
 pub const HASH: &str = "@HASH@";
@@ -25,7 +26,7 @@ pub const STEPS: u32 = @STEPS@;
 @TENSORS@
 mod c {
     use core::ffi::{c_int, c_uint, c_void};
-
+@IMPORT@
     extern "C" {
         #[link_name = "@PREFIX@_init"]
         pub fn init(context: *mut c_void);
@@ -35,12 +36,12 @@ mod c {
         pub fn run(context: *mut c_void) -> c_int;
         #[link_name = "@PREFIX@_step"]
         pub fn step(context: *mut c_void, step: c_uint) -> c_int;
-        #[link_name = "@PREFIX@_output"]
+@EXTERN@        #[link_name = "@PREFIX@_output"]
         pub fn output(context: *const c_void, index: c_uint) -> *const c_void;
     }
 }
 
-/// The model did not run; the number is the C code's.
+@PART@/// The model did not run; the number is the C code's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error(pub i32);
 
@@ -100,9 +101,9 @@ impl Context {
             status => Err(Error(status)),
         }
     }
-
+@PARALLEL@
 @ACCESS@
-    fn raw(&mut self) -> *mut core::ffi::c_void {
+    fn raw(&mut self) -> *mut c_void {
         self.bytes.as_mut_ptr().cast()
     }
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nnbuild.isa.x86_bytes import SETS, ByteSet
+from nnbuild.isa.x86_integers import SETS, IntegerSet
 from nnbuild.isa.x86_memory import BYTES, read_bytes, write_bytes
 from nnbuild.isa.x86_sums import Scaled, scaled_by
 from nnbuild.kernels.contract import Demand, Names, Variant
@@ -41,7 +41,7 @@ def _scale(site: Site) -> Scaled | None:
 class Mean:
     """The kernel for one set of instructions."""
 
-    set: ByteSet
+    set: IntegerSet
 
     def accepts(self, site: Site) -> str | None:
         if site.dtypes != {"int8"} or _reduce(site).function not in ("mean", "sum"):
@@ -71,9 +71,9 @@ class Mean:
         write_bytes(w, v, "sum", BYTES, "to + c", real)
 
 
-def _variant(chosen: ByteSet) -> Variant:
+def _variant(chosen: IntegerSet) -> Variant:
     kernel = Mean(chosen)
-    return Variant(f"{chosen.name}_bytes", frozenset({chosen.name}), kernel.accepts, kernel.demand, kernel.emit)
+    return Variant(f"{chosen.name}_integers", frozenset({chosen.name}), kernel.accepts, kernel.demand, kernel.emit)
 
 
 VARIANTS = tuple(_variant(chosen) for chosen in SETS)

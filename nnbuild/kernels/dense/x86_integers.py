@@ -1,4 +1,4 @@
-"""A dense layer of bytes on the vectors of x86: one row split over many sums, several rows as a convolution."""
+"""A dense layer of integers on the vectors of x86: one row split over many sums, several rows as a convolution."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from nnbuild.isa.x86_bytes import SETS, ByteLanes, ByteSet
+from nnbuild.isa.x86_integers import SETS, IntegerSet, IntegerVectors
 from nnbuild.isa.x86_rules import Rule, rule_of
-from nnbuild.kernels.contract import Demand, Names, Variant
+from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
 from nnbuild.kernels.conv2d import padded
 from nnbuild.kernels.conv2d.windows import Windows, rows_of
 from nnbuild.kernels.dense import split
@@ -43,21 +43,24 @@ def _windows(site: Site) -> Windows:
 class Layer:
     """The kernel for one set of instructions."""
 
-    set: ByteSet
+    set: IntegerSet
 
     def accepts(self, site: Site) -> str | None:
         kernel = site.constants["kernel"]
-        if site.dtypes != {"int8"} or kernel.data.dtype != "int8":
-            return "it computes int8 only"
+        refused = only_integer(site)
+        if refused:
+            return refused
+        if kernel.data.dtype != "int8":
+            return "its weights have more than 8 bits"
         if quant_of(kernel).zero_point != 0:
             return "its weights have a zero point"
         rule = _rule(site)
         return rule if isinstance(rule, str) else self.set.refused(rule)
 
-    def _lanes(self, site: Site) -> ByteLanes:
+    def _lanes(self, site: Site) -> IntegerVectors:
         rule = _rule(site)
         assert isinstance(rule, Rule)
-        return ByteLanes(site, _clamp(site), rule, self.set)
+        return IntegerVectors(site, _clamp(site), rule, self.set)
 
     def demand(self, site: Site) -> Demand:
         lanes = self._lanes(site)
@@ -71,9 +74,9 @@ class Layer:
             padded.emit(w, site, names, _windows(site), lanes)
 
 
-def _variant(chosen: ByteSet) -> Variant:
+def _variant(chosen: IntegerSet) -> Variant:
     layer = Layer(chosen)
-    return Variant(f"{chosen.name}_bytes", frozenset({chosen.name}), layer.accepts, layer.demand, layer.emit)
+    return Variant(f"{chosen.name}_integers", frozenset({chosen.name}), layer.accepts, layer.demand, layer.emit)
 
 
 VARIANTS = tuple(_variant(chosen) for chosen in SETS)

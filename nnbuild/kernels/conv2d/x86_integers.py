@@ -1,15 +1,15 @@
-"""Convolution of bytes on the vectors of x86."""
+"""Convolution of integers on the vectors of x86."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nnbuild.isa.x86_bytes import SETS, ByteLanes, ByteSet
+from nnbuild.isa.x86_integers import SETS, IntegerSet, IntegerVectors
 from nnbuild.isa.x86_memory import reads_parts
 from nnbuild.isa.x86_rules import Rule, rule_of
 from nnbuild.isa.x86_sums import SumRule, sum_rule
-from nnbuild.kernels.contract import Demand, Names, Variant
+from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
 from nnbuild.kernels.conv2d import padded
 from nnbuild.kernels.conv2d.windows import Windows, windows_of
 from nnbuild.ops.base import Clamp
@@ -43,6 +43,8 @@ def _added(site: Site) -> SumRule | str | None:
         return None
     follower = site.tail[0]
     rule = sum_rule(follower) if follower.dtypes == {"int8"} else "it adds int8 only"
+    if isinstance(rule, SumRule) and rule.operation != "add_epi32":
+        return "it adds another tensor, and subtracts none"
     if isinstance(rule, str) or follower.inputs[0].name == site.outputs[0].name:
         return rule
     return rule.turned()
@@ -52,11 +54,14 @@ def _added(site: Site) -> SumRule | str | None:
 class Convolution:
     """The kernel for one set of instructions."""
 
-    set: ByteSet
+    set: IntegerSet
 
     def accepts(self, site: Site) -> str | None:
-        if site.dtypes != {"int8"}:
-            return "it computes int8 only"
+        refused = only_integer(site)
+        if refused:
+            return refused
+        if site.constant("kernel").dtype != "int8":
+            return "its weights have more than 8 bits"
         refused = _refused_tail(site) or self._refused_sum(site)
         if refused:
             return refused
@@ -75,10 +80,10 @@ class Convolution:
         whole = share % self.set.vectors.lanes == 0 or reads_parts(self.set.vectors)
         return None if whole else "the other tensor's channels do not fill its vectors"
 
-    def _lanes(self, site: Site) -> ByteLanes:
+    def _lanes(self, site: Site) -> IntegerVectors:
         rule = _rule(site)
         assert isinstance(rule, Rule)
-        lanes = ByteLanes(site, _clamp(site), rule, self.set)
+        lanes = IntegerVectors(site, _clamp(site), rule, self.set)
         pool = _pool(site)
         if pool is not None:
             lanes.bound_further(pool.clamp, site.tail[0].outputs[0])
@@ -108,10 +113,10 @@ def _refused_tail(site: Site) -> str | None:
     return None if plain else "it takes only a maximum over windows that neither overlap nor reach beyond the rows"
 
 
-def _variant(chosen: ByteSet) -> Variant:
+def _variant(chosen: IntegerSet) -> Variant:
     kernel = Convolution(chosen)
     return Variant(
-        f"{chosen.name}_bytes",
+        f"{chosen.name}_integers",
         frozenset({chosen.name}),
         kernel.accepts,
         kernel.demand,

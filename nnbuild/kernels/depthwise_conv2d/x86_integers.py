@@ -1,13 +1,13 @@
-"""Depthwise convolution of bytes on the vectors of x86."""
+"""Depthwise convolution of integers on the vectors of x86."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nnbuild.isa.x86_bytes import SETS, ByteLanes, ByteSet
+from nnbuild.isa.x86_integers import SETS, IntegerSet, IntegerVectors
 from nnbuild.isa.x86_rules import Rule, rule_of
-from nnbuild.kernels.contract import Demand, Names, Variant
+from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
 from nnbuild.kernels.conv2d.windows import Windows
 from nnbuild.kernels.depthwise_conv2d import interleaved
 from nnbuild.kernels.depthwise_conv2d.interleaved import Layout
@@ -48,11 +48,14 @@ def _windows(site: Site) -> Windows:
 class Depthwise:
     """The kernel for one set of instructions."""
 
-    set: ByteSet
+    set: IntegerSet
 
     def accepts(self, site: Site) -> str | None:
-        if site.dtypes != {"int8"}:
-            return "it computes int8 only"
+        refused = only_integer(site)
+        if refused:
+            return refused
+        if site.constant("kernel").dtype != "int8":
+            return "its weights have more than 8 bits"
         if site.constant("kernel").shape[3] != 1:
             return "it makes one output channel of each"
         rule = _rule(site)
@@ -66,7 +69,7 @@ class Depthwise:
     def _layout(self, site: Site) -> Layout:
         rule = _rule(site)
         assert isinstance(rule, Rule)
-        return Layout(_windows(site), ByteLanes(site, _clamp(site), rule, self.set))
+        return Layout(_windows(site), IntegerVectors(site, _clamp(site), rule, self.set))
 
     def demand(self, site: Site) -> Demand:
         return interleaved.demand(site, self._layout(site))
@@ -75,9 +78,9 @@ class Depthwise:
         interleaved.emit(w, site, names, self._layout(site))
 
 
-def _variant(chosen: ByteSet) -> Variant:
+def _variant(chosen: IntegerSet) -> Variant:
     kernel = Depthwise(chosen)
-    return Variant(f"{chosen.name}_bytes", frozenset({chosen.name}), kernel.accepts, kernel.demand, kernel.emit)
+    return Variant(f"{chosen.name}_integers", frozenset({chosen.name}), kernel.accepts, kernel.demand, kernel.emit)
 
 
 VARIANTS = tuple(_variant(chosen) for chosen in SETS)

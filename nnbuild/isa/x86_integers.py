@@ -7,14 +7,14 @@ to a sum is known at build time and taken from the bias.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nnbuild.graph import Array, Tensor
 from nnbuild.isa.lanes import Lanes
-from nnbuild.isa.x86_copies import COPIES, FILLS
-from nnbuild.isa.x86_memory import larger, read_bytes, within, write_bytes
+from nnbuild.isa.x86_copies import COPIES, FILLS, PLAIN_COPIES
+from nnbuild.isa.x86_memory import larger, read_bytes, within, write_bytes, write_words
 from nnbuild.isa.x86_rules import Rule
 from nnbuild.isa.x86_scaling import SCALED, SHIFT_RIGHT_SSE2
 from nnbuild.isa.x86_sums import SumRule
@@ -30,16 +30,22 @@ FAMILY = {128: SSE, 256: AVX2, 512: AVX512}
 
 
 @dataclass(frozen=True)
-class ByteSet:
-    """What a set of instructions offers to 8-bit kernels.
+class IntegerSet:
+    """What a set of instructions offers to integer kernels.
 
-    dot: the instruction that multiplies bytes and adds four products to a sum, if there is one.
+    dot: the instruction that multiplies bytes and adds four products to a sum, if there is one; `pairs` is that for
+    16-bit numbers and two products.
     """
 
     name: str
     vectors: Vectors
     registers: int
     dot: str = ""
+    pairs: str = ""
+
+    def serving(self, dtype: str) -> IntegerSet:
+        """What of it serves inputs of a type: 16-bit numbers are not taken four at a time."""
+        return replace(self, dot="") if dtype == "int16" else self
 
     @property
     def depth(self) -> int:
@@ -54,7 +60,8 @@ class ByteSet:
         """
         v = self.vectors
         products = v.spelt("madd_epi16", "inputs", "weights")
-        value = v.spelt(self.dot, "sum", "inputs", "weights") if self.dot else v.spelt("add_epi32", "sum", products)
+        fused = self.dot or self.pairs
+        value = v.spelt(fused, "sum", "inputs", "weights") if fused else v.spelt("add_epi32", "sum", products)
         register = "v" if v is AVX512 else "x"
         body = f'sum = {value};\n__asm__("" : "+{register}"(sum));\nreturn sum;'
         head = f"{v.kind} {{name}}({v.kind} sum, {v.kind} inputs, {v.kind} weights)"
@@ -62,7 +69,12 @@ class ByteSet:
 
     @property
     def step_cycles(self) -> float:
-        return 0.5 if self.dot else 0.8
+        return 0.5 if self.dot or self.pairs else 0.8
+
+    @property
+    def load_cycles(self) -> float:
+        """Of one load beside the multiplications; those in two instructions leave less room."""
+        return 0.55 if self.dot else 0.8
 
     def refused(self, rule: Rule) -> str | None:
         """Why this set cannot scale by a rule."""
@@ -72,26 +84,27 @@ class ByteSet:
 
 
 SETS = (
-    ByteSet("sse2", SSE, 16),
-    ByteSet("avx2_fma", AVX2, 16),
-    ByteSet("avx_vnni", AVX2, 16, "dpbusd_avx_epi32"),
-    ByteSet("avx512", AVX512, 32),
-    ByteSet("avx512_vnni", AVX512, 32, "dpbusd_epi32"),
+    IntegerSet("sse2", SSE, 16),
+    IntegerSet("avx2_fma", AVX2, 16),
+    IntegerSet("avx_vnni", AVX2, 16, "dpbusd_avx_epi32", "dpwssd_avx_epi32"),
+    IntegerSet("avx512", AVX512, 32),
+    IntegerSet("avx512_vnni", AVX512, 32, "dpbusd_epi32", "dpwssd_epi32"),
 )
 
 
-class ByteLanes(Lanes):
-    """8-bit inputs and weights, 32-bit sums, one output channel a lane."""
+class IntegerVectors(Lanes):
+    """8-bit weights, inputs and outputs of 8 or 16 bits, 32-bit sums, one output channel a lane."""
 
     weight_type = "int8_t"
-    output_type = "int8_t"
 
-    def __init__(self, site: Site, clamp: Clamp, rule: Rule, chosen: ByteSet) -> None:
-        self.set, self.v, self.rule = chosen, chosen.vectors, rule
-        self.lanes, self.depth = self.v.lanes, chosen.depth
-        self.input_type = "int8_t" if chosen.dot else "int16_t"
+    def __init__(self, site: Site, clamp: Clamp, rule: Rule, chosen: IntegerSet) -> None:
+        self.dtype = site.outputs[0].dtype
+        self.set, self.v, self.rule = chosen.serving(self.dtype), chosen.vectors, rule
+        self.lanes, self.depth = self.v.lanes, self.set.depth
+        self.input_type, self.output_type = f"{self.scratch_type}_t", f"{self.dtype}_t"
         self.input_zero = quant_of(site.inputs[0]).zero_point
         self.bounds = bounds(clamp, site.outputs[0])
+        self.places = 1
         self.added: SumRule | None = None
         """with what its outputs are added to another tensor's, as the left operand"""
         self.channels = {"bias": self._bias(site), **_constants(rule, self.v)}
@@ -124,8 +137,11 @@ class ByteLanes(Lanes):
 
     def copy(self, w: Writer, to: str, source: str, count: int) -> None:
         """Makes `count` inputs ready."""
-        extra = () if self.set.dot else (str(self.input_zero),)
         w.bill(count / self.v.bytes)
+        if self.dtype == "int16":
+            w(f"{w.call(PLAIN_COPIES[self.v.bits], to, source, str(count))};")
+            return
+        extra = () if self.set.dot else (str(self.input_zero),)
         w(f"{w.call(COPIES[self.scratch_type, self.v.bits], to, source, str(count), *extra)};")
 
     def fill(self, w: Writer, to: str, count: int) -> None:
@@ -153,7 +169,42 @@ class ByteLanes(Lanes):
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         w.bill(0.5)
-        w(f"const {self.v.kind} {name} = {broadcast(self.v, pointer)};")
+        if self.places == 1:
+            w(f"const {self.v.kind} {name} = {broadcast(self.v, pointer)};")
+        else:
+            w(f"const {self.v.kind} {name} = {self.v.use(w, 'shuffle_epi8', broadcast16(self.v, pointer), 'apart')};")
+
+    def most_places(self, filters: int, step: int) -> int:
+        """How many outputs, their inputs `step` elements apart, one vector of sums can hold with all their channels.
+
+        Their inputs must lie in 16 bytes, from which they are shuffled.
+        """
+        if self.v is SSE or filters > self.lanes // 2:
+            return 1
+        size = 1 if self.set.dot else 2
+        return min(self.lanes // filters, (16 - 4) // (step * size) + 1)
+
+    def hold(self, places: int, filters: int) -> None:
+        """Makes a vector of sums hold the channels of several outputs, one after the other."""
+        self.places = places
+        if places > 1:
+            self.channels = {name: self.repeated(values, filters) for name, values in self.channels.items()}
+
+    def repeated(self, values: Array, filters: int) -> Array:
+        """Values of every channel, along the last axis, for every lane."""
+        found = np.zeros((*values.shape[:-1], self.lanes), values.dtype)
+        for place in range(self.places):
+            found[..., place * filters : (place + 1) * filters] = values
+        return found
+
+    def declare_apart(self, w: Writer, filters: int, step: int) -> None:
+        """Declares which of 16 bytes each lane takes, where a vector holds several outputs."""
+        if self.places == 1:
+            return
+        size = 1 if self.set.dot else 2
+        firsts = [lane // filters * step * size if lane < self.places * filters else 0 for lane in range(self.lanes)]
+        picks = ", ".join(f"{0x03020100 + 0x01010101 * first:#010x}" for first in firsts)
+        w(f"const {self.v.kind} apart = {self.v.name('setr_epi32')}({picks});")
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         w(f"{accumulator} = {w.call(self.set.step, accumulator, name, weights)};")
@@ -197,7 +248,8 @@ class ByteLanes(Lanes):
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         """After `prepare`."""
         self.scale(w, accumulator)
-        write_bytes(w, self.v, accumulator, self.bounds, pointer, count)
+        write = write_words if self.dtype == "int16" else write_bytes
+        write(w, self.v, accumulator, self.bounds, pointer, count)
 
     def store_sum(self, w: Writer, accumulator: str, pointer: str, other: str, count: int) -> None:
         """Adds the outputs of another tensor, which `other` points at, to these."""
@@ -229,6 +281,11 @@ def broadcast(v: Vectors, pointer: str) -> str:
     """32 bits of memory in every lane."""
     loaded = f"_mm_loadu_si32({pointer})"
     return f"_mm_shuffle_epi32({loaded}, 0)" if v is SSE else v.spelt("broadcastd_epi32", loaded)
+
+
+def broadcast16(v: Vectors, pointer: str) -> str:
+    """16 bytes of memory in every quarter, or half, of a vector."""
+    return v.spelt("broadcast_i32x4" if v is AVX512 else "broadcastsi128_si256", SSE.load(pointer))
 
 
 def _constants(rule: Rule, v: Vectors) -> dict[str, Array]:

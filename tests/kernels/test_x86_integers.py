@@ -1,4 +1,4 @@
-"""Kernels of bytes on x86 where the cases of all kernels do not reach: any shape, extreme scales, chains, pieces."""
+"""Integer kernels on x86 where the cases of all kernels do not reach: any shape, extreme scales, chains, pieces."""
 
 from __future__ import annotations
 
@@ -34,21 +34,24 @@ from nnbuild.plan.target import Target
 from nnbuild.verify import verify
 from tests.kernels import test_variants
 from tests.support import many
-from tests.support.quantized import full_range
+from tests.support.quantized import SUM_TYPES, full_range
 
+OFTEN = ("sse2", "avx2_fma", "avx512_vnni")
+"""The others share all their code with these, and are tested in full runs."""
 SETS = ("sse2", "avx2_fma", "avx_vnni", "avx512", "avx512_vnni")
 EMULATED = {"sse2": "qemu64", "ssse3": "Conroe", "avx2_fma": "Haswell"}
 """Processors that have a set and none of the larger ones."""
+BY_SET = [pytest.param(name, marks=() if name in OFTEN else pytest.mark.full) for name in SETS]
 Runs = list[tuple[Graph, Mapping[str, Array]]]
 
 
 def own(isa: Isa, kind: str) -> Kernel:
     """A set's kernel of bytes."""
-    return next(kernel for kernel in variants(kind) if variant_name(kernel) == f"{isa.name}_bytes")
+    return next(kernel for kernel in variants(kind) if variant_name(kernel) == f"{isa.name}_integers")
 
 
 def target_for(isa: Isa, graph: Graph) -> Target:
-    return Target(isa, alignment=64, kernels={graph.ops[0].name: f"{isa.name}_bytes"})
+    return Target(isa, alignment=64, kernels={graph.ops[0].name: f"{isa.name}_integers"})
 
 
 def accepted(isa: Isa, graph: Graph) -> bool:
@@ -78,14 +81,18 @@ def check(graphs: Sequence[Graph], isa: Isa, folder: Path, **options: Sequence[s
 class Draw:
     """Integer graphs drawn at random."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, dtype: str = "int8") -> None:
         self.chance = np.random.default_rng(seed)
+        self.dtype = dtype
 
     def whole(self, low: int, high: int) -> int:
         return int(self.chance.integers(low, high + 1))
 
     def quant(self, low: float = -8, high: float = -2) -> Quant:
-        return Quant((float(np.float32(2.0 ** self.chance.uniform(low, high))),), self.whole(-128, 127))
+        return Quant((float(np.float32(2.0 ** self.chance.uniform(low, high))),), self.zero())
+
+    def zero(self) -> int:
+        return self.whole(-128, 127) if self.dtype == "int8" else 0
 
     def clamp(self) -> Clamp:
         return [Clamp(), Clamp(0.0), Clamp(0.0, 6.0), Clamp(-1.0, 1.0)][self.whole(0, 3)]
@@ -95,7 +102,7 @@ class Draw:
     ) -> dict[str, Constant]:
         scales = tuple(map(float, (2.0 ** self.chance.uniform(*powers, channels)).astype(np.float32)))
         kernel = Constant("kernel", self.chance.integers(-127, 128, shape).astype(np.int8), Quant(scales, 0, -1))
-        summands = self.chance.integers(-bias, bias + 1, channels).astype(np.int32)
+        summands = self.chance.integers(-bias, bias + 1, channels).astype(SUM_TYPES[self.dtype])
         return {"kernel": kernel, "bias": Constant("bias", summands)} if self.whole(0, 3) else {"kernel": kernel}
 
     def graph(
@@ -108,12 +115,12 @@ class Draw:
     ) -> Graph:
         """One operation and what follows it; an addition takes a second input."""
         shapes = attributes.shapes([shape], {role: value.data.shape for role, value in constants.items()})
-        x = Tensor("x", shape, "int8", self.quant())
+        x = Tensor("x", shape, self.dtype, self.quant())
         if isinstance(attributes, Pool2D):
             typical = x.quant
         else:
             typical = self.quant(*powers) if powers else self.typical(x, constants)
-        tensors = [x, Tensor("y", shapes[0], "int8", typical)]
+        tensors = [x, Tensor("y", shapes[0], self.dtype, typical)]
         ops = [Op("first", attributes, ("x",), ("y",), {role: role for role in constants}, layer="first")]
         inputs = ["x"]
         for index, follower in enumerate(followers):
@@ -126,7 +133,7 @@ class Draw:
                 tensors.insert(-1, other)
                 made = Tensor(name, before.shape, "int8", self.quant(-6, -1))
             else:
-                made = Tensor(name, follower.shapes([before.shape], {})[0], "int8", before.quant)
+                made = Tensor(name, follower.shapes([before.shape], {})[0], self.dtype, before.quant)
             tensors.append(made)
             ops.append(Op(name, follower, tuple(sources), (name,), {}, layer=name))
         named = {tensor.name: tensor for tensor in tensors}
@@ -138,7 +145,7 @@ class Draw:
         assert kernel.quant is not None and x.quant is not None
         taps = max(1, kernel.data.size // len(kernel.quant.scales))
         scale = max(kernel.quant.scales) * x.quant.scale * 70 * 70 * np.sqrt(taps) * 3 / 127
-        return Quant((float(np.float32(scale)),), self.whole(-128, 127))
+        return Quant((float(np.float32(scale)),), self.zero())
 
     def convolution(
         self,
@@ -175,12 +182,13 @@ class Draw:
         return self.graph(Dense(self.clamp()), shape, held, out.get("out"))
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_any_shape(name: str, tmp_path: Path) -> None:
-    isa, draw = present(name), Draw(SETS.index(name))
-    graphs = [make() for make in (draw.convolution, draw.depthwise, draw.dense) for _ in range(6)]
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+@pytest.mark.parametrize("name", BY_SET)
+def test_any_shape(name: str, dtype: str, tmp_path: Path) -> None:
+    isa, draw = present(name), Draw(SETS.index(name), dtype)
+    graphs = [make() for make in (draw.convolution, draw.depthwise, draw.dense) for _ in range(5)]
     fitting = [graph for graph in graphs if accepted(isa, graph)]
-    assert len(fitting) > 14
+    assert len(fitting) > 9
     check(fitting, isa, tmp_path)
 
 
@@ -191,23 +199,24 @@ def beyond_reason(graph: Graph) -> bool:
     return isinstance(attributes, Dense) and min(scale.shift for scale in attributes.scales(site)) <= LOW_BITS
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_extreme_scales(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+@pytest.mark.parametrize("name", BY_SET)
+def test_extreme_scales(name: str, dtype: str, tmp_path: Path) -> None:
     """Channels that are dead, shift to the left, saturate always, with sums near the limits of 32 bits."""
-    isa, draw = present(name), Draw(100 + SETS.index(name))
+    isa, draw = present(name), Draw(100 + SETS.index(name), dtype)
     makers: list[Callable[..., Graph]] = [draw.convolution, draw.depthwise, draw.dense]
     graphs = [
         make(powers=powers, bias=bias, out=out)
         for make in makers
         for powers, out in (((-40, 2), (-10, 4)), ((-14, -8), (-9, -6)), ((-3, 3), (-6, 0)), ((-30, -20), (-24, -18)))
-        for bias in (1, 2**20, 2**30)
+        for bias in ((1, 2**20, 2**30) if dtype == "int8" else (1, 2**30))
     ]
     fitting = [graph for graph in graphs if accepted(isa, graph) and not beyond_reason(graph)]
-    assert len(fitting) > len(graphs) / 3
+    assert len(fitting) > len(graphs) / 4
     check(fitting, isa, tmp_path)
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", BY_SET)
 def test_pools_and_sums_are_computed_with_their_convolution(name: str, tmp_path: Path) -> None:
     isa, draw = present(name), Draw(200 + SETS.index(name))
     followers = [
@@ -222,7 +231,7 @@ def test_pools_and_sums_are_computed_with_their_convolution(name: str, tmp_path:
     assert sum(len(plan.steps) == 1 for plan in plans) > len(plans) / 3
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", BY_SET)
 def test_means_pools_and_sums_alone(name: str, tmp_path: Path) -> None:
     isa, draw = present(name), Draw(300 + SETS.index(name))
     shape = (9, 8, 16)
@@ -241,17 +250,19 @@ def test_means_pools_and_sums_alone(name: str, tmp_path: Path) -> None:
     check(fitting, isa, tmp_path)
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_additions(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", BY_SET)
+def test_sums_and_products(name: str, tmp_path: Path) -> None:
     isa, draw = present(name), Draw(400 + SETS.index(name))
     graphs = []
     for index in range(15):
-        shape = (4, 4, 16 if index % 3 else 5)
+        shape = (4, 4, 5 if index > 10 else 16)
         quants = [draw.quant(-20 if index % 4 == 0 else -6, -2) for _ in range(3)]
         if index % 5 == 0:
             quants[1] = replace(quants[1], scales=quants[0].scales)
         tensors = {n: Tensor(n, shape, "int8", q) for n, q in zip(("x", "w", "y"), quants, strict=True)}
-        op = Op("sum", Binary("add", draw.clamp()), ("x", "w"), ("y",), layer="sum")
+        op = Op(
+            "sum", Binary(("add", "subtract", "multiply")[index % 3], draw.clamp()), ("x", "w"), ("y",), layer="sum"
+        )
         graphs.append(verify(Graph("net", tensors, {}, (op,), ("x", "w"), ("y",))))
     fitting = [graph for graph in graphs if accepted(isa, graph)]
     assert len(fitting) > 6

@@ -1,4 +1,4 @@
-"""The sum of two tensors of bytes on the vectors of x86."""
+"""Sums, differences and products of two tensors of bytes on the vectors of x86."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from nnbuild.isa.x86_bytes import SETS, ByteSet
+from nnbuild.isa.x86_integers import SETS, IntegerSet
 from nnbuild.isa.x86_memory import read_bytes, reads_parts, write_bytes
-from nnbuild.isa.x86_sums import SumRule, sum_rule
+from nnbuild.isa.x86_sums import ProductRule, SumRule, product_rule, sum_rule
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant
 from nnbuild.kernels.window_loops import product
+from nnbuild.ops.binary import Binary
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
 
 
 @lru_cache(maxsize=256)
-def _rule(site: Site) -> SumRule | str:
-    return sum_rule(site)
+def _rule(site: Site) -> SumRule | ProductRule | str:
+    attributes = site.op.attributes
+    assert isinstance(attributes, Binary)
+    return product_rule(site) if attributes.function == "multiply" else sum_rule(site)
 
 
 @dataclass(frozen=True)
-class Addition:
+class Elementwise:
     """The kernel for one set of instructions. A piece is one vector."""
 
-    set: ByteSet
+    set: IntegerSet
 
     def accepts(self, site: Site) -> str | None:
         if site.dtypes != {"int8"}:
@@ -53,7 +56,7 @@ class Addition:
 
     def _piece(self, w: Writer, site: Site, names: Names, count: int) -> None:
         rule, v = _rule(site), self.set.vectors
-        assert isinstance(rule, SumRule)
+        assert not isinstance(rule, str)
         place = product("i", v.lanes)
         w(f"{v.kind} sum = {read_bytes(w, v, f'{names.inputs[0]} + {place}', count)};")
         w(f"const {v.kind} other = {read_bytes(w, v, f'{names.inputs[1]} + {place}', count)};")
@@ -61,9 +64,9 @@ class Addition:
         write_bytes(w, v, "sum", rule.bounds, f"{names.outputs[0]} + {place}", count)
 
 
-def _variant(chosen: ByteSet) -> Variant:
-    kernel = Addition(chosen)
-    return Variant(f"{chosen.name}_bytes", frozenset({chosen.name}), kernel.accepts, kernel.demand, kernel.emit)
+def _variant(chosen: IntegerSet) -> Variant:
+    kernel = Elementwise(chosen)
+    return Variant(f"{chosen.name}_integers", frozenset({chosen.name}), kernel.accepts, kernel.demand, kernel.emit)
 
 
 VARIANTS = tuple(_variant(chosen) for chosen in SETS)

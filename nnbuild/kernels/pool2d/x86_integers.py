@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from nnbuild.isa.x86_bytes import SETS, ByteSet
+from nnbuild.isa.x86_integers import SETS, IntegerSet
 from nnbuild.isa.x86_memory import larger, read_bytes, write_bytes
 from nnbuild.isa.x86_scaling import LOW_MULTIPLY_SSE2
 from nnbuild.isa.x86_vectors import SSE, Vectors
@@ -44,7 +44,7 @@ def _inverse(count: int) -> int | None:
 class Pool:
     """The kernel for one set of instructions."""
 
-    set: ByteSet
+    set: IntegerSet
 
     def accepts(self, site: Site) -> str | None:
         pool = _pool(site)
@@ -112,9 +112,9 @@ def _divide(w: Writer, v: Vectors, count: int) -> None:
     w(f"result = {v.use(w, 'sub_epi32', v.use(w, xor, quotient, 'sign'), 'sign')};")
 
 
-def _variant(chosen: ByteSet) -> Variant:
+def _variant(chosen: IntegerSet) -> Variant:
     kernel = Pool(chosen)
-    return Variant(f"{chosen.name}_bytes", frozenset({chosen.name}), kernel.accepts, kernel.demand, kernel.emit)
+    return Variant(f"{chosen.name}_integers", frozenset({chosen.name}), kernel.accepts, kernel.demand, kernel.emit)
 
 
 VARIANTS = tuple(_variant(chosen) for chosen in SETS)

@@ -1,0 +1,90 @@
+"""A residual sum at the end of a convolution: the other tensor is added to every output before it is stored.
+
+The convolution's own result is an 8-bit number, as TFLite has it, and so is the other operand. Their sum is two
+multiplications and a saturating shift, with coefficients that are exact for every pair of numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
+from nnbuild.numeric.linear_sum import LinearSum, linear_sum, pairs
+from nnbuild.numeric.rounding import INT8, saturate
+from nnbuild.ops.binary import Binary, Formats, combined, formats
+from nnbuild.ops.integer import bounds
+from nnbuild.ops.site import Site
+from nnbuild.writer import Row, Writer
+
+FUSES = frozenset({"binary"})
+LOAD = Row("const int32_t {0} = {1};", 1)
+BOUND = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
+SUM_CYCLES = 6
+"""Two multiplications that add, and coefficients that find no register."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The coefficients of the convolution's result and of the other operand, and the bounds of the sum."""
+
+    sum: LinearSum
+    limits: tuple[int, int]
+
+    def mark(self) -> str:
+        """What tells the name of a routine with this sum from others."""
+        limits = "" if self.limits == INT8 else f"_{self.limits[0]}_{self.limits[1]}".replace("-", "m")
+        return f"plus_{self.sum.first}_{self.sum.second}_{self.sum.start}_{self.sum.shift}{limits}".replace("-", "m")
+
+    def load(self, w: Writer, name: str, place: str) -> None:
+        w(w.use(LOAD, name, place))
+
+    def add(self, w: Writer, value: str, name: str) -> None:
+        """value becomes the sum, still to be stored."""
+        terms = f"{value} * {self.sum.first} + ({name} * {self.sum.second} + {self.sum.start})"
+        w(f"{value} = {w.call(ssat8_after(self.sum.shift), terms)};")
+        w.bill(SUM_CYCLES)
+        if self.limits[0] > INT8[0]:
+            w(w.use(BOUND, value, "<", str(self.limits[0])))
+        if self.limits[1] < INT8[1]:
+            w(w.use(BOUND, value, ">", str(self.limits[1])))
+
+
+def refusal(site: Site) -> str | None:
+    """Why what follows cannot be computed with this operation."""
+    if not site.tail:
+        return None
+    follower = site.tail[0]
+    attributes = follower.op.attributes
+    if len(site.tail) > 1 or not isinstance(attributes, Binary) or attributes.function not in ("add", "subtract"):
+        return "it adds one other tensor only"
+    tensors = (*follower.inputs, *follower.outputs)
+    if follower.constants or len(follower.inputs) != 2 or any(t.shape != site.outputs[0].shape for t in tensors):
+        return "the other operand is of another shape"
+    if any(tensor.dtype != "int8" for tensor in tensors):
+        return "it adds int8 only"
+    return None if beside_of(site) else "no coefficients give every sum exactly"
+
+
+def beside_of(site: Site) -> Beside | None:
+    """The sum that a site's tail asks for."""
+    if not site.tail:
+        return None
+    follower = site.tail[0]
+    attributes = follower.op.attributes
+    assert isinstance(attributes, Binary)
+    limits = bounds(attributes.clamp, follower.outputs[0])
+    found = _found(attributes.function, formats(follower), limits)
+    if found is None:
+        return None
+    if follower.inputs[1].name == site.outputs[0].name:
+        found = LinearSum(found.second, found.first, found.start, found.shift)
+    return Beside(found, limits)
+
+
+@lru_cache(1000)
+def _found(function: str, form: Formats, limits: tuple[int, int]) -> LinearSum | None:
+    wanted = saturate(combined(function, *pairs(), form), *limits)
+    sign = 1 if function == "add" else -1
+    slopes = (form.left.scale / form.out.scale, sign * form.right.scale / form.out.scale)
+    return linear_sum(wanted, slopes, limits, fraction=0)

@@ -1,0 +1,181 @@
+"""Routines that all operations of a model share, so that a small program is left: their shapes are arguments.
+
+Weights are packed, two channels a word, and constants take 9 bytes a channel: where its sum starts and its
+multiplier as int32, and its shift; the offset is worked out from the shift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.graph import Array
+from nnbuild.isa.armv7em_dsp import LOAD_BYTES, PAIR64, SMMLA, SMMLAR, STORE_BYTES, SXTB16, SXTB16_ROR8
+from nnbuild.kernels.dsp.scaling import Scaling, Sums, offset_of
+from nnbuild.kernels.dsp.tile import part
+from nnbuild.kernels.dsp.weights import LOAD_TWO, Packed, high, in_pairs, low
+from nnbuild.writer import Instruction, Row, Writer
+
+LAYOUT = Packed()
+WIDTH = 4
+"""Channels of a block; the last one is filled up with zeros."""
+ONE = Row("{0} = {1};", 1)
+LOOP_CYCLES = 7
+"""Of the inner loop, with what it keeps on the stack."""
+TILE_CALL, LAY_OUT_CALL = 30, 24
+"""Cycles of a call."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compact:
+    """What the routines want to know of an operation's sums: their rule and how many pairs of inputs they take."""
+
+    scaling: Scaling
+    zero: int
+    pairs: int
+    filters: int
+
+    def refusal(self) -> str | None:
+        plain = np.array_equal(offset_of(self.zero, self.scaling.shift), self.scaling.offset)
+        return None if plain and self.scaling.bits == 8 else "its offsets do not follow from its shifts"
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.filters // WIDTH)
+
+
+def pack(sums: Sums, scaling: Scaling, channels: slice) -> dict[str, Array]:
+    """The weights and the constants of some channels, in blocks of four; shifts apart, in bytes."""
+    own = part(scaling, channels)
+    missing = -len(own.shift) % WIDTH
+    pairs = in_pairs(sums.weights[:, channels], "int8")
+    pairs = np.pad(pairs, ((0, 0), (0, 0), (0, missing)))
+    start = LAYOUT.start(np.pad(sums.start[channels], (0, missing)), own)
+    multiplier = np.pad(own.multiplier, (0, missing))
+    blocks = [slice(at, at + WIDTH) for at in range(0, len(start), WIDTH)]
+    return {
+        "kernel": np.concatenate([LAYOUT.pack(pairs[:, :, block], own) for block in blocks]),
+        "scaling": np.concatenate([[*start[block], *multiplier[block]] for block in blocks]).astype(np.int32),
+        "shift": np.pad(own.shift, (0, missing)).astype(np.int8),
+    }
+
+
+def multiply(w: Writer, shape: Compact, pointers: Sequence[str], to: Sequence[str]) -> None:
+    """Prints the call that computes all channels of the two positions laid out in `patch`."""
+    scaling = shape.scaling
+    rule = "twice" if scaling.doubled else "once"
+    body = Writer("{prefix}")
+    with body.block("for (; channels > 0; channels -= 4)"):
+        _block(body, shape)
+    head = (
+        "void {name}(const int64_t *patch, int32_t pairs, const int64_t *k, const int32_t *scaling, "
+        "const int8_t *shift, int8_t *to0, int8_t *to1, int32_t channels, int32_t zero, int32_t low, int32_t high)"
+    )
+    routine = Instruction(
+        f"compact_tile_{rule}", head, str(body), 0, uses=tuple(body.instructions.values()), outlined=True
+    )
+    w.bill(TILE_CALL + shape.blocks * body.cycles)
+    numbers = (str(shape.filters), str(shape.zero), str(scaling.low), str(scaling.high))
+    w(f"{w.call(routine, 'patch', str(shape.pairs), *pointers, *to, *numbers)};")
+
+
+def _block(w: Writer, shape: Compact) -> None:
+    for channel in range(WIDTH):
+        w(w.use(ONE, f"int32_t sum0{channel}", f"scaling[{channel}]"))
+        w(w.use(ONE, f"int32_t sum1{channel}", f"sum0{channel}"))
+    w("const int64_t *x = patch;")
+    with w.block("for (const int64_t *const end = patch + pairs; x != end; x += 2)"), w.trips(shape.pairs // 2):
+        for pair in range(2):
+            w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
+            LAYOUT.step(w, pair, [low(f"x{pair}"), high(f"x{pair}")], WIDTH)
+        w("k += 2;")
+        w.bill(LOOP_CYCLES)
+    LAYOUT.finish(w, WIDTH, 2, shape.scaling)
+    names = ", ".join(f"sum{position}{channel}" for channel in range(WIDTH) for position in range(2))
+    w(f"const int32_t sums[8] = {{{names}}};")
+    w.bill(8)
+    with w.loop("channel", "4 && channel < channels", trips=shape.filters / shape.blocks):
+        _scale(w, shape.scaling)
+    w("scaling += 8;")
+    w("shift += 4;")
+    w("to0 += 4;")
+    w("to1 += 4;")
+    w.bill(6)
+
+
+def _scale(w: Writer, scaling: Scaling) -> None:
+    w("const int32_t n = shift[channel];")
+    w("const int32_t offset = ((2 * zero + 1) * (1 << n)) >> 1;")
+    w.bill(7)
+    with w.loop("position", 2):
+        w("const int32_t sum = sums[2 * channel + position];")
+        if scaling.doubled:
+            value = w.call(SMMLAR, "sum", "scaling[4 + channel]", "offset + (sum >> 31)")
+        else:
+            value = w.call(SMMLA, "sum", "scaling[4 + channel]", "offset")
+        w(f"const int32_t value = {value} >> n;")
+        w("const int32_t raised = value < low ? low : value;")
+        w()
+        w("(position ? to1 : to0)[channel] = (int8_t)(raised > high ? high : raised);")
+        w.bill(11)
+
+
+def lay_out(w: Writer, count: int, sources: Sequence[str]) -> None:
+    """Prints the call that lays out `count` inputs of two positions, a multiple of 4."""
+    body = Writer("{prefix}")
+    with body.loop("i", "count", step=4, trips=1):
+        for name in ("a", "b"):
+            body(f"const int32_t bytes_{name} = {body.call(LOAD_BYTES, f'{name} + i')};")
+        for index, half in enumerate((SXTB16, SXTB16_ROR8)):
+            words = [body.call(half, f"bytes_{name}") for name in ("a", "b")]
+            body(body.use(ONE, f"patch[{index}]", body.call(PAIR64, *words)))
+        body("patch += 2;")
+        body.bill(2)
+    head = "void {name}(int64_t *patch, const int8_t *a, const int8_t *b, int32_t count)"
+    routine = Instruction("compact_lay_out", head, str(body), 0, uses=tuple(body.instructions.values()), outlined=True)
+    w.bill(10 + count // 4 * body.cycles)
+    w(f"{w.call(routine, 'patch', *sources, str(count))};")
+
+
+def gather_routine() -> Instruction:
+    """Copies the inputs under one window, with the zero point where there are none.
+
+    `window` holds rows, columns and channels of the input, the kernel's rows and columns, both dilations, the inputs
+    of one tap, and the zero point.
+    """
+    w = Writer("{prefix}")
+    names = ("rows", "columns", "channels", "kernel_rows", "kernel_columns", "step_down", "step_along", "depth", "zero")
+    for index, name in enumerate(names):
+        w(f"const int32_t {name} = window[{index}];")
+    w()
+    with _counted(w, "ky", "kernel_rows"):
+        w("const int32_t row = top + ky * step_down;")
+        w()
+        with _counted(w, "kx", "kernel_columns"):
+            w("const int32_t column = left + kx * step_along;")
+            w()
+            with w.block("if (row >= 0 && row < rows && column >= 0 && column < columns)"):
+                w("const int8_t *from = in + (row * columns + column) * channels;")
+                w("int32_t i = 0;")
+                w()
+                with w.block("for (; i + 4 <= depth; i += 4)"):
+                    w(f"{w.call(STORE_BYTES, 'to + i', w.call(LOAD_BYTES, 'from + i'))};")
+                with w.block("for (; i < depth; ++i)"):
+                    w("to[i] = from[i];")
+            with w.block("else"), _counted(w, "i", "depth"):
+                w("to[i] = (int8_t)zero;")
+            w("to += depth;")
+    head = "void {name}(int8_t *to, const int8_t *in, int32_t top, int32_t left, const int16_t *window)"
+    return Instruction("compact_gather", head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
+
+
+def _counted(w: Writer, variable: str, count: str) -> AbstractContextManager[None]:
+    return w.loop(variable, count, trips=1)
+
+
+def gather_cycles(taps: int, depth: int) -> float:
+    """What one call costs."""
+    return 40 + taps * (18 + depth // 4 * 6 + depth % 4 * 5)

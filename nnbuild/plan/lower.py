@@ -1,0 +1,88 @@
+"""Steps put together where the arena is fullest, so that what lies between them is only held in a few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from nnbuild.graph import Graph
+from nnbuild.kernels.registry import variant_name
+from nnbuild.kernels.stream import Part, Stream, streamable
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.site import Site
+from nnbuild.plan.chain import Work, only_reader
+from nnbuild.plan.select import Choice, Offer, price
+from nnbuild.plan.target import Target
+
+LONGEST = 4
+"""Steps in a stream."""
+
+NAME = "stream"
+"""The kernel's name begins so; behind it stands the scratch that its parts have."""
+
+Fullest = Callable[[list[Work]], tuple[int, int]]
+"""(the size of the arena, the step at which most of it is in use)."""
+
+
+def lower(graph: Graph, work: list[Work], fullest: Fullest, target: Target) -> list[Work]:
+    """Streams around the fullest step, one after the other, as long as each makes the arena smaller."""
+    size, step = fullest(work)
+    while True:
+        tries = [(*fullest(tried), tried) for tried in _tries(graph, work, step, target)]
+        best = min(tries, key=lambda found: found[0], default=None)
+        if best is None or best[0] >= size:
+            return work
+        size, step, work = best
+
+
+def _tries(graph: Graph, work: list[Work], step: int, target: Target) -> Iterator[list[Work]]:
+    for length in range(2, LONGEST + 1):
+        for begin in range(max(0, step - length + 1), min(step, len(work) - length) + 1):
+            run = work[begin : begin + length]
+            stream = _stream(run, target) if _closed(graph, run) else None
+            if stream is not None:
+                yield [*work[:begin], stream, *work[begin + length :]]
+
+
+def _closed(graph: Graph, run: list[Work]) -> bool:
+    """Whether the result of every step but the last is read once, within the run."""
+    ops = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
+    readers = [only_reader(graph, ops, item.site.ops[-1]) for item in run[:-1]]
+    inside = {op.name for item in run for op in item.site.ops}
+    return all(reader is not None and reader.name in inside for reader in readers)
+
+
+def _stream(run: list[Work], target: Target) -> Work | None:
+    """The steps as one, with fast kernels or small ones; nothing where one of them cannot be computed row by row."""
+    if target.also or any(variant_name(item.choice.kernel).startswith(NAME) for item in run):
+        return None
+    able = [[offer for offer in item.choice.offers if streamable(item.site, offer.demand)] for item in run]
+    if not all(able):
+        return None
+    site = replace(run[0].site, tail=tuple(part for item in run for part in _flat(item))[1:])
+    found = [_offer(run, site, kernels, scratch, target) for scratch, kernels in _forms(able).items()]
+    found.sort(key=lambda offer: offer.demand.scratch)
+    return Work(site, Choice(tuple(found), ()))
+
+
+def _forms(able: list[list[Offer]]) -> dict[int, list[Offer]]:
+    """For every amount of scratch, the fastest kernels that make do with it."""
+    least = max(min(offer.demand.scratch for offer in offers) for offers in able)
+    amounts = {least} | {offer.demand.scratch for offers in able for offer in offers if offer.demand.scratch > least}
+    forms = {}
+    for scratch in sorted(amounts):
+        fitting = ([offer for offer in offers if offer.demand.scratch <= scratch] for offers in able)
+        forms[scratch] = [min(offers, key=lambda offer: offer.price.cycles) for offers in fitting]
+    return forms
+
+
+def _offer(run: list[Work], site: Site, kernels: list[Offer], scratch: int, target: Target) -> Offer:
+    parts = (Part(item.site, offer.kernel, offer.demand) for item, offer in zip(run, kernels, strict=True))
+    kernel = Stream(tuple(parts)).kernel(f"{NAME}_{scratch}" if scratch else NAME)
+    demand = kernel.demand(site)
+    return Offer(kernel, demand, price(kernel, site, demand, target.isa.name))
+
+
+def _flat(work: Work) -> tuple[Site, ...]:
+    """The operation and those of its tail, each by itself."""
+    return (replace(work.site, tail=()), *work.site.tail)

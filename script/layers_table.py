@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Writes docs/layers.md from the tables that the importers themselves use: script/layers_table.py"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from nnbuild.frontend.keras_layers import (
+    activation,
+    convolution,
+    dense,
+    merging,
+    normalization,
+    operations,
+    pooling,
+    recurrent,
+    shaping,
+    wrappers,
+)
+from nnbuild.frontend.tflite.importer import OPERATORS
+from nnbuild.ops.base import Attributes
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "layers.md"
+FAMILIES: dict[str, ModuleType] = {
+    "convolution": convolution,
+    "dense": dense,
+    "pooling": pooling,
+    "normalization": normalization,
+    "activation": activation,
+    "merging": merging,
+    "shaping": shaping,
+    "recurrent": recurrent,
+    "wrappers, and what does nothing at inference": wrappers,
+}
+
+
+def keras() -> list[str]:
+    rows = [f"| {family} | {', '.join(sorted(module.LAYERS))} |" for family, module in FAMILIES.items()]
+    return ["| family | layers |", "|---|---|", *rows]
+
+
+def attributes(kind: str) -> type[Attributes]:
+    """The class that says what an operation of this kind means."""
+    module = importlib.import_module(f"nnbuild.ops.{kind}")
+    classes = [cls for _, cls in inspect.getmembers(module, inspect.isclass) if issubclass(cls, Attributes)]
+    return next(cls for cls in classes if getattr(cls, "kind", None) == kind)
+
+
+def kinds() -> list[str]:
+    """Every operation that has a kernel."""
+    return sorted(path.parent.name for path in (ROOT / "nnbuild" / "kernels").glob("*/scalar.py"))
+
+
+def summary(kind: str) -> str:
+    """The first sentence of the operation's own file."""
+    text = (sys.modules[attributes(kind).__module__].__doc__ or "").split("\n\n")[0]
+    return " ".join(text.split())
+
+
+def own_operations() -> list[str]:
+    rows = [f"| `{kind}` | {summary(kind)} |" for kind in kinds()]
+    return ["| operation | |", "|---|---|", *rows]
+
+
+def without_integers() -> list[str]:
+    return [kind for kind in kinds() if attributes(kind).integer is Attributes.integer]
+
+
+def integers() -> str:
+    without = ", ".join(f"`{kind}`" for kind in without_integers())
+    every = "Each of them has a float and an integer form"
+    return f"{every}, but for {without}, which stay in floats." if without else f"{every}."
+
+
+def page() -> str:
+    lines = [
+        "# Supported layers",
+        "",
+        "<!-- Written by script/layers_table.py from the tables of the code. -->",
+        "",
+        "What can be read, by the names of those who write the files. [import.md](import.md) says which of their",
+        "options are honoured and what is refused. Everything below works on every board.",
+        "",
+        "## Keras layers",
+        "",
+        *keras(),
+        "",
+        "## Single operations in a Keras graph",
+        "",
+        ", ".join(f"`{name}`" for name in sorted(operations.OPERATIONS)),
+        "",
+        "## TensorFlow Lite operators",
+        "",
+        ", ".join(sorted(OPERATORS)),
+        "",
+        "## What they become",
+        "",
+        f"A layer becomes one or several of these operations. {integers()}",
+        "",
+        *own_operations(),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

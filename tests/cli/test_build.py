@@ -1,0 +1,95 @@
+"""nnbuild build, and what other builds ask of the command line: stamps, dependency files, places."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nnbuild.paths import CMAKE, PLATFORMIO, generator_files
+from tests.cli.conftest import Nnbuild
+from tests.support.running import NNBUILD, ROOT, files_of, start
+
+
+def test_build(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    said = nnbuild("build", model, "-o", tmp_path / "out", "--json", "--quantize", "int8")
+    facts = said.json()
+    assert facts["board"] == "linux"
+    assert Path(facts["program"]).is_file()
+    assert facts["memory"]["arena"] > 0
+    dry = nnbuild("build", model, "-o", tmp_path / "other", "--json", "--dry-run").json()
+    assert dry == {"board": "linux", "program": (tmp_path / "other" / "program").as_posix(), "images": []}
+    assert not (tmp_path / "other").exists()
+
+
+def test_what_a_dry_run_says_of_firmware(nnbuild: Nnbuild, tmp_path: Path) -> None:
+    """The model is not looked at, so it need not be there yet."""
+    facts = nnbuild("build", "later.h5", "--board", "stm32", "-o", tmp_path, "--dry-run", "--json").json()
+    assert facts["board"] == "stm32f405"
+    assert [Path(name).name for name in (facts["program"], *facts["images"])] == [
+        "program.elf",
+        "program.bin",
+        "program.hex",
+    ]
+
+
+def test_a_stamp_and_its_dependencies(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    stamp, depfile = tmp_path / "stamp", tmp_path / "deps.d"
+    for command in ("compile", "build"):
+        where = ["-o", tmp_path / command, "--stamp", stamp, "--depfile", depfile]
+        assert nnbuild(command, model, *where).status == 0
+        target, _, listed = depfile.read_text().partition(":")
+        assert target == str(stamp)
+        assert str(model) in listed
+        for path in generator_files():
+            assert str(path) in listed
+        stamp.unlink()
+
+
+def test_what_can_change_the_c_is_listed() -> None:
+    names = {path.relative_to(ROOT).as_posix() for path in generator_files()}
+    wanted = {
+        "nnbuild/pipeline.py",
+        "boards/linux/board.toml",
+        "firmware/libm/nn_expf.c",
+        "nnbuild/templates/rust/lib.rs",
+    }
+    assert wanted <= names
+    assert not [name for name in names if name.startswith("tests")]
+
+
+@pytest.mark.parametrize(("option", "path"), [("--cmakedir", CMAKE), ("--platformio-script", PLATFORMIO)])
+def test_places(nnbuild: Nnbuild, option: str, path: Path) -> None:
+    """One line, however long it is."""
+    said = nnbuild(option)
+    assert (said.status, said.out) == (0, f"{path.as_posix()}\n")
+    assert path.exists()
+
+
+def test_several_at_once_into_one_folder(model: Path, tmp_path: Path) -> None:
+    """Each writes the same, and none sees half a file of another's."""
+    alone = tmp_path / "alone"
+    assert start(*NNBUILD, "compile", model, "-o", alone).status == 0
+    together = tmp_path / "together"
+    command = [*NNBUILD, "compile", str(model), "-o", str(together)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    running = [subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) for _ in range(4)]
+    assert [process.wait() for process in running] == [0] * 4
+    assert files_of(together) == files_of(alone)
+
+
+def test_no_compiler(model: Path, tmp_path: Path) -> None:
+    for command in (["build"], ["compile", "--output", "library"]):
+        done = start(*NNBUILD, *command, model, "-o", tmp_path / "out", env={"PATH": str(tmp_path)})
+        cause = "board 'linux': none of its compilers is installed (gcc, clang). apt install gcc, or apt install clang"
+        assert (done.status, done.text.strip()) == (3, f"nnbuild: {cause}")
+
+
+def test_the_facts_of_a_compilation(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    assert nnbuild("compile", model, "-o", tmp_path / "out", "--json", tmp_path / "facts.json").status == 0
+    facts = json.loads((tmp_path / "facts.json").read_text())
+    assert (facts["name"], facts["form"]) == ("small", "array")
+    assert facts["files"] == sorted(path.name for path in (tmp_path / "out").iterdir())

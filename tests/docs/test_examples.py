@@ -1,0 +1,76 @@
+"""The examples of the pages, run from top to bottom in a project as `nnbuild new` makes it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.running import EXAMPLE, NNBUILD, ROOT, start, well
+
+pytestmark = pytest.mark.projects
+
+PIECE = re.compile(r"(?:<!-- file: (\S+) -->\n)?```(\w*)\n(.*?)```", re.DOTALL)
+NEEDED = {
+    "getting-started": ["gcc"],
+    "scons": ["gcc"],
+    "cmake": ["cmake"],
+    "rust": ["cargo"],
+    "outputs": ["gcc", "pkg-config"],
+    "c-api": ["gcc"],
+}
+
+
+def pieces(page: str) -> Iterator[tuple[str | None, str, str]]:
+    """Every block: the file it is, its language and its text."""
+    for found in PIECE.finditer((ROOT / "docs" / f"{page}.md").read_text()):
+        yield found[1], found[2], found[3]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with the example's model, samples, and a program for them."""
+    well(*NNBUILD, "new", tmp_path / "made")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    for path in (*EXAMPLE.glob("*.npz"), EXAMPLE / "mnist.h5", tmp_path / "made" / "main.c"):
+        shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """nnbuild, scons and Python as they are where nnbuild is installed."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name, words in {"nnbuild": "-m nnbuild", "scons": "-m SCons", "python": "", "python3": ""}.items():
+        path = folder / name
+        path.write_text(f'#!/bin/sh\nexport PYTHONPATH="{ROOT}"\nexec "{sys.executable}" {words} "$@"\n')
+        path.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("page", NEEDED)
+def test_a_page(page: str, project: Path, programs: Path) -> None:
+    for tool in NEEDED[page]:
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+    if page in ("outputs", "getting-started"):
+        text = (project / "main.c").read_text().replace("int8_t", "float")
+        (project / "main.c").write_text(text)
+    lines = ["set -e"]
+    for file, language, text in pieces(page):
+        if file is not None:
+            (project / file).parent.mkdir(parents=True, exist_ok=True)
+            (project / file).write_text(text)
+        elif language == "sh":
+            lines.append(text)
+    script = project.parent / "page.sh"
+    script.write_text("\n".join(lines))
+    done = start("sh", script, folder=project, env={"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"})
+    assert done.status == 0, done.text

@@ -1,0 +1,152 @@
+"""The functions of vectors: their bounds, and the same bits on every width.
+
+The ordinary test takes strata of every sign and exponent and the places where a function changes its way; with
+`-m full` it takes every float.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.emit.instructions import instructions
+from nnbuild.emit.vendored import definitions
+from nnbuild.isa import vector_functions as functions
+from nnbuild.isa.registry import isas
+from nnbuild.isa.vector_sets import SETS
+from nnbuild.isa.vectors import Vectors
+from nnbuild.writer import Instruction, Writer
+from tests.kernels.test_variants import runs_here
+from tests.support.compiled import STRICT
+
+FUNCTIONS: dict[str, Callable[[Vectors], Instruction]] = {
+    "exp": functions.exp,
+    "log": functions.log,
+    "tanh": functions.tanh,
+    "sigmoid": functions.sigmoid,
+    "expm1": functions.expm1,
+    "cell_tanh": functions.cell_tanh,
+    "cell_sigmoid": functions.cell_sigmoid,
+}
+EXACT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "expm1": np.expm1,
+    "cell_tanh": np.tanh,
+    "cell_sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+}
+CLOSE = {"cell_sigmoid": 2.5e-7}
+"""Bounds of the error itself, where it is not by the size of the result."""
+ULPS = {"tanh": 2.7, "sigmoid": 2.6, "expm1": 2.1, "cell_tanh": 5.1}
+LEAST_NORMAL = 2.0**-126
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 87.0, -87.0, 88.0, 88.72284, 89.0, -104.0, 10.0, -10.0, 1e-45]
+PER_EXPONENT = 2048
+COMPILERS = [("gcc", "-O2"), ("clang", "-O2"), ("gcc", "-O0")]
+
+
+def inputs() -> np.ndarray:
+    """Some of every sign and exponent, special values with their neighbours."""
+    chance = np.random.default_rng(0)
+    mantissas = chance.integers(0, 1 << 23, (512, PER_EXPONENT), np.uint32)
+    strata = ((np.arange(512, dtype=np.uint32)[:, None] << np.uint32(23)) | mantissas).reshape(-1)
+    special = np.array(SPECIAL, np.float32).view(np.uint32)
+    around = (special[:, None] + np.arange(-8, 8, dtype=np.int64)[None]).astype(np.uint32).reshape(-1)
+    bits = np.concatenate([strata, around])
+    return bits[: len(bits) // 16 * 16].view(np.float32)
+
+
+def program(folder: Path, tool: tuple[str, ...] = ("gcc", "-O2")) -> Path:
+    """Reads floats; writes what each function makes of them on each width, and what the library does."""
+    w = Writer("f")
+    parts, calls = [], []
+    for floats in SETS:
+        isa = isas()[floats.name]
+        if not runs_here(isa):
+            continue
+        target = f'__attribute__((target("{isa.target}"))) '
+        for name, maker in FUNCTIONS.items():
+            w.instructions.clear()
+            call = w.call(maker(floats), f"{floats.prefix}_loadu_ps(in + i)")
+            known = "".join(parts)
+            new = [i for i in w.instructions.values() if f" f_{i.name}(" not in known]
+            parts.append(instructions(new, "f", target))
+            parts.append(
+                f"{target}static void {floats.name}_{name}(const float *in, float *out, long n)\n{{\n"
+                f"    for (long i = 0; i < n; i += {floats.lanes})\n"
+                f"        {floats.prefix}_storeu_ps(out + i, {call});\n}}\n"
+            )
+            calls.append(f"{floats.name}_{name}")
+    for name in ("expf", "logf"):
+        calls.append(f"library_{name}")
+        loop = f"for (long i = 0; i < n; ++i)\n        out[i] = f_{name}(in[i]);"
+        parts.append(f"static void library_{name}(const float *in, float *out, long n)\n{{\n    {loop}\n}}\n")
+    options = ", ".join(f'"{option}"' for option in isas()["sse2"].gcc_options)
+    includes = "".join(f"#include <{name}>\n" for name in ("immintrin.h", "stdint.h", "stdio.h"))
+    head = f"#ifndef __clang__\n#pragma GCC optimize({options})\n#endif\n{includes}"
+    body = "\n".join(f"    {call}(in, out, n);\n    fwrite(out, 4, (size_t)n, stdout);" for call in calls)
+    main = (
+        "static float in[CHUNK], out[CHUNK];\n\nint main(void)\n{\n"
+        "    const long n = (long)fread(in, 4, CHUNK, stdin);\n" + body + "\n    return 0;\n}\n"
+    )
+    source = folder / "functions.c"
+    source.write_text(head + definitions(["expf", "logf"], "f") + "".join(parts) + main)
+    (folder / "calls").write_text("\n".join(calls))
+    out = folder / "functions"
+    flags = [flag for flag in STRICT if flag != "-ffp-contract=off"]  # the pragma must be enough
+    done = subprocess.run([*tool, *flags, f"-DCHUNK={1 << 22}", str(source), "-o", str(out)], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    return out
+
+
+def results(values: np.ndarray, compiled: Path) -> dict[str, np.ndarray]:
+    done = subprocess.run([str(compiled)], input=values.tobytes(), capture_output=True, check=True)
+    calls = compiled.with_name("calls").read_text().split()
+    rows = np.frombuffer(done.stdout, np.float32).reshape(len(calls), len(values))
+    return dict(zip(calls, rows, strict=True))
+
+
+def ulps(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Distance in units of the last place of the exact value; where that is no normal number, in the least of these."""
+    unit = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
+    unit = np.where(np.abs(exact) < LEAST_NORMAL, LEAST_NORMAL, unit)
+    return np.abs(found.astype(np.float64) - exact) / unit
+
+
+def check(values: np.ndarray, found: dict[str, np.ndarray]) -> None:
+    here = [floats.name for floats in SETS if f"{floats.name}_exp" in found]
+    for name in FUNCTIONS:
+        first = found[f"{here[0]}_{name}"]
+        nan = np.isnan(values) | np.isnan(first)
+        for other in here[1:]:
+            np.testing.assert_array_equal(first[~nan].view(np.uint32), found[f"{other}_{name}"][~nan].view(np.uint32))
+            assert np.isnan(found[f"{other}_{name}"][nan]).all(), f"{name} loses a NaN on {other}"
+        library = found.get(f"library_{name}f")
+        if library is not None:
+            np.testing.assert_array_equal(first[~nan].view(np.uint32), library[~nan].view(np.uint32), err_msg=name)
+            assert np.isnan(library[nan]).all() and np.isnan(first[nan]).all()
+            continue
+        kept = ~nan & (values < 88.0) if name == "expm1" else ~nan
+        with np.errstate(all="ignore"):
+            exact = EXACT[name](values[kept].astype(np.float64))
+            errors = np.abs(first[kept] - exact) if name in CLOSE else ulps(first[kept], exact)
+        worst = int(errors.argmax())
+        bound = CLOSE.get(name) or ULPS[name]
+        assert errors[worst] <= bound, f"{name}({float(values[kept][worst]).hex()}) errs by {errors[worst]:.3g}"
+
+
+@pytest.mark.parametrize("tool", COMPILERS, ids=" ".join)
+def test_functions_keep_their_bounds_and_agree_on_every_width(tool: tuple[str, ...], tmp_path: Path) -> None:
+    values = inputs()
+    check(values, results(values, program(tmp_path, tool)))
+
+
+@pytest.mark.full
+def test_every_float(tmp_path: Path) -> None:
+    compiled = program(tmp_path)
+    for high in range(0, 1 << 32, 1 << 22):
+        values = np.arange(high, high + (1 << 22), dtype=np.uint64).astype(np.uint32).view(np.float32)
+        check(values, results(values, compiled))

@@ -1,0 +1,40 @@
+"""The files of new projects, for every board and every build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nnbuild.board import boards, find
+from nnbuild.errors import UsageError
+from nnbuild.project import BUILDS, Parts, project_files
+
+LISTS = {"scons": "SConstruct", "cmake": "CMakeLists.txt", "platformio": "platformio.ini"}
+
+
+@pytest.mark.parametrize("board", [board.name for board in boards()])
+@pytest.mark.parametrize("build", BUILDS)
+def test_a_project_explains_itself_on_one_page(build: str, board: str) -> None:
+    try:
+        files = project_files(build, Parts(board))
+    except UsageError as refused:
+        assert build == "platformio" or "more than there are" in refused.cause, refused
+        return
+    assert {LISTS[build], "README.md", "mnist.h5", "samples.npz", "calibration.npz"} <= files.keys()
+    readme = files["README.md"].decode()
+    assert len(readme.splitlines()) <= 40
+    assert "```sh" in readme
+    assert ("in the emulator" in readme) == (build != "platformio" and find(board).emulator is not None)
+    for name, content in files.items():
+        if not name.endswith((".h5", ".npz")):
+            assert "@" not in content.decode(), name
+
+
+def test_a_model_without_samples(tmp_path: Path) -> None:
+    """No option names a file that is not there."""
+    model = Parts("linux").model
+    for build in BUILDS:
+        files = project_files(build, Parts("linux", model, "float", None, None))
+        assert not [name for name in files if name.endswith(".npz")]
+        assert ".npz" not in files[LISTS[build]].decode()
