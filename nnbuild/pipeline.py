@@ -18,7 +18,7 @@ from nnbuild.isa.registry import fits, isas
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
 from nnbuild.outputs.kmod import kernel_target
-from nnbuild.outputs.kmod_bridge import long_pieces
+from nnbuild.outputs.kmod_bridge import long_pieces, with_short_pieces
 from nnbuild.outputs.kmod_weights import refuse_hidden_weights, refuse_other_boards
 from nnbuild.outputs.layout import arena_room, weights_room
 from nnbuild.paths import generator_files
@@ -190,6 +190,8 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
     if board.output == "kmod":
         target = kernel_target(graph, target, options.isa)
     plan = _plan(graph, prefix, board, target)
+    if board.output == "kmod":
+        plan = with_short_pieces(plan, target)
     if options.swappable:
         refuse_other_boards(board.output)
         refuse_hidden_weights(plan, target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -21,12 +22,13 @@ from nnbuild.literals import float_literal
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret
 from nnbuild.outputs.target import byte_lines, descriptor_array
-from nnbuild.plan.plan import Location, Plan, Step
+from nnbuild.plan.plan import Location, Plan, Step, make_plan
+from nnbuild.plan.target import Target
 
 PART_CYCLES = 10_000
 """Of a step's pieces, so many are taken together at first: about 10 microseconds at 1 GHz."""
-LONGEST_PIECE = 100_000
-"""100 microseconds at 1 GHz."""
+LONGEST_PIECE = 25_000
+"""Cycles by the bill, which counts less than a processor takes: with all else well within 100 microseconds."""
 GOLDEN_SAMPLES = 3
 FRACTION = 1 << 16
 """Fixed-point numbers in and out of a model have 16 fractional bits."""
@@ -94,6 +96,24 @@ def _width(step: Step) -> int:
 def _piece_cycles(step: Step) -> float:
     """By the bill: of what is never cut in two."""
     return step.choice.price.cycles * prod(step.op.outer) / max(1, step.extent(step.versions[0]))
+
+
+def with_short_pieces(plan: Plan, target: Target) -> Plan:
+    """The plan with other kernels, though slower ones, for layers whose pieces would hold up others for too long."""
+    if not needs_fpu(plan):
+        return plan
+    for index, step in enumerate(plan.steps):
+        for other in step.alternatives:
+            if _piece_cycles(plan.steps[index]) <= LONGEST_PIECE:
+                break
+            if other.price is None:
+                continue
+            tried = replace(target, kernels={**target.kernels, step.op.name: other.kernel})
+            changed = make_plan(plan.graph, plan.prefix, tried)
+            same_steps = len(changed.steps) == len(plan.steps)
+            if same_steps and _piece_cycles(changed.steps[index]) < _piece_cycles(plan.steps[index]):
+                plan, target = changed, tried
+    return plan
 
 
 def long_pieces(plan: Plan) -> tuple[str, ...]:
