@@ -13,6 +13,10 @@ from dataclasses import dataclass, field, replace
 from math import lcm
 
 PATIENCE = 200_000
+"""How long is searched, for each of the many arenas that are only compared with others."""
+
+THOROUGH = 4_000_000
+"""How long is searched for the one that is built."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +60,14 @@ def _precedes(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
     return (bt - at) % a.every.get(b.name, 1) == 0
 
 
-def place(buffers: Sequence[Buffer], alignment: int, enough: int = 0) -> Placement:
+def place(buffers: Sequence[Buffer], alignment: int, enough: int = 0, patience: int = PATIENCE) -> Placement:
     """The search ends early where an arena of `enough` bytes is found, or none of that size can be."""
     aligned = _aligned(buffers, alignment)
     bound = fullest(aligned)
     neighbours = neighbours_of(aligned)
     target = max(bound, enough) if bound <= enough or not enough else sum(b.size for b in aligned)
     best, size, order = _first_try(aligned, neighbours, target)
-    best, size = _improve(best, size, order, neighbours, target)
+    best, size = _improve(best, size, order, neighbours, target, patience)
     return Placement({b.name: best.get(b.name, 0) for b in buffers}, size, bound)
 
 
@@ -169,14 +173,19 @@ def _lowest(buffer: Buffer, placed: list[tuple[Buffer, int]]) -> int:
 
 
 def _improve(
-    best: dict[str, int], best_size: int, order: list[Buffer], neighbours: dict[str, list[Buffer]], target: int
+    best: dict[str, int],
+    best_size: int,
+    order: list[Buffer],
+    neighbours: dict[str, list[Buffer]],
+    target: int,
+    patience: int,
 ) -> tuple[dict[str, int], int]:
     """Moves single buffers to other places in the order as long as that may still help.
 
     Those before both places stay where they are, and an order that leads to more is given up at once.
     """
     chance = random.Random(0)
-    tries = min(400, PATIENCE // len(order) ** 2) if len(order) > 2 else 0
+    tries = min(patience // 500, patience // len(order) ** 2) if len(order) > 2 else 0
     for _ in range(tries):
         if best_size <= target:
             break

@@ -17,7 +17,7 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
 from nnbuild.plan.lower import lower
-from nnbuild.plan.place import Buffer, Placement, place
+from nnbuild.plan.place import THOROUGH, Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
 from nnbuild.plan.target import Target
@@ -169,7 +169,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
 
     work = settle(divide(graph, target), arena_size, target, lowered)
     buffers = _buffers(graph, work, roots, target)
-    arena = place(buffers, target.alignment)
+    arena = place(buffers, target.alignment, patience=THOROUGH)
     locations, state = _locations(graph, roots, arena, target.alignment)
     constants: dict[str, Array] = {}
     isas = (target.isa, *target.also)

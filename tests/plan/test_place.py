@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from nnbuild.plan.place import Buffer, Placement, lay, neighbours_of, place
+from nnbuild.plan.place import THOROUGH, Buffer, Placement, lay, neighbours_of, place
 
 ALIGNMENT = 16
 QUICK = {"derandomize": True, "deadline": None, "phases": (Phase.generate,)}
@@ -173,3 +173,25 @@ def test_orders_with_the_same_beginning_need_not_be_laid_anew(buffers: list[Buff
         begun = {b.name: whole[b.name] for b in buffers[:count]}
         assert lay(buffers, beside, begun) == lay(buffers, beside, begun, end) == whole
     assert len(lay(buffers, beside, {}, end - 1)) < len(buffers)
+
+
+def network(chance: random.Random) -> list[Buffer]:
+    """Sixty steps, each with scratch of its own, many of which may write over what they read."""
+    buffers = [Buffer("t0", 16 * chance.randint(200, 2000), -1, 0)]
+    for step in range(60):
+        size = max(16, int(buffers[-1].size * chance.choice((0.25, 0.5, 1, 1, 2))))
+        over = {f"t{step}": chance.choice((-400, 16, size // 2))} if chance.random() < 0.7 else {}
+        buffers.insert(0, Buffer(f"scratch{step}", 16 * chance.randint(1, 300), step, step))
+        buffers.append(Buffer(f"t{step + 1}", min(size, 40_000), step, step + 1, over))
+    return buffers
+
+
+def test_the_arena_that_is_built_is_searched_for_longer() -> None:
+    chance = random.Random(5)
+    shorter, longer = [], []
+    for _ in range(8):
+        buffers = network(chance)
+        shorter.append(place(buffers, ALIGNMENT).size)
+        longer.append(place(buffers, ALIGNMENT, patience=THOROUGH).size)
+    assert all(b <= a for a, b in zip(shorter, longer, strict=True))
+    assert sum(longer) < 0.99 * sum(shorter), (shorter, longer)
