@@ -6,7 +6,7 @@
     python benchmarks/x86.py --write              # and keep the table and the plot in docs/
 
 Everyone takes turns, round after round, and the median of the rounds counts, so that a change of the machine's speed
-meets all alike. Time is the CPU time of this process, all its threads included. Peers that are not installed, or
+meets all alike. Each has a process of its own, whose CPU time is taken, all its threads included. Peers that are not installed, or
 cannot run a model, are named with the reason. benchmarks/README.md says how to install them.
 """
 
@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 from x86_models import WORK, Model, prepare, standard
-from x86_runners import PEERS, Missing, Ours, Runner
-
-from nnbuild.errors import NnbuildError
+from x86_runners import PEERS, Missing, Ours
+from x86_workers import Worker
 
 ROUND = 10e-3
 """Seconds of one turn."""
@@ -69,64 +68,53 @@ class Result:
         return self.seconds[OURS] / self.seconds[peer] if peer else None
 
 
-def measured(work: Callable[[int], None], times: int) -> float:
-    start = time.process_time_ns()
-    work(times)
-    return (time.process_time_ns() - start) / 1e9 / times
-
-
-def turns_for(work: Callable[[int], None]) -> int:
-    """How many runs fill a turn."""
-    times = 1
-    while True:
-        start = time.process_time_ns()
-        work(times)
-        spent = (time.process_time_ns() - start) / 1e9
-        if spent > ROUND / 4:
-            return max(1, round(times * ROUND / spent))
-        times *= 4
-
-
 def compare(model: Model, form: str, options: argparse.Namespace) -> Result | None:
-    runners: dict[str, Runner] = {}
+    workers: dict[str, Worker] = {}
     missing: dict[str, str] = {}
     try:
-        ours = Ours(model, form, options.isa, options.compiler)
-    except NnbuildError as error:
+        workers[OURS] = Worker(Ours, (model, form, options.isa, options.compiler))
+    except Missing as error:
         print(f"{model.name} {form}: {error}")
         return None
-    runners[OURS] = ours
     for name, kind in PEERS.items():
         if options.peers and not any(part.lower() in name.lower() for part in options.peers.split(",")):
             continue
         try:
-            runners[name] = kind(model, form)  # type: ignore[call-arg]
-        except Exception as error:  # whatever a peer may throw: it is missing then
-            missing[name] = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-            if not isinstance(error, Missing):
-                missing[name] = f"{type(error).__name__}: {missing[name]}"
-    times = {name: turns_for(runner.run) for name, runner in runners.items()}
-    rounds: dict[str, list[float]] = {name: [] for name in runners}
-    for _ in range(options.rounds):
-        for name, runner in runners.items():
-            rounds[name].append(measured(runner.run, times[name]))
-    return Result(
-        model.name,
-        form,
-        ours.macs,
-        {name: statistics.median(values) for name, values in rounds.items()},
-        {name: runner.deployed for name, runner in runners.items()},
-        missing,
-        difference(runners),
-    )
+            workers[name] = Worker(kind, (model, form))
+        except Missing as error:
+            missing[name] = str(error)
+    try:
+        rounds = take_turns(workers, options.rounds)
+        return Result(
+            model.name,
+            form,
+            workers[OURS].macs,
+            {name: statistics.median(values) for name, values in rounds.items()},
+            {name: worker.deployed for name, worker in workers.items()},
+            missing,
+            difference(workers),
+        )
+    finally:
+        for worker in workers.values():
+            worker.stop()
 
 
-def difference(runners: dict[str, Runner]) -> float:
+def take_turns(workers: dict[str, Worker], count: int) -> dict[str, list[float]]:
+    """Seconds a run of everyone in every round."""
+    times = {name: worker.runs_in(ROUND) for name, worker in workers.items()}
+    rounds: dict[str, list[float]] = {name: [] for name in workers}
+    for _ in range(count):
+        for name, worker in workers.items():
+            rounds[name].append(worker.seconds(times[name]) / times[name])
+    return rounds
+
+
+def difference(workers: dict[str, Worker]) -> float:
     """The largest distance between our first output and TFLite's on the same input: that both compute the same."""
-    other = next((runner for name, runner in runners.items() if name.startswith("TFLite")), None)
+    other = next((worker for name, worker in workers.items() if name.startswith("TFLite")), None)
     if other is None:
         return float("nan")
-    ours, theirs = (runner.outputs().astype(np.float64) for runner in (runners[OURS], other))
+    ours, theirs = (worker.outputs.astype(np.float64) for worker in (workers[OURS], other))
     return float(np.abs(ours - theirs).max()) if ours.shape == theirs.shape else float("nan")
 
 
@@ -138,8 +126,11 @@ def peak(isa: str) -> float:
     subprocess.run(["gcc", "-O2", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
     wide = "avx512" in isa or (isa == "native" and "avx512f" in Path("/proc/cpuinfo").read_text())
     function = getattr(ctypes.CDLL(str(library)), "peak_avx512" if wide else "peak_avx2")
-    times = 1_000_000
-    best = min(measured(lambda n: function(ctypes.c_long(n)), times) for _ in range(9))
+    times, best = 1_000_000, float("inf")
+    for _ in range(9):
+        start = time.process_time_ns()
+        function(ctypes.c_long(times))
+        best = min(best, (time.process_time_ns() - start) / 1e9 / times)
     return 10 * (16 if wide else 8) / best
 
 

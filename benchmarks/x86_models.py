@@ -71,7 +71,7 @@ def main(name: str, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         build(tf, name).save(path)
     keras = loaded(tf, path)
-    module = step_module(tf, keras) if name == "lstm32" else whole_module(tf, keras)
+    module = step_module(tf, keras) if name == "lstm32" else frozen_module(tf, keras)
     tf.saved_model.save(module, str(model.saved), signatures=module.call)
     model.tflite("float").write_bytes(converter(tf, model, keras).convert())
     if name != "lstm32" and not model.tflite("int8").exists():
@@ -122,6 +122,25 @@ def whole_module(tf, keras):  # type: ignore[no-untyped-def]
     return Whole()
 
 
+def frozen(tf, keras):  # type: ignore[no-untyped-def]
+    """The model as a function of one sample without variables, which not every tool finds."""
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+    module = whole_module(tf, keras)
+    return convert_variables_to_constants_v2(module.call.get_concrete_function())
+
+
+def frozen_module(tf, keras):  # type: ignore[no-untyped-def]
+    whole = frozen(tf, keras)
+
+    class Frozen(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec((1, *keras.input_shape[1:]), name="x")])
+        def call(self, x):  # type: ignore[no-untyped-def]
+            return {"y": whole(x)[0]}
+
+    return Frozen()
+
+
 def step_module(tf, keras):  # type: ignore[no-untyped-def]
     """One step of the LSTM and the layer behind it, its states given and taken: what peers run for a stateful one."""
     weights = [tf.constant(value.numpy()) for value in keras.weights if "lstm" in value.path or "dense" in value.path]
@@ -147,11 +166,7 @@ def step_module(tf, keras):  # type: ignore[no-untyped-def]
 def converter(tf, model: Model, keras):  # type: ignore[no-untyped-def]
     if model.name == "lstm32":
         return tf.lite.TFLiteConverter.from_saved_model(str(model.saved))
-    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
-
-    module = whole_module(tf, keras)  # of one sample, since any other number needs operations of its own
-    frozen = convert_variables_to_constants_v2(module.call.get_concrete_function())
-    return tf.lite.TFLiteConverter.from_concrete_functions([frozen])
+    return tf.lite.TFLiteConverter.from_concrete_functions([frozen(tf, keras)])
 
 
 def integer_converter(tf, model: Model, keras):  # type: ignore[no-untyped-def]

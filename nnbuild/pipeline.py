@@ -9,6 +9,7 @@ from nnbuild import passes
 from nnbuild.board import Board, at_rate, boards, find, in_memory
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
+from nnbuild.emit.weights import weights_bytes
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.frontend import load
 from nnbuild.graph import Graph
@@ -16,7 +17,7 @@ from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.isa.registry import fits, isas
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
-from nnbuild.outputs.layout import arena_room
+from nnbuild.outputs.layout import arena_room, weights_room
 from nnbuild.paths import generator_files
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
@@ -188,10 +189,10 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
 def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:
     """The plan as wished for; on a board with less memory than that takes, one that makes do with it if any does."""
     plan = make_plan(graph, prefix, target)
-    room = arena_room(board, plan)
-    if room is None or plan.arena <= room:
+    room, weights = arena_room(board, plan), weights_room(board, plan)
+    if room is None or weights is None or (plan.arena <= room and weights_bytes(plan) <= weights):
         return plan
-    return make_plan(graph, prefix, replace(target, room=room))
+    return make_plan(graph, prefix, replace(target, room=room, weights=weights))
 
 
 def target_of(options: Options, board: Board) -> Target:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.emit import emit
 from nnbuild.graph import Constant, Graph, Op, Tensor
 from nnbuild.isa.isa import Isa
 from nnbuild.isa.registry import isas
@@ -27,7 +30,7 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.site import site_of
 from nnbuild.ops.softmax import Softmax
-from nnbuild.plan.plan import make_plan
+from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.select import refusal
 from nnbuild.plan.target import Target
 from nnbuild.verify import verify
@@ -196,3 +199,23 @@ def test_optimized_code_gives_the_same(compiler: str, tmp_path: Path) -> None:
     for (graph, inputs), result in zip(runs, found, strict=True):
         wanted = interpret.run(graph, inputs, "float64")
         np.testing.assert_allclose(result[graph.outputs[0]], wanted[graph.outputs[0]], rtol=1e-5, atol=1e-5)
+
+
+def piece_by_piece(plan: Plan) -> Artifact:
+    """The model's files, every step's function being called for one piece of its work after the other."""
+    made = emit(plan)
+    name = f"{plan.prefix}.c"
+    text = made.files[name].decode()
+    loop = r"for (int32_t piece = 0; piece < \3; ++piece) \1(\2, piece, piece + 1);"
+    changed, count = re.subn(r"(\w+)\((.*), 0, (\d+)\);", loop, text)
+    assert count == len(plan.steps)
+    return Artifact({**made.files, name: changed.encode()})
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_pieces_can_be_computed_one_by_one(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.support.many.emit", piece_by_piece)
+    target = Target(isa_here(name), alignment=64, pieces=True)
+    graphs = [*list(chains())[::2], *list(convolutions())[5:9], *list(others())[::3]]
+    work = list(every_kernel(iter(list(convolutions())[5:7]), target.isa))
+    compare([(graph, target) for graph in graphs] + work, tmp_path)

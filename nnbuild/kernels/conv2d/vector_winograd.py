@@ -20,6 +20,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
 from nnbuild.kernels.conv2d import tiled
+from nnbuild.kernels.conv2d.skeleton import geometry
 from nnbuild.kernels.dot import Block
 from nnbuild.kernels.tiling import best_pixels, best_vectors, even, stall
 from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal, tail_of
@@ -79,7 +80,7 @@ def _layout(site: Site, floats: Vectors) -> Layout:
     attributes = site.op.attributes
     assert isinstance(attributes, Conv2D)
     lanes = VectorLanes(site, floats, attributes.clamp, finish=tail_of(site).finish)
-    shape = tiled.geometry(site, lanes)
+    shape = geometry(site, lanes)
     padded = not (shape.rows.always_inside and shape.columns.always_inside)
     plan = tiled.Layout(shape, (OUT, OUT), False, padded, padded, floats.registers - floats.temporaries)
     across, down = shape.columns.places // OUT, shape.rows.places // OUT
