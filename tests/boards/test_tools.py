@@ -15,7 +15,7 @@ import pytest
 
 from nnbuild.board import boards, find
 from nnbuild.device.emulator import EmulatorTransport
-from nnbuild.device.problems import DeviceMissing
+from nnbuild.device.problems import DeviceMissing, TransportClosed
 from nnbuild.device.session import run_samples
 from nnbuild.device.unicorn_board import instructions_in
 from nnbuild.errors import NnbuildError, ToolMissing, UsageError
@@ -99,6 +99,24 @@ def test_an_emulator_that_ends_at_once_is_quoted(tmp_path: Path) -> None:
     with pytest.raises(DeviceMissing) as raised:
         EmulatorTransport("emulated x", command, tmp_path / "none.elf")
     assert "The emulator did not start. It ended with code 7 and said: it is broken" in str(raised.value)
+
+
+def test_an_emulator_that_ends_later_is_quoted(tmp_path: Path) -> None:
+    """Its line ends a moment before itself."""
+    program = (
+        "import socket, sys, time\n"
+        "print('it broke')\n"
+        "socket.create_connection(('127.0.0.1', int(sys.argv[1]))).close()\n"
+        "time.sleep(0.2)\n"
+        "sys.exit(7)\n"
+    )
+    command = [sys.executable, "-c", program, "{port}"]
+    with (
+        EmulatorTransport("emulated x", command, tmp_path / "none.elf") as line,
+        pytest.raises(TransportClosed) as raised,
+    ):
+        line.read(10.0)
+    assert "It ended with code 7 and said: it broke" in str(raised.value)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
