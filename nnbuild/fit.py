@@ -33,8 +33,9 @@ def _others(compiled: Compiled) -> list[tuple[str, Options]]:
     found = []
     if options.layers:
         found.append(("--layers left out", replace(options, layers=False)))
-    if options.optimize != "ram":
-        found.append(("--optimize ram", replace(options, optimize="ram", layers=False)))
+    for optimize in ("ram", "size"):
+        if options.optimize != optimize:
+            found.append((f"--optimize {optimize}", replace(options, optimize=optimize, layers=False)))
     if precision(compiled.graph) == "float":
         found += [(f"--quantize {form}", replace(options, quantize=form, layers=False)) for form in OTHER_FORMATS]
     elif options.quantize == "int16":

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from nnbuild.isa.isa import Isa, extended
 
-BETTER_SCHEDULED = ("no-schedule-insns", "no-ivopts", "no-store-merging")
+BETTER_SCHEDULED = ("no-schedule-insns", "no-ivopts", "no-store-merging", "no-tree-slp-vectorize")
 """gcc's first scheduler hoists loads until values spill; ivopts replaces immediate offsets by registers; a merged
-store of bytes takes an instruction a byte to merge them."""
+store of bytes takes an instruction a byte to merge them, by whichever of two passes."""
 
 ARMV6M = Isa(
     name="armv6m",

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.graph import Array
-from nnbuild.numeric.line_scale import Line, doubled_left, doubled_line, fitted_line, upward_line, wide_line
+from nnbuild.numeric.line_scale import (
+    Line,
+    constant_line,
+    doubled_left,
+    doubled_line,
+    fitted_line,
+    upward_line,
+    wide_line,
+)
 from nnbuild.numeric.multiplier import Multiplier, convolution_scales
-from nnbuild.numeric.rounding import Ints, limits
+from nnbuild.numeric.rounding import Ints, limits, requantize
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import bounds, quant_of, requantization
@@ -88,17 +96,28 @@ def _rounded_twice(site: Site, limit: tuple[int, int], reach: list[tuple[int, in
     channels = [Multiplier(int(m), int(s)) for m, s in zip(scale.multiplier, scale.shift, strict=True)]
     zero = zero_of(site)
     if limit[0] >= zero:
-        lines = [upward_line(channel, zero) for channel in channels]
+        lines = [
+            _flat(channel, zero, sums) or upward_line(channel, zero)
+            for channel, sums in zip(channels, reach, strict=True)
+        ]
         if _all_fit(lines, reach):
             return _rule(lines)
     left = [doubled_left(channel) for channel in channels]
     wide = [(low << by, high << by) for (low, high), by in zip(reach, left, strict=True)]
-    lines = [doubled_line(channel, zero) for channel in channels]
+    lines = [
+        _flat(channel, zero, sums) or doubled_line(channel, zero) for channel, sums in zip(channels, reach, strict=True)
+    ]
     inside = all(low >= -(2**31) and high < 2**31 for low, high in wide)
     if not inside or not _all_fit(lines, wide):
         return "a channel's sums times its scale may need more than 64 bits"
     away = np.array([-(line.shift > 32) for line in lines], np.int32)
     return _rule(lines, np.array(left, np.int32), away)
+
+
+def _flat(scale: Multiplier, zero: int, reach: tuple[int, int]) -> Line | None:
+    """The line of a channel that gives one output whatever its sums are: it has so small a scale, or is dead."""
+    low, high = requantize(list(reach), *scale).tolist()
+    return constant_line(low + zero) if low == high else None
 
 
 def _all_fit(lines: list[Line], reach: list[tuple[int, int]]) -> bool:

@@ -22,6 +22,7 @@ VARIABLES = 160
 """Bytes of all other variables, and what alignment costs."""
 FIRMWARE_CODE = 6 * 1024
 CODE_PER_STEP = 256
+USUAL_CODE_PER_STEP = 1536
 """Bytes of code: what the link takes, and what a layer takes at least."""
 
 
@@ -50,6 +51,14 @@ def arena_room(board: Board, plan: Plan) -> int | None:
     taken = {"ram": fixed_ram(board, plan, stack)}
     free = max(board.memory(name).length - taken.get(name, 0) for name in board.firmware.context_memory)
     return (free - plan.state) // plan.alignment * plan.alignment
+
+
+def weights_room(board: Board, plan: Plan) -> int | None:
+    """Bytes that the constants may have beside code of the usual size; None where the board sets no limit."""
+    if board.firmware is None:
+        return None
+    text = len(json.dumps(descriptor(plan), separators=(",", ":")))
+    return board.memory("flash").length - FIRMWARE_CODE - text - USUAL_CODE_PER_STEP * len(plan.steps)
 
 
 def layout_of(board: Board, plan: Plan) -> Layout:

@@ -36,6 +36,11 @@ def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unc
     """
     if target.kernels:
         return [_wanted(item, target) for item in work]
+    settled = _for_memory(work, size_of, target, lower)
+    return settled if target.weights is None else _lighter(settled, target.weights)
+
+
+def _for_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Lower) -> list[Work]:
     if target.optimize != "ram" and (target.room is None or size_of(work, target.room) <= target.room):
         return work
     smallest = [_least(item) for item in work]
@@ -96,3 +101,25 @@ def _faster_offers(work: Work) -> list[int]:
     offers, cycles = work.choice.offers, work.choice.price.cycles
     faster = [index for index, offer in enumerate(offers) if offer.price.cycles < cycles]
     return sorted(faster, key=lambda index: offers[index].price.cycles)
+
+
+def _lighter(work: list[Work], limit: int) -> list[Work]:
+    """Takes kernels with fewer bytes of constants until all are within the limit, first where a byte costs least."""
+    settled = list(work)
+
+    def weights(item: Work) -> int:
+        return item.choice.price.weights
+
+    while sum(map(weights, settled)) > limit:
+        found = []
+        for index, item in enumerate(settled):
+            for number, offer in enumerate(item.choice.offers):
+                saved = weights(item) - offer.price.weights
+                if saved > 0:
+                    slower = max(0.0, offer.price.cycles - item.choice.price.cycles)
+                    found.append((slower / saved, index, number))
+        if not found:
+            return settled
+        _, index, number = min(found)
+        settled[index] = _taking(settled[index], number)
+    return settled

@@ -18,9 +18,11 @@ class Target:
     pieces: a step is computed in several calls, so that others can run between them.
     room: bytes that the arena should not exceed; kernels are chosen for that where they have to be.
     threads: in so many parts large steps may be computed at the same time.
+    weights: bytes that the constants should not exceed.
     kernels: the kernel to take for the operation, or the chain that begins with it, of this name.
     also: further sets, for which every step gets a version of its own; the best that the processor has is found out
     when the program runs.
+    swappable: every step is told where the weights lie, so that a run can be given others.
     """
 
     isa: Isa = C99
@@ -30,6 +32,8 @@ class Target:
     optimize: str = "speed"
     pieces: bool = False
     room: int | None = None
+    weights: int | None = None
     kernels: Mapping[str, str] = field(default_factory=dict)
     also: tuple[Isa, ...] = ()
     threads: int = 1
+    swappable: bool = False

@@ -102,7 +102,8 @@ def target_for(graph: Graph, kernel: str) -> Target:
     [("int8", "integer"), ("int16", "integer"), ("int8", "pairs"), ("int8", "pairs_wide"), ("int16", "pairs_wide")],
 )
 def test_kernels_equal_the_reference(form: str, kernel: str, tmp_path: Path) -> None:
-    graphs = {name: quantized(graph, form) for name, graph in models().items()}
+    every = 1 if kernel == "integer" else 3
+    graphs = {name: quantized(graph, form) for name, graph in list(models().items())[::every]}
     inputs = {name: extreme(graph, 6) for name, graph in graphs.items()}
     targets = {name: Target() if kernel == "integer" else target_for(graph, kernel) for name, graph in graphs.items()}
     served = [name for name in graphs if kernel == "integer" or targets[name].kernels]

@@ -42,6 +42,11 @@ SETS = ("sse2", "avx2_fma", "avx_vnni", "avx512", "avx512_vnni")
 EMULATED = {"sse2": "qemu64", "ssse3": "Conroe", "avx2_fma": "Haswell"}
 """Processors that have a set and none of the larger ones."""
 BY_SET = [pytest.param(name, marks=() if name in OFTEN else pytest.mark.full) for name in SETS]
+BY_SET_AND_TYPE = [
+    pytest.param(name, dtype, marks=() if name in often else pytest.mark.full)
+    for name in SETS
+    for dtype, often in (("int8", OFTEN), ("int16", OFTEN[-1:]))
+]
 Runs = list[tuple[Graph, Mapping[str, Array]]]
 
 
@@ -182,14 +187,28 @@ class Draw:
         return self.graph(Dense(self.clamp()), shape, held, out.get("out"))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int16"])
-@pytest.mark.parametrize("name", BY_SET)
+@pytest.mark.parametrize(("name", "dtype"), BY_SET_AND_TYPE)
 def test_any_shape(name: str, dtype: str, tmp_path: Path) -> None:
     isa, draw = present(name), Draw(SETS.index(name), dtype)
-    graphs = [make() for make in (draw.convolution, draw.depthwise, draw.dense) for _ in range(5)]
+    graphs = [make() for make in (draw.convolution, draw.depthwise, draw.dense) for _ in range(4)]
     fitting = [graph for graph in graphs if accepted(isa, graph)]
-    assert len(fitting) > 9
+    assert len(fitting) > 6  # the sums of 16-bit inputs may need more than 32 bits
     check(fitting, isa, tmp_path)
+
+
+@pytest.mark.parametrize("name", BY_SET)
+def test_rows_that_no_tile_divides_and_many_strips(name: str, tmp_path: Path) -> None:
+    isa, draw = present(name), Draw(800 + SETS.index(name))
+    graphs = []
+    for width, filters in ((38, 3), (42, 16), (62, 33), (38, 64), (80, 4)):
+        held = draw.constants((2, 2, 5, filters), filters, (-9, -5), 3000)
+        graphs.append(draw.graph(Conv2D(padding=((1, 0), (0, 0)), clamp=draw.clamp()), (3, width, 5), held))
+    large = draw.constants((3, 3, 40, 8), 8, (-9, -5), 3000)
+    graphs.append(draw.graph(Conv2D(padding=((1, 1), (1, 1))), (15, 40, 40), large))
+    deep = draw.constants((3, 3, 64, 1), 64, (-9, -5), 3000)
+    graphs.append(draw.graph(DepthwiseConv2D(padding=((1, 1), (1, 1))), (17, 23, 64), deep))
+    assert all(accepted(isa, graph) for graph in graphs)
+    check(graphs, isa, tmp_path)
 
 
 def beyond_reason(graph: Graph) -> bool:
@@ -199,8 +218,7 @@ def beyond_reason(graph: Graph) -> bool:
     return isinstance(attributes, Dense) and min(scale.shift for scale in attributes.scales(site)) <= LOW_BITS
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int16"])
-@pytest.mark.parametrize("name", BY_SET)
+@pytest.mark.parametrize(("name", "dtype"), BY_SET_AND_TYPE)
 def test_extreme_scales(name: str, dtype: str, tmp_path: Path) -> None:
     """Channels that are dead, shift to the left, saturate always, with sums near the limits of 32 bits."""
     isa, draw = present(name), Draw(100 + SETS.index(name), dtype)
@@ -209,11 +227,18 @@ def test_extreme_scales(name: str, dtype: str, tmp_path: Path) -> None:
         make(powers=powers, bias=bias, out=out)
         for make in makers
         for powers, out in (((-40, 2), (-10, 4)), ((-14, -8), (-9, -6)), ((-3, 3), (-6, 0)), ((-30, -20), (-24, -18)))
-        for bias in ((1, 2**20, 2**30) if dtype == "int8" else (1, 2**30))
+        for bias in (1, 2**30)
     ]
     fitting = [graph for graph in graphs if accepted(isa, graph) and not beyond_reason(graph)]
     assert len(fitting) > len(graphs) / 4
     check(fitting, isa, tmp_path)
+
+
+def test_dead_channels_are_no_reason_to_refuse() -> None:
+    isa, draw = isas()["avx512_vnni"], Draw(700)
+    for powers in ((-60, -5), (-26, -20)):
+        assert accepted(isa, draw.convolution(powers=powers))
+        assert accepted(isa, draw.depthwise(powers=powers))
 
 
 @pytest.mark.parametrize("name", BY_SET)

@@ -148,3 +148,15 @@ def test_a_larger_output_begins_before_what_it_reads() -> None:
 def test_nothing_needs_nothing() -> None:
     assert place([], ALIGNMENT) == Placement({}, 0, 0)
     assert place([Buffer("empty", 0, 0, 1)], ALIGNMENT).size == 0
+
+
+def test_a_buffer_over_another_keeps_whole_steps_between_their_beginnings() -> None:
+    """The output of a kernel that goes channel by channel may lie over its input only whole pixels away."""
+    low = Buffer("low", 48, 0, 0)
+    before = Buffer("before", 480, 0, 1)
+    after = Buffer("after", 480, 1, 2, {"before": -480}, {"before": 48})
+    placed = place([low, before, after], ALIGNMENT)
+    assert placed.size == 528
+    assert (placed.offsets["before"] - placed.offsets["after"]) % 48 == 0
+    apart = place([before, Buffer("after", 480, 1, 2, {"before": 16}, {"before": 112})], ALIGNMENT)
+    assert apart.offsets["before"] - apart.offsets["after"] == 112

@@ -17,10 +17,10 @@ def nothing(w: Writer, site: Site, names: Names) -> None:
     w("")
 
 
-def offer(name: str, cycles: float, scratch: int, *overlaps: Overlap) -> Offer:
+def offer(name: str, cycles: float, scratch: int, *overlaps: Overlap, weights: int = 0) -> Offer:
     demand = Demand(1, scratch, overlaps=overlaps)
     kernel = Variant(name, frozenset(), lambda site: None, lambda site: demand, nothing)
-    return Offer(kernel, demand, Price(cycles, 0, 0, scratch))
+    return Offer(kernel, demand, Price(cycles, weights, 0, scratch))
 
 
 def work(name: str, *offers: Offer) -> Work:
@@ -67,3 +67,13 @@ def test_a_limit_is_kept_with_the_fastest_that_do() -> None:
 
 def test_beyond_the_limit_as_little_as_possible() -> None:
     assert names(settle([work("a", FAST, MIDDLE, SMALL)], arena, Target(room=10))) == ["small"]
+
+
+def test_lighter_kernels_where_a_byte_costs_least() -> None:
+    heavy, light = offer("heavy", 10, 0, weights=100), offer("light", 30, 0, weights=50)
+    cheap = offer("cheap", 12, 0, weights=60)
+    given = [work("a", heavy, light), work("b", heavy, cheap)]
+    assert names(settle(given, arena, Target(weights=200))) == ["heavy", "heavy"]
+    assert names(settle(given, arena, Target(weights=170))) == ["heavy", "cheap"]
+    assert names(settle(given, arena, Target(weights=120))) == ["light", "cheap"]
+    assert names(settle(given, arena, Target(weights=10))) == ["light", "cheap"]

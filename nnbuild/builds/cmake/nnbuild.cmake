@@ -1,13 +1,13 @@
 # The functions. Each keeps its files in the build tree; nothing is written beside the sources.
 
 set(_nnbuild_options
-  BOARD ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE THREADS WEIGHTS)
+  BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE THREADS WEIGHTS)
 set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and flashing go to")
 
 # nnbuild_add_model(<target> MODEL <file> [NAME <prefix>] [ISA <isa>] [BOARD <board>] [QUANTIZE float|int8|int16]
 #                   [CALIBRATE <file or folder>] [CALIBRATION minmax|percentile|mse] [IMAGE_RANGE <low,high>]
 #                   [KEEP <layer=format>...] [IO integer|float] [ACCURACY_DROP <points>] [NO_BIAS_CORRECTION]
-#                   [OPTIMIZE speed|size|ram] [THREADS <count>] [WEIGHTS auto|array|binary])
+#                   [OPTIMIZE speed|size|ram] [MEMORY <name>] [THREADS <count>] [WEIGHTS auto|array|binary])
 #
 # Makes the static library <target>, also called nnbuild::<target>. The C is printed when it is built.
 function(nnbuild_add_model target)
@@ -17,6 +17,8 @@ function(nnbuild_add_model target)
   get_filename_component(model "${ARG_MODEL}" ABSOLUTE)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/nnbuild/${target}")
   _nnbuild_arguments(arguments)
+  # Newer than a report of other options.
+  file(CONFIGURE OUTPUT "${folder}/options.txt" CONTENT "${prefix};${arguments};${ARG_WEIGHTS}\n" @ONLY)
   _nnbuild_expect("${folder}" "${model}" "${prefix}" arguments)
 
   set(stem "${folder}/${prefix}")
@@ -32,9 +34,8 @@ function(nnbuild_add_model target)
   add_custom_command(OUTPUT "${stamp}" BYPRODUCTS ${sources} ${constants} "${report}"
     COMMAND ${NNBUILD_COMMAND} compile "${model}" ${arguments} -o "${folder}"
             --json "${report}" --stamp "${stamp}" --depfile "${stamp}.d"
-    DEPENDS "${model}" "${folder}/options.txt" ${NNBUILD_SAMPLES}
+    DEPENDS "${model}" ${NNBUILD_SAMPLES}
     DEPFILE "${stamp}.d" COMMENT "nnbuild compile ${ARG_MODEL}" VERBATIM)
-  file(CONFIGURE OUTPUT "${folder}/options.txt" CONTENT "${arguments}\n" @ONLY) # Make does not compare commands
   add_custom_target(${target}_c DEPENDS "${stamp}")
 
   add_library(${target} STATIC ${sources} ${constants})
@@ -122,10 +123,9 @@ function(nnbuild_add_firmware target)
   string(JSON program GET "${facts}" program)
 
   set(stamp "${folder}/.stamp")
-  file(CONFIGURE OUTPUT "${folder}/options.txt" CONTENT "${arguments}\n" @ONLY)
   add_custom_command(OUTPUT "${stamp}" BYPRODUCTS "${program}"
     COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} -o "${folder}" --stamp "${stamp}" --depfile "${stamp}.d"
-    DEPENDS "${model}" "${folder}/options.txt" ${NNBUILD_SAMPLES}
+    DEPENDS "${model}" ${NNBUILD_SAMPLES}
     DEPFILE "${stamp}.d" COMMENT "nnbuild build ${ARG_MODEL} for ${ARG_BOARD}" VERBATIM)
   add_custom_target(${target} ALL DEPENDS "${stamp}")
   set_target_properties(${target} PROPERTIES NNBUILD_PROGRAM "${program}" NNBUILD_FOLDER "${folder}")

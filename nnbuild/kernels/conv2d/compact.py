@@ -63,6 +63,7 @@ def demand(site: Site) -> Demand:
         scratch=-(-(4 * taps + 2 * taps) // 8) * 8,
         scratch_type="int64",
         packed=packed | {"window": _numbers(window)},
+        rows=True,
         overlaps=tiles(site, window.rows, window.columns, 2) if window.groups == 1 else rows(site, window.rows),
     )
 

@@ -72,7 +72,7 @@ def demand(site: Site, lanes: Lanes, registers: int, weights: Array | None = Non
     packed = dot.packed(kernel.reshape(-1, shape.filters), lanes, shape.groups)
     kind = site.inputs[0].dtype
     size = _copied(shape, runs(shape, registers), blank is not None) * np.dtype(kind).itemsize
-    return Demand(shape.rows.places, size, kind, packed, overlaps.rows(site, shape.rows))
+    return Demand(shape.rows.places, size, kind, packed, overlaps.rows(site, shape.rows), rows=True)
 
 
 def emit(w: Writer, site: Site, names: Names, lanes: Lanes, registers: int, blank: str | None = None) -> None:

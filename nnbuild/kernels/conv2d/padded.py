@@ -71,7 +71,9 @@ def _cost(windows: Windows, lanes: IntegerVectors, tile: Tile) -> float:
     sums = tile.count * windows.pool[0] * windows.pool[1]
     loads = sums + tile.vectors * (1 if lanes.set.dot else 2)
     multiplications = sums * tile.vectors * lanes.set.step_cycles
-    step = max(multiplications + (sums * SHUFFLE_CYCLES if tile.places > 1 else 0), loads * lanes.set.load_cycles, 3) + 0.5
+    step = (
+        max(multiplications + (sums * SHUFFLE_CYCLES if tile.places > 1 else 0), loads * lanes.set.load_cycles, 3) + 0.5
+    )
     tiles = -(-windows.columns // tile.outputs)
     blocks = -(-windows.filters // windows.groups // (tile.vectors * lanes.lanes))
     return blocks * tiles * (step * _steps(windows, lanes) + OUTPUT_CYCLES * tile.count * tile.vectors)

@@ -96,7 +96,7 @@ class Windows:
         return (rows - 1) * self.row_step + self.row_span
 
     def positions(self, count: int, places: int) -> list[int]:
-        """Where in the copy the windows of every `places`-th of neighbouring outputs begin, those of one pool together."""
+        """Where the windows of every `places`-th of neighbouring outputs begin in the copy, a pool's together."""
         sy, sx = self.strides
         return [
             i * sy * self.line + (q * places * self.pool[1] + j) * sx * self.channels

@@ -143,9 +143,8 @@ def _copy(w: Writer, names: Names, layout: Layout) -> None:
         row = total(product("strip", windows.row_step), "y")
         w(f"const int32_t row = {row}{f' - {windows.top}' if windows.top else ''};")
         with w.block(f"if (row >= 0 && row < {windows.height})"):
-            w(
-                f"const {lanes.output_type} *from = {names.inputs[0]} + {product('row', windows.width * windows.channels)};"
-            )
+            source = f"{names.inputs[0]} + {product('row', windows.width * windows.channels)}"
+            w(f"const {lanes.output_type} *from = {source};")
             if windows.strides[1] == 1:
                 inside = windows.left * windows.channels, windows.taken * windows.channels
                 copy_between(w, lanes, "from", inside, layout.line)

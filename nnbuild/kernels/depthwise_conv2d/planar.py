@@ -69,10 +69,10 @@ def _demand(site: Site, shape: Planes) -> Demand:
     scratch = 4 * min(GROUP, shape.channels) * shape.held * shape.width
     stream = _stream(site, shape)
     groups = -(-shape.channels // GROUP)
-    return Demand(groups, scratch, "int32", {"stream": stream.reshape(-1)}, _overlaps(shape))
+    return Demand(groups, scratch, "int32", {"stream": stream.reshape(-1)}, overlaps(shape))
 
 
-def _overlaps(shape: Planes) -> tuple[Overlap, ...]:
+def overlaps(shape: Planes) -> tuple[Overlap, ...]:
     """Each channel's outputs over the same channel's inputs, as far as those are in the lines already."""
     if shape.multiplier > 1 or (shape.turned and shape.bands < shape.tiles):
         return ()

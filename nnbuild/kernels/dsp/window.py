@@ -161,7 +161,11 @@ def fill_band(w: Writer, window: Window, source: str) -> None:
     if columns_taken <= 0:
         return
     inside = _share_inside(rows)
-    with w.loop("ky", window.band_rows):
+    lines: int | str = window.band_rows
+    if window.rows_at_once == 2:  # the last row may be alone, and then nothing under the next one is read
+        w(f"const int32_t lines = y + 1 < end ? {window.band_rows} : {rows.kernel};")
+        lines = "lines"
+    with w.loop("ky", lines, trips=window.band_rows):
         w(f"const int32_t row = {total(rows.position('y'), product('ky', rows.dilation))};")
         line = total(product("ky", window.band_row), str(columns.pad * window.channels))
         w(f"{kind} *to = band + {line};")
