@@ -6,8 +6,8 @@
     python benchmarks/x86.py --write              # and keep the table and the plot in docs/
 
 Everyone takes turns, round after round, and the median of the rounds counts, so that a change of the machine's speed
-meets all alike. Each has a process of its own, whose CPU time is taken, all its threads included. Peers that are not installed, or
-cannot run a model, are named with the reason. benchmarks/README.md says how to install them.
+meets all alike. Each has a process of its own, whose CPU time is taken, all its threads included. Peers that are not
+installed, or cannot run a model, are named with the reason. benchmarks/README.md says how to install them.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def build(tf, name: str):  # type: ignore[no-untyped-def]
         result = layers.Dense(5, activation="softmax")(layers.LSTM(32, stateful=True)(given))
         return tf.keras.Model(given, result)
     if name == "mobilenet_224":
-        return tf.keras.applications.MobileNet(weights=None, input_shape=(224, 224, 3))
+        return lively(tf.keras.applications.MobileNet(weights=None, input_shape=(224, 224, 3)))
     if name == "small_cnn":
         blocks = [part for filters in (4, 16, 32) for part in (conv(filters, 3), layers.MaxPooling2D(2))]
         last = [layers.Flatten(), layers.Dense(2, activation="softmax")]
@@ -107,6 +107,19 @@ def build(tf, name: str):  # type: ignore[no-untyped-def]
     first = [conv(6, 5), layers.MaxPooling2D(2), conv(16, 5, "valid"), layers.MaxPooling2D(2), layers.Flatten()]
     dense = [layers.Dense(n, activation="relu") for n in (120, 84)]
     return sequential([layers.Input((28, 28, 1)), *first, *dense, layers.Dense(10, activation="softmax")])
+
+
+def lively(keras):  # type: ignore[no-untyped-def]
+    """Weights with which signals neither vanish nor grow on the way, as those of a trained network."""
+    import numpy as np
+
+    chance = np.random.default_rng(1)
+    for variable in keras.weights:
+        if variable.path.endswith("kernel"):
+            shape = tuple(variable.shape)
+            inputs = np.prod(shape[:2] if "_dw_" in variable.path else shape[:-1])
+            variable.assign(chance.normal(scale=np.sqrt(2 / inputs), size=shape))
+    return keras
 
 
 def whole_module(tf, keras):  # type: ignore[no-untyped-def]

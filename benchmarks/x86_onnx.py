@@ -60,7 +60,7 @@ class Exporter:
         for op in self.graph.ops:
             self.op(op, names)
         self.nodes.append(helper.make_node("Identity", [names[target]], ["y"]))
-        made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, *self.shape(target)])]
+        made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, self.first(self.shape(target)))]
         graph = helper.make_graph(self.nodes, "model", given, made, self.weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
 
@@ -111,7 +111,7 @@ class Exporter:
     def reduce(self, op: Op, inputs: list[str], constants: Any) -> str:
         assert isinstance(op.attributes, Reduce) and op.attributes.axis == 0
         mean = self.node("GlobalAveragePool", inputs)
-        return self.node("Reshape", [mean, self.constant(np.array([1, *self.shape(op.outputs[0])]))])
+        return self.node("Reshape", [mean, self.constant(np.array(self.first(self.shape(op.outputs[0]))))])
 
     def reshape(self, op: Op, inputs: list[str], constants: Any) -> str:
         shape = self.shape(op.inputs[0])
@@ -120,7 +120,7 @@ class Exporter:
         return self.node("Reshape", [*inputs, self.constant(np.array(self.first(self.shape(op.outputs[0]))))])
 
     def softmax(self, op: Op, inputs: list[str], constants: Any) -> str:
-        return self.node("Softmax", inputs, axis=-1)
+        return self.node("Softmax", inputs, axis=1)
 
     def binary(self, op: Op, inputs: list[str], constants: Any) -> str:
         return self.node("Add", inputs)

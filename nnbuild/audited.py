@@ -34,20 +34,26 @@ __aeabi_memclr4 __aeabi_memclr8 __aeabi_memmove __aeabi_memmove4 __aeabi_memmove
 each toolchain's table states a number for all of them."""
 
 
+NEVER_RETURN = ("__stack_chk_fail",)
+"""What the kernel's compiler calls when all is lost already."""
+
+
 def model_objects(prefix: str, folder: Path) -> list[Path]:
     return [folder / f"{prefix}{part}.o" for part in ("", "_kernels", "_weights")]
 
 
 def stack_stems(prefix: str, there: Iterable[str]) -> list[str]:
     """Of the files that were compiled, those with functions that a run may reach."""
-    reached = {prefix, f"{prefix}_kernels", *MEMORY_FUNCTIONS, *(f"nn_{name}" for name in MEMORY_FUNCTIONS)}
+    own = {prefix, f"{prefix}_kernels", f"{prefix}_bridge"}
+    reached = {*own, *MEMORY_FUNCTIONS, *(f"nn_{name}" for name in MEMORY_FUNCTIONS)}
     return [stem for stem in there if stem in reached]
 
 
 def stack_tables(prefix: str, folder: Path) -> list[Path]:
     """What the compiler wrote about frames and calls, and the objects: they tell of the red zone, which no compiler
     counts, and without the compiler's tables of all the rest."""
-    endings = (".ci", ".o") if (folder / f"{prefix}.ci").is_file() else (".o",)
+    tables = any((folder / f"{prefix}{part}.ci").is_file() for part in ("", "_kernels"))
+    endings = (".ci", ".o") if tables else (".o",)
     there = {ending: {path.stem: path for path in sorted(folder.glob(f"*{ending}"))} for ending in endings}
     return [paths[stem] for paths in there.values() for stem in stack_stems(prefix, paths)]
 
@@ -55,8 +61,9 @@ def stack_tables(prefix: str, folder: Path) -> list[Path]:
 def helper_frames(board: Board) -> dict[str, int]:
     """Where there is a C library the memory functions are its own, and say nothing about frames either."""
     size = toolchain_for(board).helper_stack
-    names = [*HELPERS, *MEMORY_FUNCTIONS] if board.output == "host" else HELPERS
-    return dict.fromkeys(names, size) if size else {}
+    names = [*HELPERS, *MEMORY_FUNCTIONS] if board.output in ("host", "kmod") else HELPERS
+    frames = dict.fromkeys(names, size) if size else {}
+    return frames | dict.fromkeys(NEVER_RETURN, 0) if board.output == "kmod" else frames
 
 
 def audit_model(board: Board, prefix: str, folder: Path) -> AuditReport:
@@ -67,10 +74,15 @@ def audit_model(board: Board, prefix: str, folder: Path) -> AuditReport:
     return report
 
 
+def stack_entry(board: Board, prefix: str) -> str:
+    """What a run begins with; a kernel module runs a model in parts."""
+    return "nn_model_part" if board.output == "kmod" else f"{prefix}_run"
+
+
 def model_stack(board: Board, prefix: str, folder: Path) -> StackReport:
     """The deepest stack of a run, by static analysis; refuses one that has no bound or is over the budget."""
     frames = helper_frames(board)
-    report = stack_bound(stack_tables(prefix, folder), f"{prefix}_run", board.stack_budget, frames=frames)
+    report = stack_bound(stack_tables(prefix, folder), stack_entry(board, prefix), board.stack_budget, frames=frames)
     if not report.clean:
         raise CheckFailed("stack", f"a run is not within its bound.\n{render_stack(report)}", "Mend this first.")
     return report

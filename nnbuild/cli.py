@@ -27,6 +27,7 @@ COMMANDS = {
     "report": "a page that shows all there is to know of a model on a board",
     "diff": "compare two builds: size, memory, cost, accuracy",
     "audit": "what an object, archive or image needs and holds",
+    "module": "build the kernel module of a generated folder",
     "boards": "the boards there are",
 }
 PLACES = {"--cmakedir": ("the CMake package", CMAKE), "--platformio-script": ("the PlatformIO script", PLATFORMIO)}

@@ -22,7 +22,9 @@ from nnbuild.emit.emit import digest
 from nnbuild.fit import program_files
 from nnbuild.flash import image_for
 from nnbuild.graph import Array, Graph, Tensor
+from nnbuild.kernel.build import DEFAULT_KERNEL, KernelChoice
 from nnbuild.memory import memory_of
+from nnbuild.module import make_module
 from nnbuild.numeric.edge import dequantize
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret
@@ -47,13 +49,18 @@ class Place:
     folder: Path
     program: Path | None = None
     port: str | None = None
+    kernel: KernelChoice = DEFAULT_KERNEL
 
 
 @contextmanager
-def place(program: Path | None, port: str | None) -> Iterator[Place]:
+def place(
+    program: Path | None,
+    port: str | None = None,
+    kernel: KernelChoice = DEFAULT_KERNEL,
+) -> Iterator[Place]:
     """A folder of our own that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:
-        yield Place(Path(folder), program, port)
+        yield Place(Path(folder), program, port, kernel)
 
 
 def build_program(compiled: Compiled, where: Place) -> Path:
@@ -64,6 +71,8 @@ def build_program(compiled: Compiled, where: Place) -> Path:
         return where.program
     files = Artifact(program_files(compiled))
     files.write(where.folder)
+    if compiled.board.output == "kmod":
+        return make_module(compiled.board, compiled.plan.prefix, where.folder, where.kernel)
     output = output_of(compiled.board)
     recipe = output.recipe(compiled.board, files.files)
     objects = compile_all(recipe, where.folder)

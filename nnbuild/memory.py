@@ -17,7 +17,8 @@ def memory_of(compiled: Compiled, program: Path) -> dict[str, int]:
     """`flash_code` is the model's own text and constants other than weights, with the vendored functions it uses; it is
     left out for a program that was taken out of the folder it was built in."""
     plan, folder = compiled.plan, program.parent
-    objects = [path for path in (folder / f"{plan.prefix}.o", folder / f"{plan.prefix}_kernels.o") if path.is_file()]
+    stems = (plan.prefix, f"{plan.prefix}_kernels", f"{plan.prefix}_bridge")
+    objects = [path for path in (folder / f"{stem}.o" for stem in stems) if path.is_file()]
     return {
         **({"flash_code": sum(code_bytes(path) for path in objects)} if objects else {}),
         "flash_weights": weights_bytes(plan),

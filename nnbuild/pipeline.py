@@ -17,6 +17,9 @@ from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.isa.registry import fits, isas
 from nnbuild.names import identifier
 from nnbuild.ops.convert import Convert
+from nnbuild.outputs.kmod import kernel_target
+from nnbuild.outputs.kmod_bridge import long_pieces, with_short_pieces
+from nnbuild.outputs.kmod_weights import refuse_hidden_weights, refuse_other_boards
 from nnbuild.outputs.layout import arena_room, weights_room
 from nnbuild.paths import generator_files
 from nnbuild.plan.plan import Plan, make_plan
@@ -34,8 +37,8 @@ LARGEST_ARRAYS = 256 * 1024
 @dataclass(frozen=True)
 class Options:
     """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `memory` is the
-    board's memory that the model works in; `kernels` are (operation, kernel) pairs that outrank the
-    choice."""
+    board's memory that the model works in; `kernels` are (operation, kernel) pairs that outrank the choice;
+    `swappable` makes a kernel module whose weights can be exchanged while it runs."""
 
     model: Path
     board: str = "linux"
@@ -56,6 +59,7 @@ class Options:
     baud: int | None = None
     memory: str | None = None
     kernels: tuple[tuple[str, str], ...] = ()
+    swappable: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +186,17 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
     graph = _quantized(folded, options, progress, sizes_only)
-    plan = _plan(graph, prefix, board, target_of(options, board))
+    target = target_of(options, board)
+    if board.output == "kmod":
+        target = kernel_target(graph, target, options.isa)
+    plan = _plan(graph, prefix, board, target)
+    if board.output == "kmod":
+        plan = with_short_pieces(plan, target)
+    if options.swappable:
+        refuse_other_boards(board.output)
+        refuse_hidden_weights(plan, target)
+    if board.output == "kmod":
+        graph = replace(graph, notes=(*graph.notes, *long_pieces(plan)))
     return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))
 
 
@@ -207,6 +221,7 @@ def target_of(options: Options, board: Board) -> Target:
         optimize=options.optimize,
         kernels=dict(options.kernels),
         threads=_threads(options, board),
+        swappable=options.swappable,
     )
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from nnbuild.board import Board, Emulator, StandIn
 from nnbuild.device.emulator import EmulatorTransport, require
-from nnbuild.device.transport import ProcessTransport, SerialTransport, Transport
+from nnbuild.device.transport import ProcessTransport, PtyTransport, SerialTransport, Transport
 from nnbuild.errors import ToolMissing, UsageError
+from nnbuild.kernel.line import KernelTransport
 from nnbuild.outputs.image import used_bytes
 
 
@@ -32,6 +33,8 @@ def open_line(board: Board, program: Path, port: str | None = None) -> Line:
         if port is not None:
             raise UsageError(f"board {board.name!r}", "it runs on this PC and has no port.", "Leave out --port.")
         return Line(ProcessTransport([program.resolve()], name=f"{board.name} program"))
+    if board.output == "kmod":
+        return Line(PtyTransport(port) if port is not None else KernelTransport(board, program))
     if port is not None:
         return Line(SerialTransport(port, board.baud))
     return _emulated(board, program)

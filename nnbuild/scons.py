@@ -25,6 +25,7 @@ from nnbuild.board import Board, find
 from nnbuild.emit.files import file_names
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.outputs import OUTPUTS, Output, output_of
+from nnbuild.outputs.kmod import module_file
 from nnbuild.outputs.recipe import Recipe, raise_if_full
 from nnbuild.paths import generator_files
 from nnbuild.pipeline import Options, board_of, prefix_of, weights_form
@@ -88,7 +89,8 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     """All files that are printed for a model and its board; asked for twice, they are the same nodes."""
     where = folder or model_folder(chosen)
     board = board_of(chosen)
-    names = [*file_names(prefix_of(chosen), weights_form(chosen)), *output_of(board).file_names(board)]
+    prefix = prefix_of(chosen)
+    names = [*file_names(prefix, weights_form(chosen)), *output_of(board).file_names(board, prefix)]
     key, wanted = env.Dir(where).abspath, json.dumps(_plain(chosen))
     if key in _ASKED:
         before, known = _ASKED[key]
@@ -106,11 +108,27 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     return files
 
 
-def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
-    """The program that serves the model on its board."""
+def nn_program(
+    env: Any, source: Any, *, kernel: str | None = None, kdir: str | None = None, **options: Any
+) -> list[Any]:
+    """The program that serves the model on its board; `kernel` and `kdir` say for which kernel a module is built."""
     chosen = _options(env, source, options)
     board = board_of(chosen)
-    return _program(env, chosen, board, _generated(env, source, chosen))
+    files = _generated(env, source, chosen)
+    if board.output == "kmod":
+        return _module(env, chosen, files, kernel, kdir)
+    return _program(env, chosen, board, files)
+
+
+def _module(env: Any, chosen: Options, files: list[Any], kernel: str | None, kdir: str | None) -> list[Any]:
+    """A kernel's own build compiles and links a module; it is audited in the same step."""
+    where, name = model_folder(chosen), module_file(prefix_of(chosen))
+    command = ["module", _path(env.Dir(where)), "--board", chosen.board]
+    command += ["--kernel", kernel] if kernel else []
+    command += ["--kdir", str(Path(kdir).resolve())] if kdir else []
+    made: list[Any] = env.Command(f"{where}/{name}", files, _nnbuild(env, command, f"nnbuild module {name}"))
+    env.Depends(made, env.Value(json.dumps([kernel, kdir])))
+    return made
 
 
 def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[Any]:
@@ -224,8 +242,10 @@ def nn_size(env: Any, source: Any, program: Any, *, port: str | None = None, **o
 
 
 def nn_audit(env: Any, program: Any, policy: str) -> Any:
-    """Looks for what must not be in the whole program, linked."""
+    """Looks for what must not be in the whole program, linked; in a module object by object."""
     command = ["audit", _path(program[0]), "--policy", policy]
+    if str(program[0]).endswith(".ko"):
+        command = ["module", str(Path(_path(program[0])).parent), "--audit"]
     return _always(env, f"audit-{program[0]}", program, _nnbuild(env, command, f"nnbuild audit {program[0]}"))
 
 
@@ -251,6 +271,7 @@ def arguments_of(options: Options) -> list[str]:
     words += _quantization_arguments(options) if options.quantize != "float" else []
     words += ["--memory", options.memory] if options.memory is not None else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
+    words += ["--swappable"] if options.swappable else []
     words += ["--isa", options.isa] if options.isa else []
     words += ["--threads", str(options.threads)] if options.threads > 1 else []
     return words + (["--name", options.name] if options.name else [])

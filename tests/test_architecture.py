@@ -42,9 +42,13 @@ ROOMS = {
     "kernels": {"isa", "names", "writer", "literals", "graph", "ops", "numeric", "errors"},
     "plan": {"kernels", "isa", "writer", "graph", "ops", "names", "errors", "literals"},
     "emit": {"plan", "kernels", "isa", "writer", "literals", "graph", "ops", "files", "paths", "errors", "__init__"},
-    "outputs": {"emit", "plan", "graph", "literals", "board", "template", "paths", "errors", "__init__"},
+    "outputs": {
+        *("emit", "plan", "graph", "literals", "numeric", "ops", "isa"),
+        *("board", "template", "paths", "errors", "__init__"),
+    },
     # Apart.
     "audit": {"errors", "paths"},
+    "kernel": {"board", "device", "errors"},
     "device": {"numeric", "edge", "errors"},
     "edge": {"numeric"},
     "samples": {"files", "errors"},
@@ -55,7 +59,7 @@ ROOMS = {
 them."""
 
 ABOVE = {
-    *("alternatives", "pipeline", "fit", "job", "memory", "runner", "flash", "audited", "project"),
+    *("alternatives", "pipeline", "module", "fit", "job", "memory", "runner", "flash", "audited", "project"),
     *("plan_view", "gather"),
     *("commands", "cli", "__main__", "scons", "builds"),
 }

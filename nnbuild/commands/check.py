@@ -7,10 +7,10 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from nnbuild.commands.common import add_build_options, add_place, options_of, print_json, progress, say_notes
+from nnbuild.commands.common import add_build_options, add_place, options_of, place_of, print_json, progress, say_notes
 from nnbuild.device.check import Gates
 from nnbuild.files import write_whole
-from nnbuild.job import check_job, float_tolerance, place, samples_for
+from nnbuild.job import check_job, float_tolerance, samples_for
 from nnbuild.pipeline import compile_model
 from nnbuild.report.json_report import as_object
 from nnbuild.report.junit import to_junit
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     gates = gates_of(arguments)
     if arguments.float_tolerance is None:
         gates = replace(gates, float_tolerance=float_tolerance(compiled, samples))
-    with place(arguments.program, arguments.port) as where:
+    with place_of(arguments) as where:
         moving = progress("sample")
         report = check_job(compiled, samples, where, gates, reset_each=arguments.reset_each, progress=moving)
     if arguments.junit is not None:

@@ -6,10 +6,13 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from nnbuild.files import write_whole
+from nnbuild.job import Place, place
+from nnbuild.kernel.build import KernelChoice
 from nnbuild.pipeline import Options
 from nnbuild.plan.select import OPTIMIZE
 from nnbuild.quantize.calibrate import METHODS
@@ -69,6 +72,9 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
     parser.add_argument("--threads", type=_count, default=1, metavar="N", help=_THREADS)
     parser.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
     parser.add_argument(
+        "--swappable", action="store_true", help="a kernel module's weights can be exchanged while it runs"
+    )
+    parser.add_argument(
         "--weights",
         choices=("auto", "array", "binary"),
         default="auto",
@@ -85,6 +91,22 @@ def add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", help="the device's serial port")
     add_baud(parser)
     parser.add_argument("--program", type=Path, help="a program that was built already (default: build one)")
+    add_kernel(parser)
+
+
+def add_kernel(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kernel", metavar="NAME", help="of a kernel module's board: which kernel (default: its first)"
+    )
+    parser.add_argument("--kdir", type=Path, metavar="DIR", help="the headers of another kernel, to build a module for")
+
+
+def kernel_of(arguments: argparse.Namespace) -> KernelChoice:
+    return KernelChoice(arguments.kernel, arguments.kdir)
+
+
+def place_of(arguments: argparse.Namespace) -> AbstractContextManager[Place]:
+    return place(arguments.program, arguments.port, kernel_of(arguments))
 
 
 def add_baud(parser: argparse.ArgumentParser) -> None:
@@ -110,6 +132,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         weights=arguments.weights,
         layers=layers,
         baud=getattr(arguments, "baud", None),
+        swappable=arguments.swappable,
         memory=getattr(arguments, "memory", None),
     )
 

@@ -8,11 +8,10 @@ import math
 import shlex
 from pathlib import Path
 
-from nnbuild.commands.common import add_place, options_of, print_json
+from nnbuild.commands.common import add_place, options_of, place_of, print_json
 from nnbuild.commands.report import add_what, run_of
 from nnbuild.errors import UsageError
 from nnbuild.gather import gather
-from nnbuild.job import place
 from nnbuild.report.diff import Difference, as_object, as_text, difference, worst
 from nnbuild.report.facts import Facts, from_object
 
@@ -70,7 +69,7 @@ def build(text: str) -> Facts:
     except ValueError as error:
         raise UsageError(text, f"It cannot be taken apart into words ({error}).", "Mend its quotes.") from None
     arguments = parser.parse_intermixed_args(words)
-    with place(arguments.program, arguments.port) as where:
+    with place_of(arguments) as where:
         return gather(options_of(arguments), run_of(arguments), where)
 
 

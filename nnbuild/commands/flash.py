@@ -6,12 +6,20 @@ import argparse
 from pathlib import Path
 
 from nnbuild.board import find
-from nnbuild.commands.common import add_build_options, add_layers, add_place, options_of, progress, say_notes
+from nnbuild.commands.common import (
+    add_build_options,
+    add_layers,
+    add_place,
+    options_of,
+    place_of,
+    progress,
+    say_notes,
+)
 from nnbuild.device.flash import Progress
 from nnbuild.emit.emit import digest
 from nnbuild.errors import UsageError
 from nnbuild.flash import choose, flash_program, image_for
-from nnbuild.job import build_program, place
+from nnbuild.job import build_program
 from nnbuild.pipeline import Compiled, compile_model
 
 
@@ -27,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     choose(board, arguments.tool, arguments.port)  # known before the model is compiled
     compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"))
     say_notes(compiled.graph.notes)
-    with place(arguments.program, arguments.port) as where:
+    with place_of(arguments) as where:
         program = build_program(compiled, where)
         size = _size(compiled, program)
         tool = flash_program(board, program, port=arguments.port, tool=arguments.tool, progress=_progress)

@@ -6,9 +6,9 @@ import argparse
 from dataclasses import asdict
 
 from nnbuild.alternatives import Measurement, measure, save
-from nnbuild.commands.common import add_build_options, add_place, options_of, print_json, progress
+from nnbuild.commands.common import add_build_options, add_place, options_of, place_of, print_json, progress
 from nnbuild.errors import UsageError
-from nnbuild.job import place, profile_job
+from nnbuild.job import profile_job
 from nnbuild.pipeline import compile_model
 from nnbuild.report import profile_object, profile_text
 from nnbuild.report.table import render
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save:
         raise UsageError("--save", "it keeps what --alternatives measures.", "Give --alternatives too.")
     compiled = compile_model(options_of(arguments), progress("calibration sample"))
-    with place(arguments.program, arguments.port) as where:
+    with place_of(arguments) as where:
         profile = profile_job(compiled, where)
     if arguments.json is not None:
         print_json(profile_object(profile), arguments.json)

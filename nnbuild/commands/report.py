@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nnbuild.commands.check import add_gates, gates_of
-from nnbuild.commands.common import add_build_options, add_place, options_of, print_json, progress, say_notes
+from nnbuild.commands.common import add_build_options, add_place, options_of, place_of, print_json, progress, say_notes
 from nnbuild.errors import UsageError
 from nnbuild.files import write_whole
 from nnbuild.gather import Run, gather
-from nnbuild.job import place
 from nnbuild.report.facts import Facts, as_object
 from nnbuild.report.page import page, verdict
 from nnbuild.report.png import require, write_pictures
@@ -55,7 +54,7 @@ def run_of(arguments: argparse.Namespace) -> Run:
 
 def run(arguments: argparse.Namespace) -> int:
     wanted = _wanted(arguments)
-    with place(arguments.program, arguments.port) as where:
+    with place_of(arguments) as where:
         facts = gather(options_of(arguments), run_of(arguments), where, progress("sample"))
     say_notes(facts.notes)
     if wanted.png is not None:

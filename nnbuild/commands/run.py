@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from nnbuild.commands.common import add_build_options, add_place, options_of, print_json, progress, say_notes
-from nnbuild.job import place, run_job, samples_for
+from nnbuild.commands.common import add_build_options, add_place, options_of, place_of, print_json, progress, say_notes
+from nnbuild.job import run_job, samples_for
 from nnbuild.pipeline import compile_model
 from nnbuild.samples import save_outputs
 
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options_of(arguments), progress("calibration sample"))
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
-    with place(arguments.program, arguments.port) as where:
+    with place_of(arguments) as where:
         runs = run_job(compiled, samples, where, reset_each=arguments.reset_each, progress=progress("sample"))
     quantized = [compiled.graph.tensors[name].quant is not None for name in compiled.graph.outputs]
     save_outputs(arguments.outputs, runs.y, [raw if q else None for raw, q in zip(runs.raw, quantized, strict=True)])

@@ -42,7 +42,7 @@ class EmulatorTransport(Transport):
                     stdin=subprocess.DEVNULL,
                     stdout=self._words,
                     stderr=subprocess.STDOUT,
-                    preexec_fn=_end_with_parent,
+                    preexec_fn=end_with_parent,
                 )
             except OSError as error:
                 self._words.close()
@@ -98,7 +98,7 @@ class EmulatorTransport(Transport):
         self._words.close()
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Asks Linux to end this process when the one that started it is gone, however that was ended."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

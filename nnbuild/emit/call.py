@@ -24,5 +24,7 @@ def _call(plan: Plan, step: Step, version: Version, part: bool) -> str:
         scratch = place(Location("arena", step.scratch or 0, demand.scratch), demand.scratch_type)
         apart = step.scratch_bytes // SIZES[demand.scratch_type]
         arguments.append(f"{scratch} + index * {apart}" if part else scratch)
+    if version.takes_weights:
+        arguments.append(f"{plan.prefix}_weights")
     bounds = f"{extent} * index / {step.parts}, {extent} * (index + 1) / {step.parts}" if part else f"0, {extent}"
     return f"{version.function}({', '.join(arguments)}, {bounds});"

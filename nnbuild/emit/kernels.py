@@ -7,6 +7,7 @@ from math import prod
 from nnbuild.emit.instructions import instructions
 from nnbuild.emit.text import comment_safe, shape_text
 from nnbuild.emit.vendored import definitions
+from nnbuild.emit.weights import WEIGHTS, blob_bytes, places
 from nnbuild.graph import Shape, Tensor
 from nnbuild.isa.isa import Isa
 from nnbuild.literals import C_TYPES
@@ -62,12 +63,30 @@ def private_header(plan: Plan) -> str:
         f"/* {comment_safe(plan.graph.name)}: what its own files share; a program needs {plan.prefix}.h only. */",
         f"#ifndef {guard}\n#define {guard}\n",
         f'#include "{plan.prefix}.h"\n',
-        *(f"extern const {C_TYPES[d.dtype.name]} {name}[{d.size}];" for name, d in plan.constants.items()),
-        *([""] if plan.constants else []),
+        *(_exchanged(plan) if plan.swappable else _constants(plan)),
         *(f"{signature(step, version)};" for step in plan.steps for version in step.versions),
         "\n#endif",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _constants(plan: Plan) -> list[str]:
+    lines = [f"extern const {C_TYPES[d.dtype.name]} {name}[{d.size}];" for name, d in plan.constants.items()]
+    return [*lines, ""] if lines else []
+
+
+def _exchanged(plan: Plan) -> list[str]:
+    """Constants by their place in one block, of which there may be several: a run is told which it is to use."""
+    size = blob_bytes(plan)
+    return [
+        f"#define {plan.prefix.upper()}_WEIGHT_BYTES {size}",
+        f"extern const uint8_t {plan.prefix}_{WEIGHTS}[{max(1, size)}];",
+        *(
+            f"#define {name} ((const {C_TYPES[data.dtype.name]} *)(const void *)({WEIGHTS} + {at}))"
+            for name, data, at in places(plan)
+        ),
+        "",
+    ]
 
 
 def signature(step: Step, version: Version, name: str | None = None) -> str:
@@ -80,6 +99,8 @@ def signature(step: Step, version: Version, name: str | None = None) -> str:
     ]
     if demand.scratch:
         parameters.append(f"{C_TYPES[demand.scratch_type]} *{restrict}{names.scratch}")
+    if version.takes_weights:
+        parameters.append(f"const uint8_t *{WEIGHTS}")
     return f"void {name or version.function}({', '.join(parameters)}, int32_t begin, int32_t end)"
 
 
@@ -102,6 +123,7 @@ def _function(w: Writer, step: Step, version: Version, attribute: str) -> None:
         *(_moved(n, step.site.shape(i)) for i, n in enumerate(names.inputs)),
         *(_moved(n, step.site.output_shape(i)) for i, n in enumerate(names.outputs)),
         *([names.scratch] if version.demand.scratch else []),
+        *([WEIGHTS] if version.takes_weights else []),
     ]
     whole = w.function(attribute + signature(step, version))
     with whole, w.loop("index", "end", start="begin", trips=prod(step.op.outer)):

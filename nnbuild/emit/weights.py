@@ -11,6 +11,8 @@ from nnbuild.literals import C_TYPES, array_lines
 from nnbuild.plan.plan import Plan
 
 ALIGNMENT = 64
+WEIGHTS = "weights"
+"""What a function calls the block of constants that it is given."""
 
 
 def weights_bytes(plan: Plan) -> int:
@@ -20,9 +22,11 @@ def weights_bytes(plan: Plan) -> int:
 def weight_files(plan: Plan, form: str) -> dict[str, bytes]:
     """`form` is "array" or "binary"."""
     stem = f"{plan.prefix}_weights"
+    if plan.swappable and form == "array":
+        return {f"{stem}.c": "\n".join(_block(plan)).encode()}
     if form == "array":
         return {f"{stem}.c": "\n".join(_arrays(plan)).encode()}
-    return {f"{stem}.bin": _binary(plan), f"{stem}.S": "\n".join(_labels(plan)).encode()}
+    return {f"{stem}.bin": blob(plan), f"{stem}.S": "\n".join(_labels(plan)).encode()}
 
 
 def _arrays(plan: Plan) -> Iterator[str]:
@@ -33,17 +37,30 @@ def _arrays(plan: Plan) -> Iterator[str]:
         yield "};\n"
 
 
-def _places(plan: Plan) -> Iterator[tuple[str, Array, int]]:
+def _block(plan: Plan) -> Iterator[str]:
+    """All constants as bytes, each at its place."""
+    p = plan.prefix
+    yield f'/* The constants as one block, in the places that {p}_private.h gives. */\n#include "{p}_private.h"\n'
+    yield f"const uint8_t {p}_{WEIGHTS}[] __attribute__((aligned({ALIGNMENT}))) = {{"
+    yield from ("    " + line for line in array_lines(np.frombuffer(blob(plan) or bytes(1), np.uint8)))
+    yield "};\n"
+
+
+def places(plan: Plan) -> Iterator[tuple[str, Array, int]]:
     at = 0
     for name, data in plan.constants.items():
         yield name, data, at
         at += -(-data.nbytes // ALIGNMENT) * ALIGNMENT
 
 
-def _binary(plan: Plan) -> bytes:
+def blob_bytes(plan: Plan) -> int:
+    return sum(-(-data.nbytes // ALIGNMENT) * ALIGNMENT for data in plan.constants.values())
+
+
+def blob(plan: Plan) -> bytes:
     """Little-endian, as every supported board is."""
     parts = []
-    for _, data, _ in _places(plan):
+    for _, data, _ in places(plan):
         raw = np.ascontiguousarray(data, data.dtype.newbyteorder("<")).tobytes()
         parts += [raw, bytes(-len(raw) % ALIGNMENT)]
     return b"".join(parts)
@@ -53,8 +70,9 @@ def _labels(plan: Plan) -> Iterator[str]:
     stem = f"{plan.prefix}_weights"
     yield f"/* The constants of {stem}.bin by name; the assembler finds that file through -I. */"
     yield '    .section .rodata, "a"'
-    for name, data, at in _places(plan):
+    whole = [(stem, blob_bytes(plan), 0)]
+    for name, size, at in whole if plan.swappable else [(name, data.nbytes, at) for name, data, at in places(plan)]:
         yield f"    .balign {ALIGNMENT}"
-        yield f"    .globl {name}\n    .type {name}, %object\n    .size {name}, {data.nbytes}"
-        yield f'{name}:\n    .incbin "{stem}.bin", {at}, {data.nbytes}'
+        yield f"    .globl {name}\n    .type {name}, %object\n    .size {name}, {size}"
+        yield f'{name}:\n    .incbin "{stem}.bin", {at}, {size}'
     yield '    .section .note.GNU-stack, "", %progbits\n'

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from nnbuild.board import Board
-from nnbuild.outputs import firmware, host
+from nnbuild.outputs import firmware, host, kmod
 from nnbuild.outputs.recipe import Recipe
 from nnbuild.plan.plan import Plan
 
@@ -20,7 +20,7 @@ class Output(Protocol):
 
     def recipe(self, board: Board, generated: Iterable[str]) -> Recipe: ...
 
-    def file_names(self, board: Board) -> list[str]: ...
+    def file_names(self, board: Board, prefix: str) -> list[str]: ...
 
     def files(self, board: Board, plan: Plan) -> dict[str, bytes]: ...
 
@@ -29,7 +29,11 @@ class Output(Protocol):
     def finished_names(self) -> list[str]: ...
 
 
-OUTPUTS: dict[str, Output] = {"host": cast(Output, host), "firmware": cast(Output, firmware)}
+OUTPUTS: dict[str, Output] = {
+    "host": cast(Output, host),
+    "firmware": cast(Output, firmware),
+    "kmod": cast(Output, kmod),
+}
 
 
 def output_of(board: Board) -> Output:

@@ -54,7 +54,7 @@ def sources(part: Firmware) -> list[Path]:
     return found
 
 
-def file_names(board: Board) -> list[str]:
+def file_names(board: Board, prefix: str) -> list[str]:
     """The files beside the model's own, known before the model is read."""
     return [TARGET_FILE, SCRIPT]
 

@@ -31,7 +31,7 @@ def recipe(board: Board, generated: Iterable[str]) -> Recipe:
     )
 
 
-def file_names(board: Board) -> list[str]:
+def file_names(board: Board, prefix: str) -> list[str]:
     """The files beside the model's own, known before the model is read."""
     return [TARGET_FILE]
 

@@ -42,11 +42,25 @@ def _tensor(tensor: Tensor) -> dict[str, Any]:
     return known
 
 
+def descriptor_array(plan: Plan) -> str:
+    """The descriptor as a C array: JSON, as bytes, because a string literal of this length is beyond what C99 promises
+    to take."""
+    text = json.dumps(descriptor(plan), separators=(",", ":")).encode()
+    return f"""\
+const char nn_target_descriptor[] = {{
+{byte_lines(text)}
+}};
+const uint32_t nn_target_descriptor_size = sizeof nn_target_descriptor;
+"""
+
+
+def byte_lines(data: bytes) -> str:
+    lines = [data[at : at + 24] for at in range(0, len(data), 24)]
+    return "\n".join("    " + " ".join(f"{byte}," for byte in line) for line in lines)
+
+
 def target(plan: Plan) -> str:
     p = plan.prefix
-    text = json.dumps(descriptor(plan), separators=(",", ":")).encode()
-    lines = [text[at : at + 24] for at in range(0, len(text), 24)]
-    data = "\n".join("    " + " ".join(f"{byte}," for byte in line) for line in lines)
     return f"""\
 /* Binds the model to the link; see nn_target.h. */
 #include "nn_target.h"
@@ -57,11 +71,7 @@ static {p}_context model;
 static uint64_t ticks[{max(1, len(plan.steps))}];
 
 /* JSON, as bytes, because a string literal of this length is beyond what C99 promises to take. */
-const char nn_target_descriptor[] = {{
-{data}
-}};
-const uint32_t nn_target_descriptor_size = sizeof nn_target_descriptor;
-
+{descriptor_array(plan)}
 void nn_target_init(void)
 {{
     {p}_init(&model);

@@ -43,6 +43,8 @@ class Version:
     choice: Choice
     function: str
     names: Names
+    takes_weights: bool = False
+    """It is told where the weights lie."""
 
     @property
     def demand(self) -> Demand:
@@ -135,6 +137,7 @@ class Plan:
     state: int
     alignment: int
     peak: Peak | None
+    swappable: bool = False
 
     @property
     def parallel(self) -> bool:
@@ -172,7 +175,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     isas = (target.isa, *target.also)
     steps = [
         replace(
-            _step(prefix, index, item, isas, arena, locations, constants),
+            _step(prefix, index, item, isas, arena, locations, constants, target.swappable),
             parts=parts_of(item, target.threads),
             scratch_bytes=_scratch(item, target),
         )
@@ -191,6 +194,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         state,
         target.alignment,
         peak,
+        target.swappable,
     )
 
 
@@ -312,21 +316,25 @@ def _step(
     arena: Placement,
     locations: Mapping[str, Location],
     constants: dict[str, Array],
+    swappable: bool,
 ) -> Step:
     site = work.site
     function = f"{prefix}_{index:02d}_{fragment(site.op.name)}"
     versions = tuple(
-        _version(site, isa, choice, f"{function}_{isa.name}" if work.others else function, constants)
+        _version(site, isa, choice, f"{function}_{isa.name}" if work.others else function, constants, swappable)
         for isa, choice in zip(isas, (work.choice, *work.others), strict=True)
     )
     macs = sum(_macs(part) for part in (site, *site.tail))
     return Step(site, versions, macs, arena.offsets.get(_scratch_name(work)), _shares(site, locations))
 
 
-def _version(site: Site, isa: Isa, choice: Choice, function: str, constants: dict[str, Array]) -> Version:
-    plain = plain_names(site, choice.demand)
-    packed = {role: _store(constants, f"{function}_{role}", data) for role, data in choice.demand.packed.items()}
-    return Version(isa, choice, function, Names(plain.inputs, plain.outputs, packed, plain.scratch))
+def _version(
+    site: Site, isa: Isa, choice: Choice, function: str, constants: dict[str, Array], swappable: bool
+) -> Version:
+    plain, given = plain_names(site, choice.demand), choice.demand.packed
+    packed = {role: _store(constants, f"{function}_{role}", data, swappable) for role, data in given.items()}
+    names = Names(plain.inputs, plain.outputs, packed, plain.scratch)
+    return Version(isa, choice, function, names, swappable and bool(packed))
 
 
 def _macs(site: Site) -> int:
@@ -339,9 +347,10 @@ def _macs(site: Site) -> int:
     return macs * prod(site.op.outer)
 
 
-def _store(constants: dict[str, Array], name: str, data: Array) -> str:
-    """Files a constant, or finds the one that holds the same already."""
-    for known, there in constants.items():
+def _store(constants: dict[str, Array], name: str, data: Array, apart: bool) -> str:
+    """Files a constant, or finds the one that holds the same already; what may be exchanged stays apart, since the next
+    weights may differ where these are the same."""
+    for known, there in () if apart else constants.items():
         if there.dtype == data.dtype and there.shape == data.shape and np.array_equal(there, data):
             return known
     constants[name] = data

@@ -22,6 +22,7 @@ class Target:
     kernels: the kernel to take for the operation, or the chain that begins with it, of this name.
     also: further sets, for which every step gets a version of its own; the best that the processor has is found out
     when the program runs.
+    swappable: every step is told where the weights lie, so that a run can be given others.
     """
 
     isa: Isa = C99
@@ -35,3 +36,4 @@ class Target:
     kernels: Mapping[str, str] = field(default_factory=dict)
     also: tuple[Isa, ...] = ()
     threads: int = 1
+    swappable: bool = False

@@ -171,5 +171,5 @@ def test_a_full_memory_is_said_in_our_words(tmp_path: Path) -> None:
 
 def test_every_file_a_build_makes_is_named_before() -> None:
     board = find(FAST)
-    assert output_of(board).file_names(board) == ["nn_target.c", firmware.SCRIPT]
+    assert output_of(board).file_names(board, "m") == ["nn_target.c", firmware.SCRIPT]
     assert output_of(board).finished_names() == ["program.bin", "program.hex"]

@@ -196,6 +196,21 @@ def test_any_shape(name: str, dtype: str, tmp_path: Path) -> None:
     check(fitting, isa, tmp_path)
 
 
+@pytest.mark.parametrize("name", BY_SET)
+def test_rows_that_no_tile_divides_and_many_strips(name: str, tmp_path: Path) -> None:
+    isa, draw = present(name), Draw(800 + SETS.index(name))
+    graphs = []
+    for width, filters in ((38, 3), (42, 16), (62, 33), (38, 64), (80, 4)):
+        held = draw.constants((2, 2, 5, filters), filters, (-9, -5), 3000)
+        graphs.append(draw.graph(Conv2D(padding=((1, 0), (0, 0)), clamp=draw.clamp()), (3, width, 5), held))
+    large = draw.constants((3, 3, 40, 8), 8, (-9, -5), 3000)
+    graphs.append(draw.graph(Conv2D(padding=((1, 1), (1, 1))), (15, 40, 40), large))
+    deep = draw.constants((3, 3, 64, 1), 64, (-9, -5), 3000)
+    graphs.append(draw.graph(DepthwiseConv2D(padding=((1, 1), (1, 1))), (17, 23, 64), deep))
+    assert all(accepted(isa, graph) for graph in graphs)
+    check(graphs, isa, tmp_path)
+
+
 def beyond_reason(graph: Graph) -> bool:
     """Whether a dense layer's scale is so large that its rule says nothing of it."""
     site = site_of(graph, graph.ops[0])

@@ -84,11 +84,12 @@ class Planes:
 
     @property
     def bands(self) -> int:
-        """Rows of tiles that are computed from one filling of the lines."""
+        """Rows of tiles that are computed from one filling of the lines, in bands of one size."""
         if not self.shares:
             return 1
         fits = (self.band // (4 * GROUP * self.width) - self.lines) // self.fresh + 1
-        return max(1, min(self.tiles, fits))
+        count = -(-self.tiles // max(1, fits))
+        return -(-self.tiles // count)
 
     @property
     def held(self) -> int:
