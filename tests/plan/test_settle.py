@@ -77,3 +77,13 @@ def test_lighter_kernels_where_a_byte_costs_least() -> None:
     assert names(settle(given, arena, Target(weights=170))) == ["heavy", "cheap"]
     assert names(settle(given, arena, Target(weights=120))) == ["light", "cheap"]
     assert names(settle(given, arena, Target(weights=10))) == ["light", "cheap"]
+
+
+def test_lighter_kernels_do_not_take_the_arena_beyond_its_limit() -> None:
+    heavy, light = offer("heavy", 10, 0, weights=100), offer("light", 30, 0, weights=50)
+    wide = offer("wide", 12, 300, weights=60)
+    given = [work("a", heavy, wide, light)]
+    assert names(settle(given, arena, Target(weights=80))) == ["wide"]
+    assert names(settle(given, arena, Target(weights=80, room=200))) == ["light"]
+    assert names(settle([work("a", heavy, wide)], arena, Target(weights=80, room=200))) == ["heavy"]
+    assert names(settle(given, arena, Target(weights=80, room=100))) == ["light"]
