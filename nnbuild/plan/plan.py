@@ -19,7 +19,7 @@ from nnbuild.plan.chain import Work, divide
 from nnbuild.plan.lower import lower
 from nnbuild.plan.place import Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, plain_names
-from nnbuild.plan.settle import settle
+from nnbuild.plan.settle import modest, settle
 from nnbuild.plan.target import Target
 
 LARGE = 100_000
@@ -167,7 +167,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     def lowered(work: list[Work]) -> list[Work]:
         return work if target.apart else lower(graph, work, fullest, target)
 
-    work = settle(divide(graph, target), arena_size, target, lowered)
+    work = settle(modest(divide(graph, target)), arena_size, target, lowered)
     buffers = _buffers(graph, work, roots, target)
     arena = place(buffers, target.alignment)
     locations, state = _locations(graph, roots, arena, target.alignment)
