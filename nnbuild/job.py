@@ -77,6 +77,7 @@ def build_program(compiled: Compiled, where: Place) -> Path:
     recipe = output.recipe(compiled.board, files.files)
     objects = compile_all(recipe, where.folder)
     audit_model(compiled.board, compiled.plan.prefix, where.folder)
+    model_stack(compiled.board, compiled.plan.prefix, where.folder)
     program = link(recipe, objects, where.folder)
     output.finish(program)
     return program

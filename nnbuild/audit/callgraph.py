@@ -22,7 +22,7 @@ EDGE = re.compile(
 )
 FRAME = re.compile(r"^(\d{1,12}) bytes \(([\w,]+)\)$")
 INDIRECT = "__indirect_call"
-BELOW_STACK = re.compile(r"\[rsp - (0x[0-9a-f]+|\d+)\]")
+BELOW_STACK = re.compile(r"\[rsp(?: \+ [^-\]]+)? - (0x[0-9a-f]+|\d+)\]")
 # A call pushes its return address; clang leaves it out of its figures, gcc counts it.
 RETURN_ADDRESS = {"x86": 4, "x86-64": 8}
 # Calls that compilers add and that take no stack of the program's: a return by way of a thunk, the kernel's tracing
@@ -55,6 +55,8 @@ class Function:
     calls: list[Call] = field(default_factory=list)
     indirect: list[str] = field(default_factory=list)
     red_zone: int = 0
+    in_object: bool = False
+    """Whether its code was read, so that every call it makes is known."""
 
     @property
     def name(self) -> str:
@@ -89,9 +91,21 @@ def read_call_graph(paths: Sequence[Path]) -> CallGraph:
     for path in objects:
         for file in open_file(path).objects:
             ObjectCalls(graph, Locator(file)).add()
+    _forget_folded(graph)
     if not objects:
         graph.notes.append("no object was given: the red zone that x86-64 leaf functions may use is not counted")
     return graph
+
+
+def _forget_folded(graph: CallGraph) -> None:
+    """gcc folds a static function into one that does the same, but still draws the call to the one that is gone.
+
+    Where the caller's code was read, the code tells which of the two is called.
+    """
+    for function in graph.functions.values():
+        if function.in_object:
+            calls = function.calls
+            function.calls = [c for c in calls if ":" not in c.target or graph.resolve(c.target) in graph.functions]
 
 
 def _text_of(path: Path) -> list[str]:
@@ -241,6 +255,7 @@ class ObjectCalls:
         key = self._keys[extent.start]
         told = self._graph.functions.get(key) or self._graph.functions.get(re.sub(r"\.\d+$", "", key))
         function = self._graph.function(key)
+        function.in_object = True
         if told is not None and told is not function:
             function.frame, function.dynamic, function.source = told.frame, told.dynamic, told.source
         if not function.source:

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from nnbuild.board import find
-from nnbuild.commands.common import add_baud, add_build_options, options_of, print_json, progress, say_notes
+from nnbuild.commands.common import (
+    add_baud,
+    add_build_options,
+    add_layers,
+    options_of,
+    print_json,
+    progress,
+    say_notes,
+)
 from nnbuild.depfile import write_depfile
 from nnbuild.job import Place, build_program
 from nnbuild.memory import memory_of
@@ -17,6 +25,7 @@ from nnbuild.pipeline import compile_model, inputs_of
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
+    add_layers(parser)
     add_baud(parser)
     parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", required=True, help="the folder for the files")
     parser.add_argument("--stamp", type=Path, metavar="FILE", help="a file to make anew; --depfile names it as made")
@@ -26,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    options = options_of(arguments)
+    options = options_of(arguments, layers=arguments.layers)
     board = find(options.board)
     program = arguments.folder / output_of(board).PROGRAM
     images = [program.with_name(name).as_posix() for name in output_of(board).finished_names()]

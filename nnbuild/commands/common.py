@@ -82,6 +82,11 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
     )
 
 
+def add_layers(parser: argparse.ArgumentParser) -> None:
+    """For the commands that make a program which check --layers can look into."""
+    parser.add_argument("--layers", action="store_true", help="keep every layer apart, for check --layers")
+
+
 def add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", help="the device's serial port")
     add_baud(parser)

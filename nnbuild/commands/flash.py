@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 
 from nnbuild.board import find
-from nnbuild.commands.common import add_build_options, add_place, options_of, place_of, progress, say_notes
+from nnbuild.commands.common import (
+    add_build_options,
+    add_layers,
+    add_place,
+    options_of,
+    place_of,
+    progress,
+    say_notes,
+)
 from nnbuild.device.flash import Progress
 from nnbuild.emit.emit import digest
 from nnbuild.errors import UsageError
@@ -17,6 +25,7 @@ from nnbuild.pipeline import Compiled, compile_model
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
+    add_layers(parser)
     add_place(parser)
     parser.add_argument("--tool", metavar="NAME", help="how to flash (default: the board's first that can be used)")
 
@@ -24,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     board = find(arguments.board)
     choose(board, arguments.tool, arguments.port)  # known before the model is compiled
-    compiled = compile_model(options_of(arguments), progress("calibration sample"))
+    compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"))
     say_notes(compiled.graph.notes)
     with place_of(arguments) as where:
         program = build_program(compiled, where)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from nnbuild.device.problems import DeviceMissing, TransportClosed
@@ -18,6 +19,8 @@ from nnbuild.errors import ToolMissing
 CONNECTS_WITHIN = 20.0
 BYTE_RATE = 2000.0
 """Bytes a second that an emulated serial port takes at least; much less than it sends."""
+LAST_MOMENT = 0.5
+"""Seconds to wait for the end of an emulator whose line has ended."""
 PR_SET_PDEATHSIG = 1
 SAID = 500
 """Characters of the emulator's last words that an error repeats."""
@@ -63,6 +66,8 @@ class EmulatorTransport(Transport):
         raise DeviceMissing(self.name, f"The emulator did not start. {self._last_words()}", "Try it by hand.")
 
     def _last_words(self) -> str:
+        with suppress(subprocess.TimeoutExpired):  # its line ends a moment before itself
+            self._process.wait(LAST_MOMENT)
         code = self._process.poll()
         self._words.seek(0)
         said = self._words.read().decode(errors="replace").strip()[-SAID:]

@@ -268,7 +268,7 @@ def _without_lost_parity(port: Any) -> None:
 def cannot_open(path: str, error: Exception) -> DeviceMissing:
     """Says why a port cannot be opened, and what to do about it."""
     text = str(error)
-    number = error.errno if isinstance(error, OSError) else None
+    number = error.args[0] if isinstance(error, termios.error) else getattr(error, "errno", None)
     if number == 13 or "Permission denied" in text:
         return DeviceMissing(
             path,
@@ -281,4 +281,7 @@ def cannot_open(path: str, error: Exception) -> DeviceMissing:
         return DeviceMissing(path, "There is no such port.", "Plug the device in; 'ls /dev/tty*' shows the ports.")
     if number in (11, 16) or "busy" in text or "lock" in text:
         return DeviceMissing(path, "Another program is using this port.", "Close it, then start again.")
+    if number == 22:
+        cause = "It does not take the rate or the parity that are wanted."
+        return DeviceMissing(path, cause, "Try another rate with --baud, or another adapter.")
     return DeviceMissing(path, f"The port cannot be opened ({text}).", "Check the port and its cable.")

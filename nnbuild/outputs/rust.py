@@ -102,9 +102,11 @@ def _machines(plan: Plan) -> tuple[str, ...]:
 def context_bytes(plan: Plan) -> int:
     """The size of the C struct; csrc/layout.c holds it against the compiler's."""
     dtypes = {plan.tensor(name).dtype for name in plan.locations}
-    dtypes |= {step.demand.scratch_type for step in plan.steps if step.demand.scratch}
-    widest = max((SIZES[dtype] for dtype in MEMBERS if dtype in dtypes), default=1)
-    spaces = sum(-(-size // widest) * widest for size in (plan.arena, plan.state))
+    demands = [version.demand for step in plan.steps for version in step.versions]
+    dtypes |= {demand.scratch_type for demand in demands if demand.scratch}
+    isa = [SIZES["int32"]] if len(plan.isas) > 1 else []  # which set the processor was found to have
+    widest = max([SIZES[dtype] for dtype in MEMBERS if dtype in dtypes] + isa, default=1)
+    spaces = sum(-(-size // widest) * widest for size in (*isa, plan.arena, plan.state))
     return max(1, -(-spaces // plan.alignment)) * plan.alignment
 
 

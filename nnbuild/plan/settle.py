@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from nnbuild.kernels.registry import variant_name
@@ -37,7 +37,10 @@ def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unc
     if target.kernels:
         return [_wanted(item, target) for item in work]
     settled = _for_memory(work, size_of, target, lower)
-    return settled if target.weights is None else _lighter(settled, target.weights)
+    if target.weights is None:
+        return settled
+    room = None if target.room is None else max(target.room, size_of(settled, target.room))
+    return _lighter(settled, target.weights, lambda tried: room is None or size_of(tried, room) <= room)
 
 
 def _for_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Lower) -> list[Work]:
@@ -103,23 +106,28 @@ def _faster_offers(work: Work) -> list[int]:
     return sorted(faster, key=lambda index: offers[index].price.cycles)
 
 
-def _lighter(work: list[Work], limit: int) -> list[Work]:
-    """Takes kernels with fewer bytes of constants until all are within the limit, first where a byte costs least."""
-    settled = list(work)
-
-    def weights(item: Work) -> int:
-        return item.choice.price.weights
-
-    while sum(map(weights, settled)) > limit:
-        found = []
-        for index, item in enumerate(settled):
-            for number, offer in enumerate(item.choice.offers):
-                saved = weights(item) - offer.price.weights
-                if saved > 0:
-                    slower = max(0.0, offer.price.cycles - item.choice.price.cycles)
-                    found.append((slower / saved, index, number))
+def _lighter(work: list[Work], limit: int, fits: Callable[[list[Work]], bool]) -> list[Work]:
+    """Takes kernels with fewer bytes of constants until all are within the limit, first where a byte costs least, as
+    long as the arena still fits."""
+    settled, refused = list(work), set[tuple[int, int]]()
+    while sum(item.choice.price.weights for item in settled) > limit:
+        found = [each for each in _lighter_offers(settled) if each[1:] not in refused]
         if not found:
             return settled
         _, index, number = min(found)
-        settled[index] = _taking(settled[index], number)
+        before = settled[index]
+        settled[index] = _taking(before, number)
+        if not fits(settled):
+            settled[index] = before
+            refused.add((index, number))
     return settled
+
+
+def _lighter_offers(work: list[Work]) -> Iterator[tuple[float, int, int]]:
+    """(cycles that every saved byte costs, step, offer) for each kernel with fewer bytes of constants."""
+    for index, item in enumerate(work):
+        taken = item.choice.price
+        for number, offer in enumerate(item.choice.offers):
+            saved = taken.weights - offer.price.weights
+            if saved > 0:
+                yield max(0.0, offer.price.cycles - taken.cycles) / saved, index, number

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from nnbuild.board import Board, find
-from nnbuild.errors import NnbuildError
-from nnbuild.job import build_program, connected, place
+from nnbuild.errors import CheckFailed, NnbuildError
+from nnbuild.job import Place, build_program, connected, place
 from nnbuild.memory import memory_of
 from nnbuild.outputs import firmware, output_of
 from nnbuild.outputs.image import hex_lines, read_image, used_bytes
@@ -62,10 +62,9 @@ def test_every_board_builds_with_gcc(tiny: Path, tmp_path: Path, name: str) -> N
 @pytest.mark.parametrize("toolchain", ["gcc", "zig"])
 @pytest.mark.parametrize("quantize", ["float", "int8", "int16"])
 def test_toolchains_give_the_same_results(tiny: Path, tmp_path: Path, name: str, toolchain: str, quantize: str) -> None:
-    board = find(name)
-    needs_tools(board)
-    compiled = replace(compile_model(Options(tiny, name, quantize)), board=with_toolchain(board, toolchain))
-    check(compiled, tmp_path)
+    needs_tools(find(name))
+    compiled = compile_model(Options(tiny, name, quantize))
+    check(replace(compiled, board=with_toolchain(compiled.board, toolchain)), tmp_path)
 
 
 @pytest.mark.emulator
@@ -167,6 +166,15 @@ def test_a_full_memory_is_said_in_our_words(tmp_path: Path) -> None:
     with pytest.raises(NnbuildError) as raised:
         build(MNIST / "mnist.h5", replace(with_toolchain(board, "gcc"), memories=small), tmp_path, "int8")
     assert "bytes larger than the memory 'flash' of the board. Take a smaller model" in str(raised.value)
+
+
+def test_a_stack_over_the_budget_is_refused(tiny: Path, tmp_path: Path) -> None:
+    board = find(FAST)
+    needs_tools(board)
+    compiled = compile_model(Options(tiny, FAST))
+    with pytest.raises(CheckFailed, match=r"(?s)a run is not within its bound.*more than the 16 there are"):
+        build_program(replace(compiled, board=replace(board, stack_budget=16)), Place(tmp_path))
+    assert not (tmp_path / "program.elf").exists()
 
 
 def test_every_file_a_build_makes_is_named_before() -> None:

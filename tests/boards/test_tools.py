@@ -15,7 +15,7 @@ import pytest
 
 from nnbuild.board import boards, find
 from nnbuild.device.emulator import EmulatorTransport
-from nnbuild.device.problems import DeviceMissing
+from nnbuild.device.problems import DeviceMissing, TransportClosed
 from nnbuild.device.session import run_samples
 from nnbuild.device.unicorn_board import instructions_in
 from nnbuild.errors import NnbuildError, ToolMissing, UsageError
@@ -99,6 +99,24 @@ def test_an_emulator_that_ends_at_once_is_quoted(tmp_path: Path) -> None:
     with pytest.raises(DeviceMissing) as raised:
         EmulatorTransport("emulated x", command, tmp_path / "none.elf")
     assert "The emulator did not start. It ended with code 7 and said: it is broken" in str(raised.value)
+
+
+def test_an_emulator_that_ends_later_is_quoted(tmp_path: Path) -> None:
+    """Its line ends a moment before itself."""
+    program = (
+        "import socket, sys, time\n"
+        "print('it broke')\n"
+        "socket.create_connection(('127.0.0.1', int(sys.argv[1]))).close()\n"
+        "time.sleep(0.2)\n"
+        "sys.exit(7)\n"
+    )
+    command = [sys.executable, "-c", program, "{port}"]
+    with (
+        EmulatorTransport("emulated x", command, tmp_path / "none.elf") as line,
+        pytest.raises(TransportClosed) as raised,
+    ):
+        line.read(10.0)
+    assert "It ended with code 7 and said: it broke" in str(raised.value)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -189,25 +207,25 @@ def test_families_are_no_boards() -> None:
 
 def test_too_much_ram() -> None:
     with pytest.raises(NnbuildError) as raised:
-        program_files(compile_model(Options(MODEL, "microbit", calibrate=MNIST / "calibration.npz")))
+        program_files(compile_model(Options(MODEL, "stm32f100", calibrate=MNIST / "calibration.npz")))
     text = str(raised.value)
-    assert text.startswith("board 'microbit': the model needs ")
+    assert text.startswith("board 'stm32f100': the model needs ")
     assert " bytes of RAM more than there are: " in text
-    assert "Most is needed at layer 'block1_pointwise': " in text
-    assert text.endswith("It would fit with --quantize int16 or --quantize int8.")
+    assert "Most is needed at layer 'stem_conv + block1_depthwise + " in text
+    assert text.endswith("It would fit with --quantize int8.")
     assert raised.value.exit_code == 2
 
 
 def test_too_much_ram_in_numbers() -> None:
     """The bytes over are those by which the arena is larger than what is free."""
-    compiled = compile_model(Options(MODEL, "microbit"))
+    compiled = compile_model(Options(MODEL, "stm32f100"))
     with pytest.raises(NnbuildError) as raised:
         program_files(compiled)
     numbers = [int(word.replace(",", "")) for word in str(raised.value).split() if word.replace(",", "").isdigit()]
     over, arena, free, ram = numbers[:4]
     assert arena == compiled.plan.arena
     assert over == arena - free
-    assert ram == 16384
+    assert ram == 8192
 
 
 def test_too_much_flash(tmp_path: Path) -> None:

@@ -119,7 +119,6 @@ def test_a_name_that_the_program_has_already(nnbuild: Nnbuild, model: Path) -> N
     [
         ([], "the following arguments are required: COMMAND"),
         (["frobnicate"], "invalid choice: 'frobnicate'"),
-        (["compile", "MODEL"], "the following arguments are required: -o/--output"),
         (["compile", "MODEL", "-o", "x", "--frob"], "unrecognized arguments: --frob"),
         (["check", "MODEL", "--quantize", "int3"], "invalid choice: 'int3'"),
         (["check", "MODEL", "--agreement", "much"], "'much' is no finite number"),
@@ -131,6 +130,14 @@ def test_wrong_usage(nnbuild: Nnbuild, arguments: list[str], text: str) -> None:
     assert said.status == WRONG_USAGE
     assert said.err.startswith("usage: nnbuild")
     assert text in said.err
+
+
+def test_nowhere_to_write(nnbuild: Nnbuild) -> None:
+    said = nnbuild("compile", "MODEL")
+    assert (said.status, said.err) == (
+        WRONG_USAGE,
+        "nnbuild: nnbuild compile: it was not told where to write. Give a folder: -o DIR\n",
+    )
 
 
 def test_the_output_folder_is_a_file(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:

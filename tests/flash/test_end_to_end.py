@@ -12,6 +12,7 @@ from nnbuild.board import find
 from tests.boards.conftest import MNIST, ROOT
 from tests.cli.conftest import Nnbuild, nnbuild  # noqa: F401 - a fixture
 from tests.flash.bootloader import Rom, on_pty
+from tests.frontend.keras_files import dense, h5_bytes, input_layer, layer, put, random_arrays, sequential
 from tests.scons.conftest import scons
 
 pytestmark = pytest.mark.emulator
@@ -49,6 +50,27 @@ def test_flash_then_check(nnbuild: Nnbuild, tmp_path: Path, samples: Path) -> No
         said = nnbuild("check", MODEL, "--board", "stm32", "--port", port)
         assert said.status == 2, said.out
         assert "Flash the new firmware first, for example: scons flash check" in said.err
+
+
+def test_every_layer_on_a_device(nnbuild: Nnbuild, tmp_path: Path) -> None:  # noqa: F811
+    """A program with fused layers is another one, also to the check."""
+    config = sequential(
+        input_layer("x", [4]),
+        dense("first", 5),
+        layer("Activation", "bent", activation="relu"),
+    )
+    model = put(tmp_path / "small.h5", h5_bytes(config, {"first": random_arrays((4, 5), (5,))}))
+    board = find("stm32")
+    with on_pty(board, Rom(board), tmp_path) as port:
+        where = (model, "--board", "stm32", "--port", port)
+        said = nnbuild("flash", *where, "--layers")
+        assert said.status == 0, said.err
+        said = nnbuild("check", *where, "--layers")
+        assert said.status == 0, said.out + said.err
+        layers = said.out[said.out.index("layers of sample 0") :].split("\n\n")[0]
+        assert "first" in layers and "bent" in layers, "which are one step otherwise"
+        said = nnbuild("check", *where)
+        assert said.status == 2, said.out
 
 
 def test_scons_flashes_before_it_checks(tmp_path: Path, samples: Path) -> None:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -230,13 +231,15 @@ def test_what_is_no_port(path: str) -> None:
         (16, "Another program"),
         (21, "This is no serial port"),
         (25, "This is no serial port"),
+        (22, "It does not take the rate or the parity that are wanted."),
         (5, "cannot be opened"),
     ],
 )
 def test_reasons_for_a_port_that_does_not_open(number: int, text: str) -> None:
-    error = cannot_open("/dev/ttyX", OSError(number, os.strerror(number)))
-    assert text in str(error)
-    assert error.exit_code == 3
+    for kind in (OSError, termios.error):
+        error = cannot_open("/dev/ttyX", kind(number, os.strerror(number)))
+        assert text in str(error)
+        assert error.exit_code == 3
 
 
 def test_a_program_that_ended_leaves_no_zombie(program: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nnbuild.graph import Op, Tensor
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work
+from nnbuild.plan.modest import SPARE, modest
 from nnbuild.plan.select import Choice, Offer, Price
 from nnbuild.plan.settle import need, settle
 from nnbuild.plan.target import Target
@@ -77,3 +80,37 @@ def test_lighter_kernels_where_a_byte_costs_least() -> None:
     assert names(settle(given, arena, Target(weights=170))) == ["heavy", "cheap"]
     assert names(settle(given, arena, Target(weights=120))) == ["light", "cheap"]
     assert names(settle(given, arena, Target(weights=10))) == ["light", "cheap"]
+
+
+def test_lighter_kernels_do_not_take_the_arena_beyond_its_limit() -> None:
+    heavy, light = offer("heavy", 10, 0, weights=100), offer("light", 30, 0, weights=50)
+    wide = offer("wide", 12, 300, weights=60)
+    given = [work("a", heavy, wide, light)]
+    assert names(settle(given, arena, Target(weights=80))) == ["wide"]
+    assert names(settle(given, arena, Target(weights=80, room=200))) == ["light"]
+    assert names(settle([work("a", heavy, wide)], arena, Target(weights=80, room=200))) == ["heavy"]
+    assert names(settle(given, arena, Target(weights=80, room=100))) == ["light"]
+
+
+def test_constants_are_not_blown_up_for_little() -> None:
+    """Of two that share what may be spent, the one that gains more has it; what is much faster is taken whatever it
+    weighs."""
+    heavy, light = offer("heavy", 10, 0, weights=SPARE), offer("light", 29, 0, weights=100)
+    other = offer("other", 12, 0, weights=100)
+    given = [work("a", heavy, light), work("b", heavy, other)]
+    made = modest(given)
+    assert names(made) == ["heavy", "other"]
+    (refused,) = made[1].choice.refused
+    assert (refused.kernel, refused.reason) == (
+        "heavy",
+        f"its constants are {SPARE - 100:,} bytes larger, for too little time",
+    )
+    assert names(settle(made, arena, Target(room=100))) == ["heavy", "other"], "it stays so"
+    slow = offer("slow", 31, 0, weights=100)
+    assert names(modest([work("a", heavy, slow), work("b", heavy, slow)])) == ["heavy", "heavy"]
+
+
+def test_each_set_has_constants_of_its_own() -> None:
+    heavy, light = offer("heavy", 10, 0, weights=2 * SPARE), offer("light", 12, 0, weights=100)
+    both = replace(work("a", light), others=(Choice((heavy, light), ()),))
+    assert [choice.kernel for choice in modest([both])[0].others] == [light.kernel]
