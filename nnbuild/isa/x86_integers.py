@@ -65,7 +65,8 @@ class IntegerSet:
         register = "v" if v is AVX512 else "x"
         body = f'sum = {value};\n__asm__("" : "+{register}"(sum));\nreturn sum;'
         head = f"{v.kind} {{name}}({v.kind} sum, {v.kind} inputs, {v.kind} weights)"
-        return Instruction(f"{'dot' if self.dot else 'pairs'}_{v.bits}", head, body, self.step_cycles)
+        name = "dot" if self.dot else "added_pairs" if self.pairs else "pairs"
+        return Instruction(f"{name}_{v.bits}", head, body, self.step_cycles)
 
     @property
     def step_cycles(self) -> float:

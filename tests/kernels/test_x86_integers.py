@@ -294,6 +294,25 @@ def test_sums_and_products(name: str, tmp_path: Path) -> None:
     check(fitting, isa, tmp_path)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+@pytest.mark.parametrize("names", [("avx2_fma", "avx_vnni"), ("avx512", "avx512_vnni")])
+def test_a_model_may_take_kernels_of_several_sets(names: tuple[str, str], dtype: str, tmp_path: Path) -> None:
+    """Each is the better one for some layers, and their steps are different instructions on vectors of one width."""
+    isa, draw = present(names[1]), Draw(700, dtype)
+    graphs = (draw.convolution() for _ in range(50))
+    one = next(graph for graph in graphs if all(accepted(isas()[name], graph) for name in names))
+    op, out = one.ops[0], one.outputs[0]
+    again = replace(op, name="second", outputs=("again",), layer="second")
+    tensors = {**one.tensors, "again": replace(one.tensors[out], name="again")}
+    both = verify(replace(one, tensors=tensors, ops=(op, again), outputs=(out, "again")))
+    kernels = {op.name: f"{names[0]}_integers", "second": f"{names[1]}_integers"}
+    inputs = full_range(both, 3, seed=5)
+    outputs = many.run_many([(both, inputs)], tmp_path, targets=[Target(isa, alignment=64, kernels=kernels)])[0]
+    wanted = interpret.run(one, inputs)[out]
+    for name in both.outputs:
+        np.testing.assert_array_equal(outputs[name], wanted)
+
+
 @pytest.mark.parametrize("name", ["sse2", "avx512_vnni"])
 def test_pieces_are_computed_by_themselves(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isa, draw = present(name), Draw(500)
