@@ -119,7 +119,6 @@ def test_a_name_that_the_program_has_already(nnbuild: Nnbuild, model: Path) -> N
     [
         ([], "the following arguments are required: COMMAND"),
         (["frobnicate"], "invalid choice: 'frobnicate'"),
-        (["compile", "MODEL"], "the following arguments are required: -o/--output"),
         (["compile", "MODEL", "-o", "x", "--frob"], "unrecognized arguments: --frob"),
         (["check", "MODEL", "--quantize", "int3"], "invalid choice: 'int3'"),
         (["check", "MODEL", "--agreement", "much"], "'much' is no finite number"),
