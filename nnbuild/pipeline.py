@@ -14,6 +14,7 @@ from nnbuild.emit.weights import weights_bytes
 from nnbuild.errors import NnbuildError, UsageError
 from nnbuild.frontend import load
 from nnbuild.graph import Graph
+from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.isa.registry import fits, isas
 from nnbuild.names import identifier
@@ -31,6 +32,9 @@ from nnbuild.quantize.calibrate import METHODS, Range
 from nnbuild.quantize.data import Source
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
 
+BASELINE = "baseline"
+"""What a board says whose processor is whatever this PC is. Integers are then printed as portable C: an integer model
+touches no floating-point or vector register unless an instruction set was asked for."""
 BYTES = {"float": 4, "int8": 1, "int16": 1}
 LARGEST_ARRAYS = 256 * 1024
 """Bytes of weights up to which C arrays compile fast enough."""
@@ -199,6 +203,8 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
     folded = imported if as_it_is else passes.run(imported)
     graph = _quantized(folded, options, progress, sizes_only)
     target = target_of(options, board)
+    if options.isa is None and board.isa == BASELINE and precision(graph) in ("int8", "int16"):
+        target = replace(target, isa=C99)
     if board.output == "kmod":
         target = kernel_target(graph, target, options.isa)
     plan = _plan(graph, prefix, board, target)

@@ -45,10 +45,8 @@ def meet(a: Buffer, b: Buffer) -> bool:
     return a.first <= b.last and b.first <= a.last
 
 
-def compatible(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
-    """Whether two buffers needed at the same time may lie at these offsets."""
-    if at + a.size <= bt or bt + b.size <= at:
-        return True
+def _may_overlap(a: Buffer, at: int, b: Buffer, bt: int) -> bool:
+    """Whether two buffers needed at the same time may share bytes when they lie at these offsets."""
     return _precedes(a, at, b, bt) or _precedes(b, bt, a, at)
 
 
@@ -62,10 +60,10 @@ def place(buffers: Sequence[Buffer], alignment: int, enough: int = 0) -> Placeme
     """The search ends early where an arena of `enough` bytes is found, or none of that size can be."""
     aligned = _aligned(buffers, alignment)
     bound = fullest(aligned)
-    neighbours = _neighbours(aligned)
-    best, size, order = _first_try(aligned, neighbours)
-    if bound <= enough or not enough:
-        best, size = _improve(best, size, order, neighbours, max(bound, enough))
+    neighbours = neighbours_of(aligned)
+    target = max(bound, enough) if bound <= enough or not enough else sum(b.size for b in aligned)
+    best, size, order = _first_try(aligned, neighbours, target)
+    best, size = _improve(best, size, order, neighbours, target)
     return Placement({b.name: best.get(b.name, 0) for b in buffers}, size, bound)
 
 
@@ -81,13 +79,27 @@ def _aligned(buffers: Sequence[Buffer], alignment: int) -> list[Buffer]:
     return [replace(b, size=whole(b.size), may_precede=leads(b)) for b in buffers if b.size]
 
 
-def _neighbours(buffers: list[Buffer]) -> dict[str, list[Buffer]]:
-    return {b.name: [other for other in buffers if other is not b and meet(b, other)] for b in buffers}
+def neighbours_of(buffers: list[Buffer]) -> dict[str, list[Buffer]]:
+    """Those that are needed at the same time as each."""
+    found: dict[str, list[Buffer]] = {b.name: [] for b in buffers}
+    for number, buffer in enumerate(buffers):
+        for other in buffers[:number]:
+            if meet(buffer, other):
+                found[buffer.name].append(other)
+                found[other.name].append(buffer)
+    return found
 
 
-def _first_try(buffers: list[Buffer], neighbours: dict[str, list[Buffer]]) -> tuple[dict[str, int], int, list[Buffer]]:
-    """The best of a few orders that are often good."""
-    tries = [(*_lay(order, neighbours), order) for order in _orders(buffers)]
+def _first_try(
+    buffers: list[Buffer], neighbours: dict[str, list[Buffer]], target: int
+) -> tuple[dict[str, int], int, list[Buffer]]:
+    """The best of a few orders that are often good; the first that comes down to the target."""
+    tries = []
+    for order in _orders(buffers):
+        offsets = lay(order, neighbours, {})
+        tries.append((offsets, _end(order, offsets), order))
+        if tries[-1][1] <= target:
+            break
     return min(tries, key=lambda found: found[1])
 
 
@@ -119,39 +131,60 @@ def _orders(buffers: list[Buffer]) -> list[list[Buffer]]:
     ]
 
 
-def _lay(order: list[Buffer], neighbours: dict[str, list[Buffer]]) -> tuple[dict[str, int], int]:
-    offsets: dict[str, int] = {}
-    size = 0
-    for buffer in order:
+def lay(
+    order: list[Buffer], neighbours: dict[str, list[Buffer]], laid: dict[str, int], most: int | None = None
+) -> dict[str, int]:
+    """The offsets of all; without the rest as soon as one ends behind `most`. The first are `laid` already."""
+    offsets = dict(laid)
+    for buffer in order[len(laid) :]:
         placed = [(other, offsets[other.name]) for other in neighbours[buffer.name] if other.name in offsets]
-        offsets[buffer.name] = _lowest(buffer, placed)
-        size = max(size, offsets[buffer.name] + buffer.size)
-    return offsets, size
+        offset = _lowest(buffer, placed)
+        if most is not None and offset + buffer.size > most:
+            break
+        offsets[buffer.name] = offset
+    return offsets
+
+
+def _end(buffers: list[Buffer], offsets: dict[str, int]) -> int:
+    return max((offsets[b.name] + b.size for b in buffers), default=0)
 
 
 def _lowest(buffer: Buffer, placed: list[tuple[Buffer, int]]) -> int:
-    ends = {at + other.size for other, at in placed}
-    under = {max(0, at + lead) for other, at in placed if (lead := other.may_precede.get(buffer.name)) is not None}
-    over = {max(0, at - lead) for other, at in placed if (lead := buffer.may_precede.get(other.name)) is not None}
-    candidates = sorted({0} | ends | under | over)
-    for candidate in candidates:
-        if all(compatible(buffer, candidate, other, at) for other, at in placed):
+    """Written out, since nearly all of the search's time goes here."""
+    candidates, size, leads = {0}, buffer.size, buffer.may_precede
+    for other, at in placed:
+        candidates.add(at + other.size)
+        if buffer.name in other.may_precede:
+            candidates.add(max(0, at + other.may_precede[buffer.name]))
+        if other.name in leads:
+            candidates.add(max(0, at - leads[other.name]))
+    for candidate in sorted(candidates):
+        end = candidate + size
+        for other, at in placed:
+            if candidate < at + other.size and at < end and not _may_overlap(buffer, candidate, other, at):
+                break
+        else:
             return candidate
     raise AssertionError("the end of everything placed is always free")
 
 
 def _improve(
-    best: dict[str, int], best_size: int, order: list[Buffer], neighbours: dict[str, list[Buffer]], bound: int
+    best: dict[str, int], best_size: int, order: list[Buffer], neighbours: dict[str, list[Buffer]], target: int
 ) -> tuple[dict[str, int], int]:
-    """Moves single buffers to other places in the order as long as that may still help."""
+    """Moves single buffers to other places in the order as long as that may still help.
+
+    Those before both places stay where they are, and an order that leads to more is given up at once.
+    """
     chance = random.Random(0)
     tries = min(400, PATIENCE // len(order) ** 2) if len(order) > 2 else 0
     for _ in range(tries):
-        if best_size <= bound:
+        if best_size <= target:
             break
+        after, before = chance.randrange(len(order)), chance.randrange(len(order))
         changed = list(order)
-        changed.insert(chance.randrange(len(changed)), changed.pop(chance.randrange(len(changed))))
-        offsets, size = _lay(changed, neighbours)
-        if size <= best_size:
-            best, best_size, order = offsets, size, changed
+        changed.insert(after, changed.pop(before))
+        laid = {b.name: best[b.name] for b in order[: min(before, after)]}
+        offsets = lay(changed, neighbours, laid, best_size)
+        if len(offsets) == len(changed):
+            best, best_size, order = offsets, _end(changed, offsets), changed
     return best, best_size

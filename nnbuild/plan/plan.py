@@ -17,9 +17,10 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
 from nnbuild.plan.lower import lower
+from nnbuild.plan.modest import modest
 from nnbuild.plan.place import Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, plain_names
-from nnbuild.plan.settle import modest, settle
+from nnbuild.plan.settle import settle
 from nnbuild.plan.target import Target
 
 LARGE = 100_000

@@ -12,6 +12,8 @@ from nnbuild.plan.measured import measured
 from nnbuild.plan.target import Target
 from nnbuild.writer import Writer
 
+NEEDS = "it needs"
+"""How the reason begins why a kernel of another instruction set cannot serve."""
 OPTIMIZE = ("speed", "size", "ram")
 
 
@@ -122,7 +124,7 @@ def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
     """Why a kernel cannot serve here."""
     missing = kernel.needs - target.isa.features - target.features
     if missing:
-        return f"it needs {', '.join(sorted(missing))}"
+        return f"{NEEDS} {', '.join(sorted(missing))}"
     if not fuses(kernel, site):
         return "it computes one operation at a time"
     return kernel.accepts(site)
@@ -154,7 +156,7 @@ def plain_names(site: Site, demand: Demand) -> Names:
 
 
 def _no_kernel(site: Site, refused: list[Alternative]) -> ModelError:
-    reasons = "; ".join(f"{a.kernel}: {a.reason}" for a in refused)
+    reasons = "; ".join(f"{a.kernel}: {a.reason}" for a in refused if not a.reason.startswith(NEEDS))
     return ModelError(
         f"layer {site.op.layer or site.op.name!r}",
         f"no kernel can compute this {site.op.kind} ({reasons}).",

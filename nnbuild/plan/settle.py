@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from nnbuild.kernels.registry import variant_name
 from nnbuild.plan.chain import Work
-from nnbuild.plan.select import Alternative, Choice, Offer
+from nnbuild.plan.select import Offer
 from nnbuild.plan.target import Target
 
 SizeOf = Callable[[list[Work], int], int]
@@ -27,13 +27,6 @@ SLACK = 1 / 16
 a little."""
 
 
-SPARE = 256 * 1024
-"""Bytes by which fast kernels may make the constants larger than those of others that are not much slower."""
-
-MUCH = 3
-"""So many times slower is much: what trades bytes for fewer products, as Winograd's forms do, gains less."""
-
-
 def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unchanged) -> list[Work]:
     """With `optimize=ram`, the fastest kernels of about the smallest arena; with a limit, the fastest that keep to it.
 
@@ -44,7 +37,10 @@ def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unc
     if target.kernels:
         return [_wanted(item, target) for item in work]
     settled = _for_memory(work, size_of, target, lower)
-    return settled if target.weights is None else _lighter(settled, target.weights)
+    if target.weights is None:
+        return settled
+    room = None if target.room is None else max(target.room, size_of(settled, target.room))
+    return _lighter(settled, target.weights, lambda tried: room is None or size_of(tried, room) <= room)
 
 
 def _for_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Lower) -> list[Work]:
@@ -110,64 +106,28 @@ def _faster_offers(work: Work) -> list[int]:
     return sorted(faster, key=lambda index: offers[index].price.cycles)
 
 
-def _lighter(work: list[Work], limit: int) -> list[Work]:
-    """Takes kernels with fewer bytes of constants until all are within the limit, first where a byte costs least."""
-    choices = _light([item.choice for item in work], limit, float("inf"))
-    return [replace(item, choice=choice) for item, choice in zip(work, choices, strict=True)]
-
-
-def _light(choices: list[Choice], limit: int, much: float) -> list[Choice]:
-    """None is taken that is more than `much` times slower than the fastest."""
-    light = list(choices)
-    while sum(choice.price.weights for choice in light) > limit:
-        found = []
-        for index, choice in enumerate(light):
-            for number, offer in _bearable(choice, much):
-                saved = choice.price.weights - offer.price.weights
-                if saved > 0:
-                    slower = max(0.0, offer.price.cycles - choice.price.cycles)
-                    found.append((slower / saved, index, number))
+def _lighter(work: list[Work], limit: int, fits: Callable[[list[Work]], bool]) -> list[Work]:
+    """Takes kernels with fewer bytes of constants until all are within the limit, first where a byte costs least, as
+    long as the arena still fits."""
+    settled, refused = list(work), set[tuple[int, int]]()
+    while sum(item.choice.price.weights for item in settled) > limit:
+        found = [each for each in _lighter_offers(settled) if each[1:] not in refused]
         if not found:
-            return light
+            return settled
         _, index, number = min(found)
-        light[index] = replace(light[index], taken=number)
-    return light
+        before = settled[index]
+        settled[index] = _taking(before, number)
+        if not fits(settled):
+            settled[index] = before
+            refused.add((index, number))
+    return settled
 
 
-def _bearable(choice: Choice, much: float) -> list[tuple[int, Offer]]:
-    fastest = min(offer.price.cycles for offer in choice.offers)
-    return [(number, offer) for number, offer in enumerate(choice.offers) if offer.price.cycles <= much * fastest]
-
-
-def modest(work: list[Work]) -> list[Work]:
-    """Without kernels that would make the constants of a large model much larger and not much faster. The bytes go to
-    those that gain most by them; for each of the target's sets by itself."""
-    sets = [_modest([item.choice for item in work])]
-    for number in range(len(work[0].others) if work else 0):
-        sets.append(_modest([item.others[number] for item in work]))
-    return [replace(item, choice=best, others=tuple(others)) for item, best, *others in zip(work, *sets, strict=True)]
-
-
-def _modest(choices: list[Choice]) -> list[Choice]:
-    least = sum(min(offer.price.weights for _, offer in _bearable(choice, MUCH)) for choice in choices)
-    light = _light(choices, least + SPARE, MUCH)
-    return [
-        _without_heavier(chosen) if chosen.taken != given.taken else given
-        for given, chosen in zip(choices, light, strict=True)
-    ]
-
-
-def _without_heavier(choice: Choice) -> Choice:
-    """What is taken stays the heaviest, and the others have their reason."""
-    weights = choice.price.weights
-    kept = tuple(offer for offer in choice.offers if offer.price.weights <= weights)
-    heavier = [offer for offer in choice.offers if offer.price.weights > weights]
-    refused = (
-        Alternative(
-            variant_name(offer.kernel),
-            reason=f"its constants are {offer.price.weights - weights:,} bytes larger, for too little time",
-        )
-        for offer in heavier
-    )
-    taken = next(index for index, offer in enumerate(kept) if offer is choice.offers[choice.taken])
-    return Choice(kept, (*choice.refused, *refused), taken)
+def _lighter_offers(work: list[Work]) -> Iterator[tuple[float, int, int]]:
+    """(cycles that every saved byte costs, step, offer) for each kernel with fewer bytes of constants."""
+    for index, item in enumerate(work):
+        taken = item.choice.price
+        for number, offer in enumerate(item.choice.offers):
+            saved = taken.weights - offer.price.weights
+            if saved > 0:
+                yield max(0.0, offer.price.cycles - taken.cycles) / saved, index, number

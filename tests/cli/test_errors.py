@@ -132,6 +132,14 @@ def test_wrong_usage(nnbuild: Nnbuild, arguments: list[str], text: str) -> None:
     assert text in said.err
 
 
+def test_nowhere_to_write(nnbuild: Nnbuild) -> None:
+    said = nnbuild("compile", "MODEL")
+    assert (said.status, said.err) == (
+        WRONG_USAGE,
+        "nnbuild: nnbuild compile: it was not told where to write. Give a folder: -o DIR\n",
+    )
+
+
 def test_the_output_folder_is_a_file(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     there = put(tmp_path / "there", b"mine")
     said = nnbuild("compile", model, "-o", there)

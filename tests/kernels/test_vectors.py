@@ -52,12 +52,12 @@ def convolutions() -> Iterator[Graph]:
         (12, 5, 2, 4, 2, 2, 1, 1),
         (4, 9, 16, 3, 32, 1, 1, 1),
         (3, 8, 33, 3, 70, 1, 1, 1),
-        (6, 8, 16, 3, 48, 1, 1, 1),
+        (12, 8, 16, 3, 48, 1, 1, 1),
         (5, 5, 64, 1, 64, 1, 0, 1),
         (7, 7, 48, 1, 40, 1, 0, 1),
         (9, 9, 20, 1, 24, 2, 0, 1),
         (6, 6, 8, 3, 40, 1, 1, 2),
-        (4, 4, 96, 3, 96, 1, 1, 1),
+        (8, 12, 96, 3, 96, 1, 1, 1),
     ):
         attributes = Conv2D((stride, stride), padding=((pad, pad), (pad, pad)), groups=groups, clamp=Clamp(low=0.0))
         constants = {
@@ -168,7 +168,7 @@ def chains() -> Iterator[Graph]:
         yield chain(head, (9, 10, channels), constants, Pool2D("max", (3, 2), (3, 2), clamp=Clamp(high=1.0)))
         yield chain(head, (7, 9, channels), constants, Binary("add", Clamp(low=0.0)), Activation("tanh"))
     head, constants = conv(3, 16, 24, 1)
-    yield chain(head, (6, 6, 16), constants, Activation("sigmoid"), Binary("subtract"))
+    yield chain(head, (10, 10, 16), constants, Activation("sigmoid"), Binary("subtract"))
     depthwise = DepthwiseConv2D(padding=((1, 1), (1, 1)))
     yield chain(depthwise, (6, 6, 20), {"kernel": normal(3, 3, 20, 1)}, Binary("subtract"), Activation("swish"))
     for out in (2, 5, 10, 40):
@@ -219,3 +219,13 @@ def test_pieces_can_be_computed_one_by_one(tmp_path: Path, monkeypatch: pytest.M
     graphs = [*list(chains())[::2], *list(convolutions())[5:9], *list(others())[::3]]
     work = list(every_kernel(iter(list(convolutions())[5:7]), target.isa))
     compare([(graph, target) for graph in graphs] + work, tmp_path)
+
+
+def test_few_places_do_not_repay_the_weights_of_winograd() -> None:
+    """They would be 16 taps instead of 9, for the products of a few patches."""
+    kernels = {}
+    for places in (8, 10):
+        constants = {"kernel": normal(3, 3, 64, 64)}
+        graph = single(Conv2D(padding=((1, 1), (1, 1))), [(places, places, 64)], constants)
+        kernels[places] = make_plan(graph, "m", Target(isas()["avx512"], alignment=64)).steps[0].kernel_name
+    assert kernels == {8: "avx512", 10: "avx512_winograd"}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from nnbuild.plan.place import Buffer, Placement, place
+from nnbuild.plan.place import Buffer, Placement, lay, neighbours_of, place
 
 ALIGNMENT = 16
 QUICK = {"derandomize": True, "deadline": None, "phases": (Phase.generate,)}
@@ -160,3 +160,16 @@ def test_a_buffer_over_another_keeps_whole_steps_between_their_beginnings() -> N
     assert (placed.offsets["before"] - placed.offsets["after"]) % 48 == 0
     apart = place([before, Buffer("after", 480, 1, 2, {"before": 16}, {"before": 112})], ALIGNMENT)
     assert apart.offsets["before"] - apart.offsets["after"] == 112
+
+
+@settings(max_examples=60, **QUICK)
+@given(buffer_sets())
+def test_orders_with_the_same_beginning_need_not_be_laid_anew(buffers: list[Buffer]) -> None:
+    """The search goes on behind what two orders have in common, and gives an order up as soon as it leads to more."""
+    beside = neighbours_of(buffers)
+    whole = lay(buffers, beside, {})
+    end = max(whole[b.name] + b.size for b in buffers)
+    for count in range(len(buffers) + 1):
+        begun = {b.name: whole[b.name] for b in buffers[:count]}
+        assert lay(buffers, beside, begun) == lay(buffers, beside, begun, end) == whole
+    assert len(lay(buffers, beside, {}, end - 1)) < len(buffers)

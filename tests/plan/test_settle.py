@@ -9,8 +9,9 @@ from nnbuild.kernels.contract import Demand, Names, Overlap, Variant
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work
+from nnbuild.plan.modest import SPARE, modest
 from nnbuild.plan.select import Choice, Offer, Price
-from nnbuild.plan.settle import SPARE, modest, need, settle
+from nnbuild.plan.settle import need, settle
 from nnbuild.plan.target import Target
 from nnbuild.writer import Writer
 
@@ -79,6 +80,16 @@ def test_lighter_kernels_where_a_byte_costs_least() -> None:
     assert names(settle(given, arena, Target(weights=170))) == ["heavy", "cheap"]
     assert names(settle(given, arena, Target(weights=120))) == ["light", "cheap"]
     assert names(settle(given, arena, Target(weights=10))) == ["light", "cheap"]
+
+
+def test_lighter_kernels_do_not_take_the_arena_beyond_its_limit() -> None:
+    heavy, light = offer("heavy", 10, 0, weights=100), offer("light", 30, 0, weights=50)
+    wide = offer("wide", 12, 300, weights=60)
+    given = [work("a", heavy, wide, light)]
+    assert names(settle(given, arena, Target(weights=80))) == ["wide"]
+    assert names(settle(given, arena, Target(weights=80, room=200))) == ["light"]
+    assert names(settle([work("a", heavy, wide)], arena, Target(weights=80, room=200))) == ["heavy"]
+    assert names(settle(given, arena, Target(weights=80, room=100))) == ["light"]
 
 
 def test_constants_are_not_blown_up_for_little() -> None:

@@ -38,6 +38,9 @@ INPUT = ((0, "sub", 2), (1, "add", 2), (2, "sub", 1), (1, "sub", 3))
 """What becomes of four inputs in a line: each new one is the sum or difference of two."""
 FEWEST = 8
 """Patches that share every weight that is loaded, if there are so many."""
+WORTHWHILE = 24
+"""Patches from which on the products that are saved repay weights of 16 instead of 9 taps. A layer late in a network,
+of few places and many channels, would gain little and nearly double its size."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,8 @@ def _accepts(site: Site, floats: Vectors) -> str | None:
         return f"its channels do not divide into vectors of {floats.lanes}"
     if site.output_shape()[0] % OUT or site.output_shape()[1] % OUT:
         return "its outputs do not divide into two by two"
+    if site.output_shape()[0] * site.output_shape()[1] < WORTHWHILE * OUT * OUT:
+        return f"fewer than {WORTHWHILE} patches do not repay its larger weights"
     return only_float(site) or refusal(site, POINTWISE)
 
 

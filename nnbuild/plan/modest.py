@@ -1,0 +1,72 @@
+"""Constants of a large model are not blown up for little: kernels that want much larger ones must gain much by them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nnbuild.kernels.registry import variant_name
+from nnbuild.plan.chain import Work
+from nnbuild.plan.select import Alternative, Choice, Offer
+
+SPARE = 256 * 1024
+"""Bytes by which fast kernels may make the constants larger than those of others that are not much slower."""
+
+MUCH = 3
+"""So many times slower is much: what trades bytes for fewer products, as Winograd's forms do, gains less."""
+
+
+def _light(choices: list[Choice], limit: int, much: float) -> list[Choice]:
+    """None is taken that is more than `much` times slower than the fastest."""
+    light = list(choices)
+    while sum(choice.price.weights for choice in light) > limit:
+        found = []
+        for index, choice in enumerate(light):
+            for number, offer in _bearable(choice, much):
+                saved = choice.price.weights - offer.price.weights
+                if saved > 0:
+                    slower = max(0.0, offer.price.cycles - choice.price.cycles)
+                    found.append((slower / saved, index, number))
+        if not found:
+            return light
+        _, index, number = min(found)
+        light[index] = replace(light[index], taken=number)
+    return light
+
+
+def _bearable(choice: Choice, much: float) -> list[tuple[int, Offer]]:
+    fastest = min(offer.price.cycles for offer in choice.offers)
+    return [(number, offer) for number, offer in enumerate(choice.offers) if offer.price.cycles <= much * fastest]
+
+
+def modest(work: list[Work]) -> list[Work]:
+    """Without kernels that would make the constants of a large model much larger and not much faster. The bytes go to
+    those that gain most by them; for each of the target's sets by itself."""
+    sets = [_modest([item.choice for item in work])]
+    for number in range(len(work[0].others) if work else 0):
+        sets.append(_modest([item.others[number] for item in work]))
+    return [replace(item, choice=best, others=tuple(others)) for item, best, *others in zip(work, *sets, strict=True)]
+
+
+def _modest(choices: list[Choice]) -> list[Choice]:
+    least = sum(min(offer.price.weights for _, offer in _bearable(choice, MUCH)) for choice in choices)
+    light = _light(choices, least + SPARE, MUCH)
+    return [
+        _without_heavier(chosen) if chosen.taken != given.taken else given
+        for given, chosen in zip(choices, light, strict=True)
+    ]
+
+
+def _without_heavier(choice: Choice) -> Choice:
+    """What is taken stays the heaviest, and the others have their reason."""
+    weights = choice.price.weights
+    kept = tuple(offer for offer in choice.offers if offer.price.weights <= weights)
+    heavier = [offer for offer in choice.offers if offer.price.weights > weights]
+    refused = (
+        Alternative(
+            variant_name(offer.kernel),
+            reason=f"its constants are {offer.price.weights - weights:,} bytes larger, for too little time",
+        )
+        for offer in heavier
+    )
+    taken = next(index for index, offer in enumerate(kept) if offer is choice.offers[choice.taken])
+    return Choice(kept, (*choice.refused, *refused), taken)
