@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,9 +25,10 @@ from nnbuild.outputs.kmod_weights import refuse_hidden_weights, refuse_other_boa
 from nnbuild.outputs.layout import arena_room, weights_room
 from nnbuild.paths import generator_files
 from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.select import OPTIMIZE
 from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
-from nnbuild.quantize.calibrate import Range
+from nnbuild.quantize.calibrate import METHODS, Range
 from nnbuild.quantize.data import Source
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
 
@@ -64,6 +66,16 @@ class Options:
     memory: str | None = None
     kernels: tuple[tuple[str, str], ...] = ()
     swappable: bool = False
+
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "quantize": tuple(BYTES),
+    "method": METHODS,
+    "io": ("integer", "float"),
+    "optimize": OPTIMIZE,
+    "weights": ("auto", "array", "binary"),
+}
+"""What an option may be, where that is one of a few words."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from nnbuild.outputs import OUTPUTS, Output, output_of
 from nnbuild.outputs.kmod import module_file
 from nnbuild.outputs.recipe import Recipe, raise_if_full
 from nnbuild.paths import generator_files
-from nnbuild.pipeline import Options, board_of, prefix_of, weights_form
+from nnbuild.pipeline import CHOICES, Options, board_of, prefix_of, weights_form
 
 SHORT = {
     "CCCOMSTR": "$CC $SOURCE",
@@ -51,14 +52,27 @@ def exists(env: Any) -> bool:
 
 
 def generate(env: Any, **_: Any) -> None:
-    env.AddMethod(nn_model, "NNModel")
-    env.AddMethod(nn_library, "NNLibrary")
-    env.AddMethod(nn_program, "NNProgram")
-    env.AddMethod(nn_check, "NNCheck")
-    env.AddMethod(nn_flash, "NNFlash")
-    env.AddMethod(nn_size, "NNSize")
-    env.AddMethod(nn_audit, "NNAudit")
-    env.AddMethod(nn_report, "NNReport")
+    env.AddMethod(_in_words(nn_model), "NNModel")
+    env.AddMethod(_in_words(nn_library), "NNLibrary")
+    env.AddMethod(_in_words(nn_program), "NNProgram")
+    env.AddMethod(_in_words(nn_check), "NNCheck")
+    env.AddMethod(_in_words(nn_flash), "NNFlash")
+    env.AddMethod(_in_words(nn_size), "NNSize")
+    env.AddMethod(_in_words(nn_audit), "NNAudit")
+    env.AddMethod(_in_words(nn_report), "NNReport")
+
+
+def _in_words(builder: Callable[..., Any]) -> Callable[..., Any]:
+    """A mistake in an SConstruct ends with our words, not with SCons's view of our code."""
+
+    @wraps(builder)
+    def build(env: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            return builder(env, *arguments, **options)
+        except NnbuildError as error:
+            return _refuse(env, error)
+
+    return build
 
 
 def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
@@ -289,6 +303,7 @@ def _quantization_arguments(options: Options) -> list[str]:
 
 def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     known = {key: value for key, value in options.items() if value not in (None, "")}
+    _expect_known(known)
     if "calibrate" in known:
         known["calibrate"] = _where(env.File(known["calibrate"]))
     if "baud" in known:
@@ -299,6 +314,19 @@ def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     if model.is_derived():  # its size is not known before it is built, and this form is right for any size
         known.setdefault("weights", "binary")
     return replace(Options(_where(model)), **known)
+
+
+def _expect_known(options: Mapping[str, Any]) -> None:
+    names = [field.name for field in fields(Options) if field.name not in ("model", "layers", "kernels")]
+    for name, value in options.items():
+        if name not in names:
+            raise UsageError(f"option {name}=", "there is none of this name.", f"Those there are: {', '.join(names)}")
+        if value not in CHOICES.get(name, (value,)):
+            raise UsageError(f"{name}={value}", "there is no such choice.", f"Give one of {', '.join(CHOICES[name])}.")
+    if not all(isinstance(kept, Sequence) and len(kept) == 2 for kept in options.get("keep", ())):
+        raise UsageError(
+            f"keep={options['keep']!r}", "it holds no pairs.", 'Give for example keep=[("layer", "int16")].'
+        )
 
 
 def _where(node: Any) -> Path:

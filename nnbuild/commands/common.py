@@ -13,12 +13,10 @@ from typing import Any
 from nnbuild.files import write_whole
 from nnbuild.job import Place, place
 from nnbuild.kernel.build import KernelChoice
-from nnbuild.pipeline import Options
-from nnbuild.plan.select import OPTIMIZE
-from nnbuild.quantize.calibrate import METHODS
+from nnbuild.pipeline import CHOICES, Options
 from nnbuild.quantize.formats import FORMATS
 
-QUANTIZE = ("float", "int8", "int16")
+QUANTIZE = CHOICES["quantize"]
 
 
 _IMAGE_RANGE = "what black and white mean to the model, for calibration images (default: 0,1)"
@@ -61,13 +59,17 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
         parser.add_argument("--memory", metavar="NAME", help=_MEMORY)
     parser.add_argument("--quantize", choices=QUANTIZE, default="float", help="number format (default: %(default)s)")
     parser.add_argument("--calibrate", type=Path, metavar="FILE", help="samples (.npz, .npy, a folder of images)")
-    parser.add_argument("--calibration", choices=METHODS, default="minmax", help="method (default: %(default)s)")
+    parser.add_argument(
+        "--calibration", choices=CHOICES["method"], default="minmax", help="method (default: %(default)s)"
+    )
     parser.add_argument("--image-range", type=_pair, default=(0.0, 1.0), metavar="LOW,HIGH", help=_IMAGE_RANGE)
     parser.add_argument("--keep", action="append", default=[], type=_kept, metavar="LAYER=FORMAT", help=_KEEP)
-    parser.add_argument("--io", choices=("integer", "float"), default="integer", help=_IO)
+    parser.add_argument("--io", choices=CHOICES["io"], default="integer", help=_IO)
     parser.add_argument("--no-bias-correction", action="store_true", help=_PLAIN_BIAS)
     parser.add_argument("--accuracy-drop", type=float, metavar="POINTS", help=_DROP)
-    parser.add_argument("--optimize", choices=OPTIMIZE, default="speed", help="what counts (default: %(default)s)")
+    parser.add_argument(
+        "--optimize", choices=CHOICES["optimize"], default="speed", help="what counts (default: %(default)s)"
+    )
     parser.add_argument("--isa", metavar="NAME", help=_ISA)
     parser.add_argument("--threads", type=_count, default=1, metavar="N", help=_THREADS)
     parser.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
@@ -76,7 +78,7 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
     )
     parser.add_argument(
         "--weights",
-        choices=("auto", "array", "binary"),
+        choices=CHOICES["weights"],
         default="auto",
         help="constants as C arrays or as a .bin taken in by a .S (default: binary past 256 KB)",
     )

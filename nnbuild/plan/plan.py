@@ -17,7 +17,6 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
 from nnbuild.plan.lower import lower
-from nnbuild.plan.modest import modest
 from nnbuild.plan.place import THOROUGH, Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
@@ -168,7 +167,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     def lowered(work: list[Work]) -> list[Work]:
         return work if target.apart else lower(graph, work, fullest, target)
 
-    work = settle(modest(divide(graph, target)), arena_size, target, lowered)
+    work = settle(divide(graph, target), arena_size, target, lowered)
     buffers = _buffers(graph, work, roots, target)
     arena = place(buffers, target.alignment, patience=THOROUGH)
     locations, state = _locations(graph, roots, arena, target.alignment)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nnbuild.kernels.registry import variant_name
 from nnbuild.plan.chain import Work
+from nnbuild.plan.modest import modest
 from nnbuild.plan.select import Offer
 from nnbuild.plan.target import Target
 
@@ -36,7 +37,7 @@ def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unc
     """
     if target.kernels:
         return [_wanted(item, target) for item in work]
-    settled = _for_memory(work, size_of, target, lower)
+    settled = _for_memory(modest(work), size_of, target, lower)
     if target.weights is None:
         return settled
     room = None if target.room is None else max(target.room, size_of(settled, target.room))

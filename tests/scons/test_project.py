@@ -47,6 +47,24 @@ def test_one_folder_takes_one_set_of_options(project: Path) -> None:
     assert said.err == f"nnbuild: model small.h5: {cause}\n"
 
 
+MISTAKES = {
+    'board="stm33"': "nnbuild: board 'stm33': there is no such board. ",
+    'quantise="int8"': "nnbuild: option quantise=: there is none of this name. Those there are: board, quantize, ",
+    'quantize="int4"': "nnbuild: quantize=int4: there is no such choice. Give one of float, int8, int16.",
+    'keep="dense=int16"': "nnbuild: keep='dense=int16': it holds no pairs. ",
+    "threads=0": "nnbuild: threads=0: it is no number. ",
+}
+
+
+@pytest.mark.parametrize("option", MISTAKES)
+def test_a_mistake_in_the_options_is_told_in_words(option: str, project: Path) -> None:
+    (project / "SConstruct").write_text(HEAD + f'env.NNModel("small.h5", {option})\n')
+    said = scons(project, "-Q")
+    assert said.status == 2
+    assert said.err.startswith(MISTAKES[option])
+    assert len(said.err.splitlines()) == 1, "no traceback"
+
+
 @pytest.mark.slow
 def test_two_models_are_built_in_parallel(project: Path) -> None:
     write_model(project / "other.h5", 0.5)
