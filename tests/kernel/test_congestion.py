@@ -86,10 +86,10 @@ def test_the_network_decides(workshop: Workshop, tmp_path: Path) -> None:
     }
     script = f"""{START}
 echo more >/sys/class/misc/nn_policy/weights || verdict not exchanged
-/traffic nn 1500
+/traffic nn 4000
 {COUNTS}
 echo less >/sys/class/misc/nn_policy/weights || verdict not exchanged
-/traffic nn 1500
+/traffic nn 4000
 {COUNTS}usleep 1000000
 {END}"""
     files = {"/tcp_nn.ko": module.read_bytes(), "/traffic": workshop.program("traffic"), **blobs}
