@@ -17,6 +17,8 @@ from tests.kernels.cases import cases
 from tests.support.compiled import build, run
 from tests.support.quantized import full_range, quantized
 
+pytestmark = pytest.mark.slow
+
 SETS = ("sse2", "avx2", "avx512_vnni")
 CASES = ("conv2d-0", "dense-1", "depthwise-0-1", "activation-tanh", "conv2d-outer")
 

@@ -19,6 +19,8 @@ from tests.kernels.cases import cases
 from tests.support.compiled import STRICT, build, run
 from tests.support.quantized import full_range, quantized
 
+pytestmark = pytest.mark.slow
+
 POOL = FIRMWARE / "platform" / "host"
 CASES = ("conv2d-0", "conv2d-5", "dense-1", "dense-3", "depthwise-0-1", "pool-max-1", "activation-tanh", "conv2d-outer")
 

@@ -18,6 +18,8 @@ from tests.kernels.test_variants import candidates
 from tests.support import many
 from tests.support.quantized import full_range, quantized
 
+pytestmark = pytest.mark.slow
+
 ORDERS = {
     "singly and backwards": r"for (int32_t piece = \3; piece-- > 0;) \1(\2, piece, piece + 1);",
     "by threes": r"for (int32_t piece = 0; piece < \3; piece += 3)"

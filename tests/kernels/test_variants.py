@@ -30,6 +30,8 @@ from tests.support.quantized import full_range, quantized
 
 FEATURES = frozenset({"arm_fpu"})
 FORMATS = ("float", "int8", "int16")
+QUICK = {("armv7em_dsp", "int8"), ("avx2_fma", "float")}
+"""What is run even when little time is to be spent."""
 BATCH = 60
 """Kernels in one program."""
 
@@ -75,8 +77,15 @@ def candidates(graph: Graph) -> Iterator[tuple[str, Target]]:
             yield variant_name(kernel), target
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("name", [name for name, isa in isas().items() if name != "c99"])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        pytest.param(name, form, marks=() if (name, form) in QUICK else pytest.mark.slow)
+        for name in isas()
+        if name != "c99"
+        for form in FORMATS
+    ],
+)
 def test_variants_equal_the_reference(name: str, form: str, tmp_path: Path) -> None:
     isa = isas()[name]
     if not runs_here(isa):

@@ -40,6 +40,8 @@ from tests.kernels.test_variants import home, runs_here
 from tests.support.graphs import single
 from tests.support.many import run_many
 
+pytestmark = pytest.mark.slow
+
 SETS = ("sse2", "avx2_fma", "avx512")
 
 

@@ -36,6 +36,8 @@ from tests.kernels import test_variants
 from tests.support import many
 from tests.support.quantized import SUM_TYPES, full_range
 
+pytestmark = pytest.mark.slow
+
 OFTEN = ("sse2", "avx2_fma", "avx512_vnni")
 """The others share all their code with these, and are tested in full runs."""
 SETS = ("sse2", "avx2_fma", "avx_vnni", "avx512", "avx512_vnni")

@@ -28,6 +28,8 @@ from tests.kernels.test_float import samples
 from tests.support.many import run_many
 from tests.support.quantized import full_range
 
+pytestmark = pytest.mark.slow
+
 
 class Net:
     """A random network of one operation after the other, now and then with a way around some of them."""

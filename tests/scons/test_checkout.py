@@ -11,6 +11,8 @@ import pytest
 
 from tests.scons.conftest import ROOT, scons, write_model
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_example_is_the_default(checkout: Path) -> None:
     shutil.copytree(ROOT / "examples" / "mnist", checkout / "examples" / "mnist")

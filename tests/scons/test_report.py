@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.scons.conftest import scons, write_model
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_page_is_made_once(checkout: Path) -> None:
