@@ -23,6 +23,8 @@ from nnbuild.writer import Instruction, Writer
 from tests.kernels.test_variants import runs_here
 from tests.support.compiled import STRICT
 
+pytestmark = pytest.mark.slow
+
 FUNCTIONS: dict[str, Callable[[Vectors], Instruction]] = {
     "exp": functions.exp,
     "log": functions.log,

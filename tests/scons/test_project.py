@@ -9,6 +9,8 @@ import pytest
 
 from tests.scons.conftest import HEAD, scons, write_model
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_model_in_a_program_of_ones_own(project: Path) -> None:
     (project / "main.c").write_text(
