@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
 from nnbuild.writer import Writer
 
@@ -37,6 +39,18 @@ class Axis:
         """The input under tap 0 of output `index`."""
         scaled = f"{index} * {self.stride}" if self.stride > 1 else index
         return f"{scaled} - {self.pad}" if self.pad else scaled
+
+
+def window_axes(site: Site) -> tuple[Axis, Axis]:
+    """The rows and the columns of a convolution's window."""
+    attributes = site.op.attributes
+    assert isinstance(attributes, Conv2D)
+    kernel, inputs, outputs = site.constant("kernel").shape, site.shape(), site.output_shape()
+    rows, columns = (
+        Axis(inputs[i], outputs[i], kernel[i], attributes.strides[i], attributes.dilation[i], attributes.padding[i][0])
+        for i in (0, 1)
+    )
+    return rows, columns
 
 
 def declare_taps(w: Writer, axis: Axis, at: str, first: str, last: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from nnbuild.kernels.registry import variant_name
@@ -15,22 +16,35 @@ MUCH = 3
 """So many times slower is much: what trades bytes for fewer products, as Winograd's forms do, gains less."""
 
 
-def _light(choices: list[Choice], limit: int, much: float) -> list[Choice]:
-    """None is taken that is more than `much` times slower than the fastest."""
-    light = list(choices)
-    while sum(choice.price.weights for choice in light) > limit:
-        found = []
-        for index, choice in enumerate(light):
-            for number, offer in _bearable(choice, much):
-                saved = choice.price.weights - offer.price.weights
-                if saved > 0:
-                    slower = max(0.0, offer.price.cycles - choice.price.cycles)
-                    found.append((slower / saved, index, number))
+def light(
+    choices: list[Choice],
+    limit: int,
+    much: float = float("inf"),
+    fits: Callable[[list[Choice]], bool] = lambda choices: True,
+) -> list[Choice]:
+    """Kernels with fewer bytes of constants until all are within the limit, first where a byte costs least. None is
+    taken that is more than `much` times slower than the fastest, or with which the whole does not fit."""
+    chosen, refused = list(choices), set[tuple[int, int]]()
+    while sum(choice.price.weights for choice in chosen) > limit:
+        found = [each for each in _lighter(chosen, much) if each[1:] not in refused]
         if not found:
-            return light
+            break
         _, index, number = min(found)
-        light[index] = replace(light[index], taken=number)
-    return light
+        before = chosen[index]
+        chosen[index] = replace(before, taken=number)
+        if not fits(chosen):
+            chosen[index] = before
+            refused.add((index, number))
+    return chosen
+
+
+def _lighter(choices: list[Choice], much: float) -> Iterator[tuple[float, int, int]]:
+    """(cycles that every saved byte costs, step, offer) for each kernel with fewer bytes of constants."""
+    for index, choice in enumerate(choices):
+        for number, offer in _bearable(choice, much):
+            saved = choice.price.weights - offer.price.weights
+            if saved > 0:
+                yield max(0.0, offer.price.cycles - choice.price.cycles) / saved, index, number
 
 
 def _bearable(choice: Choice, much: float) -> list[tuple[int, Offer]]:
@@ -49,10 +63,9 @@ def modest(work: list[Work]) -> list[Work]:
 
 def _modest(choices: list[Choice]) -> list[Choice]:
     least = sum(min(offer.price.weights for _, offer in _bearable(choice, MUCH)) for choice in choices)
-    light = _light(choices, least + SPARE, MUCH)
     return [
         _without_heavier(chosen) if chosen.taken != given.taken else given
-        for given, chosen in zip(choices, light, strict=True)
+        for given, chosen in zip(choices, light(choices, least + SPARE, MUCH), strict=True)
     ]
 
 

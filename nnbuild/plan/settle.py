@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from nnbuild.kernels.registry import variant_name
 from nnbuild.plan.chain import Work
-from nnbuild.plan.modest import modest
-from nnbuild.plan.select import Offer
+from nnbuild.plan.modest import light, modest
+from nnbuild.plan.select import Choice, Offer
 from nnbuild.plan.target import Target
 
 SizeOf = Callable[[list[Work], int], int]
@@ -41,7 +41,14 @@ def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unc
     if target.weights is None:
         return settled
     room = None if target.room is None else max(target.room, size_of(settled, target.room))
-    return _lighter(settled, target.weights, lambda tried: room is None or size_of(tried, room) <= room)
+
+    def with_choices(choices: list[Choice]) -> list[Work]:
+        return [replace(item, choice=choice) for item, choice in zip(settled, choices, strict=True)]
+
+    def fits(choices: list[Choice]) -> bool:
+        return room is None or size_of(with_choices(choices), room) <= room
+
+    return with_choices(light([item.choice for item in settled], target.weights, fits=fits))
 
 
 def _for_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Lower) -> list[Work]:
@@ -105,30 +112,3 @@ def _faster_offers(work: Work) -> list[int]:
     offers, cycles = work.choice.offers, work.choice.price.cycles
     faster = [index for index, offer in enumerate(offers) if offer.price.cycles < cycles]
     return sorted(faster, key=lambda index: offers[index].price.cycles)
-
-
-def _lighter(work: list[Work], limit: int, fits: Callable[[list[Work]], bool]) -> list[Work]:
-    """Takes kernels with fewer bytes of constants until all are within the limit, first where a byte costs least, as
-    long as the arena still fits."""
-    settled, refused = list(work), set[tuple[int, int]]()
-    while sum(item.choice.price.weights for item in settled) > limit:
-        found = [each for each in _lighter_offers(settled) if each[1:] not in refused]
-        if not found:
-            return settled
-        _, index, number = min(found)
-        before = settled[index]
-        settled[index] = _taking(before, number)
-        if not fits(settled):
-            settled[index] = before
-            refused.add((index, number))
-    return settled
-
-
-def _lighter_offers(work: list[Work]) -> Iterator[tuple[float, int, int]]:
-    """(cycles that every saved byte costs, step, offer) for each kernel with fewer bytes of constants."""
-    for index, item in enumerate(work):
-        taken = item.choice.price
-        for number, offer in enumerate(item.choice.offers):
-            saved = taken.weights - offer.price.weights
-            if saved > 0:
-                yield max(0.0, offer.price.cycles - taken.cycles) / saved, index, number

@@ -13,7 +13,7 @@ from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels import dot, overlaps
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.dot import Block, Blocks
-from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total
+from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total, window_axes
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
@@ -50,15 +50,12 @@ class Geometry:
 def geometry(site: Site, lanes: Lanes) -> Geometry:
     attributes = site.op.attributes
     assert isinstance(attributes, Conv2D)
-    kh, kw, depth, filters = site.constant("kernel").shape
-    height, width, channels = site.shape()
-    rows, columns, _ = site.output_shape()
-    (sy, sx), (dy, dx) = attributes.strides, attributes.dilation
-    (top, _), (left, _) = attributes.padding
+    rows, columns = window_axes(site)
+    depth, filters = site.constant("kernel").shape[2:]
     return Geometry(
-        Axis(height, rows, kh, sy, dy, top),
-        Axis(width, columns, kw, sx, dx, left),
-        channels,
+        rows,
+        columns,
+        site.shape()[2],
         depth,
         filters,
         attributes.groups,

@@ -16,7 +16,7 @@ import numpy as np
 from nnbuild.isa.armv7em_dsp import PAIR64, PKHBT
 from nnbuild.kernels.dsp.inputs import C_TYPE, STORE_TWO, copy, expand, fill
 from nnbuild.kernels.dsp.weights import INPUT_ORDER, padded_taps
-from nnbuild.kernels.window_loops import Axis, product, total
+from nnbuild.kernels.window_loops import Axis, product, total, window_axes
 from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
@@ -121,15 +121,12 @@ class Window:
 def window_of(site: Site) -> Window:
     attributes = site.op.attributes
     assert isinstance(attributes, Conv2D)
-    kh, kw, depth, filters = site.constant("kernel").shape
-    height, width, channels = site.shape()
-    rows, columns, _ = site.output_shape()
-    (sy, sx), (dy, dx) = attributes.strides, attributes.dilation
-    (top, _), (left, _) = attributes.padding
+    rows, columns = window_axes(site)
+    depth, filters = site.constant("kernel").shape[2:]
     return Window(
-        Axis(height, rows, kh, sy, dy, top),
-        Axis(width, columns, kw, sx, dx, left),
-        channels,
+        rows,
+        columns,
+        site.shape()[2],
         depth,
         filters,
         attributes.groups,
