@@ -72,7 +72,7 @@ class Names:
 
 
 class Kernel(Protocol[K]):
-    """A module of `kernels/<op>/`, or one of its VARIANTS.
+    """One of the VARIANTS of `kernels/<op>.py`, or a module of `kernels/<op>/` or one of its VARIANTS.
 
     A `Kernel[Conv2D]` serves convolutions; what the registry finds for a site is a `Kernel` of the site's operation.
 
@@ -109,3 +109,25 @@ class Variant(Generic[K]):
     demand: Callable[[Site[K]], Demand]
     emit: Callable[[Writer, Site[K], Names], None]
     fuses: frozenset[str] = frozenset()
+
+
+class Nest(Protocol):
+    """A loop nest that is laid out for one site, with the lanes that compute in it."""
+
+    def demand(self) -> Demand: ...
+    def emit(self, w: Writer, names: Names) -> None: ...
+
+
+def variant(
+    name: str,
+    needs: frozenset[str],
+    accepts: Callable[[Site[K]], str | None],
+    nest: Callable[[Site[K]], Nest],
+    fuses: frozenset[str] = frozenset(),
+) -> Variant[K]:
+    """A kernel that lays out a nest for every site it accepts."""
+
+    def emit(w: Writer, site: Site[K], names: Names) -> None:
+        nest(site).emit(w, names)
+
+    return Variant(name, needs, accepts, lambda site: nest(site).demand(), emit, fuses)

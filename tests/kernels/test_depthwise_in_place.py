@@ -10,7 +10,7 @@ import pytest
 from nnbuild.graph import Constant, Graph, Op, Tensor
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.depthwise_conv2d.planar import overlaps
-from nnbuild.kernels.depthwise_conv2d.planes import Planes, planes
+from nnbuild.kernels.loops.planes import Planes, planes
 from nnbuild.ops import interpret
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D

@@ -30,7 +30,7 @@ def test_kernels_take_sites_of_their_operation(operation: type[Attributes]) -> N
     for kernel in variants(operation.kind):
         for function in (kernel.accepts, kernel.demand, kernel.emit):
             hints = get_type_hints(function.func if isinstance(function, partial) else function)
-            (taken,) = get_args(hints["site"]) or (Attributes,)
+            (taken,) = get_args(hints.get("site")) or (Attributes,)
             if isinstance(taken, TypeVar):
                 taken = taken.__bound__ or Attributes
             assert issubclass(operation, taken), variant_name(kernel)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nnbuild.isa import c99
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.dense import skeleton
+from nnbuild.kernels.loops import rows
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 from nnbuild.writer import Writer
@@ -20,8 +20,8 @@ def lanes(site: Site[Dense]) -> Lanes:
 
 
 def demand(site: Site[Dense]) -> Demand:
-    return skeleton.demand(site, lanes(site))
+    return rows.demand(site, lanes(site))
 
 
 def emit(w: Writer, site: Site[Dense], names: Names) -> None:
-    skeleton.emit(w, site, names, lanes(site))
+    rows.emit(w, site, names, lanes(site))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from math import prod
 
 from nnbuild.isa.lanes import Lanes
-from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.dot import Block
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
