@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
+from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from math import prod
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.dot import Block
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def demand(site: Site, lanes: Lanes) -> Demand:

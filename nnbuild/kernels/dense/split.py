@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_integers import IntegerVectors
 from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.dot import Block
 from nnbuild.kernels.window_loops import product, total
+from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 SLACK = 64
 SUMS = 8
