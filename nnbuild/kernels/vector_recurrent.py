@@ -18,8 +18,8 @@ from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import recurrent
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
+from nnbuild.kernels.loops.tiling import stall
 from nnbuild.kernels.recurrent import attributes_of, state_names
-from nnbuild.kernels.tiling import stall
 from nnbuild.kernels.vector_functions import missing, spell
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array

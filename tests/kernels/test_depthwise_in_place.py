@@ -9,7 +9,7 @@ import pytest
 
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.depthwise_conv2d.planar import overlaps
-from nnbuild.kernels.depthwise_conv2d.planes import Planes, planes
+from nnbuild.kernels.loops.planes import Planes, planes
 from nnbuild.model.graph import Constant, Graph, Op, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret

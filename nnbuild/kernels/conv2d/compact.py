@@ -10,7 +10,7 @@ from nnbuild.kernels.dsp import compact
 from nnbuild.kernels.dsp.compact import Compact
 from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
 from nnbuild.kernels.dsp.weights import padded_taps
-from nnbuild.kernels.dsp.window import Window, window_of
+from nnbuild.kernels.loops.patches import Window, window_of
 from nnbuild.kernels.overlaps import rows, tiles
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array

@@ -17,7 +17,7 @@ from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
 from nnbuild.kernels.dsp.scaling import Scaling, Sums, levelled, scaling_of, sums_of
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide
-from nnbuild.kernels.dsp.window import MOST_LEFT_OVER, Window, declare_band, fill_band, in_order, lay_out, window_of
+from nnbuild.kernels.loops.patches import MOST_LEFT_OVER, Window, declare_band, fill_band, in_order, lay_out, window_of
 from nnbuild.kernels.overlaps import rows
 from nnbuild.kernels.overlaps import tiles as tiles_apart
 from nnbuild.kernels.window_loops import product, total

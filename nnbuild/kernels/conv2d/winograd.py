@@ -12,8 +12,8 @@ from nnbuild.kernels.dsp import winograd
 from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
 from nnbuild.kernels.dsp.inputs import copy, fill
 from nnbuild.kernels.dsp.scaling import Scaling, levelled, scaling_of, sums_of
-from nnbuild.kernels.dsp.window import Window, window_of
 from nnbuild.kernels.dsp.winograd import COLUMNS, PLACES, ROWS, WIDTH, Winograd
+from nnbuild.kernels.loops.patches import Window, window_of
 from nnbuild.kernels.overlaps import lead
 from nnbuild.kernels.window_loops import Axis, product, total
 from nnbuild.ops.conv2d import Conv2D

@@ -11,8 +11,8 @@ from nnbuild.isa.x86_memory import reads_parts
 from nnbuild.isa.x86_rules import Rule, rule_of
 from nnbuild.isa.x86_sums import SumRule, sum_rule
 from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
-from nnbuild.kernels.conv2d import padded
 from nnbuild.kernels.conv2d.windows import Windows, windows_of
+from nnbuild.kernels.loops import padded
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.conv2d import Conv2D

@@ -17,9 +17,9 @@ from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, STRD
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels import dsp_scaling
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant
-from nnbuild.kernels.depthwise_conv2d.planes import GROUP, REGISTERS, Planes, Tile, planes, taps_of
-from nnbuild.kernels.depthwise_conv2d.spread import fill
 from nnbuild.kernels.dsp_scaling import Scaling
+from nnbuild.kernels.loops.planes import GROUP, REGISTERS, Planes, Tile, planes, taps_of
+from nnbuild.kernels.loops.spread import fill
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.ops.integer import quant_of

@@ -16,9 +16,9 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
-from nnbuild.kernels.tiling import even
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.tiling import even
 from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal, tail_of
 from nnbuild.kernels.window_loops import Axis, declare_taps, moved, product, row_taps, total
 from nnbuild.model.graph import Array

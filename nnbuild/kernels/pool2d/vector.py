@@ -8,7 +8,7 @@ from nnbuild.isa.vector_lanes import bound
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
-from nnbuild.kernels.dot import offset
+from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.pool2d import scalar
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total
 from nnbuild.ops.pool2d import Pool2D

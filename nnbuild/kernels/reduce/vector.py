@@ -11,7 +11,7 @@ from nnbuild.isa import vector_functions as math
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
-from nnbuild.kernels.dot import offset
+from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.base import around
 from nnbuild.ops.reduce import Reduce

@@ -10,9 +10,9 @@ from math import prod
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
-from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.dot import Block
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.site import Site
 

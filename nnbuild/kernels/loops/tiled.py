@@ -16,11 +16,11 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes, TileLanes
-from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.conv2d.skeleton import Geometry, geometry
-from nnbuild.kernels.dot import Block
-from nnbuild.kernels.tiling import Tile, best_pixels, even, stall
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.direct import Geometry, geometry
+from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.tiling import Tile, best_pixels, even, stall
 from nnbuild.kernels.vector_tail import beside_name
 from nnbuild.kernels.window_loops import Axis, declare_taps, moved, product, total
 from nnbuild.model.graph import Array

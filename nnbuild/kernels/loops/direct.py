@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
-from nnbuild.kernels import dot, overlaps
+from nnbuild.kernels import overlaps
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.dot import Block, Blocks
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.dot import Block, Blocks
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total, window_axes
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site

@@ -14,10 +14,10 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_integers import IntegerVectors
-from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.conv2d.windows import Windows
-from nnbuild.kernels.dot import Block
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site

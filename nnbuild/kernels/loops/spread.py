@@ -12,7 +12,7 @@ from nnbuild.isa.armv7em_dsp import PKHBT, PKHTB, SXTB16, SXTB16_ROR8
 from nnbuild.isa.armv7em_dsp_bytes import BYTES, STRD
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Names
-from nnbuild.kernels.depthwise_conv2d.planes import GROUP, Planes
+from nnbuild.kernels.loops.planes import GROUP, Planes
 from nnbuild.kernels.window_loops import product, total
 
 LOAD = Row("const int32_t {0} = {1};", 1)

@@ -15,10 +15,10 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_integers import IntegerVectors
 from nnbuild.isa.x86_interleaving import VECTORS, interleaved, order, store_group
-from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.conv2d.padded import copy_between
 from nnbuild.kernels.conv2d.windows import Windows
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.padded import copy_between
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site

@@ -16,11 +16,12 @@ import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.lanes import Lanes
-from nnbuild.kernels import dot, overlaps
+from nnbuild.kernels import overlaps
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.conv2d.skeleton import Geometry, geometry
-from nnbuild.kernels.dot import Block
-from nnbuild.kernels.tiling import even
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.direct import Geometry, geometry
+from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.tiling import even
 from nnbuild.kernels.window_loops import declare_taps, product, row_taps, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site
