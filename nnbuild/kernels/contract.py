@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
+from nnbuild.model.graph import Array
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

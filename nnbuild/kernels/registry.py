@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from nnbuild.graph import A
 from nnbuild.kernels.contract import Kernel, Variant
+from nnbuild.model.graph import A
 from nnbuild.ops.site import Site
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.isa import vector_functions as math
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
@@ -23,10 +23,10 @@ from nnbuild.kernels.loops.tiling import stall
 from nnbuild.kernels.recurrent import state_names
 from nnbuild.kernels.vector_functions import missing, spell
 from nnbuild.kernels.window_loops import product, total
+from nnbuild.model.graph import Array
 from nnbuild.ops.functions import Function
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 SUMS = 8
 """So many sums keep a core from waiting for them."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from nnbuild.graph import A, Array, Constant, Graph, Op, Shape, Tensor
+from nnbuild.model.graph import A, Array, Constant, Graph, Op, Shape, Tensor
 from nnbuild.ops.base import Attributes
 
 B = TypeVar("B", bound=Attributes)

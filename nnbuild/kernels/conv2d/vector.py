@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
@@ -12,7 +13,6 @@ from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.vector_tail import KINDS, refusal, tail_of
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def _layout(site: Site[Conv2D], floats: Vectors, depth: int) -> tiled.Layout:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_integers import SETS, IntegerSet, IntegerVectors
 from nnbuild.isa.x86_memory import reads_parts
 from nnbuild.isa.x86_rules import Rule, rule_of
@@ -17,7 +18,6 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def _pool(site: Site[Conv2D]) -> Pool2D | None:

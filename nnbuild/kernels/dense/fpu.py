@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.loops import rows
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs = FEATURES
 accepts = only_float

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
@@ -22,7 +23,6 @@ from nnbuild.kernels.window_loops import Axis, product, total
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 from nnbuild.ops.softmax import Softmax
-from nnbuild.writer import Writer
 
 KINDS = POINTWISE | {"softmax"}
 ALONE = Axis(1, 1, 1, 1, 1, 0)

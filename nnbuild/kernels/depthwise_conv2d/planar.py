@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.armv7em_dsp import SMLABB, SMLABT, SMLAD, SMLATB, SMLATT
 from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, STRD
 from nnbuild.isa.c99 import STORE
@@ -21,10 +21,10 @@ from nnbuild.kernels.dsp_scaling import Scaling
 from nnbuild.kernels.loops.planes import GROUP, REGISTERS, Planes, Tile, planes, taps_of
 from nnbuild.kernels.loops.spread import fill
 from nnbuild.kernels.window_loops import product
+from nnbuild.model.graph import Array
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Row, Writer
 
 BAND, LEAN = 4096, 0
 """Bytes of lines that are filled at a time: as many as do no harm, or as few as will do."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.arm_fpu import FEATURES, FpuLanes
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels import overlaps
@@ -20,7 +21,6 @@ from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
-from nnbuild.writer import Writer
 
 Maker = Callable[[Site[DepthwiseConv2D]], Lanes]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels import overlaps
 from nnbuild.kernels.contract import Demand, Names
@@ -17,7 +18,6 @@ from nnbuild.kernels.loops.dot import Block, Blocks
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total, window_axes
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 @dataclass(frozen=True)

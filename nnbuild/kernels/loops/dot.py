@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
-from nnbuild.literals import C_TYPES
-from nnbuild.writer import Writer
+from nnbuild.model.graph import Array
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels import overlaps
 from nnbuild.kernels.contract import Demand, Names
@@ -23,10 +23,10 @@ from nnbuild.kernels.loops.direct import Geometry, geometry
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.tiling import even
 from nnbuild.kernels.window_loops import declare_taps, product, row_taps, total
+from nnbuild.model.graph import Array
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
-from nnbuild.writer import Row, Writer
 
 COPY = Row("{0} = {1};", 6)
 UNROLLED = 2

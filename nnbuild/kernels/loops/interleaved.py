@@ -12,7 +12,7 @@ from math import lcm
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_integers import IntegerVectors
 from nnbuild.isa.x86_interleaving import VECTORS, interleaved, order, store_group
 from nnbuild.kernels.contract import Demand, Names
@@ -20,9 +20,9 @@ from nnbuild.kernels.conv2d.windows import Windows
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.padded import copy_between
 from nnbuild.kernels.window_loops import product, total
+from nnbuild.model.graph import Array
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 SLACK = 256
 """Bytes beyond the copy that filling and the last group of channels may touch."""

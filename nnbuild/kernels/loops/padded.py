@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_integers import IntegerVectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.conv2d.windows import Windows
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.window_loops import product, total
+from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 SLACK = 64
 """Bytes beyond the copy that filling and the last taps may touch."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.armv7em_dsp import PAIR64, PKHBT
 from nnbuild.kernels.dsp.inputs import C_TYPE, STORE_TWO, copy, expand, fill
 from nnbuild.kernels.dsp.weights import INPUT_ORDER, padded_taps
@@ -22,7 +23,6 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
-from nnbuild.writer import Writer
 
 MOST_LEFT_OVER = 48
 """Inputs that are taken one by one; with more, other kernels are shorter and no slower."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nnbuild.graph import Array
 from nnbuild.kernels.window_loops import Axis
+from nnbuild.model.graph import Array
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread

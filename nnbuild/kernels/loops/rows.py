@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
@@ -15,7 +16,6 @@ from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def demand(site: Site[Dense], lanes: Lanes) -> Demand:

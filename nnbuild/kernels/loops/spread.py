@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.armv7em_dsp import PKHBT, PKHTB, SXTB16, SXTB16_ROR8
 from nnbuild.isa.armv7em_dsp_bytes import BYTES, STRD
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.loops.planes import GROUP, Planes
 from nnbuild.kernels.window_loops import product, total
-from nnbuild.writer import Row, Writer
 
 LOAD = Row("const int32_t {0} = {1};", 1)
 STEP = Row("{0} += {1};", 1)

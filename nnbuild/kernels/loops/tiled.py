@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes, TileLanes
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
@@ -23,11 +23,11 @@ from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.tiling import Tile, best_pixels, even, stall
 from nnbuild.kernels.vector_tail import beside_name
 from nnbuild.kernels.window_loops import Axis, declare_taps, moved, product, total
+from nnbuild.model.graph import Array
 from nnbuild.ops.base import Pair
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
-from nnbuild.writer import Writer
 
 FEW_STEPS = 40
 """Up to so many steps of a tile the rows above and below are copied too, and their loop has fixed bounds."""

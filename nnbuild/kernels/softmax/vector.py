@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import vector_softmax
@@ -11,7 +12,6 @@ from nnbuild.kernels.softmax import scalar
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.site import Site
 from nnbuild.ops.softmax import Softmax
-from nnbuild.writer import Writer
 
 MOST = 64
 """Vectors of one row that are printed one by one."""
