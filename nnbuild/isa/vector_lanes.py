@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from nnbuild.base.literals import float_literal
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.lanes import TileLanes
 from nnbuild.isa.vector_sums import TOGETHER, sums
 from nnbuild.isa.vectors import Vectors
-from nnbuild.literals import float_literal
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.site import Site
-from nnbuild.writer import Row, Writer
 
 PREFETCH = Row("_mm_prefetch((const char *)({0}), _MM_HINT_T1);", 0.1)
 Finish = Callable[[Writer, Vectors, str, str, int], None]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from nnbuild.base.writer import Instruction
 from nnbuild.isa.vectors import Vectors
-from nnbuild.writer import Instruction
 
 TOGETHER = 4
 """So many vectors at most are added up in one go."""

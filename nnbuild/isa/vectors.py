@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nnbuild.writer import Row, Writer
+from nnbuild.base.writer import Row, Writer
 
 CYCLES = {"fma": 0.5, "loadu": 0.2, "set1": 0.2, "div": 5.0, "sqrt": 7.0}
 OPERANDS = {"loadu": 1, "set1": 1, "sqrt": 1}

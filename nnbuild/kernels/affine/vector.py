@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import bound
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
@@ -10,7 +11,6 @@ from nnbuild.kernels.affine import scalar
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def _accepts(site: Site) -> str | None:
