@@ -1,30 +1,26 @@
-"""Transposed convolution in portable C: every output gathers the inputs whose taps reach it."""
+"""Transposed convolution: every output gathers the inputs whose taps reach it."""
 
 from __future__ import annotations
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.site import Site
 
-needs: frozenset[str] = frozenset()
-accepts = c99.any_format
-
 
 def _lanes(site: Site[Conv2DTranspose]) -> c99.ScalarLanes:
-    attributes = site.attributes
-    return c99.lanes_for(site, attributes.clamp)
+    return c99.lanes_for(site, site.attributes.clamp)
 
 
-def demand(site: Site[Conv2DTranspose]) -> Demand:
+def _demand(site: Site[Conv2DTranspose]) -> Demand:
     packed = {"kernel": site.constant("kernel").reshape(-1), **_lanes(site).channels}
     return Demand(extent=site.output_shape()[0], packed=packed)
 
 
-def emit(w: Writer, site: Site[Conv2DTranspose], names: Names) -> None:
+def _emit(w: Writer, site: Site[Conv2DTranspose], names: Names) -> None:
     lanes = _lanes(site)
     rows, columns, filters = site.output_shape()
     dot.declare_channels(w, lanes, names.packed)
@@ -66,3 +62,6 @@ def _source(w: Writer, name: str, place: str, tap: str, crop: int, dilation: int
     with w.block(f"if ({missing})"):
         w("continue;")
     w(f"const int32_t {name} = {name}_reach / {stride};" if stride > 1 else f"const int32_t {name} = {name}_reach;")
+
+
+VARIANTS = (Variant("scalar", PORTABLE, c99.any_format, _demand, _emit),)
