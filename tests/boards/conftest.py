@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.backends.registry import backend_of
 from nnbuild.backends.firmware import program as firmware
 from nnbuild.backends.firmware.layout import LINK_STACK, Layout
+from nnbuild.backends.firmware.line import open_line
 from nnbuild.backends.firmware.linker_script import linker_script
 from nnbuild.backends.recipe import compile_all, link
+from nnbuild.backends.registry import backend_of
 from nnbuild.board.board import Board
 from nnbuild.board.tables import boards, find
 from nnbuild.device.link import Link
-from nnbuild.backends.firmware.line import open_line
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

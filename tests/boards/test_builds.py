@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.backends.registry import backend_of
 from nnbuild.backends.firmware import program as firmware
 from nnbuild.backends.firmware.image import hex_lines, read_image, used_bytes
 from nnbuild.backends.firmware.layout import layout_of
+from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed, NnbuildError
 from nnbuild.board.board import Board
 from nnbuild.board.tables import find

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.backends.registry import backend_of
 from nnbuild.backends.firmware import program as firmware
 from nnbuild.backends.firmware.layout import (
     HANDLER_STACK,
@@ -22,6 +21,7 @@ from nnbuild.backends.firmware.layout import (
 )
 from nnbuild.backends.firmware.linker_script import linker_script
 from nnbuild.backends.recipe import raise_if_full
+from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import FIRMWARE
 from nnbuild.board.board import STANDARD_RATES, Board, at_rate, in_memory

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nnbuild.backends.firmware.line import open_line
 from nnbuild.backends.recipe import choose, toolchain_for
 from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
 from nnbuild.board.tables import boards, find
@@ -22,7 +23,6 @@ from nnbuild.device.session import run_samples
 from nnbuild.device.unicorn_board import instructions_in
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.pipeline import Options, compile_model
-from nnbuild.backends.firmware.line import open_line
 from tests.boards.conftest import MNIST, ROOT
 from tests.cli.conftest import Nnbuild, nnbuild  # noqa: F401 - a fixture
 

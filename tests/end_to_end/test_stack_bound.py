@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.backends.registry import backend_of
 from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.recipe import compile_all
+from nnbuild.backends.registry import backend_of
 from nnbuild.emit.artifact import Artifact
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.pipeline import Options, compile_model
