@@ -13,7 +13,7 @@ BESIDE = ("boards/**/*", "firmware/**/*", "examples/mnist/*.h5", "examples/mnist
 
 
 class BuildWithData(build_py):
-    """nnbuild/paths.py looks for these files inside the package when it is installed."""
+    """nnbuild/base/paths.py looks for these files inside the package when it is installed."""
 
     def run(self) -> None:
         super().run()

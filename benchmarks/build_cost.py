@@ -22,7 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nnbuild.graph import Constant, Graph, Op, Tensor
+from nnbuild.model.graph import Constant, Graph, Op, Tensor
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.dense import Dense
 from nnbuild.plan.plan import Target, make_plan

@@ -20,8 +20,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.models import path_of
-from nnbuild.job import place, profile_job
-from nnbuild.pipeline import Options, compile_model
+from nnbuild.jobs.job import place, profile_job
+from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.report.table import render
 
 BASELINE = Path(__file__).with_name("footprint.json")

@@ -13,13 +13,13 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from x86_models import Model
 
-from nnbuild.graph import Graph, Op
+from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
-from nnbuild.pipeline import Options, compile_model
 
 OPSET = 17
 

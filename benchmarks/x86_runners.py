@@ -69,7 +69,7 @@ class Ours(Runner):
     """The generated C, compiled as a shared object with the harness above. Writing the input is part of a run."""
 
     def __init__(self, model: Model, form: str, isa: str = "native", compiler: str = "gcc") -> None:
-        from nnbuild.pipeline import Options, compile_model
+        from nnbuild.jobs.pipeline import Options, compile_model
 
         path = model.path if form == "float" else model.tflite(form)
         made = compile_model(Options(path, isa=isa, name="model", weights="binary"))

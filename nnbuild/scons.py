@@ -21,15 +21,16 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from nnbuild.audited import helper_frames, model_objects, stack_stems
-from nnbuild.board import Board, find
+from nnbuild.backends import OUTPUTS, Output, output_of
+from nnbuild.backends.kmod.folder import module_file
+from nnbuild.backends.object_audit import helper_frames, model_objects, stack_stems
+from nnbuild.backends.recipe import Recipe, raise_if_full
+from nnbuild.base.errors import NnbuildError, UsageError
+from nnbuild.base.paths import generator_files
+from nnbuild.board.board import Board
+from nnbuild.board.tables import find
 from nnbuild.emit.files import file_names
-from nnbuild.errors import NnbuildError, UsageError
-from nnbuild.outputs import OUTPUTS, Output, output_of
-from nnbuild.outputs.kmod import module_file
-from nnbuild.outputs.recipe import Recipe, raise_if_full
-from nnbuild.paths import generator_files
-from nnbuild.pipeline import CHOICES, Options, board_of, prefix_of, weights_form
+from nnbuild.jobs.pipeline import CHOICES, Options, board_of, prefix_of, weights_form
 
 SHORT = {
     "CCCOMSTR": "$CC $SOURCE",

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
 
-from nnbuild.depfile import depfile, escaped
+from nnbuild.base.depfile import depfile, escaped
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.errors import UsageError
-from nnbuild.samples import load_samples, save_outputs
+from nnbuild.base.errors import UsageError
+from nnbuild.model.samples import load_samples, save_outputs
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from nnbuild.audit.elf import SHT_NOBITS, STT_FUNC, Section
 from nnbuild.audit.places import Extent, Locator
-from nnbuild.errors import ToolMissing
+from nnbuild.base.errors import ToolMissing
 
 SCANNED_MACHINES = ("x86", "x86-64", "arm", "aarch64", "riscv")
 INSTALL_HINT = "Install it with `pip install capstone`."

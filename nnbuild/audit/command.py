@@ -16,7 +16,7 @@ from nnbuild.audit.policy import load_policy
 from nnbuild.audit.report import explain_symbol, render_text, report_json
 from nnbuild.audit.run import audit_files
 from nnbuild.audit.stack import StackReport, render_stack, stack_bound, stack_json
-from nnbuild.errors import NnbuildError, UsageError
+from nnbuild.base.errors import NnbuildError, UsageError
 
 STACK_TABLES = (".ci", ".su")
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}

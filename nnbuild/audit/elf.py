@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nnbuild.errors import UsageError
+from nnbuild.base.errors import UsageError
 
 SHT_PROGBITS, SHT_SYMTAB, SHT_RELA, SHT_NOBITS, SHT_REL, SHT_DYNSYM = 1, 2, 4, 8, 9, 11
 SHT_INIT_ARRAY, SHT_FINI_ARRAY, SHT_PREINIT_ARRAY, SHT_SYMTAB_SHNDX = 14, 15, 16, 18

@@ -27,7 +27,7 @@ from nnbuild.audit.literals import LiteralPools
 from nnbuild.audit.places import Locator, Place
 from nnbuild.audit.policy import OTHER, Policy, group_of
 from nnbuild.audit.relocations import MARKER_TYPES
-from nnbuild.errors import UsageError
+from nnbuild.base.errors import UsageError
 
 
 @dataclass(frozen=True)

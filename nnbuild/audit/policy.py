@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from nnbuild.errors import UsageError
+from nnbuild.base.errors import UsageError
 
 Verdict = Literal["forbid", "warn", "allow"]
 VERDICTS = ("forbid", "warn", "allow")

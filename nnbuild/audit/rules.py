@@ -29,7 +29,7 @@ from nnbuild.audit.literals import LiteralPools
 from nnbuild.audit.places import Locator, Place
 from nnbuild.audit.policy import Policy, Verdict
 from nnbuild.audit.relocations import RelocationTable
-from nnbuild.errors import ToolMissing
+from nnbuild.base.errors import ToolMissing
 
 CONSTRUCTOR_SECTIONS = (".init_array", ".ctors", ".preinit_array")
 CONSTANT_SECTIONS = (".rodata", ".srodata", ".data.rel.ro", ".constdata")

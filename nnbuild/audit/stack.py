@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from nnbuild.audit.callgraph import Call, CallGraph, Function, known_frames, read_call_graph
-from nnbuild.errors import UsageError
+from nnbuild.base.errors import UsageError
 
 ErrorKind = Literal["recursion", "dynamic-frame", "indirect-call", "unknown-frame", "budget"]
 NO_FRAMES: Mapping[str, int] = MappingProxyType({})

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import xor
 
+from nnbuild.base.errors import NnbuildError
 from nnbuild.device.problems import DeviceMissing
 from nnbuild.device.transport import Transport
-from nnbuild.errors import NnbuildError
 
 SYNC, ACK, NACK = 0x7F, 0x79, 0x1F
 GET, GET_ID, READ, GO, WRITE, ERASE, EXTENDED_ERASE = 0x00, 0x02, 0x11, 0x21, 0x31, 0x43, 0x44

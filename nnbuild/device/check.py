@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nnbuild.base.errors import UsageError
 from nnbuild.device.layers import LayerCost, LayerDifference
 from nnbuild.device.metrics import (
     Metrics,
@@ -24,7 +25,6 @@ from nnbuild.device.metrics import (
     mismatches,
     statistics,
 )
-from nnbuild.errors import UsageError
 
 Array = npt.NDArray[Any]
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from nnbuild.base.errors import ToolMissing
 from nnbuild.device.problems import DeviceMissing, TransportClosed
 from nnbuild.device.transport import Listener, SocketTransport, Transport, reap
-from nnbuild.errors import ToolMissing
 
 CONNECTS_WITHIN = 20.0
 BYTE_RATE = 2000.0

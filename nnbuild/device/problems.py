@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.errors import CheckFailed, NnbuildError, ToolMissing
+from nnbuild.base.errors import CheckFailed, NnbuildError, ToolMissing
 
 
 class DeviceMissing(ToolMissing):

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from nnbuild.base.errors import UsageError
 from nnbuild.device.description import ModelInfo, TensorInfo
 from nnbuild.device.layers import LayerCost, layer_costs
 from nnbuild.device.link import Link, Region, StackUse
 from nnbuild.device.problems import DeviceRestarted, WrongFirmware
-from nnbuild.errors import UsageError
 from nnbuild.numeric.edge import dequantize, quantize
 from nnbuild.numeric.rounding import limits
 

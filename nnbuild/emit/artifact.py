@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nnbuild.files import make_folder, write_together
+from nnbuild.base.files import make_folder, write_together
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from nnbuild.emit.header import header
 from nnbuild.emit.kernels import kernels, private_header
 from nnbuild.emit.model import model
 from nnbuild.emit.weights import weight_files
-from nnbuild.graph import Graph
+from nnbuild.model.graph import Graph
 from nnbuild.plan.plan import Plan
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from nnbuild import __version__
+from nnbuild.base.literals import C_TYPES
 from nnbuild.emit.parallel import declaration
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, common_type, described, scale_text
-from nnbuild.literals import C_TYPES
 from nnbuild.plan.plan import Plan
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nnbuild.writer import INDENT, Instruction
+from nnbuild.base.writer import INDENT, Instruction
 
 
 def instructions(used: Iterable[Instruction], prefix: str, attribute: str) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from math import prod
 
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
 from nnbuild.emit.instructions import instructions
 from nnbuild.emit.text import comment_safe, shape_text
 from nnbuild.emit.vendored import definitions
 from nnbuild.emit.weights import WEIGHTS, blob_bytes, places
-from nnbuild.graph import Shape, Tensor
 from nnbuild.isa.isa import Isa
-from nnbuild.literals import C_TYPES
+from nnbuild.model.graph import Shape, Tensor
 from nnbuild.plan.plan import Plan, Step, Version
-from nnbuild.writer import Writer
 
 
 def kernels(plan: Plan) -> str:

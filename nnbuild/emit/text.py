@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nnbuild.graph import Shape, Tensor
-from nnbuild.literals import C_TYPES
+from nnbuild.base.literals import C_TYPES
+from nnbuild.model.graph import Shape, Tensor
 from nnbuild.plan.plan import Location, Plan
 
 MEMBERS = {"float32": "f32", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64"}

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from nnbuild.paths import FIRMWARE
+from nnbuild.base.paths import FIRMWARE
 
 LIBM, NUMERIC = FIRMWARE / "libm", FIRMWARE / "numeric"
 BITS = "nn_bits.h"

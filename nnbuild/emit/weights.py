@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nnbuild.graph import Array
-from nnbuild.literals import C_TYPES, array_lines
+from nnbuild.base.literals import C_TYPES, array_lines
+from nnbuild.model.graph import Array
 from nnbuild.plan.plan import Plan
 
 ALIGNMENT = 64

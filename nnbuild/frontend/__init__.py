@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nnbuild.errors import ModelError, UsageError
+from nnbuild.base.errors import ModelError, UsageError
+from nnbuild.base.names import identifier
 from nnbuild.frontend import hdf5_format, keras_h5, keras_zip
-from nnbuild.graph import Graph
-from nnbuild.names import identifier
-from nnbuild.verify import verify
+from nnbuild.model.graph import Graph
+from nnbuild.model.verify import verify
 
 TFLITE_IDENTIFIER = b"TFL3"
 """After the first four bytes."""

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
 
-from nnbuild.errors import ModelError
-from nnbuild.graph import Array, Constant, Graph, Op, Shape, State, Tensor
+from nnbuild.base.errors import ModelError
+from nnbuild.model.graph import Array, Constant, Graph, Op, Shape, State, Tensor
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes
 

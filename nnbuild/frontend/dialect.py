@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.ops.functions import Function
 
 NO_BOUND = float("inf")

@@ -17,10 +17,10 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend.hdf5_format import Hdf5, Malformed, Unsupported, Values
 from nnbuild.frontend.weights import StoredArray
-from nnbuild.graph import Array
+from nnbuild.model.graph import Array
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend.keras_nodes import Node, Ref, model_ends, nodes_of
 from nnbuild.frontend.settings import BROKEN, Config, is_integer, shown
-from nnbuild.graph import Shape
+from nnbuild.model.graph import Shape
 
 MODELS = ("Sequential", "Functional", "Model")
 MAX_DEPTH = 120

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend.dialect import Dialect, dialect
 from nnbuild.frontend.hdf5 import Group, H5File
 from nnbuild.frontend.keras_config import parse
 from nnbuild.frontend.keras_import import import_model
 from nnbuild.frontend.weights import DAMAGED, Stored, StoredArray, WeightTree, by_order, listed_roles
-from nnbuild.graph import Graph
+from nnbuild.model.graph import Graph
 
 
 def load(path: Path, name: str) -> Graph:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend.builder import MAX_OPS, SIMPLIFY, GraphBuilder
 from nnbuild.frontend.dialect import Dialect
 from nnbuild.frontend.keras_config import FIX_SHAPE, LayerSpec, declared_shape, input_shape, layer_spec
@@ -16,7 +16,7 @@ from nnbuild.frontend.keras_nodes import Ref
 from nnbuild.frontend.keras_order import Wiring, wiring
 from nnbuild.frontend.settings import BROKEN, shown
 from nnbuild.frontend.weights import Child, Stored, WeightTree
-from nnbuild.graph import Graph
+from nnbuild.model.graph import Graph
 
 NOT_AT_INFERENCE = ("training",)
 """Arguments of a layer's call that say nothing about inference."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend.dialect import Dialect
 from nnbuild.frontend.keras_config import LayerSpec, ModelSpec
 from nnbuild.frontend.keras_nodes import Node, Ref, refs_in

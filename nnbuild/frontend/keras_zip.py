@@ -9,13 +9,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend.dialect import dialect
 from nnbuild.frontend.hdf5 import MAX_TEXT, H5File
 from nnbuild.frontend.keras_config import parse
 from nnbuild.frontend.keras_import import import_model
 from nnbuild.frontend.weights import DAMAGED, Stored, StoredArray, WeightTree
-from nnbuild.graph import Graph
+from nnbuild.model.graph import Graph
 
 MAGIC = b"PK\x03\x04"
 CONFIG, METADATA, WEIGHTS = "config.json", "metadata.json", "model.weights.h5"

@@ -7,7 +7,7 @@ from math import isfinite
 from reprlib import Repr
 from typing import Any
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.ops.base import Pair
 
 BROKEN = "The file is damaged or was not written by Keras; save the model again."

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.errors import ModelError
-from nnbuild.graph import Array, Shape
+from nnbuild.base.errors import ModelError
+from nnbuild.model.graph import Array, Shape
 
 DAMAGED = "Save the whole model again with model.save()."
 

@@ -6,8 +6,8 @@ compared within a tolerance, and a PC without such an instruction computes a * b
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.c99 import FloatLanes, at
-from nnbuild.writer import Instruction, Row, Writer
 
 REGISTERS = 32
 FEATURES = frozenset({"armv7em_dsp", "arm_fpu"})

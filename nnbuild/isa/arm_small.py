@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.writer import Instruction
+from nnbuild.base.writer import Instruction
 
 HIGH_PRODUCT = Instruction(
     "high_product",

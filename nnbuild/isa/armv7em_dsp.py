@@ -6,7 +6,7 @@ one LDRD or STRD moves both.
 
 from __future__ import annotations
 
-from nnbuild.writer import Instruction
+from nnbuild.base.writer import Instruction
 
 GUARD = "defined(__ARM_FEATURE_DSP) && defined(__GNUC__)"
 """Where the native spelling holds: gcc's and clang's inline assembly, on a core that has these instructions."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from nnbuild.base.writer import Instruction
 from nnbuild.isa.armv7em_dsp import GUARD, LOAD_BYTES, SSAT8
-from nnbuild.writer import Instruction
 
 
 def _bytes(count: int) -> Instruction:

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.literals import C_TYPES, float_literal
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.isa import Isa
 from nnbuild.isa.lanes import Lanes
-from nnbuild.literals import C_TYPES, float_literal
+from nnbuild.model.graph import Array
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import bounds as integer_bounds
 from nnbuild.ops.integer import quant_of, requantization
 from nnbuild.ops.site import Site
-from nnbuild.writer import Row, Writer
 
 C99 = Isa("c99", "portable C: any compiler, any processor")
 ISAS = (C99,)

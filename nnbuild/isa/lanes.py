@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from nnbuild.graph import Array
-from nnbuild.writer import Writer
+from nnbuild.base.writer import Writer
+from nnbuild.model.graph import Array
 
 
 class Lanes(ABC):

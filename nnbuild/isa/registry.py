@@ -9,7 +9,7 @@ import platform
 from functools import cache
 from pathlib import Path
 
-from nnbuild.errors import UsageError
+from nnbuild.base.errors import UsageError
 from nnbuild.isa.isa import Isa
 
 PREFERRED = ("avx512_vnni", "avx512", "avx_vnni", "avx2_fma", "ssse3", "sse2")

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from nnbuild.base.writer import Instruction
 from nnbuild.isa.vectors import Vectors
-from nnbuild.writer import Instruction
 
 MAGIC = "0x1.8p23f"
 """Added to a small number, it leaves its integer in the low bits."""

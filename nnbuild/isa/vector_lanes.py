@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import TileLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 TOGETHER = 4
 """So many vectors of sums at most are added up in one go."""

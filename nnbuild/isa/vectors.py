@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
+from nnbuild.base.literals import float_literal
+from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.ops import EACH, KINDS, OPERATIONS, Operation
-from nnbuild.literals import float_literal
 from nnbuild.ops.base import Clamp
-from nnbuild.writer import Instruction, Writer
 
 Spelling = str | Callable[..., str]
 """The body of a function, or the expression it returns; made from the operation's parameters where it has some."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Instruction
 from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
-from nnbuild.writer import Instruction
 
 ALL = (SSE, AVX2, AVX512)
 

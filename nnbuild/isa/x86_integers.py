@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nnbuild.graph import Array, Tensor
+from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.x86_copies import COPIES, FILLS, PLAIN_COPIES
 from nnbuild.isa.x86_memory import larger, read_bytes, within, write_bytes, write_words
@@ -19,11 +19,11 @@ from nnbuild.isa.x86_rules import Rule
 from nnbuild.isa.x86_scaling import SCALED, SHIFT_RIGHT_SSE2
 from nnbuild.isa.x86_sums import SumRule
 from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
+from nnbuild.model.graph import Array, Tensor
 from nnbuild.numeric.rounding import wrap
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.integer import bounds, quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Instruction, Writer
 
 TOP_BIT = 128
 FAMILY = {128: SSE, 256: AVX2, 512: AVX512}

@@ -11,13 +11,13 @@ from math import lcm
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.x86_integers import IntegerSet, IntegerVectors
 from nnbuild.isa.x86_memory import BYTES, WORDS
 from nnbuild.isa.x86_scaling import LARGER_BYTES_SSE2, SMALLER_BYTES_SSE2
 from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
+from nnbuild.model.graph import Array
 from nnbuild.ops.base import Pair
-from nnbuild.writer import Instruction, Writer
 
 VECTORS = 4
 

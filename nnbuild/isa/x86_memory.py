@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_scaling import (
     LARGER_BYTES_SSE2,
     LARGER_SSE2,
@@ -11,7 +12,6 @@ from nnbuild.isa.x86_scaling import (
     SMALLER_SSE2,
 )
 from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
-from nnbuild.writer import Writer
 
 BYTES = (-128, 127)
 WORDS = (-32768, 32767)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.model.graph import Array
 from nnbuild.numeric.line_scale import (
     Line,
     constant_line,

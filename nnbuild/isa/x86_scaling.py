@@ -6,8 +6,8 @@ lanes, then those of its odd ones; the output's zero point is part of them.
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Instruction
 from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
-from nnbuild.writer import Instruction
 
 HIGH_HALVES = {
     # even: 64-bit results of the even lanes; odd: those of the odd lanes

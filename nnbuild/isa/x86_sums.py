@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_scaling import LOW_MULTIPLY_SSE2, SCALED
 from nnbuild.isa.x86_vectors import SSE, Vectors
 from nnbuild.numeric.line_scale import HIGH, SPLIT_BITS, Line, Split, doubled_line, fitted_split, upward_line
@@ -14,7 +15,6 @@ from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.ops.binary import Binary, formats
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 SIGNS = {"add": (1, "add_epi32"), "subtract": (-1, "sub_epi32")}
 LARGEST_SUM = 2**29

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nnbuild.writer import Writer
+from nnbuild.base.writer import Writer
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
+from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Names:
 
 
 class Kernel(Protocol):
-    """A module of `kernels/<op>/`, or one of its VARIANTS.
+    """One of the VARIANTS of `kernels/<op>.py`, or a module of `kernels/<op>/` or one of its VARIANTS.
 
     needs: the features of the instruction set that it cannot do without.
     accepts: the reason when it cannot serve a site.
@@ -97,3 +97,25 @@ class Variant:
     demand: Callable[[Site], Demand]
     emit: Callable[[Writer, Site, Names], None]
     fuses: frozenset[str] = frozenset()
+
+
+class Nest(Protocol):
+    """A loop nest that is laid out for one site, with the lanes that compute in it."""
+
+    def demand(self) -> Demand: ...
+    def emit(self, w: Writer, names: Names) -> None: ...
+
+
+def variant(
+    name: str,
+    needs: frozenset[str],
+    accepts: Callable[[Site], str | None],
+    nest: Callable[[Site], Nest],
+    fuses: frozenset[str] = frozenset(),
+) -> Variant:
+    """A kernel that lays out a nest for every site it accepts."""
+
+    def emit(w: Writer, site: Site, names: Names) -> None:
+        nest(site).emit(w, names)
+
+    return Variant(name, needs, accepts, lambda site: nest(site).demand(), emit, fuses)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import SMMLA, SSAT8
 from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
@@ -23,7 +24,6 @@ from nnbuild.numeric.rounding import INT8, INT16, INT32, Ints
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.integer import bounds, quant_of, requantization
 from nnbuild.ops.site import Site
-from nnbuild.writer import Row, Writer
 
 LESS_BELOW_ZERO = Row("{0} - ({1} & ({2} >> 31))", 2)
 SHIFT = Row("{0} >> {1}", 1)

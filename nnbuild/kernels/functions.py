@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import pi, sqrt
 
-from nnbuild.literals import float_literal
+from nnbuild.base.literals import float_literal
+from nnbuild.base.writer import Writer
 from nnbuild.ops.functions import SELU_ALPHA, SELU_SCALE
-from nnbuild.writer import Writer
 
 Spell = Callable[..., str]
 """(writer, x, *parameters) -> an expression; x is a name."""

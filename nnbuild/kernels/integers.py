@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nnbuild.graph import Tensor
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
-from nnbuild.literals import C_TYPES
+from nnbuild.model.graph import Tensor
 from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.ops.integer import quant_of
-from nnbuild.writer import Writer
 
 UNIT = Multiplier(1 << 30, 1)
 

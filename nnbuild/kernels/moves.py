@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from nnbuild.graph import Shape
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.strided import Walk, nest
+from nnbuild.model.graph import Shape
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def same_type(site: Site) -> str | None:

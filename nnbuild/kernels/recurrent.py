@@ -11,16 +11,16 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, Overlap
 from nnbuild.kernels.functions import spell
 from nnbuild.kernels.window_loops import product
-from nnbuild.literals import C_TYPES
+from nnbuild.model.graph import Array
 from nnbuild.ops.functions import Function
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def attributes_of(site: Site) -> Recurrent:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import LOAD_BYTES, SMLAD, SMMLA, SXTB16, SXTB16_ROR8
 from nnbuild.isa.armv7em_dsp_bytes import LDRD_HALVES, SMLALD
@@ -25,12 +25,12 @@ from nnbuild.kernels.integers import declare
 from nnbuild.kernels.recurrent import attributes_of, by_unit, state_names
 from nnbuild.kernels.recurrent_integer import Sums
 from nnbuild.kernels.window_loops import product
+from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import Curve, Products
 from nnbuild.ops.site import Site
-from nnbuild.writer import Instruction, Row, Writer
 
 AT_ONCE = 4
 SPLIT = 33

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels import recurrent
 from nnbuild.kernels.activation.integer import value_of
@@ -14,12 +14,12 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.recurrent import attributes_of, by_unit
 from nnbuild.kernels.window_loops import product
+from nnbuild.model.graph import Array
 from nnbuild.numeric.tables import fine_table
 from nnbuild.ops import activation_rules
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import Curve, Products, Smooth
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 PER_COLUMN = ("start", "multiplier", "right")
 

@@ -1,4 +1,4 @@
-"""Finds every kernel by listing the folders of this package."""
+"""Finds every kernel by the name of its operation: the file of this package with that name, or the folder."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from nnbuild.kernels.contract import Kernel, Variant
 def variants(kind: str) -> tuple[Kernel, ...]:
     """The kernels of one kind of operation; the scalar one, which every kind has, comes first."""
     package = f"nnbuild.kernels.{kind}"
-    folder = Path(__file__).parent / kind
-    names = sorted(module.name for module in pkgutil.iter_modules([str(folder)]))
-    modules = [importlib.import_module(f"{package}.{name}") for name in names]
+    place = Path(__file__).parent / kind
+    names = sorted(f"{package}.{module.name}" for module in pkgutil.iter_modules([str(place)]))
+    modules = [importlib.import_module(name) for name in ([package] if place.with_suffix(".py").is_file() else names)]
     kernels = [kernel for module in modules for kernel in _kernels(module)]
     return tuple(sorted(kernels, key=lambda kernel: variant_name(kernel) != "scalar"))
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm_small import HIGH_PRODUCT
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.dsp_scaling import Scaling, scaled
+from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import Ints, ints
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.integer import bounds, quant_of, requantization
 from nnbuild.ops.site import Site
-from nnbuild.writer import Row, Writer
 
 LOAD = Row("const int32_t {0} = {1};", 1)
 START = Row("int32_t {0} = {1};", 1)

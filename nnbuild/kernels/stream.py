@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from nnbuild.graph import Array, Tensor
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.names import fragment
+from nnbuild.base.writer import Instruction, Writer
 from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, Variant
 from nnbuild.kernels.overlaps import SIZES
 from nnbuild.kernels.window_loops import Axis
-from nnbuild.literals import C_TYPES
-from nnbuild.names import fragment
+from nnbuild.model.graph import Array, Tensor
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
-from nnbuild.writer import Instruction, Writer
 
 ALIGNMENT = 8
 MOVE_CYCLES = 1.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nnbuild.graph import Shape
+from nnbuild.base.writer import Writer
 from nnbuild.kernels.window_loops import product, total
-from nnbuild.writer import Writer
+from nnbuild.model.graph import Shape
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf, pi, sqrt
 
+from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa import vector_functions as math
 from nnbuild.isa.vectors import Vectors
 from nnbuild.ops.functions import SELU_ALPHA, SELU_SCALE, Function
-from nnbuild.writer import Instruction, Writer
 
 
 class Lane:

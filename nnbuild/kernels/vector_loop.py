@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nnbuild.graph import Shape
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.strided import Walk, index, merged
 from nnbuild.kernels.window_loops import product, total
-from nnbuild.writer import Writer
+from nnbuild.model.graph import Shape
 
 Body = Callable[[list[str], int], None]
 """(an index for each operand, how many lanes) prints what is done with one vector."""

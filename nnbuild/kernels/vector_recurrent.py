@@ -12,19 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.isa import vector_functions as math
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import recurrent
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
+from nnbuild.kernels.loops.tiling import stall
 from nnbuild.kernels.recurrent import attributes_of, state_names
-from nnbuild.kernels.tiling import stall
 from nnbuild.kernels.vector_functions import missing, spell
 from nnbuild.kernels.window_loops import product, total
+from nnbuild.model.graph import Array
 from nnbuild.ops.functions import Function
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 SUMS = 8
 """So many sums keep a core from waiting for them."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa import vector_functions as math
 from nnbuild.isa.vectors import Vectors
-from nnbuild.writer import Writer
 
 
 def row(w: Writer, floats: Vectors, values: Sequence[str], counts: Sequence[int]) -> None:

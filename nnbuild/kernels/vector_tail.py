@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.vector_functions import missing, spell
 from nnbuild.ops.activation import Activation
@@ -12,7 +13,6 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import NO_PADDING
-from nnbuild.writer import Writer
 
 KINDS = frozenset({"binary", "activation", "pool2d"})
 POINTWISE = KINDS - {"pool2d"}

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from nnbuild.base.writer import Writer
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
-from nnbuild.writer import Writer
 
 
 @dataclass(frozen=True)

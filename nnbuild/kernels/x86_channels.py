@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_memory import reads_parts
 from nnbuild.isa.x86_vectors import Vectors
-from nnbuild.writer import Writer
 
 
 def refused(v: Vectors, count: int) -> str | None:

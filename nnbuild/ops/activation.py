@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.rounding import ints
 from nnbuild.ops.activation_rules import Rule, rule_of
 from nnbuild.ops.base import Arrays, Attributes, expect

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nnbuild.graph import Array, Tensor
+from nnbuild.model.graph import Array, Tensor
 from nnbuild.numeric import elementwise, tables
 from nnbuild.numeric.multiplier import Multiplier, product_scale, quantize_multiplier, round_half_away
 from nnbuild.numeric.rounding import INT8, Ints, limits, requantize, saturate

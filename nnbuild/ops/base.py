@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 
 if TYPE_CHECKING:
     from nnbuild.ops.site import Site

@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Quant, Shape, Tensor
+from nnbuild.model.graph import Array, Constant, Quant, Shape, Tensor
 from nnbuild.numeric import elementwise
 from nnbuild.numeric.multiplier import Multiplier, WideScale, product_scale, quantize_multiplier
 from nnbuild.numeric.rounding import Ints

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Arrays, Pair, expect
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.windows import NO_PADDING, Padding, sliding, windows_along

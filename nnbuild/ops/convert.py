@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.edge import dequantize, quantize
 from nnbuild.numeric.elementwise import rescale, rescale_multiplier
 from nnbuild.numeric.multiplier import WideScale, wide_scale

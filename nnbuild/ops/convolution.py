@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.model.graph import Array
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp
 from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
 from nnbuild.ops.site import Site

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.multiplier import convolution_scales
 from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
 from nnbuild.numeric.rounding import Ints, limits

@@ -7,7 +7,7 @@ from math import erf, sqrt
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.model.graph import Array
 
 Function = tuple[str, tuple[float, ...]]
 """A name of `FUNCTIONS` and its parameters."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Quant, Tensor
+from nnbuild.model.graph import Array, Constant, Quant, Tensor
 from nnbuild.numeric.multiplier import convolution_scales, quantize_multipliers, quantized_bound
 from nnbuild.numeric.rounding import Ints, limits, reduced_multiplier, requantize, requantize64, saturate
 from nnbuild.ops.base import Clamp

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.graph import Array, Graph, Op, Tensor
+from nnbuild.model.graph import Array, Graph, Op, Tensor
 from nnbuild.numeric.edge import quantize
 from nnbuild.ops.integer import scale_and_limits
 from nnbuild.ops.recurrent import Recurrent

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.layer_norm import UNIT, LayerNormScales, layer_norm, layer_norm_scales
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, expect
 from nnbuild.ops.integer import centred, clamped, quant_of

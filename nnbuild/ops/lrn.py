@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.lrn import LrnScales, lrn, lrn_scales
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, expect

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT32, Ints
 from nnbuild.ops.base import Arrays
 from nnbuild.ops.recurrent import Recurrent, with_bias

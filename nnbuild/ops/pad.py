@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.edge import quantize
 from nnbuild.ops.base import Arrays, Attributes, Pair, expect
 from nnbuild.ops.integer import scale_and_limits

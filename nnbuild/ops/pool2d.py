@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.rounding import INT32, rounding_mean
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, Pair, expect
 from nnbuild.ops.integer import clamped

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.elementwise import SlopeScales, prelu, prelu_scales
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, expect
 from nnbuild.ops.integer import clamped, quant_of

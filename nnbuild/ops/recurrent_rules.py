@@ -12,7 +12,7 @@ from math import frexp
 
 import numpy as np
 
-from nnbuild.graph import Array, Quant, Tensor
+from nnbuild.model.graph import Array, Quant, Tensor
 from nnbuild.numeric import tables
 from nnbuild.numeric.multiplier import wide_scale
 from nnbuild.numeric.rounding import INT16, INT32, Ints, half_up_shift, ints, limits, saturate, scale_wide

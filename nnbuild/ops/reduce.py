@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.elementwise import mean, mean_multiplier, rescale, rescale_multiplier
 from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, around, expect

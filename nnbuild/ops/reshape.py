@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Arrays, Attributes, expect
 from nnbuild.ops.site import Site
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.resize import bilinear
 from nnbuild.ops.base import Arrays, Attributes, Pair, expect
 from nnbuild.ops.integer import as_type

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nnbuild.graph import Array, Constant, Graph, Op, Shape, Tensor
+from nnbuild.model.graph import Array, Constant, Graph, Op, Shape, Tensor
 
 
 @dataclass(frozen=True, eq=False)

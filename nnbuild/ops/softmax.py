@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.softmax import softmax8, softmax8_constants, softmax16, softmax16_multiplier
 from nnbuild.ops.base import Arrays, Attributes, around, expect
 from nnbuild.ops.integer import as_type, quant_of

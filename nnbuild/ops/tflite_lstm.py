@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric import lstm
 from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.ops.base import Arrays, Attributes, expect

@@ -6,7 +6,7 @@ from math import ceil
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.model.graph import Array
 from nnbuild.ops.base import Pair, expect
 
 Padding = tuple[Pair, Pair]

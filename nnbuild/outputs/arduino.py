@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 from nnbuild import __version__
-from nnbuild.board import Board
+from nnbuild.base.template import fill
+from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.text import comment_safe, common_type
 from nnbuild.plan.plan import Plan
-from nnbuild.template import fill
 
 ISA = "c99"
 WEIGHTS = "array"

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from nnbuild import __version__
-from nnbuild.board import Board
+from nnbuild.backends.recipe import WARNINGS, choose
+from nnbuild.base.errors import NnbuildError, ToolMissing
+from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.text import comment_safe
-from nnbuild.errors import NnbuildError, ToolMissing
-from nnbuild.outputs.recipe import WARNINGS, choose
 from nnbuild.plan.plan import Plan
 
 ISA = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol, cast
 
-from nnbuild.board import Board
+from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.outputs import arduino, library, plain, rtthread, rust, single_file
 from nnbuild.plan.plan import Plan

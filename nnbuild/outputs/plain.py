@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nnbuild.board import Board
+from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.plan.plan import Plan
 

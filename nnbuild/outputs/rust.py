@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from nnbuild import __version__
-from nnbuild.board import Board
+from nnbuild.base.errors import UsageError
+from nnbuild.base.template import fill
+from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, described
-from nnbuild.errors import UsageError
-from nnbuild.graph import Tensor
+from nnbuild.model.graph import Tensor
 from nnbuild.plan.plan import Plan
-from nnbuild.template import fill
 
 ISA = None
 WEIGHTS = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from nnbuild.board import Board
+from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.plan.plan import Plan
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nnbuild.graph import Graph
+from nnbuild.model.graph import Graph
+from nnbuild.model.verify import verify
 from nnbuild.passes.drop_noops import drop_noops
 from nnbuild.passes.fold_affine import fold_affine
 from nnbuild.passes.fold_pads import fold_pads
 from nnbuild.passes.merge_clamps import merge_clamps
 from nnbuild.passes.remove_dead import remove_dead
 from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
-from nnbuild.verify import verify
 
 Pass = Callable[[Graph], Graph]
 

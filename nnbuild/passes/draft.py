@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Graph, Op, Shape
+from nnbuild.model.graph import Array, Constant, Graph, Op, Shape
 
 
 class Draft:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from nnbuild.graph import Graph, Op
+from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.repeat import Repeat

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nnbuild.graph import Array, Graph, Op
+from nnbuild.model.graph import Array, Graph, Op
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import NO_CLAMP, Clamp
 from nnbuild.ops.binary import Binary

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from math import inf
 from typing import Any
 
-from nnbuild.graph import Graph, Op
+from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes, Clamp
 from nnbuild.passes.draft import Draft

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nnbuild.graph import Graph
+from nnbuild.model.graph import Graph
 
 
 def remove_dead(graph: Graph) -> Graph:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nnbuild.graph import Graph, Op, Shape
+from nnbuild.model.graph import Graph, Op, Shape
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from nnbuild.graph import Graph, Op
 from nnbuild.kernels.contract import Demand
 from nnbuild.kernels.registry import variants
+from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site, site_of
 from nnbuild.plan.select import Choice, Price, choose, fuses, offers

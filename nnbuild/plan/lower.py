@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from nnbuild.graph import Graph
 from nnbuild.kernels.registry import variant_name
 from nnbuild.kernels.stream import Part, Stream, streamable
+from nnbuild.model.graph import Graph
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, only_reader

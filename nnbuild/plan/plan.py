@@ -8,11 +8,11 @@ from math import lcm, prod
 
 import numpy as np
 
-from nnbuild.graph import Array, Graph, Op, Tensor
+from nnbuild.base.names import fragment
 from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.registry import variant_name
-from nnbuild.names import fragment
+from nnbuild.model.graph import Array, Graph, Op, Tensor
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
+from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.registry import variant_name, variants
 from nnbuild.ops.site import Site
 from nnbuild.plan.measured import measured
 from nnbuild.plan.target import Target
-from nnbuild.writer import Writer
 
 NEEDS = "it needs"
 """How the reason begins why a kernel of another instruction set cannot serve."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from nnbuild.errors import CheckFailed, UsageError
-from nnbuild.graph import Array, Graph
+from nnbuild.base.errors import CheckFailed, UsageError
+from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.quantize.calibrate import Batch, Ranges
 from nnbuild.quantize.data import Source, batches, labels

@@ -12,8 +12,8 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.errors import UsageError
-from nnbuild.graph import Array, Graph
+from nnbuild.base.errors import UsageError
+from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.interpret import traced
 from nnbuild.ops.recurrent import Recurrent

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Quant
+from nnbuild.model.graph import Array, Constant, Quant
 from nnbuild.numeric.layer_norm import UNIT, summand_scale
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary

@@ -12,10 +12,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from nnbuild.errors import ToolMissing, UsageError
-from nnbuild.graph import Array, Graph, Tensor
+from nnbuild.base.errors import ToolMissing, UsageError
+from nnbuild.model.graph import Array, Graph, Tensor
+from nnbuild.model.samples import UNSOUND, checked_labels
 from nnbuild.quantize.calibrate import Batch, batch_size
-from nnbuild.samples import UNSOUND, checked_labels
 
 RANDOM_SAMPLES = 64
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff")

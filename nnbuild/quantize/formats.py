@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Quant
+from nnbuild.model.graph import Array, Constant, Quant
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.activation import Activation

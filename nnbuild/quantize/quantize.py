@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from nnbuild.graph import Graph, Op
+from nnbuild.model.graph import Graph, Op
 from nnbuild.quantize.calibrate import Batch, Ranges, calibrate
 from nnbuild.quantize.data import Source, batches
 from nnbuild.quantize.rewrite import rewrite, unknown_layers

@@ -13,7 +13,7 @@ from math import floor, log2
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Graph, Op, Quant, Tensor
+from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, Tensor
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.recurrent import Recurrent, value_point

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.errors import UsageError
-from nnbuild.graph import Array, Graph, Tensor
+from nnbuild.base.errors import UsageError
+from nnbuild.model.graph import Array, Graph, Tensor
 from nnbuild.numeric.edge import dequantize
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret

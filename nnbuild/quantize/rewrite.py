@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nnbuild.errors import UsageError
-from nnbuild.graph import Constant, Graph, Op, State, Tensor
+from nnbuild.base.errors import UsageError
+from nnbuild.model.graph import Constant, Graph, Op, State, Tensor
+from nnbuild.model.verify import LARGEST_RATIO, verify
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.convert import Convert
@@ -26,7 +27,6 @@ from nnbuild.quantize.calibrate import Ranges
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import activation_format, fixed_format
 from nnbuild.quantize.recurrent import Format, behind, state_formats, weight_bits, with_room
-from nnbuild.verify import LARGEST_RATIO, verify
 
 SAME_SCALE = (Pad, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
 """Operations that choose or move values, and so leave them in their input's format."""

@@ -7,8 +7,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from nnbuild.errors import ToolMissing
-from nnbuild.files import make_folder, write_together
+from nnbuild.base.errors import ToolMissing
+from nnbuild.base.files import make_folder, write_together
 from nnbuild.report.charts import confusion_chart, cost_chart, error_chart
 from nnbuild.report.facts import Facts
 from nnbuild.report.network import whole

@@ -10,7 +10,7 @@ import pytest
 
 from nnbuild.audit import AuditReport, audit_files, load_policy
 from nnbuild.audit.elf import SHT_RELA, SHT_SYMTAB, read_elf
-from nnbuild.errors import NnbuildError, ToolMissing
+from nnbuild.base.errors import NnbuildError, ToolMissing
 
 from .toolchains import ALL, Toolchain
 

@@ -11,7 +11,7 @@ import pytest
 from nnbuild.audit import load_policy
 from nnbuild.audit.command import add_arguments, run
 from nnbuild.audit.policy import NAMES, group_of
-from nnbuild.errors import UsageError
+from nnbuild.base.errors import UsageError
 
 from .toolchains import Toolchain, by_name
 

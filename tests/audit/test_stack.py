@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nnbuild.audit.stack import StackReport, render_stack, stack_bound, stack_json
-from nnbuild.errors import NnbuildError
+from nnbuild.base.errors import NnbuildError
 
 from .toolchains import Toolchain, by_name, parameters
 

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.board import Board, boards, find
+from nnbuild.backends import output_of
+from nnbuild.backends.firmware import program as firmware
+from nnbuild.backends.firmware.layout import LINK_STACK, Layout
+from nnbuild.backends.firmware.linker_script import linker_script
+from nnbuild.backends.recipe import compile_all, link
+from nnbuild.board.board import Board
+from nnbuild.board.tables import boards, find
 from nnbuild.device.link import Link
-from nnbuild.outputs import firmware, output_of
-from nnbuild.outputs.layout import LINK_STACK, Layout
-from nnbuild.outputs.linker_script import linker_script
-from nnbuild.outputs.recipe import compile_all, link
-from nnbuild.runner import open_line
+from nnbuild.jobs.runner import open_line
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

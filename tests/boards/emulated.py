@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from nnbuild.board import Board
+from nnbuild.board.board import Board
 from nnbuild.device.emulator import EmulatorTransport
 from nnbuild.device.problems import TransportClosed
 from nnbuild.device.transport import Transport

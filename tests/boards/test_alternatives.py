@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.alternatives import measure, save
-from nnbuild.pipeline import Options, compile_model
+from nnbuild.jobs.alternatives import measure, save
+from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.plan import measured
 from tests.boards.conftest import MNIST
 

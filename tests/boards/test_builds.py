@@ -10,14 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.board import Board, find
-from nnbuild.errors import CheckFailed, NnbuildError
-from nnbuild.job import Place, build_program, connected, place
-from nnbuild.memory import memory_of
-from nnbuild.outputs import firmware, output_of
-from nnbuild.outputs.image import hex_lines, read_image, used_bytes
-from nnbuild.outputs.layout import layout_of
-from nnbuild.pipeline import Options, compile_model
+from nnbuild.backends import output_of
+from nnbuild.backends.firmware import program as firmware
+from nnbuild.backends.firmware.image import hex_lines, read_image, used_bytes
+from nnbuild.backends.firmware.layout import layout_of
+from nnbuild.base.errors import CheckFailed, NnbuildError
+from nnbuild.board.board import Board
+from nnbuild.board.tables import find
+from nnbuild.jobs.job import Place, build_program, connected, place
+from nnbuild.jobs.memory import memory_of
+from nnbuild.jobs.pipeline import Options, compile_model
 from tests.boards.conftest import EMULATED, FIRMWARE_BOARDS, MNIST, needs_tools
 from tests.frontend.keras_files import dense, h5_bytes, input_layer, layer, put, random_arrays, sequential
 
@@ -77,7 +79,7 @@ def test_a_small_model_runs_everywhere(tiny: Path, tmp_path: Path, name: str, qu
 
 def check(compiled, folder: Path) -> None:
     from nnbuild.device.session import run_samples
-    from nnbuild.job import samples_for
+    from nnbuild.jobs.job import samples_for
     from nnbuild.ops import interpret
 
     samples = samples_for(compiled, None)

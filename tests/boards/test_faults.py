@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nnbuild.board import find
+from nnbuild.board.tables import find
 from nnbuild.device.problems import DeviceFault, DeviceRestarted
 from tests.boards.conftest import EMULATED
 

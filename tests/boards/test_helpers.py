@@ -9,8 +9,9 @@ from functools import cache
 
 import pytest
 
-from nnbuild.audited import HELPERS
-from nnbuild.board import Toolchain, find
+from nnbuild.backends.object_audit import HELPERS
+from nnbuild.board.board import Toolchain
+from nnbuild.board.tables import find
 
 CORES = ["microbit", "stm32f100", "stm32f405", "mps3-an547", "rv32"]
 FUNCTION = re.compile(r"^[0-9a-f]+ <([\w.$]+)>:$")

@@ -17,17 +17,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.board import find
+from nnbuild.base.errors import NnbuildError
+from nnbuild.board.tables import find
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.link import Link, Timing
 from nnbuild.device.problems import DeviceMissing, TransportClosed, WrongFirmware
 from nnbuild.device.session import measure, open_model
 from nnbuild.device.transport import SerialTransport, Transport
 from nnbuild.emit.emit import digest
-from nnbuild.errors import NnbuildError
-from nnbuild.job import build_program, place
+from nnbuild.jobs.job import build_program, place
+from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from nnbuild.ops import interpret
-from nnbuild.pipeline import Compiled, Options, compile_model
 from tests.boards.conftest import needs_tools
 from tests.boards.emulated import Device, device, on_pty
 from tests.cli.conftest import Nnbuild, nnbuild  # noqa: F401 - a fixture

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.board import find
+from nnbuild.backends.firmware.layout import DoesNotFit
+from nnbuild.board.tables import find
 from nnbuild.device.session import profile_sample, run_samples
-from nnbuild.fit import program_files
-from nnbuild.job import build_program, connected, place, stack_of
+from nnbuild.jobs.fit import program_files
+from nnbuild.jobs.job import build_program, connected, place, stack_of
+from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.model.samples import SampleSet, load_samples
 from nnbuild.ops import interpret
-from nnbuild.outputs.layout import DoesNotFit
-from nnbuild.pipeline import Compiled, Options, compile_model
-from nnbuild.samples import SampleSet, load_samples
 from tests.boards.conftest import EMULATED, MNIST, SHARED, needs_tools
 
 pytestmark = pytest.mark.emulator

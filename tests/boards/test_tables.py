@@ -9,14 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.board import STANDARD_RATES, Board, at_rate, boards, find, in_memory
-from nnbuild.errors import UsageError
-from nnbuild.outputs import firmware, output_of
-from nnbuild.outputs.layout import HANDLER_STACK, LINK_STACK, DoesNotFit, Layout, fixed_ram, flash_bytes, layout_of
-from nnbuild.outputs.linker_script import linker_script
-from nnbuild.outputs.recipe import raise_if_full
-from nnbuild.paths import FIRMWARE
-from nnbuild.pipeline import Options, board_of, compile_model
+from nnbuild.backends import output_of
+from nnbuild.backends.firmware import program as firmware
+from nnbuild.backends.firmware.layout import (
+    HANDLER_STACK,
+    LINK_STACK,
+    DoesNotFit,
+    Layout,
+    fixed_ram,
+    flash_bytes,
+    layout_of,
+)
+from nnbuild.backends.firmware.linker_script import linker_script
+from nnbuild.backends.recipe import raise_if_full
+from nnbuild.base.errors import UsageError
+from nnbuild.base.paths import FIRMWARE
+from nnbuild.board.board import STANDARD_RATES, Board, at_rate, in_memory
+from nnbuild.board.tables import boards, find
+from nnbuild.jobs.pipeline import Options, board_of, compile_model
 from nnbuild.plan.plan import Plan
 from tests.boards.conftest import FIRMWARE_BOARDS, ROOT
 from tests.frontend.keras_files import h5_bytes, put, small

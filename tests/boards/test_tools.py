@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.board import boards, find
+from nnbuild.backends.recipe import choose, toolchain_for
+from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
+from nnbuild.board.tables import boards, find
 from nnbuild.device.emulator import EmulatorTransport
 from nnbuild.device.problems import DeviceMissing, TransportClosed
 from nnbuild.device.session import run_samples
 from nnbuild.device.unicorn_board import instructions_in
-from nnbuild.errors import NnbuildError, ToolMissing, UsageError
-from nnbuild.fit import program_files
-from nnbuild.outputs.recipe import choose, toolchain_for
-from nnbuild.pipeline import Options, compile_model
-from nnbuild.runner import open_line
+from nnbuild.jobs.fit import program_files
+from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.runner import open_line
 from tests.boards.conftest import MNIST, ROOT
 from tests.cli.conftest import Nnbuild, nnbuild  # noqa: F401 - a fixture
 
@@ -176,7 +176,7 @@ def test_a_program_that_is_none(nnbuild: Nnbuild, command: str) -> None:  # noqa
 @pytest.mark.emulator
 def test_a_program_taken_out_of_its_folder(nnbuild: Nnbuild, tools, tmp_path: Path) -> None:  # noqa: F811
     """It runs and is compared; what only its objects tell is left out. Another board's is refused."""
-    from nnbuild.job import build_program, place
+    from nnbuild.jobs.job import build_program, place
 
     tools("arm-none-eabi-gcc", "qemu-system-arm")
     alone = tmp_path / "alone.elf"
@@ -250,7 +250,7 @@ def test_thumb_instructions_are_counted() -> None:
 @pytest.mark.emulator
 def test_unicorn_stands_in(tools, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same image, the same bits, and the same number of instructions as in QEMU."""
-    from nnbuild.job import build_program, connected, place, samples_for
+    from nnbuild.jobs.job import build_program, connected, place, samples_for
 
     pytest.importorskip("unicorn")
     compiled = compile_model(Options(MODEL, "stm32", "int8", MNIST / "calibration.npz"))
@@ -275,8 +275,8 @@ def test_unicorn_stands_in(tools, tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.emulator
 def test_memory_that_only_the_device_has(tools, tmp_path: Path) -> None:
     """In the core's own memory the model runs as well, and QEMU, which has not got that, is not asked to run it."""
-    from nnbuild.job import build_program, connected, place, samples_for
-    from nnbuild.memory import memory_of
+    from nnbuild.jobs.job import build_program, connected, place, samples_for
+    from nnbuild.jobs.memory import memory_of
     from nnbuild.ops import interpret
 
     pytest.importorskip("unicorn")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.paths import CMAKE, PLATFORMIO, generator_files
+from nnbuild.base.paths import CMAKE, PLATFORMIO, generator_files
 from tests.cli.conftest import Nnbuild
 from tests.support.running import NNBUILD, ROOT, files_of, start
 
@@ -52,7 +52,7 @@ def test_a_stamp_and_its_dependencies(nnbuild: Nnbuild, model: Path, tmp_path: P
 def test_what_can_change_the_c_is_listed() -> None:
     names = {path.relative_to(ROOT).as_posix() for path in generator_files()}
     wanted = {
-        "nnbuild/pipeline.py",
+        "nnbuild/jobs/pipeline.py",
         "boards/linux/board.toml",
         "firmware/libm/nn_expf.c",
         "nnbuild/templates/rust/lib.rs",

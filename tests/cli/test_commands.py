@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from nnbuild.fit import program_files
 from nnbuild.frontend import load
+from nnbuild.jobs.fit import program_files
+from nnbuild.jobs.pipeline import Compiled
 from nnbuild.ops import interpret
-from nnbuild.pipeline import Compiled
 from tests.cli.conftest import Nnbuild, numbers
 from tests.frontend.keras_files import dense, h5_bytes, input_layer, put, sequential
 
@@ -188,7 +188,7 @@ def test_check_layers_names_the_wrong_layer(nnbuild: Nnbuild, tmp_path: Path, mo
         assert wrong != files["net_weights.c"]
         return {**files, "net_weights.c": wrong}
 
-    monkeypatch.setattr("nnbuild.job.program_files", spoilt)
+    monkeypatch.setattr("nnbuild.jobs.job.program_files", spoilt)
     np.savez(tmp_path / "x.npz", x=np.array([[-1], [-2], [3], [4]], np.float32))
     said = nnbuild("check", model, "--inputs", tmp_path / "x.npz", "--layers")
     assert said.status == 1

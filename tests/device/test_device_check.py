@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from check_cases import FLOAT_Y, LABELS, RAW, Y, evidence, float_output, integer_output, layer
 
+from nnbuild.base.errors import UsageError
 from nnbuild.device.check import Evidence, Gates, Stack, first_wrong, judge
 from nnbuild.device.description import ModelInfo, StepInfo, TensorInfo
 from nnbuild.device.layers import LayerCost, compare_layers, layer_costs
-from nnbuild.errors import UsageError
 
 
 def other_classes(share: float) -> np.ndarray:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Graph, Op, Shape, Tensor
+from nnbuild.model.graph import Array, Constant, Graph, Op, Shape, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes, Clamp
 from nnbuild.ops.conv2d import Conv2D
@@ -15,7 +16,6 @@ from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
-from nnbuild.verify import verify
 from tests.support.graphs import single
 
 Step = tuple[str, Attributes, Mapping[str, Array]]

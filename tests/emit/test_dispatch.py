@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.errors import UsageError
+from nnbuild.base.errors import UsageError
 from nnbuild.isa.registry import find, find_all
 from nnbuild.ops import interpret
 from nnbuild.plan.plan import Plan, make_plan

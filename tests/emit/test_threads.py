@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.errors import UsageError
+from nnbuild.base.errors import UsageError
+from nnbuild.base.paths import FIRMWARE
+from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.ops import interpret
-from nnbuild.paths import FIRMWARE
-from nnbuild.pipeline import Options, compile_model
 from nnbuild.plan import plan as plans
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target

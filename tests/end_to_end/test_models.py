@@ -10,7 +10,7 @@ import pytest
 
 from nnbuild import cli, passes
 from nnbuild.frontend import load
-from nnbuild.graph import Array, Graph
+from nnbuild.model.graph import Array, Graph
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from tests.end_to_end.zoo_batches import differences, read

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.audited import model_stack
+from nnbuild.backends import output_of
+from nnbuild.backends.object_audit import model_stack
+from nnbuild.backends.recipe import compile_all
 from nnbuild.emit.artifact import Artifact
-from nnbuild.fit import program_files
-from nnbuild.outputs import output_of
-from nnbuild.outputs.recipe import compile_all
-from nnbuild.pipeline import Options, compile_model
+from nnbuild.jobs.fit import program_files
+from nnbuild.jobs.pipeline import Options, compile_model
 from tests.frontend.keras_files import h5_bytes, input_layer, layer, put, sequential
 
 ROOT = Path(__file__).resolve().parents[2]

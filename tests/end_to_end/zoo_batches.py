@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from nnbuild import passes
-from nnbuild.errors import NnbuildError
+from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend import load
-from nnbuild.graph import Array, Graph
+from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target

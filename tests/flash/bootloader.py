@@ -12,7 +12,7 @@ from functools import reduce
 from operator import xor
 from pathlib import Path
 
-from nnbuild.board import Board
+from nnbuild.board.board import Board
 from nnbuild.device.emulator import EmulatorTransport
 from nnbuild.device.problems import TransportClosed
 from nnbuild.device.transport import Transport

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.board import find
+from nnbuild.board.tables import find
 from tests.flash.bootloader import Rom, on_pty
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.board import find
+from nnbuild.board.tables import find
 from tests.boards.conftest import MNIST, ROOT
 from tests.cli.conftest import Nnbuild, nnbuild  # noqa: F401 - a fixture
 from tests.flash.bootloader import Rom, on_pty

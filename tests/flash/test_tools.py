@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import serial
 
-from nnbuild.board import boards, find
-from nnbuild.device.flash import HalfFlashed
-from nnbuild.errors import ToolMissing, UsageError
-from nnbuild.flash import choose, flash_program, image_for
+from nnbuild.backends.firmware.flash import choose, flash_program, image_for
+from nnbuild.base.errors import ToolMissing, UsageError
+from nnbuild.board.tables import boards, find
+from nnbuild.device.bootloader import HalfFlashed
 from tests.cli.conftest import Nnbuild, model, nnbuild  # noqa: F401 - fixtures
 
 FLASHED = [board for board in boards() if board.flash is not None]

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
-from nnbuild.errors import NnbuildError
+from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend import load
 from tests.frontend.keras_files import (
     called,

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend.hdf5 import H5File
 
 

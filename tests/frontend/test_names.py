@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from nnbuild.errors import UsageError
-from nnbuild.names import identifier
+from nnbuild.base.errors import UsageError
+from nnbuild.base.names import identifier
 
 
 @pytest.mark.parametrize(

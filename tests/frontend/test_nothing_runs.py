@@ -31,7 +31,7 @@ WATCHER = """
 import json, sys
 from pathlib import Path
 from nnbuild import passes
-from nnbuild.errors import NnbuildError
+from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend import keras_h5, keras_zip, load
 
 FORBIDDEN = ("exec", "compile", "marshal.", "pickle.", "os.", "subprocess.", "socket.", "shutil.", "code.", "ctypes.")

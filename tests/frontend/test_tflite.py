@@ -13,14 +13,14 @@ import pytest
 pytest.importorskip("tflite")
 
 from nnbuild import cli, passes
-from nnbuild.errors import ModelError, ToolMissing, UsageError
+from nnbuild.base.errors import ModelError, ToolMissing, UsageError
 from nnbuild.frontend import load
-from nnbuild.graph import Graph
+from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
-from nnbuild.pipeline import Options, compile_model
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from tests.frontend.tflite_files import File, O, T, to_bytes

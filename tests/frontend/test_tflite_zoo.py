@@ -15,9 +15,9 @@ pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
 
 from nnbuild import passes
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
-from nnbuild.graph import Array, Graph
+from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from tests.frontend.tflite_files import to_bytes
 from tests.fuzz.tflite_seeds import SEEDS

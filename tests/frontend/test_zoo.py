@@ -9,7 +9,7 @@ import pytest
 
 from nnbuild import passes
 from nnbuild.frontend import load
-from nnbuild.graph import Graph
+from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from tests.zoo import KERAS3, TFKERAS, names, zoo
 

@@ -144,7 +144,7 @@ def audit_case(path: Path, case: int) -> str:
     """`report` or `error`; anything else that is raised is the fuzzer's find."""
     from nnbuild.audit import audit_files, load_policy, render_text, report_json
     from nnbuild.audit.stack import render_stack, stack_bound
-    from nnbuild.errors import NnbuildError
+    from nnbuild.base.errors import NnbuildError
 
     outcome = "report"
     try:

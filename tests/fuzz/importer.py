@@ -28,7 +28,7 @@ import h5py
 import numpy as np
 
 from nnbuild import frontend, passes
-from nnbuild.errors import NnbuildError
+from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend import keras_h5, keras_zip
 from tests.frontend.keras_files import h5_bytes, keras_bytes, zip_bytes
 from tests.fuzz.seeds import H5_SEEDS, KERAS_SEEDS

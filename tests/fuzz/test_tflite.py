@@ -16,8 +16,8 @@ import pytest
 pytest.importorskip("tflite")
 
 from nnbuild import frontend, passes
-from nnbuild.errors import NnbuildError
-from nnbuild.graph import Graph
+from nnbuild.base.errors import NnbuildError
+from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from tests.frontend.tflite_files import to_bytes
 from tests.fuzz.tflite import spoil_file

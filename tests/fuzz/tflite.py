@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from nnbuild import frontend, passes
+from nnbuild.base.errors import NnbuildError
 from nnbuild.emit.emit import emit
-from nnbuild.errors import NnbuildError
 from nnbuild.frontend.tflite import records
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.graph import Array, Graph, Op, Quant, Tensor
+from nnbuild.model.graph import Array, Graph, Op, Quant, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.convert import Convert
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
-from nnbuild.verify import verify
 from tests.support.many import run_many
 
 SCALES = (1.0, 0.1, 1 / 255, 2.0**-7, 3.7e-5, 123.456)

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.graph import Constant, Graph, Op, Tensor
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.depthwise_conv2d.planar import overlaps
-from nnbuild.kernels.depthwise_conv2d.planes import Planes, planes
+from nnbuild.kernels.loops.planes import Planes, planes
+from nnbuild.model.graph import Constant, Graph, Op, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
@@ -19,7 +20,6 @@ from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.rewrite import rewrite
-from nnbuild.verify import verify
 from tests.support.batch import Entry, run_batch
 from tests.support.graphs import single
 from tests.support.quantized import full_range

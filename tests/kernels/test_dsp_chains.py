@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.graph import Graph, Op, Quant, Tensor
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.dsp import beside
+from nnbuild.model.graph import Graph, Op, Quant, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.binary import Binary
@@ -18,7 +19,6 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import site_of
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
-from nnbuild.verify import verify
 from tests.kernels.cases import normal
 from tests.support.graphs import single
 from tests.support.many import run_many

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.graph import Graph
+from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from tests.kernels.cases import Maker, cases
 from tests.support.compiled import run_graph

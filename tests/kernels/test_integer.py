@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.graph import Graph
+from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.graph import Array, Graph, Quant
+from nnbuild.model.graph import Array, Graph, Quant
+from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.functions import FUNCTIONS
 from nnbuild.ops.softmax import Softmax
-from nnbuild.verify import verify
 from tests.kernels.cases import PARAMETERS
 from tests.support.graphs import single
 from tests.support.many import run_many

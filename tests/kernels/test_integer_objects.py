@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nnbuild.emit.emit import emit
-from nnbuild.graph import Graph, Quant
+from nnbuild.model.graph import Graph, Quant
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from tests.kernels.test_convert import FLOAT, conversion

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.graph import Array, Graph
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.registry import variant_name, variants
+from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.lstm import LSTM

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
 
-from nnbuild.graph import Array, Constant, Op, Quant, Tensor
+from nnbuild.model.graph import Array, Constant, Op, Quant, Tensor
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes, Clamp
 from nnbuild.ops.binary import Binary

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nnbuild.errors import ModelError
-from nnbuild.graph import Constant, Graph, Quant
+from nnbuild.base.errors import ModelError
+from nnbuild.model.graph import Constant, Graph, Quant
+from nnbuild.model.verify import verify
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
@@ -18,7 +19,6 @@ from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.transpose import Transpose
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
-from nnbuild.verify import verify
 from tests.support.graphs import single
 from tests.support.quantized import quantized
 

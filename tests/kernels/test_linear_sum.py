@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.graph import Quant
+from nnbuild.model.graph import Quant
 from nnbuild.numeric.linear_sum import FRACTION, linear_sum, pairs
 from nnbuild.numeric.rounding import INT8, saturate
 from nnbuild.ops.binary import Formats, combined

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.graph import Graph
 from nnbuild.isa.isa import Isa
 from nnbuild.isa.registry import cpu_flags, isas
 from nnbuild.kernels.contract import Kernel
 from nnbuild.kernels.registry import variant_name, variants
+from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.site import site_of
 from nnbuild.plan.select import refusal

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nnbuild.base.writer import Instruction, Writer
 from nnbuild.emit.instructions import instructions
 from nnbuild.emit.vendored import definitions
 from nnbuild.isa import vector_functions as functions
 from nnbuild.isa.registry import isas
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.writer import Instruction, Writer
 from tests.kernels.test_variants import runs_here
 from tests.support.compiled import STRICT
 

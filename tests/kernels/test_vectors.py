@@ -11,11 +11,12 @@ import pytest
 
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
-from nnbuild.graph import Constant, Graph, Op, Tensor
 from nnbuild.isa.isa import Isa
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.contract import Kernel
 from nnbuild.kernels.registry import variant_name, variants
+from nnbuild.model.graph import Constant, Graph, Op, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes, Clamp
@@ -33,7 +34,6 @@ from nnbuild.ops.softmax import Softmax
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.select import refusal
 from nnbuild.plan.target import Target
-from nnbuild.verify import verify
 from tests.kernels.cases import normal
 from tests.kernels.test_float import samples
 from tests.kernels.test_variants import home, runs_here

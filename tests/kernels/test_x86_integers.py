@@ -13,11 +13,12 @@ import pytest
 
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
-from nnbuild.graph import Array, Constant, Graph, Op, Quant, Tensor
 from nnbuild.isa.isa import Isa
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.contract import Kernel
 from nnbuild.kernels.registry import variant_name, variants
+from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.numeric.real_scale import LOW_BITS
 from nnbuild.ops import interpret
 from nnbuild.ops.base import Attributes, Clamp
@@ -31,7 +32,6 @@ from nnbuild.ops.site import site_of
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.select import refusal
 from nnbuild.plan.target import Target
-from nnbuild.verify import verify
 from tests.kernels import test_variants
 from tests.support import many
 from tests.support.quantized import SUM_TYPES, full_range

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from link_devices import Faults, MemoryDevice, MemoryTransport, fake_outputs, memory_link, samples
 
+from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.device.description import descriptor_text, parse_descriptor
 from nnbuild.device.frames import Command, FrameReader, Message, Status, encode
 from nnbuild.device.link import Link, Region, StackUse
@@ -25,7 +26,6 @@ from nnbuild.device.problems import (
     WrongFirmware,
 )
 from nnbuild.device.session import dump_layers, measure, open_model, profile_sample, run_samples, to_wire, write_sample
-from nnbuild.errors import NnbuildError, UsageError
 
 DESCRIPTOR_KEYS = ["name", "hash", "inputs", "outputs", "steps", "shape", "type", "scale", "zero_point", "layer", "op"]
 

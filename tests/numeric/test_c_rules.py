@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nnbuild.base.paths import FIRMWARE
 from nnbuild.numeric import elementwise, fixed_point, multiplier, real_scale, rounding, softmax, tables
-from nnbuild.paths import FIRMWARE
 from tests.support.compiled import STRICT
 
 SOURCES = sorted((FIRMWARE / "numeric").glob("nn_*.c"))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from nnbuild.base.paths import FIRMWARE
 from nnbuild.numeric.fixed_point import logistic, tanh
-from nnbuild.paths import FIRMWARE
 from tests.support.compiled import STRICT
 
 FORMATS = range(7)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nnbuild import passes
-from nnbuild.graph import Constant, Graph, Op, Shape, State, Tensor
+from nnbuild.model.graph import Constant, Graph, Op, Shape, State, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
@@ -32,7 +33,6 @@ from nnbuild.passes.fold_pads import fold_pads
 from nnbuild.passes.merge_clamps import merge_clamps
 from nnbuild.passes.remove_dead import remove_dead
 from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
-from nnbuild.verify import verify
 
 RELU = Activation("clamp", (0.0, inf))
 

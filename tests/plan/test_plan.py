@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 
-from nnbuild.graph import Constant, Graph, Op, State, Tensor
+from nnbuild.model.graph import Constant, Graph, Op, State, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
@@ -14,7 +15,6 @@ from nnbuild.ops.dense import Dense
 from nnbuild.ops.reshape import Reshape
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
-from nnbuild.verify import verify
 from tests.kernels.cases import cases
 
 

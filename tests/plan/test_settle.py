@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nnbuild.graph import Op, Tensor
+from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant
+from nnbuild.model.graph import Op, Tensor
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work
@@ -13,7 +14,6 @@ from nnbuild.plan.modest import SPARE, modest
 from nnbuild.plan.select import Choice, Offer, Price
 from nnbuild.plan.settle import need, settle
 from nnbuild.plan.target import Target
-from nnbuild.writer import Writer
 
 
 def nothing(w: Writer, site: Site, names: Names) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.graph import Constant, Graph, Op, Tensor
 from nnbuild.isa.registry import isas
+from nnbuild.model.graph import Constant, Graph, Op, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes, Clamp
@@ -23,7 +24,6 @@ from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.data import Source
 from nnbuild.quantize.quantize import Recipe, quantize_with
-from nnbuild.verify import verify
 from tests.kernels.test_float import samples
 from tests.support.many import run_many
 from tests.support.quantized import full_range

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.board import boards, find
-from nnbuild.errors import UsageError
-from nnbuild.project import BUILDS, Parts, project_files
+from nnbuild.base.errors import UsageError
+from nnbuild.board.tables import boards, find
+from nnbuild.jobs.project import BUILDS, Parts, project_files
 
 LISTS = {"scons": "SConstruct", "cmake": "CMakeLists.txt", "platformio": "platformio.ini"}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Graph, Op, Tensor
+from nnbuild.model.graph import Array, Constant, Graph, Op, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.softmax import Softmax
-from nnbuild.verify import verify
 
 SIZES = {"x": 6, "sum": 8, "h": 8, "logits": 3, "probs": 3}
 LAYERS = {"x": "x", "sum": "first", "h": "first", "logits": "second", "probs": "probs"}

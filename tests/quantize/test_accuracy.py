@@ -16,7 +16,7 @@ import pytest
 
 from nnbuild import cli, passes
 from nnbuild.frontend import load
-from nnbuild.graph import Array, Graph
+from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.errors import CheckFailed, UsageError
-from nnbuild.graph import Graph
+from nnbuild.base.errors import CheckFailed, UsageError
+from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from nnbuild.quantize.accuracy import _candidates, _error_with, accuracy, quantize_within
 from nnbuild.quantize.data import Source, labels

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nnbuild.errors import UsageError
-from nnbuild.graph import Array
+from nnbuild.base.errors import UsageError
+from nnbuild.model.graph import Array
 from nnbuild.ops import interpret
 from nnbuild.ops.gru import GRU
 from nnbuild.quantize.calibrate import METHODS, Range, batch_size, calibrate

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nnbuild.errors import UsageError
-from nnbuild.graph import Array, Graph, Op, Tensor
+from nnbuild.base.errors import UsageError
+from nnbuild.model.graph import Array, Graph, Op, Tensor
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.softmax import Softmax
 from nnbuild.quantize.data import Source, batches, labels

@@ -7,17 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from nnbuild.graph import Quant
+from nnbuild.model.graph import Quant
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.softmax import Softmax
 from nnbuild.quantize.calibrate import Range
-from nnbuild.quantize.formats import (
-    activation_format,
-    fixed_format,
-    quantized_values,
-    quantized_weights,
-    weight_scales,
-)
+from nnbuild.quantize.formats import activation_format, fixed_format, quantized_values, quantized_weights, weight_scales
 
 ENDS = some.floats(-1e20, 1e20, allow_subnormal=False)
 

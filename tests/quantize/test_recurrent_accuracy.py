@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.graph import Array, Graph
+from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.report import as_float

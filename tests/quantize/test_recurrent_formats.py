@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nnbuild.graph import Graph, Quant
 from nnbuild.kernels.lstm import integer as lstm_kernel
+from nnbuild.model.graph import Graph, Quant
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.gru import GRU

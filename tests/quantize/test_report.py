@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.commands.quantize import as_object, as_text
-from nnbuild.graph import Graph
+from nnbuild.cli.quantize import as_object, as_text
+from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.data import Source

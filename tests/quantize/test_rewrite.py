@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from nnbuild import passes
-from nnbuild.errors import UsageError
-from nnbuild.graph import Constant, Graph, Op, Quant, Tensor
+from nnbuild.base.errors import UsageError
+from nnbuild.model.graph import Constant, Graph, Op, Quant, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops import interpret
 from nnbuild.ops.binary import Binary
@@ -19,7 +20,6 @@ from nnbuild.ops.convert import Convert
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.quantize import RANDOM_WARNING, Recipe, quantize_with
 from nnbuild.quantize.report import as_float
-from nnbuild.verify import verify
 from tests.quantize.small import classifier, samples
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from nnbuild import cli
-from nnbuild.commands.common import add_build_options, add_place, options_of
-from nnbuild.gather import near, option_words
-from nnbuild.pipeline import Options
+from nnbuild.cli.arguments import add_build_options, add_place, options_of
+from nnbuild.jobs.gather import near, option_words
+from nnbuild.jobs.pipeline import Options
 from nnbuild.report.facts import as_object, from_object
 from nnbuild.scons import arguments_of
 from tests.cli.conftest import Nnbuild, model, nnbuild
@@ -116,7 +116,7 @@ def test_pictures(nnbuild: Nnbuild, model: Path, here: Path) -> None:
 def test_nothing_else_loads_matplotlib() -> None:
     """Users without it have all the rest."""
     for name in ("png", "page", "diff"):
-        source = (Path(cli.__file__).parent / "report" / f"{name}.py").read_text()
+        source = (Path(cli.__file__).parents[1] / "report" / f"{name}.py").read_text()
         assert not [line for line in source.splitlines() if line.startswith(("import matplotlib", "from matplotlib"))]
 
 

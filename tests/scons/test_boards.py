@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.board import find
-from nnbuild.outputs.layout import layout_of
-from nnbuild.pipeline import Options, compile_model
+from nnbuild.backends.firmware.layout import layout_of
+from nnbuild.board.tables import find
+from nnbuild.jobs.pipeline import Options, compile_model
 from tests.scons.conftest import HEAD, ROOT, scons, write_model
 
 MNIST = ROOT / "examples" / "mnist" / "mnist.h5"

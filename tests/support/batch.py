@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from nnbuild.emit.emit import emit
-from nnbuild.graph import Array
+from nnbuild.model.graph import Array
 from nnbuild.plan.plan import Plan
 from tests.support.compiled import STRICT
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Graph, Quant, Tensor
+from nnbuild.model.graph import Array, Constant, Graph, Quant, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.numeric.edge import dequantize
 from nnbuild.numeric.layer_norm import UNIT, summand_scale
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret
 from nnbuild.ops.softmax import Softmax
-from nnbuild.verify import verify
 from tests.support.quantized import FIXED, SUM_TYPES
 
 TYPES = {"int8": 127, "int16": 32767}

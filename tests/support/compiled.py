@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from nnbuild.emit.emit import emit
-from nnbuild.graph import Array, Graph
+from nnbuild.model.graph import Array, Graph
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
 

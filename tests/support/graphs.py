@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Graph, Op, Shape, State, Tensor
+from nnbuild.model.graph import Array, Constant, Graph, Op, Shape, State, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.ops.base import Attributes
-from nnbuild.verify import verify
 
 
 def single(

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Graph, Quant, Tensor
+from nnbuild.model.graph import Array, Constant, Graph, Quant, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.numeric.layer_norm import UNIT, summand_scale
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.softmax import Softmax
-from nnbuild.verify import verify
 
 SUM_TYPES = {"int8": "int32", "int16": "int64"}
 FIXED = {"int8": Quant((2.0**-8,), -128), "int16": Quant((2.0**-15,), 0)}

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from nnbuild.graph import Array, Constant, Graph, Op, State, Tensor
+from nnbuild.model.graph import Array, Constant, Graph, Op, State, Tensor
+from nnbuild.model.verify import verify
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.gru import GRU
@@ -15,7 +16,6 @@ from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.softmax import Softmax
-from nnbuild.verify import verify
 
 
 def glorot(chance: np.random.Generator, rows: int, columns: int) -> Array:

@@ -29,7 +29,7 @@ endif()
 set(NNBUILD_COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${_nnbuild_home}" "${NNBUILD_PYTHON}" -m nnbuild)
 execute_process(
   COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${_nnbuild_home}" "${NNBUILD_PYTHON}" -c
-          "import nnbuild.commands.compile; print(nnbuild.__version__)"
+          "import nnbuild.cli.compile; print(nnbuild.__version__)"
   RESULT_VARIABLE _nnbuild_status OUTPUT_VARIABLE _nnbuild_version ERROR_VARIABLE _nnbuild_said)
 if(NOT _nnbuild_status EQUAL 0)
   set(nnbuild_FOUND FALSE)

@@ -9,7 +9,7 @@ from nnbuild.frontend.dialect import NO_BOUND, Dialect
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
 from nnbuild.frontend.settings import Config, shown
 from nnbuild.frontend.weights import WeightTree
-from nnbuild.graph import Shape
+from nnbuild.model.graph import Shape
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import normal_axis
 from nnbuild.ops.functions import Function

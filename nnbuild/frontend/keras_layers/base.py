@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend.builder import GraphBuilder
 from nnbuild.frontend.dialect import Dialect
 from nnbuild.frontend.settings import Config
 from nnbuild.frontend.weights import DAMAGED, Stored, WeightTree, finite
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Attributes
 
 LAST = "Rebuild the model with data_format='channels_last' (Keras' default) and save it again."

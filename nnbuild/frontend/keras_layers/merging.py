@@ -7,7 +7,7 @@ import numpy as np
 from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.keras_layers.normalization import scaled
-from nnbuild.graph import Shape
+from nnbuild.model.graph import Shape
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.reshape import Reshape

@@ -12,7 +12,7 @@ from nnbuild.frontend.keras_layers.activation import inverse, sample_axes
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
 from nnbuild.frontend.settings import Config, shown
 from nnbuild.frontend.weights import WeightTree
-from nnbuild.graph import Array
+from nnbuild.model.graph import Array
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.layer_norm import LayerNorm

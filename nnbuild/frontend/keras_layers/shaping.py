@@ -7,7 +7,7 @@ from math import prod
 
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.settings import Config
-from nnbuild.graph import Shape
+from nnbuild.model.graph import Shape
 from nnbuild.ops.base import Pair
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.repeat import Repeat

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nnbuild.frontend.tflite.importer import import_model
 from nnbuild.frontend.tflite.records import read
-from nnbuild.graph import Graph
+from nnbuild.model.graph import Graph
 
 
 def load(path: Path, name: str) -> Graph:

@@ -8,10 +8,10 @@ from math import prod
 
 from nnbuild.frontend.builder import MAX_OPS
 from nnbuild.frontend.tflite.records import MAX_ELEMENTS, SMALLER, Operator
-from nnbuild.graph import Array, Constant, Graph, Op, Quant, Shape, Tensor
+from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, Shape, Tensor
+from nnbuild.model.verify import LARGEST_RATIO
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes
-from nnbuild.verify import LARGEST_RATIO
 
 CHECK = "Check the operator's options and shapes; if TFLite itself runs this model, please report it."
 CALIBRATE = "Calibrate the model with samples in which its tensors vary, and convert it again."

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend.tflite.assembly import CALIBRATE, Assembly
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, DAMAGED, Operator
 from nnbuild.frontend.tflite.records import Tensor as Stored
-from nnbuild.graph import Array, Quant, Shape, Tensor
+from nnbuild.model.graph import Array, Quant, Shape, Tensor
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.base import NO_CLAMP, Attributes, Clamp
 from nnbuild.ops.reshape import Reshape

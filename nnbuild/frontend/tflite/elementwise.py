@@ -8,7 +8,7 @@ from math import inf, sqrt
 
 from nnbuild.frontend.tflite.call import LARGEST_SCALE, RANGES, Call, as_float
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
-from nnbuild.graph import Array, Quant
+from nnbuild.model.graph import Array, Quant
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nnbuild.errors import ModelError
+from nnbuild.base.errors import ModelError
 from nnbuild.frontend.tflite import elementwise, linear, recurrent, shaping, summing
 from nnbuild.frontend.tflite.assembly import Assembly
 from nnbuild.frontend.tflite.call import Call, form
 from nnbuild.frontend.tflite.records import DAMAGED, Model, Operator, Tensor
-from nnbuild.graph import Graph
+from nnbuild.model.graph import Graph
 
 OPERATORS: dict[str, Callable[[Call], None]] = {
     **linear.OPERATORS,

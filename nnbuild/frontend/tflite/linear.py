@@ -8,7 +8,7 @@ import numpy as np
 
 from nnbuild.frontend.tflite.call import CLAMPS, LARGEST_SCALE, Call
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
-from nnbuild.graph import Array, Quant, Shape
+from nnbuild.model.graph import Array, Quant, Shape
 from nnbuild.ops.base import Attributes, Clamp, Pair
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose

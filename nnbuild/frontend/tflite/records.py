@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from nnbuild.errors import ModelError, ToolMissing
+from nnbuild.base.errors import ModelError, ToolMissing
 from nnbuild.frontend.tflite.verifier import Damaged, check
-from nnbuild.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape
 
 DAMAGED = "The file is damaged; convert the model again."
 CONVERT_AGAIN = "Convert the model again, or give the .h5 or .keras file that it was made from."

@@ -10,7 +10,7 @@ from nnbuild.frontend.tflite.call import BATCH_ONE, LARGEST_SCALE, Call
 from nnbuild.frontend.tflite.linear import within_bits
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.frontend.tflite.records import Tensor as Stored
-from nnbuild.graph import Array, Quant, Shape, Tensor
+from nnbuild.model.graph import Array, Quant, Shape, Tensor
 from nnbuild.numeric import lstm
 from nnbuild.numeric.multiplier import SMALLEST_SCALE, Multiplier, is_power_of_two
 from nnbuild.ops.lstm import LSTM

@@ -8,7 +8,7 @@ from math import prod
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
 from nnbuild.frontend.tflite.linear import image
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
-from nnbuild.graph import Shape
+from nnbuild.model.graph import Shape
 from nnbuild.ops.base import Pair
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.pad import Pad

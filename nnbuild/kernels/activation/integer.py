@@ -6,17 +6,17 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names, only_integer
 from nnbuild.kernels.integers import UNIT, centred, declare, finish, requantized, store
 from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.model.graph import Array
 from nnbuild.numeric.tables import sigmoid_table
 from nnbuild.ops import activation_rules as rules
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_integer

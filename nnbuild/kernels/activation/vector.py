@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import vector_loop
@@ -13,7 +14,6 @@ from nnbuild.kernels.strided import Walk, contiguous
 from nnbuild.kernels.vector_functions import missing, spell
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def _attributes(site: Site) -> Activation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.affine.scalar import axis_walks
 from nnbuild.kernels.contract import Demand, Names, only_integer
@@ -13,7 +14,6 @@ from nnbuild.kernels.strided import extent, nest
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.integer import bounds, requantization
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_integer

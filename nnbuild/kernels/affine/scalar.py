@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.strided import Walk, contiguous, extent, nest
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_float

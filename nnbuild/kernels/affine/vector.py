@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import vector_loop
@@ -9,7 +10,6 @@ from nnbuild.kernels.affine import scalar
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def _accepts(site: Site) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.kernels.binary.scalar import demand as demand
 from nnbuild.kernels.binary.scalar import operand_walks
 from nnbuild.kernels.contract import Names, only_integer
@@ -11,7 +12,6 @@ from nnbuild.numeric.elementwise import AddScales
 from nnbuild.ops.binary import Binary, Formats, formats, operands
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_integer

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
+from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import LOAD_BYTES
 from nnbuild.isa.armv7em_dsp_bytes import AND_LEFT8, SMLAWB, SMLAWT, ssat8_after
@@ -19,7 +20,6 @@ from nnbuild.numeric.rounding import INT8, saturate
 from nnbuild.ops.binary import Binary, Formats, combined, formats, operands
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
-from nnbuild.writer import Instruction, Row, Writer
 
 needs = frozenset({"armv7em_dsp"})
 AT_ONCE = 8

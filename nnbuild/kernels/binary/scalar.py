@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nnbuild.graph import Shape
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_float
 from nnbuild.kernels.strided import Walk, broadcast, contiguous, extent, nest
+from nnbuild.model.graph import Shape
 from nnbuild.ops.binary import Binary, operands
 from nnbuild.ops.site import Site
-from nnbuild.writer import Row, Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_float

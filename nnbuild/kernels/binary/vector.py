@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import vector_loop
@@ -10,7 +11,6 @@ from nnbuild.kernels.contract import Demand, Names, Variant, only_float
 from nnbuild.kernels.vector_tail import OPERATIONS
 from nnbuild.ops.binary import Binary, operands
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def _attributes(site: Site) -> Binary:

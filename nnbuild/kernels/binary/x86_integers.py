@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_integers import SETS, IntegerSet
 from nnbuild.isa.x86_memory import read_bytes, reads_parts, write_bytes
 from nnbuild.isa.x86_sums import ProductRule, SumRule, product_rule, sum_rule
@@ -13,7 +14,6 @@ from nnbuild.kernels.contract import Demand, Names, Overlap, Variant
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 @lru_cache(maxsize=256)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.concatenate.scalar import demand as demand
 from nnbuild.kernels.contract import Names, only_integer
@@ -13,7 +14,6 @@ from nnbuild.ops.base import around
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.integer import bounds, quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_integer

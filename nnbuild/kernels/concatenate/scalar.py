@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.base import around
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_float

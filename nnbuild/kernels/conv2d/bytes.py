@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names, Variant
-from nnbuild.kernels.conv2d import edges
+from nnbuild.kernels.loops import edges
 from nnbuild.kernels.small_lanes import ByteLanes, ShortByteLanes, scaling_of, weights_of
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def _accepts(site: Site) -> str | None:

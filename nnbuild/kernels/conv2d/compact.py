@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.dsp import compact
 from nnbuild.kernels.dsp.compact import Compact
 from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
 from nnbuild.kernels.dsp.weights import padded_taps
-from nnbuild.kernels.dsp.window import Window, window_of
+from nnbuild.kernels.loops.patches import Window, window_of
 from nnbuild.kernels.overlaps import rows, tiles
 from nnbuild.kernels.window_loops import product
+from nnbuild.model.graph import Array
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs = frozenset({"armv7em_dsp"})
 

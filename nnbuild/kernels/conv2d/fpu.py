@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
 from nnbuild.kernels.contract import Demand, Names, only_float
-from nnbuild.kernels.conv2d import edges
+from nnbuild.kernels.loops import edges
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs = FEATURES
 accepts = only_float

@@ -10,21 +10,21 @@ from functools import partial
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integer
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
 from nnbuild.kernels.dsp.scaling import Scaling, Sums, levelled, scaling_of, sums_of
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide
-from nnbuild.kernels.dsp.window import MOST_LEFT_OVER, Window, declare_band, fill_band, in_order, lay_out, window_of
+from nnbuild.kernels.loops.patches import MOST_LEFT_OVER, Window, declare_band, fill_band, in_order, lay_out, window_of
 from nnbuild.kernels.overlaps import rows
 from nnbuild.kernels.overlaps import tiles as tiles_apart
 from nnbuild.kernels.window_loops import product, total
+from nnbuild.model.graph import Array
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 NEEDS = frozenset({"armv7em_dsp"})
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
-from nnbuild.kernels.conv2d import tiled
-from nnbuild.kernels.conv2d.skeleton import geometry
-from nnbuild.kernels.tiling import best_vectors
+from nnbuild.kernels.loops import tiled
+from nnbuild.kernels.loops.direct import geometry
+from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.vector_tail import KINDS, refusal, tail_of
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def _layout(site: Site, floats: Vectors, depth: int) -> tiled.Layout:

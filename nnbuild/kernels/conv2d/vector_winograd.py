@@ -13,22 +13,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
-from nnbuild.kernels.conv2d import tiled
-from nnbuild.kernels.conv2d.skeleton import geometry
-from nnbuild.kernels.dot import Block
-from nnbuild.kernels.tiling import best_pixels, best_vectors, even, stall
+from nnbuild.kernels.loops import dot, tiled
+from nnbuild.kernels.loops.direct import geometry
+from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.tiling import best_pixels, best_vectors, even, stall
 from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal, tail_of
 from nnbuild.kernels.window_loops import product, total
+from nnbuild.model.graph import Array
 from nnbuild.ops.base import NO_CLAMP
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 OUT = 2
 """Outputs of a patch along each axis."""

@@ -6,19 +6,19 @@ edge it is moved back, so that some outputs are computed twice, to the same valu
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names, Overlap
 from nnbuild.kernels.dsp import winograd
 from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
 from nnbuild.kernels.dsp.inputs import copy, fill
 from nnbuild.kernels.dsp.scaling import Scaling, levelled, scaling_of, sums_of
-from nnbuild.kernels.dsp.window import Window, window_of
 from nnbuild.kernels.dsp.winograd import COLUMNS, PLACES, ROWS, WIDTH, Winograd
+from nnbuild.kernels.loops.patches import Window, window_of
 from nnbuild.kernels.overlaps import lead
 from nnbuild.kernels.window_loops import Axis, product, total
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs = frozenset({"armv7em_dsp"})
 fuses = FUSES

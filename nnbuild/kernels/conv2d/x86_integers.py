@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_integers import SETS, IntegerSet, IntegerVectors
 from nnbuild.isa.x86_memory import reads_parts
 from nnbuild.isa.x86_rules import Rule, rule_of
 from nnbuild.isa.x86_sums import SumRule, sum_rule
 from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
-from nnbuild.kernels.conv2d import padded
 from nnbuild.kernels.conv2d.windows import Windows, windows_of
+from nnbuild.kernels.loops import padded
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def _pool(site: Site) -> Pool2D | None:

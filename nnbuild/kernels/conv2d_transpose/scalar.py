@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.loops import dot
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = c99.any_format

@@ -6,19 +6,19 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.graph import Tensor
+from nnbuild.base.literals import float_literal
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import centred, finish, requantized, store, zero
 from nnbuild.kernels.overlaps import IN_PLACE
-from nnbuild.literals import float_literal
+from nnbuild.model.graph import Tensor
 from nnbuild.numeric.elementwise import rescale_multiplier
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.integer import scale_and_limits
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 FORMATS = {"float32", "int8", "int16", "int32"}

@@ -5,6 +5,7 @@ A row is computed as two equal positions: the second costs time, but a routine f
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.dense.patches import overlap_of, rows_of
 from nnbuild.kernels.dsp import compact
@@ -15,7 +16,6 @@ from nnbuild.kernels.window_loops import product
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs = frozenset({"armv7em_dsp"})
 

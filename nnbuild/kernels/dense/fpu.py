@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
 from nnbuild.kernels.contract import Demand, Names, only_float
-from nnbuild.kernels.dense import skeleton
+from nnbuild.kernels.loops import rows
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs = FEATURES
 accepts = only_float
@@ -29,8 +29,8 @@ def _lanes(site: Site) -> FpuLanes:
 
 
 def demand(site: Site) -> Demand:
-    return skeleton.demand(site, _lanes(site))
+    return rows.demand(site, _lanes(site))
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
-    skeleton.emit(w, site, names, _lanes(site))
+    rows.emit(w, site, names, _lanes(site))

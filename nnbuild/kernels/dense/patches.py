@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from math import prod
 
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integer
 from nnbuild.kernels.dsp import tile as tiles
@@ -21,7 +22,6 @@ from nnbuild.kernels.window_loops import product
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Row, Writer
 
 NEEDS = frozenset({"armv7em_dsp"})
 CLEAR = Row("{0} = 0;", 2)

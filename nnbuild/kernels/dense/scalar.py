@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.dense import skeleton
+from nnbuild.kernels.loops import rows
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = c99.any_format
@@ -21,8 +21,8 @@ def lanes(site: Site) -> Lanes:
 
 
 def demand(site: Site) -> Demand:
-    return skeleton.demand(site, lanes(site))
+    return rows.demand(site, lanes(site))
 
 
 def emit(w: Writer, site: Site, names: Names) -> None:
-    skeleton.emit(w, site, names, lanes(site))
+    rows.emit(w, site, names, lanes(site))

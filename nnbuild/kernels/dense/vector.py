@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from math import prod
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import dot, vector_softmax
+from nnbuild.kernels import vector_softmax
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
-from nnbuild.kernels.conv2d import tiled
-from nnbuild.kernels.conv2d.skeleton import Geometry
-from nnbuild.kernels.dot import Block
-from nnbuild.kernels.tiling import best_vectors, stall
+from nnbuild.kernels.loops import dot, tiled
+from nnbuild.kernels.loops.direct import Geometry
+from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.tiling import best_vectors, stall
 from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal, tail_of
 from nnbuild.kernels.window_loops import Axis, product, total
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 from nnbuild.ops.softmax import Softmax
-from nnbuild.writer import Writer
 
 KINDS = POINTWISE | {"softmax"}
 ALONE = Axis(1, 1, 1, 1, 1, 0)

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_integers import SETS, IntegerSet, IntegerVectors
 from nnbuild.isa.x86_rules import Rule, rule_of
 from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
-from nnbuild.kernels.conv2d import padded
 from nnbuild.kernels.conv2d.windows import Windows, rows_of
-from nnbuild.kernels.dense import split
+from nnbuild.kernels.loops import padded, split
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def _clamp(site: Site) -> Clamp:

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.armv7em_dsp import SMLABB, SMLABT, SMLAD, SMLATB, SMLATT
 from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, STRD
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels import dsp_scaling
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant
-from nnbuild.kernels.depthwise_conv2d.planes import GROUP, REGISTERS, Planes, Tile, planes, taps_of
-from nnbuild.kernels.depthwise_conv2d.spread import fill
 from nnbuild.kernels.dsp_scaling import Scaling
+from nnbuild.kernels.loops.planes import GROUP, REGISTERS, Planes, Tile, planes, taps_of
+from nnbuild.kernels.loops.spread import fill
 from nnbuild.kernels.window_loops import product
+from nnbuild.model.graph import Array
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Row, Writer
 
 BAND, LEAN = 4096, 0
 """Bytes of lines that are filled at a time: as many as do no harm, or as few as will do."""

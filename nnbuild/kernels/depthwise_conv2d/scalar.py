@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.loops import dot
 from nnbuild.kernels.overlaps import rows
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = c99.any_format

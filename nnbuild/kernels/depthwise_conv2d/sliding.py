@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.arm_fpu import FEATURES, FpuLanes
 from nnbuild.isa.lanes import Lanes
-from nnbuild.kernels import dot, overlaps
+from nnbuild.kernels import overlaps
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
-from nnbuild.kernels.conv2d.skeleton import Geometry
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.direct import Geometry
+from nnbuild.kernels.loops.tiling import even
 from nnbuild.kernels.small_lanes import CentredByteLanes, ShortCentredByteLanes, scaling_of, weights_of
-from nnbuild.kernels.tiling import even
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
-from nnbuild.writer import Writer
 
 Maker = Callable[[Site], Lanes]
 

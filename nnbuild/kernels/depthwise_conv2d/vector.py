@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import dot
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
-from nnbuild.kernels.tiling import even
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.tiling import even
 from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal, tail_of
 from nnbuild.kernels.window_loops import Axis, declare_taps, moved, product, row_taps, total
+from nnbuild.model.graph import Array
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 LONGEST = 8
 """Positions of a strip, where there are registers for them."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_integers import SETS, IntegerSet, IntegerVectors
 from nnbuild.isa.x86_rules import Rule, rule_of
 from nnbuild.kernels.contract import Demand, Names, Variant, only_integer
 from nnbuild.kernels.conv2d.windows import Windows
-from nnbuild.kernels.depthwise_conv2d import interleaved
-from nnbuild.kernels.depthwise_conv2d.interleaved import Layout
+from nnbuild.kernels.loops import interleaved
+from nnbuild.kernels.loops.interleaved import Layout
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 LONGEST_PERIOD = 1024
 """Outputs with constants of their own, where channels and vectors do not go into each other."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
 from nnbuild.numeric.linear_sum import LinearSum, linear_sum, pairs
 from nnbuild.numeric.rounding import INT8, saturate
 from nnbuild.ops.binary import Binary, Formats, combined, formats
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
-from nnbuild.writer import Row, Writer
 
 FUSES = frozenset({"binary"})
 LOAD = Row("const int32_t {0} = {1};", 1)

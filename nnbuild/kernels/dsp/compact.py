@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.armv7em_dsp import LOAD_BYTES, PAIR64, SMMLA, SMMLAR, STORE_BYTES, SXTB16, SXTB16_ROR8
 from nnbuild.kernels.dsp.scaling import Scaling, Sums, offset_of
 from nnbuild.kernels.dsp.tile import part
 from nnbuild.kernels.dsp.weights import LOAD_TWO, Packed, high, in_pairs, low
-from nnbuild.writer import Instruction, Row, Writer
+from nnbuild.model.graph import Array
 
 LAYOUT = Packed()
 WIDTH = 4

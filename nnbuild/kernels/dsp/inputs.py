@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.armv7em_dsp import LOAD_BYTES, LOAD_PAIR, PAIR64, STORE_BYTES, SXTB16, SXTB16_ROR8
-from nnbuild.writer import Instruction, Row, Writer
 
 STORE_TWO = Row("{0} = {1};", 1)
 LOAD = Row("const int32_t {0} = {1};", 0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.model.graph import Array
 from nnbuild.numeric.real_scale import IntegerScale, fitting_scale
 from nnbuild.numeric.rounding import Ints, ints, limits
 from nnbuild.ops.base import Clamp

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.armv7em_dsp import LOAD_FOUR, SMMLA, SMMLAR, saturation
 from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import Scaling, Sums
 from nnbuild.kernels.dsp.weights import LOAD_TWO, WORD, Layout, doublets, high, in_pairs, low, word
+from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import Ints
-from nnbuild.writer import Instruction, Row, Writer
 
 LOAD = Row("int32_t {0} = {1};", 0.6)
 """Of several words side by side: some come two at a time."""

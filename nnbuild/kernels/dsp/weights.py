@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.armv7em_dsp import SMLAD, SXTB16
 from nnbuild.kernels.dsp.scaling import Scaling, Sums, reach
+from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import Ints, ints
-from nnbuild.writer import Row, Writer
 
 WORD = 0xFFFFFFFF
 LOAD_TWO = Row("const int64_t {0} = {1};", 1)

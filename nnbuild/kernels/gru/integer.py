@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels import recurrent_integer as shared
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.recurrent import state_names, time_steps
 from nnbuild.kernels.recurrent_integer import PLAIN, Sums, apply, hold, shifted
+from nnbuild.model.graph import Array
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import LARGEST, Rules
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = shared.accepts

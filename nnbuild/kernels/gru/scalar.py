@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels import recurrent
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.recurrent import accumulate, apply, attributes_of, by_unit, declare_sums, state_names, time_steps
+from nnbuild.model.graph import Array
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.kernels import vector_recurrent as shared
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.gru.scalar import four_biases
@@ -20,9 +20,9 @@ from nnbuild.kernels.vector_recurrent import (
     time_steps,
 )
 from nnbuild.kernels.window_loops import total
+from nnbuild.model.graph import Array
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 AFTER = ("update", "reset", "of_input", "of_state")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names, only_integer
@@ -9,12 +11,10 @@ from nnbuild.kernels.integers import declare, finish, zero
 from nnbuild.kernels.layer_norm.scalar import demand as scalar_demand
 from nnbuild.kernels.layer_norm.scalar import sizes
 from nnbuild.kernels.window_loops import product
-from nnbuild.literals import C_TYPES
 from nnbuild.numeric.layer_norm import LARGEST, POINT, SUMMAND_SHIFT, UNIT, LayerNormScales
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
+from nnbuild.base.literals import float_literal
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.window_loops import product
-from nnbuild.literals import float_literal
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_float

@@ -6,18 +6,18 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names, only_integer
 from nnbuild.kernels.integers import centred, declare, finish, zero
 from nnbuild.kernels.window_loops import product
-from nnbuild.literals import C_TYPES
+from nnbuild.model.graph import Array
 from nnbuild.numeric.lrn import INDEX, MANTISSA, TOP, LrnScales
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.lrn import LRN
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 

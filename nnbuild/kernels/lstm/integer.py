@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels import recurrent_integer as shared
 from nnbuild.kernels.contract import Demand, Names
@@ -11,7 +12,6 @@ from nnbuild.kernels.recurrent_integer import PLAIN, Sums, apply, hold, shifted
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import LARGEST
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = shared.accepts

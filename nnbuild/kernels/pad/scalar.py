@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from math import prod
 
+from nnbuild.base.literals import float_literal
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.moves import same_type
 from nnbuild.kernels.strided import contiguous
 from nnbuild.kernels.window_loops import product, total
-from nnbuild.literals import float_literal
 from nnbuild.numeric.edge import quantize
 from nnbuild.ops.integer import scale_and_limits
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = same_type

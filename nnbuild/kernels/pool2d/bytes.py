@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import STORE_BYTES
 from nnbuild.isa.armv7em_dsp_bytes import BYTES, MAX_BYTES, SXTAB16, SXTAB16_ROR8
@@ -14,7 +15,6 @@ from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps
 from nnbuild.numeric.rounding import INT8
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
-from nnbuild.writer import Row, Writer
 
 needs = frozenset({"armv7em_dsp"})
 GROUP = 4

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, Overlap
 from nnbuild.kernels.overlaps import IN_PLACE, rows
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps
-from nnbuild.literals import C_TYPES
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = c99.any_format

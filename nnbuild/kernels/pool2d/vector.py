@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
-from nnbuild.kernels.dot import offset
+from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.pool2d import scalar
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 TOGETHER = 4
 """Vectors of channels that go through a window together, so that none waits for the one before it."""

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_integers import SETS, IntegerSet
 from nnbuild.isa.x86_memory import larger, read_bytes, write_bytes
 from nnbuild.isa.x86_scaling import LOW_MULTIPLY_SSE2
@@ -19,7 +20,6 @@ from nnbuild.numeric.rounding import rounding_mean
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 DIVISION_BITS = 24
 

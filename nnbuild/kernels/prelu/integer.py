@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names, only_integer
 from nnbuild.kernels.integers import centred, finish, requantized
@@ -10,7 +11,6 @@ from nnbuild.kernels.strided import Walk, broadcast, contiguous, extent, nest
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_integer

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Names, only_integer
 from nnbuild.kernels.integers import centred, declare, finish, requantized, zero
 from nnbuild.kernels.reduce.scalar import ROWS, places
 from nnbuild.kernels.reduce.scalar import demand as demand
 from nnbuild.kernels.window_loops import product
-from nnbuild.literals import C_TYPES
 from nnbuild.numeric.rounding import INT32, limits
 from nnbuild.ops.base import around
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 

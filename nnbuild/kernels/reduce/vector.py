@@ -6,15 +6,15 @@ together from the lanes of its own values.
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
-from nnbuild.kernels.dot import offset
+from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.base import around
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 OPERATIONS = {"mean": "add", "sum": "add", "max": "max", "min": "min"}
 TOGETHER = 4

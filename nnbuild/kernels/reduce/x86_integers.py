@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.x86_integers import SETS, IntegerSet
 from nnbuild.isa.x86_memory import BYTES, read_bytes, write_bytes
 from nnbuild.isa.x86_sums import Scaled, scaled_by
@@ -15,7 +16,6 @@ from nnbuild.ops.base import around
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 
 def _reduce(site: Site) -> Reduce:

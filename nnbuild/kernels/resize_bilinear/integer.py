@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Names, only_integer
 from nnbuild.kernels.integers import declare, store
 from nnbuild.kernels.window_loops import product
-from nnbuild.literals import C_TYPES
 from nnbuild.numeric.resize import BITS, ONE, position
 from nnbuild.ops.resize_bilinear import ResizeBilinear
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_integer

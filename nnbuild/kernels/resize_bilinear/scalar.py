@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from nnbuild.base.literals import float_literal
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.window_loops import product
-from nnbuild.literals import float_literal
 from nnbuild.ops.resize_bilinear import ResizeBilinear
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_float

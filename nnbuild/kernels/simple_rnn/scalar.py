@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels import recurrent
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.recurrent import accumulate, apply, attributes_of, by_unit, declare_sums, state_names, time_steps
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_float

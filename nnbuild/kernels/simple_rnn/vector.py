@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nnbuild.graph import Array
+from nnbuild.base.writer import Writer
 from nnbuild.kernels import vector_recurrent as shared
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.recurrent import attributes_of, state_names
@@ -18,8 +18,8 @@ from nnbuild.kernels.vector_recurrent import (
     fresh_state,
     time_steps,
 )
+from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 SUMS = ("sum",)
 

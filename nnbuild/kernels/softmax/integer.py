@@ -7,13 +7,14 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from nnbuild.graph import Array
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, only_integer
 from nnbuild.kernels.integers import declare, store
 from nnbuild.kernels.softmax.scalar import overlaps, sizes
 from nnbuild.kernels.window_loops import product
-from nnbuild.literals import C_TYPES
+from nnbuild.model.graph import Array
 from nnbuild.numeric.fixed_point import exp_of_negative
 from nnbuild.numeric.rounding import INT16, high_multiply
 from nnbuild.numeric.softmax import (
@@ -26,7 +27,6 @@ from nnbuild.numeric.softmax import (
 )
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 LARGEST = {"int8": 1 << 13, "int16": 1 << 16}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_float
 from nnbuild.kernels.overlaps import IN_PLACE
@@ -9,7 +10,6 @@ from nnbuild.kernels.window_loops import product
 from nnbuild.ops.base import around
 from nnbuild.ops.site import Site
 from nnbuild.ops.softmax import Softmax
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = only_float

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import vector_softmax
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
-from nnbuild.kernels.dot import offset
+from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.softmax import scalar
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.site import Site
-from nnbuild.writer import Writer
 
 MOST = 64
 """Vectors of one row that are printed one by one."""

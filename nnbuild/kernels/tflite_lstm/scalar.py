@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.recurrent import accumulate
@@ -15,7 +16,6 @@ from nnbuild.numeric.lstm import GATE_INTEGER_BITS
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.ops.tflite_lstm import GATES, TfliteLstm
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 

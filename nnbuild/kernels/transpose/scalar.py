@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nnbuild.graph import Shape
+from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.moves import carry, same_type
 from nnbuild.kernels.strided import Walk, contiguous, extent
+from nnbuild.model.graph import Shape
 from nnbuild.ops.site import Site
 from nnbuild.ops.transpose import Transpose
-from nnbuild.writer import Writer
 
 needs: frozenset[str] = frozenset()
 accepts = same_type

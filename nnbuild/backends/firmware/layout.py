@@ -1,0 +1,119 @@
+"""Where everything goes in a part's memories, and by how much it does not fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from nnbuild.backends.link_binding import descriptor
+from nnbuild.base.errors import UsageError
+from nnbuild.board.board import Board
+from nnbuild.emit.weights import weights_bytes
+from nnbuild.plan.plan import Plan
+
+LINK_STACK = 768
+"""Bytes of stack above the model's: main, the link, and the frame that an interrupt puts there."""
+HANDLER_STACK = 768
+"""Bytes for interrupts and the report of a fault."""
+FRAME_OVERHEAD = 24  # bytes of a link's frame beside its payload
+LINK_STATE = 48
+RING = 256  # of firmware/platform/bare/main.c
+VARIABLES = 160
+"""Bytes of all other variables, and what alignment costs."""
+FIRMWARE_CODE = 6 * 1024
+CODE_PER_STEP = 256
+USUAL_CODE_PER_STEP = 1536
+"""Bytes of code: what the link takes, and what a layer takes at least."""
+
+
+class DoesNotFit(UsageError):
+    """A model is larger than a board's memory. `over` is by how many bytes."""
+
+    def __init__(self, where: str, cause: str, next_step: str, over: int) -> None:
+        super().__init__(where, cause, next_step)
+        self.over = over
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`context` is the memory in which the model works; `used` is what each memory holds at least."""
+
+    context: str
+    stack: int
+    used: dict[str, int]
+
+
+def arena_room(board: Board, plan: Plan) -> int | None:
+    """Bytes that the arena may have; None where the board sets no limit."""
+    if board.firmware is None:
+        return None
+    stack = (board.stack_budget or 0) + LINK_STACK
+    taken = {"ram": fixed_ram(board, plan, stack)}
+    free = max(board.memory(name).length - taken.get(name, 0) for name in board.firmware.context_memory)
+    return (free - plan.state) // plan.alignment * plan.alignment
+
+
+def weights_room(board: Board, plan: Plan) -> int | None:
+    """Bytes that the constants may have beside code of the usual size; None where the board sets no limit."""
+    if board.firmware is None:
+        return None
+    text = len(json.dumps(descriptor(plan), separators=(",", ":")))
+    return board.memory("flash").length - FIRMWARE_CODE - text - USUAL_CODE_PER_STEP * len(plan.steps)
+
+
+def layout_of(board: Board, plan: Plan) -> Layout:
+    """Places the model, or says which layer needs how much more than there is."""
+    assert board.firmware is not None, f"{board.name} is a firmware board"
+    stack = (board.stack_budget or 0) + LINK_STACK
+    context = -(-(plan.arena + plan.state) // plan.alignment) * plan.alignment
+    ram = fixed_ram(board, plan, stack)
+    free = {memory.name: memory.length for memory in board.memories}
+    free["ram"] -= ram
+    best = next((name for name in board.firmware.context_memory if free[name] >= context), None)
+    if best is None:
+        raise _ram_error(board, plan, context, {name: free[name] for name in board.firmware.context_memory})
+    used = {"flash": flash_bytes(plan), "ram": ram}
+    used[best] = used.get(best, 0) + context
+    over = used["flash"] - board.memory("flash").length
+    if over > 0:
+        raise _flash_error(board, plan, over)
+    return Layout(best, stack, used)
+
+
+def fixed_ram(board: Board, plan: Plan, stack: int) -> int:
+    """Bytes of RAM that are not the model's own memory."""
+    assert board.firmware is not None
+    frames = 2 * (FRAME_OVERHEAD + board.firmware.link_payload)
+    return stack + HANDLER_STACK + frames + LINK_STATE + RING + 8 * len(plan.steps) + VARIABLES
+
+
+def flash_bytes(plan: Plan) -> int:
+    """At least; the linker knows exactly."""
+    text = len(json.dumps(descriptor(plan), separators=(",", ":")))
+    return weights_bytes(plan) + text + FIRMWARE_CODE + CODE_PER_STEP * len(plan.steps)
+
+
+def _ram_error(board: Board, plan: Plan, context: int, free: dict[str, int]) -> DoesNotFit:
+    name = max(free, key=lambda key: free[key])
+    over, length = context - free[name], board.memory(name).length
+    peak = ""
+    if plan.peak is not None:
+        largest = sorted(plan.peak.alive, key=lambda entry: -entry[1])[:3]
+        alive = ", ".join(f"{tensor} {size:,}" for tensor, size in largest)
+        peak = f" Most is needed at layer {plan.peak.layer!r}: {plan.peak.size:,} bytes ({alive})."
+    state = f" and {plan.state:,} of state" if plan.state else ""
+    cause = (
+        f"the model needs {over:,} bytes of RAM more than there are: {plan.arena:,} of arena{state}, where "
+        f"{max(0, free[name]):,} of {length:,} bytes are free beside the stack and the link.{peak}"
+    )
+    return DoesNotFit(f"board {board.name!r}", cause, "Take a smaller model or a larger board.", over)
+
+
+def _flash_error(board: Board, plan: Plan, over: int) -> DoesNotFit:
+    length = board.memory("flash").length
+    largest = max(plan.constants.items(), key=lambda entry: entry[1].nbytes)
+    cause = (
+        f"the model needs {over:,} bytes of flash more than there are: {weights_bytes(plan):,} of weights and the code "
+        f"in {length:,}. The largest constant is {largest[0]}, {largest[1].nbytes:,} bytes."
+    )
+    return DoesNotFit(f"board {board.name!r}", cause, "Take a smaller model or a larger board.", over)

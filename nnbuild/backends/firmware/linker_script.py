@@ -1,0 +1,100 @@
+"""The linker script of a firmware, made from the board's memory table."""
+
+from __future__ import annotations
+
+from nnbuild.backends.firmware.layout import HANDLER_STACK, Layout
+from nnbuild.board.board import Board
+
+BOARD_MARK = "nn_board_"
+
+FLASH = """\
+    .text : ALIGN(16)
+    {
+        KEEP(*(.vectors))
+        *(.text .text.*)
+    } > flash
+
+    .rodata : ALIGN(16)
+    {
+        *(.rodata .rodata.*)
+        . = ALIGN(4);
+    } > flash
+"""
+
+DATA = """\
+    .data : ALIGN(8)
+    {
+        nn_data_begin = .;
+        *(.data .data.* .sdata .sdata.*)
+        . = ALIGN(4);
+        nn_data_end = .;
+    } > ram AT > flash
+    nn_data_load = LOADADDR(.data);
+"""
+
+DISCARDED = """\
+    /DISCARD/ :
+    {
+        *(.ARM.exidx* .ARM.extab* .eh_frame* .note.*)
+    }
+"""
+
+
+def board_mark(board: Board) -> str:
+    """The symbol by which a program is known to be for this board."""
+    return f"{BOARD_MARK}{board.name.replace('-', '_')}"
+
+
+def linker_script(board: Board, layout: Layout) -> str:
+    """Code and constants in flash. The stack lies lowest in RAM: what overflows it leaves the RAM and faults."""
+    ram = board.memory("ram")
+    regions = [
+        f"    {memory.name} : ORIGIN = {memory.origin:#010x}, LENGTH = {memory.length}" for memory in board.memories
+    ]
+    sections = [
+        FLASH,
+        _stack("stack", "nn_stack", layout.stack),
+        _stack("handler_stack", "nn_handler_stack", HANDLER_STACK),
+        DATA,
+        "    /* The model's memory. */\n" + _zeroed("context", "nn_context", "*nn_target.o", layout.context),
+        _zeroed("bss", "nn_bss", "*", "ram"),
+        DISCARDED,
+    ]
+    return "\n".join(
+        [
+            f"/* The memory of {board.name}, made by nnbuild from its board.toml. */",
+            f"{board_mark(board)} = 0;\n",
+            "MEMORY\n{",
+            *regions,
+            "}\n",
+            f"nn_ram_begin = {ram.origin:#010x};",
+            f"nn_ram_end = {ram.origin + ram.length:#010x};\n",
+            "SECTIONS\n{",
+            "\n".join(sections) + "}\n",
+        ]
+    )
+
+
+def _stack(section: str, name: str, size: int) -> str:
+    return f"""\
+    .{section} (NOLOAD) : ALIGN(8)
+    {{
+        {name}_low = .;
+        . += {size};
+        . = ALIGN(8);
+        {name}_high = .;
+    }} > ram
+"""
+
+
+def _zeroed(section: str, name: str, files: str, memory: str) -> str:
+    """Variables that start as zero: those of these files that no section before has taken."""
+    return f"""\
+    .{section} (NOLOAD) : ALIGN(16)
+    {{
+        {name}_begin = .;
+        {files}(.bss .bss.* .sbss .sbss.* COMMON)
+        . = ALIGN(4);
+        {name}_end = .;
+    }} > {memory}
+"""

@@ -1,0 +1,74 @@
+"""The firmware of a microcontroller: the model, the link, and the parts of firmware/ that the board names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from nnbuild.backends.firmware.image import write_images
+from nnbuild.backends.firmware.layout import layout_of
+from nnbuild.backends.firmware.linker_script import linker_script
+from nnbuild.backends.link_binding import TARGET_FILE, target
+from nnbuild.backends.recipe import WARNINGS, Recipe, choose
+from nnbuild.base.paths import FIRMWARE
+from nnbuild.board.board import Board, Firmware
+from nnbuild.plan.plan import Plan
+
+LINK = FIRMWARE / "link"
+BARE = FIRMWARE / "platform" / "bare"
+LIBM = FIRMWARE / "libm"
+MEMORY_FUNCTIONS = ("memcpy", "memmove", "memset", "memcmp")
+PROGRAM, SCRIPT = "program.elf", "program.ld"
+
+
+def parts(board: Board) -> Firmware:
+    assert board.firmware is not None, f"{board.name} is a firmware board"
+    return board.firmware
+
+
+def recipe(board: Board, generated: Iterable[str]) -> Recipe:
+    toolchain, part = choose(board), parts(board)
+    defines = {"NN_LINK_PAYLOAD": part.link_payload, "NN_BAUD": board.baud, **part.defines}
+    flags = [f"-D{name}={value}u" for name, value in defines.items()]
+    return Recipe(
+        program=PROGRAM,
+        toolchain=toolchain,
+        generated=tuple(name for name in generated if name.endswith((".c", ".S"))),
+        firmware=tuple(sources(part)),
+        includes=(FIRMWARE / "include", LINK, BARE, FIRMWARE / "soc", FIRMWARE / "arch" / part.architecture, LIBM),
+        flags=(*WARNINGS, *board.flags, *toolchain.flags, *toolchain.stack_flags, *flags),
+        link_flags=(*board.link_flags, *toolchain.link_flags),
+        script=SCRIPT,
+    )
+
+
+def sources(part: Firmware) -> list[Path]:
+    """Everything but the model. The linker leaves out what is not used."""
+    folders = [LINK, BARE, FIRMWARE / "arch" / part.architecture, FIRMWARE / "soc" / part.soc]
+    found = [path for folder in folders for path in sorted(folder.glob("*.c"))]
+    found.append(FIRMWARE / "uart" / f"uart_{part.uart}.c")
+    if part.timer is not None:
+        found.append(FIRMWARE / "timer" / f"timer_{part.timer}.c")
+    for name in MEMORY_FUNCTIONS:
+        found += [LIBM / f"nn_{name}.c", LIBM / "plain" / f"{name}.c"]
+    return found
+
+
+def file_names(board: Board, prefix: str) -> list[str]:
+    """The files beside the model's own, known before the model is read."""
+    return [TARGET_FILE, SCRIPT]
+
+
+def files(board: Board, plan: Plan) -> dict[str, bytes]:
+    script = linker_script(board, layout_of(board, plan))
+    return {TARGET_FILE: target(plan).encode(), SCRIPT: script.encode()}
+
+
+def finish(program: Path) -> list[Path]:
+    """The images that flash tools take, beside the ELF."""
+    return write_images(program)
+
+
+def finished_names() -> list[str]:
+    stem = Path(PROGRAM).stem
+    return [f"{stem}.bin", f"{stem}.hex"]

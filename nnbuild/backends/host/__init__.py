@@ -1,0 +1,1 @@
+"""A program that serves the model on this PC."""

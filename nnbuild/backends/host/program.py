@@ -1,0 +1,49 @@
+"""The host program: the model, the link, and a main that serves it over standard input and output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from nnbuild.backends.link_binding import TARGET_FILE, target
+from nnbuild.backends.recipe import WARNINGS, Recipe, choose
+from nnbuild.base.paths import FIRMWARE
+from nnbuild.board.board import Board
+from nnbuild.plan.plan import Plan
+
+LINK = FIRMWARE / "link"
+PLATFORM = FIRMWARE / "platform" / "host"
+PROGRAM = "program"
+POOL_STACK = 1024
+"""Bytes of stack that handing parts to the pool's threads takes, the C library's own frames among them."""
+
+
+def recipe(board: Board, generated: Iterable[str]) -> Recipe:
+    toolchain = choose(board)
+    return Recipe(
+        program=PROGRAM,
+        toolchain=toolchain,
+        generated=tuple(name for name in generated if name.endswith((".c", ".S"))),
+        firmware=(*sorted(LINK.glob("*.c")), *sorted(PLATFORM.glob("*.c"))),
+        includes=(LINK, PLATFORM),
+        flags=(*WARNINGS, *board.flags, *toolchain.flags, *toolchain.stack_flags),
+        link_flags=(*board.link_flags, *toolchain.link_flags),
+    )
+
+
+def file_names(board: Board, prefix: str) -> list[str]:
+    """The files beside the model's own, known before the model is read."""
+    return [TARGET_FILE]
+
+
+def files(board: Board, plan: Plan) -> dict[str, bytes]:
+    return {TARGET_FILE: target(plan).encode()}
+
+
+def finish(program: Path) -> list[Path]:
+    """What is made of a linked program: nothing, it runs as it is."""
+    return []
+
+
+def finished_names() -> list[str]:
+    return []

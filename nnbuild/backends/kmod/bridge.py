@@ -1,0 +1,305 @@
+"""<model>_bridge.c: a model as the kernel module's glue sees it, in integers and addresses; and its golden results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from nnbuild import __version__
+from nnbuild.backends.link_binding import byte_lines, descriptor_array
+from nnbuild.base.literals import float_literal
+from nnbuild.emit.emit import digest
+from nnbuild.emit.header import header
+from nnbuild.emit.kernels import kernels, private_header
+from nnbuild.emit.text import SIZES, described, place
+from nnbuild.emit.weights import WEIGHTS
+from nnbuild.isa.c99 import C99
+from nnbuild.model.graph import Array, Tensor
+from nnbuild.numeric.rounding import limits
+from nnbuild.ops import interpret
+from nnbuild.plan.plan import Location, Plan, Step, make_plan
+from nnbuild.plan.target import Target
+
+PART_CYCLES = 10_000
+"""Of a step's pieces, so many are taken together at first: about 10 microseconds at 1 GHz."""
+LONGEST_PIECE = 25_000
+"""Cycles by the bill, which counts less than a processor takes: with all else well within 100 microseconds."""
+GOLDEN_SAMPLES = 3
+FRACTION = 1 << 16
+"""Fixed-point numbers in and out of a model have 16 fractional bits."""
+LARGEST_SCALE = (1 << 31) - 1
+MOST_SHIFT = 62
+
+
+def needs_fpu(plan: Plan) -> bool:
+    """Whether anything in a run is a float, or lies in a vector register."""
+    floats = any(tensor.dtype == "float32" for tensor in plan.graph.tensors.values())
+    return floats or plan.isa != C99 or any(data.dtype.kind == "f" for data in plan.constants.values())
+
+
+def plan_hash(plan: Plan) -> str:
+    """Names everything but the numbers: the same for two models whose weights may be exchanged for each other."""
+    seen = hashlib.sha256()
+    for text in (header(plan, ""), private_header(plan), kernels(plan)):
+        seen.update(text.encode())
+    return seen.hexdigest()[:16]
+
+
+def bridge(plan: Plan) -> str:
+    p = plan.prefix
+    parts = [
+        "/* The model in integers and addresses, for the kernel module around it; see nn_bridge.h. */",
+        '#include "nn_bridge.h"\n',
+        "#include <stddef.h>\n",
+        f'#include "{p}_private.h"\n',
+        f'const char nn_model_name[] = "nn_{p}";',
+        f'const char nn_model_hash[] = "{digest(plan.graph)}";',
+        f'const char nn_model_plan[] = "{plan_hash(plan)}";',
+        f'const char nn_model_version[] = "{__version__}";',
+        f"const uint32_t nn_model_context_bytes = sizeof({p}_context);",
+        f"const uint32_t nn_model_steps = {len(plan.steps)};",
+        f"const uint32_t nn_model_inputs = {len(plan.graph.inputs)};",
+        f"const uint32_t nn_model_outputs = {len(plan.graph.outputs)};\n",
+        _step_table(plan),
+        _places(plan),
+        _fillings(plan),
+        _ports(plan, "input", plan.graph.inputs),
+        _ports(plan, "output", plan.graph.outputs),
+        _weights(plan),
+        _part(plan),
+        _close(plan),
+    ]
+    return "\n".join(parts)
+
+
+def _table(kind: str, name: str, rows: list[str], count: bool = True) -> str:
+    """C has no empty arrays: one row of zeros stands in."""
+    body = "\n".join(f"    {row}," for row in rows or ["{0}"])
+    number = f"const uint32_t {name.rstrip('s')}_count = {len(rows)};\n" if count else ""
+    return f"{number}const {kind} {name}[] = {{\n{body}\n}};\n"
+
+
+def _step_table(plan: Plan) -> str:
+    rows = [f"{{{step.extent(step.versions[0])}, {_width(step)}}} /* {step.function} */" for step in plan.steps]
+    return _table("nn_step", "nn_model_step_table", rows, count=False)
+
+
+def _width(step: Step) -> int:
+    return max(1, min(step.extent(step.versions[0]), int(PART_CYCLES / max(_piece_cycles(step), 1.0))))
+
+
+def _piece_cycles(step: Step) -> float:
+    """By the bill: of what is never cut in two."""
+    return step.choice.price.cycles * prod(step.op.outer) / max(1, step.extent(step.versions[0]))
+
+
+def with_short_pieces(plan: Plan, target: Target) -> Plan:
+    """The plan with other kernels, though slower ones, for layers whose pieces would hold up others for too long."""
+    if not needs_fpu(plan):
+        return plan
+    for index, step in enumerate(plan.steps):
+        for other in step.alternatives:
+            if _piece_cycles(plan.steps[index]) <= LONGEST_PIECE:
+                break
+            if other.price is None:
+                continue
+            tried = replace(target, kernels={**target.kernels, step.op.name: other.kernel})
+            changed = make_plan(plan.graph, plan.prefix, tried)
+            same_steps = len(changed.steps) == len(plan.steps)
+            if same_steps and _piece_cycles(changed.steps[index]) < _piece_cycles(plan.steps[index]):
+                plan, target = changed, tried
+    return plan
+
+
+def long_pieces(plan: Plan) -> tuple[str, ...]:
+    """What a user must know of layers that cannot be cut finely enough."""
+    if not needs_fpu(plan):
+        return ()
+    return tuple(
+        f"one piece of layer {step.layer!r} takes about {_piece_cycles(step):,.0f} cycles, and others wait that long"
+        for step in plan.steps
+        if _piece_cycles(step) > LONGEST_PIECE
+    )
+
+
+def _places(plan: Plan) -> str:
+    kinds = {
+        "INPUT": list(plan.graph.inputs),
+        "OUTPUT": list(plan.graph.outputs),
+        "STEP_OUTPUT": [step.outputs[0] for step in plan.steps],
+        "STATE": [state.before for state in plan.graph.states],
+    }
+    rows = []
+    for number, names in enumerate(kinds.values()):
+        rows += [
+            f"{{{number}, {i}, {_offset(plan, name)}, {plan.locations[name].size}}}" for i, name in enumerate(names)
+        ]
+    return _table("nn_place", "nn_model_places", rows)
+
+
+def _offset(plan: Plan, name: str) -> str:
+    location = plan.locations[name]
+    return f"(uint32_t)offsetof({plan.prefix}_context, {location.space}) + {location.offset}"
+
+
+def _fillings(plan: Plan) -> str:
+    rows = []
+    for state in plan.graph.states:
+        tensor = plan.tensor(state.before)
+        zero = tensor.quant.zero_point if tensor.quant is not None else 0
+        size = plan.locations[state.before].size
+        rows.append(f"{{{_offset(plan, state.before)}, {size}, {SIZES[tensor.dtype]}, {zero}}}")
+    return _table("nn_filling", "nn_model_fillings", rows)
+
+
+def _ports(plan: Plan, word: str, names: tuple[str, ...]) -> str:
+    return _table("nn_port", f"nn_model_{word}_ports", [_port(plan.tensor(name)) for name in names], count=False)
+
+
+def _port(tensor: Tensor) -> str:
+    text = json.dumps(f"{tensor.name}: {described(tensor)}", ensure_ascii=True)
+    start = f"{{{text}, {prod(tensor.shape)}, {SIZES[tensor.dtype]}"
+    if tensor.quant is None:
+        return f"{start}, 0, 0, 0, 0, 0}}"
+    there, back = fixed_scale(1 / (tensor.quant.scale * FRACTION)), fixed_scale(tensor.quant.scale * FRACTION)
+    return f"{start}, {tensor.quant.zero_point}, {there[0]}u, {there[1]}, {back[0]}u, {back[1]}}}"
+
+
+def fixed_scale(factor: float) -> tuple[int, int]:
+    """(scale, shift) with scale / 2^shift as near to the factor as 31 bits allow."""
+    shift = min(MOST_SHIFT, max(0, 30 - math.floor(math.log2(factor))))
+    return min(LARGEST_SCALE, max(1, round(factor * 2**shift))), shift
+
+
+def _weights(plan: Plan) -> str:
+    """Where the weights can be exchanged, those built in are known by address."""
+    if plan.swappable:
+        size, where = f"{plan.prefix.upper()}_WEIGHT_BYTES", f"{plan.prefix}_weights"
+    else:
+        size, where = "0", "0"
+    return f"const uint32_t nn_model_weight_bytes = {size};\nconst uint8_t *const nn_model_weights = {where};\n"
+
+
+def _part(plan: Plan) -> str:
+    """As <model>_step in <model>.c, but for a range of the step's pieces."""
+    p = plan.prefix
+    taken = any(step.versions[0].takes_weights for step in plan.steps)
+    unused = ({"weights"} if not taken else set()) if plan.steps else {"memory", "weights", "begin", "end"}
+    start = f"    {p}_context *context = memory;\n\n" if plan.steps else ""
+    return f"""\
+void nn_model_part(void *memory, const uint8_t *weights, uint32_t step, int32_t begin, int32_t end)
+{{
+{start}{"".join(f"    (void){name};{chr(10)}" for name in sorted(unused))}    switch (step) {{
+{chr(10).join(_case(plan, index, step) for index, step in enumerate(plan.steps))}
+    default:
+        break;
+    }}
+}}
+"""
+
+
+def _case(plan: Plan, index: int, step: Step) -> str:
+    arguments = [place(plan.locations[name], plan.tensor(name).dtype) for name in (*step.inputs, *step.outputs)]
+    if step.demand.scratch:
+        scratch = Location("arena", step.scratch or 0, step.demand.scratch)
+        arguments.append(place(scratch, step.demand.scratch_type))
+    if step.versions[0].takes_weights:
+        arguments.append(WEIGHTS)
+    return f"    case {index}:\n        {step.function}({', '.join(arguments)}, begin, end);\n        break;"
+
+
+def _close(plan: Plan) -> str:
+    cases = "\n".join(_close_case(plan, index, name) for index, name in enumerate(plan.graph.outputs))
+    return f"""\
+int nn_model_close(uint32_t output, const uint8_t *found, const uint8_t *wanted)
+{{
+    switch (output) {{
+{cases}
+    default:
+        return 0;
+    }}
+    return 1;
+}}
+"""
+
+
+def _close_case(plan: Plan, index: int, name: str) -> str:
+    tensor = plan.tensor(name)
+    if tensor.dtype == "float32":
+        tolerance = float_literal(float_tolerance(plan)[index])
+        body = f"""\
+            float difference = ((const float *)(const void *)found)[i] - ((const float *)(const void *)wanted)[i];
+            float size = ((const float *)(const void *)wanted)[i];
+
+            difference = difference < 0.0f ? -difference : difference;
+            size = size < 0.0f ? -size : size;
+            if (!(difference <= {tolerance} * (1.0f + size))) {{
+                return 0;
+            }}"""
+    else:
+        body = "            if (found[i] != wanted[i]) {\n                return 0;\n            }"
+    count = prod(tensor.shape) if tensor.dtype == "float32" else prod(tensor.shape) * SIZES[tensor.dtype]
+    return f"    case {index}:\n        for (uint32_t i = 0; i < {count}u; i++) {{\n{body}\n        }}\n        break;"
+
+
+def float_tolerance(plan: Plan) -> tuple[float, ...]:
+    """By output: 1e-5, or more where float32 in any order errs by more."""
+    exact, single = golden_values(plan, "float64"), golden_values(plan, "float32")
+    found = []
+    for name in plan.graph.outputs:
+        error = np.abs(single[name] - exact[name]) / (1 + np.abs(exact[name]))
+        found.append(max(1e-5, 4 * float(error.max(initial=0.0))))
+    return tuple(found)
+
+
+def golden_inputs(plan: Plan) -> dict[str, Array]:
+    """Random numbers from the range of each input, always the same."""
+    chance = np.random.default_rng(0)
+    values: dict[str, Array] = {}
+    for name in plan.graph.inputs:
+        tensor = plan.tensor(name)
+        shape = (GOLDEN_SAMPLES, *tensor.shape)
+        if tensor.dtype == "float32":
+            values[name] = chance.normal(size=shape).astype(np.float32)
+        else:
+            low, high = limits(tensor.dtype)
+            values[name] = chance.integers(low, high + 1, shape).astype(tensor.dtype)
+    return values
+
+
+def golden_values(plan: Plan, dtype: str) -> dict[str, Array]:
+    return interpret.run(plan.graph, golden_inputs(plan), dtype)
+
+
+def golden_source(plan: Plan) -> str:
+    """Samples with the outputs the reference gives; a stateful model sees them in order."""
+    values = golden_values(plan, "float64") | golden_inputs(plan)
+    return f"""\
+/* What the model must give for these inputs, from the reference at build time. */
+#include "nn_bridge.h"
+
+#include "nn_target.h"
+
+static const uint8_t inputs[] __attribute__((aligned(8))) = {{
+{byte_lines(_rows(plan, values, plan.graph.inputs))}
+}};
+
+static const uint8_t outputs[] __attribute__((aligned(8))) = {{
+{byte_lines(_rows(plan, values, plan.graph.outputs))}
+}};
+
+const nn_golden nn_model_golden = {{inputs, outputs, {GOLDEN_SAMPLES}}};
+
+/* The model's description for the host. */
+{descriptor_array(plan)}"""
+
+
+def _rows(plan: Plan, values: dict[str, Array], names: tuple[str, ...]) -> bytes:
+    """Little-endian, sample by sample, all tensors of one after each other."""
+    kinds = {name: np.dtype(plan.tensor(name).dtype).newbyteorder("<") for name in names}
+    return b"".join(values[name][i].astype(kinds[name]).tobytes() for i in range(GOLDEN_SAMPLES) for name in names)

@@ -1,0 +1,192 @@
+"""The kernel module: a folder that `make` turns into nn_<model>.ko, complete in itself, ready for DKMS too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from nnbuild import __version__
+from nnbuild.backends.kmod.api import api_header, api_source
+from nnbuild.backends.kmod.bridge import bridge, golden_source, needs_fpu
+from nnbuild.backends.kmod.weights import weights_file
+from nnbuild.backends.recipe import Recipe
+from nnbuild.base.errors import UsageError
+from nnbuild.base.paths import FIRMWARE
+from nnbuild.board.board import Board
+from nnbuild.isa.c99 import C99
+from nnbuild.model.graph import Graph
+from nnbuild.plan.plan import Plan
+from nnbuild.plan.target import Target
+
+GLUE = FIRMWARE / "kmod"
+LINK = FIRMWARE / "link"
+SHIMS = "kernel_include"
+LINK_SOURCES = ("nn_frame.c", "nn_link.c")
+LINK_HEADERS = ("nn_frame.h", "nn_link.h", "nn_platform.h", "nn_target.h")
+PLAIN = C99.name
+ISA_FLAGS = {"sse2": "", "avx2_fma": "-mavx2 -mfma"}
+KBUILD, MAKEFILE, DKMS = "Kbuild", "Makefile", "dkms.conf"
+LONGEST_NAME = 40
+"""Of a model: the kernel allows 55 characters for a module, and symbols need some of their own."""
+
+
+def module_name(prefix: str) -> str:
+    return f"nn_{prefix}"
+
+
+def module_file(prefix: str) -> str:
+    return f"{module_name(prefix)}.ko"
+
+
+def recipe(board: Board, generated: Iterable[str]) -> Recipe:
+    raise UsageError(f"board {board.name!r}", "the kernel's own build compiles a module.", "Use nnbuild module.")
+
+
+def glue_sources() -> list[str]:
+    return sorted(path.name for path in GLUE.glob("*.c"))
+
+
+def carried_files() -> dict[str, Path]:
+    """The files that are the same in every module, by their name there."""
+    files = {path.name: path for path in sorted(GLUE.glob("*.[ch]"))}
+    files |= {name: LINK / name for name in (*LINK_SOURCES, *LINK_HEADERS)}
+    return files | {f"{SHIMS}/{path.name}": path for path in sorted((GLUE / SHIMS).glob("*.h"))}
+
+
+def generated_names(prefix: str) -> list[str]:
+    return [f"{prefix}_bridge.c", f"{prefix}_golden.c", f"{prefix}_kmod.c", f"{prefix}_kmod.h"]
+
+
+def weights_name(prefix: str) -> str:
+    return f"{prefix}.nnw"
+
+
+def file_names(board: Board, prefix: str) -> list[str]:
+    """The files beside the model's own, known before the model is read."""
+    return [*generated_names(prefix), *carried_files(), KBUILD, MAKEFILE, DKMS]
+
+
+def files(board: Board, plan: Plan) -> dict[str, bytes]:
+    p = plan.prefix
+    _refuse_long_names(p)
+    texts = {
+        f"{p}_bridge.c": bridge(plan),
+        f"{p}_golden.c": golden_source(plan),
+        f"{p}_kmod.c": api_source(plan),
+        f"{p}_kmod.h": api_header(plan),
+        KBUILD: kbuild(plan),
+        MAKEFILE: makefile(),
+        DKMS: dkms(p),
+    }
+    carried = {name: path.read_bytes() for name, path in carried_files().items()}
+    exchanged = {weights_name(p): weights_file(plan)} if plan.swappable else {}
+    return {name: text.encode() for name, text in texts.items()} | carried | exchanged
+
+
+def _refuse_long_names(prefix: str) -> None:
+    if len(prefix) > LONGEST_NAME:
+        cause = f"a module's name may not be longer than {LONGEST_NAME + 3} characters."
+        raise UsageError(f"model {prefix!r}", cause, "Name the model otherwise, with name= for scons and --name.")
+
+
+def kernel_target(graph: Graph, target: Target, asked: str | None) -> Target:
+    """For a kernel: steps may be computed piece by piece. A model of integers keeps to the integer registers, which may
+    be used everywhere, unless the user asked for others."""
+    if target.also or target.isa.name not in (PLAIN, *ISA_FLAGS):
+        cause = "a kernel module is made for one of the sets that it can ask the kernel about."
+        raise UsageError(f"isa {asked!r}", cause, f"Name one of {PLAIN}, {', '.join(ISA_FLAGS)}.")
+    floats = any(tensor.dtype == "float32" for tensor in graph.tensors.values())
+    isa = C99 if asked is None and not floats else target.isa
+    return replace(target, isa=isa, pieces=True)
+
+
+def isa_of(plan: Plan) -> str:
+    """ "none" where the FPU and its registers stay untouched."""
+    if plan.isa.name in ISA_FLAGS:
+        return plan.isa.name
+    return "sse2" if needs_fpu(plan) else "none"
+
+
+def kbuild(plan: Plan) -> str:
+    p, isa = plan.prefix, isa_of(plan)
+    model = [f"{p}_kernels.o", f"{p}_weights.o", f"{p}_bridge.o"]
+    glue = [f"{p}_kmod.o", f"{p}_golden.o", *(Path(name).stem + ".o" for name in (*LINK_SOURCES, *glue_sources()))]
+    fpu = isa != "none"
+    defines = [f"-DNN_STEPS={max(1, len(plan.steps))}", f"-DNN_DEVICE='\"{module_name(p)}\"'"]
+    defines += ["-DNN_FPU"] if fpu else []
+    defines += ["-DNN_ISA_AVX2"] if isa == "avx2_fma" else []
+    defines += ["-DNN_SWAPPABLE"] if plan.swappable else []
+    lines = [
+        f"# Builds {module_file(p)}; printed by nnbuild {__version__}.",
+        f"obj-m := {module_name(p)}.o",
+        f"{module_name(p)}-y := {' '.join([*model, *glue])}",
+        "",
+        "# NN_EXTRA is for tests that build a module with a fault in it on purpose.",
+        f"ccflags-y := -I$(src) {' '.join(defines)} -Werror=frame-larger-than=1024 $(NN_EXTRA)",
+        "ccflags-$(CONFIG_CC_IS_GCC) += -fstack-usage -fcallgraph-info=su,da",
+        "asflags-y := -I$(src)",
+        "",
+        "# The model's own files see the compiler's headers and none of the kernel's.",
+        "nn-model := -O2 -ffreestanding -ffp-contract=off -Wno-declaration-after-statement \\",
+        "    -isystem $(shell $(CC) -print-file-name=include) -D_MM_MALLOC_H_INCLUDED $(NN_MODEL_EXTRA)",
+        *_fpu_lines(isa),
+        *(f"CFLAGS_{name} := $(nn-model)" + (" $(nn-fpu)" if fpu else "") for name in model),
+        *(f"CFLAGS_REMOVE_{name} := $(nn-no-fpu)" for name in model if fpu),
+        "",
+        "# The rest sees the kernel's headers only.",
+        *(f"CFLAGS_{name} := -I$(src)/{SHIMS}" for name in glue),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _fpu_lines(isa: str) -> list[str]:
+    """Kernels from 6.10 say themselves how code with floating point is compiled. Whatever they say, the alignment that
+    a function may expect of its caller's stack stays the kernel's own, 8 bytes: the compiler realigns where it needs
+    more."""
+    if isa == "none":
+        return ["# The model computes with integers alone: no floating point anywhere."]
+    return [
+        "ifdef CONFIG_X86",
+        f"nn-fpu := $(or $(CC_FLAGS_FPU),-mhard-float -msse -msse2) {ISA_FLAGS[isa]}".rstrip(),
+        "nn-no-fpu := $(CC_FLAGS_NO_FPU)",
+        "else",
+        "nn-fpu := $(CC_FLAGS_FPU)",
+        "nn-no-fpu := $(or $(CC_FLAGS_NO_FPU),-mgeneral-regs-only)",
+        "endif",
+    ]
+
+
+def makefile() -> str:
+    return """\
+# make                    for the kernel that runs
+# make KDIR=/path         for another one, whose headers lie there
+KDIR ?= /lib/modules/$(shell uname -r)/build
+
+# Where the kernel was built with a newer pahole than there is here, or none is, type information is left out.
+all clean:
+\t$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_DEBUG_INFO_BTF_MODULES= $(if $(filter clean,$@),clean,modules)
+
+.PHONY: all clean
+"""
+
+
+def dkms(prefix: str) -> str:
+    name = module_name(prefix)
+    return f"""\
+PACKAGE_NAME="{name}"
+PACKAGE_VERSION="{__version__}"
+BUILT_MODULE_NAME[0]="{name}"
+DEST_MODULE_LOCATION[0]="/updates/dkms"
+MAKE[0]="make KDIR=$kernel_source_dir"
+CLEAN="make KDIR=$kernel_source_dir clean"
+AUTOINSTALL="yes"
+"""
+
+
+def finish(program: Path) -> list[Path]:
+    return []
+
+
+def finished_names() -> list[str]:
+    return []

@@ -1,0 +1,199 @@
+"""A kernel of Debian's booted in QEMU with a file system of our own: what a module is tried in."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+from nnbuild.backends.kmod.cpio import archive
+from nnbuild.backends.kmod.packages import unpacked
+from nnbuild.backends.kmod.versions import Kernels, Machine
+from nnbuild.base.errors import CheckFailed, ToolMissing, UsageError
+from nnbuild.board.board import Board
+from nnbuild.device.emulator import end_with_parent
+from nnbuild.device.transport import reap
+
+VERMAGIC = re.compile(rb"(?:^|\0)vermagic=(\S+) ")
+TROUBLE = re.compile(r"Oops|panic|BUG:|WARNING|Call Trace|rcu: INFO|soft lockup|general protection")
+ASKED = re.compile(r"ommand line: ")
+"""The kernel repeats what it was told, which speaks of panics."""
+VERDICT = "nnbuild: verdict: "
+PASSED = f"{VERDICT}passed"
+MEMORY = "512"
+START = f"""\
+#!/bin/busybox sh
+/bin/busybox mkdir -p /proc /sys /dev /tmp /lib/firmware
+/bin/busybox --install -s /bin
+export PATH=/bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mount -t debugfs debugfs /sys/kernel/debug
+verdict() {{
+    dmesg | grep -E '{TROUBLE.pattern}|nn_' | sed 's/^/log: /'
+    echo "{VERDICT}$*"
+    poweroff -f
+}}
+"""
+"""How every guest begins. The log is shown whole in what matters: the console leaves out what is less than an error."""
+
+
+@dataclass(frozen=True)
+class Guest:
+    """What is booted: a kernel's release, the processor and how many of them, and more words for its command line."""
+
+    release: str
+    processor: str | None = None
+    processors: int = 1
+    icount: str | None = None
+    parameters: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a guest ended: QEMU's code and all that the console said."""
+
+    code: int
+    log: str
+
+    @property
+    def verdict(self) -> str | None:
+        found = [line.partition(VERDICT)[2].strip() for line in self.log.splitlines() if VERDICT in line]
+        return found[-1] if found else None
+
+    @property
+    def trouble(self) -> list[str]:
+        lines = [line.strip() for line in self.log.splitlines() if TROUBLE.search(line)]
+        return [line for line in lines if not ASKED.search(line)]
+
+    @property
+    def passed(self) -> bool:
+        """All three: a panic ends QEMU with code 0 too, and a verdict can be followed by one."""
+        return self.code == 0 and self.verdict == "passed" and not self.trouble
+
+    def require_passed(self, where: str) -> None:
+        if self.passed:
+            return
+        lines = self.trouble or self.log.strip().splitlines()
+        cause = f"the kernel did not come through (verdict {self.verdict or 'none'}, code {self.code}):\n"
+        raise CheckFailed(where, cause + "\n".join(lines[-25:]) + "\n", "Mend this before trusting the module.")
+
+
+def release_of(module: Path) -> str:
+    """The release of the kernel a module was built for."""
+    try:
+        with module.open("rb") as file:
+            section = ELFFile(file).get_section_by_name(".modinfo")
+            found = VERMAGIC.search(section.data()) if section is not None else None
+    except Exception:
+        found = None
+    if found is None:
+        raise UsageError(str(module), "it is no kernel module.", "Give a .ko that was built for a kernel.")
+    return found[1].decode()
+
+
+def image_of(release: str, kernels: Kernels) -> Path:
+    """The kernel itself, of Debian's package for exactly this release."""
+    folder = unpacked(f"linux-image-{release}", kernels.debian)
+    images = sorted((folder / "boot").glob("vmlinuz-*"))
+    if not images:
+        raise ToolMissing(f"linux-image-{release}", "the package holds no kernel.", f"Remove {folder} and start again.")
+    return images[0]
+
+
+def module_of(release: str, name: str, kernels: Kernels) -> bytes:
+    """A module that comes with the kernel."""
+    folder = unpacked(f"linux-image-{release}", kernels.debian)
+    found = sorted((folder / "lib" / "modules").rglob(f"{name}.ko"))
+    if not found:
+        raise ToolMissing(f"linux-image-{release}", f"it has no module {name}.", "Take another kernel.")
+    return found[0].read_bytes()
+
+
+def initramfs(script: str, files: Mapping[str, bytes], kernels: Kernels) -> bytes:
+    """Busybox, the files, and an init that runs the script."""
+    busybox = (unpacked(kernels.machine.busybox, kernels.debian) / "bin" / "busybox").read_bytes()
+    return archive({"/bin/busybox": busybox, "/init": (START + script).encode(), **files})
+
+
+def command_line(
+    machine: Machine, guest: Guest, image: Path, initrd: Path, console: Path, lines: Sequence[int] = ()
+) -> list[str]:
+    """`lines` are the ports on this machine that the guest's other serial lines connect to."""
+    words = f"console={machine.console} panic=-1 oops=panic rdinit=/init quiet {guest.parameters}".strip()
+    return [
+        *machine.command,
+        *("-cpu", guest.processor or machine.processor, "-smp", str(guest.processors), "-m", MEMORY),
+        *("-nodefaults", "-no-reboot", "-display", "none", "-monitor", "none"),
+        *(("-icount", guest.icount) if guest.icount is not None else ()),
+        *("-serial", f"file:{console}"),
+        *(word.format(port=port, n=n) for n, port in enumerate(lines) for word in machine.serial),
+        *("-kernel", str(image), "-initrd", str(initrd), "-append", words),
+    ]
+
+
+class Boot:
+    """A guest that runs. Whoever starts one waits for it or ends it."""
+
+    def __init__(self, board: Board, kernels: Kernels, guest: Guest, script: str, lines: Sequence[int] = ()) -> None:
+        machine = kernels.machine
+        if shutil.which(machine.command[0]) is None:
+            raise ToolMissing(f"board {board.name!r}", f"{machine.command[0]} is not installed.", machine.install)
+        image = image_of(guest.release, kernels)
+        self._work = tempfile.TemporaryDirectory(prefix="nnbuild-guest-")
+        folder = Path(self._work.name)
+        self._console = folder / "console"
+        initrd = folder / "initrd"
+        initrd.write_bytes(initramfs(script, guest.files, kernels))
+        command = command_line(machine, guest, image, initrd, self._console, lines)
+        with (folder / "words").open("wb") as words:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=words, stderr=subprocess.STDOUT, preexec_fn=end_with_parent
+            )
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def log(self) -> str:
+        """What QEMU said, and the console."""
+        parts = [
+            path.read_text(errors="replace")
+            for path in (self._console.with_name("words"), self._console)
+            if path.is_file()
+        ]
+        return "".join(parts).replace("\r", "")
+
+    def wait(self, patience: float) -> Outcome:
+        """Until it has switched itself off; after `patience` seconds it is ended."""
+        try:
+            code = self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            return Outcome(-signal.SIGKILL, f"{self.log()}\nit did not end within {patience:g} s")
+        return Outcome(code, self.log())
+
+    def close(self) -> None:
+        if self.running:
+            self._process.kill()
+        reap(self._process)
+        self._work.cleanup()
+
+
+def run_script(board: Board, kernels: Kernels, guest: Guest, script: str, patience: float = 120.0) -> Outcome:
+    """Boots, runs a script that ends with a call of `verdict`, and switches off."""
+    boot = Boot(board, kernels, guest, script)
+    try:
+        return boot.wait(patience)
+    finally:
+        boot.close()

@@ -1,0 +1,144 @@
+"""How a program is built, as a value: what the command line runs and SCons turns into nodes."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
+from nnbuild.board.board import Board, Toolchain
+
+WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror")
+
+
+OVERFLOW = re.compile(r"region [`'](\w+)'[^\n]*overflowed by (\d+) bytes")
+"""How linkers say that a memory is full."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """`generated` are names in the model's folder, `firmware` whole paths, `script` the linker's, in the folder too."""
+
+    program: str
+    toolchain: Toolchain
+    generated: tuple[str, ...]
+    firmware: tuple[Path, ...]
+    includes: tuple[Path, ...]
+    flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    script: str | None = None
+
+    def __post_init__(self) -> None:
+        """Objects are named as their sources: of two of one name, the second would replace the first."""
+        ours = {path.stem for path in self.firmware}
+        for name in self.generated:
+            if Path(name).stem in ours:
+                raise UsageError(
+                    f"{name!r} of the model",
+                    "the program has a file of that name already.",
+                    "Name the model otherwise, with name= for scons and --name for nnbuild.",
+                )
+
+    @property
+    def compiler(self) -> tuple[str, ...]:
+        return self.toolchain.command
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        return self.toolchain.libraries
+
+    @property
+    def stems(self) -> tuple[str, ...]:
+        """The names of the objects, without their ending."""
+        return (*(Path(name).stem for name in self.generated), *(path.stem for path in self.firmware))
+
+    @property
+    def stack_table(self) -> str:
+        """The ending of the files that tell of frames and calls: gcc's tables, or the objects themselves."""
+        return ".ci" if any(flag.startswith("-fcallgraph-info") for flag in self.toolchain.stack_flags) else ".o"
+
+    def compile_command(self, source: Path, target: Path, folder: Path) -> list[str]:
+        includes = [f"-I{folder}", *(f"-I{path}" for path in self.includes)]
+        return [*self.compiler, *self.flags, *includes, "-c", str(source), "-o", str(target)]
+
+    def link_command(self, objects: Sequence[Path], target: Path) -> list[str]:
+        script = [f"-Wl,-T,{target.parent / self.script}"] if self.script else []
+        libraries = [f"-l{name}" for name in self.libraries]
+        return [
+            *self.compiler,
+            *self.flags,
+            *map(str, objects),
+            *self.link_flags,
+            *script,
+            *libraries,
+            "-o",
+            str(target),
+        ]
+
+
+def toolchain_for(board: Board) -> Toolchain:
+    """The first of the board's toolchains that is installed."""
+    for toolchain in board.toolchains:
+        if _is_there(toolchain):
+            return toolchain
+    names = ", ".join(_name_of(toolchain) for toolchain in board.toolchains)
+    ways = ", or ".join(toolchain.install for toolchain in board.toolchains)
+    raise ToolMissing(f"board {board.name!r}", f"none of its compilers is installed ({names}).", f"{ways}")
+
+
+def _is_there(toolchain: Toolchain) -> bool:
+    """Whether its program is found; one that is a Python module is looked for as such."""
+    command = toolchain.command
+    if command[0] == sys.executable and command[1] == "-m":
+        return importlib.util.find_spec(command[2]) is not None
+    return shutil.which(command[0]) is not None
+
+
+def _name_of(toolchain: Toolchain) -> str:
+    return toolchain.command[2] if toolchain.command[0] == sys.executable else toolchain.command[0]
+
+
+def choose(board: Board) -> Toolchain:
+    """The toolchain for a board, said aloud where it is not the first choice."""
+    chosen = toolchain_for(board)
+    if chosen is not board.toolchains[0]:
+        first = _name_of(board.toolchains[0])
+        print(f"nnbuild: {first} is not installed; {_name_of(chosen)} compiles for {board.name}", file=sys.stderr)
+    return chosen
+
+
+def compile_all(recipe: Recipe, folder: Path) -> list[Path]:
+    """Compiles in the folder that holds the generated files."""
+    objects = []
+    for source in (*(folder / name for name in recipe.generated), *recipe.firmware):
+        target = folder / f"{source.stem}.o"
+        _run(recipe.compile_command(source, target, folder), source.name)
+        objects.append(target)
+    return objects
+
+
+def link(recipe: Recipe, objects: Sequence[Path], folder: Path) -> Path:
+    program = folder / recipe.program
+    _run(recipe.link_command(objects, program), recipe.program)
+    return program
+
+
+def raise_if_full(what: str, said: str) -> None:
+    """Puts a linker's complaint that a memory is full into our words. Some repeat it, section by section."""
+    over = max(((int(size), memory) for memory, size in OVERFLOW.findall(said)), default=None)
+    if over is not None:
+        cause = f"the program is {over[0]:,} bytes larger than the memory {over[1]!r} of the board."
+        raise UsageError(what, cause, "Take a smaller model, --optimize size, or a larger board.")
+
+
+def _run(command: list[str], what: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise_if_full(what, done.stderr)
+        raise NnbuildError(what, f"the compiler refused it:\n{done.stderr.strip()}\n", f"It was: {' '.join(command)}")

@@ -1,0 +1,24 @@
+"""Dependency files as Make and Ninja read them: `target: prerequisite …`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+
+from nnbuild.base.files import write_whole
+
+
+def escaped(path: PurePath) -> str:
+    """Forward slashes on every system; blanks and what Make takes for its own are escaped."""
+    text = re.sub(r"([ #])", r"\\\1", path.as_posix())
+    return text.replace("$", "$$")
+
+
+def depfile(target: str, prerequisites: Iterable[Path]) -> str:
+    lines = [escaped(path.absolute()) for path in prerequisites]
+    return " \\\n  ".join([f"{escaped(Path(target))}:", *lines]) + "\n"
+
+
+def write_depfile(path: Path, target: str, prerequisites: Iterable[Path]) -> None:
+    write_whole(path, depfile(target, prerequisites).encode())

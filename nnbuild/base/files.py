@@ -1,0 +1,44 @@
+"""Writes files so that each appears whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from nnbuild.base.errors import UsageError
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    write_together({path: content})
+
+
+def write_together(files: Mapping[Path, bytes]) -> None:
+    """All of the files or none: they take their names only when the last of them is on the disk."""
+    partial = {path: path.with_name(f".{path.name}.{os.getpid()}.partial") for path in files}
+    at = next(iter(files), Path())
+    try:
+        for at, content in files.items():
+            if at.is_dir():  # known before the first file takes its name
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            partial[at].write_bytes(content)
+        for at, part in partial.items():
+            part.replace(at)
+    except OSError as error:
+        for part in partial.values():
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+        raise cannot_write(at, error) from None
+
+
+def make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
+def cannot_write(path: Path, error: OSError) -> UsageError:
+    return UsageError(str(path), f"It cannot be written ({error.strerror}).", "Choose another path.")

@@ -1,0 +1,70 @@
+"""Names that go from a model or a command line into C."""
+
+from __future__ import annotations
+
+import re
+
+from nnbuild.base.errors import UsageError
+
+_WORDS = """
+auto break case char const continue default do double else enum extern float for goto if inline int long
+register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+alignas alignof and and_eq asm bitand bitor bool catch class compl concept constexpr consteval constinit
+const_cast co_await co_return co_yield decltype delete dynamic_cast explicit export false friend mutable
+namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires
+static_assert static_cast template this thread_local throw true try typeid typename using virtual wchar_t xor
+xor_eq
+"""
+
+KEYWORDS = frozenset(_WORDS.split())
+"""Of C and of C++, since the generated header serves both."""
+
+_HEADERS = """
+assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
+stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
+alloca dirent endian fcntl features malloc newlib poll pthread reent sched semaphore termios unistd
+"""
+
+HEADERS = frozenset(_HEADERS.split())
+"""A model's header of such a name would be found in place of the C library's."""
+
+OURS = "nn_"
+"""What the C begins with that comes with nnbuild: the link, the mathematics, the start of a board."""
+
+LONGEST = 63
+"""C99 promises to tell apart that many characters of a name."""
+
+
+def identifier(text: str) -> str:
+    """The lower-case C prefix that `text` names: "KWS ref-model" is "kws_ref_model"."""
+    name = re.sub(r"[\s.\-]+", "_", text.strip()).lower()
+    cause = _fault(name)
+    if cause:
+        raise UsageError(
+            f"name {text[:80]!r}",
+            f"it cannot begin the names in the C code: {cause}",
+            "Give another one with --name, or name= for scons, "
+            "of letters, digits and underscores, beginning with a letter.",
+        )
+    return name
+
+
+def _fault(name: str) -> str:
+    if not name:
+        return "it is empty."
+    if name in KEYWORDS:
+        return f"{name!r} is a word of C or C++ itself."
+    if name in HEADERS:
+        return f"'{name}.h' is a header of the C library."
+    if name.startswith(OURS):
+        return f"names that begin with {OURS!r} are those of nnbuild's own C."
+    if len(name) > LONGEST:
+        return f"it is longer than {LONGEST} characters."
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        return "it does not begin with a letter." if re.fullmatch(r"[a-z0-9_]+", name) else "it holds other characters."
+    return ""
+
+
+def fragment(text: str) -> str:
+    """The text as a part of a C name: lower case, everything but letters and digits an underscore."""
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40] or "x"

@@ -1,0 +1,21 @@
+"""Where the files that are not Python live: beside the package in a checkout, inside it when installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_HOME = _PACKAGE.parent if (_PACKAGE.parent / "firmware").is_dir() else _PACKAGE
+
+FIRMWARE = _HOME / "firmware"
+BOARDS = _HOME / "boards"
+EXAMPLE = _HOME / "examples" / "mnist"
+TEMPLATES = _PACKAGE / "templates"
+CMAKE = _PACKAGE / "builds" / "cmake"
+PLATFORMIO = _PACKAGE / "builds" / "platformio" / "nnbuild_platformio.py"
+
+
+def generator_files() -> list[Path]:
+    """All of nnbuild that can change what is printed: builds look at it to know what is out of date."""
+    patterns = ((_PACKAGE, "*.py"), (TEMPLATES, "*"), (BOARDS, "*.toml"), (FIRMWARE, "*.[chS]"))
+    return sorted(path for folder, pattern in patterns for path in folder.rglob(pattern) if path.is_file())

@@ -1,0 +1,15 @@
+"""Texts with places to fill, from nnbuild/templates: each place is a word between two @."""
+
+from __future__ import annotations
+
+import re
+
+from nnbuild.base.paths import TEMPLATES
+
+PLACE = re.compile(r"@([A-Z_]+)@")
+
+
+def fill(name: str, values: dict[str, str]) -> str:
+    """The template of this name with its places filled; a place without a value is a mistake of ours."""
+    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    return PLACE.sub(lambda place: values[place[1]], text)

@@ -1,0 +1,1 @@
+"""Boards as values, and the tables they are read from."""

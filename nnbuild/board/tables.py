@@ -1,0 +1,171 @@
+"""Boards are tables: reads boards/<name>/board.toml."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nnbuild.base.errors import UsageError
+from nnbuild.base.paths import BOARDS
+from nnbuild.board.board import (
+    STANDARD_RATES,
+    Board,
+    Emulator,
+    Firmware,
+    Flash,
+    FlashTool,
+    Memory,
+    RateClock,
+    StandIn,
+    Toolchain,
+)
+
+FLASH_PLACES = ("elf", "hex", "bin", "address", "size", "read")
+"""What is put into a flash tool's commands when they run."""
+OWN = ("abstract", "aliases", "summary", "tested_on")
+"""What a board never inherits from the one it extends."""
+
+
+def boards(folder: Path = BOARDS) -> tuple[Board, ...]:
+    """All boards; a table that says `abstract` is only there to be extended."""
+    names = [path.parent.name for path in sorted(folder.glob("*/board.toml"))]
+    tables = {name: _whole_table(name, folder) for name in names}
+    return tuple(_read(name, table) for name, table in tables.items() if not table.get("abstract"))
+
+
+def find(name: str, folder: Path = BOARDS) -> Board:
+    """The board of this name or alias."""
+    known = boards(folder)
+    for board in known:
+        if name == board.name or name in board.aliases:
+            return board
+    names = [word for board in known for word in (board.name, *board.aliases)]
+    near = difflib.get_close_matches(name, names, 3, 0.4)
+    hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    raise UsageError(f"board {name!r}", "there is no such board.", f"{hint}All boards: nnbuild boards")
+
+
+def _rates(table: Mapping[str, Any]) -> RateClock:
+    return RateClock(
+        hertz=table["clock"],
+        least=table.get("least", 1),
+        most=table.get("most", 65_535),
+        step=table.get("step"),
+        fastest=table.get("fastest", STANDARD_RATES[-1]),
+    )
+
+
+def _read(name: str, table: Mapping[str, Any]) -> Board:
+    try:
+        build, audit = table["build"], table["audit"]
+        return Board(
+            name=name,
+            summary=table["summary"],
+            aliases=tuple(table.get("aliases", ())),
+            tested_on=table["tested_on"],
+            output=table["output"],
+            architecture=table["architecture"],
+            isa=table["isa"],
+            features=frozenset(table["features"]),
+            alignment=table["alignment"],
+            toolchains=tuple(_toolchain(entry, table.get("cpu", {})) for entry in table["toolchains"]),
+            flags=tuple(build["flags"]),
+            link_flags=tuple(build["link_flags"]),
+            audit_policy=audit["policy"],
+            stack_budget=audit.get("stack"),
+            memories=tuple(Memory(key, m["origin"], m["length"]) for key, m in table.get("memory", {}).items()),
+            firmware=_firmware(table["firmware"]) if "firmware" in table else None,
+            emulator=_emulator(table.get("emulator", {})),
+            flash=_flash(table["flash"]) if "tools" in table.get("flash", {}) else None,
+            baud=table.get("serial", {}).get("baud", STANDARD_RATES[0]),
+            rates=_rates(table["serial"]) if "serial" in table else None,
+            table=table,
+        )
+    except KeyError as missing:
+        raise UsageError(
+            f"board {name!r}",
+            f"its board.toml does not say {missing}.",
+            "Compare it with that of a board that is like it, in boards/.",
+        ) from None
+
+
+def _toolchain(entry: Mapping[str, Any], cpu: Mapping[str, Any]) -> Toolchain:
+    """`cpu` says, for each toolchain, how it calls the board's processor, and under `link` what the linker needs."""
+    return Toolchain(
+        name=entry["name"],
+        command=tuple(word.format(python=sys.executable) for word in entry["command"]),
+        install=entry["install"],
+        flags=(*entry.get("flags", ()), *cpu.get(entry["name"], ())),
+        link_flags=(*entry.get("link_flags", ()), *cpu.get("link", {}).get(entry["name"], ())),
+        libraries=tuple(entry.get("libraries", ())),
+        stack_flags=tuple(entry["stack_flags"]),
+        helper_stack=entry.get("helper_stack", 0),
+    )
+
+
+def _firmware(table: Mapping[str, Any]) -> Firmware:
+    return Firmware(
+        architecture=table["architecture"],
+        soc=table["soc"],
+        uart=table["uart"],
+        timer=table.get("timer"),
+        link_payload=table["link_payload"],
+        context_memory=tuple(table["context_memory"]),
+        defines=table.get("defines", {}),
+    )
+
+
+def _emulator(table: Mapping[str, Any]) -> Emulator | None:
+    """None for a board that no emulator has: its family may still say how one would be started."""
+    if "instructions_per_tick" not in table:
+        return None
+    fill = {"machine": table.get("machine", ""), "port": "{port}", "image": "{image}"}
+    command = tuple(word.format(**fill) for word in table["command"])
+    unicorn = table.get("unicorn")
+    stand_in = StandIn(unicorn["uart"], unicorn["counter"]) if unicorn is not None else None
+    lacks = tuple(table.get("lacks", ()))
+    return Emulator(command, table["install"], table["instructions_per_tick"], lacks, stand_in)
+
+
+def _flash(table: Mapping[str, Any]) -> Flash:
+    """`names` is what each tool calls the part; its family says how the tool is called."""
+    names = {name: str(word) for name, word in table["names"].items()}
+    return Flash(
+        tools=tuple(_flash_tool(name, table["tool"][name], names) for name in table["tools"]),
+        chip=table["chip"],
+        pages=tuple(size for count, size in table.get("pages", ()) for _ in range(count)),
+    )
+
+
+def _flash_tool(name: str, table: Mapping[str, Any], names: Mapping[str, str]) -> FlashTool:
+    later = {word: f"{{{word}}}" for word in FLASH_PLACES}
+    part = {"part": names[name]} if name in names else {}
+    commands = tuple(tuple(word.format(**later, **part) for word in command) for command in table["commands"])
+    return FlashTool(name, commands, table["install"])
+
+
+def _whole_table(name: str, folder: Path) -> dict[str, Any]:
+    """The board's own table over the one it extends."""
+    try:
+        own = tomllib.loads((folder / name / "board.toml").read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"board {name!r}", f"its board.toml is no TOML: {error}.", "Mend that line.") from None
+    except FileNotFoundError:
+        raise UsageError(f"board {name!r}", "a board extends it, but it is not there.", "Mend that name.") from None
+    base = own.pop("extends", None)
+    if base is None:
+        return own
+    inherited = _whole_table(base, folder)
+    return _merged({key: value for key, value in inherited.items() if key not in OWN}, own)
+
+
+def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in own.items():
+        both = isinstance(value, dict) and isinstance(base.get(key), dict)
+        result[key] = _merged(base[key], value) if both else value
+    return result

@@ -1,0 +1,81 @@
+"""The command line: finds the command, says errors in a paragraph, and turns the outcome into an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from nnbuild import __version__
+from nnbuild.base.errors import NnbuildError
+from nnbuild.base.paths import CMAKE, PLATFORMIO
+
+COMMANDS = {
+    "inspect": "what is in a model: its layers, shapes, parameters and work",
+    "new": "begin a project: a model, its build, and a README",
+    "compile": "print a model as C",
+    "build": "build the program that serves a model on a board, and audit it",
+    "run": "build a model for a board, run samples there, write the outputs",
+    "check": "build a model for a board, run samples there, compare with the reference",
+    "flash": "put a model's program into a board's flash",
+    "profile": "what each layer costs on a board",
+    "quantize": "what a model loses in integers, layer by layer",
+    "report": "a page that shows all there is to know of a model on a board",
+    "diff": "compare two builds: size, memory, cost, accuracy",
+    "audit": "what an object, archive or image needs and holds",
+    "module": "build the kernel module of a generated folder",
+    "boards": "the boards there are",
+}
+PLACES = {"--cmakedir": ("the CMake package", CMAKE), "--platformio-script": ("the PlatformIO script", PLATFORMIO)}
+WRONG_USAGE = 2
+
+
+class PrintPlace(argparse.Action):
+    """Prints a path on one line however long it is; forward slashes serve CMake on every system."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
+        print(Path(self.const).as_posix())
+        parser.exit()
+
+
+def parser() -> argparse.ArgumentParser:
+    """Each command's own module is imported only when it is the one that runs, or help is wanted for it."""
+    top = argparse.ArgumentParser(prog="nnbuild", description="A trained Keras model in, checked firmware out.")
+    top.add_argument("--version", action="version", version=f"nnbuild {__version__}")
+    for option, (what, path) in PLACES.items():
+        top.add_argument(option, action=PrintPlace, nargs=0, const=path, help=f"print where {what} lies, and exit")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".", add_help=False)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    chosen, _ = parser().parse_known_args(words[:1])
+    try:
+        module = importlib.import_module(f"nnbuild.cli.{chosen.command}")
+        command = argparse.ArgumentParser(prog=f"nnbuild {chosen.command}", description=COMMANDS[chosen.command])
+        module.add_arguments(command)
+        status: int = module.run(command.parse_intermixed_args(words[1:]))
+        sys.stdout.flush()
+        return status
+    except NnbuildError as error:
+        print(f"nnbuild: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print("nnbuild: the disk is full. Make room, or write elsewhere.", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return WRONG_USAGE
+    except KeyboardInterrupt:
+        print("nnbuild: stopped", file=sys.stderr)
+        return 130

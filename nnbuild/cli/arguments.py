@@ -1,0 +1,166 @@
+"""Arguments and small services that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from nnbuild.backends.kmod.build import KernelChoice
+from nnbuild.base.files import write_whole
+from nnbuild.jobs.job import Place, place
+from nnbuild.jobs.pipeline import CHOICES, Options
+from nnbuild.quantize.formats import FORMATS
+
+QUANTIZE = CHOICES["quantize"]
+
+
+_IMAGE_RANGE = "what black and white mean to the model, for calibration images (default: 0,1)"
+_KEEP = "another format for one layer: int8, int16 or float; may be given several times"
+_PLAIN_BIAS = "do not let biases make up for the average error of rounded weights"
+_THREADS = "let a thread pool compute large steps in so many parts at a time (default: %(default)s)"
+_ISA = "instruction set of the kernels: c99, sse2, avx2_fma, native …, or several with commas (default: the board's)"
+_DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
+_MEMORY = "which of the board's memories the model works in (default: the first that fits)"
+_BAUD = "rate of the serial line, 115200 to 2000000, built into the firmware (default: the board's)"
+_IO = "number format at the edges of a quantized model (default: %(default)s)"
+
+
+def _pair(text: str) -> tuple[float, float]:
+    low, high = (float(part) for part in text.split(","))
+    return low, high
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 256:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 256")
+    return int(text)
+
+
+def _kept(text: str) -> tuple[str, str]:
+    layer, equals, form = text.rpartition("=")
+    if not equals or form not in FORMATS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not LAYER=int8, LAYER=int16 or LAYER=float")
+    return layer, form
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a .h5, .keras or .tflite file")
+
+
+def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> None:
+    add_model(parser)
+    if board:
+        parser.add_argument("--board", default="linux", help="where it is to run (default: %(default)s)")
+        parser.add_argument("--memory", metavar="NAME", help=_MEMORY)
+    parser.add_argument("--quantize", choices=QUANTIZE, default="float", help="number format (default: %(default)s)")
+    parser.add_argument("--calibrate", type=Path, metavar="FILE", help="samples (.npz, .npy, a folder of images)")
+    parser.add_argument(
+        "--calibration", choices=CHOICES["method"], default="minmax", help="method (default: %(default)s)"
+    )
+    parser.add_argument("--image-range", type=_pair, default=(0.0, 1.0), metavar="LOW,HIGH", help=_IMAGE_RANGE)
+    parser.add_argument("--keep", action="append", default=[], type=_kept, metavar="LAYER=FORMAT", help=_KEEP)
+    parser.add_argument("--io", choices=CHOICES["io"], default="integer", help=_IO)
+    parser.add_argument("--no-bias-correction", action="store_true", help=_PLAIN_BIAS)
+    parser.add_argument("--accuracy-drop", type=float, metavar="POINTS", help=_DROP)
+    parser.add_argument(
+        "--optimize", choices=CHOICES["optimize"], default="speed", help="what counts (default: %(default)s)"
+    )
+    parser.add_argument("--isa", metavar="NAME", help=_ISA)
+    parser.add_argument("--threads", type=_count, default=1, metavar="N", help=_THREADS)
+    parser.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
+    parser.add_argument(
+        "--swappable", action="store_true", help="a kernel module's weights can be exchanged while it runs"
+    )
+    parser.add_argument(
+        "--weights",
+        choices=CHOICES["weights"],
+        default="auto",
+        help="constants as C arrays or as a .bin taken in by a .S (default: binary past 256 KB)",
+    )
+
+
+def add_layers(parser: argparse.ArgumentParser) -> None:
+    """For the commands that make a program which check --layers can look into."""
+    parser.add_argument("--layers", action="store_true", help="keep every layer apart, for check --layers")
+
+
+def add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", help="the device's serial port")
+    add_baud(parser)
+    parser.add_argument("--program", type=Path, help="a program that was built already (default: build one)")
+    add_kernel(parser)
+
+
+def add_kernel(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kernel", metavar="NAME", help="of a kernel module's board: which kernel (default: its first)"
+    )
+    parser.add_argument("--kdir", type=Path, metavar="DIR", help="the headers of another kernel, to build a module for")
+
+
+def kernel_of(arguments: argparse.Namespace) -> KernelChoice:
+    return KernelChoice(arguments.kernel, arguments.kdir)
+
+
+def place_of(arguments: argparse.Namespace) -> AbstractContextManager[Place]:
+    return place(arguments.program, arguments.port, kernel_of(arguments))
+
+
+def add_baud(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--baud", type=int, metavar="RATE", help=_BAUD)
+
+
+def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Options:
+    return Options(
+        model=arguments.model,
+        board=arguments.board,
+        quantize=arguments.quantize,
+        calibrate=arguments.calibrate,
+        method=arguments.calibration,
+        keep=tuple(arguments.keep),
+        io=arguments.io,
+        bias_correction=not arguments.no_bias_correction,
+        accuracy_drop=arguments.accuracy_drop,
+        image_range=arguments.image_range,
+        optimize=arguments.optimize,
+        isa=arguments.isa,
+        threads=arguments.threads,
+        name=arguments.name,
+        weights=arguments.weights,
+        layers=layers,
+        baud=getattr(arguments, "baud", None),
+        swappable=arguments.swappable,
+        memory=getattr(arguments, "memory", None),
+    )
+
+
+def print_json(value: Mapping[str, Any], file: str = "-") -> None:
+    """One object, to a file or to standard output."""
+    text = json.dumps(value, indent=2)
+    if file == "-":
+        print(text)
+    else:
+        write_whole(Path(file), f"{text}\n".encode())
+
+
+def progress(what: str) -> Callable[[int, int | None], None] | None:
+    """A line that moves on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int | None) -> None:
+        end = "\r\x1b[K" if total is not None and done >= total else ""
+        of = f"/{total}" if total is not None else ""
+        print(f"\r\x1b[K{what} {done}{of}{end}", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def say_notes(notes: tuple[str, ...]) -> None:
+    for note in notes:
+        print(f"nnbuild: note: {note}", file=sys.stderr)

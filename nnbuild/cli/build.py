@@ -1,0 +1,54 @@
+"""nnbuild build: build the program that serves a model on a board, and audit it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from nnbuild.backends import output_of
+from nnbuild.base.depfile import write_depfile
+from nnbuild.board.tables import find
+from nnbuild.cli.arguments import add_baud, add_build_options, add_layers, options_of, print_json, progress, say_notes
+from nnbuild.jobs.job import Place, build_program
+from nnbuild.jobs.memory import memory_of
+from nnbuild.jobs.pipeline import compile_model, inputs_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_build_options(parser)
+    add_layers(parser)
+    add_baud(parser)
+    parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", required=True, help="the folder for the files")
+    parser.add_argument("--stamp", type=Path, metavar="FILE", help="a file to make anew; --depfile names it as made")
+    parser.add_argument("--dry-run", action="store_true", help="build nothing; say what would be built")
+    parser.add_argument("--depfile", type=Path, metavar="FILE", help="write what it was made from, for make and ninja")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="what was built, as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    options = options_of(arguments, layers=arguments.layers)
+    board = find(options.board)
+    program = arguments.folder / output_of(board).PROGRAM
+    images = [program.with_name(name).as_posix() for name in output_of(board).finished_names()]
+    built = {"board": board.name, "program": program.as_posix(), "images": images}
+    if arguments.dry_run:
+        return _say(arguments, built)
+    compiled = compile_model(options, progress("calibration sample"))
+    build_program(compiled, Place(arguments.folder))
+    if arguments.stamp is not None:
+        arguments.stamp.write_bytes(b"")
+    if arguments.depfile is not None:
+        write_depfile(arguments.depfile, str(arguments.stamp or program), inputs_of(options))
+    say_notes(compiled.graph.notes)
+    return _say(arguments, built | {"memory": memory_of(compiled, program)})
+
+
+def _say(arguments: argparse.Namespace, built: dict[str, Any]) -> int:
+    if arguments.json is not None:
+        print_json(built, arguments.json)
+    if arguments.json != "-":
+        print(", ".join([built["program"], *built["images"]]))
+    if arguments.json != "-" and "memory" in built:
+        print("bytes: " + ", ".join(f"{name} {size:,}" for name, size in built["memory"].items()))
+    return 0

@@ -1,0 +1,116 @@
+"""nnbuild compile: print a model as C."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from nnbuild.base.depfile import write_depfile
+from nnbuild.base.errors import UsageError
+from nnbuild.cli.arguments import add_build_options, options_of, print_json, progress, say_notes
+from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.emit import digest
+from nnbuild.emit.files import file_names
+from nnbuild.emit.weights import weights_bytes
+from nnbuild.jobs.fit import program_files
+from nnbuild.jobs.pipeline import Compiled, Options, board_for, compile_model, inputs_of, weights_form
+from nnbuild.outputs.packages import PACKAGES
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_build_options(parser)
+    parser.set_defaults(board=None)
+    parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", help="the folder for the files")
+    parser.add_argument("--output", choices=PACKAGES, default="c", help="what they make up (default: %(default)s)")
+    parser.add_argument("--single-file", action="store_true", help="the same as --output single-file")
+    parser.add_argument("--link", action="store_true", help="also print what serves the model to a host")
+    parser.add_argument("--layers", action="store_true", help="keep every layer apart, to be looked at one by one")
+    parser.add_argument("--depfile", type=Path, metavar="FILE", help="write what the files were made from, for make")
+    parser.add_argument("--stamp", type=Path, metavar="FILE", help="a file to make anew; --depfile names it as made")
+    parser.add_argument("--dry-run", action="store_true", help="write nothing; say what would be written")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="what was written, as JSON")
+
+
+def _remove_other_form(folder: Path, prefix: str, names: set[str]) -> None:
+    """Weights printed earlier in the other form would be defined twice in a build of *.c and *.S."""
+    written = {folder / name for name in names}
+    forms = {*file_names(prefix, "array"), *file_names(prefix, "binary")}
+    for path in {path.with_name(name) for path in written for name in forms} - written:
+        path.unlink(missing_ok=True)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    options, kind = _checked(arguments)
+    package = PACKAGES[kind]
+    compiled = compile_model(options, progress("calibration sample"), sizes_only=arguments.dry_run)
+    # Only a board that was named has memories that the model must fit.
+    whole = program_files(compiled) if arguments.link or arguments.board is not None else {}
+    files = whole if arguments.link else package.files(compiled.board, compiled.plan, compiled.artifact)
+    made: list[str] = []
+    if not arguments.dry_run:
+        Artifact(files).write(arguments.folder)
+        _remove_other_form(arguments.folder, compiled.plan.prefix, {*files})
+        made = package.finish(compiled.board, compiled.plan, arguments.folder)
+        _for_the_build(arguments, options)
+    say_notes(compiled.graph.notes)
+    if arguments.json is not None:
+        print_json(facts(compiled, sorted([*files, *made])), arguments.json)
+    if arguments.json != "-":
+        print(_said(compiled, arguments.folder, [*files, *made]))
+    return 0
+
+
+def _checked(arguments: argparse.Namespace) -> tuple[Options, str]:
+    """The options, with the form of the constants that the kind of output asks for, and the kind."""
+    kind = "single-file" if arguments.single_file else arguments.output
+    if arguments.single_file and arguments.output not in ("c", "single-file"):
+        raise UsageError("--single-file", f"it does not go with --output {arguments.output}.", "Leave one of them out.")
+    if arguments.link and kind != "c":
+        raise UsageError("--link", f"it does not go with --output {kind}.", "Leave one of them out.")
+    if arguments.folder is None and not arguments.dry_run:
+        raise UsageError("nnbuild compile", "it was not told where to write.", "Give a folder: -o DIR")
+    if arguments.board is None:
+        arguments.isa = arguments.isa or PACKAGES[kind].ISA
+    form = PACKAGES[kind].WEIGHTS
+    if form is not None and arguments.weights not in ("auto", form):
+        cause = f"--output {kind} cannot hold it."
+        raise UsageError(f"--weights {arguments.weights}", cause, f"Leave it out, or say --weights {form}.")
+    options = replace(options_of(arguments, layers=arguments.layers), board=arguments.board or board_for(arguments.isa))
+    return (replace(options, weights=form) if form is not None else options), kind
+
+
+def _for_the_build(arguments: argparse.Namespace, options: Options) -> None:
+    """What other builds ask for. The stamp is newer than all it was made from even when no C had to be written."""
+    if arguments.stamp is not None:
+        arguments.stamp.write_bytes(b"")
+    if arguments.depfile is not None:
+        target = arguments.stamp or arguments.folder / f"{options.model.stem}.h"
+        write_depfile(arguments.depfile, str(target), inputs_of(options))
+
+
+def facts(compiled: Compiled, files: list[str]) -> dict[str, Any]:
+    plan = compiled.plan
+    return {
+        "name": plan.prefix,
+        "hash": digest(plan.graph),
+        "files": files,
+        "arena": plan.arena,
+        "state": plan.state,
+        "weights": weights_bytes(plan),
+        "form": weights_form(compiled.options, compiled.imported),
+        "peak": asdict(plan.peak) if plan.peak is not None else None,
+    }
+
+
+def _said(compiled: Compiled, folder: Path | None, files: list[str]) -> str:
+    plan = compiled.plan
+    first = (
+        f"{folder if folder is not None else 'nothing written'}: {', '.join(files)}; {len(plan.steps)} steps, "
+        f"{weights_bytes(plan):,} bytes of weights, {plan.arena:,} of arena, {plan.state:,} of state"
+    )
+    if plan.peak is None:
+        return first
+    alive = ", ".join(f"{name} {size:,}" for name, size in plan.peak.alive)
+    return f"{first}\nthe arena is fullest in {plan.peak.layer}, {plan.peak.size:,} bytes: {alive}"

@@ -1,0 +1,47 @@
+"""nnbuild flash: build a model's program, or take one, and put it into a board's flash."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from nnbuild.backends.firmware.flash import choose, flash_program, image_for
+from nnbuild.base.errors import UsageError
+from nnbuild.board.tables import find
+from nnbuild.cli.arguments import add_build_options, add_layers, add_place, options_of, place_of, progress, say_notes
+from nnbuild.device.bootloader import Progress
+from nnbuild.emit.emit import digest
+from nnbuild.jobs.job import build_program
+from nnbuild.jobs.pipeline import Compiled, compile_model
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_build_options(parser)
+    add_layers(parser)
+    add_place(parser)
+    parser.add_argument("--tool", metavar="NAME", help="how to flash (default: the board's first that can be used)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    board = find(arguments.board)
+    choose(board, arguments.tool, arguments.port)  # known before the model is compiled
+    compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"))
+    say_notes(compiled.graph.notes)
+    with place_of(arguments) as where:
+        program = build_program(compiled, where)
+        size = _size(compiled, program)
+        tool = flash_program(board, program, port=arguments.port, tool=arguments.tool, progress=_progress)
+    print(f"flashed {size:,} bytes to {board.name} with {tool}, verified and started")
+    return 0
+
+
+def _size(compiled: Compiled, program: Path) -> int:
+    """Refuses a program that was given and holds another model."""
+    image = image_for(compiled.board, program)
+    if digest(compiled.graph).encode() not in image.data:
+        raise UsageError(str(program), "It holds another model, or other options.", "Build it anew.")
+    return len(image.data)
+
+
+def _progress(what: str) -> Progress:
+    return progress(what) or (lambda done, total: None)

@@ -1,0 +1,119 @@
+"""nnbuild inspect: what is in a model."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from nnbuild.cli.arguments import add_model, print_json
+from nnbuild.frontend import load
+from nnbuild.model.graph import Graph, Op
+from nnbuild.model.verify import constant_shapes
+
+
+@dataclass(frozen=True)
+class Row:
+    """One operation of the model as it is in the file."""
+
+    name: str
+    op: str
+    shape: tuple[int, ...]
+    parameters: int
+    macs: int
+    bytes: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    graph = load(arguments.model, arguments.model.stem)  # no C is printed, so any name will do
+    table = rows(graph)
+    if arguments.json:
+        print_json(as_json(graph, table))
+    else:
+        print(as_text(graph, table))
+    return 0
+
+
+def rows(graph: Graph) -> list[Row]:
+    return [_row(graph, op) for op in graph.ops]
+
+
+def _row(graph: Graph, op: Op) -> Row:
+    def inner(name: str) -> tuple[int, ...]:
+        return graph.tensors[name].shape[len(op.outer) :]
+
+    inputs, outputs = [inner(name) for name in op.inputs], [inner(name) for name in op.outputs]
+    macs = op.attributes.macs(inputs, outputs, constant_shapes(graph, op)) * prod(op.outer)
+    tensors = [graph.tensors[name] for name in op.outputs]
+    parameters = sum(graph.constants[name].data.size for name in op.constants.values())
+    return Row(
+        op.layer or op.name, op.kind, tensors[0].shape, parameters, macs, sum(tensor.nbytes for tensor in tensors)
+    )
+
+
+def totals(graph: Graph, table: list[Row]) -> dict[str, int]:
+    """Shared weights are counted once."""
+    used = {name for op in graph.ops for name in op.constants.values()}
+    return {
+        "parameters": sum(graph.constants[name].data.size for name in used),
+        "macs": sum(row.macs for row in table),
+        "largest_activation": max((row.bytes for row in table), default=0),
+    }
+
+
+def as_json(graph: Graph, table: list[Row]) -> dict[str, Any]:
+    def described(names: tuple[str, ...]) -> list[dict[str, Any]]:
+        tensors = [graph.tensors[name] for name in names]
+        return [{"name": t.name, "shape": list(t.shape), "type": t.dtype} for t in tensors]
+
+    return {
+        "name": graph.name,
+        "inputs": described(graph.inputs),
+        "outputs": described(graph.outputs),
+        "states": len(graph.states),
+        "layers": [{**row.__dict__, "shape": list(row.shape)} for row in table],
+        "total": totals(graph, table),
+        "notes": list(graph.notes),
+    }
+
+
+def as_text(graph: Graph, table: list[Row]) -> str:
+    head = ("layer", "operation", "output", "parameters", "MACs", "bytes")
+    cells = [
+        (r.name, r.op, "x".join(map(str, r.shape)) or "1", f"{r.parameters:,}", f"{r.macs:,}", f"{r.bytes:,}")
+        for r in table
+    ]
+    total = totals(graph, table)
+    cells.append(("total", "", "", f"{total['parameters']:,}", f"{total['macs']:,}", ""))
+    widths = [max(len(line[i]) for line in [head, *cells]) for i in range(len(head))]
+
+    def line(parts: tuple[str, ...]) -> str:
+        left = [part.ljust(width) for part, width in zip(parts[:3], widths[:3], strict=True)]
+        right = [part.rjust(width) for part, width in zip(parts[3:], widths[3:], strict=True)]
+        return "  ".join(left + right).rstrip()
+
+    def tensors(word: str, names: tuple[str, ...]) -> list[str]:
+        return [f"{word} {name}: {graph.tensors[name].dtype} {list(graph.tensors[name].shape)}" for name in names]
+
+    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+    return "\n".join(
+        [
+            *tensors("input", graph.inputs),
+            *tensors("output", graph.outputs),
+            rule,
+            line(head),
+            rule,
+            *map(line, cells[:-1]),
+            rule,
+            line(cells[-1]),
+            f"largest activation: {total['largest_activation']:,} bytes"
+            + (f"; {len(graph.states)} states carried between runs" if graph.states else ""),
+            *(f"note: {note}" for note in graph.notes),
+        ]
+    )

@@ -1,0 +1,50 @@
+"""nnbuild new: begin a project."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from nnbuild.base.errors import UsageError
+from nnbuild.cli.arguments import QUANTIZE
+from nnbuild.emit.artifact import Artifact
+from nnbuild.jobs.project import BUILDS, Parts, project_files
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the project's folder, which must not be there yet")
+    parser.add_argument("--board", default="linux", help="where the model is to run (default: %(default)s)")
+    parser.add_argument("--build", choices=BUILDS, default="scons", help="what builds it (default: %(default)s)")
+    parser.add_argument("--model", type=Path, metavar="FILE", help="your model (default: one that reads digits)")
+    parser.add_argument("--quantize", choices=QUANTIZE, help="number format (default: int8; of your model, float)")
+    parser.add_argument("--calibrate", type=Path, metavar="FILE", help="samples of yours to calibrate with")
+    parser.add_argument("--inputs", type=Path, metavar="FILE", help="samples of yours to check with")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    folder: Path = arguments.folder
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(str(folder), "it is there already, and is no empty folder.", "Name a new one.")
+    files = project_files(arguments.build, _parts(arguments))
+    Artifact(files).write(folder)
+    print(f"{folder}: {', '.join(sorted(files))}")
+    print(f"How to go on is said in {folder / 'README.md'}")
+    return 0
+
+
+def _parts(arguments: argparse.Namespace) -> Parts:
+    if arguments.model is None:
+        if arguments.calibrate is not None or arguments.inputs is not None:
+            cause = "samples of yours go with a model of yours."
+            raise UsageError("--calibrate, --inputs", cause, "Name it with --model.")
+        return Parts(arguments.board, quantize=arguments.quantize or "int8")
+    for path in (arguments.model, arguments.calibrate, arguments.inputs):
+        if path is not None and not path.is_file():
+            raise UsageError(str(path), "there is no such file.", "Check its name.")
+    return Parts(
+        board=arguments.board,
+        model=arguments.model,
+        quantize=arguments.quantize or "float",
+        calibrate=arguments.calibrate,
+        inputs=arguments.inputs,
+    )

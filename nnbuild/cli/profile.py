@@ -1,0 +1,62 @@
+"""nnbuild profile: what each layer costs on a board."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from nnbuild.base.errors import UsageError
+from nnbuild.cli.arguments import add_build_options, add_place, options_of, place_of, print_json, progress
+from nnbuild.jobs.alternatives import Measurement, measure, save
+from nnbuild.jobs.job import profile_job
+from nnbuild.jobs.pipeline import compile_model
+from nnbuild.report import profile_object, profile_text
+from nnbuild.report.table import render
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_build_options(parser)
+    add_place(parser)
+    parser.add_argument("--alternatives", action="store_true", help="measure every kernel that could serve each layer")
+    parser.add_argument("--save", action="store_true", help="with --alternatives: keep the costs, to choose by them")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the profile as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.alternatives:
+        return _alternatives(arguments)
+    if arguments.save:
+        raise UsageError("--save", "it keeps what --alternatives measures.", "Give --alternatives too.")
+    compiled = compile_model(options_of(arguments), progress("calibration sample"))
+    with place_of(arguments) as where:
+        profile = profile_job(compiled, where)
+    if arguments.json is not None:
+        print_json(profile_object(profile), arguments.json)
+    if arguments.json != "-":
+        print(profile_text(profile), end="")
+    return 0
+
+
+def _alternatives(arguments: argparse.Namespace) -> int:
+    if arguments.port is not None or arguments.program is not None:
+        raise UsageError("--alternatives", "it builds a program for every kernel.", "Leave out --port and --program.")
+    options = options_of(arguments)
+    unit, measurements = measure(options)
+    if arguments.json is not None:
+        print_json({"unit": unit, "alternatives": [asdict(each) for each in measurements]}, arguments.json)
+    if arguments.json != "-":
+        print(_table(measurements, unit))
+    if arguments.save:
+        print(f"kept in {save(compile_model(options), measurements)}")
+    return 0
+
+
+def _table(measurements: list[Measurement], unit: str) -> str:
+    rows = []
+    for each in measurements:
+        cost = "does not fit" if each.cost is None else f"{each.cost:,}"
+        off = f"{100 * (each.estimate / each.cost - 1):+.0f}" if each.cost else ""
+        sizes = [f"{each.weights:,}", f"{each.scratch:,}"]
+        rows.append([each.layer, each.op, each.kernel, "*" if each.taken else "", cost, off, *sizes])
+    heads = ["layer", "op", "kernel", "taken", unit, "estimate off by %", "weight bytes", "scratch bytes"]
+    return render(heads, rows, 4)

@@ -1,0 +1,76 @@
+"""nnbuild quantize: what a model loses in integers, layer by layer."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import asdict
+from typing import Any
+
+from nnbuild.base.errors import UsageError
+from nnbuild.cli.arguments import add_build_options, options_of, print_json, progress, say_notes
+from nnbuild.jobs.pipeline import compile_model, recipe_of
+from nnbuild.quantize.report import Loss, measure
+from nnbuild.report.table import render
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_build_options(parser)
+    parser.set_defaults(quantize="int8")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the report as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    options = options_of(arguments)
+    if options.quantize == "float":
+        raise UsageError("--quantize float", "nothing is lost in floats.", "Give --quantize int8 or int16.")
+    compiled = compile_model(options, progress("calibration sample"))
+    say_notes(compiled.graph.notes)
+    loss = measure(compiled.folded, compiled.graph, recipe_of(options).source)
+    if arguments.json is not None:
+        print_json(as_object(loss), arguments.json)
+    if arguments.json != "-":
+        print(as_text(loss))
+    return 0
+
+
+def as_object(loss: Loss) -> dict[str, Any]:
+    """Ratios that are infinite become null, which JSON can say."""
+    layers = [asdict(layer) for layer in loss.layers]
+    for layer in layers:
+        layer["sqnr"] = layer["sqnr"] if math.isfinite(layer["sqnr"]) else None
+    return {
+        "samples": loss.samples,
+        "layers": layers,
+        "outputs": [asdict(output) for output in loss.outputs],
+        "accuracy": asdict(loss.accuracy) if loss.accuracy else None,
+    }
+
+
+def as_text(loss: Loss) -> str:
+    rows = [
+        [
+            layer.layer,
+            layer.format,
+            f"{layer.low:.4g}",
+            f"{layer.high:.4g}",
+            f"{layer.scale:.4g}",
+            str(layer.zero_point),
+            f"{layer.saturated:,}",
+            f"{layer.sqnr:.1f}",
+            f"{layer.max_error:.3g}",
+        ]
+        for layer in loss.layers
+    ]
+    heads = ["layer, worst first", "format", "low", "high", "scale", "zero", "saturated", "SQNR dB", "max error"]
+    lines = [render(heads, rows, 2)]
+    for output in loss.outputs:
+        lines.append(
+            f"output {output.name}: top-1 agreement {output.agreement:.2%}, rmse {output.rmse:.4g}, "
+            f"mae {output.mae:.4g}, cosine {output.cosine:.6f} over {loss.samples} samples"
+        )
+    if loss.accuracy:
+        lines.append(f"accuracy {loss.accuracy.quantized:.2%}, float model {loss.accuracy.float_model:.2%}")
+    if loss.unlabelled:
+        lines.append(f"no accuracy: {loss.unlabelled}")
+    return "\n".join(lines)

@@ -1,0 +1,86 @@
+"""nnbuild report: one page that shows what came of a model on a board."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from nnbuild.base.errors import UsageError
+from nnbuild.base.files import write_whole
+from nnbuild.cli.arguments import add_build_options, add_place, options_of, place_of, print_json, progress, say_notes
+from nnbuild.cli.check import add_gates, gates_of
+from nnbuild.jobs.gather import Run, gather
+from nnbuild.report.facts import Facts, as_object
+from nnbuild.report.page import page, verdict
+from nnbuild.report.png import require, write_pictures
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_what(parser)
+    add_place(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: MODEL's name with .html)")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="all of it as JSON, for nnbuild diff too")
+    parser.add_argument("--png", type=Path, metavar="DIR", help="the pictures alone, as PNG files in this folder")
+
+
+def add_what(parser: argparse.ArgumentParser) -> None:
+    """What is built, and how it is run."""
+    add_build_options(parser)
+    parser.add_argument("--inputs", type=Path, metavar="X.npz", help="samples (default: random ones)")
+    parser.add_argument("--reset-each", action="store_true", help="begin a new sequence with every sample")
+    parser.add_argument("--no-run", action="store_true", help="build, but run nothing: costs are estimates")
+    add_gates(parser)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Where the results go."""
+
+    page: Path | None
+    json: str | None
+    png: Path | None
+
+
+def run_of(arguments: argparse.Namespace) -> Run:
+    return Run(
+        inputs=arguments.inputs,
+        reset_each=arguments.reset_each,
+        gates=gates_of(arguments),
+        fixed_tolerance=arguments.float_tolerance is not None,
+        wanted=not arguments.no_run,
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    wanted = _wanted(arguments)
+    with place_of(arguments) as where:
+        facts = gather(options_of(arguments), run_of(arguments), where, progress("sample"))
+    say_notes(facts.notes)
+    if wanted.png is not None:
+        write_pictures(facts, wanted.png)
+    if wanted.page is not None:
+        write_whole(wanted.page, page(facts).encode())
+    if wanted.json is not None:
+        print_json(as_object(facts), wanted.json)
+    if wanted.json != "-":
+        print(_said(facts, wanted))
+    return 0 if facts.passed else 1
+
+
+def _wanted(arguments: argparse.Namespace) -> Wanted:
+    """A page, unless something else was asked for. What cannot be made is said before anything is built."""
+    other = arguments.json is not None or arguments.png is not None
+    chosen = arguments.output if other else arguments.output or Path(f"{arguments.model.stem}.html")
+    if chosen is not None and chosen.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(str(chosen), "The report is a page.", "Give it a name that ends in .html.")
+    if arguments.png is not None:
+        require()
+    return Wanted(chosen, arguments.json, arguments.png)
+
+
+def _said(facts: Facts, wanted: Wanted) -> str:
+    made = [str(path) for path in (wanted.page, wanted.json, wanted.png) if path is not None]
+    word, _ = verdict(facts)
+    missing = f" ({facts.check_missing})" if facts.check is None else ""
+    return f"{', '.join(made)}: {facts.name} on {facts.board}, {facts.precision}; check: {word}{missing}"

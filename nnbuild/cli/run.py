@@ -1,0 +1,35 @@
+"""nnbuild run: build a model for a board, run samples there, write the outputs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from nnbuild.cli.arguments import add_build_options, add_place, options_of, place_of, print_json, progress, say_notes
+from nnbuild.jobs.job import run_job, samples_for
+from nnbuild.jobs.pipeline import compile_model
+from nnbuild.model.samples import save_outputs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_build_options(parser)
+    parser.add_argument("--inputs", type=Path, required=True, metavar="X.npz", help="the samples")
+    parser.add_argument("--outputs", type=Path, required=True, metavar="Y.npz", help="where to write what came out")
+    parser.add_argument("--reset-each", action="store_true", help="begin a new sequence with every sample")
+    add_place(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    compiled = compile_model(options_of(arguments), progress("calibration sample"))
+    samples = samples_for(compiled, arguments.inputs)
+    say_notes((*compiled.graph.notes, *samples.notes))
+    with place_of(arguments) as where:
+        runs = run_job(compiled, samples, where, reset_each=arguments.reset_each, progress=progress("sample"))
+    quantized = [compiled.graph.tensors[name].quant is not None for name in compiled.graph.outputs]
+    save_outputs(arguments.outputs, runs.y, [raw if q else None for raw, q in zip(runs.raw, quantized, strict=True)])
+    if arguments.json:
+        print_json({"samples": len(samples), "outputs": str(arguments.outputs)})
+    else:
+        print(f"{arguments.outputs}: the outputs of {len(samples)} samples on {compiled.board.name}")
+    return 0

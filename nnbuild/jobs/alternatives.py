@@ -1,0 +1,103 @@
+"""Measures every kernel that could serve each step of a model, in as few runs as there are kernels for one step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from nnbuild.backends.firmware.layout import DoesNotFit
+from nnbuild.base.files import write_whole
+from nnbuild.jobs.fit import program_files
+from nnbuild.jobs.job import place, profile_job
+from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.kernels.registry import variant_name
+from nnbuild.plan import measured
+from nnbuild.plan.plan import Step
+from nnbuild.plan.select import Offer
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One kernel at one step: what it should cost and what it did, None where the program would not fit the board."""
+
+    layer: str
+    op: str
+    kernel: str
+    taken: bool
+    estimate: float
+    cost: int | None
+    weights: int
+    scratch: int
+
+
+def measure(options: Options) -> tuple[str, list[Measurement]]:
+    """(unit, every kernel of every step)."""
+    compiled = compile_model(options)
+    steps = compiled.plan.steps
+    unit, found = "", {}
+    for wanted in _rounds(steps):
+        for group in _fitting(options, wanted):
+            unit, costs = _run(options, group)
+            found.update({(index, kernel): costs[index] for index, kernel in group.items()})
+    return unit, [
+        _measurement(step, offer, found.get((index, variant_name(offer.kernel))))
+        for index, step in enumerate(steps)
+        for offer in step.choice.offers
+    ]
+
+
+def save(compiled: Compiled, measurements: list[Measurement]) -> str:
+    """Adds what was measured to the table of the instruction set; says where it is."""
+    isa, cost = compiled.plan.isa.name, {(m.layer, m.kernel): m.cost for m in measurements}
+    new: dict[str, dict[str, int]] = {}
+    for step in compiled.plan.steps:
+        for offer in step.choice.offers if not step.op.outer else ():
+            known = cost.get((step.layer, variant_name(offer.kernel)))
+            if known is not None:
+                new.setdefault(measured.work_name(step.site), {})[variant_name(offer.kernel)] = known
+    path = measured.file_of(isa)
+    write_whole(path, measured.text(measured.merged(measured.table(isa), new)).encode())
+    return str(path)
+
+
+def _measurement(step: Step, offer: Offer, cost: int | None) -> Measurement:
+    kernel, price = variant_name(offer.kernel), offer.price
+    taken = kernel == step.kernel_name
+    return Measurement(step.layer, step.kind, kernel, taken, price.cycles, cost, price.weights, price.scratch)
+
+
+def _rounds(steps: tuple[Step, ...]) -> Iterator[dict[int, str]]:
+    """Step -> kernel, until every kernel has had its turn at every step."""
+    most = max((len(step.choice.offers) for step in steps), default=0)
+    for turn in range(most):
+        yield {
+            index: variant_name(step.choice.offers[turn].kernel)
+            for index, step in enumerate(steps)
+            if turn < len(step.choice.offers)
+        }
+
+
+def _fitting(options: Options, wanted: dict[int, str]) -> Iterator[dict[int, str]]:
+    """The round as it is, or one kernel at a time where all together do not fit the board."""
+    groups = [wanted] if _fits(options, wanted) else [{index: kernel} for index, kernel in wanted.items()]
+    yield from (group for group in groups if len(groups) == 1 or _fits(options, group))
+
+
+def _with(options: Options, group: Mapping[int, str]) -> Compiled:
+    steps = compile_model(options).plan.steps
+    names = tuple((steps[index].op.name, kernel) for index, kernel in group.items())
+    return compile_model(replace(options, kernels=names))
+
+
+def _fits(options: Options, group: Mapping[int, str]) -> bool:
+    try:
+        program_files(_with(options, group))
+    except DoesNotFit:
+        return False
+    return True
+
+
+def _run(options: Options, group: Mapping[int, str]) -> tuple[str, list[int]]:
+    with place(None, None) as where:
+        profile = profile_job(_with(options, group), where)
+    return profile.unit, [layer.cost for layer in profile.layers]

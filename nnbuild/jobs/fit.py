@@ -1,0 +1,52 @@
+"""The files a program is built from beside the model's own; refuses a model that does not fit its board."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nnbuild.backends import output_of
+from nnbuild.backends.firmware.layout import DoesNotFit
+from nnbuild.base.errors import NnbuildError
+from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision
+
+OTHER_FORMATS = ("int16", "int8")
+
+
+def program_files(compiled: Compiled) -> dict[str, bytes]:
+    """All files of the program, the model's among them. A model that is too large is told what would fit."""
+    try:
+        return {**compiled.artifact.files, **output_of(compiled.board).files(compiled.board, compiled.plan)}
+    except DoesNotFit as problem:
+        raise DoesNotFit(problem.where, problem.cause, _advice(compiled), problem.over) from None
+
+
+def _advice(compiled: Compiled) -> str:
+    fitting = [words for words, options in _others(compiled) if _fits(options)]
+    if fitting:
+        return f"It would fit with {' or '.join(fitting)}."
+    return "No other option makes it fit: take a smaller model or a larger board."
+
+
+def _others(compiled: Compiled) -> list[tuple[str, Options]]:
+    """Other options that may need less memory, with how they are called."""
+    options = compiled.options
+    found = []
+    if options.layers:
+        found.append(("--layers left out", replace(options, layers=False)))
+    for optimize in ("ram", "size"):
+        if options.optimize != optimize:
+            found.append((f"--optimize {optimize}", replace(options, optimize=optimize, layers=False)))
+    if precision(compiled.graph) == "float":
+        found += [(f"--quantize {form}", replace(options, quantize=form, layers=False)) for form in OTHER_FORMATS]
+    elif options.quantize == "int16":
+        found.append(("--quantize int8", replace(options, quantize="int8", layers=False)))
+    return found
+
+
+def _fits(options: Options) -> bool:
+    try:
+        compiled = compile_model(options)
+        output_of(compiled.board).files(compiled.board, compiled.plan)
+    except NnbuildError:
+        return False
+    return True

@@ -1,0 +1,307 @@
+"""Builds a model, runs it where it can be run, and gathers all that a report says of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from nnbuild import __version__
+from nnbuild.audit.findings import AuditReport
+from nnbuild.audit.report import explain_need
+from nnbuild.backends.firmware.layout import layout_of
+from nnbuild.backends.object_audit import audit_model, model_stack
+from nnbuild.backends.recipe import toolchain_for
+from nnbuild.base.errors import UsageError
+from nnbuild.board.board import Board
+from nnbuild.device.check import CheckReport, Gates
+from nnbuild.emit.emit import digest
+from nnbuild.jobs import plan_view
+from nnbuild.jobs.job import Place, build_program, check_job, float_tolerance, samples_for, stack_of
+from nnbuild.jobs.memory import memory_of
+from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision, recipe_of
+from nnbuild.quantize.report import measure
+from nnbuild.report.facts import (
+    AuditResult,
+    Facts,
+    File,
+    LayerError,
+    Memory,
+    Origin,
+    OutputError,
+    Quantization,
+    StackUse,
+    check_facts,
+)
+
+ESTIMATED = "estimated cycles"
+"""The unit of costs where nothing ran: the plan's own prices."""
+IMAGE = "program.bin"
+"""What is flashed. A PC's program holds the name of the folder it was built in, so its hash would tell nothing."""
+_SHOWN = tuple(each.name for each in dataclasses.fields(Options) if each.name != "layers")
+"""A report is never of single layers kept apart."""
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is to be run, and how. Without `wanted` the program is built and looked at only."""
+
+    inputs: Path | None = None
+    reset_each: bool = False
+    gates: Gates = field(default_factory=Gates)
+    fixed_tolerance: bool = False
+    wanted: bool = True
+
+
+def gather(options: Options, run: Run, where: Place, progress: Progress | None = None) -> Facts:
+    compiled = compile_model(options, progress)
+    _with_objects(compiled, where)
+    reason = cannot_run(compiled.board, where.port) if run.wanted else "the run was left out (--no-run)"
+    samples = samples_for(compiled, run.inputs)
+    check: CheckReport | None = None
+    program = build_program(compiled, where)
+    if not reason:
+        gates = run.gates
+        if not run.fixed_tolerance:
+            gates = replace(gates, float_tolerance=float_tolerance(compiled, samples))
+        check = check_job(
+            compiled, samples, replace(where, program=program), gates, reset_each=run.reset_each, progress=progress
+        )
+    notes = (*compiled.graph.notes, *samples.notes)
+    return _facts(compiled, run, replace(where, program=program), program, check, samples.drawn, reason, notes)
+
+
+def _with_objects(compiled: Compiled, where: Place) -> None:
+    """A report tells of the objects; those of a program that is given lie beside it, where it was built."""
+    given = where.program
+    if given is not None and not (given.parent / f"{compiled.plan.prefix}.o").is_file():
+        raise UsageError(str(given), "The objects it was built from are not beside it.", "Leave out --program.")
+
+
+def cannot_run(board: Board, port: str | None) -> str:
+    """Why a board's program cannot be run here; nothing if it can."""
+    if board.output != "firmware" or board.emulator is not None or port is not None:
+        return ""
+    return f"no emulator has the board {board.name}, and no --port was given"
+
+
+def _facts(
+    compiled: Compiled,
+    run: Run,
+    where: Place,
+    program: Path,
+    check: CheckReport | None,
+    drawn: bool,
+    reason: str,
+    notes: tuple[str, ...],
+) -> Facts:
+    plan, board, folder = compiled.plan, compiled.board, program.parent
+    memory = memory_of(compiled, program)
+    audit = audit_model(board, plan.prefix, folder)
+    code = {symbol.name: symbol.size for symbol in audit.symbols if symbol.kind == "code"}
+    rows = plan_view.layers(plan, [layer.cost for layer in check.layers] if check is not None else None, code)
+    stack = _stack(compiled, folder, check)
+    return Facts(
+        name=plan.prefix,
+        board=board.name,
+        board_summary=board.summary,
+        precision=precision(compiled.graph),
+        optimize=compiled.options.optimize,
+        unit=check.unit if check is not None else ESTIMATED,
+        nodes=plan_view.nodes(plan, rows),
+        layers=rows,
+        buffers=plan_view.buffers(plan),
+        arena=plan.arena,
+        state=plan.state,
+        peak=plan_view.peak(plan),
+        memories=_memories(compiled, memory, stack.bound),
+        flash_code=memory["flash_code"],
+        flash_weights=memory["flash_weights"],
+        stack=stack,
+        audit=_audit(audit),
+        quantization=_quantization(compiled),
+        check=check_facts(check, drawn) if check is not None else None,
+        check_missing=reason,
+        origin=_origin(compiled, run, where.port, folder, check is not None),
+        notes=notes,
+    )
+
+
+def _memories(compiled: Compiled, memory: dict[str, int], stack: int) -> tuple[Memory, ...]:
+    """What of each memory is the model's and what the program's around it; on a PC, the model's alone."""
+    board, plan = compiled.board, compiled.plan
+    flash = (("weights", memory["flash_weights"]), ("model code", memory["flash_code"]))
+    own = (("arena", plan.arena), ("state", plan.state))
+    if not board.memories:
+        working = (*own, ("stack of a run", stack))
+        return (
+            Memory("code and weights", sum(size for _, size in flash), None, flash),
+            Memory("working memory", sum(size for _, size in working), None, _there(working)),
+        )
+    layout = layout_of(board, plan)
+    found = []
+    for each in board.memories:
+        parts: tuple[tuple[str, int], ...] = (
+            flash if each.name == "flash" else own if each.name == layout.context else ()
+        )
+        parts += (("stack", layout.stack),) if each.name == "ram" else ()
+        used = memory[f"{each.name}_used"]
+        rest = used - sum(size for _, size in parts)
+        word = "link and startup" if each.name == "flash" else "link and variables"
+        found.append(Memory(each.name, used, each.length, _there((*parts, (word, max(0, rest))))))
+    return tuple(found)
+
+
+def _there(parts: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    return tuple((name, size) for name, size in parts if size)
+
+
+def _stack(compiled: Compiled, folder: Path, check: CheckReport | None) -> StackUse:
+    report = model_stack(compiled.board, compiled.plan.prefix, folder)
+    used, size = (check.stack.used, check.stack.size) if check is not None and check.stack is not None else (0, 0)
+    bound = stack_of(compiled, folder) or report.depth
+    return StackUse(bound, report.budget, used, size, report.path)
+
+
+def _audit(report: AuditReport) -> AuditResult:
+    supplied = [need for need in report.needs if need.verdict == "supplied"]
+    return AuditResult(
+        report.policy,
+        tuple(f"{finding.message} {finding.fix}" for finding in report.findings),
+        tuple(f"{need.symbol}: {need.source.name}" if need.source else explain_need(report, need) for need in supplied),
+        report.notes,
+    )
+
+
+def _quantization(compiled: Compiled) -> Quantization | None:
+    if compiled.options.quantize == "float":
+        return None
+    loss = measure(compiled.folded, compiled.graph, recipe_of(compiled.options).source)
+    order = {op.outputs[0]: index for index, op in enumerate(compiled.folded.ops)}
+    layers = [
+        LayerError(
+            layer=layer.layer,
+            format=layer.format,
+            low=layer.low,
+            high=layer.high,
+            scale=layer.scale,
+            saturated=layer.saturated,
+            values=layer.values,
+            sqnr=layer.sqnr if layer.sqnr < float("inf") else None,
+            max_error=layer.max_error,
+        )
+        for layer in sorted(loss.layers, key=lambda layer: order[layer.tensor])
+    ]
+    outputs = tuple(OutputError(o.name, o.agreement, o.rmse, o.cosine) for o in loss.outputs)
+    return Quantization(loss.samples, tuple(layers), outputs)
+
+
+def _origin(compiled: Compiled, run: Run, port: str | None, folder: Path, ran: bool) -> Origin:
+    options = compiled.options
+    files = [_file(options.model, "model")]
+    files += [_file(path, role) for path, role in ((options.calibrate, "calibration"), (run.inputs, "samples")) if path]
+    files += [_hashed(name, "generated", content) for name, content in sorted(compiled.artifact.files.items())]
+    files += [_file(folder / IMAGE, "program")] if (folder / IMAGE).is_file() else []
+    return Origin(
+        command=shlex.join(["nnbuild", "report", *option_words(options), *_run_words(run, port)]),
+        options=tuple((name, _said(getattr(options, name))) for name in _SHOWN),
+        versions=_versions(compiled, ran),
+        files=tuple(files),
+        digest=digest(compiled.graph),
+    )
+
+
+def option_words(options: Options) -> list[str]:
+    """The options as the command line takes them, those left out that are as they would be anyway."""
+    words = [near(options.model)]
+    given = {
+        "--board": options.board if options.board != "linux" else None,
+        "--quantize": options.quantize if options.quantize != "float" else None,
+        "--calibrate": near(options.calibrate) if options.calibrate else None,
+        "--calibration": options.method if options.method != "minmax" else None,
+        "--io": options.io if options.io != "integer" else None,
+        "--accuracy-drop": options.accuracy_drop,
+        "--optimize": options.optimize if options.optimize != "speed" else None,
+        "--isa": options.isa,
+        "--threads": options.threads if options.threads != 1 else None,
+        "--name": options.name,
+        "--baud": options.baud,
+        "--memory": options.memory,
+        "--weights": options.weights if options.weights != "auto" else None,
+    }
+    for name, value in given.items():
+        words += [name, str(value)] if value is not None else []
+    if options.image_range != (0, 1):  # in one word, for it may begin with a minus
+        words.append(f"--image-range={','.join(map(str, options.image_range))}")
+    for layer, form in options.keep:
+        words += ["--keep", f"{layer}={form}"]
+    return words + ([] if options.bias_correction else ["--no-bias-correction"])
+
+
+def _run_words(run: Run, port: str | None) -> list[str]:
+    words = ["--inputs", near(run.inputs)] if run.inputs is not None else []
+    words += ["--reset-each"] if run.reset_each else []
+    words += ["--port", port] if port is not None else []
+    for gate in dataclasses.fields(Gates):
+        value = getattr(run.gates, gate.name)
+        if value != gate.default:
+            words += [f"--{gate.name.replace('_', '-')}", f"{value:g}"]
+    return words + ([] if run.wanted else ["--no-run"])
+
+
+def near(path: Path) -> str:
+    """A path as others can read it: from the folder one works in, where it lies below that."""
+    whole = path.absolute()
+    here = Path.cwd()
+    return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else str(path)
+
+
+def _said(value: object) -> str:
+    if isinstance(value, Path):
+        return near(value)
+    if isinstance(value, tuple):
+        return ", ".join("=".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in value)
+    return {None: "", True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool | None) else str(value)
+
+
+def _file(path: Path, role: str) -> File:
+    """A folder is told by what it holds, in the order of the names."""
+    if path.is_dir():
+        inside = [each for each in sorted(path.rglob("*")) if each.is_file()]
+        listing = "".join(f"{each.relative_to(path)} {_sha256(each.read_bytes())}\n" for each in inside)
+        return File(path.name, role, sum(each.stat().st_size for each in inside), _sha256(listing.encode()))
+    return _hashed(path.name, role, path.read_bytes())
+
+
+def _hashed(name: str, role: str, content: bytes) -> File:
+    return File(name, role, len(content), _sha256(content))
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _versions(compiled: Compiled, ran: bool) -> tuple[tuple[str, str], ...]:
+    board = compiled.board
+    toolchain = toolchain_for(board)
+    found = [("nnbuild", __version__), ("instruction set", ", ".join(isa.name for isa in compiled.plan.isas))]
+    found.append(("compiler", _version_of(toolchain.command)))
+    found.append(("compiler flags", " ".join((*board.flags, *toolchain.flags))))
+    if ran and board.emulator is not None:
+        found.append(("emulator", _version_of(board.emulator.command[:1])))
+    return tuple(found)
+
+
+def _version_of(command: Sequence[str]) -> str:
+    """The first line of what a tool says of itself."""
+    try:
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    except OSError:
+        return Path(command[0] if command[0] != sys.executable else command[-1]).name
+    return (done.stdout or done.stderr).strip().partition("\n")[0]

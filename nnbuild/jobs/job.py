@@ -1,0 +1,251 @@
+"""One whole job on a board: build the program, run samples through it, hold the outputs against the references."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nnbuild.backends import output_of
+from nnbuild.backends.firmware.flash import image_for
+from nnbuild.backends.host.program import POOL_STACK
+from nnbuild.backends.kmod.build import DEFAULT_KERNEL, KernelChoice
+from nnbuild.backends.kmod.module import make_module
+from nnbuild.backends.object_audit import audit_model, model_stack
+from nnbuild.backends.recipe import compile_all, link
+from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, first_wrong, judge
+from nnbuild.device.description import ModelInfo
+from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
+from nnbuild.device.link import Link
+from nnbuild.device.profile import Profile, measure_costs
+from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
+from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.emit import digest
+from nnbuild.jobs.fit import program_files
+from nnbuild.jobs.memory import memory_of
+from nnbuild.jobs.pipeline import Compiled, precision
+from nnbuild.jobs.runner import open_line
+from nnbuild.model.graph import Array, Graph, Tensor
+from nnbuild.model.samples import FloatArray, SampleSet, load_samples
+from nnbuild.numeric.edge import dequantize
+from nnbuild.numeric.rounding import limits
+from nnbuild.ops import interpret
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.softmax import Softmax
+from nnbuild.quantize.report import as_float
+
+RANDOM_SAMPLES = 16
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the job is done: the folder for files, a program that is there already, a port."""
+
+    folder: Path
+    program: Path | None = None
+    port: str | None = None
+    kernel: KernelChoice = DEFAULT_KERNEL
+
+
+@contextmanager
+def place(
+    program: Path | None,
+    port: str | None = None,
+    kernel: KernelChoice = DEFAULT_KERNEL,
+) -> Iterator[Place]:
+    """A folder of our own that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:
+        yield Place(Path(folder), program, port, kernel)
+
+
+def build_program(compiled: Compiled, where: Place) -> Path:
+    """The program that was given, or one built now."""
+    if where.program is not None:
+        if compiled.board.firmware is not None:
+            image_for(compiled.board, where.program)
+        return where.program
+    files = Artifact(program_files(compiled))
+    files.write(where.folder)
+    if compiled.board.output == "kmod":
+        return make_module(compiled.board, compiled.plan.prefix, where.folder, where.kernel)
+    output = output_of(compiled.board)
+    recipe = output.recipe(compiled.board, files.files)
+    objects = compile_all(recipe, where.folder)
+    audit_model(compiled.board, compiled.plan.prefix, where.folder)
+    model_stack(compiled.board, compiled.plan.prefix, where.folder)
+    program = link(recipe, objects, where.folder)
+    output.finish(program)
+    return program
+
+
+@contextmanager
+def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[tuple[Link, ModelInfo]]:
+    line = open_line(compiled.board, program, port)
+    with line.transport:
+        link = Link(line.transport, unit=line.unit, per_tick=line.per_tick)
+        yield link, open_model(link, digest(compiled.graph))
+
+
+def samples_for(compiled: Compiled, path: Path | None) -> SampleSet:
+    """The samples of the file; without one, seeded random numbers, which show agreement but no accuracy."""
+    graph = compiled.graph
+    if path is not None:
+        tensors = graph.tensors
+        return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
+    chance = np.random.default_rng(0)
+    return SampleSet({name: _random(chance, graph.tensors[name]) for name in graph.inputs}, drawn=True)
+
+
+def _random(chance: np.random.Generator, tensor: Tensor) -> FloatArray:
+    """Normal numbers; for a quantized input, numbers from its whole range."""
+    shape = (RANDOM_SAMPLES, *tensor.shape)
+    if tensor.quant is None:
+        return chance.normal(size=shape).astype(np.float32)
+    low, high = limits(tensor.dtype)
+    return dequantize(chance.integers(low, high + 1, shape), tensor.quant.scale, tensor.quant.zero_point)
+
+
+def run_job(
+    compiled: Compiled, samples: SampleSet, where: Place, *, reset_each: bool = False, progress: Progress | None = None
+) -> Runs:
+    program = build_program(compiled, where)
+    with connected(compiled, program, where.port) as (link, model):
+        return _run(compiled, link, model, samples, reset_each, progress)
+
+
+def _run(
+    compiled: Compiled, link: Link, model: ModelInfo, samples: SampleSet, reset_each: bool, progress: Progress | None
+) -> Runs:
+    stateful = bool(compiled.graph.states)
+    return run_samples(link, model, list(samples), stateful=stateful, reset_each=reset_each, progress=progress)
+
+
+def check_job(
+    compiled: Compiled,
+    samples: SampleSet,
+    where: Place,
+    gates: Gates,
+    *,
+    reset_each: bool = False,
+    progress: Progress | None = None,
+) -> CheckReport:
+    program = build_program(compiled, where)
+    first = next(iter(samples))
+    with connected(compiled, program, where.port) as (link, model):
+        hello = link.hello()
+        runs = _run(compiled, link, model, samples, reset_each, progress)
+        stack = link.stack()
+        outputs = _outputs(compiled, samples, runs, reset_each)
+        suspect = 0 if compiled.graph.states else first_wrong(outputs, gates.float_tolerance)
+        differences = _layers(compiled, link, model, list(samples)[suspect]) if compiled.options.layers else ()
+        init_ticks = link.init()
+        costs = layer_costs(model, profile_sample(link, model, first))
+    evidence = Evidence(
+        model=compiled.plan.prefix,
+        model_hash=model.hash,
+        board=compiled.board.name,
+        quantize=precision(compiled.graph),
+        unit=hello.unit,
+        hertz=hello.hertz,
+        outputs=outputs,
+        ticks=runs.ticks,
+        init_ticks=init_ticks,
+        labels=samples.labels,
+        stack=Stack(stack.used, stack.size, stack_of(compiled, program.parent)),
+        layers=costs,
+        differences=differences,
+        looked_at=suspect,
+        memory=memory_of(compiled, program),
+    )
+    return judge(evidence, gates)
+
+
+def stack_of(compiled: Compiled, folder: Path) -> int | None:
+    """None for a program that was taken out of the folder it was built in: its objects tell of the stack."""
+    if not (folder / f"{compiled.plan.prefix}.o").is_file():
+        return None
+    pool = POOL_STACK if compiled.plan.parallel else 0
+    return model_stack(compiled.board, compiled.plan.prefix, folder).depth + pool
+
+
+def _layers(
+    compiled: Compiled, link: Link, model: ModelInfo, sample: Mapping[str, Array]
+) -> tuple[LayerDifference, ...]:
+    batch = {name: value[None] for name, value in sample.items()}
+    wanted = interpret.run(compiled.graph, batch, "float64", reset_each=True)
+    return compare_layers(model, dump_layers(link, model, sample), {name: value[0] for name, value in wanted.items()})
+
+
+def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: bool) -> list[Output]:
+    wanted = interpret.run(compiled.graph, samples.inputs, "float64", reset_each=reset_each)
+    floats = interpret.run(compiled.imported, samples.inputs, "float64", reset_each=reset_each)
+    mixed = precision(compiled.graph) == "mixed"
+    outputs = []
+    for index, (name, original) in enumerate(zip(compiled.graph.outputs, compiled.imported.outputs, strict=True)):
+        outputs.append(
+            Output(
+                name=name,
+                raw=runs.y[index] if mixed else runs.raw[index],
+                y=runs.y[index],
+                reference=as_float(compiled.graph.tensors[name], wanted[name]) if mixed else wanted[name],
+                # A file that is quantized already has no float model to be held against.
+                float_y=floats[original] if compiled.imported.tensors[original].quant is None else None,
+                golden_y=samples.golden[index] if samples.golden is not None else None,
+                classifier=not samples.drawn and is_classifier(compiled.imported, original),
+                quantized=precision(compiled.graph) != "float",
+            )
+        )
+    return outputs
+
+
+def is_classifier(graph: Graph, output: str) -> bool:
+    """Whether the output is a choice between classes: a softmax, perhaps reshaped."""
+    makers = {name: op for op in graph.ops for name in op.outputs}
+    op = makers.get(output)
+    while op is not None and isinstance(op.attributes, Reshape):
+        op = makers.get(op.inputs[0])
+    return op is not None and isinstance(op.attributes, Softmax) and len(graph.tensors[output].shape) == 1
+
+
+def float_tolerance(compiled: Compiled, samples: SampleSet) -> float:
+    """1e-5; more where the model itself is so ill-conditioned that float32 in any order errs by more.
+
+    In a model of mixed formats a last bit of a float can move an integer to its neighbour.
+    """
+    if precision(compiled.graph) == "mixed":
+        outputs = [compiled.graph.tensors[name] for name in compiled.graph.outputs]
+        steps = [t.quant.scale for t in compiled.graph.tensors.values() if t.quant and len(t.quant.scales) == 1]
+        return 2 * max([t.quant.scale for t in outputs if t.quant] or steps or [1e-5])
+    exact = interpret.run(compiled.graph, samples.inputs, "float64")
+    single = interpret.run(compiled.graph, samples.inputs, "float32")
+    worst = 0.0
+    for name in compiled.graph.outputs:
+        error = np.abs(single[name] - exact[name]) / (1 + np.abs(exact[name]))
+        worst = max(worst, float(error.max(initial=0.0)))
+    return max(1e-5, 4 * worst)
+
+
+def profile_job(compiled: Compiled, where: Place) -> Profile:
+    """What one run takes, with random inputs."""
+    program = build_program(compiled, where)
+    with connected(compiled, program, where.port) as (link, model):
+        hello = link.hello()
+        costs = measure_costs(link, model, next(iter(samples_for(compiled, None))))
+    bound = stack_of(compiled, program.parent)
+    return Profile(
+        board=compiled.board.name,
+        model=compiled.plan.prefix,
+        quantize=precision(compiled.graph),
+        unit=hello.unit,
+        hertz=hello.hertz,
+        duration=costs.duration,
+        init_ticks=costs.init_ticks,
+        layers=costs.layers,
+        stack=Stack(*costs.stack, bound),
+        memory=memory_of(compiled, program) | ({"stack": bound} if bound is not None else {}),
+    )

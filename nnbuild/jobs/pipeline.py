@@ -1,0 +1,252 @@
+"""From a model file to the files of its C: the whole way in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nnbuild import passes
+from nnbuild.backends.firmware.layout import arena_room, weights_room
+from nnbuild.backends.kmod.bridge import long_pieces, with_short_pieces
+from nnbuild.backends.kmod.folder import kernel_target
+from nnbuild.backends.kmod.weights import refuse_hidden_weights, refuse_other_boards
+from nnbuild.base.errors import NnbuildError, UsageError
+from nnbuild.base.names import identifier
+from nnbuild.base.paths import generator_files
+from nnbuild.board.board import Board, at_rate, in_memory
+from nnbuild.board.tables import boards, find
+from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.emit import emit
+from nnbuild.emit.weights import weights_bytes
+from nnbuild.frontend import load
+from nnbuild.isa.c99 import C99
+from nnbuild.isa.registry import find_all as find_isas
+from nnbuild.isa.registry import fits, isas
+from nnbuild.model.graph import Graph
+from nnbuild.ops.convert import Convert
+from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.select import OPTIMIZE
+from nnbuild.plan.target import Target
+from nnbuild.quantize.accuracy import quantize_within
+from nnbuild.quantize.calibrate import METHODS, Range
+from nnbuild.quantize.data import Source
+from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
+
+BASELINE = "baseline"
+"""What a board says whose processor is whatever this PC is. Integers are then printed as portable C: an integer model
+touches no floating-point or vector register unless an instruction set was asked for."""
+BYTES = {"float": 4, "int8": 1, "int16": 1}
+LARGEST_ARRAYS = 256 * 1024
+"""Bytes of weights up to which C arrays compile fast enough."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `memory` is the
+    board's memory that the model works in; `kernels` are (operation, kernel) pairs that outrank the choice;
+    `swappable` makes a kernel module whose weights can be exchanged while it runs."""
+
+    model: Path
+    board: str = "linux"
+    quantize: str = "float"
+    calibrate: Path | None = None
+    method: str = "minmax"
+    keep: tuple[tuple[str, str], ...] = ()
+    io: str = "integer"
+    bias_correction: bool = True
+    accuracy_drop: float | None = None
+    image_range: tuple[float, float] = (0.0, 1.0)
+    optimize: str = "speed"
+    isa: str | None = None
+    threads: int = 1
+    name: str | None = None
+    weights: str = "auto"
+    layers: bool = False
+    baud: int | None = None
+    memory: str | None = None
+    kernels: tuple[tuple[str, str], ...] = ()
+    swappable: bool = False
+
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "quantize": tuple(BYTES),
+    "method": METHODS,
+    "io": ("integer", "float"),
+    "optimize": OPTIMIZE,
+    "weights": ("auto", "array", "binary"),
+}
+"""What an option may be, where that is one of a few words."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """`imported` is the model as its file says it, `folded` after the passes, `graph` what is really computed."""
+
+    options: Options
+    board: Board
+    imported: Graph
+    folded: Graph
+    graph: Graph
+    plan: Plan
+    artifact: Artifact
+
+
+def board_of(options: Options) -> Board:
+    """The board, with the line rate and the memory that are asked for."""
+    return in_memory(at_rate(find(options.board), options.baud), options.memory)
+
+
+def prefix_of(options: Options) -> str:
+    """The C prefix: the name given, or the file's."""
+    return identifier(options.name if options.name is not None else options.model.stem)
+
+
+def _as_it_is(graph: Graph, options: Options) -> Graph:
+    """Without --quantize: says which options it leaves without effect."""
+    if passes.is_quantized(graph) and options.io == "float":
+        raise UsageError(
+            "--io float",
+            "this model is quantized already, and keeps the edges its file has.",
+            "Leave --io out; the header gives the scales of inputs and outputs.",
+        )
+    given = {
+        "--calibrate": options.calibrate is not None,
+        "--keep": bool(options.keep),
+        "--accuracy-drop": options.accuracy_drop is not None,
+        "--no-bias-correction": not options.bias_correction,
+        "--calibration": options.method != "minmax",
+    }
+    idle = ", ".join(name for name, is_given in given.items() if is_given)
+    return replace(graph, notes=(*graph.notes, f"without --quantize these do nothing: {idle}")) if idle else graph
+
+
+def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_only: bool) -> Graph:
+    if options.quantize == "float":
+        return _as_it_is(graph, options)
+    if passes.is_quantized(graph):
+        raise UsageError(
+            f"--quantize {options.quantize}",
+            "this model is quantized already.",
+            "Leave --quantize out, or give floats.",
+        )
+    recipe = recipe_of(options)
+    if sizes_only and options.accuracy_drop is None:
+        return quantize_with(graph, recipe, dict.fromkeys(graph.tensors, Range(-1.0, 1.0)))
+    ranges = ranges_of(graph, recipe, progress)
+    if options.accuracy_drop is None:
+        return quantize_with(graph, recipe, ranges)
+    return quantize_within(graph, recipe, ranges, options.accuracy_drop)
+
+
+def precision(graph: Graph) -> str:
+    """float, int8, int16, or mixed where operations compute in several formats."""
+    formats = {graph.tensors[op.outputs[0]].dtype for op in graph.ops if not isinstance(op.attributes, Convert)}
+    return formats.pop().replace("float32", "float") if len(formats) == 1 else "mixed" if formats else "float"
+
+
+def recipe_of(options: Options) -> Recipe:
+    source = Source(options.calibrate, options.image_range)
+    return Recipe(
+        form=options.quantize,
+        source=source,
+        method=options.method,
+        keep=dict(options.keep),
+        float_edge=options.io == "float",
+        bias_correction=options.bias_correction,
+    )
+
+
+def weights_form(options: Options, imported: Graph | None = None) -> str:
+    """ "array" or "binary". The imported model alone decides, so that a build knows its files before it has run."""
+    if options.weights != "auto":
+        return options.weights
+    if imported is None:
+        try:
+            imported = load(options.model, prefix_of(options))
+        except NnbuildError:
+            return "array"  # the file is not there yet, or the compilation will say what is wrong with it
+    weights = [constant.data for constant in imported.constants.values()]
+    size = sum(data.size * BYTES[options.quantize] if data.dtype.kind == "f" else data.nbytes for data in weights)
+    return "binary" if size > LARGEST_ARRAYS else "array"
+
+
+def inputs_of(options: Options) -> list[Path]:
+    """Every file that decides what is printed: the model, the calibration samples, and nnbuild itself."""
+    samples = options.calibrate
+    if samples is None:
+        given = []
+    elif samples.is_dir():
+        given = [samples, *sorted(path for path in samples.rglob("*") if path.is_file())]
+    else:
+        given = [samples]
+    return [options.model, *given, *generator_files()]
+
+
+def board_for(isa: str | None) -> str:
+    """The board that stands for a model printed for no board in particular: this PC, or one that has these
+    instructions."""
+    native = find("linux")
+    wanted = isas().get(isa or native.isa)
+    if wanted is None or fits(wanted, native.architecture):
+        return native.name
+    there = [board for board in boards() if fits(wanted, board.architecture)]
+    return next((board.name for board in there if board.isa == isa), there[0].name if there else native.name)
+
+
+def compile_model(options: Options, progress: Progress | None = None, *, sizes_only: bool = False) -> Compiled:
+    """`progress` hears of the calibration, which alone may take long. Without it, for sizes alone, every value is
+    taken to lie between -1 and 1."""
+    prefix = prefix_of(options)
+    board = board_of(options)
+    imported = load(options.model, prefix)
+    as_it_is = options.layers and options.quantize == "float"
+    folded = imported if as_it_is else passes.run(imported)
+    graph = _quantized(folded, options, progress, sizes_only)
+    target = target_of(options, board)
+    if options.isa is None and board.isa == BASELINE and precision(graph) in ("int8", "int16"):
+        target = replace(target, isa=C99)
+    if board.output == "kmod":
+        target = kernel_target(graph, target, options.isa)
+    plan = _plan(graph, prefix, board, target)
+    if board.output == "kmod":
+        plan = with_short_pieces(plan, target)
+    if options.swappable:
+        refuse_other_boards(board.output)
+        refuse_hidden_weights(plan, target)
+    if board.output == "kmod":
+        graph = replace(graph, notes=(*graph.notes, *long_pieces(plan)))
+    return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))
+
+
+def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:
+    """The plan as wished for; on a board with less memory than that takes, one that makes do with it if any does."""
+    plan = make_plan(graph, prefix, target)
+    room, weights = arena_room(board, plan), weights_room(board, plan)
+    if room is None or weights is None or (plan.arena <= room and weights_bytes(plan) <= weights):
+        return plan
+    return make_plan(graph, prefix, replace(target, room=room, weights=weights))
+
+
+def target_of(options: Options, board: Board) -> Target:
+    """What the plan is made for: the instruction set asked for, or the board's own."""
+    best, *others = find_isas(options.isa or board.isa, board.architecture)
+    return Target(
+        isa=best,
+        also=tuple(others),
+        features=board.features,
+        alignment=board.alignment,
+        apart=options.layers,
+        optimize=options.optimize,
+        kernels=dict(options.kernels),
+        threads=_threads(options, board),
+        swappable=options.swappable,
+    )
+
+
+def _threads(options: Options, board: Board) -> int:
+    if options.threads > 1 and board.output != "host":
+        raise UsageError(
+            f"--threads {options.threads}", f"{board.name} computes on one core.", "Leave --threads out for this board."
+        )
+    return options.threads

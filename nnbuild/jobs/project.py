@@ -1,0 +1,116 @@
+"""A new project: a model with samples, the build that was asked for, and a page that says how to go on."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nnbuild.base.errors import UsageError
+from nnbuild.base.paths import EXAMPLE
+from nnbuild.base.template import fill
+from nnbuild.board.board import Board
+from nnbuild.emit.text import common_type
+from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+
+BUILDS = ("scons", "cmake", "platformio")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a project is made from; the example's own where the user gave none. The paths are those of the originals."""
+
+    board: str
+    model: Path = EXAMPLE / "mnist.h5"
+    quantize: str = "int8"
+    calibrate: Path | None = EXAMPLE / "calibration.npz"
+    inputs: Path | None = EXAMPLE / "samples.npz"
+
+
+def project_files(build: str, parts: Parts) -> dict[str, bytes]:
+    """All files of the project. The model is compiled on the way, so that one that cannot be built is refused here."""
+    options = Options(parts.model, board=parts.board, quantize=parts.quantize)
+    compiled = compile_model(options, sizes_only=True)
+    copied = [path for path in (parts.model, parts.calibrate, parts.inputs) if path is not None]
+    values = _values(build, parts, compiled)
+    texts = {name: fill(template, values) for name, template in _templates(build, compiled.board).items()}
+    return {
+        **{path.name: path.read_bytes() for path in copied},
+        **{name: text.encode() for name, text in texts.items()},
+    }
+
+
+def _templates(build: str, board: Board) -> dict[str, str]:
+    """The project's text files, and the template of each."""
+    hosted = board.output == "host"
+    kind, page = ("host", "host") if hosted else ("firmware", "firmware" if board.emulator is not None else "device")
+    main = {"main.c": "new/main.c"} if hosted else {}
+    if build == "scons":
+        return {"SConstruct": f"new/SConstruct.{kind}", "README.md": f"new/README.scons.{page}.md", **main}
+    if build == "cmake":
+        return {"CMakeLists.txt": f"new/CMakeLists.{kind}.txt", "README.md": f"new/README.cmake.{page}.md", **main}
+    return {
+        "platformio.ini": "new/platformio.ini",
+        "nnbuild_model.py": "new/nnbuild_model.txt",
+        "src/main.c": "new/main.c",
+        "README.md": "new/README.platformio.md",
+    }
+
+
+def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
+    board, prefix = compiled.board, compiled.plan.prefix
+    calibrate = parts.calibrate.name if parts.calibrate is not None else None
+    inputs = parts.inputs.name if parts.inputs is not None else None
+    graph = compiled.plan.graph
+    platform, pio_board = _platformio(board) if build == "platformio" else ("", "")
+    return {
+        "BOARD": board.name,
+        "SUMMARY": board.summary,
+        "MODEL": parts.model.name,
+        "PREFIX": prefix,
+        "UPPER": prefix.upper(),
+        "QUANTIZE": parts.quantize,
+        "INPUT": common_type(compiled.plan, graph.inputs[:1]),
+        "OUTPUT": common_type(compiled.plan, graph.outputs[:1]),
+        "NEEDS": _needs(board),
+        "POLICY": board.audit_policy,
+        "DEFAULT": "check" if board.emulator is not None else "program",
+        "SCONS_CALIBRATE": f', calibrate="{calibrate}"' if calibrate else "",
+        "SCONS_INPUTS": f'inputs="{inputs}", ' if inputs else "",
+        "CMAKE_CALIBRATE": f' CALIBRATE "{calibrate}"' if calibrate else "",
+        "CMAKE_INPUTS": f' INPUTS "{inputs}"' if inputs else "",
+        "INI_CALIBRATE": f"custom_nnbuild_calibrate = {calibrate}\n" if calibrate else "",
+        "OPTIONS": _options(parts, calibrate),
+        "INPUTS": f" --inputs {shlex.quote(inputs)}" if inputs else "",
+        "PLATFORM": platform,
+        "PIO_BOARD": pio_board,
+    }
+
+
+def _options(parts: Parts, calibrate: str | None) -> str:
+    """The build's options as the command line takes them."""
+    words = [parts.model.name, "--board", parts.board, "--quantize", parts.quantize]
+    return shlex.join(words + (["--calibrate", calibrate] if calibrate else []))
+
+
+def _needs(board: Board) -> str:
+    """What must be installed beside nnbuild."""
+    tools = [board.toolchains[0].install]
+    if board.emulator is not None:
+        tools.append(board.emulator.install)
+    return " and ".join(f"`{tool}`" for tool in tools)
+
+
+def _platformio(board: Board) -> tuple[str, str]:
+    """The platform, and the line that names the board there."""
+    if board.output == "host":
+        return "native", ""
+    table: Mapping[str, str] = board.table.get("platformio", {})
+    if not table:
+        raise UsageError(
+            f"board {board.name!r}",
+            "nnbuild does not know what PlatformIO calls it.",
+            "Take --build scons or --build cmake, or begin with --board linux and change platformio.ini.",
+        )
+    return table["platform"], f"board = {table['board']}\nframework = {table['framework']}\n"

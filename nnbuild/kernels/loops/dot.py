@@ -1,0 +1,122 @@
+"""The heart of every convolution and dense layer: one tile of positions by output channels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
+from nnbuild.isa.lanes import Lanes
+from nnbuild.model.graph import Array
+
+
+@dataclass(frozen=True)
+class Block:
+    """A run of output channels computed together: `vectors` accumulators of which `channels` lanes are real."""
+
+    vectors: int
+    channels: int
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How the output channels of one group divide into `count` full blocks and perhaps a smaller last one."""
+
+    full: Block
+    count: int
+    tail: Block | None
+
+    def classes(self) -> list[tuple[Block, int]]:
+        """(block, how many of it), in order."""
+        return [(self.full, self.count)] * (self.count > 0) + ([(self.tail, 1)] if self.tail else [])
+
+
+def divide(channels: int, lanes: Lanes) -> Blocks:
+    width = lanes.lanes * lanes.vectors
+    count, rest = divmod(channels, width)
+    tail = Block(-(-rest // lanes.lanes), rest) if rest else None
+    return Blocks(Block(lanes.vectors, width), count, tail)
+
+
+def pack(weights: Array, lanes: Lanes) -> Array:
+    """[taps, out] -> blocks of [taps / depth][lane][depth], the order in which a tile eats them."""
+    blocks = divide(weights.shape[1], lanes)
+    parts, at = [], 0
+    for block, count in blocks.classes():
+        for _ in range(count):
+            parts.append(_pack_block(weights[:, at : at + block.channels], block.vectors * lanes.lanes, lanes.depth))
+            at += block.channels
+    return np.concatenate(parts)
+
+
+def _pack_block(weights: Array, width: int, depth: int) -> Array:
+    taps = -(-weights.shape[0] // depth) * depth
+    whole = np.zeros((taps, width), weights.dtype)
+    whole[: weights.shape[0], : weights.shape[1]] = weights
+    ordered: Array = whole.reshape(taps // depth, depth, width).transpose(0, 2, 1)
+    return ordered.reshape(-1)
+
+
+def pack_channels(values: Array, lanes: Lanes) -> Array:
+    """[out] with the last block filled up with zeros."""
+    blocks = divide(len(values), lanes)
+    whole = np.zeros(sum(block.vectors * lanes.lanes * count for block, count in blocks.classes()), values.dtype)
+    whole[: len(values)] = values
+    return whole
+
+
+def packed(weights: Array, lanes: Lanes, groups: int = 1) -> dict[str, Array]:
+    """The weights [taps, out] and all that the lanes want to know of each channel, group by group."""
+    share = weights.shape[1] // groups
+    parts = [slice(group * share, (group + 1) * share) for group in range(groups)]
+    result = {"kernel": np.concatenate([pack(weights[:, part], lanes) for part in parts])}
+    for name, values in lanes.channels.items():
+        result[name] = np.concatenate([pack_channels(values[part], lanes) for part in parts])
+    return result
+
+
+def declare_channels(w: Writer, lanes: Lanes, names: Mapping[str, str], start: str = "") -> None:
+    """A pointer for each of the lanes' channel constants, to the first block's or to the one at `start`."""
+    for name, values in lanes.channels.items():
+        w(f"const {C_TYPES[values.dtype.name]} *{name} = {names[name]}{start};")
+
+
+def next_block(w: Writer, lanes: Lanes, block: Block) -> None:
+    """Moves these pointers on to the next block."""
+    for name in lanes.channels:
+        w(f"{name} += {block.vectors * lanes.lanes};")
+
+
+def tile(pixels: int, block: Block) -> list[tuple[int, int]]:
+    return [(pixel, vector) for pixel in range(pixels) for vector in range(block.vectors)]
+
+
+def start(w: Writer, lanes: Lanes, pixels: int, block: Block) -> None:
+    for pixel, vector in tile(pixels, block):
+        lanes.start(w, f"sum{pixel}{vector}", str(vector * lanes.lanes))
+
+
+def multiply(w: Writer, lanes: Lanes, block: Block, inputs: Sequence[str], weights: str) -> None:
+    """One step of the dot product: `inputs` points at each position's next values, `weights` at the block's."""
+    for vector in range(block.vectors):
+        lanes.weights(w, f"w{vector}", offset(weights, vector * lanes.lanes * lanes.depth))
+    for pixel, pointer in enumerate(inputs):
+        lanes.inputs(w, f"x{pixel}", pointer)
+        for vector in range(block.vectors):
+            lanes.multiply(w, f"sum{pixel}{vector}", f"x{pixel}", f"w{vector}")
+
+
+def store(w: Writer, lanes: Lanes, block: Block, outputs: Sequence[str]) -> None:
+    """`outputs` points at each position's first channel of the block."""
+    for pixel, pointer in enumerate(outputs):
+        for vector in range(block.vectors):
+            real = min(lanes.lanes, block.channels - vector * lanes.lanes)
+            channel = vector * lanes.lanes
+            lanes.store(w, f"sum{pixel}{vector}", offset(pointer, channel), str(channel), real)
+
+
+def offset(pointer: str, by: int) -> str:
+    return f"{pointer} + {by}" if by else pointer

@@ -1,0 +1,190 @@
+"""How a depthwise convolution is laid out for a processor that multiplies two pairs of 16-bit numbers a step.
+
+The inputs of one channel are spread into lines of words. A word holds two taps that lie one below the other, so one
+instruction does both; where a tile computes two rows of outputs, the pairs of the one are the halves of the other.
+All padding is written into the lines, so a tile has no borders.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nnbuild.kernels.window_loops import Axis
+from nnbuild.model.graph import Array
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.site import Site
+from nnbuild.ops.windows import spread
+
+REGISTERS = 14
+GROUP = 4
+"""Channels whose bytes make one word."""
+
+
+@dataclass(frozen=True)
+class Taps:
+    """What one line of a tile does to one of its rows of outputs: a word's two taps, or one half of it."""
+
+    row: int
+    word: int
+    instruction: str
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The taps of every line, and the weights that they want: (low tap, high tap) by number of word."""
+
+    words: tuple[tuple[tuple[int, int | None], ...], ...]
+    taps: tuple[tuple[Taps, ...], ...]
+
+
+@dataclass(frozen=True)
+class Planes:
+    """`down` is the axis along which taps are paired, `across` the other; they are the image's, or `turned`.
+
+    steps: how far apart neighbours are in memory: inputs down and across, outputs down and across.
+    band: bytes of lines that are filled before outputs are computed from them, if so few suffice for one row of tiles.
+    rows: of outputs in a tile.
+    """
+
+    down: Axis
+    across: Axis
+    channels: int
+    multiplier: int
+    steps: tuple[int, int, int, int]
+    turned: bool
+    band: int
+    rows: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        odd = self.down.dilation == 1 and self.down.stride % 2 == 1
+        object.__setattr__(self, "rows", 2 if odd and self.down.places > 1 else 1)
+
+    @property
+    def lines(self) -> int:
+        """Lines under a tile."""
+        extra = (self.rows - 1) * self.down.stride
+        return -(-(self.down.kernel + extra) // 2)
+
+    @property
+    def fresh(self) -> int:
+        """Lines that the next tile below does not share."""
+        return self.rows * self.down.stride // 2 if self.shares else self.lines
+
+    @property
+    def shares(self) -> bool:
+        return self.down.dilation == 1 and self.rows * self.down.stride % 2 == 0
+
+    @property
+    def width(self) -> int:
+        """Words of a line: every column under a tap, at least the real ones up to the last used."""
+        last = (self.across.places - 1) * self.across.stride + spread(self.across.kernel, self.across.dilation)
+        return max(last, self.across.pad + self.across.size)
+
+    @property
+    def bands(self) -> int:
+        """Rows of tiles that are computed from one filling of the lines, in bands of one size."""
+        if not self.shares:
+            return 1
+        fits = (self.band // (4 * GROUP * self.width) - self.lines) // self.fresh + 1
+        count = -(-self.tiles // max(1, fits))
+        return -(-self.tiles // count)
+
+    @property
+    def held(self) -> int:
+        """Lines of a channel that are held at a time."""
+        return (self.bands - 1) * self.fresh + self.lines
+
+    @property
+    def tiles(self) -> int:
+        """Rows of tiles."""
+        return -(-self.down.places // self.rows)
+
+    @property
+    def filled(self) -> range:
+        """The lines of a band that are filled for every group; a whole image's blank ones keep what they have."""
+        if self.bands < self.tiles:
+            return range(self.held)
+        return range(
+            next(line for line in range(self.held) if self._real(2 * line * self.down.dilation)),
+            next(line for line in range(self.held, 0, -1) if self._real(2 * (line - 1) * self.down.dilation)),
+        )
+
+    def _real(self, upper: int) -> bool:
+        """Whether the line with this upper row, counted from the first padded one, has a row of the image."""
+        rows = (upper - self.down.pad, upper - self.down.pad + self.down.dilation)
+        return any(0 <= row < self.down.size for row in rows)
+
+    @property
+    def border_lines(self) -> float:
+        """The share of the lines that are filled that have a row which is no row of the image."""
+        step = self.rows * self.down.stride
+        bands = range(0, self.tiles, self.bands)
+        uppers = [tile * step + line * 2 * self.down.dilation for tile in bands for line in self.filled]
+        last = self.down.size - self.down.dilation
+        outside = [upper for upper in uppers if not 0 <= upper - self.down.pad < last]
+        return len(outside) / len(uppers)
+
+    def tile(self, rows: int) -> Tile:
+        """Of so many rows; its words are those of a whole tile."""
+        whole = [[self._pair(line, row) for row in range(self.rows)] for line in range(self.lines)]
+        words = tuple(_words(pairs) for pairs in whole)
+        taps = tuple(
+            tuple(use for row in range(rows) if (use := _use(row, pairs[row], kept)) is not None)
+            for pairs, kept in zip(whole, words, strict=True)
+        )
+        return Tile(words, taps)
+
+    def _pair(self, line: int, row: int) -> tuple[int | None, int | None]:
+        low = 2 * line - row * self.down.stride
+        return tuple(tap if 0 <= tap < self.down.kernel else None for tap in (low, low + 1))  # type: ignore[return-value]
+
+    def products(self) -> float:
+        """Multiplications for one output."""
+        count = sum(len(taps) for taps in self.tile(self.rows).taps)
+        return count * self.across.kernel / self.rows
+
+
+def _words(pairs: list[tuple[int | None, int | None]]) -> tuple[tuple[int, int | None], ...]:
+    """The words that hold all taps of a line: whole pairs first, then taps that are in none of these."""
+    words: list[tuple[int, int | None]] = [(a, b) for a, b in pairs if a is not None and b is not None]
+    for pair in pairs:
+        for tap in pair:
+            if tap is not None and not any(tap in word for word in words):
+                words.append((tap, None))
+    return tuple(words)
+
+
+def _use(row: int, pair: tuple[int | None, int | None], words: tuple[tuple[int, int | None], ...]) -> Taps | None:
+    low, high = pair
+    if low is not None and high is not None:
+        return Taps(row, words.index((low, high)), "smlad")
+    tap, half = (low, "b") if low is not None else (high, "t")
+    if tap is None:
+        return None
+    word = next(i for i, held in enumerate(words) if tap in held)
+    return Taps(row, word, f"smla{half}{'b' if words[word][0] == tap else 't'}")
+
+
+def planes(site: Site, band: int) -> Planes:
+    """With the axis down that needs fewer multiplications."""
+    attributes = site.op.attributes
+    assert isinstance(attributes, DepthwiseConv2D)
+    kernel, inputs, outputs = site.constant("kernel").shape, site.shape(), site.output_shape()
+    axes = [
+        Axis(inputs[i], outputs[i], kernel[i], attributes.strides[i], attributes.dilation[i], attributes.padding[i][0])
+        for i in (0, 1)
+    ]
+    channels, multiplier = kernel[2], kernel[3]
+    reads, writes = [inputs[1] * channels, channels], [outputs[1] * outputs[2], outputs[2]]
+    upright = Planes(axes[0], axes[1], channels, multiplier, (*reads, *writes), False, band)
+    turned = Planes(axes[1], axes[0], channels, multiplier, (*reads[::-1], *writes[::-1]), True, band)
+    return turned if turned.products() < upright.products() else upright
+
+
+def taps_of(site: Site, shape: Planes) -> Array:
+    """The weights as [down, across, channel]."""
+    kernel = site.constant("kernel").astype(np.int64)
+    kernel = kernel.reshape(*kernel.shape[:2], -1)
+    return kernel.transpose(1, 0, 2) if shape.turned else kernel

@@ -1,0 +1,196 @@
+"""Sample files: `.npz` archives with inputs, and perhaps golden outputs and labels; and outputs written back.
+
+Inputs are in the model's own units. There is an array per input, named like the input, or `x` (`x0`, `x1` ... when
+there are several); its first axis counts the samples. Golden outputs are `y` (`y0`, `y1` ...).
+"""
+
+from __future__ import annotations
+
+import io
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from nnbuild.base.errors import UsageError
+from nnbuild.base.files import write_whole
+
+Array = npt.NDArray[Any]
+FloatArray = npt.NDArray[np.float32]
+UNSOUND = (
+    *(ValueError, EOFError, KeyError, NotImplementedError, MemoryError, RuntimeError, OverflowError, TypeError),
+    *(zipfile.BadZipFile, zlib.error, SyntaxError, tokenize.TokenError),
+)
+"""What numpy and Python raise for damaged or encrypted archives; an array's header is read as Python's own syntax."""
+
+
+class Port(Protocol):
+    """An input or output of a model; `shape` is that of one sample."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class SampleSet:
+    """Samples of one model. `golden` has an array per output, or is None; so is `labels`. `drawn` ones are random."""
+
+    inputs: Mapping[str, FloatArray]
+    golden: tuple[FloatArray, ...] | None = None
+    labels: Array | None = None
+    notes: tuple[str, ...] = ()
+    drawn: bool = False
+
+    def __len__(self) -> int:
+        return min((len(values) for values in self.inputs.values()), default=0)
+
+    def __iter__(self) -> Iterator[dict[str, FloatArray]]:
+        for index in range(len(self)):
+            yield {name: values[index] for name, values in self.inputs.items()}
+
+
+def load_samples(path: str | Path, inputs: Sequence[Port], outputs: Sequence[Port] = ()) -> SampleSet:
+    """Reads a sample file and insists that it fits the model."""
+    arrays = _read(Path(path))
+    values = {
+        port.name: _values(path, name, arrays[name], port.shape)
+        for name, port in zip(_input_names(path, arrays, inputs), inputs, strict=True)
+    }
+    count = _same_count(path, {name: len(array) for name, array in values.items()})
+    golden = _golden(path, arrays, outputs, count)
+    if "labels" in arrays and arrays["labels"].dtype.kind in "US":
+        note = f"{path}: its array 'labels' holds names, not the samples' classes, and is left aside"
+        return SampleSet(values, golden, None, (note,))
+    return SampleSet(values, golden, _labels(path, arrays, count))
+
+
+def _read(path: Path) -> dict[str, Array]:
+    if path.suffix.lower() != ".npz":
+        raise UsageError(str(path), "Samples come in a .npz file.", "Write one with numpy.savez(path, x=inputs).")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise UsageError(str(path), "There is no such file.", "Check the path.") from None
+    except OSError as error:
+        raise UsageError(str(path), f"It cannot be read ({error.strerror or error}).", "Check the file.") from None
+    except UNSOUND as error:
+        raise UsageError(
+            str(path),
+            f"It is no sound .npz file of plain numbers ({type(error).__name__}).",
+            "Write it again with numpy.savez(path, x=inputs).",
+        ) from None
+
+
+def _numbered(prefix: str, count: int) -> list[str]:
+    return [prefix] if count == 1 else [f"{prefix}{index}" for index in range(count)]
+
+
+def _input_names(path: str | Path, arrays: Mapping[str, Array], inputs: Sequence[Port]) -> list[str]:
+    by_name = [port.name for port in inputs]
+    numbered = _numbered("x", len(inputs))
+    for names in (by_name, numbered):
+        if all(name in arrays for name in names):
+            return names
+    missing = [name for name in by_name if name not in arrays]
+    raise UsageError(
+        str(path),
+        f"There is no array for input '{missing[0]}'; it holds {', '.join(sorted(arrays)) or 'nothing'}.",
+        f"Name the arrays {', '.join(by_name)}, or {', '.join(numbered)}.",
+    )
+
+
+def _values(path: str | Path, name: str, array: Array, shape: tuple[int, ...]) -> FloatArray:
+    where = f"{path}, array '{name}'"
+    if array.dtype.kind not in "fiu":
+        raise UsageError(where, f"Its type is {array.dtype}, which holds no plain numbers.", "Save it as float32.")
+    if array.ndim == 0 or array.shape[1:] != tuple(shape):
+        raise UsageError(
+            where,
+            f"Its shape is {array.shape}, the model takes ({', '.join(['samples', *map(str, shape)])}).",
+            "Reshape it; the first axis counts the samples.",
+        )
+    with np.errstate(over="ignore"):
+        values = np.ascontiguousarray(array, np.float32)
+    broken = ~np.isfinite(values)
+    if broken.any():
+        place = tuple(int(index) for index in np.argwhere(broken)[0])
+        raise UsageError(
+            where,
+            f"{int(broken.sum())} of its values are no finite float32, the first at {place}: {array[place]}.",
+            "Remove or repair these samples.",
+        )
+    return values
+
+
+def _same_count(path: str | Path, counts: Mapping[str, int]) -> int:
+    count = next(iter(counts.values()), 0)
+    if any(other != count for other in counts.values()):
+        listing = ", ".join(f"{name} {number}" for name, number in counts.items())
+        raise UsageError(str(path), f"The inputs have different numbers of samples: {listing}.", "Give each the same.")
+    if count == 0:
+        raise UsageError(str(path), "It holds no samples.", "Give at least one; the first axis counts them.")
+    return count
+
+
+def _golden(
+    path: str | Path, arrays: Mapping[str, Array], outputs: Sequence[Port], count: int
+) -> tuple[FloatArray, ...] | None:
+    names = _numbered("y", len(outputs))
+    present = [name for name in names if name in arrays]
+    if not outputs or not present:
+        return None
+    if len(present) < len(names):
+        missing = next(name for name in names if name not in arrays)
+        raise UsageError(
+            str(path),
+            f"It has {', '.join(present)} but no {missing}.",
+            "Give a golden output for every output, or none.",
+        )
+    pairs = zip(names, outputs, strict=True)
+    golden = tuple(_values(path, name, arrays[name], port.shape) for name, port in pairs)
+    for name, values in zip(names, golden, strict=True):
+        _matching(f"{path}, array '{name}'", len(values), count)
+    return golden
+
+
+def _labels(path: str | Path, arrays: Mapping[str, Array], count: int) -> Array | None:
+    labels = arrays.get("labels")
+    return None if labels is None else checked_labels(f"{path}, array 'labels'", labels, count)
+
+
+def checked_labels(where: str, labels: Array, count: int) -> Array:
+    """Labels as whole numbers, one per sample, or rows of them."""
+    if labels.ndim == 0 or labels.dtype.kind not in "iufb" or not np.array_equal(labels, np.trunc(labels)):
+        raise UsageError(where, "Labels are whole numbers, one per sample, or one-hot rows.", "Save them as int64.")
+    _matching(where, len(labels), count)
+    if (labels < 0).any():
+        raise UsageError(where, f"A label is negative ({labels.min()}).", "Number the classes from 0.")
+    return np.asarray(labels, np.int64)
+
+
+def _matching(where: str, found: int, count: int) -> None:
+    if found != count:
+        raise UsageError(where, f"It has {found} rows for {count} samples.", "Give one row per sample.")
+
+
+def save_outputs(path: str | Path, y: Sequence[FloatArray], q: Sequence[Array | None] = ()) -> None:
+    """Writes outputs as `y` (`y0`, `y1` ...) and the raw integers of a quantised model as `q` (`q0` ...).
+
+    The file appears whole or not at all.
+    """
+    arrays: dict[str, Array] = dict(zip(_numbered("y", len(y)), y, strict=True))
+    raw = zip(_numbered("q", len(y)), q, strict=True) if q else ()
+    arrays.update({name: values for name, values in raw if values is not None})
+    content = io.BytesIO()
+    np.savez(content, **arrays)  # type: ignore[arg-type]  # numpy's stub takes the names for its own options
+    write_whole(Path(path), content.getvalue())

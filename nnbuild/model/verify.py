@@ -1,0 +1,155 @@
+"""What a legal graph is. Runs after the frontend and after every pass, always."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from nnbuild.base.errors import ModelError
+from nnbuild.model.graph import Graph, Op, Shape, Tensor
+from nnbuild.numeric.multiplier import SMALLEST_SCALE
+from nnbuild.numeric.rounding import limits
+
+DTYPES = ("float32", "int8", "int16", "int32")
+LARGEST_RATIO = 2.0**30
+"""Between the scales of one operation's tensors: beyond it the shifts of its rule leave 32 bits."""
+MOVES = ("reshape", "transpose", "slice", "repeat", "pad", "pool2d", "resize_bilinear")
+"""What carries or chooses integers as they are, so that input and output must mean the same by them."""
+MIXED = ("convert", "lstm", "gru", "simple_rnn", "tflite_lstm")
+"""What may have tensors of several types."""
+SOFTMAX_OUTPUT = {"int8": (2.0**-8, -128), "int16": (2.0**-15, 0)}
+REPORT = "Please report this model: nnbuild built a graph that its own rules refuse."
+
+
+def verify(graph: Graph) -> Graph:
+    """The graph itself when it is legal; ModelError with the layer and the cause when not."""
+    for layer, cause in _faults(graph):
+        raise ModelError(f"layer {layer!r}" if layer else f"model {graph.name!r}", cause, REPORT)
+    return graph
+
+
+def _faults(graph: Graph) -> Iterator[tuple[str, str]]:
+    yield from _broken_names(graph)
+    yield from _broken_order(graph)
+    for op in graph.ops:
+        yield from ((op.layer or op.name, cause) for cause in _broken_op(graph, op))
+    yield from _broken_states(graph)
+    for constant in graph.constants.values():
+        if constant.data.dtype.kind == "f" and not np.isfinite(constant.data).all():
+            yield "", f"the constant {constant.name!r} holds values that are not finite."
+
+
+def _broken_names(graph: Graph) -> Iterator[tuple[str, str]]:
+    for name, count in Counter(op.name for op in graph.ops).items():
+        if count > 1:
+            yield name, "two operations have this name."
+    for mapping in (graph.tensors, graph.constants):
+        for name, value in mapping.items():
+            if value.name != name:
+                yield "", f"{name!r} is filed under another name."
+    for tensor in graph.tensors.values():
+        if tensor.dtype not in DTYPES:
+            yield "", f"the tensor {tensor.name!r} has the unknown type {tensor.dtype!r}."
+        elif cause := _broken_format(tensor):
+            yield "", f"the tensor {tensor.name!r} {cause}."
+        if not all(isinstance(n, int) and n > 0 for n in tensor.shape):
+            yield "", f"the tensor {tensor.name!r} has the shape {tensor.shape}."
+
+
+def _broken_format(tensor: Tensor) -> str | None:
+    """Floats have no scale, integers have one, and only 8-bit ones a zero point."""
+    quant = tensor.quant
+    if quant is None:
+        return None if tensor.dtype == "float32" else f"has integers ({tensor.dtype}) but no scale"
+    if tensor.dtype == "float32":
+        return "has a scale although it holds floats"
+    if len(quant.scales) != 1 or quant.axis is not None:
+        return "has more than one scale"
+    if not (np.isfinite(quant.scale) and quant.scale >= SMALLEST_SCALE):
+        return f"has the scale {quant.scale:g}, which is not a number from {SMALLEST_SCALE:g} on"
+    low, high = limits(tensor.dtype) if tensor.dtype == "int8" else (0, 0)
+    return None if low <= quant.zero_point <= high else f"has the zero point {quant.zero_point} in {tensor.dtype}"
+
+
+def _broken_order(graph: Graph) -> Iterator[tuple[str, str]]:
+    known = {*graph.inputs, *(state.before for state in graph.states)}
+    for op in graph.ops:
+        for name in op.inputs:
+            if name not in known:
+                yield op.layer or op.name, f"it reads {name!r} before anything has computed it."
+        for name in op.outputs:
+            if name in known:
+                yield op.layer or op.name, f"it computes {name!r}, which is there already."
+            known.add(name)
+    for name in (*graph.outputs, *(state.after for state in graph.states)):
+        if name not in known:
+            yield "", f"nothing computes {name!r}."
+    for name in known:
+        if name not in graph.tensors:
+            yield "", f"the tensor {name!r} is not described."
+
+
+def _broken_op(graph: Graph, op: Op) -> Iterator[str]:
+    attributes = op.attributes
+    for role in attributes.required:
+        if role not in op.constants:
+            yield f"its {role} is missing."
+            return
+    for role, name in op.constants.items():
+        if role not in attributes.required + attributes.optional:
+            yield f"a {attributes.kind} operation has no {role}."
+            return
+        if name not in graph.constants:
+            yield f"its {role} {name!r} is not among the constants."
+            return
+    inputs = [graph.tensors[name].shape for name in op.inputs]
+    if any(shape[: len(op.outer)] != op.outer for shape in inputs):
+        yield f"its inputs {inputs} do not begin with the axes {op.outer} it is applied along."
+        return
+    try:
+        shapes = attributes.shapes([shape[len(op.outer) :] for shape in inputs], constant_shapes(graph, op))
+    except ValueError as error:
+        yield str(error)
+        return
+    stated = tuple(graph.tensors[name].shape for name in op.outputs)
+    if tuple(op.outer + shape for shape in shapes) != stated:
+        yield f"its outputs are {shapes}, not {stated}."
+    yield from _broken_integers(graph, op)
+
+
+def _broken_integers(graph: Graph, op: Op) -> Iterator[str]:
+    """What the integer form of an operation asks of its formats beyond those of each tensor."""
+    inputs, outputs = ([graph.tensors[name] for name in names] for names in (op.inputs, op.outputs))
+    tensors = inputs + outputs
+    scales = [tensor.quant.scale for tensor in tensors if tensor.quant is not None]
+    if not scales:
+        return
+    types = sorted({tensor.dtype for tensor in tensors})
+    if op.kind not in MIXED:
+        if len(types) > 1:
+            yield f"its tensors are of several types: {', '.join(types)}."
+        for role, name in op.constants.items():
+            if graph.constants[name].data.dtype.kind != "i":
+                yield f"its {role} is not in integers although its input is."
+    if max(scales) >= LARGEST_RATIO * min(scales):
+        yield f"its scales {min(scales):g} and {max(scales):g} lie too far apart."
+    if op.kind in MOVES and (inputs[0].dtype, inputs[0].quant) != (outputs[0].dtype, outputs[0].quant):
+        yield "it only moves or chooses values, but its output has another scale than its input."
+    if op.kind == "softmax" and types[0] in SOFTMAX_OUTPUT:
+        scale, zero = SOFTMAX_OUTPUT[types[0]]
+        quant = outputs[0].quant
+        if quant is not None and (quant.scale, quant.zero_point) != (scale, zero):
+            yield f"the output of a softmax in {types[0]} has the scale {scale:g} and the zero point {zero}."
+
+
+def _broken_states(graph: Graph) -> Iterator[tuple[str, str]]:
+    for state in graph.states:
+        before, after = graph.tensors[state.before], graph.tensors[state.after]
+        if (before.shape, before.dtype, before.quant) != (after.shape, after.dtype, after.quant):
+            yield "", f"the state {state.before!r} is not of the kind of {state.after!r} that follows it."
+
+
+def constant_shapes(graph: Graph, op: Op) -> dict[str, Shape]:
+    return {role: graph.constants[name].data.shape for role, name in op.constants.items()}

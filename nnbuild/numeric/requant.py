@@ -1,0 +1,222 @@
+"""Requantization: how the accumulators of a layer become its outputs, channel by channel, and the proofs of it.
+
+The reference knows three rules: `twice` (8-bit convolutions: rounded at the high multiply and again at the shift),
+`once` (dense layers: the float64 product, rounded once) and `wide` (16-bit convolutions: a multiplier of 16 bits,
+rounded once). Instruction sets compute other *forms*: a 64-bit product, an addition and a shift (`requant_line`), or
+the high word of a product, an addition and a shift (`requant_product`). A rule is a step function that never
+decreases, and so is every form. Two of them are equal on a range of accumulators when they agree on either side of
+every step, so a form may be given other numbers than the rule where those cannot serve; a channel whose output is the
+same on its whole range needs no multiplication at all. Where no numbers are found, `general` is always exact.
+
+The domain is that of the importers: 8-bit weights without a zero point, positive scales, sums of 8-bit inputs below
+2**31 and, times the scale, below 2**30; sums of 16-bit inputs below 2**46. There nothing wraps around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nnbuild.numeric.multiplier import Multiplier, quantize_multiplier
+from nnbuild.numeric.real_scale import apply_real_scale, integer_scale
+from nnbuild.numeric.rounding import Ints, ints, reduced_multiplier, requantize, requantize64, saturate
+
+RuleName = Literal["twice", "once", "wide"]
+NEAR = 8
+"""How far from the quotient a step is looked for first."""
+
+
+class Line(NamedTuple):
+    """(acc * multiplier + addend - (kink if acc < 0)) >> shift, the output's zero point included."""
+
+    multiplier: int
+    addend: int
+    shift: int
+    kink: int = 0
+
+
+class Marks(NamedTuple):
+    """Accumulators whose outputs must be at least, and others whose must be below, some values."""
+
+    reached: Ints
+    least: Ints
+    short: Ints
+    most: Ints
+
+    def around(self, centre: int) -> Marks:
+        return self._replace(reached=self.reached - centre, short=self.short - centre)
+
+    def hold(self, outputs: Callable[[Ints], Ints]) -> bool:
+        """Whether a function that never decreases gives the same outputs, once these are held within bounds."""
+        return bool((outputs(self.reached) >= self.least).all() and (outputs(self.short) < self.most).all())
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One channel's rule, and the range of its accumulators, the bias included."""
+
+    rule: RuleName
+    real: float
+    zero: int
+    bounds: tuple[int, int]
+    low: int
+    high: int
+
+    @cached_property
+    def scale(self) -> Multiplier:
+        return quantize_multiplier(self.real)
+
+    def outputs(self, acc: ArrayLike) -> Ints:
+        """The reference, within the bounds."""
+        if self.rule == "once":
+            scaled = apply_real_scale(acc, self.real)
+        else:
+            scaled = (requantize if self.rule == "twice" else requantize64)(acc, *self.scale)
+        return saturate(scaled + self.zero, *self.bounds)
+
+    @cached_property
+    def ends(self) -> tuple[int, int]:
+        """The smallest and the largest output."""
+        low, high = self.outputs([self.low, self.high]).tolist()
+        return low, high
+
+    @property
+    def constant(self) -> bool:
+        """Whether every accumulator gives the same output: the scale is so small, or nothing varies."""
+        return self.ends[0] == self.ends[1]
+
+    @property
+    def signed(self) -> bool:
+        """Whether halves that are rounded away from zero show in outputs below the zero point."""
+        return self.rule == "twice" and self.bounds[0] < self.zero
+
+    @cached_property
+    def steps(self) -> tuple[Ints, Ints]:
+        """For each output above the smallest: the smallest accumulator that gives at least as much."""
+        values = np.arange(self.ends[0] + 1, self.ends[1] + 1, dtype=np.int64)
+        guess = np.clip((values - self.zero - 0.5) / self.real, self.low, self.high).astype(np.int64)
+        low, high = np.maximum(guess - NEAR, self.low), np.minimum(guess + NEAR, self.high)
+        low = np.where(self.outputs(low) < values, low, self.low)
+        high = np.where(self.outputs(high) >= values, high, self.high)
+        while (high - low > 1).any():
+            middle = (low + high) >> 1
+            reached = self.outputs(middle) >= values
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+        return high, values
+
+    @cached_property
+    def marks(self) -> Marks:
+        """What any form must give: each step, and at the ends no more and no less, unless that is held anyway."""
+        steps, values = self.steps
+        first = [self.ends[0]] if self.ends[0] > self.bounds[0] else []
+        last = [self.ends[1] + 1] if self.ends[1] < self.bounds[1] else []
+        return Marks(
+            np.append(steps, [self.low] * len(first)),
+            np.append(values, ints(first)),
+            np.append(steps - 1, [self.high] * len(last)),
+            np.append(values, ints(last)),
+        )
+
+    @cached_property
+    def line(self) -> Line | None:
+        """The rule itself as a line; none for products of floating point."""
+        if self.rule == "once":
+            return None
+        multiplier, shift = self.scale
+        if self.rule == "wide":
+            right = 15 - shift
+            return Line(int(reduced_multiplier(multiplier)), ((2 * self.zero + 1) << right) >> 1, right)
+        right = max(-shift, 0)
+        half = 1 << (30 + right) if right else 0
+        addend = (1 << 30) + half + (self.zero << (31 + right))
+        return Line(multiplier << max(shift, 0), addend, 31 + right, 1 << 31 if right and self.signed else 0)
+
+
+@dataclass(frozen=True, eq=False)
+class General:
+    """The vendored function that computes the rule itself, and what it takes of every channel beside the sum."""
+
+    function: str
+    constants: Mapping[str, NDArray[np.generic]]
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """All channels of a layer: their real scales, and the smallest and largest accumulator of each."""
+
+    rule: RuleName
+    reals: NDArray[np.float64]
+    zero: int
+    bounds: tuple[int, int]
+    low: Ints
+    high: Ints
+
+    @cached_property
+    def channels(self) -> tuple[Channel, ...]:
+        return tuple(
+            Channel(self.rule, float(real), self.zero, self.bounds, int(low), int(high))
+            for real, low, high in zip(self.reals, self.low, self.high, strict=True)
+        )
+
+    @property
+    def signed(self) -> bool:
+        return self.rule == "twice" and self.bounds[0] < self.zero
+
+    def general(self, limits: tuple[int, int]) -> General:
+        """`limits` are those of the output's type."""
+        if self.rule == "once":
+            outs = (limits[0] - self.zero - 1, limits[1] - self.zero + 1)
+            found = [integer_scale(channel.real, (channel.low, channel.high), outs) for channel in self.channels]
+            return General(
+                "scale_once",
+                {
+                    "multiplier": ints([scale.multiplier for scale in found]),
+                    "shift": np.array([scale.shift for scale in found], np.int8),
+                    "away": np.array([scale.away for scale in found], np.int8),
+                },
+            )
+        multiplier = ints([channel.scale.multiplier for channel in self.channels])
+        wide = self.rule == "wide"
+        return General(
+            "requantize64" if wide else "requantize",
+            {
+                "multiplier": (reduced_multiplier(multiplier) if wide else multiplier).astype(np.int32),
+                "shift": np.array([channel.scale.shift for channel in self.channels], np.int8),
+            },
+        )
+
+
+def slack(multiplier: int, shift: int, marks: Marks, kink: int = 0) -> tuple[int, int]:
+    """The addends with which (acc * multiplier + addend - (kink if acc < 0)) >> shift steps where it should.
+
+    That is a range; it is empty where the first number is larger than the second.
+    """
+    largest = max(int(np.abs(part).max(initial=0)) for part in (marks.reached, marks.short)) * multiplier + kink
+    largest += max(int(np.abs(part).max(initial=0)) for part in (marks.least, marks.most)) << shift
+    kind = np.int64 if largest < 1 << 62 else object
+    at, least, short, most = (part.astype(kind) for part in marks)
+    lowest = least * (1 << shift) - at * multiplier + kink * (marks.reached < 0)
+    highest = most * (1 << shift) - short * multiplier + kink * (marks.short < 0)
+    return int(lowest.max()), int(highest.min()) - 1
+
+
+def roomiest(nearest: int, shift: int, marks: Marks, unit: int = 1) -> int:
+    """The multiplier near this one that, times `unit`, leaves addends the widest range: a concave function of it."""
+    low, high = max(nearest - nearest // 2, 1), min(2 * nearest + 2, (1 << 31) - 1)
+
+    def room(multiplier: int) -> int:
+        least, most = slack(multiplier * unit, shift, marks)
+        return most - least
+
+    while high - low > 2:
+        third = (high - low) // 3
+        if room(low + third) < room(high - third):
+            low += third
+        else:
+            high -= third
+    return max(range(low, high + 1), key=room)
