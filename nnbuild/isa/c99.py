@@ -150,7 +150,7 @@ class Scaling:
 
 def scaling_of(site: Site) -> Scaling:
     """The rule by which this operation's sums are scaled."""
-    attributes = site.op.attributes
+    attributes = site.attributes
     if isinstance(attributes, Dense) and site.constant("kernel").dtype == np.int8:
         scales = attributes.scales(site)
         once: dict[str, Array] = {

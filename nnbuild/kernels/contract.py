@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from nnbuild.base.writer import Writer
 from nnbuild.model.graph import Array
+from nnbuild.ops.base import Attributes
 from nnbuild.ops.site import Site
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    K = TypeVar("K", bound=Attributes, default=Any, contravariant=True)
+else:
+    from typing import TypeVar
+
+    K = TypeVar("K")  # Python 3.11 knows no default.
 
 
 @dataclass(frozen=True)
@@ -61,8 +71,10 @@ class Names:
     scratch: str = "scratch"
 
 
-class Kernel(Protocol):
+class Kernel(Protocol[K]):
     """One of the VARIANTS of `kernels/<op>.py`, or a module of `kernels/<op>/` or one of its VARIANTS.
+
+    A `Kernel[Conv2D]` serves convolutions; what the registry finds for a site is a `Kernel` of the site's operation.
 
     needs: the features of the instruction set that it cannot do without.
     accepts: the reason when it cannot serve a site.
@@ -72,9 +84,9 @@ class Kernel(Protocol):
 
     @property
     def needs(self) -> frozenset[str]: ...
-    def accepts(self, site: Site) -> str | None: ...
-    def demand(self, site: Site) -> Demand: ...
-    def emit(self, w: Writer, site: Site, names: Names) -> None: ...
+    def accepts(self, site: Site[K]) -> str | None: ...
+    def demand(self, site: Site[K]) -> Demand: ...
+    def emit(self, w: Writer, site: Site[K], names: Names) -> None: ...
 
 
 def only_float(site: Site) -> str | None:
@@ -88,14 +100,14 @@ def only_integer(site: Site) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Variant:
+class Variant(Generic[K]):
     """One of several kernels that a module makes, such as the same skeleton on the lanes of several sets."""
 
     name: str
     needs: frozenset[str]
-    accepts: Callable[[Site], str | None]
-    demand: Callable[[Site], Demand]
-    emit: Callable[[Writer, Site, Names], None]
+    accepts: Callable[[Site[K]], str | None]
+    demand: Callable[[Site[K]], Demand]
+    emit: Callable[[Writer, Site[K], Names], None]
     fuses: frozenset[str] = frozenset()
 
 
@@ -109,13 +121,13 @@ class Nest(Protocol):
 def variant(
     name: str,
     needs: frozenset[str],
-    accepts: Callable[[Site], str | None],
-    nest: Callable[[Site], Nest],
+    accepts: Callable[[Site[K]], str | None],
+    nest: Callable[[Site[K]], Nest],
     fuses: frozenset[str] = frozenset(),
-) -> Variant:
+) -> Variant[K]:
     """A kernel that lays out a nest for every site it accepts."""
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[K], names: Names) -> None:
         nest(site).emit(w, names)
 
     return Variant(name, needs, accepts, lambda site: nest(site).demand(), emit, fuses)

@@ -47,13 +47,12 @@ class Scaling:
     bounds: tuple[int, int]
 
 
-def scaling(site: Site, reach: Ints, largest: Ints) -> Scaling | str:
+def scaling(site: Site[Convolution], reach: Ints, largest: Ints) -> Scaling | str:
     """How a convolution's sums are scaled, or why they cannot be.
 
     `reach` is what each channel's sums stay within, `largest` its largest weight.
     """
-    attributes, out = site.op.attributes, site.outputs[0]
-    assert isinstance(attributes, Convolution)
+    attributes, out = site.attributes, site.outputs[0]
     scale = requantization(site, site.output_shape()[-1])
     limits = bounds(attributes.clamp, out)
     return scaled(scale.multiplier, scale.shift, reach, largest, quant_of(out).zero_point, limits)

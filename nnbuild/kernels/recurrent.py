@@ -23,21 +23,17 @@ from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
 
 
-def attributes_of(site: Site) -> Recurrent:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Recurrent)
-    return attributes
-
-
 def by_unit(matrix: Array, gates: int) -> Array:
     """Keras' [rows, gates * units] -> [units, rows, gates]."""
     rows, width = matrix.shape
     return matrix.reshape(rows, gates, width // gates).transpose(2, 0, 1)
 
 
-def demand(site: Site, packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "float32") -> Demand:
+def demand(
+    site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "float32"
+) -> Demand:
     """An initial state may be the very storage of the state: it is read before it is written."""
-    attributes = attributes_of(site)
+    attributes = site.attributes
     first = int(attributes.sequences)
     shared = tuple(Overlap(first + i, 1 + i) for i in range(attributes.states)) if len(site.inputs) > 1 else ()
     return Demand(
@@ -49,18 +45,18 @@ def demand(site: Site, packed: dict[str, Array], scratch_vectors: int = 1, scrat
     )
 
 
-def zero(site: Site) -> str:
+def zero(site: Site[Recurrent]) -> str:
     return "0.0f" if site.dtypes == {"float32"} else "0"
 
 
-def state_names(site: Site, names: Names) -> Sequence[str]:
-    return names.outputs[int(attributes_of(site).sequences) :]
+def state_names(site: Site[Recurrent], names: Names) -> Sequence[str]:
+    return names.outputs[int(site.attributes.sequences) :]
 
 
 @contextmanager
-def time_steps(w: Writer, site: Site, names: Names) -> Iterator[None]:
+def time_steps(w: Writer, site: Site[Recurrent], names: Names) -> Iterator[None]:
     """The loop over time; `x` is the step's input. Before the first step the states take their initial values."""
-    attributes = attributes_of(site)
+    attributes = site.attributes
     steps, features = site.shape()
     states = state_names(site, names)
     with w.block("if (begin == 0)"), w.loop("unit", attributes.units):

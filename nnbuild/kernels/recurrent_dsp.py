@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -22,13 +22,13 @@ from nnbuild.isa.armv7em_dsp_bytes import LDRD_HALVES, SMLALD
 from nnbuild.kernels import recurrent_integer
 from nnbuild.kernels.contract import Demand, Names, Variant
 from nnbuild.kernels.integers import declare
-from nnbuild.kernels.recurrent import attributes_of, by_unit, state_names
+from nnbuild.kernels.recurrent import by_unit, state_names
 from nnbuild.kernels.recurrent_integer import Sums
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32
 from nnbuild.ops.gru import GRU
-from nnbuild.ops.recurrent import rules_of
+from nnbuild.ops.recurrent import Recurrent, rules_of
 from nnbuild.ops.recurrent_rules import Curve, Products
 from nnbuild.ops.site import Site
 
@@ -40,8 +40,11 @@ LOAD = Row("const int32_t {0} = {1};", 0)
 COPY = Row("{0} = {1};", 3)
 
 
-class Emit(Protocol):
-    def __call__(self, w: Writer, site: Site, names: Names, sums: Sums) -> None: ...
+R = TypeVar("R", bound=Recurrent, contravariant=True)
+
+
+class Emit(Protocol[R]):
+    def __call__(self, w: Writer, site: Site[R], names: Names, sums: Sums) -> None: ...
 
 
 def whole(size: int) -> int:
@@ -62,9 +65,11 @@ class PairedSums(Sums):
 
     wide: bool
 
-    def packed(self, site: Site, name: str, products: Products, gates: slice = slice(None)) -> dict[str, Array]:
+    def packed(
+        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
+    ) -> dict[str, Array]:
         """[unit][four inputs][gate][input]; of narrow ones the second and third of four change places."""
-        count = attributes_of(site).gates
+        count = site.attributes.gates
         weights = by_unit(products.weights, count)[:, :, gates]
         units, size, kept = weights.shape
         filled = np.zeros((units, whole(size), kept), np.int16 if self.wide else np.int8)
@@ -76,13 +81,13 @@ class PairedSums(Sums):
         return {f"{name}{part}": values for part, values in parts.items()}
 
     def demand(
-        self, site: Site, packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
+        self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
     ) -> Demand:
         made = super().demand(site, packed, scratch_vectors, scratch_type)
-        return replace(made, scratch=2 * (_state_place(site) + whole(attributes_of(site).units)))
+        return replace(made, scratch=2 * (_state_place(site) + whole(site.attributes.units)))
 
-    def begin_step(self, w: Writer, site: Site, names: Names) -> None:
-        hidden, units, features = state_names(site, names)[0], attributes_of(site).units, site.shape()[1]
+    def begin_step(self, w: Writer, site: Site[Recurrent], names: Names) -> None:
+        hidden, units, features = state_names(site, names)[0], site.attributes.units, site.shape()[1]
         for name, source, place, size in (
             ("inputs", "x", _input_place(site), features),
             ("state", hidden, _state_place(site), units),
@@ -153,20 +158,20 @@ def _columns(products: Products) -> dict[str, Array]:
     return {"scale": scale} | ({"start": products.start.astype(np.int32)} if products.start.any() else {})
 
 
-def _input_place(site: Site) -> int:
+def _input_place(site: Site[Recurrent]) -> int:
     """In scratch the new hidden state comes first."""
-    return whole(attributes_of(site).units)
+    return whole(site.attributes.units)
 
 
-def _state_place(site: Site) -> int:
+def _state_place(site: Site[Recurrent]) -> int:
     return _input_place(site) + whole(site.shape()[1])
 
 
-def _accepts(site: Site) -> str | None:
+def _accepts(site: Site[Recurrent]) -> str | None:
     reason = recurrent_integer.accepts(site)
     if reason:
         return reason
-    attributes, rules = attributes_of(site), rules_of(site)
+    attributes, rules = site.attributes, rules_of(site)
     if isinstance(attributes, GRU) and not attributes.reset_after:
         return "its reset gate acts before the product"
     for part in (rules.of_input, rules.of_state):
@@ -175,28 +180,28 @@ def _accepts(site: Site) -> str | None:
     return None
 
 
-def variants(demand: Callable[[Site, Sums], Demand], emit: Emit) -> tuple[Variant, ...]:
+def variants(demand: Callable[[Site[R], Sums], Demand], emit: Emit[R]) -> tuple[Variant[R], ...]:
     """A recurrent operation's kernels, made of its integer one, for weights of 16 bits and of 8."""
     return tuple(_variant(name, sums, demand, emit) for name, sums in FORMS.items())
 
 
-def _variant(name: str, sums: PairedSums, demand: Callable[[Site, Sums], Demand], emit: Emit) -> Variant:
-    def accepts(site: Site) -> str | None:
+def _variant(name: str, sums: PairedSums, demand: Callable[[Site[R], Sums], Demand], emit: Emit[R]) -> Variant[R]:
+    def accepts(site: Site[R]) -> str | None:
         reason = _accepts(site)
         if reason is None and not sums.wide and not _narrow(site):
             return "its weights have more than 8 bits"
         return reason
 
-    def demanded(site: Site) -> Demand:
+    def demanded(site: Site[R]) -> Demand:
         return demand(site, sums)
 
-    def emitted(w: Writer, site: Site, names: Names) -> None:
+    def emitted(w: Writer, site: Site[R], names: Names) -> None:
         emit(w, site, names, sums)
 
     return Variant(name, frozenset({"armv7em_dsp"}), accepts, demanded, emitted)
 
 
-def _narrow(site: Site) -> bool:
+def _narrow(site: Site[Recurrent]) -> bool:
     rules = rules_of(site)
     return all(part.weights.dtype == np.int8 for part in (rules.of_input, rules.of_state))
 

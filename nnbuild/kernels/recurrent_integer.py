@@ -12,19 +12,19 @@ from nnbuild.kernels import recurrent
 from nnbuild.kernels.activation.integer import value_of
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import declare
-from nnbuild.kernels.recurrent import attributes_of, by_unit
+from nnbuild.kernels.recurrent import by_unit
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.numeric.tables import fine_table
 from nnbuild.ops import activation_rules
-from nnbuild.ops.recurrent import rules_of
+from nnbuild.ops.recurrent import Recurrent, rules_of
 from nnbuild.ops.recurrent_rules import Curve, Products, Smooth
 from nnbuild.ops.site import Site
 
 PER_COLUMN = ("start", "multiplier", "right")
 
 
-def accepts(site: Site) -> str | None:
+def accepts(site: Site[Recurrent]) -> str | None:
     if site.inputs[0].dtype not in ("int8", "int16"):
         return f"it computes from int8 or int16 only, not {site.inputs[0].dtype}"
     try:
@@ -41,21 +41,23 @@ def columns(products: Products) -> dict[str, Array]:
     return made | {"multiplier": products.multiplier.astype(np.int32), "right": products.right.astype(np.int8)}
 
 
-def packed_products(site: Site, name: str, products: Products, gates: slice = slice(None)) -> dict[str, Array]:
+def packed_products(
+    site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
+) -> dict[str, Array]:
     """The weights of some gates, and what their columns have beside them, unit by unit."""
-    count = attributes_of(site).gates
+    count = site.attributes.gates
     made = {name: by_unit(products.weights, count)[:, :, gates]}
     for part, values in columns(products).items():
         made[f"{name}_{part}"] = values.reshape(count, -1).T[:, gates]
     return made
 
 
-def packed_tables(site: Site) -> dict[str, Array]:
+def packed_tables(site: Site[Recurrent]) -> dict[str, Array]:
     """The tables of the functions that have one."""
     rules = rules_of(site)
     made: dict[str, Array] = {}
     for name, curve in {"gate": rules.gate, "activation": rules.value}.items():
-        if name == "gate" and attributes_of(site).gates == 1:
+        if name == "gate" and site.attributes.gates == 1:
             continue
         match curve.rule:
             case Smooth():
@@ -65,7 +67,9 @@ def packed_tables(site: Site) -> dict[str, Array]:
     return made
 
 
-def demand(site: Site, packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16") -> Demand:
+def demand(
+    site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
+) -> Demand:
     return recurrent.demand(site, packed | packed_tables(site), scratch_vectors, scratch_type)
 
 
@@ -129,15 +133,17 @@ def hold(w: Writer, value: str, limit: str) -> str:
 class Sums:
     """How weighted sums are computed: one number at a time. A set of instructions has a way of its own."""
 
-    def packed(self, site: Site, name: str, products: Products, gates: slice = slice(None)) -> dict[str, Array]:
+    def packed(
+        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
+    ) -> dict[str, Array]:
         return packed_products(site, name, products, gates)
 
     def demand(
-        self, site: Site, packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
+        self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
     ) -> Demand:
         return demand(site, packed, scratch_vectors, scratch_type)
 
-    def begin_step(self, w: Writer, site: Site, names: Names) -> None:
+    def begin_step(self, w: Writer, site: Site[Recurrent], names: Names) -> None:
         """What is done once a time step, before any unit."""
 
     def weighted(

@@ -40,9 +40,8 @@ def starts(site: Site, weights: Ints) -> Ints:
     return begin
 
 
-def scaling_of(site: Site, weights: Ints) -> Scaling | str:
-    attributes, out = site.op.attributes, site.outputs[0]
-    assert isinstance(attributes, Convolution)
+def scaling_of(site: Site[Convolution], weights: Ints) -> Scaling | str:
+    attributes, out = site.attributes, site.outputs[0]
     scale, begin = requantization(site, weights.shape[1]), starts(site, weights)
     reach = np.abs(begin) + 256 * np.abs(weights).sum(axis=0)
     limits, zero = bounds(attributes.clamp, out), quant_of(out).zero_point
@@ -58,7 +57,7 @@ class ByteLanes(Lanes):
 
     vectors = 4
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site[Convolution]) -> None:
         weights = weights_of(site)
         found = scaling_of(site, weights)
         assert isinstance(found, Scaling)
@@ -132,7 +131,7 @@ class ShortByteLanes(ByteLanes):
 class CentredByteLanes(ByteLanes):
     """For kernels that leave padding out: inputs are taken less their zero point."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site[Convolution]) -> None:
         super().__init__(site)
         self.zero = quant_of(site.inputs[0]).zero_point
         bias = site.constants.get("bias")

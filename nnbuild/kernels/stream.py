@@ -58,7 +58,7 @@ class Part:
 
 def row_axis(site: Site) -> Axis:
     """How rows of the output come from rows of the first input."""
-    attributes, rows = site.op.attributes, site.output_shape()[0]
+    attributes, rows = site.attributes, site.output_shape()[0]
     if isinstance(attributes, Conv2D | DepthwiseConv2D):
         kernel = site.constant("kernel").shape[0]
         stride, dilation = attributes.strides[0], attributes.dilation[0]

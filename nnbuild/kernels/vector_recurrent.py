@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,11 +20,12 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import recurrent
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
 from nnbuild.kernels.loops.tiling import stall
-from nnbuild.kernels.recurrent import attributes_of, state_names
+from nnbuild.kernels.recurrent import state_names
 from nnbuild.kernels.vector_functions import missing, spell
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.functions import Function
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
 
 SUMS = 8
@@ -55,23 +57,26 @@ class Units:
         return np.ascontiguousarray(ordered).reshape(-1)
 
 
-def units_of(site: Site, floats: Vectors, gates: int) -> Units:
-    units = attributes_of(site).units
+def units_of(site: Site[Recurrent], floats: Vectors, gates: int) -> Units:
+    units = site.attributes.units
     needed = -(-units // floats.lanes)
     most = max(1, SUMS // gates)
     return Units(floats, units, -(-needed // -(-needed // most)))
 
 
-def accepts(site: Site) -> str | None:
-    attributes = attributes_of(site)
+def accepts(site: Site[Recurrent]) -> str | None:
+    attributes = site.attributes
     return only_float(site) or missing(attributes.activation[0]) or missing(attributes.gate_activation[0])
 
 
-Body = Callable[[Writer, Site, Names, Units], None]
-Pack = Callable[[Site, Units], Mapping[str, Array]]
+R = TypeVar("R", bound=Recurrent)
+Body = Callable[[Writer, Site[R], Names, Units], None]
+Pack = Callable[[Site[R], Units], Mapping[str, Array]]
 
 
-def variants(gates: int, pack: Pack, body: Body, held: Callable[[Site], int] = lambda site: 0) -> tuple[Variant, ...]:
+def variants(
+    gates: int, pack: Pack[R], body: Body[R], held: Callable[[Site[R]], int] = lambda site: 0
+) -> tuple[Variant[R], ...]:
     """The kernels of a kind of layer, one for each width: `gates` sums of a unit are taken at once.
 
     `held` says how many values of each unit are kept in scratch behind the place of the new state.
@@ -79,22 +84,22 @@ def variants(gates: int, pack: Pack, body: Body, held: Callable[[Site], int] = l
     return tuple(_variant(floats, gates, pack, body, held) for floats in SETS)
 
 
-def _variant(floats: Vectors, gates: int, pack: Pack, body: Body, held: Callable[[Site], int]) -> Variant:
-    def demand(site: Site) -> Demand:
+def _variant(floats: Vectors, gates: int, pack: Pack[R], body: Body[R], held: Callable[[Site[R]], int]) -> Variant[R]:
+    def demand(site: Site[R]) -> Demand:
         units = units_of(site, floats, gates)
         values = held(site) + 1 if held(site) or units.blocks > 1 else 0
         return recurrent.demand(site, dict(pack(site, units)), values)
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[R], names: Names) -> None:
         body(w, site, names, units_of(site, floats, gates))
 
     return Variant(floats.name, frozenset({floats.name}), accepts, demand, emit)
 
 
 @contextmanager
-def time_steps(w: Writer, site: Site, names: Names, units: Units) -> Iterator[None]:
+def time_steps(w: Writer, site: Site[Recurrent], names: Names, units: Units) -> Iterator[None]:
     """The loop over time, as that of the scalar kernels: `x` is the step's input, the new state is in scratch."""
-    attributes, (steps, features) = attributes_of(site), site.shape()
+    attributes, (steps, features) = site.attributes, site.shape()
     states = state_names(site, names)
     given = names.inputs[1:]
     with w.block("if (begin == 0)"):
@@ -111,7 +116,7 @@ def time_steps(w: Writer, site: Site, names: Names, units: Units) -> Iterator[No
             copy(w, units, f"{names.outputs[0]} + {product('t', attributes.units)}", fresh_state(site, names, units))
 
 
-def fresh_state(site: Site, names: Names, units: Units) -> str:
+def fresh_state(site: Site[Recurrent], names: Names, units: Units) -> str:
     """Where a block's new hidden state goes: where the old one is, if no other block will read that."""
     return names.scratch if units.blocks > 1 else state_names(site, names)[0]
 

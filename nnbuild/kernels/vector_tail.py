@@ -73,7 +73,7 @@ def tail_of(site: Site) -> Tail:
     softmax = False
     pool, pooled, result, operand = (1, 1), NO_CLAMP, site.outputs[0].name, len(site.inputs)
     for part in site.tail:
-        attributes = part.op.attributes
+        attributes = part.attributes
         if isinstance(attributes, Pool2D):
             pool, pooled = attributes.window, attributes.clamp
         elif isinstance(attributes, Binary):
@@ -90,7 +90,7 @@ def tail_of(site: Site) -> Tail:
 def refusal(site: Site, kinds: frozenset[str] = KINDS) -> str | None:
     """Why a tail cannot be computed with the sums before it."""
     for index, part in enumerate(site.tail):
-        attributes = part.op.attributes
+        attributes = part.attributes
         if part.dtypes != {"float32"}:
             return "its tail is no float"
         if part.op.kind not in kinds:
@@ -112,7 +112,7 @@ def _plain(pool: Pool2D) -> bool:
 
 def _alike(site: Site) -> bool:
     """Two tensors of one shape, and an operation there is an instruction for."""
-    attributes = site.op.attributes
+    attributes = site.attributes
     shapes = [tensor.shape for tensor in site.inputs]
     return (
         isinstance(attributes, Binary)

@@ -41,10 +41,9 @@ class Axis:
         return f"{scaled} - {self.pad}" if self.pad else scaled
 
 
-def window_axes(site: Site) -> tuple[Axis, Axis]:
+def window_axes(site: Site[Conv2D]) -> tuple[Axis, Axis]:
     """The rows and the columns of a convolution's window."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+    attributes = site.attributes
     kernel, inputs, outputs = site.constant("kernel").shape, site.shape(), site.output_shape()
     rows, columns = (
         Axis(inputs[i], outputs[i], kernel[i], attributes.strides[i], attributes.dilation[i], attributes.padding[i][0])

@@ -24,7 +24,7 @@ def work_name(site: Site) -> str:
     for part in (site, *site.tail):
         shapes = [f"{t.dtype}{list(t.shape)}" for t in (*part.inputs, *part.outputs)]
         constants = [f"{role}{list(c.data.shape)}" for role, c in sorted(part.constants.items())]
-        options = [f"{key}={value}" for key, value in sorted(vars(part.op.attributes).items())]
+        options = [f"{key}={value}" for key, value in sorted(vars(part.attributes).items())]
         parts.append(" ".join([part.op.kind, *options, *shapes, *constants]))
     return " + ".join(parts)
 

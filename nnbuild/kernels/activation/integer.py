@@ -22,17 +22,16 @@ needs: frozenset[str] = frozenset()
 accepts = only_integer
 
 
-def _rule(site: Site) -> rules.Rule:
+def _rule(site: Site[Activation]) -> rules.Rule:
     """The site's rule, as a table where that serves; bounds alone are cheaper than one."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, Activation)
+    attributes = site.attributes
     rule = attributes.rule(site)
     if site.inputs[0].dtype == "int16" or (isinstance(rule, rules.Rescale) and rule.scale == UNIT):
         return rule
     return rules.Entries(rules.entries_of(rule))
 
 
-def _packed(site: Site) -> dict[str, Array]:
+def _packed(site: Site[Activation]) -> dict[str, Array]:
     match _rule(site):
         case rules.Entries(entries) | rules.Table(entries):
             return {"table": entries.astype(site.outputs[0].dtype)}
@@ -41,11 +40,11 @@ def _packed(site: Site) -> dict[str, Array]:
     return {}
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Activation]) -> Demand:
     return Demand(extent=prod(site.shape()), packed=_packed(site), overlaps=IN_PLACE, rows=True)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Activation], names: Names) -> None:
     rule = _rule(site)
     source, target = f"{names.inputs[0]}[i]", f"{names.outputs[0]}[i]"
     with w.loop("i", "end", start="begin", trips=prod(site.shape())):

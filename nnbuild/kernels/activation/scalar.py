@@ -16,13 +16,12 @@ needs: frozenset[str] = frozenset()
 accepts = only_float
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Activation]) -> Demand:
     return Demand(extent=prod(site.shape()), overlaps=IN_PLACE, rows=True)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Activation)
+def emit(w: Writer, site: Site[Activation], names: Names) -> None:
+    attributes = site.attributes
     with w.loop("i", "end", start="begin", trips=prod(site.shape())):
         w(w.use(c99.LOAD, "x", f"{names.inputs[0]}[i]"))
         w(w.use(c99.STORE, f"{names.outputs[0]}[i]", spell(w, attributes.function, attributes.parameters, "x")))

@@ -16,21 +16,16 @@ from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site
 
 
-def _attributes(site: Site) -> Activation:
-    assert isinstance(site.op.attributes, Activation)
-    return site.op.attributes
-
-
-def _accepts(site: Site) -> str | None:
-    return only_float(site) or missing(_attributes(site).function)
+def _accepts(site: Site[Activation]) -> str | None:
+    return only_float(site) or missing(site.attributes.function)
 
 
 def _variant(floats: Vectors) -> Variant:
-    def demand(site: Site) -> Demand:
+    def demand(site: Site[Activation]) -> Demand:
         return Demand(extent=-(-prod(site.shape()) // floats.lanes), overlaps=scalar.demand(site).overlaps)
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
-        attributes = _attributes(site)
+    def emit(w: Writer, site: Site[Activation], names: Names) -> None:
+        attributes = site.attributes
 
         def element(at: list[str], count: int) -> None:
             floats.declare(w, "x", floats.load(w, f"{names.inputs[0]} + {at[0]}", count))

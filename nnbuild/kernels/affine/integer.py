@@ -19,7 +19,7 @@ needs: frozenset[str] = frozenset()
 accepts = only_integer
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Affine]) -> Demand:
     scale = requantization(site, site.constant("scale").size, "scale")
     packed = {
         "scale": site.constant("scale"),
@@ -30,9 +30,8 @@ def demand(site: Site) -> Demand:
     return Demand(extent=extent(site.shape(), axis_walks(site)), packed=packed, overlaps=IN_PLACE)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes, x, out = site.op.attributes, site.inputs[0], site.outputs[0]
-    assert isinstance(attributes, Affine)
+def emit(w: Writer, site: Site[Affine], names: Names) -> None:
+    attributes, x, out = site.attributes, site.inputs[0], site.outputs[0]
     kind, helper = ("int32_t", "requantize") if x.dtype == "int8" else ("int64_t", "requantize64")
 
     def element(at: list[str]) -> None:

@@ -14,28 +14,22 @@ needs: frozenset[str] = frozenset()
 accepts = only_float
 
 
-def _affine(site: Site) -> Affine:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Affine)
-    return attributes
-
-
-def axis_walks(site: Site) -> list[Walk]:
-    axis, rank = _affine(site).axis, len(site.shape())
+def axis_walks(site: Site[Affine]) -> list[Walk]:
+    axis, rank = site.attributes.axis, len(site.shape())
     return [Walk(contiguous(site.shape())), Walk(tuple(int(i == axis) for i in range(rank)))]
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Affine]) -> Demand:
     packed = {role: site.constant(role) for role in ("scale", "shift")}
     return Demand(extent=extent(site.shape(), axis_walks(site)), packed=packed, overlaps=IN_PLACE)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Affine], names: Names) -> None:
     def element(at: list[str]) -> None:
         scale, shift = f"{names.packed['scale']}[{at[1]}]", f"{names.packed['shift']}[{at[1]}]"
         w(w.use(c99.LOAD_MUTABLE, "value", f"{names.inputs[0]}[{at[0]}] * {scale} + {shift}"))
         w.bill(4)
-        c99.clamp(w, _affine(site).clamp, "value")
+        c99.clamp(w, site.attributes.clamp, "value")
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "value"))
 
     nest(w, site.shape(), axis_walks(site), element)

@@ -12,13 +12,12 @@ from nnbuild.ops.affine import Affine
 from nnbuild.ops.site import Site
 
 
-def _accepts(site: Site) -> str | None:
+def _accepts(site: Site[Affine]) -> str | None:
     return only_float(site) or vector_loop.refusal(site.shape(), scalar.axis_walks(site))
 
 
-def _emit(w: Writer, site: Site, names: Names, floats: Vectors) -> None:
-    attributes, walks = site.op.attributes, scalar.axis_walks(site)
-    assert isinstance(attributes, Affine)
+def _emit(w: Writer, site: Site[Affine], names: Names, floats: Vectors) -> None:
+    attributes, walks = site.attributes, scalar.axis_walks(site)
     single = vector_loop.repeated(site.shape(), walks)[1]
 
     def element(at: list[str], count: int) -> None:
@@ -34,12 +33,12 @@ def _emit(w: Writer, site: Site, names: Names, floats: Vectors) -> None:
 
 
 def _variant(floats: Vectors) -> Variant:
-    def demand(site: Site) -> Demand:
+    def demand(site: Site[Affine]) -> Demand:
         plain = scalar.demand(site)
         pieces = vector_loop.extent(site.shape(), scalar.axis_walks(site), floats)
         return Demand(extent=pieces, packed=plain.packed, overlaps=plain.overlaps)
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[Affine], names: Names) -> None:
         _emit(w, site, names, floats)
 
     return Variant(floats.name, frozenset({floats.name}), _accepts, demand, emit)

@@ -17,9 +17,8 @@ needs: frozenset[str] = frozenset()
 accepts = only_integer
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes, out = site.op.attributes, site.outputs[0]
-    assert isinstance(attributes, Binary)
+def emit(w: Writer, site: Site[Binary], names: Names) -> None:
+    attributes, out = site.attributes, site.outputs[0]
     left, right = operands(names.inputs, names.packed)
     form = formats(site)
     limits = bounds(attributes.clamp, out)

@@ -30,9 +30,8 @@ STEP = Row("{0} += {1};", 1)
 STORE = Row("{0} = (int8_t){1};", 1)
 
 
-def accepts(site: Site) -> str | None:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Binary)
+def accepts(site: Site[Binary]) -> str | None:
+    attributes = site.attributes
     if attributes.function not in ("add", "subtract"):
         return "it adds and subtracts only"
     if site.dtypes != {"int8"} or any(constant.data.dtype != "int8" for constant in site.constants.values()):
@@ -43,9 +42,8 @@ def accepts(site: Site) -> str | None:
     return None if _coefficients(site) else "no coefficients give every sum exactly"
 
 
-def _coefficients(site: Site) -> LinearSum | None:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Binary)
+def _coefficients(site: Site[Binary]) -> LinearSum | None:
+    attributes = site.attributes
     return _found(attributes.function, formats(site), bounds(attributes.clamp, site.outputs[0]))
 
 
@@ -57,7 +55,7 @@ def _found(function: str, form: Formats, limits: tuple[int, int]) -> LinearSum |
     return linear_sum(wanted, slopes, limits)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Binary], names: Names) -> None:
     left, right = operands(names.inputs, names.packed)
     size = prod(site.output_shape())
     w(f"const int8_t *left = {left} + begin;")
@@ -76,7 +74,7 @@ def emit(w: Writer, site: Site, names: Names) -> None:
         _element(w, site, SMLAWB, "*left++ * 256", "*right++ * 256", "*to++")
 
 
-def _word(w: Writer, site: Site, at: int) -> None:
+def _word(w: Writer, site: Site[Binary], at: int) -> None:
     """The four elements of a word: the second and fourth byte are where they should be already."""
     for name, pointer in (("a", "left"), ("b", "right")):
         w(w.use(LOAD, f"{name}{at}", w.call(LOAD_BYTES, f"{pointer} + {at}" if at else pointer)))
@@ -87,8 +85,8 @@ def _word(w: Writer, site: Site, at: int) -> None:
         _element(w, site, half, f"{part}_a{at}", f"{part}_b{at}", f"to[{at + byte}]")
 
 
-def _element(w: Writer, site: Site, half: Instruction, a: str, b: str, target: str) -> None:
-    coefficients, attributes = _coefficients(site), site.op.attributes
+def _element(w: Writer, site: Site[Binary], half: Instruction, a: str, b: str, target: str) -> None:
+    coefficients, attributes = _coefficients(site), site.attributes
     assert coefficients is not None and isinstance(attributes, Binary)
     partial = w.call(half, str(coefficients.second), b, str(coefficients.start))
     value = w.call(ssat8_after(coefficients.shift), w.call(half, str(coefficients.first), a, partial))

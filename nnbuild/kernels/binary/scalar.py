@@ -24,18 +24,18 @@ ROWS = {
 }
 
 
-def _shapes(site: Site) -> tuple[Shape, Shape]:
+def _shapes(site: Site[Binary]) -> tuple[Shape, Shape]:
     constants = {role: constant.data.shape for role, constant in site.constants.items()}
     return operands([site.shape(i) for i in range(len(site.inputs))], constants)
 
 
-def operand_walks(site: Site) -> list[Walk]:
+def operand_walks(site: Site[Binary]) -> list[Walk]:
     out = site.output_shape()
     left, right = _shapes(site)
     return [Walk(contiguous(out)), Walk(broadcast(left, out)), Walk(broadcast(right, out))]
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Binary]) -> Demand:
     packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
     whole = tuple(Overlap(input=i) for i in range(len(site.inputs)) if site.shape(i) == site.output_shape())
     return Demand(
@@ -43,14 +43,13 @@ def demand(site: Site) -> Demand:
     )
 
 
-def _in_rows(site: Site) -> bool:
+def _in_rows(site: Site[Binary]) -> bool:
     """An operand of one row for all rows is no row by row operand."""
     return all(site.shape(i)[:1] == site.output_shape()[:1] for i in range(len(site.inputs)))
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Binary)
+def emit(w: Writer, site: Site[Binary], names: Names) -> None:
+    attributes = site.attributes
     left, right = operands(names.inputs, names.packed)
 
     def element(at: list[str]) -> None:

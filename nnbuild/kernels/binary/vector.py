@@ -13,21 +13,16 @@ from nnbuild.ops.binary import Binary, operands
 from nnbuild.ops.site import Site
 
 
-def _attributes(site: Site) -> Binary:
-    assert isinstance(site.op.attributes, Binary)
-    return site.op.attributes
-
-
-def _accepts(site: Site) -> str | None:
-    if _attributes(site).function not in (*OPERATIONS, "squared_difference"):
+def _accepts(site: Site[Binary]) -> str | None:
+    if site.attributes.function not in (*OPERATIONS, "squared_difference"):
         return "it has no such operation"
     return only_float(site) or vector_loop.refusal(site.output_shape(), scalar.operand_walks(site))
 
 
-def _emit(w: Writer, site: Site, names: Names, floats: Vectors) -> None:
+def _emit(w: Writer, site: Site[Binary], names: Names, floats: Vectors) -> None:
     walks = scalar.operand_walks(site)
     once = vector_loop.repeated(site.output_shape(), walks)
-    attributes, pointers = _attributes(site), operands(names.inputs, names.packed)
+    attributes, pointers = site.attributes, operands(names.inputs, names.packed)
 
     def element(at: list[str], count: int) -> None:
         for name, pointer, place, single in zip(("a", "b"), pointers, at[1:], once[1:], strict=True):
@@ -46,12 +41,12 @@ def _emit(w: Writer, site: Site, names: Names, floats: Vectors) -> None:
 
 
 def _variant(floats: Vectors) -> Variant:
-    def demand(site: Site) -> Demand:
+    def demand(site: Site[Binary]) -> Demand:
         plain = scalar.demand(site)
         pieces = vector_loop.extent(site.output_shape(), scalar.operand_walks(site), floats)
         return Demand(extent=pieces, packed=plain.packed, overlaps=plain.overlaps)
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[Binary], names: Names) -> None:
         _emit(w, site, names, floats)
 
     return Variant(floats.name, frozenset({floats.name}), _accepts, demand, emit)

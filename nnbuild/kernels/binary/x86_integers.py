@@ -17,9 +17,8 @@ from nnbuild.ops.site import Site
 
 
 @lru_cache(maxsize=256)
-def _rule(site: Site) -> SumRule | ProductRule | str:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Binary)
+def _rule(site: Site[Binary]) -> SumRule | ProductRule | str:
+    attributes = site.attributes
     return product_rule(site) if attributes.function == "multiply" else sum_rule(site)
 
 
@@ -29,7 +28,7 @@ class Elementwise:
 
     set: IntegerSet
 
-    def accepts(self, site: Site) -> str | None:
+    def accepts(self, site: Site[Binary]) -> str | None:
         if site.dtypes != {"int8"}:
             return "it computes int8 only"
         rule = _rule(site)
@@ -38,11 +37,11 @@ class Elementwise:
         whole = prod(site.shape()) % self.set.vectors.lanes == 0 or reads_parts(self.set.vectors)
         return None if whole else "its elements do not fill its vectors"
 
-    def demand(self, site: Site) -> Demand:
+    def demand(self, site: Site[Binary]) -> Demand:
         pieces = -(-prod(site.shape()) // self.set.vectors.lanes)
         return Demand(extent=pieces, overlaps=(Overlap(0, 0), Overlap(0, 1)))
 
-    def emit(self, w: Writer, site: Site, names: Names) -> None:
+    def emit(self, w: Writer, site: Site[Binary], names: Names) -> None:
         whole, rest = divmod(prod(site.shape()), self.set.vectors.lanes)
         if rest == 0:
             with w.loop("i", "end", start="begin", trips=whole):
@@ -54,7 +53,7 @@ class Elementwise:
             with w.block("else"), w.trips(0):
                 self._piece(w, site, names, rest)
 
-    def _piece(self, w: Writer, site: Site, names: Names, count: int) -> None:
+    def _piece(self, w: Writer, site: Site[Binary], names: Names, count: int) -> None:
         rule, v = _rule(site), self.set.vectors
         assert not isinstance(rule, str)
         place = product("i", v.lanes)

@@ -19,9 +19,8 @@ needs: frozenset[str] = frozenset()
 accepts = only_integer
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes, at = site.op.attributes, 0
-    assert isinstance(attributes, Concatenate)
+def emit(w: Writer, site: Site[Concatenate], names: Names) -> None:
+    attributes, at = site.attributes, 0
     before, joined, after = around(site.output_shape(), attributes.axis)
     within = bounds(attributes.clamp, site.outputs[0])
     with w.loop("row", "end", start="begin", trips=before):
@@ -33,7 +32,7 @@ def emit(w: Writer, site: Site, names: Names) -> None:
             at += run
 
 
-def _element(w: Writer, site: Site, index: int, source: str, target: str, within: tuple[int, int]) -> None:
+def _element(w: Writer, site: Site[Concatenate], index: int, source: str, target: str, within: tuple[int, int]) -> None:
     own, out = site.inputs[index], site.outputs[0]
     scale = rescale_multiplier(quant_of(own).scale, quant_of(out).scale)
     if scale == UNIT and zero(own) == zero(out) and within == limits(out.dtype):

@@ -14,18 +14,12 @@ needs: frozenset[str] = frozenset()
 accepts = only_float
 
 
-def _concatenate(site: Site) -> Concatenate:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Concatenate)
-    return attributes
+def demand(site: Site[Concatenate]) -> Demand:
+    return Demand(extent=around(site.output_shape(), site.attributes.axis)[0])
 
 
-def demand(site: Site) -> Demand:
-    return Demand(extent=around(site.output_shape(), _concatenate(site).axis)[0])
-
-
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes = _concatenate(site)
+def emit(w: Writer, site: Site[Concatenate], names: Names) -> None:
+    attributes = site.attributes
     before, joined, after = around(site.output_shape(), attributes.axis)
     with w.loop("row", "end", start="begin", trips=before):
         at = 0

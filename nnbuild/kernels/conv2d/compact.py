@@ -21,20 +21,19 @@ from nnbuild.ops.site import Site
 needs = frozenset({"armv7em_dsp"})
 
 
-def _scaling(site: Site) -> Scaling | str:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+def _scaling(site: Site[Conv2D]) -> Scaling | str:
+    attributes = site.attributes
     return scaling_of(site, attributes.clamp, sums_of(site))
 
 
-def _shape(site: Site, scaling: Scaling) -> Compact:
+def _shape(site: Site[Conv2D], scaling: Scaling) -> Compact:
     window = window_of(site)
     return Compact(
         scaling, quant_of(site.outputs[0]).zero_point, padded_taps(window.taps) // 2, window.filters // window.groups
     )
 
 
-def accepts(site: Site) -> str | None:
+def accepts(site: Site[Conv2D]) -> str | None:
     if site.dtypes != {"int8"}:
         return "it computes int8 only"
     scaling = _scaling(site)
@@ -43,13 +42,13 @@ def accepts(site: Site) -> str | None:
     return compact.LAYOUT.refusal(sums_of(site), "int8") or _shape(site, scaling).refusal()
 
 
-def _chosen(site: Site) -> tuple[Window, Compact]:
+def _chosen(site: Site[Conv2D]) -> tuple[Window, Compact]:
     scaling = _scaling(site)
     assert isinstance(scaling, Scaling)
     return window_of(site), _shape(site, scaling)
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Conv2D]) -> Demand:
     window, shape = _chosen(site)
     sums = sums_of(site)
     parts = [
@@ -80,7 +79,7 @@ def _numbers(window: Window) -> Array:
     )
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Conv2D], names: Names) -> None:
     window, shape = _chosen(site)
     taps = padded_taps(window.taps)
     w(f"int64_t *const patch = {names.scratch};")

@@ -13,15 +13,14 @@ needs = FEATURES
 accepts = only_float
 
 
-def _lanes(site: Site) -> FpuLanes:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+def _lanes(site: Site[Conv2D]) -> FpuLanes:
+    attributes = site.attributes
     return FpuLanes(site, attributes.clamp)
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Conv2D]) -> Demand:
     return edges.demand(site, _lanes(site), REGISTERS)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Conv2D], names: Names) -> None:
     edges.emit(w, site, names, _lanes(site), REGISTERS)

@@ -29,13 +29,12 @@ from nnbuild.ops.site import Site
 NEEDS = frozenset({"armv7em_dsp"})
 
 
-def _scaling(site: Site) -> Scaling | str:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+def _scaling(site: Site[Conv2D]) -> Scaling | str:
+    attributes = site.attributes
     return scaling_of(site, attributes.clamp, sums_of(site))
 
 
-def _accepts(layout: Layout, site: Site) -> str | None:
+def _accepts(layout: Layout, site: Site[Conv2D]) -> str | None:
     refused = only_integer(site) or refusal(site)
     if refused:
         return refused
@@ -47,7 +46,7 @@ def _accepts(layout: Layout, site: Site) -> str | None:
     return scaling if isinstance(scaling, str) else layout.refusal(sums_of(site), site.inputs[0].dtype)
 
 
-def _tile(layout: Layout, site: Site) -> Tile:
+def _tile(layout: Layout, site: Site[Conv2D]) -> Tile:
     scaling = _scaling(site)
     assert isinstance(scaling, Scaling)
     if isinstance(layout, Wide):
@@ -55,7 +54,7 @@ def _tile(layout: Layout, site: Site) -> Tile:
     return Tile(layout, scaling, window_of(site).pairs, 2, beside_of(site))
 
 
-def _demand(layout: Layout, site: Site) -> Demand:
+def _demand(layout: Layout, site: Site[Conv2D]) -> Demand:
     window, sums = window_of(site), sums_of(site)
     size = 2 if window.dtype == "int16" else 1
     scratch = window.pairs * 8 + window.band * size
@@ -69,7 +68,7 @@ def _demand(layout: Layout, site: Site) -> Demand:
     )
 
 
-def overlaps_of(site: Site, window: Window) -> tuple[Overlap, ...]:
+def overlaps_of(site: Site[Conv2D], window: Window) -> tuple[Overlap, ...]:
     """A band is read before its row is written; without one, the windows of a tile are, unless by groups."""
     if window.banded:
         return rows(site, window.rows, ahead=window.rows.stride)
@@ -83,7 +82,7 @@ def _packed(tile: Tile, window: Window, sums: Sums) -> dict[str, Array]:
     return {"kernel": np.concatenate([tiles.pack(tile, sums, window.dtype, group) for group in groups])}
 
 
-def _emit(layout: Layout, w: Writer, site: Site, names: Names) -> None:
+def _emit(layout: Layout, w: Writer, site: Site[Conv2D], names: Names) -> None:
     window, tile = window_of(site), _tile(layout, site)
     w(f"int64_t *const patch = {names.scratch};")
     declare_band(w, window)

@@ -14,15 +14,14 @@ needs: frozenset[str] = frozenset()
 accepts = c99.any_format
 
 
-def lanes(site: Site) -> Lanes:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+def lanes(site: Site[Conv2D]) -> Lanes:
+    attributes = site.attributes
     return c99.lanes_for(site, attributes.clamp)
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Conv2D]) -> Demand:
     return direct.demand(site, lanes(site))
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Conv2D], names: Names) -> None:
     direct.emit(w, site, names, lanes(site))

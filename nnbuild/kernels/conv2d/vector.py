@@ -15,9 +15,8 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
 
 
-def _layout(site: Site, floats: Vectors, depth: int) -> tiled.Layout:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+def _layout(site: Site[Conv2D], floats: Vectors, depth: int) -> tiled.Layout:
+    attributes = site.attributes
     registers = floats.registers - floats.temporaries
     tail = tail_of(site)
     lanes = VectorLanes(site, floats, attributes.clamp, depth, tail.finish)
@@ -30,16 +29,16 @@ def _layout(site: Site, floats: Vectors, depth: int) -> tiled.Layout:
 
 
 def _variant(floats: Vectors, depth: int) -> Variant:
-    def accepts(site: Site) -> str | None:
+    def accepts(site: Site[Conv2D]) -> str | None:
         reason = only_float(site) or refusal(site)
         if reason is None and depth > 1 and site.output_shape()[2] > floats.lanes:
             reason = "it has channels enough to fill the lanes"
         return reason
 
-    def demand(site: Site) -> Demand:
+    def demand(site: Site[Conv2D]) -> Demand:
         return tiled.demand(site, _layout(site, floats, depth))
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[Conv2D], names: Names) -> None:
         tiled.emit(w, names, _layout(site, floats, depth))
 
     name = floats.name if depth == 1 else f"{floats.name}_by_{depth}"

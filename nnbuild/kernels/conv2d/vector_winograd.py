@@ -78,9 +78,8 @@ class Layout:
         return self.plan.height * self.plan.row_size if self.plan.copied else 0
 
 
-def _layout(site: Site, floats: Vectors) -> Layout:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+def _layout(site: Site[Conv2D], floats: Vectors) -> Layout:
+    attributes = site.attributes
     lanes = VectorLanes(site, floats, attributes.clamp, finish=tail_of(site).finish)
     shape = geometry(site, lanes)
     padded = not (shape.rows.always_inside and shape.columns.always_inside)
@@ -94,9 +93,8 @@ def _layout(site: Site, floats: Vectors) -> Layout:
     return Layout(plan, lanes, sums, rows)
 
 
-def _accepts(site: Site, floats: Vectors) -> str | None:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+def _accepts(site: Site[Conv2D], floats: Vectors) -> str | None:
+    attributes = site.attributes
     height, width, channels, filters = site.constant("kernel").shape
     if (height, width) != (3, 3) or (attributes.strides, attributes.dilation) != ((1, 1), (1, 1)):
         return "it computes 3 by 3 taps, one apart, at every position"
@@ -116,10 +114,10 @@ def transformed(kernel: Array) -> Array:
 
 
 def _variant(floats: Vectors) -> Variant:
-    def accepts(site: Site) -> str | None:
+    def accepts(site: Site[Conv2D]) -> str | None:
         return _accepts(site, floats)
 
-    def demand(site: Site) -> Demand:
+    def demand(site: Site[Conv2D]) -> Demand:
         made = _layout(site, floats)
         weights = [dot.pack(matrix, made.sums) for matrix in transformed(site.constant("kernel"))]
         between = PATCH * PATCH * made.patches * (made.channels + made.filters)
@@ -127,7 +125,7 @@ def _variant(floats: Vectors) -> Variant:
         extent = made.plan.shape.rows.places // OUT // made.rows
         return Demand(extent=extent, scratch=4 * (made.copied + between), packed=packed)
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[Conv2D], names: Names) -> None:
         _emit(w, names, _layout(site, floats))
 
     return Variant(f"{floats.name}_winograd", frozenset({floats.name}), accepts, demand, emit, POINTWISE)

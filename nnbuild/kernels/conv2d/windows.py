@@ -106,9 +106,8 @@ class Windows:
         ]
 
 
-def windows_of(site: Site, pool: Pool2D | None = None) -> Windows:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+def windows_of(site: Site[Conv2D], pool: Pool2D | None = None) -> Windows:
+    attributes = site.attributes
     kh, kw, _, filters = site.constant("kernel").shape
     height, width, channels = site.shape()
     rows, columns, _ = (site.tail[0] if pool else site).output_shape()

@@ -27,9 +27,8 @@ ACROSS = 4
 """Outputs in a row of both tiles."""
 
 
-def _scaling(site: Site) -> Scaling | str:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+def _scaling(site: Site[Conv2D]) -> Scaling | str:
+    attributes = site.attributes
     sums, kernel = sums_of(site), site.constant("kernel")
     scaling = scaling_of(site, attributes.clamp, sums)
     if isinstance(scaling, str):
@@ -39,7 +38,7 @@ def _scaling(site: Site) -> Scaling | str:
     return scaling if winograd.fits(kernel, sums, scaling) else "its sums could leave 32 bits"
 
 
-def accepts(site: Site) -> str | None:
+def accepts(site: Site[Conv2D]) -> str | None:
     if site.dtypes != {"int8"}:
         return "it computes int8 only"
     refused = refusal(site)
@@ -57,14 +56,14 @@ def accepts(site: Site) -> str | None:
     return scaling if isinstance(scaling, str) else None
 
 
-def _shape(site: Site) -> Winograd:
+def _shape(site: Site[Conv2D]) -> Winograd:
     scaling = _scaling(site)
     assert isinstance(scaling, Scaling)
     window = window_of(site)
     return Winograd(window.depth, window.filters, window.columns.places, scaling, beside_of(site))
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Conv2D]) -> Demand:
     shape, window = _shape(site), window_of(site)
     return Demand(
         extent=-(-window.rows.places // 2),
@@ -75,7 +74,7 @@ def demand(site: Site) -> Demand:
     )
 
 
-def _beside_overlap(site: Site, window: Window) -> tuple[Overlap, ...]:
+def _beside_overlap(site: Site[Conv2D], window: Window) -> tuple[Overlap, ...]:
     """The other operand of a sum may lie where the outputs do, unless some are computed twice."""
     once = window.rows.places % 2 == 0 and window.columns.places % ACROSS == 0
     return (Overlap(input=1),) if site.tail and once else ()
@@ -123,7 +122,7 @@ def _inside(first: int, count: int, axis: Axis) -> bool:
     return first >= 0 and first + count <= axis.size
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Conv2D], names: Names) -> None:
     shape, window = _shape(site), window_of(site)
     rows, columns = window.rows, window.columns
     w(f"int64_t *const patch = {names.scratch};")

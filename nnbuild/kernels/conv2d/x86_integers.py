@@ -20,28 +20,27 @@ from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 
 
-def _pool(site: Site) -> Pool2D | None:
-    attributes = site.tail[0].op.attributes if site.tail else None
+def _pool(site: Site[Conv2D]) -> Pool2D | None:
+    attributes = site.tail[0].attributes if site.tail else None
     return attributes if isinstance(attributes, Pool2D) else None
 
 
-def _clamp(site: Site) -> Clamp:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+def _clamp(site: Site[Conv2D]) -> Clamp:
+    attributes = site.attributes
     return attributes.clamp
 
 
 @lru_cache(maxsize=256)
-def _rule(site: Site) -> Rule | str:
+def _rule(site: Site[Conv2D]) -> Rule | str:
     return rule_of(site, _clamp(site))
 
 
 @lru_cache(maxsize=256)
-def _added(site: Site) -> SumRule | str | None:
+def _added(site: Site[Conv2D]) -> SumRule | str | None:
     """How another tensor is added, with this convolution's outputs as the left operand."""
-    if not site.tail or not isinstance(site.tail[0].op.attributes, Binary):
+    if not site.tail or not isinstance(site.tail[0].attributes, Binary):
         return None
-    follower = site.tail[0]
+    follower = site.tail[0].of(Binary)
     rule = sum_rule(follower) if follower.dtypes == {"int8"} else "it adds int8 only"
     if isinstance(rule, SumRule) and rule.operation != "add_epi32":
         return "it adds another tensor, and subtracts none"
@@ -56,7 +55,7 @@ class Convolution:
 
     set: IntegerSet
 
-    def accepts(self, site: Site) -> str | None:
+    def accepts(self, site: Site[Conv2D]) -> str | None:
         refused = only_integer(site)
         if refused:
             return refused
@@ -70,17 +69,16 @@ class Convolution:
             return rule
         return self.set.refused(rule)
 
-    def _refused_sum(self, site: Site) -> str | None:
+    def _refused_sum(self, site: Site[Conv2D]) -> str | None:
         rule = _added(site)
         if rule is None or isinstance(rule, str):
             return rule
-        attributes = site.op.attributes
-        assert isinstance(attributes, Conv2D)
+        attributes = site.attributes
         share = site.output_shape()[2] // attributes.groups
         whole = share % self.set.vectors.lanes == 0 or reads_parts(self.set.vectors)
         return None if whole else "the other tensor's channels do not fill its vectors"
 
-    def _lanes(self, site: Site) -> IntegerVectors:
+    def _lanes(self, site: Site[Conv2D]) -> IntegerVectors:
         rule = _rule(site)
         assert isinstance(rule, Rule)
         lanes = IntegerVectors(site, _clamp(site), rule, self.set)
@@ -91,17 +89,17 @@ class Convolution:
         lanes.added = added if isinstance(added, SumRule) else None
         return lanes
 
-    def _windows(self, site: Site) -> Windows:
+    def _windows(self, site: Site[Conv2D]) -> Windows:
         return windows_of(site, _pool(site))
 
-    def demand(self, site: Site) -> Demand:
+    def demand(self, site: Site[Conv2D]) -> Demand:
         return padded.demand(site, self._windows(site), self._lanes(site))
 
-    def emit(self, w: Writer, site: Site, names: Names) -> None:
+    def emit(self, w: Writer, site: Site[Conv2D], names: Names) -> None:
         padded.emit(w, site, names, self._windows(site), self._lanes(site))
 
 
-def _refused_tail(site: Site) -> str | None:
+def _refused_tail(site: Site[Conv2D]) -> str | None:
     if not site.tail:
         return None
     if len(site.tail) > 1:

@@ -14,18 +14,17 @@ needs: frozenset[str] = frozenset()
 accepts = c99.any_format
 
 
-def _lanes(site: Site) -> c99.ScalarLanes:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2DTranspose)
+def _lanes(site: Site[Conv2DTranspose]) -> c99.ScalarLanes:
+    attributes = site.attributes
     return c99.lanes_for(site, attributes.clamp)
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Conv2DTranspose]) -> Demand:
     packed = {"kernel": site.constant("kernel").reshape(-1), **_lanes(site).channels}
     return Demand(extent=site.output_shape()[0], packed=packed)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Conv2DTranspose], names: Names) -> None:
     lanes = _lanes(site)
     rows, columns, filters = site.output_shape()
     dot.declare_channels(w, lanes, names.packed)
@@ -37,10 +36,9 @@ def emit(w: Writer, site: Site, names: Names) -> None:
             lanes.store(w, "sum", "to + c", "c", 1)
 
 
-def _gather(w: Writer, site: Site, names: Names, lanes: c99.ScalarLanes) -> None:
+def _gather(w: Writer, site: Site[Conv2DTranspose], names: Names, lanes: c99.ScalarLanes) -> None:
     """Adds up what reaches channel `c` of place (y, x)."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2DTranspose)
+    attributes = site.attributes
     kh, kw, filters, channels = site.constant("kernel").shape
     height, width, _ = site.shape()
     (crop_y, crop_x), (dy, dx), (sy, sx) = attributes.crop, attributes.dilation, attributes.strides

@@ -24,22 +24,22 @@ needs: frozenset[str] = frozenset()
 FORMATS = {"float32", "int8", "int16", "int32"}
 
 
-def accepts(site: Site) -> str | None:
+def accepts(site: Site[Convert]) -> str | None:
     strange = site.dtypes - FORMATS
     return f"it does not convert {', '.join(sorted(strange))}" if strange else None
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Convert]) -> Demand:
     return Demand(extent=prod(site.shape()), overlaps=IN_PLACE if _in_place(site) else ())
 
 
-def _in_place(site: Site) -> bool:
+def _in_place(site: Site[Convert]) -> bool:
     """An output must not be larger than its input; and C lets only bytes lie over numbers of another type."""
     x, out = (np.dtype(tensor.dtype) for tensor in (site.inputs[0], site.outputs[0]))
     return x == out or (out.itemsize == 1 and x.itemsize > 1)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Convert], names: Names) -> None:
     x, out = site.inputs[0], site.outputs[0]
     source, target = f"{names.inputs[0]}[i]", f"{names.outputs[0]}[i]"
     with w.loop("i", "end", start="begin", trips=prod(site.shape())):
@@ -51,18 +51,12 @@ def emit(w: Writer, site: Site, names: Names) -> None:
             w.bill(c99.MULTIPLY_ADD.cycles)
             w(w.use(c99.STORE, target, f"(float){_grouped(source, zero(x))} * {float_literal(x.quant.scale)}"))
         elif out.dtype == "int32":
-            scale = map(str, _convert(site).into_cell(site))
+            scale = map(str, site.attributes.into_cell(site))
             store(w, target, w.helper("scale_wide", added(source, -zero(x)), *scale), out)
         else:
             centred(w, "x", source, zero(x))
             ratio = rescale_multiplier(x.quant.scale, out.quant.scale)
             finish(w, target, requantized(w, "x", ratio), out, limits(out.dtype))
-
-
-def _convert(site: Site) -> Convert:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Convert)
-    return attributes
 
 
 def _quantized(w: Writer, source: str, out: Tensor) -> str:

@@ -20,18 +20,17 @@ from nnbuild.ops.site import Site
 needs = frozenset({"armv7em_dsp"})
 
 
-def _scaling(site: Site) -> Scaling | str:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Dense)
+def _scaling(site: Site[Dense]) -> Scaling | str:
+    attributes = site.attributes
     return scaling_of(site, attributes.clamp, sums_of(site))
 
 
-def _shape(site: Site, scaling: Scaling) -> Compact:
+def _shape(site: Site[Dense], scaling: Scaling) -> Compact:
     depth, outputs = site.constant("kernel").shape
     return Compact(scaling, quant_of(site.outputs[0]).zero_point, padded_taps(depth) // 2, outputs)
 
 
-def accepts(site: Site) -> str | None:
+def accepts(site: Site[Dense]) -> str | None:
     if site.dtypes != {"int8"}:
         return "it computes int8 only"
     if site.shape()[-1] % 4:
@@ -42,13 +41,13 @@ def accepts(site: Site) -> str | None:
     return compact.LAYOUT.refusal(sums_of(site), "int8") or _shape(site, scaling).refusal()
 
 
-def _chosen(site: Site) -> Compact:
+def _chosen(site: Site[Dense]) -> Compact:
     scaling = _scaling(site)
     assert isinstance(scaling, Scaling)
     return _shape(site, scaling)
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Dense]) -> Demand:
     shape = _chosen(site)
     return Demand(
         extent=rows_of(site),
@@ -59,7 +58,7 @@ def demand(site: Site) -> Demand:
     )
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Dense], names: Names) -> None:
     shape, depth = _chosen(site), site.shape()[-1]
     w(f"int64_t *const patch = {names.scratch};")
     with w.loop("row", "end", start="begin", step=2, trips=-(-rows_of(site) // 2)):

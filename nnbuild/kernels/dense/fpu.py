@@ -17,9 +17,8 @@ ALONE = 12
 """Channels of a tile of one row: each sum has a weight of its own."""
 
 
-def _lanes(site: Site) -> FpuLanes:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Dense)
+def _lanes(site: Site[Dense]) -> FpuLanes:
+    attributes = site.attributes
     lanes = FpuLanes(site, attributes.clamp)
     if prod(site.shape()[:-1]) == 1:
         lanes.vectors = min(ALONE, site.output_shape()[-1])
@@ -28,9 +27,9 @@ def _lanes(site: Site) -> FpuLanes:
     return lanes
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Dense]) -> Demand:
     return rows.demand(site, _lanes(site))
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Dense], names: Names) -> None:
     rows.emit(w, site, names, _lanes(site))

@@ -27,13 +27,12 @@ NEEDS = frozenset({"armv7em_dsp"})
 CLEAR = Row("{0} = 0;", 2)
 
 
-def _scaling(site: Site) -> Scaling | str:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Dense)
+def _scaling(site: Site[Dense]) -> Scaling | str:
+    attributes = site.attributes
     return scaling_of(site, attributes.clamp, sums_of(site))
 
 
-def _accepts(layout: Layout, site: Site) -> str | None:
+def _accepts(layout: Layout, site: Site[Dense]) -> str | None:
     refused = only_integer(site)
     if refused:
         return refused
@@ -41,7 +40,7 @@ def _accepts(layout: Layout, site: Site) -> str | None:
     return scaling if isinstance(scaling, str) else layout.refusal(sums_of(site), site.inputs[0].dtype)
 
 
-def _tile(layout: Layout, site: Site) -> Tile:
+def _tile(layout: Layout, site: Site[Dense]) -> Tile:
     scaling = _scaling(site)
     assert isinstance(scaling, Scaling)
     if isinstance(layout, Wide):
@@ -49,11 +48,11 @@ def _tile(layout: Layout, site: Site) -> Tile:
     return Tile(layout, scaling, padded_taps(site.shape()[-1]) // 2, 2 if rows_of(site) > 1 else 1)
 
 
-def rows_of(site: Site) -> int:
+def rows_of(site: Site[Dense]) -> int:
     return prod(site.shape()[:-1])
 
 
-def _demand(layout: Layout, site: Site) -> Demand:
+def _demand(layout: Layout, site: Site[Dense]) -> Demand:
     tile, sums = _tile(layout, site), sums_of(site)
     depth, outputs = site.constant("kernel").shape
     dtype = site.inputs[0].dtype
@@ -68,7 +67,7 @@ def _demand(layout: Layout, site: Site) -> Demand:
     )
 
 
-def overlap_of(site: Site) -> Overlap:
+def overlap_of(site: Site[Dense]) -> Overlap:
     """A row's inputs, or two rows', are all read before any of their outputs is written."""
     rows, width = rows_of(site), SIZES[site.inputs[0].dtype]
     into, out = site.shape()[-1] * width, site.output_shape()[-1] * width
@@ -77,7 +76,7 @@ def overlap_of(site: Site) -> Overlap:
     return Overlap(lead=lead(rows, lambda row: (row + 1) * out, lambda row: (row + 1) * into))
 
 
-def _emit(layout: Layout, w: Writer, site: Site, names: Names) -> None:
+def _emit(layout: Layout, w: Writer, site: Site[Dense], names: Names) -> None:
     tile = _tile(layout, site)
     kind = C_TYPE[site.inputs[0].dtype]
     depth = site.shape()[-1]
@@ -92,7 +91,7 @@ def _emit(layout: Layout, w: Writer, site: Site, names: Names) -> None:
         _rows_in_pairs(w, site, names, tile)
 
 
-def _lay_out(w: Writer, site: Site, sources: tuple[str, ...]) -> None:
+def _lay_out(w: Writer, site: Site[Dense], sources: tuple[str, ...]) -> None:
     """The inputs of a row or two; those whose number is no multiple of 4 by way of buffers that are filled up."""
     dtype, depth = site.inputs[0].dtype, site.shape()[-1]
     taps = padded_taps(depth)
@@ -104,7 +103,7 @@ def _lay_out(w: Writer, site: Site, sources: tuple[str, ...]) -> None:
     expand(w, dtype, "patch", sources, taps)
 
 
-def _one_row(w: Writer, site: Site, names: Names, tile: Tile) -> None:
+def _one_row(w: Writer, site: Site[Dense], names: Names, tile: Tile) -> None:
     """A piece of work is a block of outputs."""
     _lay_out(w, site, (names.inputs[0],))
     piece = weights = output = 0
@@ -128,7 +127,7 @@ def _from(array: str, start: int, step: int) -> str:
     return f"{array} + {added(product('first', step), start)}"
 
 
-def _rows_in_pairs(w: Writer, site: Site, names: Names, tile: Tile) -> None:
+def _rows_in_pairs(w: Writer, site: Site[Dense], names: Names, tile: Tile) -> None:
     rows, depth, outputs = rows_of(site), site.shape()[-1], site.output_shape()[-1]
     kind = tiles.TYPES[tile.scaling.bits]
     with w.loop("row", "end", start="begin", step=2, trips=-(-rows // 2)):

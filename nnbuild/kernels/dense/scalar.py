@@ -14,15 +14,14 @@ needs: frozenset[str] = frozenset()
 accepts = c99.any_format
 
 
-def lanes(site: Site) -> Lanes:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Dense)
+def lanes(site: Site[Dense]) -> Lanes:
+    attributes = site.attributes
     return c99.lanes_for(site, attributes.clamp)
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Dense]) -> Demand:
     return rows.demand(site, lanes(site))
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Dense], names: Names) -> None:
     rows.emit(w, site, names, lanes(site))

@@ -30,9 +30,8 @@ SUMS = 8
 """So many sums at once keep a core from waiting for them."""
 
 
-def _lanes(site: Site, floats: Vectors, depth: int) -> VectorLanes:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Dense)
+def _lanes(site: Site[Dense], floats: Vectors, depth: int) -> VectorLanes:
+    attributes = site.attributes
     lanes = VectorLanes(site, floats, attributes.clamp, depth, tail_of(site).finish)
     needed = -(-site.output_shape()[-1] // lanes.lanes)
     rows = prod(site.shape()[:-1])
@@ -43,7 +42,7 @@ def _lanes(site: Site, floats: Vectors, depth: int) -> VectorLanes:
     return lanes
 
 
-def _layout(site: Site, floats: Vectors) -> tiled.Layout:
+def _layout(site: Site[Dense], floats: Vectors) -> tiled.Layout:
     """Many rows as a convolution."""
     depth, filters = site.constant("kernel").shape
     rows = Axis(prod(site.shape()[:-1]), prod(site.shape()[:-1]), 1, 1, 1, 0)
@@ -52,7 +51,7 @@ def _layout(site: Site, floats: Vectors) -> tiled.Layout:
 
 
 def _variant(floats: Vectors, depth: int) -> Variant:
-    def accepts(site: Site) -> str | None:
+    def accepts(site: Site[Dense]) -> str | None:
         reason = only_float(site) or refusal(site, KINDS) or _softmax_refusal(site, floats, depth)
         if reason is None and depth > 1 and prod(site.shape()[:-1]) > 1:
             reason = "it computes one row of inputs"
@@ -60,14 +59,14 @@ def _variant(floats: Vectors, depth: int) -> Variant:
             reason = f"its {site.shape()[-1]} inputs do not divide by {depth}"
         return reason
 
-    def demand(site: Site) -> Demand:
+    def demand(site: Site[Dense]) -> Demand:
         if prod(site.shape()[:-1]) > 1:
             return tiled.demand(site, _layout(site, floats))
         lanes = _lanes(site, floats, depth)
         extent = sum(count for _, count in dot.divide(site.output_shape()[-1], lanes).classes())
         return Demand(extent=extent, packed=dot.packed(site.constant("kernel"), lanes))
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[Dense], names: Names) -> None:
         if prod(site.shape()[:-1]) > 1:
             tiled.emit(w, names, _layout(site, floats))
         else:
@@ -77,18 +76,18 @@ def _variant(floats: Vectors, depth: int) -> Variant:
     return Variant(name, frozenset({floats.name}), accepts, demand, emit, KINDS)
 
 
-def _softmax_refusal(site: Site, floats: Vectors, depth: int) -> str | None:
+def _softmax_refusal(site: Site[Dense], floats: Vectors, depth: int) -> str | None:
     """A softmax needs all outputs of its row in registers at once."""
     if not tail_of(site).softmax:
         return None
-    last = site.tail[-1].op.attributes
+    last = site.tail[-1].attributes
     blocks = dot.divide(site.output_shape()[-1], _lanes(site, floats, depth))
     whole = prod(site.shape()[:-1]) == 1 and sum(count for _, count in blocks.classes()) == 1
     over_all = isinstance(last, Softmax) and last.axis + last.count == len(site.output_shape())
     return None if whole and over_all else "it cannot hold a row of the softmax at once"
 
 
-def _by_blocks(w: Writer, site: Site, names: Names, lanes: VectorLanes) -> None:
+def _by_blocks(w: Writer, site: Site[Dense], names: Names, lanes: VectorLanes) -> None:
     steps = -(-site.shape()[-1] // lanes.depth) * lanes.depth
     blocks = dot.divide(site.output_shape()[-1], lanes)
     width = blocks.full.vectors * lanes.lanes
@@ -108,7 +107,7 @@ def _by_blocks(w: Writer, site: Site, names: Names, lanes: VectorLanes) -> None:
             _block(w, site, names, lanes, blocks.tail)
 
 
-def _block(w: Writer, site: Site, names: Names, lanes: VectorLanes, block: Block) -> None:
+def _block(w: Writer, site: Site[Dense], names: Names, lanes: VectorLanes, block: Block) -> None:
     """Sum `split` of a vector takes every splits-th step; the first ones begin with the bias."""
     inputs = site.shape()[-1]
     whole, rest = divmod(inputs, lanes.depth)

@@ -18,22 +18,21 @@ from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 
-def _clamp(site: Site) -> Clamp:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Dense)
+def _clamp(site: Site[Dense]) -> Clamp:
+    attributes = site.attributes
     return attributes.clamp
 
 
 @lru_cache(maxsize=256)
-def _rule(site: Site) -> Rule | str:
+def _rule(site: Site[Dense]) -> Rule | str:
     return rule_of(site, _clamp(site))
 
 
-def _rows(site: Site) -> int:
+def _rows(site: Site[Dense]) -> int:
     return prod(site.shape()[:-1])
 
 
-def _windows(site: Site) -> Windows:
+def _windows(site: Site[Dense]) -> Windows:
     inputs, outputs = site.constant("kernel").shape
     return rows_of(_rows(site), inputs, outputs)
 
@@ -44,7 +43,7 @@ class Layer:
 
     set: IntegerSet
 
-    def accepts(self, site: Site) -> str | None:
+    def accepts(self, site: Site[Dense]) -> str | None:
         kernel = site.constants["kernel"]
         refused = only_integer(site)
         if refused:
@@ -56,16 +55,16 @@ class Layer:
         rule = _rule(site)
         return rule if isinstance(rule, str) else self.set.refused(rule)
 
-    def _lanes(self, site: Site) -> IntegerVectors:
+    def _lanes(self, site: Site[Dense]) -> IntegerVectors:
         rule = _rule(site)
         assert isinstance(rule, Rule)
         return IntegerVectors(site, _clamp(site), rule, self.set)
 
-    def demand(self, site: Site) -> Demand:
+    def demand(self, site: Site[Dense]) -> Demand:
         lanes = self._lanes(site)
         return split.demand(site, lanes) if _rows(site) == 1 else padded.demand(site, _windows(site), lanes)
 
-    def emit(self, w: Writer, site: Site, names: Names) -> None:
+    def emit(self, w: Writer, site: Site[Dense], names: Names) -> None:
         lanes = self._lanes(site)
         if _rows(site) == 1:
             split.emit(w, site, names, lanes)

@@ -22,6 +22,7 @@ from nnbuild.kernels.loops.planes import GROUP, REGISTERS, Planes, Tile, planes,
 from nnbuild.kernels.loops.spread import fill
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
@@ -36,7 +37,7 @@ LOAD = Row("const int32_t {0} = {1};", 1)
 STEP = Row("{0} += {1};", 1)
 
 
-def _accepts(site: Site, band: int) -> str | None:
+def _accepts(site: Site[DepthwiseConv2D], band: int) -> str | None:
     if site.dtypes != {"int8"}:
         return f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
     shape = planes(site, band)
@@ -48,24 +49,24 @@ def _accepts(site: Site, band: int) -> str | None:
     return scaled if isinstance(scaled, str) else None
 
 
-def _scaling(site: Site, shape: Planes) -> Scaling | str:
+def _scaling(site: Site[DepthwiseConv2D], shape: Planes) -> Scaling | str:
     sizes = np.abs(taps_of(site, shape))
     return dsp_scaling.scaling(site, np.abs(_starts(site, shape)) + 128 * sizes.sum((0, 1)), sizes.max((0, 1)))
 
 
-def _accepted(site: Site, shape: Planes) -> Scaling:
+def _accepted(site: Site[DepthwiseConv2D], shape: Planes) -> Scaling:
     scaled = _scaling(site, shape)
     assert isinstance(scaled, Scaling)
     return scaled
 
 
-def _starts(site: Site, shape: Planes) -> Array:
+def _starts(site: Site[DepthwiseConv2D], shape: Planes) -> Array:
     """Each channel's bias, less what the input's zero point adds to its sum."""
     starts: Array = -quant_of(site.inputs[0]).zero_point * taps_of(site, shape).sum((0, 1))
     return starts + site.constant("bias").astype(np.int64) if "bias" in site.constants else starts
 
 
-def _demand(site: Site, shape: Planes) -> Demand:
+def _demand(site: Site[DepthwiseConv2D], shape: Planes) -> Demand:
     scratch = 4 * min(GROUP, shape.channels) * shape.held * shape.width
     stream = _stream(site, shape)
     groups = -(-shape.channels // GROUP)
@@ -86,7 +87,7 @@ def overlaps(shape: Planes) -> tuple[Overlap, ...]:
     return (Overlap(lead=lead * shape.channels, every=shape.channels),)
 
 
-def _stream(site: Site, shape: Planes) -> Array:
+def _stream(site: Site[DepthwiseConv2D], shape: Planes) -> Array:
     """What a tile reads, channel by channel: the start of its sums, its words of weights, its scaling."""
     scaled = _accepted(site, shape)
     raised = taps_of(site, shape) * scaled.factors
@@ -98,7 +99,7 @@ def _stream(site: Site, shape: Planes) -> Array:
     return np.stack([*columns, *scaled.columns.values()], 1).astype(np.uint64).astype(np.uint32).view(np.int32)
 
 
-def _emit(w: Writer, site: Site, names: Names, shape: Planes) -> None:
+def _emit(w: Writer, site: Site[DepthwiseConv2D], names: Names, shape: Planes) -> None:
     scaled = _accepted(site, shape)
     zero = quant_of(site.inputs[0]).zero_point
     if shape.border_lines:
@@ -332,13 +333,13 @@ def _loads(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
 
 
 def _variant(name: str, band: int) -> Variant:
-    def accepts(site: Site) -> str | None:
+    def accepts(site: Site[DepthwiseConv2D]) -> str | None:
         return _accepts(site, band)
 
-    def demand(site: Site) -> Demand:
+    def demand(site: Site[DepthwiseConv2D]) -> Demand:
         return _demand(site, planes(site, band))
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[DepthwiseConv2D], names: Names) -> None:
         _emit(w, site, names, planes(site, band))
 
     return Variant(name, frozenset({"armv7em_dsp"}), accepts, demand, emit)

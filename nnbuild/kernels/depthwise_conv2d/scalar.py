@@ -15,9 +15,8 @@ needs: frozenset[str] = frozenset()
 accepts = c99.any_format
 
 
-def _axes(site: Site) -> tuple[Axis, Axis]:
-    attributes = site.op.attributes
-    assert isinstance(attributes, DepthwiseConv2D)
+def _axes(site: Site[DepthwiseConv2D]) -> tuple[Axis, Axis]:
+    attributes = site.attributes
     kernel, inputs, outputs = site.constant("kernel").shape, site.shape(), site.output_shape()
     rows, columns = (
         Axis(inputs[i], outputs[i], kernel[i], attributes.strides[i], attributes.dilation[i], attributes.padding[i][0])
@@ -26,18 +25,17 @@ def _axes(site: Site) -> tuple[Axis, Axis]:
     return rows, columns
 
 
-def _lanes(site: Site) -> c99.ScalarLanes:
-    attributes = site.op.attributes
-    assert isinstance(attributes, DepthwiseConv2D)
+def _lanes(site: Site[DepthwiseConv2D]) -> c99.ScalarLanes:
+    attributes = site.attributes
     return c99.lanes_for(site, attributes.clamp)
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[DepthwiseConv2D]) -> Demand:
     packed = {"kernel": site.constant("kernel").reshape(-1), **_lanes(site).channels}
     return Demand(extent=site.output_shape()[0], packed=packed, overlaps=rows(site, _axes(site)[0]), rows=True)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[DepthwiseConv2D], names: Names) -> None:
     rows, columns = _axes(site)
     filters, lanes = site.output_shape()[2], _lanes(site)
     dot.declare_channels(w, lanes, names.packed)
@@ -53,7 +51,9 @@ def emit(w: Writer, site: Site, names: Names) -> None:
             _position(w, site, names, rows, columns, lanes)
 
 
-def _position(w: Writer, site: Site, names: Names, rows: Axis, columns: Axis, lanes: c99.ScalarLanes) -> None:
+def _position(
+    w: Writer, site: Site[DepthwiseConv2D], names: Names, rows: Axis, columns: Axis, lanes: c99.ScalarLanes
+) -> None:
     channels, filters = site.shape()[2], site.output_shape()[2]
     multiplier = filters // channels
     with w.loop("c", filters):

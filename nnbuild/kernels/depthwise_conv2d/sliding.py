@@ -22,12 +22,11 @@ from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
 
-Maker = Callable[[Site], Lanes]
+Maker = Callable[[Site[DepthwiseConv2D]], Lanes]
 
 
-def _geometry(site: Site, lanes: Lanes) -> Geometry:
-    attributes = site.op.attributes
-    assert isinstance(attributes, DepthwiseConv2D)
+def _geometry(site: Site[DepthwiseConv2D], lanes: Lanes) -> Geometry:
+    attributes = site.attributes
     kernel, inputs, outputs = site.constant("kernel").shape, site.shape(), site.output_shape()
     rows, columns = (
         Axis(inputs[i], outputs[i], kernel[i], attributes.strides[i], attributes.dilation[i], attributes.padding[i][0])
@@ -64,7 +63,7 @@ def _runs(columns: Axis, positions: int) -> list[Run]:
     return found
 
 
-def _demand(site: Site, lanes: Lanes) -> Demand:
+def _demand(site: Site[DepthwiseConv2D], lanes: Lanes) -> Demand:
     """The weights of a channel follow each other."""
     shape = _geometry(site, lanes)
     kernel = site.constant("kernel").reshape(-1, shape.filters).T.reshape(-1)
@@ -72,7 +71,7 @@ def _demand(site: Site, lanes: Lanes) -> Demand:
     return Demand(shape.rows.places, packed=packed, overlaps=overlaps.rows(site, shape.rows))
 
 
-def _emit(w: Writer, site: Site, names: Names, lanes: Lanes, positions: int) -> None:
+def _emit(w: Writer, site: Site[DepthwiseConv2D], names: Names, lanes: Lanes, positions: int) -> None:
     shape = _geometry(site, lanes)
     with w.loop("y", "end", start="begin", trips=shape.rows.places):
         w(f"const int32_t top = {shape.rows.position('y')};")
@@ -142,13 +141,12 @@ def _row(w: Writer, shape: Geometry, run: Run) -> None:
             lanes.multiply(w, f"sum{pixel}", f"x{column}", f"w{tap}")
 
 
-def _floats(site: Site) -> Lanes:
-    attributes = site.op.attributes
-    assert isinstance(attributes, DepthwiseConv2D)
+def _floats(site: Site[DepthwiseConv2D]) -> Lanes:
+    attributes = site.attributes
     return FpuLanes(site, attributes.clamp)
 
 
-def _bytes(site: Site) -> str | None:
+def _bytes(site: Site[DepthwiseConv2D]) -> str | None:
     if site.dtypes != {"int8"}:
         return f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
     found = scaling_of(site, weights_of(site))
@@ -156,14 +154,18 @@ def _bytes(site: Site) -> str | None:
 
 
 def _variant(
-    name: str, needs: frozenset[str], accepts: Callable[[Site], str | None], lanes: Maker, positions: int
+    name: str,
+    needs: frozenset[str],
+    accepts: Callable[[Site[DepthwiseConv2D]], str | None],
+    lanes: Maker,
+    positions: int,
 ) -> Variant:
     """`positions` of a tile: their sums and a row of weights are in registers at once."""
 
-    def demand(site: Site) -> Demand:
+    def demand(site: Site[DepthwiseConv2D]) -> Demand:
         return _demand(site, lanes(site))
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[DepthwiseConv2D], names: Names) -> None:
         _emit(w, site, names, lanes(site), positions)
 
     return Variant(name, needs, accepts, demand, emit)

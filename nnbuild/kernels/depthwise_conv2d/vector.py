@@ -77,9 +77,8 @@ class Geometry:
                 place += size
 
 
-def _geometry(site: Site, floats: Vectors) -> Geometry:
-    attributes = site.op.attributes
-    assert isinstance(attributes, DepthwiseConv2D)
+def _geometry(site: Site[DepthwiseConv2D], floats: Vectors) -> Geometry:
+    attributes = site.attributes
     kernel, inputs, outputs = site.constant("kernel").shape, site.shape(), site.output_shape()
     rows, columns = (
         Axis(inputs[i], outputs[i], kernel[i], attributes.strides[i], attributes.dilation[i], attributes.padding[i][0])
@@ -100,18 +99,18 @@ def _packed_taps(kernel: Array, lanes: int) -> Array:
 
 
 def _variant(floats: Vectors) -> Variant:
-    def accepts(site: Site) -> str | None:
+    def accepts(site: Site[DepthwiseConv2D]) -> str | None:
         if site.output_shape()[2] != site.shape()[2]:
             return "it makes one channel of each"
         return only_float(site) or refusal(site, POINTWISE)
 
-    def demand(site: Site) -> Demand:
+    def demand(site: Site[DepthwiseConv2D]) -> Demand:
         lanes = _geometry(site, floats).lanes
         channels = {name: dot.pack_channels(values, lanes) for name, values in lanes.channels.items()}
         packed = {"kernel": _packed_taps(site.constant("kernel"), lanes.lanes), **channels}
         return Demand(extent=site.output_shape()[0], packed=packed)
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[DepthwiseConv2D], names: Names) -> None:
         _emit(w, names, _geometry(site, floats))
 
     return Variant(floats.name, frozenset({floats.name}), accepts, demand, emit, POINTWISE)

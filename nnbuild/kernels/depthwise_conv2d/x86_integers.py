@@ -20,23 +20,17 @@ LONGEST_PERIOD = 1024
 """Outputs with constants of their own, where channels and vectors do not go into each other."""
 
 
-def _attributes(site: Site) -> DepthwiseConv2D:
-    attributes = site.op.attributes
-    assert isinstance(attributes, DepthwiseConv2D)
-    return attributes
-
-
-def _clamp(site: Site) -> Clamp:
-    return _attributes(site).clamp
+def _clamp(site: Site[DepthwiseConv2D]) -> Clamp:
+    return site.attributes.clamp
 
 
 @lru_cache(maxsize=256)
-def _rule(site: Site) -> Rule | str:
+def _rule(site: Site[DepthwiseConv2D]) -> Rule | str:
     return rule_of(site, _clamp(site))
 
 
-def _windows(site: Site) -> Windows:
-    attributes = _attributes(site)
+def _windows(site: Site[DepthwiseConv2D]) -> Windows:
+    attributes = site.attributes
     (height, width, channels), (rows, columns, _) = site.shape(), site.output_shape()
     kernel, top, left = site.constant("kernel").shape[:2], attributes.padding[0][0], attributes.padding[1][0]
     strides, dilation = attributes.strides, attributes.dilation
@@ -50,7 +44,7 @@ class Depthwise:
 
     set: IntegerSet
 
-    def accepts(self, site: Site) -> str | None:
+    def accepts(self, site: Site[DepthwiseConv2D]) -> str | None:
         refused = only_integer(site)
         if refused:
             return refused
@@ -66,15 +60,15 @@ class Depthwise:
             return "its channels do not fill its vectors"
         return self.set.refused(rule)
 
-    def _layout(self, site: Site) -> Layout:
+    def _layout(self, site: Site[DepthwiseConv2D]) -> Layout:
         rule = _rule(site)
         assert isinstance(rule, Rule)
         return Layout(_windows(site), IntegerVectors(site, _clamp(site), rule, self.set))
 
-    def demand(self, site: Site) -> Demand:
+    def demand(self, site: Site[DepthwiseConv2D]) -> Demand:
         return interleaved.demand(site, self._layout(site))
 
-    def emit(self, w: Writer, site: Site, names: Names) -> None:
+    def emit(self, w: Writer, site: Site[DepthwiseConv2D], names: Names) -> None:
         interleaved.emit(w, site, names, self._layout(site))
 
 

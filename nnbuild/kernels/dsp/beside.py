@@ -55,7 +55,7 @@ def refusal(site: Site) -> str | None:
     if not site.tail:
         return None
     follower = site.tail[0]
-    attributes = follower.op.attributes
+    attributes = follower.attributes
     if len(site.tail) > 1 or not isinstance(attributes, Binary) or attributes.function not in ("add", "subtract"):
         return "it adds one other tensor only"
     tensors = (*follower.inputs, *follower.outputs)
@@ -70,11 +70,9 @@ def beside_of(site: Site) -> Beside | None:
     """The sum that a site's tail asks for."""
     if not site.tail:
         return None
-    follower = site.tail[0]
-    attributes = follower.op.attributes
-    assert isinstance(attributes, Binary)
-    limits = bounds(attributes.clamp, follower.outputs[0])
-    found = _found(attributes.function, formats(follower), limits)
+    follower = site.tail[0].of(Binary)
+    limits = bounds(follower.attributes.clamp, follower.outputs[0])
+    found = _found(follower.attributes.function, formats(follower), limits)
     if found is None:
         return None
     if follower.inputs[1].name == site.outputs[0].name:

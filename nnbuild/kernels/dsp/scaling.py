@@ -99,8 +99,8 @@ def scaling_of(site: Site, clamp: Clamp, sums: Sums) -> Scaling | str:
     """The rule of this operation's sums, or why they cannot be scaled so."""
     if sums.largest.max() >= 1 << 30:
         return "its sums need more than 31 bits"
-    if isinstance(site.op.attributes, Dense):
-        return _once(site, clamp, site.op.attributes, sums)
+    if isinstance(site.attributes, Dense):
+        return _once(site, clamp, site.attributes, sums)
     return _wide(site, clamp, sums) if site.outputs[0].dtype == "int16" else _twice(site, clamp, sums)
 
 

@@ -21,29 +21,23 @@ accepts = shared.accepts
 GATES, CANDIDATE = slice(0, 2), slice(2, 3)
 
 
-def _gru(site: Site) -> GRU:
-    attributes = site.op.attributes
-    assert isinstance(attributes, GRU)
-    return attributes
-
-
-def demand(site: Site, sums: Sums = PLAIN) -> Demand:
+def demand(site: Site[GRU], sums: Sums = PLAIN) -> Demand:
     rules = rules_of(site)
     pairs = {"kernel": rules.of_input, "recurrent": rules.of_state}
     packed: dict[str, Array] = {}
     for name, products in pairs.items():
-        if _gru(site).reset_after:
+        if site.attributes.reset_after:
             packed |= sums.packed(site, name, products)
         else:
             packed |= sums.packed(site, name, products, GATES)
             packed |= sums.packed(site, f"{name}_candidate", products, CANDIDATE)
-    if _gru(site).reset_after:
+    if site.attributes.reset_after:
         return sums.demand(site, packed)
     return sums.demand(site, packed, 3, "int32")
 
 
-def emit(w: Writer, site: Site, names: Names, sums: Sums = PLAIN) -> None:
-    if _gru(site).reset_after:
+def emit(w: Writer, site: Site[GRU], names: Names, sums: Sums = PLAIN) -> None:
+    if site.attributes.reset_after:
         _reset_after(w, site, names, sums)
     else:
         _reset_before(w, site, names, sums)
@@ -64,8 +58,8 @@ def _blend(w: Writer, rules: Rules, update: str, hidden: str) -> str:
     return hold(w, shifted(fresh, rules.gate.power + finer), str(LARGEST))
 
 
-def _reset_after(w: Writer, site: Site, names: Names, sums: Sums) -> None:
-    attributes, rules = _gru(site), rules_of(site)
+def _reset_after(w: Writer, site: Site[GRU], names: Names, sums: Sums) -> None:
+    attributes, rules = site.attributes, rules_of(site)
     (hidden,) = state_names(site, names)
     of_x, of_h = (["update_x", "reset_x", "candidate_x"], ["update_h", "reset_h", "candidate_h"])
     with time_steps(w, site, names):
@@ -80,9 +74,9 @@ def _reset_after(w: Writer, site: Site, names: Names, sums: Sums) -> None:
             w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){_blend(w, rules, 'update', hidden)}"))
 
 
-def _reset_before(w: Writer, site: Site, names: Names, sums: Sums) -> None:
+def _reset_before(w: Writer, site: Site[GRU], names: Names, sums: Sums) -> None:
     """The reset gate acts on the whole state before the candidate's product, so the gates of all units come first."""
-    attributes, rules = _gru(site), rules_of(site)
+    attributes, rules = site.attributes, rules_of(site)
     units, features = attributes.units, site.shape()[1]
     (hidden,) = state_names(site, names)
     with time_steps(w, site, names):

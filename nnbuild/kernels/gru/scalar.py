@@ -8,7 +8,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels import recurrent
 from nnbuild.kernels.contract import Demand, Names, only_float
-from nnbuild.kernels.recurrent import accumulate, apply, attributes_of, by_unit, declare_sums, state_names, time_steps
+from nnbuild.kernels.recurrent import accumulate, apply, by_unit, declare_sums, state_names, time_steps
 from nnbuild.model.graph import Array
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.site import Site
@@ -17,15 +17,9 @@ needs: frozenset[str] = frozenset()
 accepts = only_float
 
 
-def _gru(site: Site) -> GRU:
-    attributes = attributes_of(site)
-    assert isinstance(attributes, GRU)
-    return attributes
-
-
-def demand(site: Site) -> Demand:
+def demand(site: Site[GRU]) -> Demand:
     kernel, hidden = by_unit(site.constant("kernel"), 3), by_unit(site.constant("recurrent"), 3)
-    if _gru(site).reset_after:
+    if site.attributes.reset_after:
         packed = {"kernel": kernel, "recurrent": hidden}
         if "bias" in site.constants:
             packed["bias"] = four_biases(site.constant("bias"))
@@ -44,15 +38,15 @@ def four_biases(bias: Array) -> Array:
     return np.stack([of_x[0] + of_h[0], of_x[1] + of_h[1], of_x[2], of_h[2]], axis=1)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    if _gru(site).reset_after:
+def emit(w: Writer, site: Site[GRU], names: Names) -> None:
+    if site.attributes.reset_after:
         _reset_after(w, site, names)
     else:
         _reset_before(w, site, names)
 
 
-def _reset_after(w: Writer, site: Site, names: Names) -> None:
-    attributes = _gru(site)
+def _reset_after(w: Writer, site: Site[GRU], names: Names) -> None:
+    attributes = site.attributes
     (hidden,) = state_names(site, names)
     with time_steps(w, site, names), w.loop("unit", attributes.units):
         declare_sums(w, ("update", "reset", "of_input", "of_state"), names.packed.get("bias"))
@@ -65,9 +59,9 @@ def _reset_after(w: Writer, site: Site, names: Names) -> None:
         w(w.use(c99.STORE, f"{names.scratch}[unit]", f"keep * {hidden}[unit] + (1.0f - keep) * proposal"))
 
 
-def _reset_before(w: Writer, site: Site, names: Names) -> None:
+def _reset_before(w: Writer, site: Site[GRU], names: Names) -> None:
     """The reset gate acts on the whole state before the candidate's product, so the gates of all units come first."""
-    attributes = _gru(site)
+    attributes = site.attributes
     units, features = attributes.units, site.shape()[1]
     (hidden,) = state_names(site, names)
     with time_steps(w, site, names):

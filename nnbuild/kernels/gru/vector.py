@@ -8,7 +8,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.kernels import vector_recurrent as shared
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.gru.scalar import four_biases
-from nnbuild.kernels.recurrent import attributes_of, state_names
+from nnbuild.kernels.recurrent import state_names
 from nnbuild.kernels.vector_recurrent import (
     Units,
     accumulate,
@@ -27,16 +27,10 @@ from nnbuild.ops.site import Site
 AFTER = ("update", "reset", "of_input", "of_state")
 
 
-def _resets_after(site: Site) -> bool:
-    attributes = site.op.attributes
-    assert isinstance(attributes, GRU)
-    return attributes.reset_after
-
-
-def _pack(site: Site, units: Units) -> Mapping[str, Array]:
+def _pack(site: Site[GRU], units: Units) -> Mapping[str, Array]:
     matrices = {role: site.constant(role) for role in ("kernel", "recurrent")}
     bias = site.constant("bias") if "bias" in site.constants else None
-    if _resets_after(site):
+    if site.attributes.reset_after:
         packed = {role: units.pack(matrix, 3) for role, matrix in matrices.items()}
         if bias is not None:
             packed["bias"] = units.pack(four_biases(bias).T.reshape(1, -1), 4)
@@ -49,16 +43,16 @@ def _pack(site: Site, units: Units) -> Mapping[str, Array]:
     return packed
 
 
-def _emit(w: Writer, site: Site, names: Names, units: Units) -> None:
+def _emit(w: Writer, site: Site[GRU], names: Names, units: Units) -> None:
     with time_steps(w, site, names, units):
-        if _resets_after(site):
+        if site.attributes.reset_after:
             _after(w, site, names, units)
         else:
             _before(w, site, names, units)
 
 
-def _after(w: Writer, site: Site, names: Names, units: Units) -> None:
-    attributes, floats = attributes_of(site), units.floats
+def _after(w: Writer, site: Site[GRU], names: Names, units: Units) -> None:
+    attributes, floats = site.attributes, units.floats
     (hidden,) = state_names(site, names)
     fresh = fresh_state(site, names, units)
 
@@ -80,9 +74,9 @@ def _after(w: Writer, site: Site, names: Names, units: Units) -> None:
     blocks(w, units, block)
 
 
-def _before(w: Writer, site: Site, names: Names, units: Units) -> None:
+def _before(w: Writer, site: Site[GRU], names: Names, units: Units) -> None:
     """The reset gate acts on the whole state before the candidate's product, so the gates of all units come first."""
-    attributes, floats, features = attributes_of(site), units.floats, site.shape()[1]
+    attributes, floats, features = site.attributes, units.floats, site.shape()[1]
     (hidden,) = state_names(site, names)
     fresh = fresh_state(site, names, units)
     w(f"float *keeps = {names.scratch} + {units.units};")
@@ -125,4 +119,4 @@ def _blend(w: Writer, units: Units, to: str, old: str, count: int) -> None:
     floats.store(w, to, floats.use(w, "add", kept, new), count)
 
 
-VARIANTS = shared.variants(4, _pack, _emit, lambda site: 0 if _resets_after(site) else 2)
+VARIANTS = shared.variants(4, _pack, _emit, lambda site: 0 if site.attributes.reset_after else 2)

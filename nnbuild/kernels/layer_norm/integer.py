@@ -19,7 +19,7 @@ from nnbuild.ops.site import Site
 needs: frozenset[str] = frozenset()
 
 
-def accepts(site: Site) -> str | None:
+def accepts(site: Site[LayerNorm]) -> str | None:
     refused = only_integer(site)
     if refused:
         return refused
@@ -27,13 +27,12 @@ def accepts(site: Site) -> str | None:
     return None if size <= LARGEST else f"a 64-bit sum of squares holds {LARGEST} values, not {size}"
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[LayerNorm]) -> Demand:
     return scalar_demand(site)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes, x, out = site.op.attributes, site.inputs[0], site.outputs[0]
-    assert isinstance(attributes, LayerNorm)
+def emit(w: Writer, site: Site[LayerNorm], names: Names) -> None:
+    attributes, x, out = site.attributes, site.inputs[0], site.outputs[0]
     scales = attributes.scales(site)
     rows, size = sizes(site)
     with w.loop("row", "end", start="begin", trips=rows):

@@ -17,22 +17,20 @@ needs: frozenset[str] = frozenset()
 accepts = only_float
 
 
-def sizes(site: Site) -> tuple[int, int]:
+def sizes(site: Site[LayerNorm]) -> tuple[int, int]:
     """(how many vectors are normalized, how long each is)."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, LayerNorm)
+    attributes = site.attributes
     shape = site.shape()
     return prod(shape[: -attributes.count]), prod(shape[-attributes.count :])
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[LayerNorm]) -> Demand:
     packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
     return Demand(extent=sizes(site)[0], packed=packed, overlaps=IN_PLACE)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes = site.op.attributes
-    assert isinstance(attributes, LayerNorm)
+def emit(w: Writer, site: Site[LayerNorm], names: Names) -> None:
+    attributes = site.attributes
     rows, size = sizes(site)
     with w.loop("row", "end", start="begin", trips=rows):
         w(f"const float *from = {names.inputs[0]} + {product('row', size)};")

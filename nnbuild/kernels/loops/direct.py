@@ -48,9 +48,8 @@ class Geometry:
         return self.rows.kernel * self.columns.kernel * self.depth * block.vectors * self.lanes.lanes
 
 
-def geometry(site: Site, lanes: Lanes) -> Geometry:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+def geometry(site: Site[Conv2D], lanes: Lanes) -> Geometry:
+    attributes = site.attributes
     rows, columns = window_axes(site)
     depth, filters = site.constant("kernel").shape[2:]
     return Geometry(
@@ -64,14 +63,14 @@ def geometry(site: Site, lanes: Lanes) -> Geometry:
     )
 
 
-def demand(site: Site, lanes: Lanes) -> Demand:
+def demand(site: Site[Conv2D], lanes: Lanes) -> Demand:
     shape = geometry(site, lanes)
     weights = site.constant("kernel").reshape(-1, shape.filters)
     packed = dot.packed(weights, lanes, shape.groups)
     return Demand(extent=shape.rows.places, packed=packed, overlaps=overlaps.rows(site, shape.rows), rows=True)
 
 
-def emit(w: Writer, site: Site, names: Names, lanes: Lanes) -> None:
+def emit(w: Writer, site: Site[Conv2D], names: Names, lanes: Lanes) -> None:
     shape = geometry(site, lanes)
     with w.loop("y", "end", start="begin", trips=shape.rows.places):
         w(f"const int32_t top = {shape.rows.position('y')};")

@@ -24,6 +24,7 @@ from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.tiling import even
 from nnbuild.kernels.window_loops import declare_taps, product, row_taps, total
 from nnbuild.model.graph import Array
+from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
 
@@ -66,7 +67,9 @@ def _copied(shape: Geometry, parts: list[Run], filled: bool) -> int:
     return 0 if inside else shape.rows.kernel * widest * shape.channels
 
 
-def demand(site: Site, lanes: Lanes, registers: int, weights: Array | None = None, blank: str | None = None) -> Demand:
+def demand(
+    site: Site[Conv2D], lanes: Lanes, registers: int, weights: Array | None = None, blank: str | None = None
+) -> Demand:
     """`weights` are given where the lanes want them otherwise than they are."""
     shape = geometry(site, lanes)
     kernel = site.constant("kernel") if weights is None else weights
@@ -76,7 +79,7 @@ def demand(site: Site, lanes: Lanes, registers: int, weights: Array | None = Non
     return Demand(shape.rows.places, size, kind, packed, overlaps.rows(site, shape.rows), rows=True)
 
 
-def emit(w: Writer, site: Site, names: Names, lanes: Lanes, registers: int, blank: str | None = None) -> None:
+def emit(w: Writer, site: Site[Conv2D], names: Names, lanes: Lanes, registers: int, blank: str | None = None) -> None:
     """`blank` is what padding counts as, if not nothing: then rows beyond the input are copied too."""
     shape = geometry(site, lanes)
     with w.loop("y", "end", start="begin", trips=shape.rows.places):

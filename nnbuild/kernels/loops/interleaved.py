@@ -21,6 +21,7 @@ from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.padded import copy_between
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 
 SLACK = 256
@@ -96,7 +97,7 @@ class Layout:
         return lcm(self.windows.channels, self.group)
 
 
-def demand(site: Site, layout: Layout) -> Demand:
+def demand(site: Site[DepthwiseConv2D], layout: Layout) -> Demand:
     return Demand(
         extent=layout.windows.rows,
         scratch=layout.scratch,
@@ -105,7 +106,7 @@ def demand(site: Site, layout: Layout) -> Demand:
     )
 
 
-def _packed(site: Site, layout: Layout) -> dict[str, Array]:
+def _packed(site: Site[DepthwiseConv2D], layout: Layout) -> dict[str, Array]:
     lanes = layout.lanes
     rows, columns = layout.windows.kernel
     taps = np.zeros((rows, layout.steps * lanes.depth, layout.windows.channels), np.int8)
@@ -117,7 +118,7 @@ def _packed(site: Site, layout: Layout) -> dict[str, Array]:
     return {"kernel": np.ascontiguousarray(kernel).reshape(-1), **constants}
 
 
-def emit(w: Writer, site: Site, names: Names, layout: Layout) -> None:
+def emit(w: Writer, site: Site[DepthwiseConv2D], names: Names, layout: Layout) -> None:
     windows, lanes = layout.windows, layout.lanes
     with w.loop("strip", "end", start="begin", step=layout.strip, trips=-(-windows.rows // layout.strip)):
         w(f"const int32_t rows = end - strip < {layout.strip} ? end - strip : {layout.strip};")

@@ -118,9 +118,8 @@ class Window:
         return -(-self.width // 2)
 
 
-def window_of(site: Site) -> Window:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
+def window_of(site: Site[Conv2D]) -> Window:
+    attributes = site.attributes
     rows, columns = window_axes(site)
     depth, filters = site.constant("kernel").shape[2:]
     return Window(

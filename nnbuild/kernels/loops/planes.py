@@ -167,10 +167,9 @@ def _use(row: int, pair: tuple[int | None, int | None], words: tuple[tuple[int, 
     return Taps(row, word, f"smla{half}{'b' if words[word][0] == tap else 't'}")
 
 
-def planes(site: Site, band: int) -> Planes:
+def planes(site: Site[DepthwiseConv2D], band: int) -> Planes:
     """With the axis down that needs fewer multiplications."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, DepthwiseConv2D)
+    attributes = site.attributes
     kernel, inputs, outputs = site.constant("kernel").shape, site.shape(), site.output_shape()
     axes = [
         Axis(inputs[i], outputs[i], kernel[i], attributes.strides[i], attributes.dilation[i], attributes.padding[i][0])
@@ -183,7 +182,7 @@ def planes(site: Site, band: int) -> Planes:
     return turned if turned.products() < upright.products() else upright
 
 
-def taps_of(site: Site, shape: Planes) -> Array:
+def taps_of(site: Site[DepthwiseConv2D], shape: Planes) -> Array:
     """The weights as [down, across, channel]."""
     kernel = site.constant("kernel").astype(np.int64)
     kernel = kernel.reshape(*kernel.shape[:2], -1)

@@ -14,17 +14,18 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.window_loops import product, total
+from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 
 
-def demand(site: Site, lanes: Lanes) -> Demand:
+def demand(site: Site[Dense], lanes: Lanes) -> Demand:
     packed = dot.packed(site.constant("kernel"), lanes)
     rows = prod(site.shape()[:-1])
     blocks = dot.divide(site.output_shape()[-1], lanes)
     return Demand(extent=rows if rows > 1 else blocks.count + (blocks.tail is not None), packed=packed)
 
 
-def emit(w: Writer, site: Site, names: Names, lanes: Lanes) -> None:
+def emit(w: Writer, site: Site[Dense], names: Names, lanes: Lanes) -> None:
     depth = site.shape()[-1]
     rows = prod(site.shape()[:-1])
     if rows > 1:
@@ -33,7 +34,7 @@ def emit(w: Writer, site: Site, names: Names, lanes: Lanes) -> None:
         _by_blocks(w, site, names, lanes, depth)
 
 
-def _by_blocks(w: Writer, site: Site, names: Names, lanes: Lanes, depth: int) -> None:
+def _by_blocks(w: Writer, site: Site[Dense], names: Names, lanes: Lanes, depth: int) -> None:
     blocks = dot.divide(site.output_shape()[-1], lanes)
     width = blocks.full.vectors * lanes.lanes
     with w.loop("block", "end", start="begin", trips=blocks.count + (blocks.tail is not None)):
@@ -50,7 +51,7 @@ def _by_blocks(w: Writer, site: Site, names: Names, lanes: Lanes, depth: int) ->
             _tile(w, lanes, blocks.tail, names, depth, 1, 0)
 
 
-def _by_rows(w: Writer, site: Site, names: Names, lanes: Lanes, rows: int, depth: int) -> None:
+def _by_rows(w: Writer, site: Site[Dense], names: Names, lanes: Lanes, rows: int, depth: int) -> None:
     width = site.output_shape()[-1]
     pixels = min(lanes.pixels, rows)
     with w.block("for (int32_t row = begin; row < end;)"):

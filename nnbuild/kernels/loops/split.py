@@ -15,6 +15,7 @@ from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
+from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 
 SLACK = 64
@@ -22,7 +23,7 @@ SUMS = 8
 """Vectors of sums that keep the multiplications busy."""
 
 
-def demand(site: Site, lanes: IntegerVectors) -> Demand:
+def demand(site: Site[Dense], lanes: IntegerVectors) -> Demand:
     inputs, outputs = site.constant("kernel").shape
     lanes.vectors = min(SUMS, -(-outputs // lanes.lanes))
     blocks = dot.divide(outputs, lanes)
@@ -34,12 +35,12 @@ def demand(site: Site, lanes: IntegerVectors) -> Demand:
     )
 
 
-def _packed(site: Site, lanes: IntegerVectors) -> dict[str, Array]:
+def _packed(site: Site[Dense], lanes: IntegerVectors) -> dict[str, Array]:
     packed = dot.packed(site.constant("kernel"), lanes)
     return {name: lanes.arranged(name, values) for name, values in packed.items()}
 
 
-def emit(w: Writer, site: Site, names: Names, lanes: IntegerVectors) -> None:
+def emit(w: Writer, site: Site[Dense], names: Names, lanes: IntegerVectors) -> None:
     inputs, outputs = site.constant("kernel").shape
     lanes.vectors = min(SUMS, -(-outputs // lanes.lanes))
     blocks = dot.divide(outputs, lanes)

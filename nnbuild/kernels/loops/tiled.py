@@ -25,6 +25,7 @@ from nnbuild.kernels.vector_tail import beside_name
 from nnbuild.kernels.window_loops import Axis, declare_taps, moved, product, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import Pair
+from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
 
@@ -135,7 +136,7 @@ def reach(axis: Axis) -> int:
     return (axis.places - 1) * axis.stride + spread(axis.kernel, axis.dilation)
 
 
-def layout(site: Site, lanes: Lanes, registers: int, pool: Pair = (1, 1)) -> Layout:
+def layout(site: Site[Conv2D], lanes: Lanes, registers: int, pool: Pair = (1, 1)) -> Layout:
     shape = geometry(site, lanes)
     single = shape.rows.kernel == shape.columns.kernel == 1
     aligned = (shape.depth * (shape.columns.kernel if shape.contiguous else 1)) % lanes.depth == 0

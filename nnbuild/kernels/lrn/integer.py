@@ -22,21 +22,15 @@ from nnbuild.ops.site import Site
 needs: frozenset[str] = frozenset()
 
 
-def _lrn(site: Site) -> LRN:
-    attributes = site.op.attributes
-    assert isinstance(attributes, LRN)
-    return attributes
-
-
-def accepts(site: Site) -> str | None:
-    attributes = _lrn(site)
+def accepts(site: Site[LRN]) -> str | None:
+    attributes = site.attributes
     if attributes.bias < 0 or attributes.alpha < 0:
         return "in integers its bias and alpha must not be negative"
     return only_integer(site)
 
 
-def demand(site: Site) -> Demand:
-    scales = _lrn(site).scales(site)
+def demand(site: Site[LRN]) -> Demand:
+    scales = site.attributes.scales(site)
     packed: dict[str, Array] = {
         "powers": scales.powers.astype(np.int32),
         "multiplier": scales.multiplier.astype(np.int16),
@@ -45,8 +39,8 @@ def demand(site: Site) -> Demand:
     return Demand(extent=prod(site.shape()[:-1]), packed=packed)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes, x, out = _lrn(site), site.inputs[0], site.outputs[0]
+def emit(w: Writer, site: Site[LRN], names: Names) -> None:
+    attributes, x, out = site.attributes, site.inputs[0], site.outputs[0]
     scales = attributes.scales(site)
     places, channels, radius = prod(site.shape()[:-1]), site.shape()[-1], attributes.radius
     with w.loop("place", "end", start="begin", trips=places):

@@ -16,13 +16,12 @@ needs: frozenset[str] = frozenset()
 accepts = only_float
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[LRN]) -> Demand:
     return Demand(extent=prod(site.shape()[:-1]))
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes = site.op.attributes
-    assert isinstance(attributes, LRN)
+def emit(w: Writer, site: Site[LRN], names: Names) -> None:
+    attributes = site.attributes
     places, channels, radius = prod(site.shape()[:-1]), site.shape()[-1], attributes.radius
     with w.loop("place", "end", start="begin", trips=places):
         w(f"const float *from = {names.inputs[0]} + {product('place', channels)};")

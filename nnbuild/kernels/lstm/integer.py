@@ -7,8 +7,9 @@ from nnbuild.isa import c99
 from nnbuild.kernels import recurrent_integer as shared
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import declare
-from nnbuild.kernels.recurrent import attributes_of, state_names, time_steps
+from nnbuild.kernels.recurrent import state_names, time_steps
 from nnbuild.kernels.recurrent_integer import PLAIN, Sums, apply, hold, shifted
+from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import LARGEST
 from nnbuild.ops.site import Site
@@ -19,14 +20,14 @@ accepts = shared.accepts
 SUMS = ("let_in", "forget", "candidate", "let_out")
 
 
-def demand(site: Site, sums: Sums = PLAIN) -> Demand:
+def demand(site: Site[LSTM], sums: Sums = PLAIN) -> Demand:
     rules = rules_of(site)
     packed = sums.packed(site, "kernel", rules.of_input) | sums.packed(site, "recurrent", rules.of_state)
     return sums.demand(site, packed)
 
 
-def emit(w: Writer, site: Site, names: Names, sums: Sums = PLAIN) -> None:
-    attributes, rules = attributes_of(site), rules_of(site)
+def emit(w: Writer, site: Site[LSTM], names: Names, sums: Sums = PLAIN) -> None:
+    attributes, rules = site.attributes, rules_of(site)
     hidden, memory = state_names(site, names)
     point, value_point = rules.gate.power, rules.value.power
     with time_steps(w, site, names):

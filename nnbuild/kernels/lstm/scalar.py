@@ -6,7 +6,8 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels import recurrent
 from nnbuild.kernels.contract import Demand, Names, only_float
-from nnbuild.kernels.recurrent import accumulate, apply, attributes_of, by_unit, declare_sums, state_names, time_steps
+from nnbuild.kernels.recurrent import accumulate, apply, by_unit, declare_sums, state_names, time_steps
+from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.site import Site
 
 needs: frozenset[str] = frozenset()
@@ -15,15 +16,15 @@ accepts = only_float
 SUMS = ("let_in", "forget", "candidate", "let_out")
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[LSTM]) -> Demand:
     packed = {role: by_unit(site.constant(role), 4) for role in ("kernel", "recurrent")}
     if "bias" in site.constants:
         packed["bias"] = site.constant("bias").reshape(4, -1).T
     return recurrent.demand(site, packed)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes = attributes_of(site)
+def emit(w: Writer, site: Site[LSTM], names: Names) -> None:
+    attributes = site.attributes
     hidden, memory = state_names(site, names)
     with time_steps(w, site, names), w.loop("unit", attributes.units):
         declare_sums(w, SUMS, names.packed.get("bias"))

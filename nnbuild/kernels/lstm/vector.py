@@ -8,7 +8,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.kernels import vector_recurrent as shared
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.lstm.scalar import SUMS
-from nnbuild.kernels.recurrent import attributes_of, state_names
+from nnbuild.kernels.recurrent import state_names
 from nnbuild.kernels.vector_recurrent import (
     Units,
     accumulate,
@@ -20,18 +20,19 @@ from nnbuild.kernels.vector_recurrent import (
     time_steps,
 )
 from nnbuild.model.graph import Array
+from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.site import Site
 
 
-def _pack(site: Site, units: Units) -> Mapping[str, Array]:
+def _pack(site: Site[LSTM], units: Units) -> Mapping[str, Array]:
     packed = {role: units.pack(site.constant(role), 4) for role in ("kernel", "recurrent")}
     if "bias" in site.constants:
         packed["bias"] = units.pack(site.constant("bias").reshape(1, -1), 4)
     return packed
 
 
-def _emit(w: Writer, site: Site, names: Names, units: Units) -> None:
-    attributes, floats = attributes_of(site), units.floats
+def _emit(w: Writer, site: Site[LSTM], names: Names, units: Units) -> None:
+    attributes, floats = site.attributes, units.floats
     hidden, memory = state_names(site, names)
     fresh = fresh_state(site, names, units)
 

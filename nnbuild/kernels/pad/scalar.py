@@ -20,28 +20,22 @@ needs: frozenset[str] = frozenset()
 accepts = same_type
 
 
-def _pad(site: Site) -> Pad:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Pad)
-    return attributes
-
-
-def _levels(site: Site) -> int:
+def _levels(site: Site[Pad]) -> int:
     """Axes that need a loop: the padded ones and those before them; what follows is one run."""
-    return max((axis + 1 for axis, pair in enumerate(_pad(site).amounts) if any(pair)), default=1)
+    return max((axis + 1 for axis, pair in enumerate(site.attributes.amounts) if any(pair)), default=1)
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Pad]) -> Demand:
     return Demand(extent=site.output_shape()[0])
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Pad], names: Names) -> None:
     _axis(w, site, names, 0, "0", "0")
 
 
-def _axis(w: Writer, site: Site, names: Names, axis: int, to: str, source: str) -> None:
+def _axis(w: Writer, site: Site[Pad], names: Names, axis: int, to: str, source: str) -> None:
     out, own = contiguous(site.output_shape()), contiguous(site.shape())
-    before, after = _pad(site).amounts[axis]
+    before, after = site.attributes.amounts[axis]
     size, places, run = site.shape()[axis], site.output_shape()[axis], out[axis]
     name = f"i{axis}"
     bounds: tuple[int | str, int | str] = ("begin", "end") if axis == 0 else (0, places)
@@ -58,7 +52,7 @@ def _axis(w: Writer, site: Site, names: Names, axis: int, to: str, source: str) 
             w(w.use(c99.STORE, f"{names.outputs[0]}[{total(target, 'i')}]", _value(site)))
 
 
-def _inside(w: Writer, site: Site, names: Names, axis: int, to: str, source: str) -> None:
+def _inside(w: Writer, site: Site[Pad], names: Names, axis: int, to: str, source: str) -> None:
     if axis + 1 < _levels(site):
         _axis(w, site, names, axis + 1, to, source)
         return
@@ -67,7 +61,7 @@ def _inside(w: Writer, site: Site, names: Names, axis: int, to: str, source: str
         w(w.use(c99.STORE, f"{names.outputs[0]}[{total(to, 'i')}]", value))
 
 
-def _value(site: Site) -> str:
+def _value(site: Site[Pad]) -> str:
     """What the border holds; a quantized border holds the integer that means the value."""
-    tensor, value = site.outputs[0], _pad(site).value
+    tensor, value = site.outputs[0], site.attributes.value
     return float_literal(value) if tensor.quant is None else str(quantize(value, *scale_and_limits(tensor)))

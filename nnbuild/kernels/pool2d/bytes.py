@@ -9,11 +9,12 @@ from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import STORE_BYTES
 from nnbuild.isa.armv7em_dsp_bytes import BYTES, MAX_BYTES, SXTAB16, SXTAB16_ROR8
 from nnbuild.kernels.contract import Names
-from nnbuild.kernels.pool2d.scalar import axes, pool_of
+from nnbuild.kernels.pool2d.scalar import axes
 from nnbuild.kernels.pool2d.scalar import demand as demand
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps
 from nnbuild.numeric.rounding import INT8
 from nnbuild.ops.integer import bounds
+from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 
 needs = frozenset({"armv7em_dsp"})
@@ -27,16 +28,16 @@ LOAD = Row("const int32_t {0} = {1};", 1)
 STORE = Row("to[{0}] = (int8_t){1};", 1)
 
 
-def accepts(site: Site) -> str | None:
+def accepts(site: Site[Pool2D]) -> str | None:
     if site.dtypes != {"int8"}:
         return f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
-    pool = pool_of(site)
+    pool = site.attributes
     if pool.function == "average" and pool.window[0] * pool.window[1] > LARGEST:
         return f"16 bits hold the sum of {LARGEST} numbers, not of {pool.window[0] * pool.window[1]}"
     return None
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
     rows, columns = axes(site)
     channels = site.shape()[2]
     whole, rest = divmod(channels, GROUP)
@@ -48,7 +49,7 @@ def emit(w: Writer, site: Site, names: Names) -> None:
             w(f"const int32_t left = {columns.position('x')};")
             if not columns.always_inside:
                 declare_taps(w, columns, "left", "kx_begin", "kx_end")
-            if pool_of(site).function == "average":
+            if site.attributes.function == "average":
                 _declare_count(w, rows, columns)
             w(f"int8_t *to = {names.outputs[0]} + ({product('y', columns.places)} + x) * {channels};")
             w("int32_t c = 0;")
@@ -70,8 +71,8 @@ def _declare_count(w: Writer, rows: Axis, columns: Axis) -> None:
     w(f"const int32_t count = {height} * {width};")
 
 
-def _group(w: Writer, site: Site, names: Names, rows: Axis, columns: Axis, count: int) -> None:
-    channels, is_max = site.shape()[2], pool_of(site).function == "max"
+def _group(w: Writer, site: Site[Pool2D], names: Names, rows: Axis, columns: Axis, count: int) -> None:
+    channels, is_max = site.shape()[2], site.attributes.function == "max"
     if is_max:
         w("int32_t largest = INT32_C(-2139062144);")  # four times -128
     else:
@@ -107,8 +108,8 @@ def _columns(w: Writer, columns: Axis, channels: int, take: Callable[[str], None
         take(f"row + {product('kx', channels)}")
 
 
-def _store_largest(w: Writer, site: Site, count: int) -> None:
-    limits = bounds(pool_of(site).clamp, site.outputs[0])
+def _store_largest(w: Writer, site: Site[Pool2D], count: int) -> None:
+    limits = bounds(site.attributes.clamp, site.outputs[0])
     if limits == INT8 and count == GROUP:
         w(f"{w.call(STORE_BYTES, 'to', 'largest')};")
         return
@@ -116,7 +117,7 @@ def _store_largest(w: Writer, site: Site, count: int) -> None:
         _bounded(w, site, f"(int8_t)(largest >> {8 * channel})", channel)
 
 
-def _store_average(w: Writer, site: Site, rows: Axis, columns: Axis, count: int) -> None:
+def _store_average(w: Writer, site: Site[Pool2D], rows: Axis, columns: Axis, count: int) -> None:
     same = rows.always_inside and columns.always_inside
     size = rows.kernel * columns.kernel
     for channel in range(count):
@@ -135,9 +136,9 @@ def _store_average(w: Writer, site: Site, rows: Axis, columns: Axis, count: int)
         _bounded(w, site, value, channel)
 
 
-def _bounded(w: Writer, site: Site, value: str, channel: int) -> None:
+def _bounded(w: Writer, site: Site[Pool2D], value: str, channel: int) -> None:
     """Within the bounds of a fused activation; a pool's result is within its type already."""
-    limits = bounds(pool_of(site).clamp, site.outputs[0])
+    limits = bounds(site.attributes.clamp, site.outputs[0])
     name = f"result{channel}"
     w(f"int32_t {name} = {value};")
     if limits[0] > INT8[0]:

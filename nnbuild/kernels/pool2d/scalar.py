@@ -16,33 +16,27 @@ needs: frozenset[str] = frozenset()
 accepts = c99.any_format
 
 
-def pool_of(site: Site) -> Pool2D:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Pool2D)
-    return attributes
-
-
-def axes(site: Site) -> tuple[Axis, Axis]:
-    pool, inputs, outputs = pool_of(site), site.shape(), site.output_shape()
+def axes(site: Site[Pool2D]) -> tuple[Axis, Axis]:
+    pool, inputs, outputs = site.attributes, site.shape(), site.output_shape()
     rows, columns = (
         Axis(inputs[i], outputs[i], pool.window[i], pool.strides[i], 1, pool.padding[i][0]) for i in (0, 1)
     )
     return rows, columns
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Pool2D]) -> Demand:
     return Demand(extent=site.output_shape()[0], overlaps=overlaps(site), rows=True)
 
 
-def overlaps(site: Site) -> tuple[Overlap, ...]:
+def overlaps(site: Site[Pool2D]) -> tuple[Overlap, ...]:
     """Windows that neither overlap nor reach before their place leave nothing unread behind the output."""
-    pool = pool_of(site)
+    pool = site.attributes
     apart = all(s >= k for s, k in zip(pool.strides, pool.window, strict=True))
     unpadded = all(pad == (0, 0) for pad in pool.padding)
     return IN_PLACE if apart and unpadded else rows(site, axes(site)[0])
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
     rows, columns = axes(site)
     channels = site.shape()[2]
     with w.loop("y", "end", start="begin", trips=rows.places):
@@ -59,8 +53,8 @@ def emit(w: Writer, site: Site, names: Names) -> None:
                 _channel(w, site, names, rows, columns)
 
 
-def _channel(w: Writer, site: Site, names: Names, rows: Axis, columns: Axis) -> None:
-    pool, kind, channels = pool_of(site), C_TYPES[site.inputs[0].dtype], site.shape()[2]
+def _channel(w: Writer, site: Site[Pool2D], names: Names, rows: Axis, columns: Axis) -> None:
+    pool, kind, channels = site.attributes, C_TYPES[site.inputs[0].dtype], site.shape()[2]
     is_float, is_max = kind == "float", pool.function == "max"
     first_row = "top" if rows.always_inside else "top + ky_begin"
     first_column = "left" if columns.always_inside else "left + kx_begin"

@@ -18,7 +18,7 @@ TOGETHER = 4
 
 
 def _variant(floats: Vectors) -> Variant:
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
         rows, columns = scalar.axes(site)
         channels = site.shape()[2]
         width = floats.lanes * TOGETHER
@@ -42,13 +42,13 @@ def _variant(floats: Vectors) -> Variant:
     return Variant(floats.name, frozenset({floats.name}), only_float, _demand, emit)
 
 
-def _demand(site: Site) -> Demand:
+def _demand(site: Site[Pool2D]) -> Demand:
     return scalar.demand(site)
 
 
-def _channels(w: Writer, site: Site, names: Names, floats: Vectors, at: tuple[str, str], count: int) -> None:
+def _channels(w: Writer, site: Site[Pool2D], names: Names, floats: Vectors, at: tuple[str, str], count: int) -> None:
     """`count` channels, from the first one on, of the output at a place."""
-    pool, (rows, columns), channels = site.op.attributes, scalar.axes(site), site.shape()[2]
+    pool, (rows, columns), channels = site.attributes, scalar.axes(site), site.shape()[2]
     assert isinstance(pool, Pool2D)
     channel, place = at
     parts = [(i, min(floats.lanes, count - i)) for i in range(0, count, floats.lanes)]

@@ -24,12 +24,6 @@ from nnbuild.ops.site import Site
 DIVISION_BITS = 24
 
 
-def _pool(site: Site) -> Pool2D:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Pool2D)
-    return attributes
-
-
 @lru_cache(maxsize=256)
 def _inverse(count: int) -> int | None:
     """What (|sum| + count / 2) is multiplied by, to be divided by count in the upper bits; proven on every sum."""
@@ -46,8 +40,8 @@ class Pool:
 
     set: IntegerSet
 
-    def accepts(self, site: Site) -> str | None:
-        pool = _pool(site)
+    def accepts(self, site: Site[Pool2D]) -> str | None:
+        pool = site.attributes
         if site.dtypes != {"int8"}:
             return "it computes int8 only"
         if pool.function == "average":
@@ -57,10 +51,10 @@ class Pool:
                 return "its windows are too large to divide by one multiplication"
         return refused(self.set.vectors, site.shape()[2])
 
-    def demand(self, site: Site) -> Demand:
+    def demand(self, site: Site[Pool2D]) -> Demand:
         return Demand(extent=site.output_shape()[0], overlaps=overlaps(site))
 
-    def emit(self, w: Writer, site: Site, names: Names) -> None:
+    def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
         rows, columns = axes(site)
         channels = site.shape()[2]
         with w.loop("y", "end", start="begin", trips=rows.places):
@@ -75,8 +69,8 @@ class Pool:
                 w(f"int8_t *to = {names.outputs[0]} + {place};")
                 across(w, self.set.vectors, channels, lambda real: self._lanes(w, site, names, real))
 
-    def _lanes(self, w: Writer, site: Site, names: Names, real: int) -> None:
-        v, pool = self.set.vectors, _pool(site)
+    def _lanes(self, w: Writer, site: Site[Pool2D], names: Names, real: int) -> None:
+        v, pool = self.set.vectors, site.attributes
         rows, columns = axes(site)
         first = v.spelt("set1_epi32", "-128") if pool.function == "max" else v.spelt(f"setzero_si{v.bits}")
         w(f"{v.kind} result = {first};")
@@ -88,12 +82,12 @@ class Pool:
             _divide(w, v, rows.kernel * columns.kernel)
         write_bytes(w, v, "result", bounds(pool.clamp, site.outputs[0]), "to + c", real)
 
-    def _row(self, w: Writer, site: Site, columns: Axis, real: int) -> None:
+    def _row(self, w: Writer, site: Site[Pool2D], columns: Axis, real: int) -> None:
         v = self.set.vectors
         limits = ("0", columns.kernel) if columns.always_inside else ("kx_begin", "kx_end")
         with w.loop("kx", limits[1], start=limits[0], trips=columns.kernel):
             value = read_bytes(w, v, f"row + {product('kx', site.shape()[2])}", real)
-            if _pool(site).function == "max":
+            if site.attributes.function == "max":
                 w(f"const {v.kind} value = {value};")
                 w(f"result = {larger(w, v, 'result', 'value')};")
             else:

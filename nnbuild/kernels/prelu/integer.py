@@ -16,18 +16,17 @@ needs: frozenset[str] = frozenset()
 accepts = only_integer
 
 
-def _walks(site: Site) -> list[Walk]:
+def _walks(site: Site[PReLU]) -> list[Walk]:
     return [Walk(contiguous(site.shape())), Walk(broadcast(site.constant("slope").shape, site.shape()))]
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[PReLU]) -> Demand:
     packed = {"slope": site.constant("slope").reshape(-1)}
     return Demand(extent=extent(site.shape(), _walks(site)), packed=packed, overlaps=IN_PLACE)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes, out = site.op.attributes, site.outputs[0]
-    assert isinstance(attributes, PReLU)
+def emit(w: Writer, site: Site[PReLU], names: Names) -> None:
+    attributes, out = site.attributes, site.outputs[0]
     scales, zeros = attributes.scales(site), attributes.zeros(site)
 
     def element(at: list[str]) -> None:

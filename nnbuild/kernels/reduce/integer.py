@@ -17,9 +17,8 @@ from nnbuild.ops.site import Site
 needs: frozenset[str] = frozenset()
 
 
-def accepts(site: Site) -> str | None:
-    attributes, x = site.op.attributes, site.inputs[0]
-    assert isinstance(attributes, Reduce)
+def accepts(site: Site[Reduce]) -> str | None:
+    attributes, x = site.attributes, site.inputs[0]
     refused = only_integer(site)
     if refused or attributes.function not in ("mean", "sum"):
         return refused
@@ -29,9 +28,8 @@ def accepts(site: Site) -> str | None:
     return None if fits else f"a 32-bit sum holds {most} of these values, not {attributes.size(site)}"
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes, x, out = site.op.attributes, site.inputs[0], site.outputs[0]
-    assert isinstance(attributes, Reduce)
+def emit(w: Writer, site: Site[Reduce], names: Names) -> None:
+    attributes, x, out = site.attributes, site.inputs[0], site.outputs[0]
     _, size, after = around(site.shape(), attributes.axis, attributes.count)
     with places(w, site):
         w(f"const {C_TYPES[x.dtype]} *from = {names.inputs[0]} + {product('row', size * after)} + column;")

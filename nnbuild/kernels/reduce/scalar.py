@@ -19,29 +19,23 @@ accepts = only_float
 ROWS = {"mean": c99.ADD, "sum": c99.ADD, "max": c99.LARGER, "min": c99.SMALLER}
 
 
-def _reduce(site: Site) -> Reduce:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Reduce)
-    return attributes
-
-
-def demand(site: Site) -> Demand:
-    attributes = _reduce(site)
+def demand(site: Site[Reduce]) -> Demand:
+    attributes = site.attributes
     before, _, after = around(site.shape(), attributes.axis, attributes.count)
     return Demand(extent=before if before > 1 else after)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes = _reduce(site)
+def emit(w: Writer, site: Site[Reduce], names: Names) -> None:
+    attributes = site.attributes
     _, size, after = around(site.shape(), attributes.axis, attributes.count)
     with places(w, site):
         _one(w, names, attributes.function, size, after)
 
 
 @contextmanager
-def places(w: Writer, site: Site) -> Iterator[None]:
+def places(w: Writer, site: Site[Reduce]) -> Iterator[None]:
     """Loops over the outputs as `row` and `column`, the outer one over the range asked for."""
-    attributes = _reduce(site)
+    attributes = site.attributes
     before, _, after = around(site.shape(), attributes.axis, attributes.count)
     if before > 1:
         with w.loop("row", "end", start="begin", trips=before), w.loop("column", after):

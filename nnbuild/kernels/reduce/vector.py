@@ -21,24 +21,23 @@ TOGETHER = 4
 """Vectors that are added to in turns."""
 
 
-def _function(site: Site) -> tuple[str, int, int, int]:
+def _function(site: Site[Reduce]) -> tuple[str, int, int, int]:
     """(function, how much lies before the axes, in them, and behind)."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, Reduce)
+    attributes = site.attributes
     return attributes.function, *around(site.shape(), attributes.axis, attributes.count)
 
 
 def _variant(floats: Vectors) -> Variant:
-    def accepts(site: Site) -> str | None:
+    def accepts(site: Site[Reduce]) -> str | None:
         _, _, size, after = _function(site)
         if after == 1 and size < floats.lanes:
             return "its values do not fill a vector"
         return only_float(site)
 
-    def demand(site: Site) -> Demand:
+    def demand(site: Site[Reduce]) -> Demand:
         return Demand(extent=_function(site)[1])
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[Reduce], names: Names) -> None:
         function, before, size, after = _function(site)
         with w.loop("row", "end", start="begin", trips=before):
             w(f"const float *from = {names.inputs[0]} + {product('row', size * after)};")

@@ -18,22 +18,16 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.site import Site
 
 
-def _reduce(site: Site) -> Reduce:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Reduce)
-    return attributes
-
-
-def _shape(site: Site) -> tuple[int, int, int]:
-    attributes = _reduce(site)
+def _shape(site: Site[Reduce]) -> tuple[int, int, int]:
+    attributes = site.attributes
     return around(site.shape(), attributes.axis, attributes.count)
 
 
 @lru_cache(maxsize=256)
-def _scale(site: Site) -> Scaled | None:
+def _scale(site: Site[Reduce]) -> Scaled | None:
     size = _shape(site)[1]
     zero, out = quant_of(site.inputs[0]).zero_point, quant_of(site.outputs[0]).zero_point
-    found = scaled_by(_reduce(site).multiplier(site), out, size * 255)
+    found = scaled_by(site.attributes.multiplier(site), out, size * 255)
     return Scaled(found.line, found.away, -size * zero) if found else None
 
 
@@ -43,24 +37,24 @@ class Mean:
 
     set: IntegerSet
 
-    def accepts(self, site: Site) -> str | None:
-        if site.dtypes != {"int8"} or _reduce(site).function not in ("mean", "sum"):
+    def accepts(self, site: Site[Reduce]) -> str | None:
+        if site.dtypes != {"int8"} or site.attributes.function not in ("mean", "sum"):
             return "it computes means and sums of int8 only"
         if _shape(site)[2] == 1:
             return "it does not sum along the last axis"
         return refused(self.set.vectors, _shape(site)[2]) or (None if _scale(site) else "its scale shifts to the left")
 
-    def demand(self, site: Site) -> Demand:
+    def demand(self, site: Site[Reduce]) -> Demand:
         return Demand(extent=_shape(site)[0])
 
-    def emit(self, w: Writer, site: Site, names: Names) -> None:
+    def emit(self, w: Writer, site: Site[Reduce], names: Names) -> None:
         before, size, channels = _shape(site)
         with w.loop("row", "end", start="begin", trips=before):
             w(f"const int8_t *from = {names.inputs[0]} + {product('row', size * channels)};")
             w(f"int8_t *to = {names.outputs[0]} + {product('row', channels)};")
             across(w, self.set.vectors, channels, lambda real: self._lanes(w, site, size, channels, real))
 
-    def _lanes(self, w: Writer, site: Site, size: int, channels: int, real: int) -> None:
+    def _lanes(self, w: Writer, site: Site[Reduce], size: int, channels: int, real: int) -> None:
         scale, v = _scale(site), self.set.vectors
         assert scale is not None
         w(f"{v.kind} sum = {v.use(w, f'setzero_si{v.bits}')};")

@@ -14,9 +14,8 @@ needs: frozenset[str] = frozenset()
 accepts = same_type
 
 
-def _loops(site: Site) -> tuple[Shape, list[Walk]]:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Repeat)
+def _loops(site: Site[Repeat]) -> tuple[Shape, list[Walk]]:
+    attributes = site.attributes
     out, own = contiguous(site.output_shape()), contiguous(site.shape())
     shape: list[int] = []
     to: list[int] = []
@@ -28,9 +27,9 @@ def _loops(site: Site) -> tuple[Shape, list[Walk]]:
     return tuple(shape), [Walk(tuple(to)), Walk(tuple(source))]
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Repeat]) -> Demand:
     return Demand(extent=extent(*_loops(site)))
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Repeat], names: Names) -> None:
     carry(w, names, *_loops(site))

@@ -14,13 +14,12 @@ needs: frozenset[str] = frozenset()
 accepts = only_float
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[ResizeBilinear]) -> Demand:
     return Demand(extent=site.output_shape()[0])
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes = site.op.attributes
-    assert isinstance(attributes, ResizeBilinear)
+def emit(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
+    attributes = site.attributes
     height, width, channels = site.shape()
     rows, columns, _ = site.output_shape()
     with w.loop("y", "end", start="begin", trips=rows):

@@ -6,22 +6,23 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels import recurrent
 from nnbuild.kernels.contract import Demand, Names, only_float
-from nnbuild.kernels.recurrent import accumulate, apply, attributes_of, by_unit, declare_sums, state_names, time_steps
+from nnbuild.kernels.recurrent import accumulate, apply, by_unit, declare_sums, state_names, time_steps
+from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.site import Site
 
 needs: frozenset[str] = frozenset()
 accepts = only_float
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[SimpleRNN]) -> Demand:
     packed = {role: by_unit(site.constant(role), 1) for role in ("kernel", "recurrent")}
     if "bias" in site.constants:
         packed["bias"] = site.constant("bias")
     return recurrent.demand(site, packed)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    attributes = attributes_of(site)
+def emit(w: Writer, site: Site[SimpleRNN], names: Names) -> None:
+    attributes = site.attributes
     (hidden,) = state_names(site, names)
     with time_steps(w, site, names), w.loop("unit", attributes.units):
         declare_sums(w, ("sum",), names.packed.get("bias"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from nnbuild.base.writer import Writer
 from nnbuild.kernels import vector_recurrent as shared
 from nnbuild.kernels.contract import Names
-from nnbuild.kernels.recurrent import attributes_of, state_names
+from nnbuild.kernels.recurrent import state_names
 from nnbuild.kernels.vector_recurrent import (
     Units,
     accumulate,
@@ -19,20 +19,21 @@ from nnbuild.kernels.vector_recurrent import (
     time_steps,
 )
 from nnbuild.model.graph import Array
+from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.site import Site
 
 SUMS = ("sum",)
 
 
-def _pack(site: Site, units: Units) -> Mapping[str, Array]:
+def _pack(site: Site[SimpleRNN], units: Units) -> Mapping[str, Array]:
     packed = {role: units.pack(site.constant(role), 1) for role in ("kernel", "recurrent")}
     if "bias" in site.constants:
         packed["bias"] = units.pack(site.constant("bias").reshape(1, -1), 1)
     return packed
 
 
-def _emit(w: Writer, site: Site, names: Names, units: Units) -> None:
-    attributes = attributes_of(site)
+def _emit(w: Writer, site: Site[SimpleRNN], names: Names, units: Units) -> None:
+    attributes = site.attributes
     (hidden,) = state_names(site, names)
     fresh = fresh_state(site, names, units)
 

@@ -15,24 +15,22 @@ needs: frozenset[str] = frozenset()
 accepts = same_type
 
 
-def _loops(site: Site) -> tuple[Shape, list[Walk]]:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Slice)
+def _loops(site: Site[Slice]) -> tuple[Shape, list[Walk]]:
+    attributes = site.attributes
     strides = contiguous(site.shape())
     steps = tuple(stride * step for stride, step in zip(strides, attributes.steps, strict=True))
     start = sum(stride * begin for stride, begin in zip(strides, attributes.begins, strict=True))
     return site.output_shape(), [Walk(contiguous(site.output_shape())), Walk(steps, start)]
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Slice]) -> Demand:
     return Demand(extent=extent(*_loops(site)), overlaps=IN_PLACE if _forward(site) else ())
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Slice], names: Names) -> None:
     carry(w, names, *_loops(site))
 
 
-def _forward(site: Site) -> bool:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Slice)
+def _forward(site: Site[Slice]) -> bool:
+    attributes = site.attributes
     return all(step > 0 for step in attributes.steps)

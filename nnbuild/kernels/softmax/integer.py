@@ -27,13 +27,14 @@ from nnbuild.numeric.softmax import (
 )
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
+from nnbuild.ops.softmax import Softmax
 
 needs: frozenset[str] = frozenset()
 LARGEST = {"int8": 1 << 13, "int16": 1 << 16}
 """How many values' powers a 32-bit sum holds, one too many."""
 
 
-def accepts(site: Site) -> str | None:
+def accepts(site: Site[Softmax]) -> str | None:
     refused = only_integer(site)
     if refused:
         return refused
@@ -49,7 +50,7 @@ def powers8(scale: float) -> Array:
     return exp_of_negative(scaled, DIFF_INTEGER_BITS).astype(np.int32)
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Softmax]) -> Demand:
     if site.inputs[0].dtype == "int8":
         packed: dict[str, Array] = {"powers": powers8(quant_of(site.inputs[0]).scale)}
     else:
@@ -57,7 +58,7 @@ def demand(site: Site) -> Demand:
     return Demand(extent=sizes(site)[0], packed=packed, overlaps=overlaps(site))
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Softmax], names: Names) -> None:
     before, size, after = sizes(site)
     kind, place = C_TYPES[site.inputs[0].dtype], product("i", after)
     with w.loop("row", "end", start="begin", trips=before), w.loop("column", after):
@@ -73,7 +74,7 @@ def emit(w: Writer, site: Site, names: Names) -> None:
             _shares16(w, site, names, size, place)
 
 
-def _shares8(w: Writer, site: Site, powers: str, size: int, place: str) -> None:
+def _shares8(w: Writer, site: Site[Softmax], powers: str, size: int, place: str) -> None:
     counted = len(powers8(quant_of(site.inputs[0]).scale))
     condition = f"below < {counted}" if counted < 256 else ""
     declare(w, "sum", "0", "uint32_t")
@@ -104,7 +105,7 @@ def _only_if(w: Writer, condition: str) -> Iterator[None]:
         yield
 
 
-def _shares16(w: Writer, site: Site, names: Names, size: int, place: str) -> None:
+def _shares16(w: Writer, site: Site[Softmax], names: Names, size: int, place: str) -> None:
     scale = softmax16_multiplier(quant_of(site.inputs[0]).scale)
     declare(w, "sum", "0", "int32_t")
     with w.loop("i", size):

@@ -15,22 +15,21 @@ needs: frozenset[str] = frozenset()
 accepts = only_float
 
 
-def sizes(site: Site) -> tuple[int, int, int]:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Softmax)
+def sizes(site: Site[Softmax]) -> tuple[int, int, int]:
+    attributes = site.attributes
     return around(site.shape(), attributes.axis, attributes.count)
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Softmax]) -> Demand:
     return Demand(extent=sizes(site)[0], overlaps=overlaps(site))
 
 
-def overlaps(site: Site) -> tuple[Overlap, ...]:
+def overlaps(site: Site[Softmax]) -> tuple[Overlap, ...]:
     """Where the values of one softmax do not lie together, an output before its input would run over others' inputs."""
     return IN_PLACE if sizes(site)[2] == 1 else ()
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Softmax], names: Names) -> None:
     before, size, after = sizes(site)
     with w.loop("row", "end", start="begin", trips=before), w.loop("column", after):
         start = f"{product('row', size * after)} + column"

@@ -11,22 +11,23 @@ from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.softmax import scalar
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.site import Site
+from nnbuild.ops.softmax import Softmax
 
 MOST = 64
 """Vectors of one row that are printed one by one."""
 
 
 def _variant(floats: Vectors) -> Variant:
-    def accepts(site: Site) -> str | None:
+    def accepts(site: Site[Softmax]) -> str | None:
         _, size, after = scalar.sizes(site)
         if after > 1:
             return "its values do not lie side by side"
         return only_float(site) or (f"its rows are longer than {MOST} vectors" if size > MOST * floats.lanes else None)
 
-    def demand(site: Site) -> Demand:
+    def demand(site: Site[Softmax]) -> Demand:
         return scalar.demand(site)
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[Softmax], names: Names) -> None:
         before, size, _ = scalar.sizes(site)
         with w.loop("row", "end", start="begin", trips=before):
             w(f"const float *from = {names.inputs[0]} + {product('row', size)};")

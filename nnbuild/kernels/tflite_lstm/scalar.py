@@ -23,18 +23,12 @@ SUMS = ("let_in", "forget", "candidate", "let_out")
 FROM_HIDDEN = tuple(f"{name}_before" for name in SUMS)
 
 
-def accepts(site: Site) -> str | None:
+def accepts(site: Site[TfliteLstm]) -> str | None:
     formats = [tensor.dtype for tensor in (*site.inputs, *site.outputs)]
     return None if formats == ["int8", "int8", "int16"] else f"it computes int8 with an int16 cell, not {formats}"
 
 
-def _lstm(site: Site) -> TfliteLstm:
-    attributes = site.op.attributes
-    assert isinstance(attributes, TfliteLstm)
-    return attributes
-
-
-def demand(site: Site) -> Demand:
+def demand(site: Site[TfliteLstm]) -> Demand:
     """The zero points' share of every sum is known, and becomes part of what it begins with."""
     kernel, recurrent, bias = (site.constant(role).astype(np.int64) for role in ("kernel", "recurrent", "bias"))
     zero = quant_of(site.inputs[0]).zero_point
@@ -42,14 +36,14 @@ def demand(site: Site) -> Demand:
         "kernel": site.constant("kernel").transpose(2, 1, 0),
         "recurrent": site.constant("recurrent").transpose(2, 1, 0),
         "bias": (bias - zero * kernel.sum(axis=1)).T.astype(np.int32),
-        "recurrent_bias": (-_lstm(site).state_zero * recurrent.sum(axis=1)).T.astype(np.int32),
+        "recurrent_bias": (-site.attributes.state_zero * recurrent.sum(axis=1)).T.astype(np.int32),
     }
     flat = {role: np.ascontiguousarray(values).reshape(-1) for role, values in packed.items()}
     return Demand(extent=site.shape()[0], packed=flat)
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
-    lstm = _lstm(site)
+def emit(w: Writer, site: Site[TfliteLstm], names: Names) -> None:
+    lstm = site.attributes
     steps, features = site.shape()
     sequence, cell = names.outputs
     with w.block("if (begin == 0)"), w.loop("unit", lstm.units):

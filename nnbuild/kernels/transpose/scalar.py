@@ -14,9 +14,8 @@ needs: frozenset[str] = frozenset()
 accepts = same_type
 
 
-def _loops(site: Site) -> tuple[Shape, list[Walk]]:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Transpose)
+def _loops(site: Site[Transpose]) -> tuple[Shape, list[Walk]]:
+    attributes = site.attributes
     strides = contiguous(site.shape())
     return site.output_shape(), [
         Walk(contiguous(site.output_shape())),
@@ -24,9 +23,9 @@ def _loops(site: Site) -> tuple[Shape, list[Walk]]:
     ]
 
 
-def demand(site: Site) -> Demand:
+def demand(site: Site[Transpose]) -> Demand:
     return Demand(extent=extent(*_loops(site)))
 
 
-def emit(w: Writer, site: Site, names: Names) -> None:
+def emit(w: Writer, site: Site[Transpose], names: Names) -> None:
     carry(w, names, *_loops(site))
