@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.vector_lanes import bound
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import vector_loop
@@ -27,7 +26,7 @@ def _emit(w: Writer, site: Site[Affine], names: Names, floats: Vectors) -> None:
             address = f"{names.packed[role]} + {at[1]}"
             floats.declare(w, role, floats.broadcast(w, address, 1) if single else floats.load(w, address, count))
         w(f"value = {floats.use(w, 'add', floats.use(w, 'mul', 'value', 'scale'), 'shift')};")
-        bound(w, floats, attributes.clamp, "value")
+        floats.bound(w, attributes.clamp, "value")
         floats.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
 
     vector_loop.nest(w, site.shape(), walks, floats, element)

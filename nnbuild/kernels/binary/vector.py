@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.vector_lanes import bound
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import vector_loop
@@ -35,7 +34,7 @@ def _emit(w: Writer, site: Site[Binary], names: Names, floats: Vectors) -> None:
             w(f"a = {floats.use(w, 'mul', 'a', 'a')};")
         else:
             w(f"a = {floats.use(w, OPERATIONS[attributes.function], 'a', 'b')};")
-        bound(w, floats, attributes.clamp, "a")
+        floats.bound(w, attributes.clamp, "a")
         floats.store(w, f"{names.outputs[0]} + {at[0]}", "a", count)
 
     vector_loop.nest(w, site.output_shape(), walks, floats, element)

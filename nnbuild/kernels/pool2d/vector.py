@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_functions import SPECIAL
-from nnbuild.isa.vector_lanes import bound
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
@@ -54,7 +53,7 @@ def _channels(w: Writer, site: Site[Pool2D], names: Names, floats: Vectors, at: 
     channel, place = at
     parts = [(i, min(floats.lanes, count - i)) for i in range(0, count, floats.lanes)]
     for i, _ in parts:
-        floats.declare(w, f"result{i}", _beginning(floats, pool.function))
+        floats.declare(w, f"result{i}", _beginning(w, floats, pool.function))
     with row_taps(w, rows, "top"):
         start = f"{product('top + ky', columns.size)} + left"
         w(f"const float *row = {names.inputs[0]};")
@@ -66,18 +65,18 @@ def _channels(w: Writer, site: Site[Pool2D], names: Names, floats: Vectors, at: 
                 w(f"result{i} = {floats.use(w, 'max' if pool.function == 'max' else 'add', f'result{i}', value)};")
     w(f"float *to = {names.outputs[0]} + {total(place, channel)};")
     if pool.function == "average":
-        floats.declare(w, "count", f"{floats.prefix}_set1_ps((float)({_count(rows, columns)}))")
+        floats.declare(w, "count", floats.each(w, f"(float)({_count(rows, columns)})"))
     for i, lanes in parts:
         if pool.function == "average":
             w(f"result{i} = {floats.use(w, 'div', f'result{i}', 'count')};")
-        bound(w, floats, pool.clamp, f"result{i}")
+        floats.bound(w, pool.clamp, f"result{i}")
         floats.store(w, offset("to", i), f"result{i}", lanes)
 
 
-def _beginning(floats: Vectors, function: str) -> str:
+def _beginning(w: Writer, floats: Vectors, function: str) -> str:
     if function == "average":
-        return f"{floats.prefix}_setzero_ps()"
-    return f"{floats.prefix}_castsi{floats.lanes * 32}_ps({floats.prefix}_set1_epi32({SPECIAL['-infinity']}))"
+        return floats.each(w, 0.0)
+    return floats.call(w, "f_of_bits", floats.call(w, "each", SPECIAL["-infinity"]))
 
 
 def _count(rows: Axis, columns: Axis) -> str:

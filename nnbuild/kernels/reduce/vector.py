@@ -7,7 +7,6 @@ together from the lanes of its own values.
 from __future__ import annotations
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa import vector_functions as math
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
@@ -98,7 +97,7 @@ def _lanes_of_one(w: Writer, floats: Vectors, function: str, size: int) -> None:
         _take(w, floats, operation, 0, floats.load(w, f"from + {at}", None if again else size % floats.lanes))
     for i in range(1, together):
         _take(w, floats, operation, 0, f"result{i}")
-    w(f"result0 = {w.call(math.across(floats, operation), 'result0')};")
+    w(f"result0 = {floats.across(w, operation, 'result0')};")
     floats.store(w, "to", _finished(w, floats, function, "result0", size), 1)
 
 
@@ -107,7 +106,7 @@ def _take(w: Writer, floats: Vectors, operation: str, index: int, value: str) ->
 
 
 def _finished(w: Writer, floats: Vectors, function: str, result: str, size: int) -> str:
-    return floats.use(w, "div", result, f"{floats.prefix}_set1_ps({size}.0f)") if function == "mean" else result
+    return floats.use(w, "div", result, floats.each(w, size)) if function == "mean" else result
 
 
 VARIANTS = tuple(_variant(floats) for floats in SETS)
