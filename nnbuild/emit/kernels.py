@@ -32,9 +32,8 @@ def _part(plan: Plan, index: int, isa: Isa) -> list[str]:
         if number:
             w()
         _function(w, step, step.versions[index], attribute)
-    target = f'#define {attribute}__attribute__((target("{isa.target}")))\n' if isa.target else ""
     return [
-        target,
+        _target(isa, attribute) if isa.target else "",
         definitions(w.helpers, prefix),
         instructions(w.instructions.values(), prefix, attribute),
         str(w) if plan.steps else "",
@@ -53,8 +52,21 @@ def _compiler(plan: Plan) -> str:
     if options:
         named = ", ".join(f'"{option}"' for option in options)
         lines += ["#if defined(__GNUC__) && !defined(__clang__)", f"#pragma GCC optimize({named})", "#endif"]
-    lines += [f"#include <{header}>" for header in dict.fromkeys(h for isa in plan.isas for h in isa.includes)]
+    for guard in dict.fromkeys(isa.guard for isa in plan.isas if isa.includes):
+        headers = dict.fromkeys(header for isa in plan.isas if isa.guard == guard for header in isa.includes)
+        lines += [f"#if {guard}", *(f"#include <{header}>" for header in headers), "#endif"]
     return "\n".join([*lines, ""]) + "\n" if lines else ""
+
+
+def _target(isa: Isa, attribute: str) -> str:
+    """What lets the compiler use the set in single functions, where it can."""
+    return f"""\
+#if {isa.guard}
+#define {attribute}__attribute__((target("{isa.target}")))
+#else
+#define {attribute.rstrip()}
+#endif
+"""
 
 
 def private_header(plan: Plan) -> str:

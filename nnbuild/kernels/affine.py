@@ -8,7 +8,6 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.vector_lanes import bound
 from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, on_each, only_float, only_integer
@@ -86,7 +85,7 @@ class _Floats:
                 address = f"{names.packed[role]} + {at[1]}"
                 v.declare(w, role, v.broadcast(w, address, 1) if single else v.load(w, address, count))
             w(f"value = {v.use(w, 'add', v.use(w, 'mul', 'value', 'scale'), 'shift')};")
-            bound(w, v, site.attributes.clamp, "value")
+            v.bound(w, site.attributes.clamp, "value")
             v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
 
         _loops(site).vector_nest(w, v.lanes, element)

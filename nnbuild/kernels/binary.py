@@ -10,7 +10,6 @@ from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99, vector_sets, x86_integers
 from nnbuild.isa.armv7em_dsp import LOAD_BYTES
 from nnbuild.isa.armv7em_dsp_bytes import AND_LEFT8, SMLAWB, SMLAWT, ssat8_after
-from nnbuild.isa.vector_lanes import bound
 from nnbuild.isa.vectors import Vectors
 from nnbuild.isa.x86_integers import IntegerSet
 from nnbuild.isa.x86_memory import read_bytes, reads_parts, write_bytes
@@ -148,7 +147,7 @@ class _Floats:
                 w(f"a = {v.use(w, 'mul', 'a', 'a')};")
             else:
                 w(f"a = {v.use(w, OPERATIONS[function], 'a', 'b')};")
-            bound(w, v, site.attributes.clamp, "a")
+            v.bound(w, site.attributes.clamp, "a")
             v.store(w, f"{names.outputs[0]} + {at[0]}", "a", count)
 
         _loops(site).vector_nest(w, v.lanes, element)

@@ -16,7 +16,6 @@ from nnbuild.isa import c99, vector_sets, x86_integers
 from nnbuild.isa.armv7em_dsp import STORE_BYTES
 from nnbuild.isa.armv7em_dsp_bytes import BYTES, MAX_BYTES, SXTAB16, SXTAB16_ROR8
 from nnbuild.isa.vector_functions import SPECIAL
-from nnbuild.isa.vector_lanes import bound
 from nnbuild.isa.vectors import Vectors
 from nnbuild.isa.x86_integers import IntegerSet
 from nnbuild.isa.x86_memory import larger, read_bytes, write_bytes
@@ -158,7 +157,7 @@ class _Floats:
         operation = "max" if _is_max(site) else "add"
         parts = [(i, min(v.lanes, count - i)) for i in range(0, count, v.lanes)]
         for i, _ in parts:
-            v.declare(w, f"result{i}", self._beginning(operation))
+            v.declare(w, f"result{i}", self._beginning(w, operation))
         with row_taps(w, down, "top"):
             start = f"{product('top + ky', along.size)} + left"
             w(f"const float *row = {names.inputs[0]};")
@@ -168,18 +167,16 @@ class _Floats:
                     w(f"result{i} = {v.use(w, operation, f'result{i}', v.load(w, offset('from', i), lanes))};")
         w(f"float *to = {names.outputs[0]} + {total(place, channel)};")
         if operation == "add":
-            v.declare(w, "count", f"{v.prefix}_set1_ps((float)({_count(site)}))")
+            v.declare(w, "count", v.each(w, f"(float)({_count(site)})"))
         for i, lanes in parts:
             if operation == "add":
                 w(f"result{i} = {v.use(w, 'div', f'result{i}', 'count')};")
-            bound(w, v, site.attributes.clamp, f"result{i}")
+            v.bound(w, site.attributes.clamp, f"result{i}")
             v.store(w, offset("to", i), f"result{i}", lanes)
 
-    def _beginning(self, operation: str) -> str:
+    def _beginning(self, w: Writer, operation: str) -> str:
         v = self.floats
-        if operation == "add":
-            return f"{v.prefix}_setzero_ps()"
-        return f"{v.prefix}_castsi{v.lanes * 32}_ps({v.prefix}_set1_epi32({SPECIAL['-infinity']}))"
+        return v.each(w, 0.0) if operation == "add" else v.call(w, "f_of_bits", v.call(w, "each", SPECIAL["-infinity"]))
 
 
 DIVISION_BITS = 24

@@ -10,7 +10,6 @@ from functools import lru_cache
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99, vector_sets, x86_integers
-from nnbuild.isa import vector_functions as math
 from nnbuild.isa.vectors import Vectors
 from nnbuild.isa.x86_integers import IntegerSet
 from nnbuild.isa.x86_memory import BYTES, read_bytes, write_bytes
@@ -159,7 +158,7 @@ class _Floats:
             self._take(w, function, 0, v.load(w, f"from + {at}", None if again else rest))
         for i in range(1, together):
             self._take(w, function, 0, f"result{i}")
-        w(f"result0 = {w.call(math.across(v, OPERATIONS[function]), 'result0')};")
+        w(f"result0 = {v.across(w, OPERATIONS[function], 'result0')};")
         v.store(w, "to", self._finished(w, function, "result0", size), 1)
 
     def _take(self, w: Writer, function: str, index: int, value: str) -> None:
@@ -167,7 +166,7 @@ class _Floats:
 
     def _finished(self, w: Writer, function: str, result: str, size: int) -> str:
         v = self.floats
-        return v.use(w, "div", result, f"{v.prefix}_set1_ps({size}.0f)") if function == "mean" else result
+        return v.use(w, "div", result, v.each(w, size)) if function == "mean" else result
 
 
 @lru_cache(maxsize=256)

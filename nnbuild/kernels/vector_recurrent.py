@@ -126,7 +126,7 @@ def copy(w: Writer, units: Units, to: str, source: str) -> None:
     floats = units.floats
 
     def one(place: str, count: int) -> None:
-        value = floats.load(w, total(source, place), count) if source else f"{floats.prefix}_setzero_ps()"
+        value = floats.load(w, total(source, place), count) if source else floats.each(w, 0.0)
         floats.store(w, total(to, place), value, count)
 
     whole = units.units // floats.lanes
@@ -162,7 +162,7 @@ def declare_sums(w: Writer, units: Units, sums: Sequence[str], bias: str | None)
     for gate, name in enumerate(sums):
         for vector in range(units.vectors):
             place = f"unit * {len(sums)} + {gate * units.width + vector * units.floats.lanes}"
-            value = units.floats.load(w, f"{bias} + {place}") if bias else f"{units.floats.prefix}_setzero_ps()"
+            value = units.floats.load(w, f"{bias} + {place}") if bias else units.floats.each(w, 0.0)
             units.floats.declare(w, f"{name}{vector}", value)
 
 

@@ -20,16 +20,22 @@ def row(w: Writer, floats: Vectors, values: Sequence[str], counts: Sequence[int]
     for i, count in enumerate(counts):
         if count < floats.lanes:
             seen[i] = f"{values[i]}_seen"
-            filled = floats.use(w, "add", values[i], math.pattern(floats, count, 0, math.MINUS_INFINITY))
+            hidden = floats.call(w, "mask", of=(count, 0, math.MINUS_INFINITY))
+            filled = floats.use(w, "add", values[i], floats.call(w, "f_of_bits", hidden))
             floats.declare(w, seen[i], filled)
-    floats.declare(w, "largest", w.call(math.across(floats, "max", used), _all(w, floats, "max", seen)))
+    floats.declare(w, "largest", floats.across(w, "max", _all(w, floats, "max", seen), used))
     for value, count in zip(values, counts, strict=True):
         power = w.call(math.exp(floats), floats.use(w, "sub", value, "largest"))
-        partial = count < floats.lanes
-        w(f"{value} = {floats.use(w, 'and', power, math.pattern(floats, count, -1, 0)) if partial else power};")
-    floats.declare(w, "sum", w.call(math.across(floats, "add", used), _all(w, floats, "add", values)))
+        w(f"{value} = {_kept(w, floats, power, count) if count < floats.lanes else power};")
+    floats.declare(w, "sum", floats.across(w, "add", _all(w, floats, "add", values), used))
     for value in values:
         w(f"{value} = {floats.use(w, 'div', value, 'sum')};")
+
+
+def _kept(w: Writer, floats: Vectors, value: str, count: int) -> str:
+    """The first lanes of a value, and zeros."""
+    bits = floats.call(w, "and", floats.use(w, "bits", value), floats.call(w, "mask", of=(count, -1, 0)))
+    return floats.call(w, "f_of_bits", bits)
 
 
 def _all(w: Writer, floats: Vectors, operation: str, values: Sequence[str]) -> str:

@@ -47,7 +47,7 @@ ULPS = {"tanh": 2.7, "sigmoid": 2.6, "expm1": 2.1, "cell_tanh": 5.1}
 LEAST_NORMAL = 2.0**-126
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 87.0, -87.0, 88.0, 88.72284, 89.0, -104.0, 10.0, -10.0, 1e-45]
 PER_EXPONENT = 2048
-COMPILERS = [("gcc", "-O2"), ("clang", "-O2")]
+COMPILERS = [("gcc", "-O2"), ("clang", "-O2"), ("gcc", "-O2", "-DNN_PORTABLE")]
 
 
 def inputs() -> np.ndarray:
@@ -67,19 +67,17 @@ def program(folder: Path, tool: tuple[str, ...] = ("gcc", "-O2")) -> Path:
     parts, calls = [], []
     for floats in SETS:
         isa = isas()[floats.name]
-        if not runs_here(isa):
+        if not runs_here(isa) and "-DNN_PORTABLE" not in tool:
             continue
-        target = f'__attribute__((target("{isa.target}"))) '
+        target = "" if "-DNN_PORTABLE" in tool else f'__attribute__((target("{isa.target}"))) '
         for name, maker in FUNCTIONS.items():
-            w.instructions.clear()
-            call = w.call(maker(floats), f"{floats.prefix}_loadu_ps(in + i)")
-            known = "".join(parts)
-            new = [i for i in w.instructions.values() if f" f_{i.name}(" not in known]
+            known = set(w.instructions)
+            call = floats.call(w, "f_store", "out + i", w.call(maker(floats), floats.load(w, "in + i")))
+            new = [instruction for name, instruction in w.instructions.items() if name not in known]
             parts.append(instructions(new, "f", target))
             parts.append(
                 f"{target}static void {floats.name}_{name}(const float *in, float *out, long n)\n{{\n"
-                f"    for (long i = 0; i < n; i += {floats.lanes})\n"
-                f"        {floats.prefix}_storeu_ps(out + i, {call});\n}}\n"
+                f"    for (long i = 0; i < n; i += {floats.lanes})\n        {call};\n}}\n"
             )
             calls.append(f"{floats.name}_{name}")
     for name in ("expf", "logf"):

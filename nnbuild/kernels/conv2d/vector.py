@@ -45,4 +45,4 @@ def _variant(floats: Vectors, depth: int) -> Variant:
     return Variant(name, frozenset({floats.name}), accepts, demand, emit, KINDS)
 
 
-VARIANTS = tuple(_variant(floats, depth) for floats in SETS for depth in floats.broadcasts if depth < floats.lanes)
+VARIANTS = tuple(_variant(floats, depth) for floats in SETS for depth in floats.repeats if depth < floats.lanes)

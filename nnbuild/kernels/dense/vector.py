@@ -117,7 +117,7 @@ def _block(w: Writer, site: Site[Dense], names: Names, lanes: VectorLanes, block
             if split == 0:
                 lanes.start(w, f"sum0{vector}", str(vector * lanes.lanes))
             else:
-                lanes.floats.declare(w, f"sum{split}{vector}", lanes.zero)
+                lanes.floats.declare(w, f"sum{split}{vector}", lanes.floats.each(w, 0.0))
     rounds, left = divmod(whole, splits)
     with w.loop("i", rounds * splits * lanes.depth, step=splits * lanes.depth):
         _steps(w, names, lanes, block, splits, "i")
@@ -169,4 +169,4 @@ def _join(w: Writer, lanes: VectorLanes, sums: list[str]) -> None:
         sums = sums[:half]
 
 
-VARIANTS = tuple(_variant(floats, depth) for floats in SETS for depth in floats.broadcasts)
+VARIANTS = tuple(_variant(floats, depth) for floats in SETS for depth in floats.repeats)

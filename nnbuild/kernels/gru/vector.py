@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.vector_lanes import constant
 from nnbuild.kernels import vector_recurrent as shared
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.gru.scalar import four_biases
@@ -116,7 +115,7 @@ def _blend(w: Writer, units: Units, to: str, old: str, count: int) -> None:
     """keep * old + (1 - keep) * proposal."""
     floats = units.floats
     kept = floats.use(w, "mul", "keep", floats.load(w, old, count))
-    new = floats.use(w, "mul", floats.use(w, "sub", constant(floats, 1.0), "keep"), "proposal")
+    new = floats.use(w, "mul", floats.use(w, "sub", floats.each(w, 1.0), "keep"), "proposal")
     floats.store(w, to, floats.use(w, "add", kept, new), count)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nnbuild.isa.vectors import CYCLES
+from nnbuild.isa.ops import FMA_CYCLES, LOAD_CYCLES
 
 LATENCY = 4.5
 """Cycles until a sum can be added to again."""
@@ -42,7 +42,7 @@ class Tile:
 def stall(positions: int, vectors: int) -> float:
     """Cycles of one step beyond those of its products and loads."""
     tile = Tile(positions, vectors)
-    return max(0.0, tile.step() - tile.sums * CYCLES["fma"] - (positions + vectors) * CYCLES["loadu"])
+    return max(0.0, tile.step() - tile.sums * FMA_CYCLES - (positions + vectors) * LOAD_CYCLES)
 
 
 def even(total: int, largest: int) -> list[tuple[int, int]]:
