@@ -114,6 +114,10 @@ def same_type(site: Site) -> str | None:
     return None if len(site.dtypes) == 1 else "its input and output types differ"
 
 
+def only_int8(site: Site) -> str | None:
+    return None if site.dtypes == {"int8"} else f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
+
+
 @dataclass(frozen=True, eq=False)
 class Variant(Generic[K]):
     """One of several kernels that a module makes, such as the same skeleton on the lanes of several sets."""

@@ -23,10 +23,11 @@ from nnbuild.isa.x86_scaling import LOW_MULTIPLY_SSE2
 from nnbuild.isa.x86_vectors import SSE
 from nnbuild.isa.x86_vectors import Vectors as Words
 from nnbuild.kernels.contract import PORTABLE, Demand, Names, Overlap, Variant, on_each, only_float
-from nnbuild.kernels.loops.channels import across, refused
+from nnbuild.kernels.loops.across import across, refused
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.overlaps import IN_PLACE, rows
-from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total
+from nnbuild.kernels.window import Window, window_of
+from nnbuild.kernels.window_loops import column_taps, each_position, each_row, product, row_taps, taps_count, total
 from nnbuild.numeric.rounding import INT8, rounding_mean
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
@@ -42,18 +43,7 @@ def _overlaps(site: Site[Pool2D]) -> tuple[Overlap, ...]:
     pool = site.attributes
     apart = all(s >= k for s, k in zip(pool.strides, pool.window, strict=True))
     unpadded = all(pad == (0, 0) for pad in pool.padding)
-    return IN_PLACE if apart and unpadded else rows(site, _axes(site)[0])
-
-
-def _axes(site: Site[Pool2D]) -> tuple[Axis, Axis]:
-    pool, inputs, outputs = site.attributes, site.shape(), site.output_shape()
-    down, along = (Axis(inputs[i], outputs[i], pool.window[i], pool.strides[i], 1, pool.padding[i][0]) for i in (0, 1))
-    return down, along
-
-
-def _inside(site: Site[Pool2D]) -> bool:
-    """Whether every window lies on real inputs alone."""
-    return all(axis.always_inside for axis in _axes(site))
+    return IN_PLACE if apart and unpadded else rows(site, window_of(site).rows)
 
 
 def _is_max(site: Site[Pool2D]) -> bool:
@@ -62,32 +52,15 @@ def _is_max(site: Site[Pool2D]) -> bool:
 
 @contextmanager
 def _windows(w: Writer, site: Site[Pool2D]) -> Iterator[str]:
-    """The loops over the outputs (y, x), with what is real of the window at (top, left); yields the output's place."""
-    down, along = _axes(site)
-    with w.loop("y", "end", start="begin", trips=down.places):
-        w(f"const int32_t top = {down.position('y')};")
-        if not down.always_inside:
-            declare_taps(w, down, "top", "ky_begin", "ky_end")
-        with w.loop("x", along.places):
-            w(f"const int32_t left = {along.position('x')};")
-            if not along.always_inside:
-                declare_taps(w, along, "left", "kx_begin", "kx_end")
-            yield f"({product('y', along.places)} + x) * {site.shape()[2]}"
+    """The loops over the outputs, with what is real of the window at (top, left); yields the output's place."""
+    window = window_of(site)
+    with each_row(w, window.rows), each_position(w, window.columns):
+        yield f"({product('y', window.columns.places)} + x) * {window.channels}"
 
 
-@contextmanager
-def _column_taps(w: Writer, along: Axis) -> Iterator[None]:
-    first, last = ("0", along.kernel) if along.always_inside else ("kx_begin", "kx_end")
-    with w.loop("kx", last, start=first, trips=along.kernel):
-        yield
-
-
-def _count(site: Site[Pool2D]) -> str:
+def _count(window: Window) -> str:
     """How many inputs are really in the window."""
-    down, along = _axes(site)
-    height = str(down.kernel) if down.always_inside else "(ky_end - ky_begin)"
-    width = str(along.kernel) if along.always_inside else "(kx_end - kx_begin)"
-    return f"{height} * {width}"
+    return f"{taps_count(window.rows, 'ky')} * {taps_count(window.columns, 'kx')}"
 
 
 def _emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
@@ -98,24 +71,24 @@ def _emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
 
 
 def _channel(w: Writer, site: Site[Pool2D], names: Names) -> None:
-    kind, channels, (down, along) = C_TYPES[site.inputs[0].dtype], site.shape()[2], _axes(site)
+    kind, window = C_TYPES[site.inputs[0].dtype], window_of(site)
     is_float, is_max = kind == "float", _is_max(site)
-    first_row = "top" if down.always_inside else "top + ky_begin"
-    first_column = "left" if along.always_inside else "left + kx_begin"
-    first = f"{names.inputs[0]}[({product(first_row, along.size)} + {first_column}) * {channels} + c]"
+    first_row = "top" if window.rows.always_inside else "top + ky_begin"
+    first_column = "left" if window.columns.always_inside else "left + kx_begin"
+    first = f"{names.inputs[0]}[({product(first_row, window.columns.size)} + {first_column}) * {window.channels} + c]"
     zero = "0.0f" if is_float else "0"
     w(w.use(c99.LOAD_AS, "float" if is_float else "int32_t", "result", first if is_max else zero))
-    with row_taps(w, down, "top"):
-        start = f"{product('top + ky', along.size)} + left"
-        w(f"const {kind} *row = {names.inputs[0]} + {product(start, channels)} + c;")
-        with _column_taps(w, along):
-            w(w.use(c99.LARGER if is_max else c99.ADD, "result", f"row[{product('kx', channels)}]"))
+    with row_taps(w, window.rows):
+        start = f"{product('top + ky', window.columns.size)} + left"
+        w(f"const {kind} *row = {names.inputs[0]} + {product(start, window.channels)} + c;")
+        with column_taps(w, window.columns):
+            w(w.use(c99.LARGER if is_max else c99.ADD, "result", f"row[{product('kx', window.channels)}]"))
     if not is_max:
         w.bill(14)
         if is_float:
-            w(f"result /= (float)({_count(site)});")
+            w(f"result /= (float)({_count(window)});")
         else:
-            w(f"const int32_t count = {_count(site)};")
+            w(f"const int32_t count = {_count(window)};")
             w("result = (result > 0 ? result + count / 2 : result - count / 2) / count;")
     if is_float:
         c99.clamp(w, site.attributes.clamp, "result")
@@ -153,21 +126,21 @@ class _Floats:
 
     def _channels(self, w: Writer, site: Site[Pool2D], names: Names, at: tuple[str, str], count: int) -> None:
         """`count` channels, from the first one on, of the output at a place."""
-        v, (down, along), (channel, place) = self.floats, _axes(site), at
+        v, window, (channel, place) = self.floats, window_of(site), at
         operation = "max" if _is_max(site) else "add"
         parts = [(i, min(v.lanes, count - i)) for i in range(0, count, v.lanes)]
         for i, _ in parts:
             v.declare(w, f"result{i}", self._beginning(w, operation))
-        with row_taps(w, down, "top"):
-            start = f"{product('top + ky', along.size)} + left"
+        with row_taps(w, window.rows):
+            start = f"{product('top + ky', window.columns.size)} + left"
             w(f"const float *row = {names.inputs[0]};")
-            with _column_taps(w, along):
-                w(f"const float *from = row + {total(product(f'{start} + kx', site.shape()[2]), channel)};")
+            with column_taps(w, window.columns):
+                w(f"const float *from = row + {total(product(f'{start} + kx', window.channels), channel)};")
                 for i, lanes in parts:
                     w(f"result{i} = {v.use(w, operation, f'result{i}', v.load(w, offset('from', i), lanes))};")
         w(f"float *to = {names.outputs[0]} + {total(place, channel)};")
         if operation == "add":
-            v.declare(w, "count", v.each(w, f"(float)({_count(site)})"))
+            v.declare(w, "count", v.each(w, f"(float)({_count(window)})"))
         for i, lanes in parts:
             if operation == "add":
                 w(f"result{i} = {v.use(w, 'div', f'result{i}', 'count')};")
@@ -203,7 +176,7 @@ class _Bytes:
         if site.dtypes != {"int8"}:
             return "it computes int8 only"
         if pool.function == "average":
-            if not _inside(site):
+            if not window_of(site).inside:
                 return "its averages are over whole windows only"
             if _inverse(prod(pool.window)) is None:
                 return "its windows are too large to divide by one multiplication"
@@ -218,21 +191,21 @@ class _Bytes:
             across(w, self.set.vectors, site.shape()[2], lambda real: self._lanes(w, site, names, real))
 
     def _lanes(self, w: Writer, site: Site[Pool2D], names: Names, real: int) -> None:
-        v, (down, along), channels = self.set.vectors, _axes(site), site.shape()[2]
+        v, window = self.set.vectors, window_of(site)
         first = v.spelt("set1_epi32", "-128") if _is_max(site) else v.spelt(f"setzero_si{v.bits}")
         w(f"{v.kind} result = {first};")
-        with row_taps(w, down, "top"):
-            start = f"({product('(top + ky)', along.size)} + left) * {channels}"
+        with row_taps(w, window.rows):
+            start = f"({product('(top + ky)', window.columns.size)} + left) * {window.channels}"
             w(f"const int8_t *row = {names.inputs[0]} + {start} + c;")
-            with _column_taps(w, along):
-                value = read_bytes(w, v, f"row + {product('kx', channels)}", real)
+            with column_taps(w, window.columns):
+                value = read_bytes(w, v, f"row + {product('kx', window.channels)}", real)
                 if _is_max(site):
                     w(f"const {v.kind} value = {value};")
                     w(f"result = {larger(w, v, 'result', 'value')};")
                 else:
                     w(f"result = {v.use(w, 'add_epi32', 'result', value)};")
         if not _is_max(site):
-            _divide(w, v, down.kernel * along.kernel)
+            _divide(w, v, window.rows.kernel * window.columns.kernel)
         write_bytes(w, v, "result", bounds(site.attributes.clamp, site.outputs[0]), "to + c", real)
 
 
@@ -268,8 +241,8 @@ def _emit_quads(w: Writer, site: Site[Pool2D], names: Names) -> None:
     """int8 on Cortex-M4 and up, four channels at a time: maxima byte by byte, sums in pairs of 16 bits."""
     whole, rest = divmod(site.shape()[2], GROUP)
     with _windows(w, site) as place:
-        if not _is_max(site) and not _inside(site):
-            w(f"const int32_t count = {_count(site)};")
+        if not _is_max(site) and not window_of(site).inside:
+            w(f"const int32_t count = {_count(window_of(site))};")
         w(f"int8_t *to = {names.outputs[0]} + {place};")
         w("int32_t c = 0;")
         if whole:
@@ -282,7 +255,7 @@ def _emit_quads(w: Writer, site: Site[Pool2D], names: Names) -> None:
 
 
 def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
-    channels, is_max, (down, along) = site.shape()[2], _is_max(site), _axes(site)
+    is_max, window = _is_max(site), window_of(site)
     w("int32_t largest = INT32_C(-2139062144);" if is_max else "int32_t even = 0;")  # four times -128
     if not is_max:
         w("int32_t odd = 0;")
@@ -295,16 +268,16 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
             w(f"even = {w.call(SXTAB16, 'even', 'word')};")
             w(f"odd = {w.call(SXTAB16_ROR8, 'odd', 'word')};")
 
-    with row_taps(w, down, "top"):
-        start = f"{product('top + ky', along.size)} + left"
-        w(f"const int8_t *row = {names.inputs[0]} + {product(start, channels)} + c;")
-        if along.always_inside and along.kernel <= UNROLLED:
-            for kx in range(along.kernel):
+    with row_taps(w, window.rows):
+        start = f"{product('top + ky', window.columns.size)} + left"
+        w(f"const int8_t *row = {names.inputs[0]} + {product(start, window.channels)} + c;")
+        if window.columns.always_inside and window.columns.kernel <= UNROLLED:
+            for kx in range(window.columns.kernel):
                 with w.block(""):
-                    take(f"row + {kx * channels}" if kx else "row")
+                    take(f"row + {kx * window.channels}" if kx else "row")
         else:
-            with _column_taps(w, along):
-                take(f"row + {product('kx', channels)}")
+            with column_taps(w, window.columns):
+                take(f"row + {product('kx', window.channels)}")
     limits = bounds(site.attributes.clamp, site.outputs[0])
     if is_max and limits == INT8 and count == GROUP:
         w(f"{w.call(STORE_BYTES, 'to', 'largest')};")
@@ -322,11 +295,11 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
 def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
     size, name, pair = prod(site.attributes.window), f"sum{channel}", ("even", "odd")[channel % 2]
     w(w.use(LOAD, name, f"{pair} >> 16" if channel > 1 else f"(int16_t)({pair} & 0xffff)"))
-    if _inside(site) and size & (size - 1) == 0:
+    if window_of(site).inside and size & (size - 1) == 0:
         w.bill(3)
         return f"({name} + {size // 2} + ({name} >> 31)) >> {size.bit_length() - 1}" if size > 1 else name
     w.bill(7)
-    number, half = (str(size), str(size // 2)) if _inside(site) else ("count", "count / 2")
+    number, half = (str(size), str(size // 2)) if window_of(site).inside else ("count", "count / 2")
     return f"({name} > 0 ? {name} + {half} : {name} - {half}) / {number}"
 
 

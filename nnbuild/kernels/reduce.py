@@ -16,7 +16,7 @@ from nnbuild.isa.x86_memory import BYTES, read_bytes, write_bytes
 from nnbuild.isa.x86_sums import Scaled, scaled_by
 from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, on_each, only_float, only_integer
 from nnbuild.kernels.integers import centred, finish, requantized, zero
-from nnbuild.kernels.loops.channels import across, refused
+from nnbuild.kernels.loops.across import across, refused
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.window_loops import product
 from nnbuild.numeric.rounding import INT32, limits

@@ -17,7 +17,7 @@ from nnbuild.ops.resize_bilinear import ResizeBilinear
 from nnbuild.ops.site import Site
 
 Source = Callable[[Writer, str, int, int, bool], None]
-"""(writer, axis, its size, factor, whether centred) declares the two inputs around an output: {axis}_low, {axis}_high."""
+"""(writer, axis, its size, factor, whether centred) declares {axis}_low and {axis}_high, an output's two inputs."""
 
 
 def _demand(site: Site[ResizeBilinear]) -> Demand:
