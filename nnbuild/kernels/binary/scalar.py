@@ -16,12 +16,12 @@ accepts = only_float
 ROWS = {
     "add": Row("{0} + {1}", 1),
     "subtract": Row("{0} - {1}", 1),
-    "multiply": Row("{0} * {1}", 1),
     "divide": Row("{0} / {1}", 14),
     "maximum": Row("{0} > {1} ? {0} : {1}", 3),
     "minimum": Row("{0} < {1} ? {0} : {1}", 3),
-    "squared_difference": Row("({0} - {1}) * ({0} - {1})", 3),
 }
+FACTORS = {"multiply": (("a", "b"), 1), "squared_difference": (("a - b", "a - b"), 3)}
+"""Those that are a product: of what, and its price."""
 
 
 def _shapes(site: Site[Binary]) -> tuple[Shape, Shape]:
@@ -48,6 +48,15 @@ def _in_rows(site: Site[Binary]) -> bool:
     return all(site.shape(i)[:1] == site.output_shape()[:1] for i in range(len(site.inputs)))
 
 
+def _spelt(w: Writer, function: str) -> str:
+    """The function of `a` and `b`."""
+    if function not in FACTORS:
+        return w.use(ROWS[function], "a", "b")
+    factors, cycles = FACTORS[function]
+    w.bill(cycles)
+    return c99.product(w, *factors)
+
+
 def emit(w: Writer, site: Site[Binary], names: Names) -> None:
     attributes = site.attributes
     left, right = operands(names.inputs, names.packed)
@@ -55,7 +64,7 @@ def emit(w: Writer, site: Site[Binary], names: Names) -> None:
     def element(at: list[str]) -> None:
         w(w.use(c99.LOAD, "a", f"{left}[{at[1]}]"))
         w(w.use(c99.LOAD, "b", f"{right}[{at[2]}]"))
-        w(w.use(c99.LOAD_MUTABLE, "value", w.use(ROWS[attributes.function], "a", "b")))
+        w(w.use(c99.LOAD_MUTABLE, "value", _spelt(w, attributes.function)))
         c99.clamp(w, attributes.clamp, "value")
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "value"))
 

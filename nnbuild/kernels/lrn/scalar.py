@@ -31,8 +31,8 @@ def emit(w: Writer, site: Site[LRN], names: Names) -> None:
             w(f"const int32_t last = c + {radius} < {channels - 1} ? c + {radius} : {channels - 1};")
             w(w.use(c99.LOAD_MUTABLE, "squares", "0.0f"))
             with w.loop("i", "last + 1", start="first", trips=min(2 * radius + 1, channels)):
-                w(w.use(c99.MULTIPLY_ADD, "squares", "from[i]", "from[i]"))
-            base = f"{float_literal(attributes.bias)} + {float_literal(attributes.alpha)} * squares"
+                c99.multiply_add(w, "squares", "from[i]", "from[i]")
+            base = f"{float_literal(attributes.bias)} + {c99.product(w, float_literal(attributes.alpha), 'squares')}"
             w(w.use(c99.STORE, "to[c]", f"from[c] / {_power(w, base, attributes.beta)}"))
 
 
@@ -44,5 +44,5 @@ def _power(w: Writer, base: str, exponent: float) -> str:
         return w.helper("sqrtf", base)
     if exponent == 0.75:
         w(f"const float root = {w.helper('sqrtf', base)};")
-        return f"(root * {w.helper('sqrtf', 'root')})"
+        return c99.product(w, "root", w.helper("sqrtf", "root"))
     return w.helper("powf", base, float_literal(exponent))

@@ -26,8 +26,8 @@ def demand(site: Site[PReLU]) -> Demand:
 def emit(w: Writer, site: Site[PReLU], names: Names) -> None:
     def element(at: list[str]) -> None:
         w(w.use(c99.LOAD, "x", f"{names.inputs[0]}[{at[0]}]"))
-        value = f"x >= 0.0f ? x : x * {names.packed['slope']}[{at[1]}]"
+        below = c99.product(w, "x", f"{names.packed['slope']}[{at[1]}]")
         w.bill(5)
-        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", value))
+        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", f"x >= 0.0f ? x : {below}"))
 
     nest(w, site.shape(), _walks(site), element)
