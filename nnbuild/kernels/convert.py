@@ -1,4 +1,4 @@
-"""From one number format to another in portable C: the one integer kernel that may meet a float."""
+"""From one number format to another: the one integer kernel that may meet a float."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant
 from nnbuild.kernels.integers import centred, finish, requantized, store, zero
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.model.graph import Tensor
@@ -20,16 +20,15 @@ from nnbuild.ops.convert import Convert
 from nnbuild.ops.integer import scale_and_limits
 from nnbuild.ops.site import Site
 
-needs: frozenset[str] = frozenset()
 FORMATS = {"float32", "int8", "int16", "int32"}
 
 
-def accepts(site: Site[Convert]) -> str | None:
+def _accepts(site: Site[Convert]) -> str | None:
     strange = site.dtypes - FORMATS
     return f"it does not convert {', '.join(sorted(strange))}" if strange else None
 
 
-def demand(site: Site[Convert]) -> Demand:
+def _demand(site: Site[Convert]) -> Demand:
     return Demand(extent=prod(site.shape()), overlaps=IN_PLACE if _in_place(site) else ())
 
 
@@ -39,7 +38,7 @@ def _in_place(site: Site[Convert]) -> bool:
     return x == out or (out.itemsize == 1 and x.itemsize > 1)
 
 
-def emit(w: Writer, site: Site[Convert], names: Names) -> None:
+def _emit(w: Writer, site: Site[Convert], names: Names) -> None:
     x, out = site.inputs[0], site.outputs[0]
     source, target = f"{names.inputs[0]}[i]", f"{names.outputs[0]}[i]"
     with w.loop("i", "end", start="begin", trips=prod(site.shape())):
@@ -67,3 +66,6 @@ def _quantized(w: Writer, source: str, out: Tensor) -> str:
 
 def _grouped(element: str, zero_point: int) -> str:
     return f"({added(element, -zero_point)})" if zero_point else element
+
+
+VARIANTS = (Variant("scalar", PORTABLE, _accepts, _demand, _emit),)

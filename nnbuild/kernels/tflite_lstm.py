@@ -1,4 +1,4 @@
-"""TFLite's 8-bit LSTM in portable C: the four sums of a unit together, then its gates in 16-bit fixed point.
+"""TFLite's 8-bit LSTM: the four sums of a unit together, then its gates in 16-bit fixed point.
 
 The hidden state of the step before is the row of the output before, so only the cell state is kept apart.
 """
@@ -9,7 +9,7 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant
 from nnbuild.kernels.recurrent import accumulate
 from nnbuild.kernels.window_loops import product
 from nnbuild.numeric.lstm import GATE_INTEGER_BITS
@@ -17,18 +17,16 @@ from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 from nnbuild.ops.tflite_lstm import GATES, TfliteLstm
 
-needs: frozenset[str] = frozenset()
-
 SUMS = ("let_in", "forget", "candidate", "let_out")
 FROM_HIDDEN = tuple(f"{name}_before" for name in SUMS)
 
 
-def accepts(site: Site[TfliteLstm]) -> str | None:
+def _accepts(site: Site[TfliteLstm]) -> str | None:
     formats = [tensor.dtype for tensor in (*site.inputs, *site.outputs)]
     return None if formats == ["int8", "int8", "int16"] else f"it computes int8 with an int16 cell, not {formats}"
 
 
-def demand(site: Site[TfliteLstm]) -> Demand:
+def _demand(site: Site[TfliteLstm]) -> Demand:
     """The zero points' share of every sum is known, and becomes part of what it begins with."""
     kernel, recurrent, bias = (site.constant(role).astype(np.int64) for role in ("kernel", "recurrent", "bias"))
     zero = quant_of(site.inputs[0]).zero_point
@@ -42,7 +40,7 @@ def demand(site: Site[TfliteLstm]) -> Demand:
     return Demand(extent=site.shape()[0], packed=flat)
 
 
-def emit(w: Writer, site: Site[TfliteLstm], names: Names) -> None:
+def _emit(w: Writer, site: Site[TfliteLstm], names: Names) -> None:
     lstm = site.attributes
     steps, features = site.shape()
     sequence, cell = names.outputs
@@ -103,3 +101,6 @@ def _step(w: Writer, lstm: TfliteLstm, cell: str) -> None:
     w(f"int32_t value = {c99.added(scaled, lstm.hidden_zero)};")
     _hold(w, "value", 8)
     w(w.use(c99.STORE, "hidden[unit]", "(int8_t)value"))
+
+
+VARIANTS = (Variant("scalar", PORTABLE, _accepts, _demand, _emit),)

@@ -1,4 +1,4 @@
-"""A border around a tensor, in portable C: each place decides by its first axis whether it lies inside."""
+"""A border around a tensor: each place decides by its first axis whether it lies inside."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from math import prod
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.moves import same_type
-from nnbuild.kernels.strided import contiguous
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, same_type
+from nnbuild.kernels.loops.strided import contiguous
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.numeric.edge import quantize
 from nnbuild.ops.integer import scale_and_limits
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.site import Site
-
-needs: frozenset[str] = frozenset()
-accepts = same_type
 
 
 def _levels(site: Site[Pad]) -> int:
@@ -25,11 +21,11 @@ def _levels(site: Site[Pad]) -> int:
     return max((axis + 1 for axis, pair in enumerate(site.attributes.amounts) if any(pair)), default=1)
 
 
-def demand(site: Site[Pad]) -> Demand:
+def _demand(site: Site[Pad]) -> Demand:
     return Demand(extent=site.output_shape()[0])
 
 
-def emit(w: Writer, site: Site[Pad], names: Names) -> None:
+def _emit(w: Writer, site: Site[Pad], names: Names) -> None:
     _axis(w, site, names, 0, "0", "0")
 
 
@@ -65,3 +61,6 @@ def _value(site: Site[Pad]) -> str:
     """What the border holds; a quantized border holds the integer that means the value."""
     tensor, value = site.outputs[0], site.attributes.value
     return float_literal(value) if tensor.quant is None else str(quantize(value, *scale_and_limits(tensor)))
+
+
+VARIANTS = (Variant("scalar", PORTABLE, same_type, _demand, _emit),)
