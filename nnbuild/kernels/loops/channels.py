@@ -16,25 +16,18 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.vector_tail import beside_name
-from nnbuild.kernels.window import Strip, Window, edged_strips, window_of
+from nnbuild.kernels.window import Strip, edged_strips
 from nnbuild.kernels.window_loops import each_row, each_strip, moved, product, row_taps, total
 from nnbuild.model.graph import Array
-from nnbuild.ops.site import Site
 
 LONGEST = 8
 """Positions of a strip, where there are registers for them."""
 
 
 @dataclass(frozen=True, eq=False)
-class Channels:
-    site: Site
-    lanes: VectorLanes
-
-    @cached_property
-    def window(self) -> Window:
-        return window_of(self.site)
-
+class Channels(WindowNest[VectorLanes]):
     @cached_property
     def strips(self) -> list[Strip]:
         registers = self.lanes.floats.registers - self.lanes.floats.temporaries

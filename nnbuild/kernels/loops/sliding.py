@@ -6,32 +6,25 @@ For lanes of one channel: floats on Cortex-M4F and M7, and integers on cores tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels import overlaps
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
-from nnbuild.kernels.window import Strip, Window, edged_strips, window_of
+from nnbuild.kernels.loops.nest import WindowNest
+from nnbuild.kernels.window import Strip, edged_strips
 from nnbuild.kernels.window_loops import each_row, each_strip, product, repeated, row_taps
-from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True, eq=False)
-class Sliding:
+class Sliding(WindowNest[Lanes]):
     """`positions` of a tile: their sums and a row of weights are in registers at once.
 
     A tile at an edge is printed without the taps that are beyond.
     """
 
-    site: Site
-    lanes: Lanes
     positions: int
-
-    @cached_property
-    def window(self) -> Window:
-        return window_of(self.site)
 
     def demand(self) -> Demand:
         """The weights of a channel follow each other."""
