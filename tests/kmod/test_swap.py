@@ -14,7 +14,7 @@ import pytest
 from nnbuild.backends.kmod import weights as kmod_weights
 from nnbuild.backends.kmod.folder import kernel_target
 from nnbuild.backends.kmod.weights import weights_file
-from nnbuild.base.errors import ModelError, UsageError
+from nnbuild.base.errors import ModelError
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, target_of
 from nnbuild.kernels.loops.rows import Rows
 from nnbuild.ops import interpret
@@ -186,8 +186,3 @@ def test_code_that_depends_on_weights_is_refused(monkeypatch: pytest.MonkeyPatch
         "layer 'change': its code (scalar) depends on the weights, so they cannot be exchanged. "
         "Build without --swappable, or with another --quantize."
     )
-
-
-def test_only_a_kernel_module_has_them() -> None:
-    with pytest.raises(UsageError, match="only a kernel module's weights can be exchanged"):
-        compile_model(Options(POLICY / "policy.h5", "linux", swappable=True))
