@@ -43,7 +43,6 @@ class Tensor:
     dtype: str
     quantization: Quantization | None = None
     data: Array | None = None
-    is_variable: bool = False
     is_sparse: bool = False
 
     @property
