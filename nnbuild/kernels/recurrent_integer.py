@@ -9,9 +9,8 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels import recurrent
-from nnbuild.kernels.activation.integer import value_of
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.integers import declare
+from nnbuild.kernels.integers import declare, value_of
 from nnbuild.kernels.recurrent import by_unit
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
