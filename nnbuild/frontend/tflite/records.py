@@ -177,7 +177,6 @@ class _Reader:
             NUMBERS.get(kind, kind),
             self._quantization(name, raw.Quantization()),
             self._data(name, raw.Buffer()),
-            bool(raw.IsVariable()),
             raw.Sparsity() is not None,
         )
 
