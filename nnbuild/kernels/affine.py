@@ -33,7 +33,8 @@ def _demand(site: Site[Affine], lanes: int = 1, more: dict[str, Array] | None = 
 def _emit(w: Writer, site: Site[Affine], names: Names) -> None:
     def element(at: list[str]) -> None:
         scale, shift = f"{names.packed['scale']}[{at[1]}]", f"{names.packed['shift']}[{at[1]}]"
-        w(w.use(c99.LOAD_MUTABLE, "value", f"{names.inputs[0]}[{at[0]}] * {scale} + {shift}"))
+        scaled = c99.product(w, f"{names.inputs[0]}[{at[0]}]", scale)
+        w(w.use(c99.LOAD_MUTABLE, "value", f"{scaled} + {shift}"))
         w.bill(4)
         c99.clamp(w, site.attributes.clamp, "value")
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "value"))

@@ -30,12 +30,12 @@ from nnbuild.ops.site import Site
 ROWS = {
     "add": Row("{0} + {1}", 1),
     "subtract": Row("{0} - {1}", 1),
-    "multiply": Row("{0} * {1}", 1),
     "divide": Row("{0} / {1}", 14),
     "maximum": Row("{0} > {1} ? {0} : {1}", 3),
     "minimum": Row("{0} < {1} ? {0} : {1}", 3),
-    "squared_difference": Row("({0} - {1}) * ({0} - {1})", 3),
 }
+FACTORS = {"multiply": (("a", "b"), 1), "squared_difference": (("a - b", "a - b"), 3)}
+"""Functions that are a product: of what, and its price."""
 
 
 def _loops(site: Site[Binary]) -> Loops:
@@ -59,11 +59,20 @@ def _emit(w: Writer, site: Site[Binary], names: Names) -> None:
     def element(at: list[str]) -> None:
         w(w.use(c99.LOAD, "a", f"{left}[{at[1]}]"))
         w(w.use(c99.LOAD, "b", f"{right}[{at[2]}]"))
-        w(w.use(c99.LOAD_MUTABLE, "value", w.use(ROWS[site.attributes.function], "a", "b")))
+        w(w.use(c99.LOAD_MUTABLE, "value", _real(w, site.attributes.function)))
         c99.clamp(w, site.attributes.clamp, "value")
         w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "value"))
 
     _loops(site).nest(w, element)
+
+
+def _real(w: Writer, function: str) -> str:
+    """The function of the floats `a` and `b`."""
+    if function not in FACTORS:
+        return w.use(ROWS[function], "a", "b")
+    factors, cycles = FACTORS[function]
+    w.bill(cycles)
+    return c99.product(w, *factors)
 
 
 def _emit_integers(w: Writer, site: Site[Binary], names: Names) -> None:

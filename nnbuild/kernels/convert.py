@@ -48,7 +48,8 @@ def _emit(w: Writer, site: Site[Convert], names: Names) -> None:
             store(w, target, _quantized(w, source, out), out)
         elif out.quant is None:
             w.bill(c99.MULTIPLY_ADD.cycles)
-            w(w.use(c99.STORE, target, f"(float){_grouped(source, zero(x))} * {float_literal(x.quant.scale)}"))
+            real = c99.product(w, f"(float){_grouped(source, zero(x))}", float_literal(x.quant.scale))
+            w(w.use(c99.STORE, target, real))
         elif out.dtype == "int32":
             scale = map(str, site.attributes.into_cell(site))
             store(w, target, w.helper("scale_wide", added(source, -zero(x)), *scale), out)

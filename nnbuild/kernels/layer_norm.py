@@ -49,13 +49,13 @@ def _emit(w: Writer, site: Site[LayerNorm], names: Names) -> None:
         w(w.use(c99.LOAD, "mean", f"sum / {size}.0f"))
         w(w.use(c99.LOAD_MUTABLE, "squares", "0.0f"))
         with w.loop("i", size):
-            w(w.use(c99.MULTIPLY_ADD, "squares", "(from[i] - mean)", "(from[i] - mean)"))
+            c99.multiply_add(w, "squares", "from[i] - mean", "from[i] - mean")
         root = w.helper("sqrtf", f"squares / {size}.0f + {float_literal(site.attributes.epsilon)}")
         w(w.use(c99.LOAD, "scale", f"1.0f / {root}"))
         with w.loop("i", size):
-            value = "(from[i] - mean) * scale"
+            value = c99.product(w, "from[i] - mean", "scale")
             if "scale" in names.packed:
-                value += f" * {names.packed['scale']}[i]"
+                value = c99.product(w, value, f"{names.packed['scale']}[i]")
             if "shift" in names.packed:
                 value += f" + {names.packed['shift']}[i]"
             w.bill(4)

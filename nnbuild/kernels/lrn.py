@@ -45,10 +45,10 @@ def _neighbours(w: Writer, site: Site[LRN], names: Names, squares: tuple[str, st
 
 def _emit(w: Writer, site: Site[LRN], names: Names) -> None:
     attributes = site.attributes
-    base = f"{float_literal(attributes.bias)} + {float_literal(attributes.alpha)} * squares"
+    base = f"{float_literal(attributes.bias)} + {c99.product(w, float_literal(attributes.alpha), 'squares')}"
     for within in _neighbours(w, site, names, ("float", "0.0f")):
         if within:
-            w(w.use(c99.MULTIPLY_ADD, "squares", "from[i]", "from[i]"))
+            c99.multiply_add(w, "squares", "from[i]", "from[i]")
         else:
             w(w.use(c99.STORE, "to[c]", f"from[c] / {_power(w, base, attributes.beta)}"))
 
@@ -61,7 +61,7 @@ def _power(w: Writer, base: str, exponent: float) -> str:
         return w.helper("sqrtf", base)
     if exponent == 0.75:
         w(f"const float root = {w.helper('sqrtf', base)};")
-        return f"(root * {w.helper('sqrtf', 'root')})"
+        return c99.product(w, "root", w.helper("sqrtf", "root"))
     return w.helper("powf", base, float_literal(exponent))
 
 

@@ -28,8 +28,8 @@ def _emit(w: Writer, site: Site[PReLU], names: Names) -> None:
     def element(at: list[str]) -> None:
         w(w.use(c99.LOAD, "x", f"{names.inputs[0]}[{at[0]}]"))
         w.bill(5)
-        value = f"x >= 0.0f ? x : x * {names.packed['slope']}[{at[1]}]"
-        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", value))
+        below = c99.product(w, "x", f"{names.packed['slope']}[{at[1]}]")
+        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", f"x >= 0.0f ? x : {below}"))
 
     _loops(site).nest(w, element)
 

@@ -87,7 +87,7 @@ def accumulate(w: Writer, sums: Sequence[str], vector: str, size: int, weights: 
     with w.loop("i", size):
         for index, name in enumerate(sums):
             place = f"{weights}[({product('unit', size)} + i) * {gates} + {index}]"
-            w(w.use(c99.MULTIPLY_ADD, name, f"{vector}[i]", place))
+            c99.multiply_add(w, name, f"{vector}[i]", place)
 
 
 def apply(w: Writer, name: str, function: Function, argument: str) -> None:

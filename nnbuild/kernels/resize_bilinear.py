@@ -45,7 +45,7 @@ def _corners(w: Writer, site: Site[ResizeBilinear], names: Names, source: Source
 
 def _emit(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
     def blend(name: str, first: str, second: str, part: str) -> None:
-        w(w.use(c99.LOAD, name, f"{first} * (1.0f - {part}) + {second} * {part}"))
+        w(w.use(c99.LOAD, name, f"{c99.product(w, first, f'1.0f - {part}')} + {c99.product(w, second, part)}"))
         w.bill(4)
 
     with _corners(w, site, names, _source):
@@ -64,7 +64,8 @@ def _source(w: Writer, name: str, size: int, factor: int, centred: bool) -> None
     w(f"const int32_t {name}_floor = {name}_twice < 0 ? -1 : {name}_twice / {2 * factor};")
     w(f"const int32_t {name}_low = {name}_floor < 0 ? 0 : {name}_floor;")
     w(f"const int32_t {name}_high = {name}_floor + 1 < {size} ? {name}_floor + 1 : {size - 1};")
-    distance = f"(float)({name}_twice - {name}_floor * {2 * factor}) * {float_literal(1 / (2 * factor))}"
+    steps = f"(float)({name}_twice - {name}_floor * {2 * factor})"
+    distance = c99.product(w, steps, float_literal(1 / (2 * factor)))
     w(f"const float {name}_part = {name}_floor < 0 ? 0.0f : {distance};")
     w.bill(20)
 

@@ -54,9 +54,13 @@ def _reset_after(w: Writer, site: Site[GRU], names: Names) -> None:
         accumulate(w, ("update", "reset", "of_state"), hidden, attributes.units, names.packed["recurrent"])
         apply(w, "keep", attributes.gate_activation, "update")
         apply(w, "recall", attributes.gate_activation, "reset")
-        w(w.use(c99.LOAD, "candidate", "of_input + recall * of_state"))
+        w(w.use(c99.LOAD, "candidate", f"of_input + {c99.product(w, 'recall', 'of_state')}"))
         apply(w, "proposal", attributes.activation, "candidate")
-        w(w.use(c99.STORE, f"{names.scratch}[unit]", f"keep * {hidden}[unit] + (1.0f - keep) * proposal"))
+        w(w.use(c99.STORE, f"{names.scratch}[unit]", _blend(w, "keep", f"{hidden}[unit]")))
+
+
+def _blend(w: Writer, keep: str, old: str) -> str:
+    return f"{c99.product(w, keep, old)} + {c99.product(w, f'1.0f - {keep}', 'proposal')}"
 
 
 def _reset_before(w: Writer, site: Site[GRU], names: Names) -> None:
@@ -74,11 +78,10 @@ def _reset_before(w: Writer, site: Site[GRU], names: Names) -> None:
             apply(w, "keep", attributes.gate_activation, "update")
             apply(w, "recall", attributes.gate_activation, "reset")
             w(w.use(c99.STORE, "keeps[unit]", "keep"))
-            w(w.use(c99.STORE, "recalled[unit]", f"recall * {hidden}[unit]"))
+            w(w.use(c99.STORE, "recalled[unit]", c99.product(w, "recall", f"{hidden}[unit]")))
         with w.loop("unit", units):
             declare_sums(w, ("candidate",), names.packed.get("bias_candidate"))
             accumulate(w, ("candidate",), "x", features, names.packed["kernel_candidate"])
             accumulate(w, ("candidate",), "recalled", units, names.packed["recurrent_candidate"])
             apply(w, "proposal", attributes.activation, "candidate")
-            blend = f"keeps[unit] * {hidden}[unit] + (1.0f - keeps[unit]) * proposal"
-            w(w.use(c99.STORE, f"{names.scratch}[unit]", blend))
+            w(w.use(c99.STORE, f"{names.scratch}[unit]", _blend(w, "keeps[unit]", f"{hidden}[unit]")))

@@ -46,4 +46,4 @@ def emit(w: Writer, site: Site[Softmax], names: Names) -> None:
             w(w.use(c99.ADD, "sum", "power"))
         w(w.use(c99.LOAD, "share", "1.0f / sum"))
         with w.loop("i", size):
-            w(w.use(c99.STORE, f"to[{place}]", f"to[{place}] * share"))
+            w(w.use(c99.STORE, f"to[{place}]", c99.product(w, f"to[{place}]", "share")))
