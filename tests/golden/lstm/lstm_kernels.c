@@ -209,7 +209,8 @@ static float lstm_tanhf(float x)
 }
 
 /* op: lstm [1][1], [2], [2] -> [2], [2], 24 MACs, scalar, about 561 cycles */
-void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out0, float *out1, float *scratch, int32_t begin, int32_t end)
+void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out0, float *out1, float *scratch,
+        int32_t begin, int32_t end)
 {
     if (begin == 0) {
         for (int32_t unit = 0; unit < 2; ++unit) {
