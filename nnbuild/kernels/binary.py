@@ -14,16 +14,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.isa.x86_integers import IntegerSet
 from nnbuild.isa.x86_memory import read_bytes, reads_parts, write_bytes
 from nnbuild.isa.x86_sums import ProductRule, SumRule, product_rule, sum_rule
-from nnbuild.kernels.contract import (
-    PORTABLE,
-    Demand,
-    Names,
-    Overlap,
-    Variant,
-    on_each,
-    only_float,
-    only_integer,
-)
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Overlap, Variant, on_each, only_float, only_integer
 from nnbuild.kernels.dsp.beside import exact_sum
 from nnbuild.kernels.integers import centred, declare, finish, requantized
 from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops

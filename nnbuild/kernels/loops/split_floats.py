@@ -13,26 +13,18 @@ from nnbuild.kernels import vector_softmax
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.loops.rows import each_block
 from nnbuild.kernels.loops.tiling import stall
 from nnbuild.kernels.vector_tail import tail_of
-from nnbuild.kernels.window import Window, window_of
 from nnbuild.kernels.window_loops import total
-from nnbuild.ops.site import Site
 
 SUMS = 8
 """So many sums at once keep a core from waiting for them."""
 
 
 @dataclass(frozen=True, eq=False)
-class SplitFloats:
-    site: Site
-    lanes: VectorLanes
-
-    @property
-    def window(self) -> Window:
-        return window_of(self.site)
-
+class SplitFloats(WindowNest[VectorLanes]):
     def demand(self) -> Demand:
         pieces = dot.divide(self.window.filters, self.lanes).pieces
         return Demand(extent=pieces, packed=dot.packed(self.site.constant("kernel"), self.lanes))
