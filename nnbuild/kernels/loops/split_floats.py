@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
-from nnbuild.kernels import vector_softmax
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops import dot, softmax_row
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.loops.rows import each_block
@@ -81,7 +80,7 @@ class SplitFloats(WindowNest[VectorLanes]):
             lanes.gather(w, sums[vector], str(channel))
             lanes.complete(w, sums[vector], dot.offset("to", channel), count)
         if tail_of(self.site).softmax:
-            vector_softmax.row(w, lanes.floats, sums, counts)
+            softmax_row.emit(w, lanes.floats, sums, counts)
         for name, channel, count in zip(sums, channels, counts, strict=True):
             lanes.floats.store(w, dot.offset("to", channel), name, count)
 

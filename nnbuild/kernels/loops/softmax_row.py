@@ -9,7 +9,7 @@ from nnbuild.isa import vector_functions as math
 from nnbuild.isa.vectors import Vectors
 
 
-def row(w: Writer, floats: Vectors, values: Sequence[str], counts: Sequence[int]) -> None:
+def emit(w: Writer, floats: Vectors, values: Sequence[str], counts: Sequence[int]) -> None:
     """Replaces the first lanes of some variables by their softmax; the other lanes must hold finite numbers.
 
     For the maximum these become minus infinity. Their powers are put out afterwards, since numbers that vanish by

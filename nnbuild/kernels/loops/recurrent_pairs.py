@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -19,11 +20,10 @@ from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import LOAD_BYTES, SMLAD, SMMLA, SXTB16, SXTB16_ROR8
 from nnbuild.isa.armv7em_dsp_bytes import LDRD_HALVES, SMLALD
-from nnbuild.kernels import recurrent_integer
 from nnbuild.kernels.contract import Demand, Names, Variant
 from nnbuild.kernels.integers import declare
-from nnbuild.kernels.recurrent import by_unit, state_names
-from nnbuild.kernels.recurrent_integer import Sums
+from nnbuild.kernels.loops.recurrent import by_unit, state_names
+from nnbuild.kernels.loops.recurrent_integer import Sums, columns
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32
@@ -38,13 +38,6 @@ SPLIT = 33
 LARGEST_PART = 1 << 30
 LOAD = Row("const int32_t {0} = {1};", 0)
 COPY = Row("{0} = {1};", 3)
-
-
-R = TypeVar("R", bound=Recurrent, contravariant=True)
-
-
-class Emit(Protocol[R]):
-    def __call__(self, w: Writer, site: Site[R], names: Names, sums: Sums) -> None: ...
 
 
 def whole(size: int) -> int:
@@ -64,6 +57,20 @@ class PairedSums(Sums):
     """`wide` weights have 16 bits: more flash, and nothing to unpack."""
 
     wide: bool
+    needs: ClassVar[frozenset[str]] = frozenset({"armv7em_dsp"})
+
+    def accepts(self, site: Site[Recurrent]) -> str | None:
+        reason = super().accepts(site)
+        if reason:
+            return reason
+        attributes, products = site.attributes, (rules_of(site).of_input, rules_of(site).of_state)
+        if isinstance(attributes, GRU) and not attributes.reset_after:
+            return "its reset gate acts before the product"
+        for part in products:
+            if part.weights.dtype.itemsize > 2 or np.abs(part.weights.astype(np.int64)).max(initial=0) > INT16[1]:
+                return "its weights have more than 16 bits"
+        narrow = all(part.weights.dtype == np.int8 for part in products)
+        return None if self.wide or narrow else "its weights have more than 8 bits"
 
     def packed(
         self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
@@ -152,7 +159,7 @@ def _columns(products: Products) -> dict[str, Array]:
     """What each sum's scaling is told, and what it begins with."""
     by = raised(products)
     if by is None:
-        return recurrent_integer.columns(products)
+        return columns(products)
     right = products.right + by
     scale = np.stack([products.multiplier, np.int64(1) << (right - SPLIT), right - 32], 1).astype(np.int32)
     return {"scale": scale} | ({"start": products.start.astype(np.int32)} if products.start.any() else {})
@@ -167,43 +174,14 @@ def _state_place(site: Site[Recurrent]) -> int:
     return _input_place(site) + whole(site.shape()[1])
 
 
-def _accepts(site: Site[Recurrent]) -> str | None:
-    reason = recurrent_integer.accepts(site)
-    if reason:
-        return reason
-    attributes, rules = site.attributes, rules_of(site)
-    if isinstance(attributes, GRU) and not attributes.reset_after:
-        return "its reset gate acts before the product"
-    for part in (rules.of_input, rules.of_state):
-        if part.weights.dtype.itemsize > 2 or np.abs(part.weights.astype(np.int64)).max(initial=0) > INT16[1]:
-            return "its weights have more than 16 bits"
-    return None
+FORMS = {"integer": Sums(), "pairs_wide": PairedSums(True), "pairs": PairedSums(False)}
+R = TypeVar("R", bound=Recurrent)
+Emit = Callable[[Sums, Writer, Site[R], Names], None]
 
 
-def variants(demand: Callable[[Site[R], Sums], Demand], emit: Emit[R]) -> tuple[Variant[R], ...]:
-    """A recurrent operation's kernels, made of its integer one, for weights of 16 bits and of 8."""
-    return tuple(_variant(name, sums, demand, emit) for name, sums in FORMS.items())
-
-
-def _variant(name: str, sums: PairedSums, demand: Callable[[Site[R], Sums], Demand], emit: Emit[R]) -> Variant[R]:
-    def accepts(site: Site[R]) -> str | None:
-        reason = _accepts(site)
-        if reason is None and not sums.wide and not _narrow(site):
-            return "its weights have more than 8 bits"
-        return reason
-
-    def demanded(site: Site[R]) -> Demand:
-        return demand(site, sums)
-
-    def emitted(w: Writer, site: Site[R], names: Names) -> None:
-        emit(w, site, names, sums)
-
-    return Variant(name, frozenset({"armv7em_dsp"}), accepts, demanded, emitted)
-
-
-def _narrow(site: Site[Recurrent]) -> bool:
-    rules = rules_of(site)
-    return all(part.weights.dtype == np.int8 for part in (rules.of_input, rules.of_state))
-
-
-FORMS = {"pairs_wide": PairedSums(True), "pairs": PairedSums(False)}
+def integer_kernels(demand: Callable[[Sums, Site[R]], Demand], emit: Emit[R]) -> tuple[Variant[R], ...]:
+    """A recurrent operation's integer kernels: portable, and on pairs for weights of 16 bits and of 8."""
+    return tuple(
+        Variant(name, sums.needs, sums.accepts, partial(demand, sums), partial(emit, sums))
+        for name, sums in FORMS.items()
+    )

@@ -6,21 +6,21 @@ blocks, their new hidden states wait in scratch until the last one has read the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import vector_functions as math
-from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import recurrent
-from nnbuild.kernels.contract import Demand, Names, Variant, only_float
+from nnbuild.kernels.contract import Demand, Names, only_float
+from nnbuild.kernels.loops import recurrent
+from nnbuild.kernels.loops.recurrent import state_names
 from nnbuild.kernels.loops.tiling import stall
-from nnbuild.kernels.recurrent import state_names
 from nnbuild.kernels.vector_functions import missing, spell
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
@@ -57,43 +57,47 @@ class Units:
         return np.ascontiguousarray(ordered).reshape(-1)
 
 
-def units_of(site: Site[Recurrent], floats: Vectors, gates: int) -> Units:
-    units = site.attributes.units
-    needed = -(-units // floats.lanes)
-    most = max(1, SUMS // gates)
-    return Units(floats, units, -(-needed // -(-needed // most)))
-
-
-def accepts(site: Site[Recurrent]) -> str | None:
-    attributes = site.attributes
-    return only_float(site) or missing(attributes.activation[0]) or missing(attributes.gate_activation[0])
-
-
 R = TypeVar("R", bound=Recurrent)
-Body = Callable[[Writer, Site[R], Names, Units], None]
-Pack = Callable[[Site[R], Units], Mapping[str, Array]]
 
 
-def variants(
-    gates: int, pack: Pack[R], body: Body[R], held: Callable[[Site[R]], int] = lambda site: 0
-) -> tuple[Variant[R], ...]:
-    """The kernels of a kind of layer, one for each width: `gates` sums of a unit are taken at once.
+@dataclass(frozen=True)
+class Cells(ABC, Generic[R]):
+    """The kernel of a kind of layer in one width, which computes `sums` of a unit at once."""
 
-    `held` says how many values of each unit are kept in scratch behind the place of the new state.
-    """
-    return tuple(_variant(floats, gates, pack, body, held) for floats in SETS)
+    floats: Vectors
+    sums: ClassVar[int]
 
+    def units(self, site: Site[R]) -> Units:
+        needed = -(-site.attributes.units // self.floats.lanes)
+        most = max(1, SUMS // self.sums)
+        return Units(self.floats, site.attributes.units, -(-needed // -(-needed // most)))
 
-def _variant(floats: Vectors, gates: int, pack: Pack[R], body: Body[R], held: Callable[[Site[R]], int]) -> Variant[R]:
-    def demand(site: Site[R]) -> Demand:
-        units = units_of(site, floats, gates)
-        values = held(site) + 1 if held(site) or units.blocks > 1 else 0
-        return recurrent.demand(site, dict(pack(site, units)), values)
+    def held(self, site: Site[R]) -> int:
+        """How many values of each unit are kept in scratch behind the place of the new state."""
+        return 0
 
-    def emit(w: Writer, site: Site[R], names: Names) -> None:
-        body(w, site, names, units_of(site, floats, gates))
+    def pack(self, site: Site[R], units: Units) -> dict[str, Array]:
+        packed = {role: units.pack(site.constant(role), self.sums) for role in ("kernel", "recurrent")}
+        if "bias" in site.constants:
+            packed["bias"] = units.pack(site.constant("bias").reshape(1, -1), self.sums)
+        return packed
 
-    return Variant(floats.name, frozenset({floats.name}), accepts, demand, emit)
+    @abstractmethod
+    def step(self, w: Writer, site: Site[R], names: Names, units: Units) -> None:
+        """Prints one time step."""
+
+    def accepts(self, site: Site[R]) -> str | None:
+        attributes = site.attributes
+        return only_float(site) or missing(attributes.activation[0]) or missing(attributes.gate_activation[0])
+
+    def demand(self, site: Site[R]) -> Demand:
+        units, held = self.units(site), self.held(site)
+        return recurrent.demand(site, self.pack(site, units), held + 1 if held or units.blocks > 1 else 0)
+
+    def emit(self, w: Writer, site: Site[R], names: Names) -> None:
+        units = self.units(site)
+        with time_steps(w, site, names, units):
+            self.step(w, site, names, units)
 
 
 @contextmanager
@@ -157,13 +161,27 @@ def blocks(w: Writer, units: Units, body: Callable[[int], None]) -> None:
             body(rest)
 
 
-def declare_sums(w: Writer, units: Units, sums: Sequence[str], bias: str | None) -> None:
-    """A vector of sums for each gate and vector of a block, beginning with the bias where there is one."""
-    for gate, name in enumerate(sums):
+def sums(
+    w: Writer,
+    units: Units,
+    site: Site[Recurrent],
+    names: Names,
+    of_x: Sequence[str],
+    of_h: Sequence[str] = (),
+    state: str = "",
+    suffix: str = "",
+) -> None:
+    """As those of the scalar kernels: a vector for each sum and vector of a block."""
+    of_h = of_h or of_x
+    declared, bias = list(dict.fromkeys((*of_x, *of_h))), names.packed.get(f"bias{suffix}")
+    for gate, name in enumerate(declared):
         for vector in range(units.vectors):
-            place = f"unit * {len(sums)} + {gate * units.width + vector * units.floats.lanes}"
+            place = f"unit * {len(declared)} + {gate * units.width + vector * units.floats.lanes}"
             value = units.floats.load(w, f"{bias} + {place}") if bias else units.floats.each(w, 0.0)
             units.floats.declare(w, f"{name}{vector}", value)
+    accumulate(w, units, of_x, ("x", site.shape()[1]), names.packed[f"kernel{suffix}"])
+    state = state or state_names(site, names)[0]
+    accumulate(w, units, of_h, (state, units.units), names.packed[f"recurrent{suffix}"])
 
 
 def accumulate(w: Writer, units: Units, sums: Sequence[str], inputs: tuple[str, int], weights: str) -> None:
@@ -186,11 +204,9 @@ def accumulate(w: Writer, units: Units, sums: Sequence[str], inputs: tuple[str, 
 
 def each_vector(w: Writer, units: Units, real: int, body: Callable[[int, str, int], None]) -> None:
     """The body for every vector of a block of `real` units: (vector, its first unit, how many of its lanes count)."""
-    for vector in range(units.vectors):
-        first = vector * units.floats.lanes
-        if first < real:
-            with w.block(""):
-                body(vector, total("unit", str(first)), min(units.floats.lanes, real - first))
+    for vector, first in enumerate(range(0, real, units.floats.lanes)):
+        with w.block(""):
+            body(vector, total("unit", str(first)), min(units.floats.lanes, real - first))
 
 
 CELLS = {"tanh": math.cell_tanh, "sigmoid": math.cell_sigmoid}
