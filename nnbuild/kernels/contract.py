@@ -99,6 +99,10 @@ def only_integer(site: Site) -> str | None:
     return None if fits else f"it computes int8 or int16 only, not {', '.join(sorted(site.dtypes))}"
 
 
+def only_int8(site: Site) -> str | None:
+    return None if site.dtypes == {"int8"} else f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
+
+
 @dataclass(frozen=True, eq=False)
 class Variant(Generic[K]):
     """One of several kernels that a module makes, such as the same skeleton on the lanes of several sets."""

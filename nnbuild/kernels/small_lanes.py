@@ -12,6 +12,7 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm_small import HIGH_PRODUCT
 from nnbuild.isa.lanes import Lanes
+from nnbuild.kernels.contract import only_int8
 from nnbuild.kernels.dsp_scaling import Scaling, scaled
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import Ints, ints
@@ -46,6 +47,12 @@ def scaling_of(site: Site[Convolution], weights: Ints) -> Scaling | str:
     reach = np.abs(begin) + 256 * np.abs(weights).sum(axis=0)
     limits, zero = bounds(attributes.clamp, out), quant_of(out).zero_point
     return scaled(scale.multiplier, scale.shift, reach, np.zeros_like(reach), zero, limits, apart=True)
+
+
+def refused_bytes(site: Site[Convolution]) -> str | None:
+    """Why a convolution's sums cannot be those of these lanes."""
+    found = only_int8(site) or scaling_of(site, weights_of(site))
+    return found if isinstance(found, str) else None
 
 
 class ByteLanes(Lanes):

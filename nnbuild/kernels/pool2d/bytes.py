@@ -11,7 +11,8 @@ from nnbuild.isa.armv7em_dsp_bytes import BYTES, MAX_BYTES, SXTAB16, SXTAB16_ROR
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.pool2d.scalar import axes
 from nnbuild.kernels.pool2d.scalar import demand as demand
-from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps
+from nnbuild.kernels.window import Axis
+from nnbuild.kernels.window_loops import declare_taps, product, row_taps
 from nnbuild.numeric.rounding import INT8
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
@@ -78,7 +79,7 @@ def _group(w: Writer, site: Site[Pool2D], names: Names, rows: Axis, columns: Axi
     else:
         w("int32_t even = 0;")
         w("int32_t odd = 0;")
-    with row_taps(w, rows, "top"):
+    with row_taps(w, rows):
         start = f"{product('top + ky', columns.size)} + left"
         w(f"const int8_t *row = {names.inputs[0]} + {product(start, channels)} + c;")
 

@@ -7,7 +7,8 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, Overlap
 from nnbuild.kernels.overlaps import IN_PLACE, rows
-from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps
+from nnbuild.kernels.window import Axis
+from nnbuild.kernels.window_loops import declare_taps, product, row_taps
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
@@ -61,7 +62,7 @@ def _channel(w: Writer, site: Site[Pool2D], names: Names, rows: Axis, columns: A
     first = f"{names.inputs[0]}[({product(first_row, columns.size)} + {first_column}) * {channels} + c]"
     zero = "0.0f" if is_float else "0"
     w(w.use(c99.LOAD_AS, "float" if is_float else "int32_t", "result", first if is_max else zero))
-    with row_taps(w, rows, "top"):
+    with row_taps(w, rows):
         start = f"{product('top + ky', columns.size)} + left"
         w(f"const {kind} *row = {names.inputs[0]} + {product(start, channels)} + c;")
         bounds_x = ("0", columns.kernel) if columns.always_inside else ("kx_begin", "kx_end")

@@ -9,7 +9,8 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, Variant, only_float
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.pool2d import scalar
-from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps, total
+from nnbuild.kernels.window import Axis
+from nnbuild.kernels.window_loops import declare_taps, product, row_taps, total
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 
@@ -54,7 +55,7 @@ def _channels(w: Writer, site: Site[Pool2D], names: Names, floats: Vectors, at: 
     parts = [(i, min(floats.lanes, count - i)) for i in range(0, count, floats.lanes)]
     for i, _ in parts:
         floats.declare(w, f"result{i}", _beginning(w, floats, pool.function))
-    with row_taps(w, rows, "top"):
+    with row_taps(w, rows):
         start = f"{product('top + ky', columns.size)} + left"
         w(f"const float *row = {names.inputs[0]};")
         first = ("0", columns.kernel) if columns.always_inside else ("kx_begin", "kx_end")

@@ -14,7 +14,8 @@ from nnbuild.isa.x86_scaling import LOW_MULTIPLY_SSE2
 from nnbuild.isa.x86_vectors import SSE, Vectors
 from nnbuild.kernels.contract import Demand, Names, Variant
 from nnbuild.kernels.pool2d.scalar import axes, overlaps
-from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps
+from nnbuild.kernels.window import Axis
+from nnbuild.kernels.window_loops import declare_taps, product, row_taps
 from nnbuild.kernels.x86_channels import across, refused
 from nnbuild.numeric.rounding import rounding_mean
 from nnbuild.ops.integer import bounds
@@ -74,7 +75,7 @@ class Pool:
         rows, columns = axes(site)
         first = v.spelt("set1_epi32", "-128") if pool.function == "max" else v.spelt(f"setzero_si{v.bits}")
         w(f"{v.kind} result = {first};")
-        with row_taps(w, rows, "top"):
+        with row_taps(w, rows):
             start = f"({product('(top + ky)', columns.size)} + left) * {site.shape()[2]}"
             w(f"const int8_t *row = {names.inputs[0]} + {start} + c;")
             self._row(w, site, columns, real)

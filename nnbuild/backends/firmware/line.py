@@ -1,43 +1,22 @@
-"""Gets a board's program running and opens the line to it."""
+"""Gets a firmware running in an emulator, or finds it at a serial port, and opens the line to it."""
 
 from __future__ import annotations
 
 import importlib.util
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
+from nnbuild.backends.backend import Line
 from nnbuild.backends.firmware.image import used_bytes
-from nnbuild.backends.kmod.line import KernelTransport
 from nnbuild.base.errors import ToolMissing, UsageError
 from nnbuild.board.board import Board, Emulator, StandIn
 from nnbuild.device.emulator import EmulatorTransport, require
-from nnbuild.device.transport import ProcessTransport, PtyTransport, SerialTransport, Transport
+from nnbuild.device.transport import ProcessTransport, SerialTransport
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line to a running program. The caller closes the transport, which ends what was started for it.
-
-    What an emulated board counts is no time of any real one: each of its ticks is so many instructions.
-    """
-
-    transport: Transport
-    unit: str | None = None
-    per_tick: float = 1.0
-
-
-def open_line(board: Board, program: Path, port: str | None = None) -> Line:
-    if board.output == "host":
-        if port is not None:
-            raise UsageError(f"board {board.name!r}", "it runs on this PC and has no port.", "Leave out --port.")
-        return Line(ProcessTransport([program.resolve()], name=f"{board.name} program"))
-    if board.output == "kmod":
-        return Line(PtyTransport(port) if port is not None else KernelTransport(board, program))
-    if port is not None:
-        return Line(SerialTransport(port, board.baud))
-    return _emulated(board, program)
+def open_line(board: Board, program: Path, port: str | None) -> Line:
+    return Line(SerialTransport(port, board.baud)) if port is not None else _emulated(board, program)
 
 
 def _emulated(board: Board, program: Path) -> Line:
