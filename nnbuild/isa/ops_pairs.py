@@ -73,6 +73,7 @@ for (int byte = 0; byte < 32; byte += 8) {
     out |= (uint32_t)(uint8_t)(x > y ? x : y) << byte;
 }
 return (int32_t)out;"""
+TWO = "(int64_t)((uint64_t)(uint32_t)high << 32 | (uint32_t)low)"
 LOAD_FOUR = """\
 *a = (int32_t)from[0];
 *b = (int32_t)(from[0] >> 32);
@@ -130,9 +131,7 @@ PAIRS: dict[str, Operation | Family] = {
     "p_load_two": Operation(
         WORD, "const int16_t *from, int32_t *second", f"*second = {_pair_at(2)};\nreturn {_pair_at(0)};", 1
     ),
-    "two": Operation(
-        "int64_t", "int32_t low, int32_t high", "(int64_t)((uint64_t)(uint32_t)high << 32 | (uint32_t)low)", 0
-    ),
+    "two": Operation("int64_t", "int32_t low, int32_t high", TWO, 0),
     "load_two": Operation(WORD, "const int32_t *from, int32_t *second", "*second = from[1];\nreturn from[0];", 1),
     "store_two": Operation("void", "int32_t *to, int32_t first, int32_t second", "to[0] = first;\nto[1] = second;", 1),
     "load_four": Operation(

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp import STORE_BYTES
-from nnbuild.isa.armv7em_dsp_bytes import BYTES, MAX_BYTES, SXTAB16, SXTAB16_ROR8
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.pool2d.scalar import axes
 from nnbuild.kernels.pool2d.scalar import demand as demand
@@ -84,12 +83,12 @@ def _group(w: Writer, site: Site[Pool2D], names: Names, rows: Axis, columns: Axi
         w(f"const int8_t *row = {names.inputs[0]} + {product(start, channels)} + c;")
 
         def take(at: str) -> None:
-            w(w.use(LOAD, "word", w.call(BYTES[count], at)))
+            w(w.use(LOAD, "word", DSP.call(w, "load_bytes", at, of=(count,))))
             if is_max:
-                w(f"largest = {w.call(MAX_BYTES, 'largest', 'word')};")
+                w(f"largest = {DSP.call(w, 'max_bytes', 'largest', 'word')};")
             else:
-                w(f"even = {w.call(SXTAB16, 'even', 'word')};")
-                w(f"odd = {w.call(SXTAB16_ROR8, 'odd', 'word')};")
+                w(f"even = {DSP.call(w, 'p_add_even_bytes', 'even', 'word')};")
+                w(f"odd = {DSP.call(w, 'p_add_odd_bytes', 'odd', 'word')};")
 
         _columns(w, columns, channels, take)
     if is_max:
@@ -112,7 +111,7 @@ def _columns(w: Writer, columns: Axis, channels: int, take: Callable[[str], None
 def _store_largest(w: Writer, site: Site[Pool2D], count: int) -> None:
     limits = bounds(site.attributes.clamp, site.outputs[0])
     if limits == INT8 and count == GROUP:
-        w(f"{w.call(STORE_BYTES, 'to', 'largest')};")
+        w(f"{DSP.call(w, 'write_bytes', 'to', 'largest')};")
         return
     for channel in range(count):
         _bounded(w, site, f"(int8_t)(largest >> {8 * channel})", channel)
