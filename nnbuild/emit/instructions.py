@@ -6,10 +6,17 @@ from collections.abc import Iterable
 
 from nnbuild.base.writer import INDENT, Instruction
 
+PRODUCT = "{prefix}_product("
+
 
 def instructions(used: Iterable[Instruction], prefix: str, attribute: str) -> str:
     """Their definitions, in the order in which they were first used; empty when there are none."""
     return "\n".join(_definition(instruction, prefix, attribute) for instruction in used)
+
+
+def called(used: Iterable[Instruction]) -> set[str]:
+    """The vendored functions that they call."""
+    return {"product"} if any(PRODUCT in body for i in used for body in (i.meaning, i.native)) else set()
 
 
 def _definition(instruction: Instruction, prefix: str, attribute: str) -> str:

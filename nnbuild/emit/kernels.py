@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
-from nnbuild.emit.instructions import instructions
+from nnbuild.emit.instructions import called, instructions
 from nnbuild.emit.text import comment_safe, shape_text
-from nnbuild.emit.vendored import definitions
+from nnbuild.emit.vendored import definitions, float_rules
 from nnbuild.emit.weights import WEIGHTS, blob_bytes, places
 from nnbuild.isa.isa import Isa
 from nnbuild.model.graph import Shape, Tensor
 from nnbuild.plan.plan import Plan, Step, Version
 
+FLOAT = re.compile(r"\bfloat\b|_p[sd]\(")
+"""What shows that a part computes with floats."""
+
 
 def kernels(plan: Plan) -> str:
     """A part for every instruction set: what its kernels call, then the kernels."""
     head = f"/* {comment_safe(plan.graph.name)}: one function a step, made for its shapes. */\n"
-    parts = [head + _compiler(plan) + f'#include "{plan.prefix}_private.h"\n']
-    for index, isa in enumerate(plan.isas):
-        parts += _part(plan, index, isa)
+    parts = [part for index, isa in enumerate(plan.isas) for part in _part(plan, index, isa)]
+    rules = _floats(plan) if any(FLOAT.search(part) for part in parts) else ""
+    parts.insert(0, head + rules + _compiler(plan) + f'#include "{plan.prefix}_private.h"\n')
     return "\n".join(part for part in parts if part)
+
+
+def _floats(plan: Plan) -> str:
+    """The rules of floats, for functions whose own attribute may let them fuse, too."""
+    fuses = any("fma" in isa.target.split(",") for isa in plan.isas)
+    return ("#define NN_TARGET_FMA\n" if fuses else "") + float_rules() + "\n"
 
 
 def _part(plan: Plan, index: int, isa: Isa) -> list[str]:
@@ -34,7 +44,7 @@ def _part(plan: Plan, index: int, isa: Isa) -> list[str]:
         _function(w, step, step.versions[index], attribute)
     return [
         _target(isa, attribute) if isa.target else "",
-        definitions(w.helpers, prefix),
+        definitions(w.helpers | called(w.instructions.values()), prefix),
         instructions(w.instructions.values(), prefix, attribute),
         str(w) if plan.steps else "",
     ]

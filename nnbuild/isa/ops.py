@@ -110,12 +110,12 @@ FLOATS: dict[str, Operation | Family] = {
     "f_repeat": _repeat,
     "f_add": _floats("a.at[i] + b.at[i]"),
     "f_sub": _floats("a.at[i] - b.at[i]"),
-    "f_mul": _floats("a.at[i] * b.at[i]"),
+    "f_mul": _floats("{prefix}_product(a.at[i], b.at[i])"),
     "f_div": _floats("a.at[i] / b.at[i]", 5.0),
     "f_max": _floats("a.at[i] > b.at[i] ? a.at[i] : b.at[i]"),
     "f_min": _floats("a.at[i] < b.at[i] ? a.at[i] : b.at[i]"),
     "f_sqrt": _floats(SQUARE_ROOT, 7.0, "floats a"),
-    "f_fma": _floats("c.at[i] + a.at[i] * b.at[i]", FMA_CYCLES, "floats a, floats b, floats c"),
+    "f_fma": _floats("c.at[i] + {prefix}_product(a.at[i], b.at[i])", FMA_CYCLES, "floats a, floats b, floats c"),
     "f_if_less": _floats(
         "a.at[i] < b.at[i] ? then.at[i] : otherwise.at[i]", 1.0, "floats a, floats b, floats then, floats otherwise"
     ),

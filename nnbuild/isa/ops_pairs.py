@@ -105,7 +105,7 @@ PAIRS: dict[str, Operation | Family] = {
     "high": _words("(int32_t)(((int64_t)a * b) >> 32)", cycles=3),  # b is at least 0
     "high_add": _words(_high(), "a, b, sum"),
     "high_rounded_add": _words(_high(" + INT64_C(0x80000000)"), "a, b, sum"),
-    "multiply_add": Operation("float", "float a, float b, float sum", "sum + a * b", 1),
+    "multiply_add": Operation("float", "float a, float b, float sum", "sum + {prefix}_product(a, b)", 1),
     # sums and limits
     "p_add": _halves("+"),
     "p_sub": _halves("-"),

@@ -32,7 +32,7 @@ VECTORS = Vectors(
     repeats=tuple(_REPEATS),
     spellings=x86.spellings(128)
     | {
-        "f_fma": "_mm_add_ps(c, _mm_mul_ps(a, b))",
+        "f_fma": f"{x86.product(128)}\nreturn _mm_add_ps(c, product);",
         "f_load_first": _LOADS.__getitem__,
         "f_store_first": _STORES.__getitem__,
         "f_repeat": _REPEATS.__getitem__,

@@ -54,6 +54,9 @@ class VectorLanes(TileLanes):
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         self.floats.declare(w, name, self.floats.broadcast(w, pointer, self.depth))
 
+    def inputs_apart(self, w: Writer, name: str, pointer: str, count: int) -> None:
+        self.floats.declare(w, name, self.floats.load(w, pointer, count))
+
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         w(f"{accumulator} = {self.floats.use(w, 'fma', name, weights, accumulator)};")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from nnbuild.isa.isa import Isa, extended
 from nnbuild.isa.vectors import Spelling
 
-HARMFUL = ("no-tree-ter", "no-predictive-commoning", "fp-contract=off")
+HARMFUL = ("no-tree-ter", "no-predictive-commoning")
 """The first delays integer additions behind the multiplications they wait for, the second spills convolutions'
-overlapping loads. The third would fuse what must be rounded twice to give the same bits everywhere."""
+overlapping loads."""
 GUARD = "defined(__x86_64__) && defined(__GNUC__) && !defined(NN_PORTABLE)"
 """A compiler with the intrinsics, which takes a function's `target` for the set. NN_PORTABLE asks for the meanings."""
 
@@ -56,9 +56,10 @@ def types(bits: int) -> dict[str, str]:
 def spellings(bits: int) -> dict[str, Spelling]:
     """What the intrinsics of a width are called."""
     v = "_mm" if bits == 128 else f"_mm{bits}"
-    two = {name: f"{v}_{name}_ps(a, b)" for name in ("add", "sub", "mul", "div", "max", "min")}
+    two = {name: f"{v}_{name}_ps(a, b)" for name in ("add", "sub", "div", "max", "min")}
     found: dict[str, Spelling] = {f"f_{name}": text for name, text in two.items()}
     return found | {
+        "f_mul": f"{product(bits)}\nreturn product;",
         "f_load": f"{v}_loadu_ps(from)",
         "f_store": f"{v}_storeu_ps(to, a)",
         "f_each": f"{v}_set1_ps(a)",
@@ -75,6 +76,13 @@ def spellings(bits: int) -> dict[str, Spelling]:
         "shift_down": lambda by: f"{v}_srli_epi32(a, {by})",
         "mask": lambda *lanes: f"{v}_set_epi32({mask(bits // 32, *lanes)})",
     }
+
+
+def product(bits: int) -> str:
+    """The lines of a product that no compiler joins to a sum: clang's -ffp-contract=fast heeds no pragma."""
+    v, register = ("_mm" if bits == 128 else f"_mm{bits}"), "v" if bits == 512 else "x"
+    barrier = f'#if defined(__clang__)\n__asm__("" : "+{register}"(product));\n#endif'
+    return f"{types(bits)['floats']} product = {v}_mul_ps(a, b);\n\n{barrier}"
 
 
 def mask(lanes: int, count: int, first: int, others: int) -> str:

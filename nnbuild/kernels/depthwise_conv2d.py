@@ -14,7 +14,6 @@ from nnbuild.isa.x86_integers import IntegerSet
 from nnbuild.kernels import x86_integers
 from nnbuild.kernels.contract import only_float, variant
 from nnbuild.kernels.loops import planar
-from nnbuild.kernels.loops.channels import Channels
 from nnbuild.kernels.loops.interleaved import Interleaved
 from nnbuild.kernels.loops.sliding import Sliding
 from nnbuild.kernels.loops.taps import Taps
@@ -23,6 +22,8 @@ from nnbuild.kernels.vector_tail import POINTWISE, refusal, tail_of
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 
+LONGEST = 8
+"""Positions of a tile of vectors, where there are registers for them."""
 LONGEST_PERIOD = 1024
 """Outputs with constants of their own, where channels and vectors do not go into each other."""
 
@@ -39,8 +40,10 @@ def _bytes(lanes: type[ByteLanes], positions: int, site: Site[DepthwiseConv2D]) 
     return Sliding(site, lanes(site), positions)
 
 
-def _floats(floats: Vectors, site: Site[DepthwiseConv2D]) -> Channels:
-    return Channels(site, VectorLanes(site, floats, site.attributes.clamp, finish=tail_of(site).finish))
+def _floats(floats: Vectors, site: Site[DepthwiseConv2D]) -> Sliding:
+    spare = floats.registers - floats.temporaries - site.constant("kernel").shape[1] - 1
+    lanes = VectorLanes(site, floats, site.attributes.clamp, finish=tail_of(site).finish)
+    return Sliding(site, lanes, max(1, min(LONGEST, spare)))
 
 
 def _refused_floats(site: Site[DepthwiseConv2D]) -> str | None:

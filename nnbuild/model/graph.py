@@ -61,12 +61,11 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """A value known at build time. `encoding` says how `data` holds it; so far always dense."""
+    """A value known at build time."""
 
     name: str
     data: Array
     quant: Quant | None = None
-    encoding: str = "dense"
 
     def __post_init__(self) -> None:
         self.data.setflags(write=False)
@@ -93,7 +92,6 @@ class Op(Generic[A]):
     constants: Mapping[str, str] = field(default_factory=dict)
     layer: str = ""
     outer: Shape = ()
-    device: str = "cpu"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "constants", _frozen(self.constants))

@@ -15,7 +15,7 @@ import pytest
 
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.emit.instructions import instructions
-from nnbuild.emit.vendored import definitions
+from nnbuild.emit.vendored import definitions, float_rules
 from nnbuild.isa import vector_functions as functions
 from nnbuild.isa.registry import isas
 from nnbuild.isa.vector_sets import SETS
@@ -47,7 +47,12 @@ ULPS = {"tanh": 2.7, "sigmoid": 2.6, "expm1": 2.1, "cell_tanh": 5.1}
 LEAST_NORMAL = 2.0**-126
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 87.0, -87.0, 88.0, 88.72284, 89.0, -104.0, 10.0, -10.0, 1e-45]
 PER_EXPONENT = 2048
-COMPILERS = [("gcc", "-O2"), ("clang", "-O2"), ("gcc", "-O2", "-DNN_PORTABLE")]
+COMPILERS = [
+    ("gcc", "-O2"),
+    ("clang", "-O2"),
+    ("clang", "-O2", "-march=native", "-ffp-contract=fast"),
+    ("gcc", "-O2", "-DNN_PORTABLE"),
+]
 
 
 def inputs() -> np.ndarray:
@@ -86,18 +91,17 @@ def program(folder: Path, tool: tuple[str, ...] = ("gcc", "-O2")) -> Path:
         parts.append(f"static void library_{name}(const float *in, float *out, long n)\n{{\n    {loop}\n}}\n")
     options = ", ".join(f'"{option}"' for option in isas()["sse2"].gcc_options)
     includes = "".join(f"#include <{name}>\n" for name in ("immintrin.h", "stdint.h", "stdio.h"))
-    head = f"#ifndef __clang__\n#pragma GCC optimize({options})\n#endif\n{includes}"
+    head = f"{float_rules()}\n#ifndef __clang__\n#pragma GCC optimize({options})\n#endif\n{includes}"
     body = "\n".join(f"    {call}(in, out, n);\n    fwrite(out, 4, (size_t)n, stdout);" for call in calls)
     main = (
         "static float in[CHUNK], out[CHUNK];\n\nint main(void)\n{\n"
         "    const long n = (long)fread(in, 4, CHUNK, stdin);\n" + body + "\n    return 0;\n}\n"
     )
     source = folder / "functions.c"
-    source.write_text(head + definitions(["expf", "logf"], "f") + "".join(parts) + main)
+    source.write_text(head + definitions(["expf", "logf", "product"], "f") + "".join(parts) + main)
     (folder / "calls").write_text("\n".join(calls))
     out = folder / "functions"
-    flags = [flag for flag in STRICT if flag != "-ffp-contract=off"]  # the pragma must be enough
-    done = subprocess.run([*tool, *flags, f"-DCHUNK={1 << 22}", str(source), "-o", str(out)], capture_output=True)
+    done = subprocess.run([*tool, *STRICT, f"-DCHUNK={1 << 22}", str(source), "-o", str(out)], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     return out
 

@@ -6,7 +6,6 @@ A dense layer's row is computed as two equal positions: the second costs time, b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -16,9 +15,10 @@ from nnbuild.kernels.dsp import compact
 from nnbuild.kernels.dsp.compact import Compact
 from nnbuild.kernels.dsp.scaling import scaling_of, sums_of
 from nnbuild.kernels.dsp.weights import padded_taps
+from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.loops.patches import NEEDS
 from nnbuild.kernels.overlaps import rows, tiles
-from nnbuild.kernels.window import Weighted, Window, window_of
+from nnbuild.kernels.window import Weighted, window_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.ops.integer import quant_of
@@ -46,24 +46,17 @@ def _accepts(site: Site[Weighted]) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
+class Gathered(WindowNest[Compact]):
     """The inputs under two windows are gathered by a routine, group by group."""
-
-    site: Site[Weighted]
-    shape: Compact
-
-    @cached_property
-    def window(self) -> Window:
-        return window_of(self.site)
 
     @property
     def taps(self) -> int:
-        return 2 * self.shape.pairs
+        return 2 * self.lanes.pairs
 
     def demand(self) -> Demand:
         window, sums = self.window, sums_of(self.site)
         parts = [
-            compact.pack(sums, self.shape.scaling, slice(first, first + window.share))
+            compact.pack(sums, self.lanes.scaling, slice(first, first + window.share))
             for first in range(0, window.filters, window.share)
         ]
         packed = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -84,7 +77,7 @@ class Gathered:
         return np.array([*sizes, window.depth, quant_of(self.site.inputs[0]).zero_point], np.int16)
 
     def emit(self, w: Writer, names: Names) -> None:
-        window, shape, taps = self.window, self.shape, self.taps
+        window, shape, taps = self.window, self.lanes, self.taps
         places = window.columns.places
         w(f"int64_t *const patch = {names.scratch};")
         w(f"int8_t *const gathered = (int8_t *)(patch + {shape.pairs});")
@@ -115,28 +108,25 @@ class Gathered:
             w.bill(compact.gather_cycles(window.rows.kernel * window.columns.kernel, window.depth))
             w(f"{w.call(routine, buffer, source, top, window.columns.position(at), place)};")
         compact.lay_out(w, taps, buffers)
-        compact.multiply(w, self.shape, pointers, ("to", f"to + {product('next - x', window.filters)}"))
+        compact.multiply(w, self.lanes, pointers, ("to", f"to + {product('next - x', window.filters)}"))
 
 
 @dataclass(frozen=True, eq=False)
-class PairedRows:
+class PairedRows(WindowNest[Compact]):
     """A dense layer's rows of inputs, of which a last one without a neighbour is taken twice."""
 
-    site: Site[Weighted]
-    shape: Compact
-
     def demand(self) -> Demand:
-        window = window_of(self.site)
+        window = self.window
         return Demand(
             extent=window.rows.places,
-            scratch=8 * self.shape.pairs,
+            scratch=8 * self.lanes.pairs,
             scratch_type="int64",
-            packed=compact.pack(sums_of(self.site), self.shape.scaling, slice(0, window.filters)),
+            packed=compact.pack(sums_of(self.site), self.lanes.scaling, slice(0, window.filters)),
             overlaps=tiles(self.site, window.rows, window.columns, 2),
         )
 
     def emit(self, w: Writer, names: Names) -> None:
-        window = window_of(self.site)
+        window = self.window
         w(f"int64_t *const patch = {names.scratch};")
         with w.loop("row", "end", start="begin", step=2, trips=-(-window.rows.places // 2)):
             w("const int32_t next = row + 1 < end ? row + 1 : row;")
@@ -145,7 +135,7 @@ class PairedRows:
             compact.lay_out(w, window.depth, sources)
             pointers = [names.packed[role] for role, _ in POINTERS.values()]
             to = [f"{names.outputs[0]} + {product(row, window.filters)}" for row in ("row", "next")]
-            compact.multiply(w, self.shape, pointers, to)
+            compact.multiply(w, self.lanes, pointers, to)
 
 
 def _nest(site: Site[Weighted]) -> Nest:

@@ -8,7 +8,6 @@ real inputs. Rows above and below the input are left out of the loop over `ky`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
@@ -16,20 +15,12 @@ from nnbuild.kernels import overlaps
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
-from nnbuild.kernels.window import Window, window_of
+from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.window_loops import declare_taps, each_row, product, repeated, row_taps, taps_range, total
-from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True, eq=False)
-class Direct:
-    site: Site
-    lanes: Lanes
-
-    @cached_property
-    def window(self) -> Window:
-        return window_of(self.site)
-
+class Direct(WindowNest[Lanes]):
     def demand(self) -> Demand:
         window = self.window
         packed = dot.packed(self.site.constant("kernel").reshape(-1, window.filters), self.lanes, window.groups)

@@ -20,10 +20,10 @@ from nnbuild.kernels import overlaps
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
-from nnbuild.kernels.window import Axis, Strip, Window, strips, window_of
+from nnbuild.kernels.loops.nest import WindowNest
+from nnbuild.kernels.window import Axis, Strip, strips
 from nnbuild.kernels.window_loops import each_row, each_strip, product, repeated, row_taps, total
 from nnbuild.model.graph import Array
-from nnbuild.ops.site import Site
 
 COPY = Row("{0} = {1};", 6)
 UNROLLED = 2
@@ -31,21 +31,15 @@ UNROLLED = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Edges:
+class Edges(WindowNest[Lanes]):
     """weights: given where the lanes want them otherwise than they are.
 
     blank: what padding counts as, if not nothing: then rows beyond the input are copied too.
     """
 
-    site: Site
-    lanes: Lanes
     registers: int
     weights: Array | None = None
     blank: str | None = None
-
-    @cached_property
-    def window(self) -> Window:
-        return window_of(self.site)
 
     @cached_property
     def strips(self) -> list[Strip]:

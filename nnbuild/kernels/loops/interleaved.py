@@ -8,7 +8,6 @@ stride: so the inputs under one tap lie side by side for neighbouring outputs, t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import lcm
 
 import numpy as np
@@ -18,11 +17,10 @@ from nnbuild.isa.x86_integers import IntegerVectors
 from nnbuild.isa.x86_interleaving import VECTORS, interleaved, order, store_group
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.loops.padded import copy_between, strip_rows
-from nnbuild.kernels.window import Window, window_of
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
-from nnbuild.ops.site import Site
 
 SLACK = 256
 """Bytes beyond the copy that filling and the last group of channels may touch."""
@@ -31,15 +29,8 @@ UNROLLED = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Interleaved:
+class Interleaved(WindowNest[IntegerVectors]):
     """Sizes in elements."""
-
-    site: Site
-    lanes: IntegerVectors
-
-    @cached_property
-    def window(self) -> Window:
-        return window_of(self.site)
 
     @property
     def part(self) -> int:

@@ -18,11 +18,11 @@ from nnbuild.isa.x86_integers import IntegerVectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.loops.tiling import Tile
 from nnbuild.kernels.window import Window, window_of
 from nnbuild.kernels.window_loops import product, repeated, total
 from nnbuild.model.graph import Array
-from nnbuild.ops.site import Site
 
 SLACK = 64
 """Bytes beyond the copy that filling and the last taps may touch."""
@@ -45,10 +45,7 @@ def strip_rows(window: Window, line_bytes: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Padded:
-    site: Site
-    lanes: IntegerVectors
-
+class Padded(WindowNest[IntegerVectors]):
     def __post_init__(self) -> None:
         """Tells the lanes of the tile that is taken."""
         self.lanes.vectors = self.tile.vectors

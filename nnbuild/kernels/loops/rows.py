@@ -14,10 +14,10 @@ from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.vector_tail import beside_name
-from nnbuild.kernels.window import Window, window_of
+from nnbuild.kernels.window import Window
 from nnbuild.kernels.window_loops import product
-from nnbuild.ops.site import Site
 
 
 def each_block(
@@ -44,14 +44,7 @@ def each_block(
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    site: Site
-    lanes: Lanes
-
-    @property
-    def window(self) -> Window:
-        return window_of(self.site)
-
+class Rows(WindowNest[Lanes]):
     def demand(self) -> Demand:
         rows, blocks = self.window.rows.places, dot.divide(self.window.filters, self.lanes)
         packed = dot.packed(self.site.constant("kernel"), self.lanes)

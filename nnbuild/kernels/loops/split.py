@@ -15,10 +15,9 @@ from nnbuild.isa.x86_integers import IntegerVectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.loops.rows import each_block
-from nnbuild.kernels.window import Window, window_of
 from nnbuild.kernels.window_loops import total
-from nnbuild.ops.site import Site
 
 SLACK = 64
 SUMS = 8
@@ -26,16 +25,9 @@ SUMS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
-    site: Site
-    lanes: IntegerVectors
-
+class Split(WindowNest[IntegerVectors]):
     def __post_init__(self) -> None:
         self.lanes.vectors = min(SUMS, -(-self.window.filters // self.lanes.lanes))
-
-    @property
-    def window(self) -> Window:
-        return window_of(self.site)
 
     def demand(self) -> Demand:
         lanes = self.lanes

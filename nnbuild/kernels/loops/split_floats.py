@@ -9,30 +9,21 @@ from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
-from nnbuild.kernels import vector_softmax
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops import dot, softmax_row
 from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.loops.rows import each_block
 from nnbuild.kernels.loops.tiling import stall
 from nnbuild.kernels.vector_tail import tail_of
-from nnbuild.kernels.window import Window, window_of
 from nnbuild.kernels.window_loops import total
-from nnbuild.ops.site import Site
 
 SUMS = 8
 """So many sums at once keep a core from waiting for them."""
 
 
 @dataclass(frozen=True, eq=False)
-class SplitFloats:
-    site: Site
-    lanes: VectorLanes
-
-    @property
-    def window(self) -> Window:
-        return window_of(self.site)
-
+class SplitFloats(WindowNest[VectorLanes]):
     def demand(self) -> Demand:
         pieces = dot.divide(self.window.filters, self.lanes).pieces
         return Demand(extent=pieces, packed=dot.packed(self.site.constant("kernel"), self.lanes))
@@ -89,7 +80,7 @@ class SplitFloats:
             lanes.gather(w, sums[vector], str(channel))
             lanes.complete(w, sums[vector], dot.offset("to", channel), count)
         if tail_of(self.site).softmax:
-            vector_softmax.row(w, lanes.floats, sums, counts)
+            softmax_row.emit(w, lanes.floats, sums, counts)
         for name, channel, count in zip(sums, channels, counts, strict=True):
             lanes.floats.store(w, dot.offset("to", channel), name, count)
 

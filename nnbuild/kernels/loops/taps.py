@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.overlaps import rows
-from nnbuild.kernels.window import Window, window_of
 from nnbuild.kernels.window_loops import column_taps, each_position, each_row, product, row_taps, total
-from nnbuild.ops.site import Site
 
 
 @dataclass(frozen=True, eq=False)
-class Taps:
-    site: Site
-    lanes: Lanes
-
-    @cached_property
-    def window(self) -> Window:
-        return window_of(self.site)
-
+class Taps(WindowNest[Lanes]):
     def demand(self) -> Demand:
         packed = {"kernel": self.site.constant("kernel").reshape(-1), **self.lanes.channels}
         return Demand(self.window.rows.places, packed=packed, overlaps=rows(self.site, self.window.rows), rows=True)
