@@ -15,7 +15,7 @@ FEATURES = frozenset({"armv7em_dsp", "arm_fpu"})
 LOAD = Row("const float {0} = {1};", 1)
 FPU = Vectors(
     name="fpu",
-    guard="defined(__ARM_FEATURE_FMA)",
+    guard="defined(__ARM_FEATURE_FMA) && defined(__GNUC__)",
     lanes=1,
     registers=REGISTERS,
     types={},
