@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from nnbuild.kernels.contract import Kernel, Variant
+from nnbuild.isa.registry import vector_sets
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import Kernel, OnEach, Variant
 from nnbuild.model.graph import A
 from nnbuild.ops.site import Site
 
 
-@cache
 def variants(kind: str) -> tuple[Kernel, ...]:
     """The kernels of one kind of operation; the scalar one, which every kind has, comes first."""
+    return _variants(kind, vector_sets())
+
+
+@cache
+def _variants(kind: str, sets: tuple[Vectors, ...]) -> tuple[Kernel, ...]:
     package = f"nnbuild.kernels.{kind}"
     place = Path(__file__).parent / kind
     names = sorted(f"{package}.{module.name}" for module in pkgutil.iter_modules([str(place)]))
     modules = [importlib.import_module(name) for name in ([package] if place.with_suffix(".py").is_file() else names)]
-    kernels = [kernel for module in modules for kernel in _kernels(module)]
+    kernels = [kernel for module in modules for kernel in _kernels(module, sets)]
     return tuple(sorted(kernels, key=lambda kernel: variant_name(kernel) != "scalar"))
 
 
@@ -30,9 +37,15 @@ def kernels_of(site: Site[A]) -> tuple[Kernel[A], ...]:
     return cast(tuple[Kernel[A], ...], variants(site.op.kind))
 
 
-def _kernels(module: ModuleType) -> tuple[Kernel, ...]:
+def _kernels(module: ModuleType, sets: tuple[Vectors, ...]) -> Iterator[Kernel]:
     """A module is a kernel itself, or lists several in VARIANTS; the others are what kernels share."""
-    return cast(tuple[Kernel, ...], getattr(module, "VARIANTS", (module,) if hasattr(module, "accepts") else ()))
+    for entry in getattr(module, "VARIANTS", (module,) if hasattr(module, "accepts") else ()):
+        if isinstance(entry, OnEach):
+            for vectors in sets:
+                if entry.numbers in vectors.kernels:
+                    yield from entry.make(vectors)
+        else:
+            yield entry
 
 
 def variant_name(kernel: Kernel) -> str:
