@@ -14,7 +14,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.isa.x86_integers import IntegerSet
 from nnbuild.isa.x86_memory import read_bytes, reads_parts, write_bytes
 from nnbuild.isa.x86_sums import ProductRule, SumRule, product_rule, sum_rule
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Overlap, Variant, on_each, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float, only_integer
 from nnbuild.kernels.dsp.beside import exact_sum
 from nnbuild.kernels.integers import centred, declare, finish, requantized
 from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
@@ -268,9 +268,9 @@ def _element(w: Writer, site: Site[Binary], found: LinearSum, half: Instruction,
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
-    Variant("integer", PORTABLE, only_integer, _demand, _emit_integers),
-    Variant("linear", frozenset({"armv7em_dsp"}), _accepts_linear, _demand, _emit_linear),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    Kernel("linear", frozenset({"armv7em_dsp"}), _accepts_linear, _demand, _emit_linear),
     *on_each(vector_sets.SETS, _Floats),
     *on_each(x86_integers.SETS, _Bytes, "_integers"),
 )

@@ -22,7 +22,7 @@ from nnbuild.isa.x86_memory import larger, read_bytes, write_bytes
 from nnbuild.isa.x86_scaling import LOW_MULTIPLY_SSE2
 from nnbuild.isa.x86_vectors import SSE
 from nnbuild.isa.x86_vectors import Vectors as Words
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Overlap, Variant, on_each, only_float
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float
 from nnbuild.kernels.loops.across import across, refused
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.overlaps import IN_PLACE, rows
@@ -304,8 +304,8 @@ def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, c99.any_format, demand, _emit),
-    Variant("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
+    Kernel("scalar", PORTABLE, c99.any_format, demand, _emit),
+    Kernel("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
     *on_each(vector_sets.SETS, _Floats),
     *on_each(x86_integers.SETS, _Bytes, "_integers"),
 )

@@ -14,7 +14,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.isa.x86_integers import IntegerSet
 from nnbuild.isa.x86_memory import BYTES, read_bytes, write_bytes
 from nnbuild.isa.x86_sums import Scaled, scaled_by
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, on_each, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
 from nnbuild.kernels.integers import centred, finish, requantized, zero
 from nnbuild.kernels.loops.across import across, refused
 from nnbuild.kernels.loops.dot import offset
@@ -209,8 +209,8 @@ class _Bytes:
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
-    Variant("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
     *on_each(vector_sets.SETS, _Floats),
     *on_each(x86_integers.SETS, _Bytes, "_integers"),
 )
