@@ -12,7 +12,7 @@ from nnbuild.model.graph import Array
 from nnbuild.plan.plan import Plan
 
 ALIGNMENT = 64
-PACKED = "; several numbers in a word, the first one lowest"
+PACKED = "; several in a word, the first lowest"
 WEIGHTS = "weights"
 """What a function calls the block of constants that it is given."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.site import Site
@@ -122,18 +123,28 @@ class Kernel(Generic[K]):
     fuses: frozenset[str] = frozenset()
 
 
-class Named(Protocol):
-    @property
-    def name(self) -> str: ...
+@dataclass(frozen=True, eq=False)
+class OnEach(Generic[K]):
+    """The kernels that `make` gives for each set of vectors with kernels of its own for `numbers`, "float" or
+    "integer". They are made when they are looked for, so a set that is added later has them too."""
+
+    numbers: str
+    make: Callable[[Vectors], Iterable[Kernel[K]]]
 
 
-S = TypeVar("S", bound=Named)
+def on_each(numbers: str, body: Callable[[Vectors], Body[K]]) -> OnEach[K]:
+    """One kernel for each such set, under the set's name, which is also what it needs."""
+
+    def made(vectors: Vectors) -> Iterable[Kernel[K]]:
+        k, name = body(vectors), set_name(numbers, vectors)
+        return [Kernel(name, frozenset({vectors.name}), k.accepts, k.demand, k.emit)]
+
+    return OnEach(numbers, made)
 
 
-def on_each(sets: Iterable[S], body: Callable[[S], Body[K]], suffix: str = "") -> tuple[Kernel[K], ...]:
-    """One kernel for each set of vectors, under the set's name, which is also what it needs."""
-    made = [(of.name, body(of)) for of in sets]
-    return tuple(Kernel(name + suffix, frozenset({name}), k.accepts, k.demand, k.emit) for name, k in made)
+def set_name(numbers: str, vectors: Vectors) -> str:
+    """What a set's kernel is called."""
+    return vectors.name if numbers == "float" else f"{vectors.name}_integers"
 
 
 class Nest(Protocol):

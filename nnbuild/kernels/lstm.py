@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.vector_sets import SETS
 from nnbuild.kernels.contract import PORTABLE, Kernel, Names, on_each, only_float
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops import recurrent, recurrent_integer, recurrent_vector
@@ -88,5 +87,5 @@ class _Floats(Cells[LSTM]):
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, recurrent.all_gates, _emit),
     *integer_kernels(Sums.all_gates, _emit_integers),
-    *on_each(SETS, _Floats),
+    on_each("float", _Floats),
 )

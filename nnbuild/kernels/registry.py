@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import cast
 
-from nnbuild.kernels.contract import Kernel
+from nnbuild.isa.registry import vector_sets
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import Kernel, OnEach
 from nnbuild.model.graph import A
 from nnbuild.ops.site import Site
 
 
-@cache
 def variants(kind: str) -> tuple[Kernel, ...]:
     """The kernels of one kind of operation; the scalar one, which every kind has, comes first."""
+    return _variants(kind, vector_sets())
+
+
+@cache
+def _variants(kind: str, sets: tuple[Vectors, ...]) -> tuple[Kernel, ...]:
     if not (Path(__file__).parent / f"{kind}.py").is_file():
         return ()
     module = importlib.import_module(f"nnbuild.kernels.{kind}")
-    return cast(tuple[Kernel, ...], getattr(module, "VARIANTS", ()))
+    return tuple(_kernels(getattr(module, "VARIANTS", ()), sets))
+
+
+def _kernels(listed: tuple[Kernel | OnEach, ...], sets: tuple[Vectors, ...]) -> Iterator[Kernel]:
+    for entry in listed:
+        if isinstance(entry, Kernel):
+            yield entry
+            continue
+        for vectors in sets:
+            if entry.numbers in vectors.kernels:
+                yield from entry.make(vectors)
 
 
 def kernels_of(site: Site[A]) -> tuple[Kernel[A], ...]:

@@ -11,7 +11,6 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
 from nnbuild.kernels.integers import declare, store
@@ -188,5 +187,5 @@ def _shares16(w: Writer, site: Site[Softmax], names: Names, size: int, place: st
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, _accepts_integers, _demand_integers, _emit_integers),
-    *on_each(SETS, _Floats),
+    on_each("float", _Floats),
 )
