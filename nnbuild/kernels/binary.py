@@ -10,7 +10,7 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Overlap, Variant, on_each, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float, only_integer
 from nnbuild.kernels.dsp.beside import exact_sum
 from nnbuild.kernels.integers import centred, declare, finish, requantized
 from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
@@ -262,9 +262,9 @@ def _element(w: Writer, site: Site[Binary], found: LinearSum, half: str, places:
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
-    Variant("integer", PORTABLE, only_integer, _demand, _emit_integers),
-    Variant("linear", frozenset({"armv7em_dsp"}), _accepts_linear, _demand, _emit_linear),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    Kernel("linear", frozenset({"armv7em_dsp"}), _accepts_linear, _demand, _emit_linear),
     on_each("float", _Floats),
     on_each("integer", _Bytes),
 )

@@ -16,7 +16,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Overlap, Variant, on_each, only_float
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float
 from nnbuild.kernels.loops.across import across
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.overlaps import IN_PLACE, rows
@@ -292,8 +292,8 @@ def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, c99.any_format, demand, _emit),
-    Variant("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
+    Kernel("scalar", PORTABLE, c99.any_format, demand, _emit),
+    Kernel("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
     on_each("float", _Floats),
     on_each("integer", _Bytes),
 )
