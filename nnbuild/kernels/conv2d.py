@@ -9,7 +9,7 @@ from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
-from nnbuild.kernels.contract import OnEach, Variant, only_float, variant
+from nnbuild.kernels.contract import Kernel, OnEach, only_float, variant
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import compact, patches, winograd
 from nnbuild.kernels.loops.direct import Direct
@@ -66,7 +66,7 @@ def _refused_integers(site: Site[Conv2D]) -> str | None:
     return integer_layers.refused_tail(site) or integer_layers.refused(site)
 
 
-def _on_floats(floats: Vectors) -> list[Variant[Conv2D]]:
+def _on_floats(floats: Vectors) -> list[Kernel[Conv2D]]:
     needs = frozenset({floats.name})
     found = [
         variant(
@@ -83,7 +83,7 @@ def _on_floats(floats: Vectors) -> list[Variant[Conv2D]]:
     return [*found, variant(f"{floats.name}_winograd", needs, refused, nest, POINTWISE)]
 
 
-def _on_integers(chosen: Vectors) -> list[Variant[Conv2D]]:
+def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
     name, fuses = f"{chosen.name}_integers", frozenset({"pool2d", "binary"})
     return [variant(name, frozenset({chosen.name}), _refused_integers, partial(_integers, chosen), fuses)]
 

@@ -12,7 +12,7 @@ from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
-from nnbuild.kernels.contract import Nest, OnEach, Variant, only_float, variant
+from nnbuild.kernels.contract import Kernel, Nest, OnEach, only_float, variant
 from nnbuild.kernels.loops import compact, dot, patches
 from nnbuild.kernels.loops.padded import padded
 from nnbuild.kernels.loops.rows import Rows
@@ -89,7 +89,7 @@ def _integers(chosen: Vectors, site: Site[Dense]) -> Nest:
     return split(site, lanes) if _rows(site) == 1 else padded(site, lanes)
 
 
-def _on_floats(floats: Vectors) -> list[Variant[Dense]]:
+def _on_floats(floats: Vectors) -> list[Kernel[Dense]]:
     return [
         variant(
             floats.name if depth == 1 else f"{floats.name}_by_{depth}",
@@ -102,7 +102,7 @@ def _on_floats(floats: Vectors) -> list[Variant[Dense]]:
     ]
 
 
-def _on_integers(chosen: Vectors) -> list[Variant[Dense]]:
+def _on_integers(chosen: Vectors) -> list[Kernel[Dense]]:
     nest = partial(_integers, chosen)
     return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), integer_layers.refused, nest)]
 

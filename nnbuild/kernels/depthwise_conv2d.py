@@ -9,7 +9,7 @@ from nnbuild.isa.arm_fpu import FEATURES, FpuLanes
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
-from nnbuild.kernels.contract import OnEach, Variant, only_float, variant
+from nnbuild.kernels.contract import Kernel, OnEach, only_float, variant
 from nnbuild.kernels.loops import planar
 from nnbuild.kernels.loops.interleaved import Interleaved
 from nnbuild.kernels.loops.sliding import Sliding
@@ -63,12 +63,12 @@ def _refused_integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> str | Non
     return None if fits else "its channels do not fill its vectors"
 
 
-def _on_floats(floats: Vectors) -> list[Variant[DepthwiseConv2D]]:
+def _on_floats(floats: Vectors) -> list[Kernel[DepthwiseConv2D]]:
     needs = frozenset({floats.name})
     return [variant(floats.name, needs, _refused_floats, partial(_floats, floats), POINTWISE)]
 
 
-def _on_integers(chosen: Vectors) -> list[Variant[DepthwiseConv2D]]:
+def _on_integers(chosen: Vectors) -> list[Kernel[DepthwiseConv2D]]:
     nest, refused = partial(_integers, chosen), partial(_refused_integers, chosen)
     return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), refused, nest)]
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp import SMMLA, SSAT8
-from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.numeric.rounding import INT8, INT16, INT32, Ints
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.integer import bounds, quant_of, requantization
@@ -103,11 +102,11 @@ def _columns(multiplier: Ints, right: Ints, dead: Ints, shift: Ints, zero: int, 
 def store(w: Writer, scaling: Scaling, sums: str, target: str) -> None:
     """Scales the variable `sums` and writes it. The channel's columns are variables of their names."""
     offset = w.use(LESS_BELOW_ZERO, "offset", "below", sums) if "below" in scaling.columns else "offset"
-    w(f"{sums} = {w.call(SMMLA, sums, 'multiplier', offset)};")
+    w(f"{sums} = {DSP.call(w, 'high_add', sums, 'multiplier', offset)};")
     if scaling.shift is None:
-        value = w.call(SSAT8, w.use(SHIFT, sums, "shift"))
+        value = DSP.call(w, "saturate", w.use(SHIFT, sums, "shift"), of=(8,))
     else:
-        value = w.call(ssat8_after(scaling.shift), sums)
+        value = DSP.call(w, "saturate", sums, of=(8, scaling.shift))
     if scaling.bounds == INT8:
         w(w.use(STORE, target, value))
         return

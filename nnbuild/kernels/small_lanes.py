@@ -10,7 +10,7 @@ import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.arm_small import HIGH_PRODUCT
+from nnbuild.isa.arm_small import SMALL
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import only_int8
 from nnbuild.kernels.dsp_scaling import Scaling, scaled
@@ -97,7 +97,7 @@ class ByteLanes(Lanes):
             offset = f"{offset} - ({columns['below']} & ({accumulator} >> 31))"
         raised = w.use(SCALE, accumulator, str(self.factor) if self.factor else columns["factor"])
         w.bill(4)
-        high = w.call(HIGH_PRODUCT, raised, columns["multiplier"])
+        high = SMALL.call(w, "high", raised, columns["multiplier"])
         w(f"{accumulator} = ({high} + {offset}) >> {columns['shift']};")
         c99.bound(w, self.scaling.bounds, accumulator)
         w(w.use(STORE, c99.at(pointer), accumulator))

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.base.writer import Instruction, Row, Writer
-from nnbuild.isa.armv7em_dsp import LOAD_FOUR, SMMLA, SMMLAR, saturation
-from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import Scaling, Sums
@@ -234,7 +233,7 @@ def _single(w: Writer, tile: Tile, pairs: int) -> None:
         w(w.use(LOAD_TWO, f"x{pair // 2}", f"x[{pair // 2}]"))
         inputs = [low(f"x{pair // 2}"), high(f"x{pair // 2}")]
         for taken in tile.layout.shares(inputs):
-            w(f"k = {w.call(LOAD_FOUR, 'k', '&a', '&b', '&c', '&d')};")
+            w(f"k = {DSP.call(w, 'load_four', 'k', '&a', '&b', '&c', '&d')};")
             tile.layout.four(w, pair, taken)
 
 
@@ -259,12 +258,12 @@ def scaled(w: Writer, scaling: Scaling, value: str, multiplier: str, offset: str
     """Turns a sum into an output, which still wants to be stored."""
     if scaling.signed:
         offset = f"{offset} + ({value} >> 31)"
-    high_word = w.call(SMMLAR if scaling.doubled else SMMLA, value, multiplier, offset)
+    high_word = DSP.call(w, "high_rounded_add" if scaling.doubled else "high_add", value, multiplier, offset)
     if scaling.level is not None and scaling.bits == 8:
-        w(f"{value} = {w.call(ssat8_after(scaling.level), high_word)};")
+        w(f"{value} = {DSP.call(w, 'saturate', high_word, of=(8, scaling.level))};")
     else:
         w(f"{value} = {high_word} >> {shift};")
-        w(f"{value} = {w.call(saturation(scaling.bits), value)};")
+        w(f"{value} = {DSP.call(w, 'saturate', value, of=(scaling.bits,))};")
         w.bill(1 + scaling.signed)
     if scaling.low > -(1 << (scaling.bits - 1)):
         w(w.use(BOUND, value, "<", str(scaling.low)))
