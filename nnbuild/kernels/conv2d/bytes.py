@@ -5,16 +5,13 @@ from __future__ import annotations
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names, Variant
 from nnbuild.kernels.loops import edges
-from nnbuild.kernels.small_lanes import ByteLanes, ShortByteLanes, scaling_of, weights_of
+from nnbuild.kernels.small_lanes import ByteLanes, ShortByteLanes
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 
 def _accepts(site: Site) -> str | None:
-    if site.dtypes != {"int8"}:
-        return f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
-    found = scaling_of(site, weights_of(site))
-    return found if isinstance(found, str) else None
+    return None if site.dtypes == {"int8"} else f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
 
 
 def _zero(site: Site) -> str:

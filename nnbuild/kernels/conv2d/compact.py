@@ -8,52 +8,34 @@ from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.dsp import compact
 from nnbuild.kernels.dsp.compact import Compact
-from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
 from nnbuild.kernels.dsp.weights import padded_taps
 from nnbuild.kernels.loops.patches import Window, window_of
 from nnbuild.kernels.overlaps import rows, tiles
+from nnbuild.kernels.sums import sums_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
-from nnbuild.ops.conv2d import Conv2D
-from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 needs = frozenset({"armv7em_dsp"})
 
 
-def _scaling(site: Site) -> Scaling | str:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
-    return scaling_of(site, attributes.clamp, sums_of(site))
-
-
-def _shape(site: Site, scaling: Scaling) -> Compact:
-    window = window_of(site)
-    return Compact(
-        scaling, quant_of(site.outputs[0]).zero_point, padded_taps(window.taps) // 2, window.filters // window.groups
-    )
-
-
 def accepts(site: Site) -> str | None:
     if site.dtypes != {"int8"}:
         return "it computes int8 only"
-    scaling = _scaling(site)
-    if isinstance(scaling, str):
-        return scaling
-    return compact.LAYOUT.refusal(sums_of(site), "int8") or _shape(site, scaling).refusal()
+    scaling = compact.scaling_of(site)
+    return scaling if isinstance(scaling, str) else None
 
 
 def _chosen(site: Site) -> tuple[Window, Compact]:
-    scaling = _scaling(site)
-    assert isinstance(scaling, Scaling)
-    return window_of(site), _shape(site, scaling)
+    window = window_of(site)
+    return window, compact.shape_of(site, padded_taps(window.taps) // 2, window.filters // window.groups)
 
 
 def demand(site: Site) -> Demand:
     window, shape = _chosen(site)
     sums = sums_of(site)
     parts = [
-        compact.pack(sums, shape.scaling, slice(first, first + shape.filters))
+        compact.pack(sums, shape, slice(first, first + shape.filters))
         for first in range(0, window.filters, shape.filters)
     ]
     packed = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -99,7 +81,7 @@ def emit(w: Writer, site: Site, names: Names) -> None:
         with w.loop("group", window.groups):
             _group(w, window, shape, names, f"{names.inputs[0]} + {product('group', window.depth)}", ())
             w(f"k += {shape.blocks * shape.pairs};")
-            w(f"scaling += {8 * shape.blocks};")
+            w(f"scaling += {4 * (2 + len(shape.told)) * shape.blocks};")
             w(f"shift += {4 * shape.blocks};")
             w(f"to += {shape.filters};")
 

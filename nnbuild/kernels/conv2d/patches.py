@@ -14,25 +14,18 @@ from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integer
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
-from nnbuild.kernels.dsp.scaling import Scaling, Sums, levelled, scaling_of, sums_of
+from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide
 from nnbuild.kernels.loops.patches import MOST_LEFT_OVER, Window, declare_band, fill_band, in_order, lay_out, window_of
 from nnbuild.kernels.overlaps import rows
 from nnbuild.kernels.overlaps import tiles as tiles_apart
+from nnbuild.kernels.sums import Sums, sums_of
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
-from nnbuild.ops.conv2d import Conv2D
-from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 NEEDS = frozenset({"armv7em_dsp"})
-
-
-def _scaling(site: Site) -> Scaling | str:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
-    return scaling_of(site, attributes.clamp, sums_of(site))
 
 
 def _accepts(layout: Layout, site: Site) -> str | None:
@@ -43,15 +36,13 @@ def _accepts(layout: Layout, site: Site) -> str | None:
         return "its weights do not fit 8 bits"
     if len(window_of(site).left_over()) > MOST_LEFT_OVER:
         return "too few of its inputs lie side by side"
-    scaling = _scaling(site)
-    return scaling if isinstance(scaling, str) else layout.refusal(sums_of(site), site.inputs[0].dtype)
+    scaling = tiles.scaling_of(layout, site)
+    return scaling if isinstance(scaling, str) else None
 
 
 def _tile(layout: Layout, site: Site) -> Tile:
-    scaling = _scaling(site)
+    scaling = tiles.scaling_of(layout, site)
     assert isinstance(scaling, Scaling)
-    if isinstance(layout, Wide):
-        scaling = levelled(scaling, sums_of(site), quant_of(site.outputs[0]).zero_point)
     return Tile(layout, scaling, window_of(site).pairs, 2, beside_of(site))
 
 

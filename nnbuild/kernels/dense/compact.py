@@ -10,25 +10,12 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.dense.patches import overlap_of, rows_of
 from nnbuild.kernels.dsp import compact
 from nnbuild.kernels.dsp.compact import Compact
-from nnbuild.kernels.dsp.scaling import Scaling, scaling_of, sums_of
 from nnbuild.kernels.dsp.weights import padded_taps
+from nnbuild.kernels.sums import sums_of
 from nnbuild.kernels.window_loops import product
-from nnbuild.ops.dense import Dense
-from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 needs = frozenset({"armv7em_dsp"})
-
-
-def _scaling(site: Site) -> Scaling | str:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Dense)
-    return scaling_of(site, attributes.clamp, sums_of(site))
-
-
-def _shape(site: Site, scaling: Scaling) -> Compact:
-    depth, outputs = site.constant("kernel").shape
-    return Compact(scaling, quant_of(site.outputs[0]).zero_point, padded_taps(depth) // 2, outputs)
 
 
 def accepts(site: Site) -> str | None:
@@ -36,16 +23,13 @@ def accepts(site: Site) -> str | None:
         return "it computes int8 only"
     if site.shape()[-1] % 4:
         return "its inputs are no multiple of 4"
-    scaling = _scaling(site)
-    if isinstance(scaling, str):
-        return scaling
-    return compact.LAYOUT.refusal(sums_of(site), "int8") or _shape(site, scaling).refusal()
+    scaling = compact.scaling_of(site)
+    return scaling if isinstance(scaling, str) else None
 
 
 def _chosen(site: Site) -> Compact:
-    scaling = _scaling(site)
-    assert isinstance(scaling, Scaling)
-    return _shape(site, scaling)
+    depth, outputs = site.constant("kernel").shape
+    return compact.shape_of(site, padded_taps(depth) // 2, outputs)
 
 
 def demand(site: Site) -> Demand:
@@ -54,7 +38,7 @@ def demand(site: Site) -> Demand:
         extent=rows_of(site),
         scratch=8 * shape.pairs,
         scratch_type="int64",
-        packed=compact.pack(sums_of(site), shape.scaling, slice(0, shape.filters)),
+        packed=compact.pack(sums_of(site), shape, slice(0, shape.filters)),
         overlaps=(overlap_of(site),),
     )
 

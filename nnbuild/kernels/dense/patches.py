@@ -14,38 +14,29 @@ from nnbuild.kernels.contract import Demand, Names, Overlap, Variant, only_integ
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.inputs import C_TYPE, expand
 from nnbuild.kernels.dsp.inputs import copy as copy_inputs
-from nnbuild.kernels.dsp.scaling import Scaling, levelled, scaling_of, sums_of
+from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide, padded_taps
 from nnbuild.kernels.overlaps import SIZES, lead
+from nnbuild.kernels.sums import sums_of
 from nnbuild.kernels.window_loops import product
-from nnbuild.ops.dense import Dense
-from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 NEEDS = frozenset({"armv7em_dsp"})
 CLEAR = Row("{0} = 0;", 2)
 
 
-def _scaling(site: Site) -> Scaling | str:
-    attributes = site.op.attributes
-    assert isinstance(attributes, Dense)
-    return scaling_of(site, attributes.clamp, sums_of(site))
-
-
 def _accepts(layout: Layout, site: Site) -> str | None:
     refused = only_integer(site)
     if refused:
         return refused
-    scaling = _scaling(site)
-    return scaling if isinstance(scaling, str) else layout.refusal(sums_of(site), site.inputs[0].dtype)
+    scaling = tiles.scaling_of(layout, site)
+    return scaling if isinstance(scaling, str) else None
 
 
 def _tile(layout: Layout, site: Site) -> Tile:
-    scaling = _scaling(site)
+    scaling = tiles.scaling_of(layout, site)
     assert isinstance(scaling, Scaling)
-    if isinstance(layout, Wide):
-        scaling = levelled(scaling, sums_of(site), quant_of(site.outputs[0]).zero_point)
     return Tile(layout, scaling, padded_taps(site.shape()[-1]) // 2, 2 if rows_of(site) > 1 else 1)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,13 +16,16 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.armv7em_dsp import SMLABB, SMLABT, SMLAD, SMLATB, SMLATT
 from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, STRD
 from nnbuild.isa.c99 import STORE
-from nnbuild.kernels import dsp_scaling
 from nnbuild.kernels.contract import Demand, Names, Overlap, Variant
-from nnbuild.kernels.dsp_scaling import Scaling
+from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left
+from nnbuild.kernels.dsp.scaling import scaled as scale
 from nnbuild.kernels.loops.planes import GROUP, REGISTERS, Planes, Tile, planes, taps_of
 from nnbuild.kernels.loops.spread import fill
+from nnbuild.kernels.sums import layer_of, sums_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
+from nnbuild.numeric.requant_product import Form
+from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
@@ -44,25 +48,21 @@ def _accepts(site: Site, band: int) -> str | None:
         return f"it spells out at most {MOST_TAPS} taps"
     if band < BAND and shape.bands == planes(site, BAND).bands:
         return "it needs no less scratch here"
-    scaled = _scaling(site, shape)
+    scaled = _scaling(site)
     return scaled if isinstance(scaled, str) else None
 
 
-def _scaling(site: Site, shape: Planes) -> Scaling | str:
-    sizes = np.abs(taps_of(site, shape))
-    return dsp_scaling.scaling(site, np.abs(_starts(site, shape)) + 128 * sizes.sum((0, 1)), sizes.max((0, 1)))
+@lru_cache(maxsize=256)
+def _scaling(site: Site) -> Scaling | str:
+    sums = sums_of(site)
+    forms = [Form(below=None, level=ANY), Form(below=None)]
+    return chosen(layer_of(site), forms, most_left(sums.largest_weight), np.full(len(sums.start), INT32[1]), 8)
 
 
-def _accepted(site: Site, shape: Planes) -> Scaling:
-    scaled = _scaling(site, shape)
+def _accepted(site: Site) -> Scaling:
+    scaled = _scaling(site)
     assert isinstance(scaled, Scaling)
     return scaled
-
-
-def _starts(site: Site, shape: Planes) -> Array:
-    """Each channel's bias, less what the input's zero point adds to its sum."""
-    starts: Array = -quant_of(site.inputs[0]).zero_point * taps_of(site, shape).sum((0, 1))
-    return starts + site.constant("bias").astype(np.int64) if "bias" in site.constants else starts
 
 
 def _demand(site: Site, shape: Planes) -> Demand:
@@ -88,9 +88,9 @@ def overlaps(shape: Planes) -> tuple[Overlap, ...]:
 
 def _stream(site: Site, shape: Planes) -> Array:
     """What a tile reads, channel by channel: the start of its sums, its words of weights, its scaling."""
-    scaled = _accepted(site, shape)
-    raised = taps_of(site, shape) * scaled.factors
-    columns = [_starts(site, shape) * scaled.factors]
+    scaled = _accepted(site)
+    raised = taps_of(site, shape) * scaled.factor
+    columns = [(sums_of(site).start - scaled.centre) * scaled.factor]
     for words in shape.tile(shape.rows).words:
         for low, high in words:
             upper = raised[high] if high is not None else np.zeros_like(raised[low])
@@ -99,7 +99,7 @@ def _stream(site: Site, shape: Planes) -> Array:
 
 
 def _emit(w: Writer, site: Site, names: Names, shape: Planes) -> None:
-    scaled = _accepted(site, shape)
+    scaled = _accepted(site)
     zero = quant_of(site.inputs[0]).zero_point
     if shape.border_lines:
         w(f"const int8_t blank[{GROUP}] = {{{', '.join([str(zero)] * GROUP)}}};")
@@ -277,7 +277,8 @@ def _tile(w: Writer, shape: Planes, scaled: Scaling, rows: int, columns: int) ->
     for row in range(rows):
         for column in range(columns):
             place = row * shape.steps[2] + column * shape.steps[3]
-            dsp_scaling.store(w, scaled, f"sum{row}{column}", f"pixel[{place}]")
+            scale(w, scaled, f"sum{row}{column}", {name: name for name in names})
+            w(w.use(STORE, f"pixel[{place}]", f"(int8_t)sum{row}{column}"))
 
 
 def _pass(

@@ -16,7 +16,7 @@ from nnbuild.kernels.contract import Demand, Names, Variant, only_float
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.direct import Geometry
 from nnbuild.kernels.loops.tiling import even
-from nnbuild.kernels.small_lanes import CentredByteLanes, ShortCentredByteLanes, scaling_of, weights_of
+from nnbuild.kernels.small_lanes import CentredByteLanes, ShortCentredByteLanes
 from nnbuild.kernels.window_loops import Axis, declare_taps, product, row_taps
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
@@ -149,10 +149,7 @@ def _floats(site: Site) -> Lanes:
 
 
 def _bytes(site: Site) -> str | None:
-    if site.dtypes != {"int8"}:
-        return f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
-    found = scaling_of(site, weights_of(site))
-    return found if isinstance(found, str) else None
+    return None if site.dtypes == {"int8"} else f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
 
 
 def _variant(
