@@ -80,7 +80,10 @@ def pack(sums: Sums, shape: Compact, channels: slice) -> dict[str, Array]:
     pairs = in_pairs(sums.weights[:, channels], "int8")
     pairs = np.pad(pairs, ((0, 0), (0, 0), (0, missing)))
     start = LAYOUT.start(np.pad(sums.start[channels] - own.centre, (0, missing)), own)
-    told = [np.pad(own.columns[name], (0, missing)) for name in ("multiplier", *shape.told)]
+    columns = dict(own.columns)
+    if "offset" in columns:
+        columns["offset"] = columns["offset"] - (np.int64(own.zero) << columns["shift"])
+    told = [np.pad(columns[name], (0, missing)) for name in ("multiplier", *shape.told)]
     blocks = [slice(at, at + WIDTH) for at in range(0, len(start), WIDTH)]
     return {
         "kernel": np.concatenate([LAYOUT.pack(pairs[:, :, block], own) for block in blocks]),
@@ -138,7 +141,8 @@ def _scale(w: Writer, shape: Compact) -> None:
     scaling, told = shape.scaling, {name: f"scaling[{8 + 4 * i} + channel]" for i, name in enumerate(shape.told)}
     w("const int32_t n = shift[channel];")
     if scaling.form:
-        w(f"const int32_t offset = {told.get('offset', '((2 * zero + 1) * (1 << n)) >> 1')};")
+        half = f"{told['offset']} + zero * (1 << n)" if told else "((2 * zero + 1) * (1 << n)) >> 1"
+        w(f"const int32_t offset = {half};")
     w.bill(7)
     with w.loop("position", 2):
         w("const int32_t sum = sums[2 * channel + position];")
