@@ -21,10 +21,10 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from nnbuild.backends import OUTPUTS, Output, output_of
-from nnbuild.backends.kmod.folder import module_file
-from nnbuild.backends.object_audit import helper_frames, model_objects, stack_stems
+from nnbuild.backends.backend import Backend, Chosen, OwnBuild
+from nnbuild.backends.object_audit import helper_frames, model_objects, stack_entry, stack_stems
 from nnbuild.backends.recipe import Recipe, raise_if_full
+from nnbuild.backends.registry import backend_of, backends, choices, named
 from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.base.paths import generator_files
 from nnbuild.board.board import Board
@@ -105,7 +105,7 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     where = folder or model_folder(chosen)
     board = board_of(chosen)
     prefix = prefix_of(chosen)
-    names = [*file_names(prefix, weights_form(chosen)), *output_of(board).file_names(board, prefix)]
+    names = [*file_names(prefix, weights_form(chosen)), *backend_of(board).file_names(board, prefix)]
     key, wanted = env.Dir(where).abspath, json.dumps(_plain(chosen))
     if key in _ASKED:
         before, known = _ASKED[key]
@@ -123,36 +123,38 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     return files
 
 
-def nn_program(
-    env: Any, source: Any, *, kernel: str | None = None, kdir: str | None = None, **options: Any
-) -> list[Any]:
-    """The program that serves the model on its board; `kernel` and `kdir` say for which kernel a module is built."""
+def nn_program(env: Any, source: Any, **options: Any) -> list[Any]:
+    """The program that serves the model on its board; what a back end lets users choose of its build is given by name,
+    too."""
+    given = {name: options.pop(name, None) for name in [choice.name for choice in choices()]}
     chosen = _options(env, source, options)
     board = board_of(chosen)
     files = _generated(env, source, chosen)
-    if board.output == "kmod":
-        return _module(env, chosen, files, kernel, kdir)
-    return _program(env, chosen, board, files)
+    own = backend_of(board).own_build
+    if own is None:
+        return _program(env, chosen, board, files)
+    return _built_by_itself(env, chosen, own, files, {name: value for name, value in given.items() if value})
 
 
-def _module(env: Any, chosen: Options, files: list[Any], kernel: str | None, kdir: str | None) -> list[Any]:
-    """A kernel's own build compiles and links a module; it is audited in the same step."""
-    where, name = model_folder(chosen), module_file(prefix_of(chosen))
-    command = ["module", _path(env.Dir(where)), "--board", chosen.board]
-    command += ["--kernel", kernel] if kernel else []
-    command += ["--kdir", str(Path(kdir).resolve())] if kdir else []
-    made: list[Any] = env.Command(f"{where}/{name}", files, _nnbuild(env, command, f"nnbuild module {name}"))
-    env.Depends(made, env.Value(json.dumps([kernel, kdir])))
+def _built_by_itself(env: Any, chosen: Options, own: OwnBuild, files: list[Any], given: Chosen) -> list[Any]:
+    """A folder with a build of its own, which the command line runs; it is audited in the same step."""
+    board, where = board_of(chosen), model_folder(chosen)
+    name = backend_of(board).program(prefix_of(chosen))
+    paths = {choice.name for choice in choices() if choice.is_path}
+    whole = {key: str(Path(value).resolve()) if key in paths else value for key, value in given.items()}
+    command = own.command(board, _path(env.Dir(where)), whole)
+    made: list[Any] = env.Command(f"{where}/{name}", files, _nnbuild(env, command, f"nnbuild {command[0]} {name}"))
+    env.Depends(made, env.Value(json.dumps(given)))
     return made
 
 
 def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[Any]:
     """The program first, then what is made of it."""
-    where, output = model_folder(chosen), output_of(board)
-    recipe = output.recipe(board, [node.name for node in files])
+    where, backend = model_folder(chosen), backend_of(board)
+    recipe = backend.recipe(board, [node.name for node in files])
     script = [f"-Wl,-T,{_path(env.Dir(where))}/{recipe.script}"] if recipe.script else []
     own = env.Clone(
-        NN_OUTPUT=board.output,
+        NN_BACKEND=board.output,
         ENV={**env["ENV"], **{name: os.environ[name] for name in SEARCHED if name in os.environ}},
         CC=list(recipe.compiler),
         LINK=list(recipe.compiler),
@@ -169,7 +171,7 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
     own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
     program: list[Any] = own.Program(f"{where}/{recipe.program}", objects, SPAWN=_link)
     own.Depends(program, [_audit(env, chosen, recipe, objects), *(n for n in files if n.name == recipe.script)])
-    return program + _finished(own, where, program, output)
+    return program + _finished(own, where, program, backend)
 
 
 def _link(shell: str, escape: Any, command: str, words: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -186,9 +188,9 @@ def _link(shell: str, escape: Any, command: str, words: Sequence[str], environme
     return done.returncode
 
 
-def _finished(env: Any, where: str, program: list[Any], output: Output) -> list[Any]:
+def _finished(env: Any, where: str, program: list[Any], backend: Backend) -> list[Any]:
     """What is made of the linked program."""
-    names = [f"{where}/{name}" for name in output.finished_names()]
+    names = [f"{where}/{name}" for name in backend.finished_names]
     if not names:
         return []
     made: list[Any] = env.Command(names, program[0], env.Action(_finish, f"nnbuild image {program[0]}"))
@@ -197,15 +199,15 @@ def _finished(env: Any, where: str, program: list[Any], output: Output) -> list[
 
 def _finish(target: Any, source: Any, env: Any) -> None:
     """Must close over nothing: SCons would take the closure for a part of the action, and find it changed each time."""
-    OUTPUTS[env["NN_OUTPUT"]].finish(Path(source[0].abspath))
+    named(env["NN_BACKEND"]).finish(Path(source[0].abspath))
 
 
 def _audit(env: Any, chosen: Options, recipe: Recipe, objects: list[Any]) -> Any:
     """The step between compiling and linking: audit.json is there only when nothing forbidden was found."""
     where, prefix, board = Path(_path(objects[0][0])).parent, prefix_of(chosen), find(chosen.board)
     command = ["audit", *map(str, model_objects(prefix, where)), "--policy", board.audit_policy]
-    command += [str(where / f"{stem}{recipe.stack_table}") for stem in stack_stems(prefix, recipe.stems)]
-    command += ["--stack-entry", f"{prefix}_run", "--budget", f"stack={board.stack_budget}"]
+    command += [str(where / f"{stem}{recipe.stack_table}") for stem in stack_stems(board, prefix, recipe.stems)]
+    command += ["--stack-entry", stack_entry(board, prefix), "--budget", f"stack={board.stack_budget}"]
     for name, size in helper_frames(board).items():
         command += ["--stack-frame", f"{name}={size}"]
     command += ["--json", str(where / "audit.json")]
@@ -257,10 +259,11 @@ def nn_size(env: Any, source: Any, program: Any, *, port: str | None = None, **o
 
 
 def nn_audit(env: Any, program: Any, policy: str) -> Any:
-    """Looks for what must not be in the whole program, linked; in a module object by object."""
+    """Looks for what must not be in the linked program; one with a build of its own is audited in its own way."""
     command = ["audit", _path(program[0]), "--policy", policy]
-    if str(program[0]).endswith(".ko"):
-        command = ["module", str(Path(_path(program[0])).parent), "--audit"]
+    for backend in backends():
+        if backend.own_build is not None and str(program[0]).endswith(backend.own_build.ending):
+            command = backend.own_build.audit_command(str(Path(_path(program[0])).parent))
     return _always(env, f"audit-{program[0]}", program, _nnbuild(env, command, f"nnbuild audit {program[0]}"))
 
 

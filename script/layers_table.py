@@ -24,6 +24,7 @@ from nnbuild.frontend.keras_layers import (
     wrappers,
 )
 from nnbuild.frontend.tflite.importer import OPERATORS
+from nnbuild.kernels.registry import variants
 from nnbuild.ops.base import Attributes
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,7 +56,7 @@ def attributes(kind: str) -> type[Attributes]:
 
 def kinds() -> list[str]:
     """Every operation that has a kernel."""
-    return sorted(path.parent.name for path in (ROOT / "nnbuild" / "kernels").glob("*/scalar.py"))
+    return sorted(path.stem for path in (ROOT / "nnbuild" / "ops").glob("*.py") if variants(path.stem))
 
 
 def summary(kind: str) -> str:

@@ -107,6 +107,24 @@ def test_rooms_import_only_what_lies_below_them() -> None:
     assert wrong == []
 
 
+def test_nobody_knows_the_kernel_target() -> None:
+    """Only its own room does; whatever differs for it stands in its back end. What reads objects reads all kinds."""
+    home = PACKAGE / "backends" / "kmod"
+    words = re.compile(r"kmod|kernel module|\bkdir\b|insmod", re.IGNORECASE)
+    rest = [path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    rest += [PACKAGE.parent / "SConstruct", *(PACKAGE.parent / "site_scons").rglob("*.py")]
+    outside = [path for path in rest if not path.is_relative_to(home) and not path.is_relative_to(PACKAGE / "audit")]
+    assert [str(path) for path in outside if words.search(path.read_text())] == []
+
+
+def test_back_ends_do_not_know_each_other() -> None:
+    homes = sorted(path.parent for path in (PACKAGE / "backends").glob("*/backend.py"))
+    assert {home.name for home in homes} == {"host", "firmware", "kmod"}
+    for home in homes:
+        others = tuple(f"backends.{other.name}." for other in homes if other != home)
+        assert [m for path in home.glob("*.py") for m in internal(path) if m.startswith(others)] == []
+
+
 def test_the_rules_have_no_circle() -> None:
     """Except for the one the type checker alone sees: a graph's operations carry their attributes."""
     settled: set[str] = set()

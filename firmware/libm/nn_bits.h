@@ -1,14 +1,12 @@
-/* The two views of a float: its value and its bits. Used by every function of the library. */
+/* A float's value and its bits, and the product of two. Used by every function of the library. */
 #ifndef NN_BITS_H
 #define NN_BITS_H
 
+#include "nn_floats.h"
+
 #include <stdint.h>
 
-#if defined(__FAST_MATH__) || (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0)
-#error "float operations must be done as written and in float: no -ffast-math, and on 32-bit x86 -msse2 -mfpmath=sse"
-#endif
-
-/* Unions, not memcpy: even an unoptimised build then makes no call. */
+/* The bits of a float. A union, not memcpy: even an unoptimised build then makes no call. */
 static inline uint32_t nn_bits_of(float x)
 {
     union { float value; uint32_t bits; } u;
@@ -16,11 +14,41 @@ static inline uint32_t nn_bits_of(float x)
     return u.bits;
 }
 
+/* The float of some bits. */
 static inline float nn_float_of(uint32_t bits)
 {
     union { float value; uint32_t bits; } u;
     u.bits = bits;
     return u.value;
+}
+
+/*
+ * a * b, rounded before anything is added to it. Clang's -ffp-contract=fast heeds no pragma, hence the empty assembly
+ * where its processor has an instruction for a * b + c.
+ */
+static inline float nn_product(float a, float b)
+{
+    float product = a * b;
+
+#if !defined(__clang__)
+#elif defined(__i386__) || defined(__x86_64__)
+#if defined(__FMA__) || defined(__FMA4__) || defined(NN_TARGET_FMA)
+    __asm__("" : "+x"(product));
+#endif
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(product));
+#elif defined(__arm__)
+#if defined(__ARM_FEATURE_FMA)
+    __asm__("" : "+t"(product));
+#endif
+#elif defined(__riscv)
+#if defined(__riscv_flen)
+    __asm__("" : "+f"(product));
+#endif
+#else
+    __asm__("" : "+m"(product));
+#endif
+    return product;
 }
 
 #endif

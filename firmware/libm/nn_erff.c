@@ -33,25 +33,25 @@ float nn_erff(float x)
     float t, p;
 
     if (magnitude < 0x3f600000) {
-        t = ax * ax;
-        p = -0x1.a5ac12p-11f + t * 0x1.4e03dep-14f;
-        p = 0x1.544166p-8f + t * p;
-        p = -0x1.b80074p-6f + t * p;
-        p = 0x1.ce2d6p-4f + t * p;
-        p = -0x1.81274p-2f + t * p;
-        p = 0x1.06eba8p-3f + t * p;
-        p = ax + ax * p;
+        t = nn_product(ax, ax);
+        p = -0x1.a5ac12p-11f + nn_product(t, 0x1.4e03dep-14f);
+        p = 0x1.544166p-8f + nn_product(t, p);
+        p = -0x1.b80074p-6f + nn_product(t, p);
+        p = 0x1.ce2d6p-4f + nn_product(t, p);
+        p = -0x1.81274p-2f + nn_product(t, p);
+        p = 0x1.06eba8p-3f + nn_product(t, p);
+        p = ax + nn_product(ax, p);
     } else if (magnitude < 0x407ad445) {
-        index = (int)((ax - 0.875f) * 2.0f);
+        index = (int)nn_product(ax - 0.875f, 2.0f);
         index = index < 5 ? index : 5;
         piece = nn_erff_pieces[index];
-        t = ax - (1.125f + (float)index * 0.5f); /* exact */
-        p = piece[6] + t * piece[7];
-        p = piece[5] + t * p;
-        p = piece[4] + t * p;
-        p = piece[3] + t * p;
-        p = piece[2] + t * p;
-        p = piece[1] + t * p;
+        t = ax - (1.125f + nn_product((float)index, 0.5f)); /* exact */
+        p = piece[6] + nn_product(t, piece[7]);
+        p = piece[5] + nn_product(t, p);
+        p = piece[4] + nn_product(t, p);
+        p = piece[3] + nn_product(t, p);
+        p = piece[2] + nn_product(t, p);
+        p = piece[1] + nn_product(t, p);
         p = piece[0] + p;
     } else {
         if (magnitude > 0x7f800000)

@@ -24,13 +24,13 @@ float nn_exp2f(float x)
     shifted = x + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
     r = x - k;
-    p = 0x1.5f3e52p-10f + r * 0x1.41fbbep-13f;
-    p = 0x1.3b2d4cp-7f + r * p;
-    p = 0x1.c6aee8p-5f + r * p;
-    p = 0x1.ebfbdcp-3f + r * p;
-    p = 0x1.8b90c2p-3f + r * p;
-    y = 1.0f + (r * 0.5f + r * p);
+    p = 0x1.5f3e52p-10f + nn_product(r, 0x1.41fbbep-13f);
+    p = 0x1.3b2d4cp-7f + nn_product(r, p);
+    p = 0x1.c6aee8p-5f + nn_product(r, p);
+    p = 0x1.ebfbdcp-3f + nn_product(r, p);
+    p = 0x1.8b90c2p-3f + nn_product(r, p);
+    y = 1.0f + (nn_product(r, 0.5f) + nn_product(r, p));
     if (magnitude > 0x42fc0000)
         return nn_scalbnf(y, (int)k);
-    return y * nn_float_of((nn_bits_of(shifted) + 127) << 23);
+    return nn_product(y, nn_float_of((nn_bits_of(shifted) + 127) << 23));
 }

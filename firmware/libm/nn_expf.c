@@ -21,17 +21,17 @@ float nn_expf(float x)
         if (x < -0x1.9fe368p6f)
             return 0.0f;
     }
-    shifted = x * 0x1.715476p+0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+    shifted = nn_product(x, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
-    high = x - k * 0x1.62e4p-1f; /* exact */
-    low = k * 0x1.7f7d1cp-20f;
+    high = x - nn_product(k, 0x1.62e4p-1f); /* exact */
+    low = nn_product(k, 0x1.7f7d1cp-20f);
     r = high - low;
-    q = 0x1.124492p-7f + r * 0x1.6afe14p-10f;
-    q = 0x1.555826p-5f + r * q;
-    q = 0x1.555482p-3f + r * q;
-    q = 0x1.fffffcp-2f + r * q;
-    y = 1.0f + (high + (r * r * q - low));
+    q = 0x1.124492p-7f + nn_product(r, 0x1.6afe14p-10f);
+    q = 0x1.555826p-5f + nn_product(r, q);
+    q = 0x1.555482p-3f + nn_product(r, q);
+    q = 0x1.fffffcp-2f + nn_product(r, q);
+    y = 1.0f + (high + (nn_product(nn_product(r, r), q) - low));
     if (magnitude > 0x42ae0000)
         return nn_scalbnf(y, (int)k);
-    return y * nn_float_of((nn_bits_of(shifted) + 127) << 23);
+    return nn_product(y, nn_float_of((nn_bits_of(shifted) + 127) << 23));
 }

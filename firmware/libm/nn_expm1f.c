@@ -24,23 +24,23 @@ float nn_expm1f(float x)
         if (x < 0)
             return -1.0f;
     }
-    shifted = x * 0x1.715476p+0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+    shifted = nn_product(x, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
-    high = x - k * 0x1.62e4p-1f; /* exact */
-    low = k * 0x1.7f7d1cp-20f;
+    high = x - nn_product(k, 0x1.62e4p-1f); /* exact */
+    low = nn_product(k, 0x1.7f7d1cp-20f);
     r = high - low;
-    q = 0x1.6d7b7cp-10f + r * 0x1.a1a93p-13f;
-    q = 0x1.11108ap-7f + r * q;
-    q = 0x1.5554a8p-5f + r * q;
-    q = 0x1.555556p-3f + r * q;
-    q = 0x1p-1f + r * q;
+    q = 0x1.6d7b7cp-10f + nn_product(r, 0x1.a1a93p-13f);
+    q = 0x1.11108ap-7f + nn_product(r, q);
+    q = 0x1.5554a8p-5f + nn_product(r, q);
+    q = 0x1.555556p-3f + nn_product(r, q);
+    q = 0x1p-1f + nn_product(r, q);
     exponent = nn_bits_of(shifted) << 23; /* of 2^k, as an increment */
     one = k < 64.0f ? nn_float_of(0x3f800000 - exponent) : 0.0f; /* in units of 2^k */
     start = 1.0f - one;
     sum = start + high;
     rest = ((1.0f - start) - one) + (high - (sum - start));
-    sum += rest + (r * r * q - low);
+    sum += rest + (nn_product(nn_product(r, r), q) - low);
     if (k == 128.0f)
-        return sum * 2.0f * 0x1p127f;
-    return sum * nn_float_of(0x3f800000 + exponent);
+        return nn_product(nn_product(sum, 2.0f), 0x1p127f);
+    return nn_product(sum, nn_float_of(0x3f800000 + exponent));
 }

@@ -1,7 +1,7 @@
 /*
  * The float functions a network needs, freestanding: no table over 1 KB, no double, no errno, no call out of this
- * library. Compile with -ffp-contract=off (GCC's default outside -std=c99 is to contract) in the default rounding
- * mode: every function then gives the same bits on every machine. A result that is not a number is always 0x7fc00000.
+ * library. In the default rounding mode every function gives the same bits on every machine and with all flags of the
+ * compiler (nn_floats.h). A result that is not a number is always 0x7fc00000.
  */
 #ifndef NN_LIBM_H
 #define NN_LIBM_H

@@ -17,7 +17,7 @@ float nn_logf(float x)
             return x;
         if (bits > 0x7f800000)
             return nn_float_of(0x7fc00000);
-        bits = nn_bits_of(x * 0x1p23f);
+        bits = nn_bits_of(nn_product(x, 0x1p23f));
         k = -23;
     }
     /* x = 2^k m with m in [sqrt(1/2), sqrt(2)), whose lower end has the bits 0x3f3504f3 */

@@ -12,25 +12,25 @@ float nn_logisticpartsf(float ax, float *excess)
     float shifted, k, high, low, r, q, scale, part, d, error, y;
 
     if (ax < 16.25f) { /* so 1 + 2^k is exact */
-        shifted = ax * 0x1.715476p+0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+        shifted = nn_product(ax, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
         k = shifted - 0x1.8p23f;
-        high = ax - k * 0x1.62e4p-1f; /* exact */
-        low = k * 0x1.7f7d1cp-20f;
+        high = ax - nn_product(k, 0x1.62e4p-1f); /* exact */
+        low = nn_product(k, 0x1.7f7d1cp-20f);
         r = high - low;
-        q = 0x1.124492p-7f + r * 0x1.6afe14p-10f;
-        q = 0x1.555826p-5f + r * q;
-        q = 0x1.555482p-3f + r * q;
-        q = 0x1.fffffcp-2f + r * q;
+        q = 0x1.124492p-7f + nn_product(r, 0x1.6afe14p-10f);
+        q = 0x1.555826p-5f + nn_product(r, q);
+        q = 0x1.555482p-3f + nn_product(r, q);
+        q = 0x1.fffffcp-2f + nn_product(r, q);
         scale = nn_float_of((nn_bits_of(shifted) + 127) << 23);
-        part = scale * (high + (r * r * q - low));
+        part = nn_product(scale, high + (nn_product(nn_product(r, r), q) - low));
         scale += 1.0f;
         d = scale + part;
         error = part - (d - scale);
         y = 1.0f / d;
-        *excess = y * y * error;
+        *excess = nn_product(nn_product(y, y), error);
     } else {
         y = nn_expf(-ax);
-        *excess = y * y;
+        *excess = nn_product(y, y);
     }
     return y;
 }

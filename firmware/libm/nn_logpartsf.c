@@ -10,18 +10,18 @@
 float nn_logpartsf(float f, int32_t k, float c)
 {
     const float n = (float)k;
-    const float high = n * 0x1.62e4p-1f; /* exact */
+    const float high = nn_product(n, 0x1.62e4p-1f); /* exact */
     const float sum = high + f;
     const float rest = f - (sum - high);
-    const float square = f * f;
+    const float square = nn_product(f, f);
     float q;
 
-    q = 0x1.07d0fp-3f - f * 0x1.41ee1ap-4f;
-    q = -0x1.0ce078p-3f + f * q;
-    q = 0x1.226e4ap-3f + f * q;
-    q = -0x1.54788cp-3f + f * q;
-    q = 0x1.99a596p-3f + f * q;
-    q = -0x1.00022p-2f + f * q;
-    q = 0x1.55554ap-2f + f * q;
-    return sum + (rest + ((n * 0x1.7f7d1cp-20f + c) - square * (0.5f - f * q)));
+    q = 0x1.07d0fp-3f - nn_product(f, 0x1.41ee1ap-4f);
+    q = -0x1.0ce078p-3f + nn_product(f, q);
+    q = 0x1.226e4ap-3f + nn_product(f, q);
+    q = -0x1.54788cp-3f + nn_product(f, q);
+    q = 0x1.99a596p-3f + nn_product(f, q);
+    q = -0x1.00022p-2f + nn_product(f, q);
+    q = 0x1.55554ap-2f + nn_product(f, q);
+    return sum + (rest + ((nn_product(n, 0x1.7f7d1cp-20f) + c) - nn_product(square, 0.5f - nn_product(f, q))));
 }

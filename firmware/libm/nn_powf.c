@@ -117,7 +117,7 @@ static uint32_t nn_powf_positive(uint32_t x, uint32_t y)
     int negative;
 
     if (x < 0x00800000) {
-        x = nn_bits_of(nn_float_of(x) * 0x1p23f);
+        x = nn_bits_of(nn_product(nn_float_of(x), 0x1p23f));
         scale = -23;
     }
     log2x = nn_powf_log2(x, scale, &point);

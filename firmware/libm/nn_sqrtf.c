@@ -24,7 +24,7 @@ float nn_sqrtf(float x)
             return x;
         if (bits > 0x7f800000)
             return nn_float_of(0x7fc00000);
-        bits = nn_bits_of(x * 0x1p24f);
+        bits = nn_bits_of(nn_product(x, 0x1p24f));
         exponent -= 24;
     }
     exponent += (int32_t)(bits >> 23);

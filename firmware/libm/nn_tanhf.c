@@ -15,14 +15,14 @@ float nn_tanhf(float x)
     float u, p, part, excess;
 
     if (magnitude < 0x3f100000) {
-        u = ax * ax;
-        p = 0x1.580568p-6f + u * -0x1.940204p-8f;
-        p = -0x1.b9049cp-5f + u * p;
-        p = 0x1.110c5ap-3f + u * p;
-        p = -0x1.555548p-2f + u * p;
-        p = ax + ax * (u * p);
+        u = nn_product(ax, ax);
+        p = 0x1.580568p-6f + nn_product(u, -0x1.940204p-8f);
+        p = -0x1.b9049cp-5f + nn_product(u, p);
+        p = 0x1.110c5ap-3f + nn_product(u, p);
+        p = -0x1.555548p-2f + nn_product(u, p);
+        p = ax + nn_product(ax, nn_product(u, p));
     } else if (magnitude < 0x41102cb4) {
-        part = 2.0f * nn_logisticpartsf(ax + ax, &excess);
+        part = nn_product(2.0f, nn_logisticpartsf(ax + ax, &excess));
         p = 1.0f - part;
         p += ((1.0f - p) - part) + (excess + excess);
     } else {

@@ -36,8 +36,8 @@ static uint32_t nn_trigf_reduce(uint32_t magnitude, float *high, float *low)
     const int64_t r = (int64_t)top * 0x6487ed51 + (int64_t)((fraction & 0xffffffff) * 0x6487ed51 >> 32);
     const int32_t whole = (int32_t)((r + 0x4000000000) >> 39); /* to nearest, so that a small r is all in low */
 
-    *high = (float)whole * 0x1p-23f;
-    *low = (float)(int32_t)((r - whole * ((int64_t)1 << 39)) >> 7) * 0x1p-55f;
+    *high = nn_product((float)whole, 0x1p-23f);
+    *low = nn_product((float)(int32_t)((r - whole * ((int64_t)1 << 39)) >> 7), 0x1p-55f);
     return (uint32_t)((turns + 0x2000000000000000) >> 62);
 }
 
@@ -61,21 +61,21 @@ float nn_trigf(float x, uint32_t quarter)
         quarter += n;
     }
     r = high + low;
-    u = r * r;
+    u = nn_product(r, r);
     if (quarter & 1) {
-        p = 0x1.a075ep-16f - u * 0x1.37205ep-22f;
-        p = -0x1.6c1762p-10f + u * p;
-        p = 0x1.555556p-5f + u * p;
-        half = 0.5f * high * high;
+        p = 0x1.a075ep-16f - nn_product(u, 0x1.37205ep-22f);
+        p = -0x1.6c1762p-10f + nn_product(u, p);
+        p = 0x1.555556p-5f + nn_product(u, p);
+        half = nn_product(nn_product(0.5f, high), high);
         most = 1.0f - half;
-        y = most + (((1.0f - most) - half) + (u * u * p - high * low));
+        y = most + (((1.0f - most) - half) + (nn_product(nn_product(u, u), p) - nn_product(high, low)));
     } else if (magnitude < 0x39800000) { /* |x| < 2^-12, zeros of either sign too */
         y = x;
     } else {
-        p = -0x1.a05bb2p-13f + u * 0x1.7cd428p-19f;
-        p = 0x1.111176p-7f + u * p;
-        p = -0x1.555556p-3f + u * p;
-        y = high + (low + r * (u * p));
+        p = -0x1.a05bb2p-13f + nn_product(u, 0x1.7cd428p-19f);
+        p = 0x1.111176p-7f + nn_product(u, p);
+        p = -0x1.555556p-3f + nn_product(u, p);
+        y = high + (low + nn_product(r, nn_product(u, p)));
     }
     return quarter & 2 ? -y : y;
 }

@@ -94,7 +94,6 @@ class ObjectFile:
     name: str
     data: bytes
     machine: str
-    machine_code: int
     bits: int
     little: bool
     kind: str
@@ -216,7 +215,6 @@ def read_elf(name: str, data: bytes) -> ObjectFile:
         name=name,
         data=data,
         machine=MACHINES.get(machine_code, f"unknown machine {machine_code}"),
-        machine_code=machine_code,
         bits=bits,
         little=order == "<",
         kind=KINDS.get(int(header["kind"]), f"unknown type {int(header['kind'])}"),

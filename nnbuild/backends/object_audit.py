@@ -10,13 +10,13 @@ from nnbuild.audit.policy import load_policy
 from nnbuild.audit.report import render_text
 from nnbuild.audit.run import audit_files
 from nnbuild.audit.stack import StackReport, render_stack, stack_bound
+from nnbuild.backends.backend import MEMORY_FUNCTIONS
 from nnbuild.backends.recipe import toolchain_for
+from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed
 from nnbuild.board.board import Board
 from nnbuild.emit.vendored import sources
 
-MEMORY_FUNCTIONS = ("memcpy", "memmove", "memset", "memcmp")
-"""What a compiler may call unasked; a firmware brings them along."""
 HELPERS = """
 __addsf3 __subsf3 __mulsf3 __divsf3 __negsf2 __eqsf2 __nesf2 __ltsf2 __lesf2 __gtsf2 __gesf2 __unordsf2 __fixsfsi
 __fixunssfsi __floatsisf __floatunsisf __floatdisf __floatundisf __fixsfdi
@@ -34,40 +34,38 @@ __aeabi_memclr4 __aeabi_memclr8 __aeabi_memmove __aeabi_memmove4 __aeabi_memmove
 each toolchain's table states a number for all of them."""
 
 
-NEVER_RETURN = ("__stack_chk_fail",)
-"""What the kernel's compiler calls when all is lost already."""
-
-
 def model_objects(prefix: str, folder: Path) -> list[Path]:
     return [folder / f"{prefix}{part}.o" for part in ("", "_kernels", "_weights")]
 
 
-def stack_stems(prefix: str, there: Iterable[str]) -> list[str]:
+def stack_stems(board: Board, prefix: str, there: Iterable[str]) -> list[str]:
     """Of the files that were compiled, those with functions that a run may reach."""
-    own = {prefix, f"{prefix}_kernels", f"{prefix}_bridge"}
+    own = {name.format(prefix=prefix) for name in backend_of(board).stack.objects}
     reached = {*own, *MEMORY_FUNCTIONS, *(f"nn_{name}" for name in MEMORY_FUNCTIONS)}
     return [stem for stem in there if stem in reached]
 
 
-def stack_tables(prefix: str, folder: Path) -> list[Path]:
+def stack_tables(board: Board, prefix: str, folder: Path) -> list[Path]:
     """What the compiler wrote about frames and calls, and the objects: they tell of the red zone, which no compiler
     counts, and without the compiler's tables of all the rest."""
     tables = any((folder / f"{prefix}{part}.ci").is_file() for part in ("", "_kernels"))
     endings = (".ci", ".o") if tables else (".o",)
     there = {ending: {path.stem: path for path in sorted(folder.glob(f"*{ending}"))} for ending in endings}
-    return [paths[stem] for paths in there.values() for stem in stack_stems(prefix, paths)]
+    return [paths[stem] for paths in there.values() for stem in stack_stems(board, prefix, paths)]
 
 
 def helper_frames(board: Board) -> dict[str, int]:
     """Where there is a C library the memory functions are its own, and say nothing about frames either."""
-    size = toolchain_for(board).helper_stack
-    names = [*HELPERS, *MEMORY_FUNCTIONS] if board.output in ("host", "kmod") else HELPERS
-    frames = dict.fromkeys(names, size) if size else {}
-    return frames | dict.fromkeys(NEVER_RETURN, 0) if board.output == "kmod" else frames
+    size, stack = toolchain_for(board).helper_stack, backend_of(board).stack
+    frames = dict.fromkeys([*HELPERS, *stack.library], size) if size else {}
+    return frames | dict.fromkeys(stack.never_return, 0)
 
 
 def audit_model(board: Board, prefix: str, folder: Path) -> AuditReport:
     """Refuses objects that break the board's policy."""
+    own = backend_of(board).own_build
+    if own is not None:
+        return own.audit(board, prefix, folder)
     report = audit_files(model_objects(prefix, folder), load_policy(board.audit_policy), supplied=sources())
     if not report.clean:
         raise CheckFailed("audit", f"the model's objects break the policy.\n{render_text(report)}", "Mend these first.")
@@ -75,14 +73,14 @@ def audit_model(board: Board, prefix: str, folder: Path) -> AuditReport:
 
 
 def stack_entry(board: Board, prefix: str) -> str:
-    """What a run begins with; a kernel module runs a model in parts."""
-    return "nn_model_part" if board.output == "kmod" else f"{prefix}_run"
+    """What a run begins with."""
+    return backend_of(board).stack.entry.format(prefix=prefix)
 
 
 def model_stack(board: Board, prefix: str, folder: Path) -> StackReport:
     """The deepest stack of a run, by static analysis; refuses one that has no bound or is over the budget."""
-    frames = helper_frames(board)
-    report = stack_bound(stack_tables(prefix, folder), stack_entry(board, prefix), board.stack_budget, frames=frames)
+    tables, frames = stack_tables(board, prefix, folder), helper_frames(board)
+    report = stack_bound(tables, stack_entry(board, prefix), board.stack_budget, frames=frames)
     if not report.clean:
         raise CheckFailed("stack", f"a run is not within its bound.\n{render_stack(report)}", "Mend this first.")
     return report

@@ -1,7 +1,9 @@
-"""Where the files that are not Python live: beside the package in a checkout, inside it when installed."""
+"""Where the files that are not Python live: beside the package in a checkout, inside it when installed. Nothing is
+ever written there: what outlives a build is in the user's cache."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -15,7 +17,21 @@ CMAKE = _PACKAGE / "builds" / "cmake"
 PLATFORMIO = _PACKAGE / "builds" / "platformio" / "nnbuild_platformio.py"
 
 
+def cache() -> Path:
+    """Where things are kept for a user: $XDG_CACHE_HOME/nnbuild, else ~/.cache/nnbuild."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "nnbuild"
+
+
+def measured_costs() -> Path:
+    """The folder of the costs that the user has measured and kept."""
+    return cache() / "measured"
+
+
 def generator_files() -> list[Path]:
     """All of nnbuild that can change what is printed: builds look at it to know what is out of date."""
-    patterns = ((_PACKAGE, "*.py"), (TEMPLATES, "*"), (BOARDS, "*.toml"), (FIRMWARE, "*.[chS]"))
+    patterns = (
+        *((_PACKAGE, "*.py"), (TEMPLATES, "*"), (BOARDS, "*.toml"), (FIRMWARE, "*.[chS]")),
+        (measured_costs(), "*.json"),
+    )
     return sorted(path for folder, pattern in patterns for path in folder.rglob(pattern) if path.is_file())

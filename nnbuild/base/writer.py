@@ -28,8 +28,9 @@ class Instruction:
 
     So a kernel for one processor computes the same bits when its C is compiled for another. `head` declares the
     function with {name} in the place of its name; `native` and `meaning` are its body in either case. `uses` are
-    functions that the body calls as {prefix}_name. With `outlined` it is a routine that stays a function of its own,
-    so that many places share it and the compiler keeps its registers to it.
+    functions that the body calls, and types, as {prefix}_name. A type has no head, but two declarations. With
+    `outlined` it is a routine that stays a function of its own, so that many places share it and the compiler keeps
+    its registers to it.
     """
 
     name: str

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nnbuild import __version__
+from nnbuild.backends.listing import commands
 from nnbuild.base.errors import NnbuildError
 from nnbuild.base.paths import CMAKE, PLATFORMIO
 
@@ -27,11 +28,15 @@ COMMANDS = {
     "report": "a page that shows all there is to know of a model on a board",
     "diff": "compare two builds: size, memory, cost, accuracy",
     "audit": "what an object, archive or image needs and holds",
-    "module": "build the kernel module of a generated folder",
     "boards": "the boards there are",
 }
 PLACES = {"--cmakedir": ("the CMake package", CMAKE), "--platformio-script": ("the PlatformIO script", PLATFORMIO)}
 WRONG_USAGE = 2
+
+
+def known() -> dict[str, tuple[str, str]]:
+    """Every command, with its summary and its module: ours, and those that back ends add."""
+    return {name: (summary, f"nnbuild.cli.{name}") for name, summary in COMMANDS.items()} | commands()
 
 
 class PrintPlace(argparse.Action):
@@ -48,9 +53,9 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"nnbuild {__version__}")
     for option, (what, path) in PLACES.items():
         top.add_argument(option, action=PrintPlace, nargs=0, const=path, help=f"print where {what} lies, and exit")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, summary in COMMANDS.items():
-        commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".", add_help=False)
+    parsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, (summary, _) in known().items():
+        parsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".", add_help=False)
     return top
 
 
@@ -58,8 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     chosen, _ = parser().parse_known_args(words[:1])
     try:
-        module = importlib.import_module(f"nnbuild.cli.{chosen.command}")
-        command = argparse.ArgumentParser(prog=f"nnbuild {chosen.command}", description=COMMANDS[chosen.command])
+        summary, name = known()[chosen.command]
+        module = importlib.import_module(name)
+        command = argparse.ArgumentParser(prog=f"nnbuild {chosen.command}", description=summary)
         module.add_arguments(command)
         status: int = module.run(command.parse_intermixed_args(words[1:]))
         sys.stdout.flush()

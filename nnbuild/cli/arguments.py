@@ -10,7 +10,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from nnbuild.backends.kmod.build import KernelChoice
+from nnbuild.backends.backend import add_choices, chosen
+from nnbuild.backends.registry import choices
 from nnbuild.base.files import write_whole
 from nnbuild.jobs.job import Place, place
 from nnbuild.jobs.pipeline import CHOICES, Options
@@ -27,6 +28,7 @@ _ISA = "instruction set of the kernels: c99, sse2, avx2_fma, native …, or seve
 _DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
 _MEMORY = "which of the board's memories the model works in (default: the first that fits)"
 _BAUD = "rate of the serial line, 115200 to 2000000, built into the firmware (default: the board's)"
+_SWAPPABLE = "weights can be exchanged while the program runs, on boards where it can do so"
 _IO = "number format at the edges of a quantized model (default: %(default)s)"
 
 
@@ -73,9 +75,7 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
     parser.add_argument("--isa", metavar="NAME", help=_ISA)
     parser.add_argument("--threads", type=_count, default=1, metavar="N", help=_THREADS)
     parser.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
-    parser.add_argument(
-        "--swappable", action="store_true", help="a kernel module's weights can be exchanged while it runs"
-    )
+    parser.add_argument("--swappable", action="store_true", help=_SWAPPABLE)
     parser.add_argument(
         "--weights",
         choices=CHOICES["weights"],
@@ -93,22 +93,11 @@ def add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", help="the device's serial port")
     add_baud(parser)
     parser.add_argument("--program", type=Path, help="a program that was built already (default: build one)")
-    add_kernel(parser)
-
-
-def add_kernel(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--kernel", metavar="NAME", help="of a kernel module's board: which kernel (default: its first)"
-    )
-    parser.add_argument("--kdir", type=Path, metavar="DIR", help="the headers of another kernel, to build a module for")
-
-
-def kernel_of(arguments: argparse.Namespace) -> KernelChoice:
-    return KernelChoice(arguments.kernel, arguments.kdir)
+    add_choices(parser, choices())
 
 
 def place_of(arguments: argparse.Namespace) -> AbstractContextManager[Place]:
-    return place(arguments.program, arguments.port, kernel_of(arguments))
+    return place(arguments.program, arguments.port, chosen(arguments, choices()))
 
 
 def add_baud(parser: argparse.ArgumentParser) -> None:

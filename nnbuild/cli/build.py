@@ -6,13 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from nnbuild.backends import output_of
+from nnbuild.backends.registry import backend_of
 from nnbuild.base.depfile import write_depfile
 from nnbuild.board.tables import find
 from nnbuild.cli.arguments import add_baud, add_build_options, add_layers, options_of, print_json, progress, say_notes
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.memory import memory_of
-from nnbuild.jobs.pipeline import compile_model, inputs_of
+from nnbuild.jobs.pipeline import compile_model, inputs_of, prefix_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,8 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     options = options_of(arguments, layers=arguments.layers)
     board = find(options.board)
-    program = arguments.folder / output_of(board).PROGRAM
-    images = [program.with_name(name).as_posix() for name in output_of(board).finished_names()]
+    backend = backend_of(board)
+    program = arguments.folder / backend.program(prefix_of(options))
+    images = [program.with_name(name).as_posix() for name in backend.finished_names]
     built = {"board": board.name, "program": program.as_posix(), "images": images}
     if arguments.dry_run:
         return _say(arguments, built)

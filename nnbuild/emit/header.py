@@ -10,11 +10,18 @@ from nnbuild.emit.parallel import declaration
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, common_type, described, scale_text
 from nnbuild.plan.plan import Plan
 
+FLOATS = """\
+/*
+ * Floats have the same bits with every compiler and all its flags; those that the files cannot undo, as -ffast-math,
+ * they refuse. The processor must round to nearest and keep subnormal numbers.
+ */"""
+
 
 def header(plan: Plan, digest: str) -> str:
     guard = f"{plan.prefix.upper()}_H"
     parts = [
         f"/* {comment_safe(plan.graph.name)}: printed by nnbuild {__version__}, so change the model instead. */",
+        *([FLOATS] if any(plan.tensor(name).dtype == "float32" for name in plan.locations) else []),
         f"#ifndef {guard}\n#define {guard}\n",
         "#include <stdint.h>\n",
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',

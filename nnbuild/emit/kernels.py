@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
-from nnbuild.emit.instructions import instructions
+from nnbuild.emit.instructions import called, instructions
 from nnbuild.emit.text import comment_safe, shape_text
-from nnbuild.emit.vendored import definitions
+from nnbuild.emit.vendored import definitions, float_rules
 from nnbuild.emit.weights import WEIGHTS, blob_bytes, places
 from nnbuild.isa.isa import Isa
 from nnbuild.model.graph import Shape, Tensor
 from nnbuild.plan.plan import Plan, Step, Version
 
+FLOAT = re.compile(r"\bfloat\b|_p[sd]\(")
+"""What shows that a part computes with floats."""
+
 
 def kernels(plan: Plan) -> str:
     """A part for every instruction set: what its kernels call, then the kernels."""
     head = f"/* {comment_safe(plan.graph.name)}: one function a step, made for its shapes. */\n"
-    parts = [head + _compiler(plan) + f'#include "{plan.prefix}_private.h"\n']
-    for index, isa in enumerate(plan.isas):
-        parts += _part(plan, index, isa)
+    parts = [part for index, isa in enumerate(plan.isas) for part in _part(plan, index, isa)]
+    rules = _floats(plan) if any(FLOAT.search(part) for part in parts) else ""
+    parts.insert(0, head + rules + _compiler(plan) + f'#include "{plan.prefix}_private.h"\n')
     return "\n".join(part for part in parts if part)
+
+
+def _floats(plan: Plan) -> str:
+    """The rules of floats, for functions whose own attribute may let them fuse, too."""
+    fuses = any("fma" in isa.target.split(",") for isa in plan.isas)
+    return ("#define NN_TARGET_FMA\n" if fuses else "") + float_rules() + "\n"
 
 
 def _part(plan: Plan, index: int, isa: Isa) -> list[str]:
@@ -32,10 +42,9 @@ def _part(plan: Plan, index: int, isa: Isa) -> list[str]:
         if number:
             w()
         _function(w, step, step.versions[index], attribute)
-    target = f'#define {attribute}__attribute__((target("{isa.target}")))\n' if isa.target else ""
     return [
-        target,
-        definitions(w.helpers, prefix),
+        _target(isa, attribute) if isa.target else "",
+        definitions(w.helpers | called(w.instructions.values()), prefix),
         instructions(w.instructions.values(), prefix, attribute),
         str(w) if plan.steps else "",
     ]
@@ -53,8 +62,21 @@ def _compiler(plan: Plan) -> str:
     if options:
         named = ", ".join(f'"{option}"' for option in options)
         lines += ["#if defined(__GNUC__) && !defined(__clang__)", f"#pragma GCC optimize({named})", "#endif"]
-    lines += [f"#include <{header}>" for header in dict.fromkeys(h for isa in plan.isas for h in isa.includes)]
+    for guard in dict.fromkeys(isa.guard for isa in plan.isas if isa.includes):
+        headers = dict.fromkeys(header for isa in plan.isas if isa.guard == guard for header in isa.includes)
+        lines += [f"#if {guard}", *(f"#include <{header}>" for header in headers), "#endif"]
     return "\n".join([*lines, ""]) + "\n" if lines else ""
+
+
+def _target(isa: Isa, attribute: str) -> str:
+    """What lets the compiler use the set in single functions, where it can."""
+    return f"""\
+#if {isa.guard}
+#define {attribute}__attribute__((target("{isa.target}")))
+#else
+#define {attribute.rstrip()}
+#endif
+"""
 
 
 def private_header(plan: Plan) -> str:

@@ -13,9 +13,10 @@ from pathlib import Path
 from nnbuild.base.paths import FIRMWARE
 
 LIBM, NUMERIC = FIRMWARE / "libm", FIRMWARE / "numeric"
-BITS = "nn_bits.h"
+BITS, FLOATS = "nn_bits.h", "nn_floats.h"
 SKIPPED = re.compile(r"^#(include\b|ifndef NN_\w+_H$|define NN_\w+_H$)")
 DEFINITION = re.compile(r"^(?=(?:float|int|void|u?int\d+_t) \**nn_\w+\()", re.MULTILINE)
+INLINE = re.compile(r"((?:/\*(?:(?!\*/).)*\*/\n)?static inline \w+ nn_(\w+)\(.*?\n}\n)", re.DOTALL)
 USES = re.compile(r"^/\* uses: (.*) \*/$", re.MULTILINE)
 
 
@@ -54,15 +55,25 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 def definitions(names: Iterable[str], prefix: str) -> str:
     """The C text of the functions named, complete in itself; empty when there are none."""
-    order = in_order(names)
-    if not order:
-        return ""
+    inline = _inline()
+    order = in_order(set(names) - inline.keys())
     bodies = [DEFINITION.sub("static ", USES.sub("", _bare(_source(name)))) for name in order]
-    if any(BITS in _source(name) for name in order):
-        bits = _bare((LIBM / BITS).read_text())
-        bodies.insert(0, bits[: bits.rindex("#endif")])
+    called = {*names, *re.findall(r"\bnn_(\w+)\(", "\n".join(bodies))}
+    bodies = [text for name, text in inline.items() if name in called] + bodies
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(body.strip() + "\n" for body in bodies))
     return re.sub(r"\bnn_", f"{prefix}_", text)
+
+
+@cache
+def _inline() -> dict[str, str]:
+    """The functions of nn_bits.h, each with its comment."""
+    return {found[2]: found[1] for found in INLINE.finditer(_bare((LIBM / BITS).read_text()))}
+
+
+def float_rules() -> str:
+    """What makes a file compute floats as it is written: before all else in it, headers included."""
+    text = _bare((LIBM / FLOATS).read_text())
+    return text[: text.rindex("#endif")].strip() + "\n"
 
 
 def _bare(text: str) -> str:

@@ -15,7 +15,7 @@ LOAD = Row("const float {0} = {1};", 1)
 MULTIPLY_ADD = Instruction(
     "multiply_add",
     "float {name}(float a, float b, float sum)",
-    "return sum + a * b;",
+    "return sum + {prefix}_product(a, b);",
     1,
     "return __builtin_fmaf(a, b, sum);",
     "defined(__ARM_FEATURE_FMA)",

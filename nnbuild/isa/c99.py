@@ -44,6 +44,17 @@ def clamp(w: Writer, bounds: Clamp, variable: str) -> None:
         w(w.use(AT_MOST, variable, float_literal(bounds.high)))
 
 
+def product(w: Writer, a: str, b: str) -> str:
+    """a * b in single floats, which no compiler joins to a sum whatever its flags."""
+    w.helpers.add("product")
+    return f"{w.prefix}_product({a}, {b})"
+
+
+def multiply_add(w: Writer, accumulator: str, a: str, b: str) -> None:
+    """accumulator += a * b in single floats, rounded twice."""
+    w(w.use(ADD, accumulator, product(w, a, b)))
+
+
 def at(pointer: str) -> str:
     """What a pointer expression points at, as one would write it."""
     base, plus, index = pointer.partition(" + ")
@@ -80,7 +91,7 @@ class FloatLanes(ScalarLanes):
         w(w.use(LOAD, name, at(pointer)))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        w(w.use(MULTIPLY_ADD, accumulator, name, weights))
+        multiply_add(w, accumulator, name, weights)
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         clamp(w, self.bounds, accumulator)
@@ -150,7 +161,7 @@ class Scaling:
 
 def scaling_of(site: Site) -> Scaling:
     """The rule by which this operation's sums are scaled."""
-    attributes = site.op.attributes
+    attributes = site.attributes
     if isinstance(attributes, Dense) and site.constant("kernel").dtype == np.int8:
         scales = attributes.scales(site)
         once: dict[str, Array] = {

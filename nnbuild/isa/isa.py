@@ -11,6 +11,7 @@ class Isa:
 
     features: what kernels may ask for in their `needs`: its own name, and those of the sets it contains.
     architectures: the boards' architectures that may have it; none named means all.
+    guard: where the compiler has its spellings; elsewhere their meanings are compiled.
     includes: the compiler's own headers that its spellings need.
     target: what a function's `target` attribute must name, so that the C compiles without special flags.
     cpu_flags: what Linux calls the processor's abilities that it takes.
@@ -21,6 +22,7 @@ class Isa:
     summary: str
     features: frozenset[str] = frozenset()
     architectures: tuple[str, ...] = ()
+    guard: str = ""
     includes: tuple[str, ...] = ()
     target: str = ""
     cpu_flags: tuple[str, ...] = ()
@@ -34,6 +36,7 @@ def extended(base: Isa, name: str, summary: str, **changes: tuple[str, ...] | st
         summary=summary,
         features=base.features | {name},
         architectures=base.architectures,
+        guard=base.guard,
         includes=base.includes,
         target=",".join(part for part in (base.target, str(changes.get("target", ""))) if part),
         cpu_flags=(*base.cpu_flags, *changes.get("cpu_flags", ())),

@@ -46,6 +46,11 @@ class Lanes(ABC):
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         """Declares `depth` inputs, as every lane will meet them."""
 
+    def inputs_apart(self, w: Writer, name: str, pointer: str, count: int) -> None:
+        """Declares `count` neighbouring inputs, of which each lane meets one of its own."""
+        assert self.lanes == count == 1
+        self.inputs(w, name, pointer)
+
     @abstractmethod
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         """accumulator += inputs * weights."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 
 from nnbuild.base.writer import Instruction
-from nnbuild.isa.vectors import CYCLES, ORDINARY, Vectors, lane_list
+from nnbuild.isa.vectors import Vectors
 
 MAGIC = "0x1.8p23f"
 """Added to a small number, it leaves its integer in the low bits."""
@@ -30,64 +30,45 @@ class Text:
         self.cycles = 0.0
         self.uses: list[Instruction] = []
 
+    def call(self, name: str, *operands: str, of: tuple[int | str, ...] = ()) -> str:
+        used = self.floats.instruction(name, *of)
+        self.uses.append(used)
+        self.cycles += used.cycles
+        return f"{{prefix}}_{used.name}({', '.join(operands)})"
+
     def op(self, operation: str, *operands: str) -> str:
-        self.cycles += CYCLES.get(operation, ORDINARY)
-        return self.floats.spelling(operation).format(*map(self.value, operands))
+        return self.call(f"f_{operation}", *map(self.value, operands))
 
     def value(self, operand: str) -> str:
         """A number of C's stands for a vector of it, and so do the names of SPECIAL."""
         if operand in SPECIAL:
-            return f"{self.floats.prefix}_castsi{self.floats.lanes * 32}_ps({self.integer(SPECIAL[operand])})"
+            return self.call("f_of_bits", self.call("each", SPECIAL[operand]))
         is_number = operand.lstrip("-")[:1].isdigit()
-        return f"{self.floats.prefix}_set1_ps({operand})" if is_number else operand
+        return self.call("f_each", operand) if is_number else operand
 
     def let(self, name: str, value: str) -> None:
-        self.lines.append(f"const {self.floats.type} {name} = {self.value(value)};")
+        self.lines.append(self.floats.typed(f"const floats {name} = {self.value(value)};"))
 
-    def bits(self, operation: str, value: str, *operands: str) -> str:
+    def bits(self, operation: str, value: str, *operands: str, of: tuple[int, ...] = ()) -> str:
         """An operation on the lanes' bits, as 32-bit integers."""
-        self.cycles += ORDINARY
-        f = self.floats
-        inner = f"{f.prefix}_{operation}_epi32({', '.join([self.as_integers(value), *operands])})"
-        return f"{f.prefix}_castsi{f.lanes * 32}_ps({inner})"
-
-    def as_integers(self, value: str) -> str:
-        return f"{self.floats.prefix}_castps_si{self.floats.lanes * 32}({value})"
-
-    def integer(self, number: str) -> str:
-        return f"{self.floats.prefix}_set1_epi32({number})"
+        others = [self.call("each", operand) for operand in operands]
+        return self.call("f_of_bits", self.call(operation, self.call("f_bits", value), *others, of=of))
 
     def less(self, a: str, b: str, then: str, otherwise: str) -> str:
         """a < b ? then : otherwise."""
-        self.uses.append(select(self.floats))
-        self.cycles += select(self.floats).cycles
-        return f"{{prefix}}_{select(self.floats).name}({', '.join(map(self.value, (a, b, then, otherwise)))})"
+        return self.op("if_less", a, b, then, otherwise)
 
     def horner(self, x: str, coefficients: tuple[str, ...]) -> None:
         """q = the polynomial of x, the coefficient of the highest power first."""
         first, *others = coefficients
-        self.lines.append(f"{self.floats.type} q = {self.value(first)};")
+        self.lines.append(self.floats.typed(f"floats q = {self.value(first)};"))
         for coefficient in others:
             self.lines.append(f"q = {self.op('add', coefficient, self.op('mul', x, 'q'))};")
 
     def function(self, name: str, result: str) -> Instruction:
-        f = self.floats
         body = "\n".join([*self.lines, f"return {result};"])
-        uses = tuple(dict.fromkeys(self.uses))
-        return Instruction(f"{f.name}_{name}", f"{f.type} {{name}}({f.type} x)", body, self.cycles, uses=uses)
-
-
-@cache
-def select(floats: Vectors) -> Instruction:
-    f = floats
-    body = {
-        4: "const __m128 less = _mm_cmplt_ps(a, b);\n"
-        "return _mm_or_ps(_mm_and_ps(less, then), _mm_andnot_ps(less, otherwise));",
-        8: "return _mm256_blendv_ps(otherwise, then, _mm256_cmp_ps(a, b, _CMP_LT_OQ));",
-        16: "return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), otherwise, then);",
-    }[f.lanes]
-    head = f"{f.type} {{name}}({f.type} a, {f.type} b, {f.type} then, {f.type} otherwise)"
-    return Instruction(f"{f.name}_if_less", head, body, 1.0)
+        head = self.floats.typed("floats {name}(floats x)")
+        return Instruction(f"{self.floats.name}_{name}", head, body, self.cycles, uses=tuple(dict.fromkeys(self.uses)))
 
 
 EXP = ("0x1.6afe14p-10f", "0x1.124492p-7f", "0x1.555826p-5f", "0x1.555482p-3f", "0x1.fffffcp-2f")
@@ -108,7 +89,7 @@ def _reduced(t: Text, x: str, factor: str, shrink: int = 0) -> None:
 
 def _power(t: Text, shifted: str) -> str:
     """2^k, from k in the low bits of `shifted`."""
-    return t.bits("slli", t.bits("add", shifted, t.integer("127")), "23")
+    return t.bits("shift_left", t.bits("add", shifted, "127"), of=(23,))
 
 
 @cache
@@ -200,12 +181,11 @@ def log(floats: Vectors) -> Instruction:
     tiny = ("x", "0x1p-126f")
     t.let("normal", t.less(*tiny, t.op("mul", "x", "0x1p23f"), "x"))
     t.let("lost", t.less(*tiny, "23.0f", "0.0f"))
-    t.let("moved", t.bits("add", "normal", t.integer("0x3f800000 - 0x3f3504f3")))
-    t.cycles += 2 * ORDINARY
-    exponent = f"{floats.prefix}_cvtepi32_ps({t.as_integers(t.bits('srli', 'moved', '23'))})"
+    t.let("moved", t.bits("add", "normal", "0x3f800000 - 0x3f3504f3"))
+    exponent = t.op("of_sums", t.call("shift_down", t.call("f_bits", "moved"), of=(23,)))
     t.let("k", t.op("sub", t.op("sub", exponent, "127.0f"), "lost"))
-    mantissa = t.op("and", "moved", f"{floats.prefix}_castsi{floats.lanes * 32}_ps({t.integer('0x007fffff')})")
-    t.let("f", t.op("sub", t.bits("add", mantissa, t.integer("0x3f3504f3")), "1.0f"))
+    mantissa = t.bits("and", "moved", "0x007fffff")
+    t.let("f", t.op("sub", t.bits("add", mantissa, "0x3f3504f3"), "1.0f"))
     t.let("high", t.op("mul", "k", "0x1.62e4p-1f"))
     t.let("sum", t.op("add", "high", "f"))
     t.let("rest", t.op("sub", "f", t.op("sub", "sum", "high")))
@@ -216,28 +196,3 @@ def log(floats: Vectors) -> Instruction:
     special = t.less("0.0f", "x", "x", t.less("x", "0.0f", "nan", t.op("add", "x", "-infinity")))
     positive = t.less("x", "infinity", "finite", special)
     return t.function("log", t.less("0.0f", "x", positive, special))
-
-
-@cache
-def across(floats: Vectors, operation: str, count: int | None = None) -> Instruction:
-    """The sum or maximum of all lanes in every lane, or that of the first `count` lanes in each of them.
-
-    Lanes change places with others ever further away.
-    """
-    f = floats
-    swaps = [f"{f.prefix}_shuffle_ps(x, x, {order})" for order in ("0xb1", "0x4e")]
-    if f.lanes == 8:
-        swaps.append("_mm256_permute2f128_ps(x, x, 1)")
-    if f.lanes == 16:
-        swaps += [f"_mm512_shuffle_f32x4(x, x, {order})" for order in ("0xb1", "0x4e")]
-    steps = max(1, ((count or f.lanes) - 1).bit_length())
-    lines = [f"x = {f.prefix}_{operation}_ps(x, {swap});" for swap in swaps[:steps]]
-    head = f"{f.type} {{name}}({f.type} x)"
-    name = f"{f.name}_{operation}_of_{1 << steps}"
-    return Instruction(name, head, "\n".join([*lines, "return x;"]), 4.0 * steps)
-
-
-def pattern(floats: Vectors, count: int, first: int, others: int) -> str:
-    """A vector of these bits in the first `count` lanes and those in the others."""
-    lanes = lane_list(floats.lanes, lambda lane: str(first if lane < count else others))
-    return f"{floats.prefix}_castsi{floats.lanes * 32}_ps({floats.prefix}_set_epi32({lanes}))"

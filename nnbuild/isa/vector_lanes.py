@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from nnbuild.base.literals import float_literal
-from nnbuild.base.writer import Row, Writer
+from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import TileLanes
-from nnbuild.isa.vector_sums import TOGETHER, sums
 from nnbuild.isa.vectors import Vectors
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.site import Site
 
-PREFETCH = Row("_mm_prefetch((const char *)({0}), _MM_HINT_T1);", 0.1)
+TOGETHER = 4
+"""So many vectors of sums at most are added up in one go."""
 Finish = Callable[[Writer, Vectors, str, str, int], None]
 """(writer, floats, variable, pointer, count) prints what else becomes of a result before it is stored there."""
 
@@ -44,11 +43,7 @@ class VectorLanes(TileLanes):
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         biased = self.channels and self.depth == 1
-        self.floats.declare(w, accumulator, self._bias(w, channel) if biased else self.zero)
-
-    @property
-    def zero(self) -> str:
-        return f"{self.floats.prefix}_setzero_ps()"
+        self.floats.declare(w, accumulator, self._bias(w, channel) if biased else self.floats.each(w, 0.0))
 
     def _bias(self, w: Writer, channel: str) -> str:
         return self.floats.load(w, "bias" if channel == "0" else f"bias + {channel}", self.lanes)
@@ -59,24 +54,29 @@ class VectorLanes(TileLanes):
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         self.floats.declare(w, name, self.floats.broadcast(w, pointer, self.depth))
 
+    def inputs_apart(self, w: Writer, name: str, pointer: str, count: int) -> None:
+        self.floats.declare(w, name, self.floats.load(w, pointer, count))
+
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         w(f"{accumulator} = {self.floats.use(w, 'fma', name, weights, accumulator)};")
 
     def fetch(self, w: Writer, pointer: str) -> None:
-        w(w.use(PREFETCH, pointer))
+        w(f"{self.floats.call(w, 'fetch', pointer)};")
 
     def gather(self, w: Writer, accumulator: str, channel: str) -> None:
         """Brings the sums of a depth above one to the first lanes, and adds the bias, which could not be there."""
         if self.depth == 1:
             return
-        added = sums(self.floats, self.depth, 1, self.lanes)
-        w(f"{accumulator} = {w.call(added, accumulator)};")
+        self._added(w, [accumulator], self.lanes)
         if self.channels:
             w(f"{accumulator} = {self.floats.use(w, 'add', accumulator, self._bias(w, channel))};")
 
     def gather_row(self, w: Writer, accumulators: Sequence[str]) -> None:
-        added = sums(self.floats, self.depth, len(accumulators), self.filters)
-        w(f"{accumulators[0]} = {w.call(added, *accumulators)};")
+        self._added(w, accumulators, self.filters)
+
+    def _added(self, w: Writer, sums: Sequence[str], channels: int) -> None:
+        added = self.floats.call(w, "f_join", *sums, of=(self.depth, len(sums), channels))
+        w(f"{sums[0]} = {added};")
 
     def add_bias(self, w: Writer, variable: str, count: int) -> None:
         if self.channels:
@@ -102,27 +102,14 @@ class VectorLanes(TileLanes):
             self._copy_vector(w, to + at, source + at if source else "", rest)
 
     def _copy_vector(self, w: Writer, to: str, source: str, count: int) -> None:
-        self.floats.store(w, to, self.floats.load(w, source, count) if source else self.zero, count)
+        self.floats.store(w, to, self.floats.load(w, source, count) if source else self.floats.each(w, 0.0), count)
 
     def complete(self, w: Writer, accumulator: str, pointer: str, count: int) -> None:
         """The bounds and what else becomes of a sum before it is stored at `pointer`."""
-        bound(w, self.floats, self.bounds, accumulator)
+        self.floats.bound(w, self.bounds, accumulator)
         if self.finish:
             self.finish(w, self.floats, accumulator, pointer, count)
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         self.complete(w, accumulator, pointer, count)
         self.floats.store(w, pointer, accumulator, count)
-
-
-def constant(floats: Vectors, value: float) -> str:
-    """The same number in every lane."""
-    return f"{floats.prefix}_set1_ps({float_literal(value)})" if value else f"{floats.prefix}_setzero_ps()"
-
-
-def bound(w: Writer, floats: Vectors, bounds: Clamp, variable: str) -> None:
-    """Puts the lanes of a variable within bounds. The variable comes second: so a NaN stays one."""
-    if bounds.low is not None:
-        w(f"{variable} = {floats.use(w, 'max', constant(floats, bounds.low), variable)};")
-    if bounds.high is not None:
-        w(f"{variable} = {floats.use(w, 'min', constant(floats, bounds.high), variable)};")

@@ -1,7 +1,5 @@
-"""All widths of float vectors there are."""
-
-from __future__ import annotations
+"""All sets of float vectors there are."""
 
 from nnbuild.isa import avx2_fma, avx512, sse2
 
-SETS = (sse2.FLOATS, avx2_fma.FLOATS, avx512.FLOATS)
+SETS = (sse2.VECTORS, avx2_fma.VECTORS, avx512.VECTORS)

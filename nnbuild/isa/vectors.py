@@ -1,76 +1,135 @@
-"""Vectors of floats: what every width of x86 can do, and how each spells it.
+"""A set of vector instructions: a few facts, and how it spells the operations of the table.
 
-The file of a set makes one value of this class. Kernels ask for an operation by name and get a C expression, so one
-text serves every width. Sums of products may be fused (`fma`); functions use `mul` and `add`, which are never fused,
-so that they give the same bits on every width.
+A kernel asks for an operation by name and gets a C expression, so one text serves every set. What a set does not
+spell is computed by its meaning. Sums of products may be fused (`fma`); functions use `mul` and `add`, which are never
+fused, so that they give the same bits on every set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
 
-from nnbuild.base.writer import Row, Writer
+from nnbuild.base.literals import float_literal
+from nnbuild.base.writer import Instruction, Writer
+from nnbuild.isa.ops import EACH, KINDS, OPERATIONS, Operation
+from nnbuild.ops.base import Clamp
 
-CYCLES = {"fma": 0.5, "loadu": 0.2, "set1": 0.2, "div": 5.0, "sqrt": 7.0}
-OPERANDS = {"loadu": 1, "set1": 1, "sqrt": 1}
-ORDINARY, STORE, PARTLY = 0.5, 0.5, 0.5
-"""Cycles of an operation that a core starts two of, of a store, and of leaving out some lanes."""
+Spelling = str | Callable[..., str]
+"""The body of a function, or the expression it returns; made from the operation's parameters where it has some."""
+KIND = re.compile(rf"\b({'|'.join(KINDS)})\b")
+MEANING_CYCLES = 2.0
+"""Of one lane of an operation that is computed by its meaning."""
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """One width.
+    """One set.
 
-    name: the set's, and that of its kernels. `lanes` floats of C's `type`, in `registers` registers, of which a sum of
-    products takes `temporaries` for itself.
-    prefix: of the intrinsics; an operation is {prefix}_{operation}_ps unless `spellings` has it.
-    broadcasts: how the 1, 2, 4 … floats at a pointer are repeated through all lanes.
-    load_first, store_first: the same as a load and a store, of the first lanes only; an expression for their number.
-    permute: a vector whose first lanes are those that are named.
+    name: the set's, and that of its kernels. `lanes` numbers of 32 bits in each of `registers` registers, of which a
+    sum of products takes `temporaries` for itself.
+    guard: where the compiler has the set's own types and spellings.
+    types: the C types of the kinds.
+    spellings: of operations, in C; `a`, `b` … are the operands that the table names.
+    repeats: how many neighbouring floats can be repeated through all lanes.
+    cycles: of operations whose price is not the usual one.
     """
 
     name: str
-    type: str
-    prefix: str
+    guard: str
     lanes: int
     registers: int
-    temporaries: int
-    spellings: Mapping[str, str]
-    broadcasts: Mapping[int, str]
-    load_first: Callable[[int], str]
-    store_first: Callable[[int], str]
-    permute: Callable[[str, Sequence[int]], str]
+    types: Mapping[str, str]
+    spellings: Mapping[str, Spelling]
+    temporaries: int = 0
+    repeats: tuple[int, ...] = (1,)
+    cycles: Mapping[str, float] = field(default_factory=dict)
+
+    @cache  # noqa: B019  # sets live as long as the program
+    def instruction(self, name: str, *parameters: int | str) -> Instruction:
+        """An operation of the table as a function of this set's."""
+        row, spelt = OPERATIONS[name], self.spellings.get(name, "")
+        operation = row if isinstance(row, Operation) else row(*parameters)
+        native = spelt if isinstance(spelt, str) else spelt(*parameters)
+        kinds = dict.fromkeys(KIND.findall(f"{operation.result} {operation.operands}"))
+        marks = [self.name, name, "x".join(map(str, parameters)).replace("-", "m")]
+        usual = operation.cycles if native else MEANING_CYCLES * self.lanes
+        return Instruction(
+            "_".join(mark for mark in marks if mark),
+            f"{self.typed(operation.result)} {{name}}({self.typed(operation.operands)})",
+            self._meaning(operation),
+            self.cycles.get(name, usual),
+            self.typed(_body(native, operation.result)) if native else "",
+            self.guard if native else "",
+            uses=tuple(self.kind(kind) for kind in kinds),
+        )
+
+    def kind(self, kind: str) -> Instruction:
+        """The C type of a kind of values."""
+        meaning = f"typedef {KINDS[kind].format(lanes=self.lanes, ready='int16_t', taps=self.lanes)} {{name}};"
+        native = f"typedef {self.types[kind]} {{name}};" if kind in self.types else ""
+        return Instruction(f"{self.name}_{kind}", "", meaning, 0, native, self.guard if native else "")
+
+    def typed(self, text: str) -> str:
+        """C in which the kinds are this set's types."""
+        return KIND.sub(rf"{{prefix}}_{self.name}_\1", text)
+
+    def _meaning(self, operation: Operation) -> str:
+        body = operation.meaning
+        if ";" not in body:
+            body = f"{operation.result} r;\n\n{EACH}r.at[i] = {body};\nreturn r;"
+        return self.typed(body).replace("LANES", str(self.lanes))
+
+    def price(self, name: str, *parameters: int | str) -> float:
+        return self.instruction(name, *parameters).cycles
+
+    def call(self, w: Writer, name: str, *operands: str, of: tuple[int | str, ...] = ()) -> str:
+        """The expression of an operation `of` some parameters, with its price on the bill."""
+        return w.call(self.instruction(name, *of), *operands)
+
+    # Floats
 
     def use(self, w: Writer, operation: str, *operands: str) -> str:
-        """The expression of an operation, with its price on the bill."""
-        return w.use(Row(self.spelling(operation), CYCLES.get(operation, ORDINARY)), *operands)
-
-    def spelling(self, operation: str) -> str:
-        places = ", ".join(f"{{{i}}}" for i in range(OPERANDS.get(operation, 2)))
-        return self.spellings.get(operation, f"{self.prefix}_{operation}_ps({places})")
+        return self.call(w, f"f_{operation}", *operands)
 
     def load(self, w: Writer, pointer: str, count: int | None = None) -> str:
         """The vector at a pointer; where it is given, only `count` lanes are read and the others are zero."""
-        if count is None or count >= self.lanes:
-            return self.use(w, "loadu", pointer)
-        return w.use(Row(self.load_first(count), CYCLES["loadu"] + PARTLY), pointer)
+        whole = count is None or count >= self.lanes
+        return self.call(w, "f_load", pointer) if whole else self.call(w, "f_load_first", pointer, of=(count or 0,))
 
     def store(self, w: Writer, pointer: str, value: str, count: int | None = None) -> None:
         """Writes a vector to a pointer; where it is given, only the first `count` lanes."""
         if count is None or count >= self.lanes:
-            w(w.use(Row(f"{self.prefix}_storeu_ps({{0}}, {{1}});", STORE), pointer, value))
+            w(f"{self.call(w, 'f_store', pointer, value)};")
         else:
-            w(w.use(Row(f"{self.store_first(count)};", STORE + PARTLY), pointer, value))
+            w(f"{self.call(w, 'f_store_first', pointer, value, of=(count,))};")
 
     def broadcast(self, w: Writer, pointer: str, depth: int) -> str:
         """The `depth` floats at a pointer, repeated through all lanes."""
-        return w.use(Row(self.broadcasts[depth], CYCLES["loadu"]), pointer)
+        return self.call(w, "f_repeat", pointer, of=(depth,))
+
+    def each(self, w: Writer, value: float | str) -> str:
+        """The same number in every lane."""
+        return self.call(w, "f_each", value if isinstance(value, str) else float_literal(value))
+
+    def across(self, w: Writer, operation: str, value: str, count: int | None = None) -> str:
+        """The sum, maximum … of all lanes in every lane, or that of the first `count` lanes in each of them."""
+        steps = max(1, ((count or self.lanes) - 1).bit_length())
+        return self.call(w, "f_across", value, of=(operation, 1 << steps))
 
     def declare(self, w: Writer, name: str, value: str) -> None:
-        w(f"{self.type} {name} = {value};")
+        w(f"{w.prefix}_{self.name}_floats {name} = {value};")
+
+    def bound(self, w: Writer, bounds: Clamp, variable: str) -> None:
+        """Puts the lanes of a variable within bounds. The variable comes second: so a NaN stays one."""
+        for operation, limit in (("max", bounds.low), ("min", bounds.high)):
+            if limit is not None:
+                w(f"{variable} = {self.use(w, operation, self.each(w, limit), variable)};")
 
 
-def lane_list(lanes: int, value: Callable[[int], str]) -> str:
-    """A value for every lane, from the highest to the lowest, as the `set` intrinsics take them."""
-    return ", ".join(value(lane) for lane in reversed(range(lanes)))
+def _body(spelling: str, result: str) -> str:
+    if ";" in spelling:
+        return spelling
+    return f"{spelling};" if result == "void" else f"return {spelling};"

@@ -105,10 +105,9 @@ def _product(w: Writer, v: Vectors, value: str, factor: int) -> str:
     return w.call(LOW_MULTIPLY_SSE2, value, constant) if v is SSE else v.use(w, "mullo_epi32", value, constant)
 
 
-def sum_rule(site: Site) -> SumRule | str:
+def sum_rule(site: Site[Binary]) -> SumRule | str:
     """The rule of an addition, or why there is none."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, Binary)
+    attributes = site.attributes
     if attributes.function not in SIGNS or len(site.inputs) != 2 or site.shape(0) != site.shape(1):
         return "it adds or subtracts two tensors of one shape"
     form = formats(site)
@@ -145,10 +144,9 @@ class ProductRule:
         self.output.apply(w, v, total)
 
 
-def product_rule(site: Site) -> ProductRule | str:
+def product_rule(site: Site[Binary]) -> ProductRule | str:
     """The rule of a multiplication, or why there is none."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, Binary)
+    attributes = site.attributes
     if attributes.function != "multiply" or len(site.inputs) != 2 or site.shape(0) != site.shape(1):
         return "it multiplies two tensors of one shape"
     form, limit = formats(site), bounds(attributes.clamp, site.outputs[0])

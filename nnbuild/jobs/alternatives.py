@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from nnbuild.backends.firmware.layout import DoesNotFit
-from nnbuild.base.files import write_whole
+from nnbuild.base.files import make_folder, write_whole
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.job import place, profile_job
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
@@ -56,6 +56,7 @@ def save(compiled: Compiled, measurements: list[Measurement]) -> str:
             if known is not None:
                 new.setdefault(measured.work_name(step.site), {})[variant_name(offer.kernel)] = known
     path = measured.file_of(isa)
+    make_folder(path.parent)
     write_whole(path, measured.text(measured.merged(measured.table(isa), new)).encode())
     return str(path)
 

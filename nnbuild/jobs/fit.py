@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nnbuild.backends import output_of
 from nnbuild.backends.firmware.layout import DoesNotFit
+from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import NnbuildError
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision
 
@@ -15,7 +15,7 @@ OTHER_FORMATS = ("int16", "int8")
 def program_files(compiled: Compiled) -> dict[str, bytes]:
     """All files of the program, the model's among them. A model that is too large is told what would fit."""
     try:
-        return {**compiled.artifact.files, **output_of(compiled.board).files(compiled.board, compiled.plan)}
+        return {**compiled.artifact.files, **backend_of(compiled.board).files(compiled.board, compiled.plan)}
     except DoesNotFit as problem:
         raise DoesNotFit(problem.where, problem.cause, _advice(compiled), problem.over) from None
 
@@ -46,7 +46,7 @@ def _others(compiled: Compiled) -> list[tuple[str, Options]]:
 def _fits(options: Options) -> bool:
     try:
         compiled = compile_model(options)
-        output_of(compiled.board).files(compiled.board, compiled.plan)
+        backend_of(compiled.board).files(compiled.board, compiled.plan)
     except NnbuildError:
         return False
     return True

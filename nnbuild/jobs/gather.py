@@ -17,6 +17,7 @@ from nnbuild.audit.report import explain_need
 from nnbuild.backends.firmware.layout import layout_of
 from nnbuild.backends.object_audit import audit_model, model_stack
 from nnbuild.backends.recipe import toolchain_for
+from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board
 from nnbuild.device.check import CheckReport, Gates
@@ -86,9 +87,7 @@ def _with_objects(compiled: Compiled, where: Place) -> None:
 
 def cannot_run(board: Board, port: str | None) -> str:
     """Why a board's program cannot be run here; nothing if it can."""
-    if board.output != "firmware" or board.emulator is not None or port is not None:
-        return ""
-    return f"no emulator has the board {board.name}, and no --port was given"
+    return backend_of(board).cannot_run(board, port)
 
 
 def _facts(

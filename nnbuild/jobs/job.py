@@ -5,18 +5,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from nnbuild.backends import output_of
-from nnbuild.backends.firmware.flash import image_for
+from nnbuild.backends.backend import Chosen
+from nnbuild.backends.build import build
 from nnbuild.backends.host.program import POOL_STACK
-from nnbuild.backends.kmod.build import DEFAULT_KERNEL, KernelChoice
-from nnbuild.backends.kmod.module import make_module
-from nnbuild.backends.object_audit import audit_model, model_stack
-from nnbuild.backends.recipe import compile_all, link
+from nnbuild.backends.object_audit import model_stack
+from nnbuild.backends.registry import backend_of
 from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, first_wrong, judge
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
@@ -28,7 +26,6 @@ from nnbuild.emit.emit import digest
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import Compiled, precision
-from nnbuild.jobs.runner import open_line
 from nnbuild.model.graph import Array, Graph, Tensor
 from nnbuild.model.samples import FloatArray, SampleSet, load_samples
 from nnbuild.numeric.edge import dequantize
@@ -44,48 +41,36 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Place:
-    """Where the job is done: the folder for files, a program that is there already, a port."""
+    """Where the job is done: the folder for files, a program that is there already, a port; and what was chosen of the
+    back end's build."""
 
     folder: Path
     program: Path | None = None
     port: str | None = None
-    kernel: KernelChoice = DEFAULT_KERNEL
+    chosen: Chosen = field(default_factory=dict)
 
 
 @contextmanager
-def place(
-    program: Path | None,
-    port: str | None = None,
-    kernel: KernelChoice = DEFAULT_KERNEL,
-) -> Iterator[Place]:
+def place(program: Path | None, port: str | None = None, chosen: Chosen | None = None) -> Iterator[Place]:
     """A folder of our own that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:
-        yield Place(Path(folder), program, port, kernel)
+        yield Place(Path(folder), program, port, chosen or {})
 
 
 def build_program(compiled: Compiled, where: Place) -> Path:
     """The program that was given, or one built now."""
+    board = compiled.board
     if where.program is not None:
-        if compiled.board.firmware is not None:
-            image_for(compiled.board, where.program)
+        backend_of(board).refuse_program(board, where.program)
         return where.program
     files = Artifact(program_files(compiled))
     files.write(where.folder)
-    if compiled.board.output == "kmod":
-        return make_module(compiled.board, compiled.plan.prefix, where.folder, where.kernel)
-    output = output_of(compiled.board)
-    recipe = output.recipe(compiled.board, files.files)
-    objects = compile_all(recipe, where.folder)
-    audit_model(compiled.board, compiled.plan.prefix, where.folder)
-    model_stack(compiled.board, compiled.plan.prefix, where.folder)
-    program = link(recipe, objects, where.folder)
-    output.finish(program)
-    return program
+    return build(board, compiled.plan.prefix, where.folder, files.files, where.chosen)
 
 
 @contextmanager
 def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[tuple[Link, ModelInfo]]:
-    line = open_line(compiled.board, program, port)
+    line = backend_of(compiled.board).open_line(compiled.board, program, port)
     with line.transport:
         link = Link(line.transport, unit=line.unit, per_tick=line.per_tick)
         yield link, open_model(link, digest(compiled.graph))

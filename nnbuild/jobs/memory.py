@@ -7,6 +7,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from nnbuild.backends.firmware.image import used_bytes
+from nnbuild.backends.registry import backend_of
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.jobs.pipeline import Compiled
 
@@ -17,7 +18,7 @@ def memory_of(compiled: Compiled, program: Path) -> dict[str, int]:
     """`flash_code` is the model's own text and constants other than weights, with the vendored functions it uses; it is
     left out for a program that was taken out of the folder it was built in."""
     plan, folder = compiled.plan, program.parent
-    stems = (plan.prefix, f"{plan.prefix}_kernels", f"{plan.prefix}_bridge")
+    stems = [name.format(prefix=plan.prefix) for name in backend_of(compiled.board).stack.objects]
     objects = [path for path in (folder / f"{stem}.o" for stem in stems) if path.is_file()]
     return {
         **({"flash_code": sum(code_bytes(path) for path in objects)} if objects else {}),

@@ -8,9 +8,7 @@ from pathlib import Path
 
 from nnbuild import passes
 from nnbuild.backends.firmware.layout import arena_room, weights_room
-from nnbuild.backends.kmod.bridge import long_pieces, with_short_pieces
-from nnbuild.backends.kmod.folder import kernel_target
-from nnbuild.backends.kmod.weights import refuse_hidden_weights, refuse_other_boards
+from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.base.names import identifier
 from nnbuild.base.paths import generator_files
@@ -45,7 +43,7 @@ LARGEST_ARRAYS = 256 * 1024
 class Options:
     """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `memory` is the
     board's memory that the model works in; `kernels` are (operation, kernel) pairs that outrank the choice;
-    `swappable` makes a kernel module whose weights can be exchanged while it runs."""
+    `swappable` makes a program whose weights can be exchanged while it runs."""
 
     model: Path
     board: str = "linux"
@@ -206,16 +204,10 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
     target = target_of(options, board)
     if options.isa is None and board.isa == BASELINE and precision(graph) in ("int8", "int16"):
         target = replace(target, isa=C99)
-    if board.output == "kmod":
-        target = kernel_target(graph, target, options.isa)
-    plan = _plan(graph, prefix, board, target)
-    if board.output == "kmod":
-        plan = with_short_pieces(plan, target)
-    if options.swappable:
-        refuse_other_boards(board.output)
-        refuse_hidden_weights(plan, target)
-    if board.output == "kmod":
-        graph = replace(graph, notes=(*graph.notes, *long_pieces(plan)))
+    backend = backend_of(board)
+    target = backend.prepare(graph, target, options.isa)
+    plan = backend.settle(_plan(graph, prefix, board, target), target)
+    graph = replace(graph, notes=(*graph.notes, *backend.notes(plan)))
     return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))
 
 
@@ -240,12 +232,20 @@ def target_of(options: Options, board: Board) -> Target:
         optimize=options.optimize,
         kernels=dict(options.kernels),
         threads=_threads(options, board),
-        swappable=options.swappable,
+        swappable=_swappable(options, board),
     )
 
 
+def _swappable(options: Options, board: Board) -> bool:
+    if options.swappable and not backend_of(board).exchanges_weights:
+        able = ", ".join(each.name for each in boards() if backend_of(each).exchanges_weights)
+        cause = f"the weights of a program for {board.name} cannot be exchanged while it runs."
+        raise UsageError("--swappable", cause, f"Leave it out, or take a board where they can: {able}.")
+    return options.swappable
+
+
 def _threads(options: Options, board: Board) -> int:
-    if options.threads > 1 and board.output != "host":
+    if options.threads > 1 and not backend_of(board).threads:
         raise UsageError(
             f"--threads {options.threads}", f"{board.name} computes on one core.", "Leave --threads out for this board."
         )

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from nnbuild.base.writer import Writer
 from nnbuild.model.graph import Array
+from nnbuild.ops.base import Attributes
 from nnbuild.ops.site import Site
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    K = TypeVar("K", bound=Attributes, default=Any, contravariant=True)
+else:
+    from typing import TypeVar
+
+    K = TypeVar("K")  # Python 3.11 knows no default.
 
 
 @dataclass(frozen=True)
@@ -61,20 +71,33 @@ class Names:
     scratch: str = "scratch"
 
 
-class Kernel(Protocol):
+class Body(Protocol[K]):
+    """What a kernel does at the sites of one operation.
+
+    accepts: the reason when it cannot serve a site.
+    """
+
+    def accepts(self, site: Site[K]) -> str | None: ...
+    def demand(self, site: Site[K]) -> Demand: ...
+    def emit(self, w: Writer, site: Site[K], names: Names) -> None: ...
+
+
+class Kernel(Body[K], Protocol[K]):
     """One of the VARIANTS of `kernels/<op>.py`, or a module of `kernels/<op>/` or one of its VARIANTS.
 
+    A `Kernel[Conv2D]` serves convolutions; what the registry finds for a site is a `Kernel` of the site's operation.
+
     needs: the features of the instruction set that it cannot do without.
-    accepts: the reason when it cannot serve a site.
     A kernel that can compute a chain also has `fuses`, the kinds of operation that it takes in a site's tail; it is
     asked by `accepts` whether it takes a given tail.
     """
 
     @property
     def needs(self) -> frozenset[str]: ...
-    def accepts(self, site: Site) -> str | None: ...
-    def demand(self, site: Site) -> Demand: ...
-    def emit(self, w: Writer, site: Site, names: Names) -> None: ...
+
+
+PORTABLE: frozenset[str] = frozenset()
+"""What a kernel in portable C needs."""
 
 
 def only_float(site: Site) -> str | None:
@@ -87,16 +110,38 @@ def only_integer(site: Site) -> str | None:
     return None if fits else f"it computes int8 or int16 only, not {', '.join(sorted(site.dtypes))}"
 
 
+def same_type(site: Site) -> str | None:
+    return None if len(site.dtypes) == 1 else "its input and output types differ"
+
+
+def only_int8(site: Site) -> str | None:
+    return None if site.dtypes == {"int8"} else f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
+
+
 @dataclass(frozen=True, eq=False)
-class Variant:
+class Variant(Generic[K]):
     """One of several kernels that a module makes, such as the same skeleton on the lanes of several sets."""
 
     name: str
     needs: frozenset[str]
-    accepts: Callable[[Site], str | None]
-    demand: Callable[[Site], Demand]
-    emit: Callable[[Writer, Site, Names], None]
+    accepts: Callable[[Site[K]], str | None]
+    demand: Callable[[Site[K]], Demand]
+    emit: Callable[[Writer, Site[K], Names], None]
     fuses: frozenset[str] = frozenset()
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+S = TypeVar("S", bound=Named)
+
+
+def on_each(sets: Iterable[S], body: Callable[[S], Body[K]], suffix: str = "") -> tuple[Variant[K], ...]:
+    """One kernel for each set of vectors, under the set's name, which is also what it needs."""
+    made = [(of.name, body(of)) for of in sets]
+    return tuple(Variant(name + suffix, frozenset({name}), k.accepts, k.demand, k.emit) for name, k in made)
 
 
 class Nest(Protocol):
@@ -109,13 +154,13 @@ class Nest(Protocol):
 def variant(
     name: str,
     needs: frozenset[str],
-    accepts: Callable[[Site], str | None],
-    nest: Callable[[Site], Nest],
+    accepts: Callable[[Site[K]], str | None],
+    nest: Callable[[Site[K]], Nest],
     fuses: frozenset[str] = frozenset(),
-) -> Variant:
+) -> Variant[K]:
     """A kernel that lays out a nest for every site it accepts."""
 
-    def emit(w: Writer, site: Site, names: Names) -> None:
+    def emit(w: Writer, site: Site[K], names: Names) -> None:
         nest(site).emit(w, names)
 
     return Variant(name, needs, accepts, lambda site: nest(site).demand(), emit, fuses)

@@ -7,6 +7,7 @@ from math import pi, sqrt
 
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import product
 from nnbuild.ops.functions import SELU_ALPHA, SELU_SCALE
 
 Spell = Callable[..., str]
@@ -31,22 +32,22 @@ def bounded(x: str, low: float, high: float) -> str:
 def _relu(w: Writer, x: str, high: float, slope: float, threshold: float) -> str:
     w.bill(6)
     passed = bounded(x, float("-inf"), high)
-    below = f"{float_literal(slope)} * ({x} - {float_literal(threshold)})" if slope else "0.0f"
+    below = product(w, float_literal(slope), f"{x} - {float_literal(threshold)}") if slope else "0.0f"
     return f"({x} >= {float_literal(threshold)} ? {passed} : {below})"
 
 
 def _leaky(w: Writer, x: str, slope: float) -> str:
     w.bill(4)
-    return f"({x} >= 0.0f ? {x} : {float_literal(slope)} * {x})"
+    return f"({x} >= 0.0f ? {x} : {product(w, float_literal(slope), x)})"
 
 
 def _elu(w: Writer, x: str, alpha: float) -> str:
-    return f"({x} > 0.0f ? {x} : {float_literal(alpha)} * {w.helper('expm1f', x)})"
+    return f"({x} > 0.0f ? {x} : {product(w, float_literal(alpha), w.helper('expm1f', x))})"
 
 
 def _selu(w: Writer, x: str) -> str:
-    negative = f"{float_literal(SELU_SCALE * SELU_ALPHA)} * {w.helper('expm1f', x)}"
-    return f"({x} > 0.0f ? {float_literal(SELU_SCALE)} * {x} : {negative})"
+    negative = product(w, float_literal(SELU_SCALE * SELU_ALPHA), w.helper("expm1f", x))
+    return f"({x} > 0.0f ? {product(w, float_literal(SELU_SCALE), x)} : {negative})"
 
 
 def _softplus(w: Writer, x: str) -> str:
@@ -61,7 +62,8 @@ def _softsign(w: Writer, x: str) -> str:
 
 def _line_sigmoid(w: Writer, x: str, slope: str) -> str:
     w.bill(8)
-    return f"({x} <= {_edge(slope, -1)} ? 0.0f : {x} >= {_edge(slope, 1)} ? 1.0f : {x} * {slope} + 0.5f)"
+    line = f"{product(w, x, slope)} + 0.5f"
+    return f"({x} <= {_edge(slope, -1)} ? 0.0f : {x} >= {_edge(slope, 1)} ? 1.0f : {line})"
 
 
 def _edge(slope: str, sign: int) -> str:
@@ -72,12 +74,14 @@ SIXTH = float_literal(1 / 6)
 
 
 def _gelu(w: Writer, x: str) -> str:
-    return f"(0.5f * {x} * (1.0f + {w.helper('erff', f'{x} * {float_literal(sqrt(0.5))}')}))"
+    error = w.helper("erff", product(w, x, float_literal(sqrt(0.5))))
+    return product(w, product(w, "0.5f", x), f"1.0f + {error}")
 
 
 def _gelu_tanh(w: Writer, x: str) -> str:
-    inner = f"{float_literal(sqrt(2 / pi))} * ({x} + 0.044715f * {x} * {x} * {x})"
-    return f"(0.5f * {x} * (1.0f + {w.helper('tanhf', inner)}))"
+    cube = product(w, product(w, product(w, "0.044715f", x), x), x)
+    inner = product(w, float_literal(sqrt(2 / pi)), f"{x} + {cube}")
+    return product(w, product(w, "0.5f", x), f"1.0f + {w.helper('tanhf', inner)}")
 
 
 SPELLINGS: dict[str, Spell] = {
@@ -92,16 +96,16 @@ SPELLINGS: dict[str, Spell] = {
     "sigmoid": lambda w, x: w.helper("logisticf", x),
     "hard_sigmoid": lambda w, x: _line_sigmoid(w, x, SIXTH),
     "hard_sigmoid_fifth": lambda w, x: _line_sigmoid(w, x, "0.2f"),
-    "swish": lambda w, x: f"({x} * {w.helper('logisticf', x)})",
-    "hard_swish": lambda w, x: f"({x} * {_line_sigmoid(w, x, SIXTH)})",
+    "swish": lambda w, x: product(w, x, w.helper("logisticf", x)),
+    "hard_swish": lambda w, x: product(w, x, _line_sigmoid(w, x, SIXTH)),
     "gelu": _gelu,
     "gelu_tanh": _gelu_tanh,
     "exponential": lambda w, x: w.helper("expf", x),
-    "mish": lambda w, x: f"({x} * {w.helper('tanhf', _softplus(w, x))})",
+    "mish": lambda w, x: product(w, x, w.helper("tanhf", _softplus(w, x))),
     "linear": lambda w, x: x,
     "absolute": lambda w, x: f"({x} < 0.0f ? -{x} : {x})",
     "negative": lambda w, x: f"-{x}",
-    "square": lambda w, x: f"({x} * {x})",
+    "square": lambda w, x: product(w, x, x),
     "sqrt": lambda w, x: w.helper("sqrtf", x),
     "rsqrt": lambda w, x: f"(1.0f / {w.helper('sqrtf', x)})",
     "log": lambda w, x: w.helper("logf", x),

@@ -8,13 +8,10 @@ from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.multiplier import Multiplier
+from nnbuild.ops import activation_rules as rules
 from nnbuild.ops.integer import quant_of
 
 UNIT = Multiplier(1 << 30, 1)
-
-
-def bits(tensor: Tensor) -> int:
-    return 8 if tensor.dtype == "int8" else 16
 
 
 def zero(tensor: Tensor) -> int:
@@ -46,3 +43,29 @@ def finish(w: Writer, target: str, value: str, out: Tensor, bounds: tuple[int, i
 
 def store(w: Writer, target: str, value: str, out: Tensor) -> None:
     w(w.use(c99.STORE, target, f"({C_TYPES[out.dtype]}){value}"))
+
+
+def value_of(w: Writer, rule: rules.Rule, x: str = "x") -> str:
+    """The result for the variable x, which is less its zero point, before the output's."""
+    match rule:
+        case rules.Line(_, scale, offset):
+            return added(requantized(w, x, scale), offset)
+        case rules.Gate(_, gate, output):
+            half = 1 << (rules.GATE_BITS - 1)
+            declare(w, "gate", added(requantized(w, x, gate), half), "int32_t")
+            c99.bound(w, (0, 2 * half), "gate")
+            return requantized(w, f"{x} * gate", output)
+        case rules.Whole():
+            sign = "-" if rule.up else ""
+            declare(w, "whole", f"(int32_t)({sign}(({sign}(int64_t){x} * {rule.steps}) >> {rule.right}))", "int32_t")
+            c99.bound(w, (-rule.limit, rule.limit), "whole")
+            return requantized(w, "whole", rule.output)
+        case rules.Slopes(_, scales, threshold):
+            w.bill(3)
+            slope, shift = scales.negative
+            below = requantized(w, added(x, -threshold), type(scales.negative)(abs(slope), shift))
+            below = f"-({below})" if slope < 0 else below
+            return f"({x} >= {threshold} ? {requantized(w, x, scales.positive)} : {below})"
+        case rules.Rescale(_, scale):
+            return requantized(w, x, scale)
+    raise AssertionError(f"{rule} is no rule of a value")

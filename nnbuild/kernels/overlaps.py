@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from nnbuild.kernels.contract import Overlap
-from nnbuild.kernels.window_loops import Axis
+from nnbuild.kernels.window import Axis
 from nnbuild.ops.site import Site
 
 IN_PLACE = (Overlap(),)

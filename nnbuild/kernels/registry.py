@@ -10,6 +10,8 @@ from types import ModuleType
 from typing import cast
 
 from nnbuild.kernels.contract import Kernel, Variant
+from nnbuild.model.graph import A
+from nnbuild.ops.site import Site
 
 
 @cache
@@ -21,6 +23,11 @@ def variants(kind: str) -> tuple[Kernel, ...]:
     modules = [importlib.import_module(name) for name in ([package] if place.with_suffix(".py").is_file() else names)]
     kernels = [kernel for module in modules for kernel in _kernels(module)]
     return tuple(sorted(kernels, key=lambda kernel: variant_name(kernel) != "scalar"))
+
+
+def kernels_of(site: Site[A]) -> tuple[Kernel[A], ...]:
+    """The kernels of a site's operation: they are looked up by its kind, which no type checker can follow."""
+    return cast(tuple[Kernel[A], ...], variants(site.op.kind))
 
 
 def _kernels(module: ModuleType) -> tuple[Kernel, ...]:

@@ -19,6 +19,7 @@ from nnbuild.kernels.sums import centred_start, layer_of, sums_of
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import INT32, wrap
+from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
@@ -33,7 +34,7 @@ STORE = Row("{0} = (int8_t){1};", 1)
 
 
 @lru_cache(maxsize=256)
-def scaling_of(site: Site) -> Scaling:
+def scaling_of(site: Site[Convolution]) -> Scaling:
     """One high product for every channel, or the vendored function."""
     layer, sums = layer_of(site), sums_of(site)
     count = len(sums.start)
@@ -51,7 +52,7 @@ class ByteLanes(Lanes):
 
     vectors = 4
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site[Convolution]) -> None:
         self.scaling = found = scaling_of(site)
         columns: dict[str, Array] = {"start": sums_of(site).start - found.centre, **found.columns}
         self.factor = int(found.factor[0]) if (found.left == found.left[0]).all() else None
@@ -123,7 +124,7 @@ class ShortByteLanes(ByteLanes):
 class CentredByteLanes(ByteLanes):
     """For kernels that leave padding out: inputs are taken less their zero point."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site[Convolution]) -> None:
         super().__init__(site)
         self.zero = quant_of(site.inputs[0]).zero_point
         self.channels["start"] = centred_start(site, self.scaling.centre).astype(np.int32)

@@ -8,20 +8,19 @@ window. The kernels are those that compute whole tensors: a window is handed to 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.names import fragment
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, Variant
 from nnbuild.kernels.overlaps import SIZES
-from nnbuild.kernels.window_loops import Axis
+from nnbuild.kernels.window import Axis, window_of
 from nnbuild.model.graph import Array, Tensor
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
-from nnbuild.ops.windows import spread
 
 ALIGNMENT = 8
 MOVE_CYCLES = 1.0
@@ -53,19 +52,15 @@ class Part:
     def axis(self, place: int) -> Axis:
         """How a row of the result comes from rows of an input: from those under a window, or from the same row."""
         rows = self.result.shape[0]
-        return row_axis(self.site) if place == 0 else Axis(rows, rows, 1, 1, 1, 0)
+        return row_axis(self.site) if place == 0 else Axis(rows, rows)
 
 
 def row_axis(site: Site) -> Axis:
     """How rows of the output come from rows of the first input."""
-    attributes, rows = site.op.attributes, site.output_shape()[0]
-    if isinstance(attributes, Conv2D | DepthwiseConv2D):
-        kernel = site.constant("kernel").shape[0]
-        stride, dilation = attributes.strides[0], attributes.dilation[0]
-        return Axis(site.shape()[0], rows, kernel, stride, dilation, attributes.padding[0][0])
-    if isinstance(attributes, Pool2D):
-        return Axis(site.shape()[0], rows, attributes.window[0], attributes.strides[0], 1, attributes.padding[0][0])
-    return Axis(rows, rows, 1, 1, 1, 0)
+    if isinstance(site.attributes, Conv2D | DepthwiseConv2D | Pool2D):
+        return window_of(replace(site, tail=())).rows
+    rows = site.output_shape()[0]
+    return Axis(rows, rows)
 
 
 def lowest(axis: Axis, row: int) -> int:
@@ -75,7 +70,7 @@ def lowest(axis: Axis, row: int) -> int:
 
 def needed(axis: Axis, row: int) -> int:
     """So many rows must be there for this one."""
-    return max(0, min(axis.size, row * axis.stride - axis.pad + spread(axis.kernel, axis.dilation)))
+    return max(0, min(axis.size, row * axis.stride - axis.pad + axis.span))
 
 
 def streamable(site: Site, demand: Demand) -> bool:
@@ -114,7 +109,7 @@ class Stream:
     def rows_held(self, index: int) -> int:
         """Rows in the window behind part `index`."""
         _, axis = self.reader(index)
-        return min(self.parts[index].result.shape[0], spread(axis.kernel, axis.dilation))
+        return min(self.parts[index].result.shape[0], axis.span)
 
     def windows(self) -> list[int]:
         """Where each window begins in the scratch; behind them lies what the kernels themselves need."""
@@ -203,7 +198,7 @@ class Stream:
             if source is None:
                 continue
             axis, size = part.axis(place), self.parts[source].result.shape[0]
-            reach = spread(axis.kernel, axis.dilation) - axis.pad
+            reach = axis.span - axis.pad
             w(f"const int32_t reach{source} = {f'{row} * {axis.stride}' if axis.stride > 1 else row} + {reach};")
             w(f"const int32_t until{source} = reach{source} < {size} ? reach{source} : {size};")
             with w.block(f"while (made{source} < until{source})"), w.trips(size / part.result.shape[0]):

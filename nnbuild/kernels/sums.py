@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from nnbuild.kernels.window import Weighted
 from nnbuild.model.graph import Array
 from nnbuild.numeric.multiplier import convolution_scales
 from nnbuild.numeric.requant import General, Layer, RuleName
 from nnbuild.numeric.rounding import Ints, ints, limits
-from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import bounds, quant_of
 from nnbuild.ops.site import Site
@@ -48,10 +48,9 @@ def sums_of(site: Site) -> Sums:
 
 
 @lru_cache(maxsize=256)
-def layer_of(site: Site) -> Layer:
+def layer_of(site: Site[Weighted]) -> Layer:
     """How these sums become outputs."""
-    attributes, out, sums = site.op.attributes, site.outputs[0], sums_of(site)
-    assert isinstance(attributes, Convolution | Dense)
+    attributes, out, sums = site.attributes, site.outputs[0], sums_of(site)
     rule: RuleName = "wide" if out.dtype == "int16" else "twice"
     if isinstance(attributes, Dense) and site.constant("kernel").dtype == np.int8:
         rule = "once"
@@ -61,7 +60,7 @@ def layer_of(site: Site) -> Layer:
     return Layer(rule, scales, quant_of(out).zero_point, bounds(attributes.clamp, out), sums.low, sums.high)
 
 
-def general_of(site: Site) -> General:
+def general_of(site: Site[Weighted]) -> General:
     """The vendored function that is always exact."""
     return layer_of(site).general(limits(site.outputs[0].dtype))
 

@@ -7,7 +7,6 @@ from math import inf, pi, sqrt
 
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa import vector_functions as math
-from nnbuild.isa.vector_lanes import constant
 from nnbuild.isa.vectors import Vectors
 from nnbuild.ops.functions import SELU_ALPHA, SELU_SCALE, Function
 
@@ -23,13 +22,13 @@ class Lane:
         return self.floats.use(self.w, operation, *map(self.value, operands))
 
     def value(self, operand: str | float) -> str:
-        return operand if isinstance(operand, str) else constant(self.floats, operand)
+        return operand if isinstance(operand, str) else self.floats.each(self.w, operand)
 
     def call(self, function: Callable[[Vectors], Instruction], *operands: str | float) -> str:
         return self.w.call(function(self.floats), *map(self.value, operands))
 
     def less(self, a: str | float, b: str | float, then: str | float, otherwise: str | float) -> str:
-        return self.call(math.select, a, b, then, otherwise)
+        return self.op("if_less", a, b, then, otherwise)
 
     def bounded(self, x: str, low: float, high: float) -> str:
         if high != inf:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.vector_lanes import bound
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.vector_functions import missing, spell
 from nnbuild.ops.activation import Activation
@@ -51,14 +50,14 @@ class Tail:
     def finish(self, w: Writer, floats: Vectors, variable: str, pointer: str, count: int) -> None:
         """Prints what becomes of a vector before it is stored at `pointer`, which begins with the name `to`."""
         if self.pool != (1, 1):
-            bound(w, floats, self.pooled, variable)
+            floats.bound(w, self.pooled, variable)
         for follower in self.followers:
             attributes = follower.attributes
             if isinstance(attributes, Binary):
                 other = floats.load(w, pointer.replace("to", follower.beside, 1), count)
                 operands = (other, variable) if follower.reversed else (variable, other)
                 w(f"{variable} = {floats.use(w, OPERATIONS[attributes.function], *operands)};")
-                bound(w, floats, attributes.clamp, variable)
+                floats.bound(w, attributes.clamp, variable)
             else:
                 w(f"{variable} = {spell(w, floats, (attributes.function, attributes.parameters), variable)};")
 
@@ -74,7 +73,7 @@ def tail_of(site: Site) -> Tail:
     softmax = False
     pool, pooled, result, operand = (1, 1), NO_CLAMP, site.outputs[0].name, len(site.inputs)
     for part in site.tail:
-        attributes = part.op.attributes
+        attributes = part.attributes
         if isinstance(attributes, Pool2D):
             pool, pooled = attributes.window, attributes.clamp
         elif isinstance(attributes, Binary):
@@ -91,7 +90,7 @@ def tail_of(site: Site) -> Tail:
 def refusal(site: Site, kinds: frozenset[str] = KINDS) -> str | None:
     """Why a tail cannot be computed with the sums before it."""
     for index, part in enumerate(site.tail):
-        attributes = part.op.attributes
+        attributes = part.attributes
         if part.dtypes != {"float32"}:
             return "its tail is no float"
         if part.op.kind not in kinds:
@@ -113,7 +112,7 @@ def _plain(pool: Pool2D) -> bool:
 
 def _alike(site: Site) -> bool:
     """Two tensors of one shape, and an operation there is an instruction for."""
-    attributes = site.op.attributes
+    attributes = site.attributes
     shapes = [tensor.shape for tensor in site.inputs]
     return (
         isinstance(attributes, Binary)

@@ -1,56 +1,47 @@
-"""Loops over the taps of a sliding window, with the borders kept out of the interior."""
+"""Loops over outputs and over the taps of a sliding window, with the borders kept out of the interior."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from nnbuild.base.writer import Writer
-from nnbuild.ops.conv2d import Conv2D
-from nnbuild.ops.site import Site
-from nnbuild.ops.windows import spread
+from nnbuild.kernels.window import Axis, Strip
 
 
-@dataclass(frozen=True)
-class Axis:
-    """One axis of a sliding window: `size` inputs, `places` outputs, `pad` places before the first input."""
+@contextmanager
+def each_row(w: Writer, rows: Axis, counted: bool = True) -> Iterator[None]:
+    """The loop `y` over the rows of outputs that are asked for; `top` is the input row of tap 0.
 
-    size: int
-    places: int
-    kernel: int
-    stride: int
-    dilation: int
-    pad: int
-
-    @property
-    def inside(self) -> range:
-        """The outputs whose whole window lies on real inputs."""
-        first = -(-self.pad // self.stride)
-        last = (self.size + self.pad - spread(self.kernel, self.dilation)) // self.stride
-        first = min(first, self.places)
-        return range(first, max(first, min(last + 1, self.places)))
-
-    @property
-    def always_inside(self) -> bool:
-        return len(self.inside) == self.places
-
-    def position(self, index: str) -> str:
-        """The input under tap 0 of output `index`."""
-        scaled = f"{index} * {self.stride}" if self.stride > 1 else index
-        return f"{scaled} - {self.pad}" if self.pad else scaled
+    Where a window may reach beyond the rows, those taps are `counted` that fall on real ones.
+    """
+    with w.loop("y", "end", start="begin", trips=rows.places):
+        w(f"const int32_t top = {rows.position('y')};")
+        if counted and not rows.always_inside:
+            declare_taps(w, rows, "top", "ky_begin", "ky_end")
+        yield
 
 
-def window_axes(site: Site) -> tuple[Axis, Axis]:
-    """The rows and the columns of a convolution's window."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, Conv2D)
-    kernel, inputs, outputs = site.constant("kernel").shape, site.shape(), site.output_shape()
-    rows, columns = (
-        Axis(inputs[i], outputs[i], kernel[i], attributes.strides[i], attributes.dilation[i], attributes.padding[i][0])
-        for i in (0, 1)
-    )
-    return rows, columns
+@contextmanager
+def each_position(w: Writer, columns: Axis) -> Iterator[None]:
+    """The loop `x` over the outputs of a row; `left` is the input column of tap 0."""
+    with w.loop("x", columns.places):
+        w(f"const int32_t left = {columns.position('x')};")
+        if not columns.always_inside:
+            declare_taps(w, columns, "left", "kx_begin", "kx_end")
+        yield
+
+
+@contextmanager
+def each_strip(w: Writer, strip: Strip) -> Iterator[str]:
+    """The loop `x` over strips of outputs, or a block for a single one; gives the place of its first output."""
+    with w.loop("x", strip.stop, start=strip.place, step=strip.size) if strip.count > 1 else w.block(""):
+        yield "x" if strip.count > 1 else str(strip.place)
+
+
+def repeated(w: Writer, variable: str, count: int, block: bool = False) -> AbstractContextManager[None]:
+    """A loop; for one turn none is printed, or a block."""
+    return w.loop(variable, count) if count > 1 else w.block("") if block else nullcontext()
 
 
 def declare_taps(w: Writer, axis: Axis, at: str, first: str, last: str) -> None:
@@ -65,15 +56,29 @@ def declare_taps(w: Writer, axis: Axis, at: str, first: str, last: str) -> None:
     w(f"const int32_t {last} = left_{last} < {axis.kernel} ? left_{last} : {axis.kernel};")
 
 
-@contextmanager
-def row_taps(w: Writer, axis: Axis, at: str) -> Iterator[None]:
-    """The loop `ky` over the taps of a row window; `top` must hold the input row of tap 0."""
-    if axis.always_inside:
-        with w.loop("ky", axis.kernel):
-            yield
-    else:
-        with w.loop("ky", "ky_end", start="ky_begin", trips=axis.kernel):
-            yield
+def row_taps(w: Writer, rows: Axis) -> AbstractContextManager[None]:
+    """The loop `ky` over the taps of a row window that `each_row` has counted."""
+    return _taps(w, rows, "ky")
+
+
+def column_taps(w: Writer, columns: Axis) -> AbstractContextManager[None]:
+    """The loop `kx` over the taps of a column window that `each_position` has counted."""
+    return _taps(w, columns, "kx")
+
+
+def _taps(w: Writer, axis: Axis, name: str) -> AbstractContextManager[None]:
+    first, last = taps_range(axis, name)
+    return w.loop(name, last, start=first, trips=axis.kernel)
+
+
+def taps_range(axis: Axis, name: str) -> tuple[str | int, str | int]:
+    """The first tap on a real input, and the one behind the last."""
+    return (0, axis.kernel) if axis.always_inside else (f"{name}_begin", f"{name}_end")
+
+
+def taps_count(axis: Axis, name: str) -> str:
+    """How many taps fall on real inputs."""
+    return str(axis.kernel) if axis.always_inside else f"({name}_end - {name}_begin)"
 
 
 def product(*factors: str | int) -> str:

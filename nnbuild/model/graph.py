@@ -10,12 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from nnbuild.ops.base import Attributes
+
+    A = TypeVar("A", bound=Attributes, default=Attributes, covariant=True)
+else:
+    from typing import TypeVar
+
+    A = TypeVar("A")  # Python 3.11 knows no default.
 
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -53,12 +61,11 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """A value known at build time. `encoding` says how `data` holds it; so far always dense."""
+    """A value known at build time."""
 
     name: str
     data: Array
     quant: Quant | None = None
-    encoding: str = "dense"
 
     def __post_init__(self) -> None:
         self.data.setflags(write=False)
@@ -69,21 +76,22 @@ def _frozen(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Op:
-    """One operation. `constants` maps a role ("kernel", "bias") to a constant's name.
+class Op(Generic[A]):
+    """One operation; its type may tell the class of its attributes.
+
+    `constants` maps a role ("kernel", "bias") to a constant's name.
 
     With `outer` the operation is applied to each index of these leading axes of all its tensors by itself,
     as Keras' TimeDistributed does.
     """
 
     name: str
-    attributes: Attributes
+    attributes: A
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     constants: Mapping[str, str] = field(default_factory=dict)
     layer: str = ""
     outer: Shape = ()
-    device: str = "cpu"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "constants", _frozen(self.constants))

@@ -79,11 +79,9 @@ def compute(site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
     return tuple(y.reshape(count, *op.outer, *y.shape[1:]) for y in outputs)
 
 
-def traced(site: Site, inputs: list[Array]) -> tuple[Array, ...]:
+def traced(site: Site[Recurrent], inputs: list[Array]) -> tuple[Array, ...]:
     """The states of a recurrent float operation after each of its time steps."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, Recurrent)
-    return attributes.trace(_merged(site.op, inputs), _floats(site, "float32"))
+    return site.attributes.trace(_merged(site.op, inputs), _floats(site, "float32"))
 
 
 def _merged(op: Op, inputs: list[Array]) -> list[Array]:

@@ -131,10 +131,9 @@ def with_bias(values: Array, constants: Arrays) -> Array:
 
 
 @lru_cache(maxsize=64)
-def rules_of(site: Site) -> Rules:
+def rules_of(site: Site[Recurrent]) -> Rules:
     """Everything that a recurrent site's integers follow."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, Recurrent)
+    attributes = site.attributes
     states = site.outputs[-attributes.states :]
     powers = [power_of(quant_of(state)) for state in states]
     gate = gate_curve(attributes.gate_activation)

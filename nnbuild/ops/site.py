@@ -4,23 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
 
-from nnbuild.model.graph import Array, Constant, Graph, Op, Shape, Tensor
+from nnbuild.model.graph import A, Array, Constant, Graph, Op, Shape, Tensor
+from nnbuild.ops.base import Attributes
+
+B = TypeVar("B", bound=Attributes)
 
 
 @dataclass(frozen=True, eq=False)
-class Site:
+class Site(Generic[A]):
     """One operation with its tensors and constants at hand; shapes come without the axes of `Op.outer`.
+
+    A `Site[Conv2D]` is one of a convolution; a `Site` is one of any operation.
 
     `tail` holds operations that are to be computed with it, each on the result of the one before it, which is seen
     nowhere else: `reads` and `writes` are what the whole chain reads and writes.
     """
 
-    op: Op
+    op: Op[A]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     constants: Mapping[str, Constant]
     tail: tuple[Site, ...] = ()
+
+    @property
+    def attributes(self) -> A:
+        return self.op.attributes
+
+    def of(self, kind: type[B]) -> Site[B]:
+        """The same site, known to be one of these operations."""
+        if not isinstance(self.op.attributes, kind):
+            raise TypeError(f"{self.op.name} is a {self.op.kind}, not a {kind.__name__}")
+        return cast(Site[B], self)
 
     @property
     def ops(self) -> tuple[Op, ...]:

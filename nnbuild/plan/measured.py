@@ -1,6 +1,6 @@
 """Costs that were measured: for the same work by the same kernel they outrank the bill.
 
-One file an instruction set, nnbuild/plan/measured/<isa>.json, holds work -> kernel -> instructions of one run.
+One file an instruction set, measured/<isa>.json in the user's cache, holds work -> kernel -> instructions of one run.
 `nnbuild profile --alternatives --save` writes them.
 """
 
@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from nnbuild.base.paths import measured_costs
 from nnbuild.ops.site import Site
-
-FOLDER = Path(__file__).parent / "measured"
 
 Table = Mapping[str, Mapping[str, int]]
 
@@ -24,7 +23,7 @@ def work_name(site: Site) -> str:
     for part in (site, *site.tail):
         shapes = [f"{t.dtype}{list(t.shape)}" for t in (*part.inputs, *part.outputs)]
         constants = [f"{role}{list(c.data.shape)}" for role, c in sorted(part.constants.items())]
-        options = [f"{key}={value}" for key, value in sorted(vars(part.op.attributes).items())]
+        options = [f"{key}={value}" for key, value in sorted(vars(part.attributes).items())]
         parts.append(" ".join([part.op.kind, *options, *shapes, *constants]))
     return " + ".join(parts)
 
@@ -37,7 +36,7 @@ def measured(isa: str, site: Site, kernel: str) -> int | None:
 
 
 def file_of(isa: str) -> Path:
-    return FOLDER / f"{isa}.json"
+    return measured_costs() / f"{isa}.json"
 
 
 @cache

@@ -251,7 +251,7 @@ def _scratch(work: Work, target: Target) -> int:
 
 def parts_of(work: Work, threads: int) -> int:
     """How many parts of a step are worth a thread each."""
-    if threads == 1 or work.site.op.attributes.sequential or work.choice.price.cycles < LARGE:
+    if threads == 1 or work.site.attributes.sequential or work.choice.price.cycles < LARGE:
         return 1
     extents = [prod(work.site.op.outer) if work.site.op.outer else demand.extent for demand in work.demands]
     return min(threads, *extents)
@@ -339,7 +339,7 @@ def _version(
 
 def _macs(site: Site) -> int:
     """Of one operation, without its tail."""
-    macs = site.op.attributes.macs(
+    macs = site.attributes.macs(
         [site.shape(i) for i in range(len(site.inputs))],
         [site.output_shape(i) for i in range(len(site.outputs))],
         {role: constant.data.shape for role, constant in site.constants.items()},

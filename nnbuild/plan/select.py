@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nnbuild.base.errors import ModelError
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Kernel, Names
-from nnbuild.kernels.registry import variant_name, variants
+from nnbuild.kernels.registry import kernels_of, variant_name
 from nnbuild.ops.site import Site
 from nnbuild.plan.measured import measured
 from nnbuild.plan.target import Target
@@ -107,7 +107,7 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
     """The choice; where nothing can serve, why."""
     found: list[Offer] = []
     refused: list[Alternative] = []
-    for kernel in variants(site.op.kind):
+    for kernel in kernels_of(site):
         reason = refusal(kernel, site, target)
         if reason:
             refused.append(Alternative(variant_name(kernel), reason=reason))

@@ -90,7 +90,7 @@ def _within(graph: Graph, values: Batch) -> Iterable[tuple[str, Array]]:
     """The states that recurrent operations pass through on their way to the final ones."""
     for op in graph.ops:
         if isinstance(op.attributes, Recurrent) and graph.tensors[op.inputs[0]].shape[len(op.outer)] > 1:
-            traces = traced(site_of(graph, op), [values[name] for name in op.inputs])
+            traces = traced(site_of(graph, op).of(Recurrent), [values[name] for name in op.inputs])
             names = [name + WITHIN for name in op.outputs[-op.attributes.states :]]
             yield from zip(names, traces, strict=True)
 

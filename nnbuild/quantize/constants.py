@@ -34,9 +34,9 @@ def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: in
     `means` of the input, where they are known, let a bias make up for what rounding its weights does on average.
     `weight_bits` are those of recurrent and dense layers; all others have 8.
     """
-    attributes = site.op.attributes
+    attributes = site.attributes
     if isinstance(attributes, Recurrent):
-        return recurrent_constants(site, weight_bits)
+        return recurrent_constants(site.of(Recurrent), weight_bits)
     if isinstance(attributes, SUMS):
         return _weights_and_bias(site, means, weight_bits)
     if isinstance(attributes, Affine):
@@ -73,7 +73,7 @@ def _steps(name: str, values: Array, scales: Array | float, dtype: str) -> Const
 def _average_error(site: Site, errors: Array, means: tuple[float, ...]) -> Array:
     """What the rounding of the weights [taps, out] adds to each output for an average input."""
     x, out = np.asarray(means), errors.shape[1]
-    attributes = site.op.attributes
+    attributes = site.attributes
     if len(x) != site.shape()[-1] or isinstance(attributes, Conv2DTranspose):
         return np.zeros(out)
     if isinstance(attributes, DepthwiseConv2D):
@@ -115,13 +115,13 @@ def _norm_constants(site: Site) -> dict[str, Constant]:
 
 def channels_last(site: Site, kernel: Array) -> Array:
     """The weights as [everything, output channels]."""
-    if isinstance(site.op.attributes, Conv2DTranspose):
+    if isinstance(site.attributes, Conv2DTranspose):
         kernel = kernel.transpose(0, 1, 3, 2)
     return kernel.reshape(-1, site.output_shape()[-1])
 
 
 def channels_back(site: Site, flat: Array, shape: tuple[int, ...]) -> Array:
-    if isinstance(site.op.attributes, Conv2DTranspose):
+    if isinstance(site.attributes, Conv2DTranspose):
         rows, columns, out, channels = shape
         return np.ascontiguousarray(flat.reshape(rows, columns, channels, out).transpose(0, 1, 3, 2))
     return flat.reshape(shape)

@@ -130,10 +130,9 @@ def _wider(values: Range, room: float) -> Range:
     return replace(values, low=values.low * room, high=values.high * room)
 
 
-def recurrent_constants(site: Site, bits: int) -> dict[str, Constant]:
+def recurrent_constants(site: Site[Recurrent], bits: int) -> dict[str, Constant]:
     """One scale for every unit of every gate; each bias has the scale of the sums it is added to."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, Recurrent)
+    attributes = site.attributes
     vectors = {"kernel": site.inputs[0], "recurrent": site.outputs[-attributes.states]}
     made, parts = {}, []
     bias = site.constant("bias").astype(np.float64) if "bias" in site.constants else None

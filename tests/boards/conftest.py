@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.backends import output_of
 from nnbuild.backends.firmware import program as firmware
 from nnbuild.backends.firmware.layout import LINK_STACK, Layout
+from nnbuild.backends.firmware.line import open_line
 from nnbuild.backends.firmware.linker_script import linker_script
 from nnbuild.backends.recipe import compile_all, link
+from nnbuild.backends.registry import backend_of
 from nnbuild.board.board import Board
 from nnbuild.board.tables import boards, find
 from nnbuild.device.link import Link
-from nnbuild.jobs.runner import open_line
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -55,7 +55,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             (folder / "nn_target.c").write_bytes((HERE / "nn_target.c").read_bytes())
             layout = Layout("ram", (board.stack_budget or 0) + LINK_STACK, {})
             (folder / firmware.SCRIPT).write_text(linker_script(board, layout))
-            recipe = output_of(board).recipe(board, ["nn_target.c"])
+            recipe = backend_of(board).recipe(board, ["nn_target.c"])
             bad = BAD_ADDRESSES.get(name, "0xf0000000u")
             flags = (*recipe.flags, f"-DBAD_ADDRESS={bad}")
             recipe = replace(recipe, flags=flags)
@@ -71,7 +71,7 @@ def connect(faulty: Callable[[str], Path]) -> Callable[[str], object]:
 
     @contextmanager
     def connected(name: str) -> Iterator[Link]:
-        line = open_line(find(name), faulty(name))
+        line = open_line(find(name), faulty(name), None)
         with line.transport:
             session = Link(line.transport, unit=line.unit, per_tick=line.per_tick)
             session.hello()

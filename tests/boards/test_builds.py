@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.backends import output_of
 from nnbuild.backends.firmware import program as firmware
 from nnbuild.backends.firmware.image import hex_lines, read_image, used_bytes
 from nnbuild.backends.firmware.layout import layout_of
+from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed, NnbuildError
 from nnbuild.board.board import Board
 from nnbuild.board.tables import find
@@ -181,5 +181,5 @@ def test_a_stack_over_the_budget_is_refused(tiny: Path, tmp_path: Path) -> None:
 
 def test_every_file_a_build_makes_is_named_before() -> None:
     board = find(FAST)
-    assert output_of(board).file_names(board, "m") == ["nn_target.c", firmware.SCRIPT]
-    assert output_of(board).finished_names() == ["program.bin", "program.hex"]
+    assert backend_of(board).file_names(board, "m") == ["nn_target.c", firmware.SCRIPT]
+    assert backend_of(board).finished_names == ("program.bin", "program.hex")

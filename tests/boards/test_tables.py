@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.backends import output_of
 from nnbuild.backends.firmware import program as firmware
 from nnbuild.backends.firmware.layout import (
     HANDLER_STACK,
@@ -22,6 +21,7 @@ from nnbuild.backends.firmware.layout import (
 )
 from nnbuild.backends.firmware.linker_script import linker_script
 from nnbuild.backends.recipe import raise_if_full
+from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import FIRMWARE
 from nnbuild.board.board import STANDARD_RATES, Board, at_rate, in_memory
@@ -47,7 +47,7 @@ def test_every_table_says_what_it_is(board: Board) -> None:
     assert board.summary and board.tested_on in TESTED_ON
     emulated = board.emulator is not None or board.output == "kmod"  # of which QEMU boots a whole kernel
     assert emulated == (board.tested_on == "emulator")
-    assert output_of(board).file_names(board, "kws")
+    assert backend_of(board).file_names(board, "kws")
     named = [name for other in boards() for name in (other.name, *other.aliases)]
     assert len(named) == len(set(named)), "a name stands for one board"
 
@@ -145,7 +145,7 @@ def test_rates_that_cannot_be_made(name: str, baud: int, cause: str) -> None:
 
 def test_the_rate_is_built_in(tmp_path: Path) -> None:
     board = board_of(Options(tmp_path / "net.h5", "stm32f405", baud=921_600))
-    assert "-DNN_BAUD=921600u" in output_of(board).recipe(board, []).flags
+    assert "-DNN_BAUD=921600u" in backend_of(board).recipe(board, []).flags
 
 
 # Memory ----------------------------------------------------------------------------------------------------------

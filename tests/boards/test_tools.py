@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nnbuild.backends.firmware.line import open_line
 from nnbuild.backends.recipe import choose, toolchain_for
 from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
 from nnbuild.board.tables import boards, find
@@ -22,7 +23,6 @@ from nnbuild.device.session import run_samples
 from nnbuild.device.unicorn_board import instructions_in
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.pipeline import Options, compile_model
-from nnbuild.jobs.runner import open_line
 from tests.boards.conftest import MNIST, ROOT
 from tests.cli.conftest import Nnbuild, nnbuild  # noqa: F401 - a fixture
 
@@ -72,18 +72,18 @@ def test_no_emulator(tools, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     tools()
     no_module(monkeypatch)
     with pytest.raises(ToolMissing) as raised:
-        open_line(find("stm32"), tmp_path / "none.elf")
+        open_line(find("stm32"), tmp_path / "none.elf", None)
     cause = "board 'stm32f405': the emulator qemu-system-arm is not installed."
     assert str(raised.value) == f"{cause} apt install qemu-system-arm, or pip install unicorn"
     with pytest.raises(ToolMissing) as raised:
-        open_line(find("rv32"), tmp_path / "none.elf")
+        open_line(find("rv32"), tmp_path / "none.elf", None)
     cause = "board 'rv32': the emulator qemu-system-riscv32 is not installed."
     assert str(raised.value) == f"{cause} apt install qemu-system-misc"
 
 
 def test_no_emulator_has_it(tmp_path: Path) -> None:
     with pytest.raises(ToolMissing) as raised:
-        open_line(find("nucleo-f446re"), tmp_path / "none.elf")
+        open_line(find("nucleo-f446re"), tmp_path / "none.elf", None)
     cause = "board 'nucleo-f446re': no emulator has it."
     assert str(raised.value) == f"{cause} Connect the real one and name its port: --port /dev/ttyACM0"
 

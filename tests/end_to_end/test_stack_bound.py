@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.backends import output_of
 from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.recipe import compile_all
+from nnbuild.backends.registry import backend_of
 from nnbuild.emit.artifact import Artifact
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.pipeline import Options, compile_model
@@ -62,7 +62,7 @@ def test_no_run_goes_deeper_than_its_bound(tmp_path: Path, model: str) -> None:
         compiled = compile_model(Options(ROOT / "examples" / "mnist" / "mnist.h5", quantize=model, name="m"))
     files = Artifact(program_files(compiled))
     files.write(tmp_path)
-    compile_all(output_of(compiled.board).recipe(compiled.board, files.files), tmp_path)
+    compile_all(backend_of(compiled.board).recipe(compiled.board, files.files), tmp_path)
     bound = model_stack(compiled.board, "m", tmp_path).depth
     (tmp_path / "measure.c").write_text(MEASURE)
     objects = [str(tmp_path / f"m{part}.o") for part in ("", "_kernels", "_weights")]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nnbuild.isa.registry import isas
-from nnbuild.kernels.depthwise_conv2d.planar import overlaps
+from nnbuild.kernels.loops.planar import overlaps
 from nnbuild.kernels.loops.planes import Planes, planes
 from nnbuild.model.graph import Constant, Graph, Op, Tensor
 from nnbuild.model.verify import verify

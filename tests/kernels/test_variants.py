@@ -1,7 +1,7 @@
 """Every kernel of an instruction set against the references, on every case that it accepts.
 
-Kernels are found by listing, so a new file is tested as soon as it is there. Those for Arm run here on the portable
-meaning of their instructions; those for x86 need a processor that has them.
+Kernels are found by listing, so a new file is tested as soon as it is there. All of them run here on the portable
+meaning of their instructions, and those whose processor this is as they are.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ from nnbuild.plan.target import Target
 from tests.kernels.cases import Maker, cases
 from tests.kernels.test_float import samples
 from tests.kernels.test_integer import MOVES, RECURRENT
+from tests.support.compiled import SANITIZE
 from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
 
 FEATURES = frozenset({"arm_fpu"})
 FORMATS = ("float", "int8", "int16")
-QUICK = {("armv7em_dsp", "int8"), ("avx2_fma", "float")}
+PORTABLE = ("-O0", "-DNN_PORTABLE")
+"""Has the C compute what a set's instructions mean, not the instructions."""
+QUICK = {("armv7em_dsp", "int8", ()), ("avx2_fma", "float", ())}
 """What is run even when little time is to be spent."""
 BATCH = 60
 """Kernels in one program."""
@@ -78,30 +81,31 @@ def candidates(graph: Graph) -> Iterator[tuple[str, Target]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "form"),
+    ("name", "form", "flags"),
     [
-        pytest.param(name, form, marks=() if (name, form) in QUICK else pytest.mark.slow)
-        for name in isas()
+        pytest.param(name, form, flags, marks=() if (name, form, flags) in QUICK else pytest.mark.slow)
+        for name, isa in isas().items()
         if name != "c99"
         for form in FORMATS
+        for flags in ([(), PORTABLE] if isa.guard else [()])
     ],
 )
-def test_variants_equal_the_reference(name: str, form: str, tmp_path: Path) -> None:
+def test_variants_equal_the_reference(name: str, form: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     isa = isas()[name]
-    if not runs_here(isa):
+    if flags != PORTABLE and not runs_here(isa):
         pytest.skip(f"this processor has no {name}")
     mine = [item for item in found(form) if item[3].isa == isa]
     for begin in range(0, len(mine), BATCH):
-        compare(mine[begin : begin + BATCH], form, tmp_path / str(begin))
+        compare(mine[begin : begin + BATCH], form, tmp_path / str(begin), flags)
 
 
-def compare(mine: list[tuple[str, str, Graph, Target]], form: str, folder: Path) -> None:
+def compare(mine: list[tuple[str, str, Graph, Target]], form: str, folder: Path, flags: tuple[str, ...] = ()) -> None:
     folder.mkdir()
     runs = []
     for name, _, graph, _ in mine:
         given = samples(graph, name.endswith("positive")) if form == "float" else full_range(graph, 6, seed=1)
         runs.append((graph, given))
-    outputs = run_many(runs, folder, targets=[target for _, _, _, target in mine])
+    outputs = run_many(runs, folder, targets=[target for _, _, _, target in mine], flags=flags or SANITIZE)
     for (name, kernel, graph, _), (_, inputs), result in zip(mine, runs, outputs, strict=True):
         wanted = interpret.run(graph, inputs, *(["float64"] if form == "float" else []))
         for output in graph.outputs:

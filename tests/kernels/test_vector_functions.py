@@ -15,7 +15,7 @@ import pytest
 
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.emit.instructions import instructions
-from nnbuild.emit.vendored import definitions
+from nnbuild.emit.vendored import definitions, float_rules
 from nnbuild.isa import vector_functions as functions
 from nnbuild.isa.registry import isas
 from nnbuild.isa.vector_sets import SETS
@@ -47,7 +47,12 @@ ULPS = {"tanh": 2.7, "sigmoid": 2.6, "expm1": 2.1, "cell_tanh": 5.1}
 LEAST_NORMAL = 2.0**-126
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 87.0, -87.0, 88.0, 88.72284, 89.0, -104.0, 10.0, -10.0, 1e-45]
 PER_EXPONENT = 2048
-COMPILERS = [("gcc", "-O2"), ("clang", "-O2")]
+COMPILERS = [
+    ("gcc", "-O2"),
+    ("clang", "-O2"),
+    ("clang", "-O2", "-march=native", "-ffp-contract=fast"),
+    ("gcc", "-O2", "-DNN_PORTABLE"),
+]
 
 
 def inputs() -> np.ndarray:
@@ -67,19 +72,17 @@ def program(folder: Path, tool: tuple[str, ...] = ("gcc", "-O2")) -> Path:
     parts, calls = [], []
     for floats in SETS:
         isa = isas()[floats.name]
-        if not runs_here(isa):
+        if not runs_here(isa) and "-DNN_PORTABLE" not in tool:
             continue
-        target = f'__attribute__((target("{isa.target}"))) '
+        target = "" if "-DNN_PORTABLE" in tool else f'__attribute__((target("{isa.target}"))) '
         for name, maker in FUNCTIONS.items():
-            w.instructions.clear()
-            call = w.call(maker(floats), f"{floats.prefix}_loadu_ps(in + i)")
-            known = "".join(parts)
-            new = [i for i in w.instructions.values() if f" f_{i.name}(" not in known]
+            known = set(w.instructions)
+            call = floats.call(w, "f_store", "out + i", w.call(maker(floats), floats.load(w, "in + i")))
+            new = [instruction for name, instruction in w.instructions.items() if name not in known]
             parts.append(instructions(new, "f", target))
             parts.append(
                 f"{target}static void {floats.name}_{name}(const float *in, float *out, long n)\n{{\n"
-                f"    for (long i = 0; i < n; i += {floats.lanes})\n"
-                f"        {floats.prefix}_storeu_ps(out + i, {call});\n}}\n"
+                f"    for (long i = 0; i < n; i += {floats.lanes})\n        {call};\n}}\n"
             )
             calls.append(f"{floats.name}_{name}")
     for name in ("expf", "logf"):
@@ -88,18 +91,17 @@ def program(folder: Path, tool: tuple[str, ...] = ("gcc", "-O2")) -> Path:
         parts.append(f"static void library_{name}(const float *in, float *out, long n)\n{{\n    {loop}\n}}\n")
     options = ", ".join(f'"{option}"' for option in isas()["sse2"].gcc_options)
     includes = "".join(f"#include <{name}>\n" for name in ("immintrin.h", "stdint.h", "stdio.h"))
-    head = f"#ifndef __clang__\n#pragma GCC optimize({options})\n#endif\n{includes}"
+    head = f"{float_rules()}\n#ifndef __clang__\n#pragma GCC optimize({options})\n#endif\n{includes}"
     body = "\n".join(f"    {call}(in, out, n);\n    fwrite(out, 4, (size_t)n, stdout);" for call in calls)
     main = (
         "static float in[CHUNK], out[CHUNK];\n\nint main(void)\n{\n"
         "    const long n = (long)fread(in, 4, CHUNK, stdin);\n" + body + "\n    return 0;\n}\n"
     )
     source = folder / "functions.c"
-    source.write_text(head + definitions(["expf", "logf"], "f") + "".join(parts) + main)
+    source.write_text(head + definitions(["expf", "logf", "product"], "f") + "".join(parts) + main)
     (folder / "calls").write_text("\n".join(calls))
     out = folder / "functions"
-    flags = [flag for flag in STRICT if flag != "-ffp-contract=off"]  # the pragma must be enough
-    done = subprocess.run([*tool, *flags, f"-DCHUNK={1 << 22}", str(source), "-o", str(out)], capture_output=True)
+    done = subprocess.run([*tool, *STRICT, f"-DCHUNK={1 << 22}", str(source), "-o", str(out)], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     return out
 

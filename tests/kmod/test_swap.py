@@ -14,9 +14,9 @@ import pytest
 from nnbuild.backends.kmod import weights as kmod_weights
 from nnbuild.backends.kmod.folder import kernel_target
 from nnbuild.backends.kmod.weights import weights_file
-from nnbuild.base.errors import ModelError, UsageError
+from nnbuild.base.errors import ModelError
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, target_of
-from nnbuild.kernels.dense import scalar
+from nnbuild.kernels.loops.rows import Rows
 from nnbuild.ops import interpret
 from nnbuild.plan.plan import make_plan
 from tests.kmod.workshop import FLOAT, MNIST, POLICY, Recipe, Workshop
@@ -173,21 +173,16 @@ def test_another_network_has_another_plan(tmp_path: Path) -> None:
 
 
 def test_code_that_depends_on_weights_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = scalar.emit
+    plain = Rows.emit
 
-    def emit(w, site, names):  # type: ignore[no-untyped-def]
-        w(f"(void){float(site.constant('kernel').reshape(-1)[0])!r};")
-        plain(w, site, names)
+    def emit(self, w, names):  # type: ignore[no-untyped-def]
+        w(f"(void){float(self.site.constant('kernel').reshape(-1)[0])!r};")
+        plain(self, w, names)
 
-    monkeypatch.setattr(scalar, "emit", emit)
+    monkeypatch.setattr(Rows, "emit", emit)
     with pytest.raises(ModelError) as caught:
         compile_model(Options(POLICY / "policy.h5", "linux-kmod", isa="c99", swappable=True))
     assert str(caught.value) == (
         "layer 'change': its code (scalar) depends on the weights, so they cannot be exchanged. "
         "Build without --swappable, or with another --quantize."
     )
-
-
-def test_only_a_kernel_module_has_them() -> None:
-    with pytest.raises(UsageError, match="only a kernel module's weights can be exchanged"):
-        compile_model(Options(POLICY / "policy.h5", "linux", swappable=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +12,10 @@ Run = Callable[..., str]
 Tool = Callable[[str], str]
 
 HERE = Path(__file__).parent
+ZIG = (sys.executable, "-m", "ziglang", "cc")
 DIGESTS = HERE / "digests.txt"
-COMMON = ("-std=c99", "-ffp-contract=off", f"-I{HERE}")
+COMMON = (f"-I{HERE}",)
+TEMPTING = ("", "-march=native", "-ffp-contract=fast", "-mfma", "-mfma -ffp-contract=fast")
 CORTEX_M4F = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 
 
@@ -20,18 +23,47 @@ def sources(libm: Path) -> list[Path]:
     return [HERE / "digest.c", *sorted(libm.glob("nn_*.c"))]
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O2", "-O3"])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_this_machine(compiler: str, level: str, libm: Path, run: Run, tool: Tool, tmp_path: Path) -> None:
-    program = tmp_path / "digest"
-    run(tool(compiler), *COMMON, level, f"-I{libm}", *sources(libm), "-o", program)
+def test_the_most_tempting_flags(compiler: str, libm: Path, run: Run, tool: Tool, tmp_path: Path) -> None:
+    digest((tool(compiler),), "-O2 -march=native -ffp-contract=fast", libm, run, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", TEMPTING)
+@pytest.mark.parametrize("level", ["-O0", "-O2", "-O3", "-Os"])
+@pytest.mark.parametrize("compiler", [("gcc",), ("clang",), ZIG], ids=["gcc", "clang", "zig"])
+def test_this_machine(
+    compiler: tuple[str, ...], level: str, flags: str, libm: Path, run: Run, tool: Tool, tmp_path: Path
+) -> None:
+    tool(compiler[0])
+    digest(compiler, f"{level} {flags}", libm, run, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", ["-funsafe-math-optimizations", "-fassociative-math -fno-signed-zeros"])
+def test_clang_reassociates_nothing(flags: str, libm: Path, run: Run, tool: Tool, tmp_path: Path) -> None:
+    """It defines no macro by which these could be refused. Linking is without: it would flush small numbers to zero."""
+    objects = [tmp_path / f"{source.stem}.o" for source in sources(libm)]
+    for source, made in zip(sources(libm), objects, strict=True):
+        run(tool("clang"), *COMMON, "-O2", "-march=native", *flags.split(), f"-I{libm}", "-c", source, "-o", made)
+    run("clang", *objects, "-o", tmp_path / "digest")
+    assert run(tmp_path / "digest") == DIGESTS.read_text()
+
+
+def digest(compiler: tuple[str, ...], flags: str, libm: Path, run: Run, folder: Path) -> None:
+    program = folder / "digest"
+    run(*compiler, *COMMON, *flags.split(), f"-I{libm}", *sources(libm), "-o", program)
     assert run(program) == DIGESTS.read_text()
 
 
 @pytest.mark.emulator
 @pytest.mark.parametrize(
     "flags",
-    [pytest.param((*CORTEX_M4F, "-O2"), id="hard-float"), pytest.param(("-mcpu=cortex-m3", "-Os"), id="soft-float")],
+    [
+        pytest.param((*CORTEX_M4F, "-O2"), id="hard-float"),
+        pytest.param((*CORTEX_M4F, "-O2", "-ffp-contract=fast"), id="fused"),
+        pytest.param(("-mcpu=cortex-m3", "-Os"), id="soft-float"),
+    ],
 )
 def test_cortex_m4(flags: tuple[str, ...], libm: Path, run: Run, tool: Tool, tmp_path: Path) -> None:
     image = tmp_path / "digest.elf"

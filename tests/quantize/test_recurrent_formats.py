@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nnbuild.kernels.lstm import integer as lstm_kernel
+from nnbuild.kernels.loops.recurrent_integer import Sums
 from nnbuild.model.graph import Graph, Quant
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
@@ -105,14 +105,14 @@ def test_a_scale_that_is_no_power_of_two_is_refused() -> None:
     graph = quantized(classifier(LSTM(units=4), 0))
     tensors = {n: replace(t, quant=Quant((0.3,))) if n == "after1" else t for n, t in graph.tensors.items()}
     site = site_of(replace(graph, tensors=tensors), graph.ops[0])
-    assert "power of two" in str(lstm_kernel.accepts(site))
+    assert "power of two" in str(Sums().accepts(site))
 
 
 def test_states_too_coarse_for_their_values_are_refused() -> None:
     graph = quantized(classifier(LSTM(units=4), 0))
     tensors = {n: replace(t, quant=Quant((2.0**-44,))) if n == "after1" else t for n, t in graph.tensors.items()}
     site = site_of(replace(graph, tensors=tensors), graph.ops[0])
-    assert "do not go together" in str(lstm_kernel.accepts(site))
+    assert "do not go together" in str(Sums().accepts(site))
 
 
 @pytest.mark.parametrize("layer", [LSTM(units=3), GRU(units=3), GRU(units=3, reset_after=False), SimpleRNN(units=3)])

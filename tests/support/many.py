@@ -28,6 +28,7 @@ def run_many(
     flags: Sequence[str] = SANITIZE,
     targets: Sequence[Target] | None = None,
     runner: Sequence[str] = (),
+    strict: Sequence[str] = STRICT,
 ) -> list[dict[str, Array]]:
     """The outputs of each graph for each of its samples; portable C where no targets are given.
 
@@ -35,7 +36,8 @@ def run_many(
     """
     wanted = targets or [Target()] * len(runs)
     plans = [make_plan(graph, f"m{i}", target) for i, ((graph, _), target) in enumerate(zip(runs, wanted, strict=True))]
-    program = build_many(plans, [len(next(iter(inputs.values()))) for _, inputs in runs], folder, compiler, flags)
+    counts = [len(next(iter(inputs.values()))) for _, inputs in runs]
+    program = build_many(plans, counts, folder, compiler, [*strict, *flags])
     stream = b"".join(_samples(plan, inputs) for plan, (_, inputs) in zip(plans, runs, strict=True))
     done = subprocess.run([*runner, str(program)], input=stream, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-4000:]
@@ -57,7 +59,7 @@ def build_many(plans: Sequence[Plan], counts: Sequence[int], folder: Path, compi
     main = ["int main(void)\n{\n    int status = 0;", *calls, "    return status;\n}\n"]
     (folder / "many.c").write_text("\n".join(["#include <stdio.h>", *includes, *serves, *main]))
     program = folder / "many"
-    command = [compiler, *STRICT, *flags, f"-I{folder}", str(folder / "many.c"), "-o", str(program)]
+    command = [*compiler.split(), *flags, f"-I{folder}", str(folder / "many.c"), "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-8000:]
     return program

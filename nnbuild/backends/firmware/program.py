@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from nnbuild.backends.firmware.image import write_images
+from nnbuild.backends.backend import MEMORY_FUNCTIONS
 from nnbuild.backends.firmware.layout import layout_of
 from nnbuild.backends.firmware.linker_script import linker_script
 from nnbuild.backends.link_binding import TARGET_FILE, target
@@ -17,8 +17,9 @@ from nnbuild.plan.plan import Plan
 LINK = FIRMWARE / "link"
 BARE = FIRMWARE / "platform" / "bare"
 LIBM = FIRMWARE / "libm"
-MEMORY_FUNCTIONS = ("memcpy", "memmove", "memset", "memcmp")
 PROGRAM, SCRIPT = "program.elf", "program.ld"
+IMAGES = ("program.bin", "program.hex")
+"""What flash tools take, made of the ELF."""
 
 
 def parts(board: Board) -> Firmware:
@@ -62,13 +63,3 @@ def file_names(board: Board, prefix: str) -> list[str]:
 def files(board: Board, plan: Plan) -> dict[str, bytes]:
     script = linker_script(board, layout_of(board, plan))
     return {TARGET_FILE: target(plan).encode(), SCRIPT: script.encode()}
-
-
-def finish(program: Path) -> list[Path]:
-    """The images that flash tools take, beside the ELF."""
-    return write_images(program)
-
-
-def finished_names() -> list[str]:
-    stem = Path(PROGRAM).stem
-    return [f"{stem}.bin", f"{stem}.hex"]

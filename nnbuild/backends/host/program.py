@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from nnbuild.backends.link_binding import TARGET_FILE, target
 from nnbuild.backends.recipe import WARNINGS, Recipe, choose
@@ -38,12 +37,3 @@ def file_names(board: Board, prefix: str) -> list[str]:
 
 def files(board: Board, plan: Plan) -> dict[str, bytes]:
     return {TARGET_FILE: target(plan).encode()}
-
-
-def finish(program: Path) -> list[Path]:
-    """What is made of a linked program: nothing, it runs as it is."""
-    return []
-
-
-def finished_names() -> list[str]:
-    return []

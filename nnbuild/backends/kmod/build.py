@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from nnbuild.backends.backend import Choice, Chosen
 from nnbuild.backends.kmod import headers
 from nnbuild.backends.kmod.versions import Kernels, kernels_of
 from nnbuild.base.errors import NnbuildError, ToolMissing
@@ -26,7 +27,19 @@ class KernelChoice:
     kdir: Path | None = None
 
 
-DEFAULT_KERNEL = KernelChoice()
+CHOICES = (
+    Choice(
+        "kernel",
+        "NAME",
+        "of a kernel module: which of the board's kernels to build for and to boot (default: its first)",
+    ),
+    Choice("kdir", "DIR", "the headers of another kernel, to build a module for", is_path=True),
+)
+
+
+def kernel_of(chosen: Chosen) -> KernelChoice:
+    kdir = chosen.get("kdir")
+    return KernelChoice(chosen.get("kernel"), Path(kdir) if kdir is not None else None)
 
 
 def headers_for(board: Board, choice: KernelChoice) -> Path:

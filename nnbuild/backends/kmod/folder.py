@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from nnbuild import __version__
 from nnbuild.backends.kmod.api import api_header, api_source
 from nnbuild.backends.kmod.bridge import bridge, golden_source, needs_fpu
 from nnbuild.backends.kmod.weights import weights_file
-from nnbuild.backends.recipe import Recipe
 from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import FIRMWARE
 from nnbuild.board.board import Board
@@ -37,10 +35,6 @@ def module_name(prefix: str) -> str:
 
 def module_file(prefix: str) -> str:
     return f"{module_name(prefix)}.ko"
-
-
-def recipe(board: Board, generated: Iterable[str]) -> Recipe:
-    raise UsageError(f"board {board.name!r}", "the kernel's own build compiles a module.", "Use nnbuild module.")
 
 
 def glue_sources() -> list[str]:
@@ -182,11 +176,3 @@ MAKE[0]="make KDIR=$kernel_source_dir"
 CLEAN="make KDIR=$kernel_source_dir clean"
 AUTOINSTALL="yes"
 """
-
-
-def finish(program: Path) -> list[Path]:
-    return []
-
-
-def finished_names() -> list[str]:
-    return []

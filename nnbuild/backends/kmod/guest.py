@@ -26,7 +26,6 @@ TROUBLE = re.compile(r"Oops|panic|BUG:|WARNING|Call Trace|rcu: INFO|soft lockup|
 ASKED = re.compile(r"ommand line: ")
 """The kernel repeats what it was told, which speaks of panics."""
 VERDICT = "nnbuild: verdict: "
-PASSED = f"{VERDICT}passed"
 MEMORY = "512"
 START = f"""\
 #!/bin/busybox sh
@@ -108,15 +107,6 @@ def image_of(release: str, kernels: Kernels) -> Path:
     if not images:
         raise ToolMissing(f"linux-image-{release}", "the package holds no kernel.", f"Remove {folder} and start again.")
     return images[0]
-
-
-def module_of(release: str, name: str, kernels: Kernels) -> bytes:
-    """A module that comes with the kernel."""
-    folder = unpacked(f"linux-image-{release}", kernels.debian)
-    found = sorted((folder / "lib" / "modules").rglob(f"{name}.ko"))
-    if not found:
-        raise ToolMissing(f"linux-image-{release}", f"it has no module {name}.", "Take another kernel.")
-    return found[0].read_bytes()
 
 
 def initramfs(script: str, files: Mapping[str, bytes], kernels: Kernels) -> bytes:

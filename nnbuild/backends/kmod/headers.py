@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from nnbuild.backends.kmod.packages import cache, depends, native, newest, unpack_together
+from nnbuild.backends.kmod.packages import depends, native, newest, unpack_together
 from nnbuild.backends.kmod.versions import Kernels, Version
 from nnbuild.base.errors import ToolMissing
+from nnbuild.base.paths import cache
 
 HEADERS = "linux-headers-"
 UTS_RELEASE = re.compile(r'#define UTS_RELEASE "([^"]+)"')

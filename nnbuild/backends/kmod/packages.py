@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -13,16 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from nnbuild.base.errors import ToolMissing
+from nnbuild.base.paths import cache
 
 DEPENDS = re.compile(r"^ *\|?Depends: (\S+)$", re.MULTILINE)
 UNPACKED = ".unpacked"
 """A file that is there once a package is unpacked whole."""
-
-
-def cache() -> Path:
-    """Where packages are kept: $XDG_CACHE_HOME/nnbuild, else ~/.cache/nnbuild."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "nnbuild"
 
 
 @lru_cache(maxsize=1)

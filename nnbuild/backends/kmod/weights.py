@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from nnbuild.backends.kmod.bridge import plan_hash
-from nnbuild.base.errors import ModelError, UsageError
+from nnbuild.base.errors import ModelError
 from nnbuild.emit.emit import digest
 from nnbuild.emit.kernels import kernels
 from nnbuild.emit.weights import blob
@@ -73,8 +73,3 @@ def _rescaled(constant: Constant) -> Constant:
         return constant
     scales = tuple(scale * (0.9 + 0.05 * (i % 2)) for i, scale in enumerate(constant.quant.scales))
     return replace(constant, quant=replace(constant.quant, scales=scales))
-
-
-def refuse_other_boards(output: str) -> None:
-    if output != "kmod":
-        raise UsageError("--swappable", "only a kernel module's weights can be exchanged.", "Leave it out.")

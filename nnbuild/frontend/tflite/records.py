@@ -43,7 +43,6 @@ class Tensor:
     dtype: str
     quantization: Quantization | None = None
     data: Array | None = None
-    is_variable: bool = False
     is_sparse: bool = False
 
     @property
@@ -178,7 +177,6 @@ class _Reader:
             NUMBERS.get(kind, kind),
             self._quantization(name, raw.Quantization()),
             self._data(name, raw.Buffer()),
-            bool(raw.IsVariable()),
             raw.Sparsity() is not None,
         )
 

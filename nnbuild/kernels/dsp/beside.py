@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
-from nnbuild.numeric.linear_sum import LinearSum, linear_sum, pairs
+from nnbuild.numeric.linear_sum import FRACTION, LinearSum, linear_sum, pairs
 from nnbuild.numeric.rounding import INT8, saturate
 from nnbuild.ops.binary import Binary, Formats, combined, formats
 from nnbuild.ops.integer import bounds
@@ -55,7 +55,7 @@ def refusal(site: Site) -> str | None:
     if not site.tail:
         return None
     follower = site.tail[0]
-    attributes = follower.op.attributes
+    attributes = follower.attributes
     if len(site.tail) > 1 or not isinstance(attributes, Binary) or attributes.function not in ("add", "subtract"):
         return "it adds one other tensor only"
     tensors = (*follower.inputs, *follower.outputs)
@@ -70,21 +70,24 @@ def beside_of(site: Site) -> Beside | None:
     """The sum that a site's tail asks for."""
     if not site.tail:
         return None
-    follower = site.tail[0]
-    attributes = follower.op.attributes
-    assert isinstance(attributes, Binary)
-    limits = bounds(attributes.clamp, follower.outputs[0])
-    found = _found(attributes.function, formats(follower), limits)
+    follower = site.tail[0].of(Binary)
+    found = exact_sum(follower, fraction=0)
     if found is None:
         return None
     if follower.inputs[1].name == site.outputs[0].name:
         found = LinearSum(found.second, found.first, found.start, found.shift)
-    return Beside(found, limits)
+    return Beside(found, bounds(follower.attributes.clamp, follower.outputs[0]))
+
+
+def exact_sum(site: Site[Binary], fraction: int = FRACTION) -> LinearSum | None:
+    """Coefficients that give every sum or difference of two int8 numbers exactly, with their clamp."""
+    attributes = site.attributes
+    return _found(attributes.function, formats(site), bounds(attributes.clamp, site.outputs[0]), fraction)
 
 
 @lru_cache(1000)
-def _found(function: str, form: Formats, limits: tuple[int, int]) -> LinearSum | None:
+def _found(function: str, form: Formats, limits: tuple[int, int], fraction: int) -> LinearSum | None:
     wanted = saturate(combined(function, *pairs(), form), *limits)
     sign = 1 if function == "add" else -1
     slopes = (form.left.scale / form.out.scale, sign * form.right.scale / form.out.scale)
-    return linear_sum(wanted, slopes, limits, fraction=0)
+    return linear_sum(wanted, slopes, limits, fraction)

@@ -18,6 +18,7 @@ from nnbuild.isa.armv7em_dsp import LOAD_BYTES, PAIR64, SMMLA, SMMLAR, STORE_BYT
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general, plain_form
 from nnbuild.kernels.dsp.weights import LOAD_TWO, Packed, high, in_pairs, low
 from nnbuild.kernels.sums import Sums, layer_of, sums_of
+from nnbuild.kernels.window import Weighted
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.site import Site
@@ -33,14 +34,14 @@ TILE_CALL, LAY_OUT_CALL = 30, 24
 
 
 @lru_cache(maxsize=256)
-def scaling_of(site: Site) -> Scaling | str:
+def scaling_of(site: Site[Weighted]) -> Scaling | str:
     """The rule of its sums, or why they cannot be computed so."""
     sums, layer = sums_of(site), layer_of(site)
     room = LAYOUT.room(len(sums.start))
     return LAYOUT.refusal(sums) or chosen(layer, [plain_form(layer, True)], np.zeros_like(room), room, 8)
 
 
-def shape_of(site: Site, pairs: int, filters: int) -> Compact:
+def shape_of(site: Site[Weighted], pairs: int, filters: int) -> Compact:
     scaling = scaling_of(site)
     assert isinstance(scaling, Scaling)
     return Compact(scaling, pairs, filters)

@@ -19,6 +19,7 @@ from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, scaled
 from nnbuild.kernels.dsp.weights import LOAD_TWO, WORD, Layout, Wide, doublets, high, in_pairs, low, word
 from nnbuild.kernels.sums import Sums, layer_of, sums_of
+from nnbuild.kernels.window import Weighted
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import Ints
@@ -81,7 +82,7 @@ class Tile:
 
 
 @lru_cache(maxsize=256)
-def scaling_of(layout: Layout, site: Site) -> Scaling | str:
+def scaling_of(layout: Layout, site: Site[Weighted]) -> Scaling | str:
     """The rule of a site's sums in this layout, or why they cannot be computed so."""
     sums, layer = sums_of(site), layer_of(site)
     levels = [Form(level=ANY)] if isinstance(layout, Wide) and not layer.signed else []

@@ -10,6 +10,7 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
+from nnbuild.kernels.window import Window
 from nnbuild.model.graph import Array
 
 
@@ -29,6 +30,10 @@ class Blocks:
     count: int
     tail: Block | None
 
+    @property
+    def pieces(self) -> int:
+        return self.count + (self.tail is not None)
+
     def classes(self) -> list[tuple[Block, int]]:
         """(block, how many of it), in order."""
         return [(self.full, self.count)] * (self.count > 0) + ([(self.tail, 1)] if self.tail else [])
@@ -39,6 +44,13 @@ def divide(channels: int, lanes: Lanes) -> Blocks:
     count, rest = divmod(channels, width)
     tail = Block(-(-rest // lanes.lanes), rest) if rest else None
     return Blocks(Block(lanes.vectors, width), count, tail)
+
+
+def filled(kernel: Array, window: Window, depth: int) -> Array:
+    """[taps, out] of a kernel, with every run filled up to whole steps of `depth` inputs."""
+    runs = kernel.reshape(-1, window.run, window.filters)
+    whole: Array = np.pad(runs, ((0, 0), (0, -window.run % depth), (0, 0)))
+    return whole.reshape(-1, window.filters)
 
 
 def pack(weights: Array, lanes: Lanes) -> Array:

@@ -7,15 +7,15 @@ All padding is written into the lines, so a tile has no borders.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from nnbuild.kernels.window_loops import Axis
+from nnbuild.kernels.window import Axis, Window, window_of
 from nnbuild.model.graph import Array
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
-from nnbuild.ops.windows import spread
 
 REGISTERS = 14
 GROUP = 4
@@ -23,7 +23,7 @@ GROUP = 4
 
 
 @dataclass(frozen=True)
-class Taps:
+class Use:
     """What one line of a tile does to one of its rows of outputs: a word's two taps, or one half of it."""
 
     row: int
@@ -32,34 +32,52 @@ class Taps:
 
 
 @dataclass(frozen=True)
-class Tile:
+class Pairing:
     """The taps of every line, and the weights that they want: (low tap, high tap) by number of word."""
 
     words: tuple[tuple[tuple[int, int | None], ...], ...]
-    taps: tuple[tuple[Taps, ...], ...]
+    taps: tuple[tuple[Use, ...], ...]
 
 
 @dataclass(frozen=True)
 class Planes:
-    """`down` is the axis along which taps are paired, `across` the other; they are the image's, or `turned`.
+    """The axis down is the one along which taps are paired: the columns where it is `turned`.
 
-    steps: how far apart neighbours are in memory: inputs down and across, outputs down and across.
     band: bytes of lines that are filled before outputs are computed from them, if so few suffice for one row of tiles.
-    rows: of outputs in a tile.
     """
 
-    down: Axis
-    across: Axis
-    channels: int
-    multiplier: int
-    steps: tuple[int, int, int, int]
+    window: Window
     turned: bool
     band: int
-    rows: int = field(init=False)
 
-    def __post_init__(self) -> None:
+    @property
+    def down(self) -> Axis:
+        return self.window.columns if self.turned else self.window.rows
+
+    @property
+    def across(self) -> Axis:
+        return self.window.rows if self.turned else self.window.columns
+
+    @property
+    def channels(self) -> int:
+        return self.window.channels
+
+    @property
+    def multiplier(self) -> int:
+        return self.window.filters // self.window.channels
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """How far apart neighbours are in memory: inputs down and across, outputs down and across."""
+        window = self.window
+        reads, writes = [window.line, window.channels], [window.columns.places * window.filters, window.filters]
+        return (*reads[::-1], *writes[::-1]) if self.turned else (*reads, *writes)
+
+    @cached_property
+    def rows(self) -> int:
+        """Of outputs in a tile."""
         odd = self.down.dilation == 1 and self.down.stride % 2 == 1
-        object.__setattr__(self, "rows", 2 if odd and self.down.places > 1 else 1)
+        return 2 if odd and self.down.places > 1 else 1
 
     @property
     def lines(self) -> int:
@@ -79,8 +97,7 @@ class Planes:
     @property
     def width(self) -> int:
         """Words of a line: every column under a tap, at least the real ones up to the last used."""
-        last = (self.across.places - 1) * self.across.stride + spread(self.across.kernel, self.across.dilation)
-        return max(last, self.across.pad + self.across.size)
+        return self.across.padded
 
     @property
     def bands(self) -> int:
@@ -126,7 +143,7 @@ class Planes:
         outside = [upper for upper in uppers if not 0 <= upper - self.down.pad < last]
         return len(outside) / len(uppers)
 
-    def tile(self, rows: int) -> Tile:
+    def tile(self, rows: int) -> Pairing:
         """Of so many rows; its words are those of a whole tile."""
         whole = [[self._pair(line, row) for row in range(self.rows)] for line in range(self.lines)]
         words = tuple(_words(pairs) for pairs in whole)
@@ -134,7 +151,7 @@ class Planes:
             tuple(use for row in range(rows) if (use := _use(row, pairs[row], kept)) is not None)
             for pairs, kept in zip(whole, words, strict=True)
         )
-        return Tile(words, taps)
+        return Pairing(words, taps)
 
     def _pair(self, line: int, row: int) -> tuple[int | None, int | None]:
         low = 2 * line - row * self.down.stride
@@ -156,34 +173,24 @@ def _words(pairs: list[tuple[int | None, int | None]]) -> tuple[tuple[int, int |
     return tuple(words)
 
 
-def _use(row: int, pair: tuple[int | None, int | None], words: tuple[tuple[int, int | None], ...]) -> Taps | None:
+def _use(row: int, pair: tuple[int | None, int | None], words: tuple[tuple[int, int | None], ...]) -> Use | None:
     low, high = pair
     if low is not None and high is not None:
-        return Taps(row, words.index((low, high)), "smlad")
+        return Use(row, words.index((low, high)), "smlad")
     tap, half = (low, "b") if low is not None else (high, "t")
     if tap is None:
         return None
     word = next(i for i, held in enumerate(words) if tap in held)
-    return Taps(row, word, f"smla{half}{'b' if words[word][0] == tap else 't'}")
+    return Use(row, word, f"smla{half}{'b' if words[word][0] == tap else 't'}")
 
 
-def planes(site: Site, band: int) -> Planes:
+def planes(site: Site[DepthwiseConv2D], band: int) -> Planes:
     """With the axis down that needs fewer multiplications."""
-    attributes = site.op.attributes
-    assert isinstance(attributes, DepthwiseConv2D)
-    kernel, inputs, outputs = site.constant("kernel").shape, site.shape(), site.output_shape()
-    axes = [
-        Axis(inputs[i], outputs[i], kernel[i], attributes.strides[i], attributes.dilation[i], attributes.padding[i][0])
-        for i in (0, 1)
-    ]
-    channels, multiplier = kernel[2], kernel[3]
-    reads, writes = [inputs[1] * channels, channels], [outputs[1] * outputs[2], outputs[2]]
-    upright = Planes(axes[0], axes[1], channels, multiplier, (*reads, *writes), False, band)
-    turned = Planes(axes[1], axes[0], channels, multiplier, (*reads[::-1], *writes[::-1]), True, band)
+    upright, turned = (Planes(window_of(site), turned, band) for turned in (False, True))
     return turned if turned.products() < upright.products() else upright
 
 
-def taps_of(site: Site, shape: Planes) -> Array:
+def taps_of(site: Site[DepthwiseConv2D], shape: Planes) -> Array:
     """The weights as [down, across, channel]."""
     kernel = site.constant("kernel").astype(np.int64)
     kernel = kernel.reshape(*kernel.shape[:2], -1)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nnbuild.isa.vectors import CYCLES
+from nnbuild.isa.ops import FMA_CYCLES, LOAD_CYCLES
+from nnbuild.kernels.window import even
 
 LATENCY = 4.5
 """Cycles until a sum can be added to again."""
@@ -17,11 +18,19 @@ PER_SUM = 1.0
 
 @dataclass(frozen=True)
 class Tile:
-    """`pixels` positions, each `area` sums where a pool is computed with it, by `vectors` vectors of channels."""
+    """`pixels` positions by `vectors` vectors of channels, of each `area` sums where a pool is computed with it.
+
+    together: neighbouring positions that each of these vectors holds.
+    """
 
     pixels: int
     vectors: int
     area: int = 1
+    together: int = 1
+
+    @property
+    def outputs(self) -> int:
+        return self.pixels * self.together
 
     @property
     def sums(self) -> int:
@@ -42,14 +51,7 @@ class Tile:
 def stall(positions: int, vectors: int) -> float:
     """Cycles of one step beyond those of its products and loads."""
     tile = Tile(positions, vectors)
-    return max(0.0, tile.step() - tile.sums * CYCLES["fma"] - (positions + vectors) * CYCLES["loadu"])
-
-
-def even(total: int, largest: int) -> list[tuple[int, int]]:
-    """(size, how many): parts of at most `largest` whose sizes differ by at most one, the larger ones first."""
-    count = -(-total // largest)
-    size, rest = divmod(total, count)
-    return [(s, n) for s, n in ((size + 1, rest), (size, count - rest)) if n]
+    return max(0.0, tile.step() - tile.sums * FMA_CYCLES - (positions + vectors) * LOAD_CYCLES)
 
 
 def line_cycles(places: int, tile: Tile, steps: int) -> float:

@@ -1,4 +1,8 @@
 /* tiny conv: printed by nnbuild 0.1.0, so change the model instead. */
+/*
+ * Floats have the same bits with every compiler and all its flags; those that the files cannot undo, as -ffast-math,
+ * they refuse. The processor must round to nearest and keep subnormal numbers.
+ */
 #ifndef CONV_H
 #define CONV_H
 

@@ -1,13 +1,34 @@
 /* tiny conv: one function a step, made for its shapes. */
-#include "conv_private.h"
+/*
+ * Floats are computed as written, each operation rounded once, whatever the compiler's flags: so they have the same
+ * bits everywhere. No flag is needed; those that could not be undone are refused.
+ */
 
-/* The two views of a float: its value and its bits. Used by every function of the library. */
-
-#if defined(__FAST_MATH__) || (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0)
-#error "float operations must be done as written and in float: no -ffast-math, and on 32-bit x86 -msse2 -mfpmath=sse"
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    defined(__NO_SIGNED_ZEROS__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || \
+    defined(__ARM_FP_FAST) || defined(_M_FP_FAST)
+#error "float operations must be done as written: no -ffast-math, and none of the flags that it stands for"
+#endif
+/* 16 is 0 for floats: it speaks of narrower ones. */
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
+#error "float operations must be done as written and in float: on 32-bit x86 give -msse2 -mfpmath=sse"
 #endif
 
-/* Unions, not memcpy: even an unoptimised build then makes no call. */
+/* No product becomes one with a sum. IAR's and other compilers follow C99; Microsoft's has a spelling of its own. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#pragma clang fp reassociate(off)
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
+#else
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+#include "conv_private.h"
+
+/* The bits of a float. A union, not memcpy: even an unoptimised build then makes no call. */
 static inline uint32_t conv_bits_of(float x)
 {
     union { float value; uint32_t bits; } u;
@@ -15,11 +36,41 @@ static inline uint32_t conv_bits_of(float x)
     return u.bits;
 }
 
+/* The float of some bits. */
 static inline float conv_float_of(uint32_t bits)
 {
     union { float value; uint32_t bits; } u;
     u.bits = bits;
     return u.value;
+}
+
+/*
+ * a * b, rounded before anything is added to it. Clang's -ffp-contract=fast heeds no pragma, hence the empty assembly
+ * where its processor has an instruction for a * b + c.
+ */
+static inline float conv_product(float a, float b)
+{
+    float product = a * b;
+
+#if !defined(__clang__)
+#elif defined(__i386__) || defined(__x86_64__)
+#if defined(__FMA__) || defined(__FMA4__) || defined(NN_TARGET_FMA)
+    __asm__("" : "+x"(product));
+#endif
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(product));
+#elif defined(__arm__)
+#if defined(__ARM_FEATURE_FMA)
+    __asm__("" : "+t"(product));
+#endif
+#elif defined(__riscv)
+#if defined(__riscv_flen)
+    __asm__("" : "+f"(product));
+#endif
+#else
+    __asm__("" : "+m"(product));
+#endif
+    return product;
 }
 
 /*
@@ -29,21 +80,21 @@ static float conv_scalbnf(float x, int n)
 {
     /* Steps that stay normal until the last: the 24 bits kept in hand make the last product the only rounded one. */
     if (n > 127) {
-        x *= 0x1p127f;
+        x = conv_product(x, 0x1p127f);
         n -= 127;
         if (n > 127) {
-            x *= 0x1p127f;
+            x = conv_product(x, 0x1p127f);
             n = n - 127 > 127 ? 127 : n - 127;
         }
     } else if (n < -126) {
-        x *= 0x1p-102f;
+        x = conv_product(x, 0x1p-102f);
         n += 102;
         if (n < -126) {
-            x *= 0x1p-102f;
+            x = conv_product(x, 0x1p-102f);
             n = n + 102 < -126 ? -126 : n + 102;
         }
     }
-    x *= conv_float_of((uint32_t)(n + 127) << 23);
+    x = conv_product(x, conv_float_of((uint32_t)(n + 127) << 23));
     return x == x ? x : conv_float_of(0x7fc00000);
 }
 
@@ -66,19 +117,19 @@ static float conv_expf(float x)
         if (x < -0x1.9fe368p6f)
             return 0.0f;
     }
-    shifted = x * 0x1.715476p+0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+    shifted = conv_product(x, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
-    high = x - k * 0x1.62e4p-1f; /* exact */
-    low = k * 0x1.7f7d1cp-20f;
+    high = x - conv_product(k, 0x1.62e4p-1f); /* exact */
+    low = conv_product(k, 0x1.7f7d1cp-20f);
     r = high - low;
-    q = 0x1.124492p-7f + r * 0x1.6afe14p-10f;
-    q = 0x1.555826p-5f + r * q;
-    q = 0x1.555482p-3f + r * q;
-    q = 0x1.fffffcp-2f + r * q;
-    y = 1.0f + (high + (r * r * q - low));
+    q = 0x1.124492p-7f + conv_product(r, 0x1.6afe14p-10f);
+    q = 0x1.555826p-5f + conv_product(r, q);
+    q = 0x1.555482p-3f + conv_product(r, q);
+    q = 0x1.fffffcp-2f + conv_product(r, q);
+    y = 1.0f + (high + (conv_product(conv_product(r, r), q) - low));
     if (magnitude > 0x42ae0000)
         return conv_scalbnf(y, (int)k);
-    return y * conv_float_of((conv_bits_of(shifted) + 127) << 23);
+    return conv_product(y, conv_float_of((conv_bits_of(shifted) + 127) << 23));
 }
 
 /* conv: conv2d [4][4][1] -> [4][4][2], 288 MACs, scalar, about 2,188 cycles */
@@ -106,11 +157,11 @@ void conv_00_conv_op(const float *in, float *out, int32_t begin, int32_t end)
                         const float w0 = *k;
                         const float w1 = k[1];
                         const float x0 = row[i];
-                        sum00 += x0 * w0;
-                        sum01 += x0 * w1;
+                        sum00 += conv_product(x0, w0);
+                        sum01 += conv_product(x0, w1);
                         const float x1 = row[1 + i];
-                        sum10 += x1 * w0;
-                        sum11 += x1 * w1;
+                        sum10 += conv_product(x1, w0);
+                        sum11 += conv_product(x1, w1);
                         k += 2;
                     }
                 }
@@ -136,8 +187,8 @@ void conv_00_conv_op(const float *in, float *out, int32_t begin, int32_t end)
                         const float w0 = *k;
                         const float w1 = k[1];
                         const float x0 = row[i];
-                        sum00 += x0 * w0;
-                        sum01 += x0 * w1;
+                        sum00 += conv_product(x0, w0);
+                        sum01 += conv_product(x0, w1);
                         k += 2;
                     }
                 }
@@ -192,9 +243,9 @@ void conv_02_head_op(const float *restrict in, float *restrict out, int32_t begi
             const float w1 = k[1];
             const float w2 = k[2];
             const float x0 = from[i];
-            sum00 += x0 * w0;
-            sum01 += x0 * w1;
-            sum02 += x0 * w2;
+            sum00 += conv_product(x0, w0);
+            sum01 += conv_product(x0, w1);
+            sum02 += conv_product(x0, w2);
             k += 3;
         }
         *to = sum00;
@@ -222,7 +273,7 @@ void conv_03_choice_op(const float *restrict in, float *restrict out, int32_t be
             }
             const float share = 1.0f / sum;
             for (int32_t i = 0; i < 3; ++i) {
-                to[i] = to[i] * share;
+                to[i] = conv_product(to[i], share);
             }
         }
     }

@@ -1,13 +1,34 @@
 /* tiny dense: one function a step, made for its shapes. */
-#include "dense_private.h"
+/*
+ * Floats are computed as written, each operation rounded once, whatever the compiler's flags: so they have the same
+ * bits everywhere. No flag is needed; those that could not be undone are refused.
+ */
 
-/* The two views of a float: its value and its bits. Used by every function of the library. */
-
-#if defined(__FAST_MATH__) || (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0)
-#error "float operations must be done as written and in float: no -ffast-math, and on 32-bit x86 -msse2 -mfpmath=sse"
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    defined(__NO_SIGNED_ZEROS__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || \
+    defined(__ARM_FP_FAST) || defined(_M_FP_FAST)
+#error "float operations must be done as written: no -ffast-math, and none of the flags that it stands for"
+#endif
+/* 16 is 0 for floats: it speaks of narrower ones. */
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
+#error "float operations must be done as written and in float: on 32-bit x86 give -msse2 -mfpmath=sse"
 #endif
 
-/* Unions, not memcpy: even an unoptimised build then makes no call. */
+/* No product becomes one with a sum. IAR's and other compilers follow C99; Microsoft's has a spelling of its own. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#pragma clang fp reassociate(off)
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
+#else
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+#include "dense_private.h"
+
+/* The bits of a float. A union, not memcpy: even an unoptimised build then makes no call. */
 static inline uint32_t dense_bits_of(float x)
 {
     union { float value; uint32_t bits; } u;
@@ -15,11 +36,41 @@ static inline uint32_t dense_bits_of(float x)
     return u.bits;
 }
 
+/* The float of some bits. */
 static inline float dense_float_of(uint32_t bits)
 {
     union { float value; uint32_t bits; } u;
     u.bits = bits;
     return u.value;
+}
+
+/*
+ * a * b, rounded before anything is added to it. Clang's -ffp-contract=fast heeds no pragma, hence the empty assembly
+ * where its processor has an instruction for a * b + c.
+ */
+static inline float dense_product(float a, float b)
+{
+    float product = a * b;
+
+#if !defined(__clang__)
+#elif defined(__i386__) || defined(__x86_64__)
+#if defined(__FMA__) || defined(__FMA4__) || defined(NN_TARGET_FMA)
+    __asm__("" : "+x"(product));
+#endif
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(product));
+#elif defined(__arm__)
+#if defined(__ARM_FEATURE_FMA)
+    __asm__("" : "+t"(product));
+#endif
+#elif defined(__riscv)
+#if defined(__riscv_flen)
+    __asm__("" : "+f"(product));
+#endif
+#else
+    __asm__("" : "+m"(product));
+#endif
+    return product;
 }
 
 /*
@@ -29,21 +80,21 @@ static float dense_scalbnf(float x, int n)
 {
     /* Steps that stay normal until the last: the 24 bits kept in hand make the last product the only rounded one. */
     if (n > 127) {
-        x *= 0x1p127f;
+        x = dense_product(x, 0x1p127f);
         n -= 127;
         if (n > 127) {
-            x *= 0x1p127f;
+            x = dense_product(x, 0x1p127f);
             n = n - 127 > 127 ? 127 : n - 127;
         }
     } else if (n < -126) {
-        x *= 0x1p-102f;
+        x = dense_product(x, 0x1p-102f);
         n += 102;
         if (n < -126) {
-            x *= 0x1p-102f;
+            x = dense_product(x, 0x1p-102f);
             n = n + 102 < -126 ? -126 : n + 102;
         }
     }
-    x *= dense_float_of((uint32_t)(n + 127) << 23);
+    x = dense_product(x, dense_float_of((uint32_t)(n + 127) << 23));
     return x == x ? x : dense_float_of(0x7fc00000);
 }
 
@@ -66,19 +117,19 @@ static float dense_expf(float x)
         if (x < -0x1.9fe368p6f)
             return 0.0f;
     }
-    shifted = x * 0x1.715476p+0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+    shifted = dense_product(x, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
-    high = x - k * 0x1.62e4p-1f; /* exact */
-    low = k * 0x1.7f7d1cp-20f;
+    high = x - dense_product(k, 0x1.62e4p-1f); /* exact */
+    low = dense_product(k, 0x1.7f7d1cp-20f);
     r = high - low;
-    q = 0x1.124492p-7f + r * 0x1.6afe14p-10f;
-    q = 0x1.555826p-5f + r * q;
-    q = 0x1.555482p-3f + r * q;
-    q = 0x1.fffffcp-2f + r * q;
-    y = 1.0f + (high + (r * r * q - low));
+    q = 0x1.124492p-7f + dense_product(r, 0x1.6afe14p-10f);
+    q = 0x1.555826p-5f + dense_product(r, q);
+    q = 0x1.555482p-3f + dense_product(r, q);
+    q = 0x1.fffffcp-2f + dense_product(r, q);
+    y = 1.0f + (high + (dense_product(dense_product(r, r), q) - low));
     if (magnitude > 0x42ae0000)
         return dense_scalbnf(y, (int)k);
-    return y * dense_float_of((dense_bits_of(shifted) + 127) << 23);
+    return dense_product(y, dense_float_of((dense_bits_of(shifted) + 127) << 23));
 }
 
 /*
@@ -91,25 +142,25 @@ static float dense_logisticpartsf(float ax, float *excess)
     float shifted, k, high, low, r, q, scale, part, d, error, y;
 
     if (ax < 16.25f) { /* so 1 + 2^k is exact */
-        shifted = ax * 0x1.715476p+0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+        shifted = dense_product(ax, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
         k = shifted - 0x1.8p23f;
-        high = ax - k * 0x1.62e4p-1f; /* exact */
-        low = k * 0x1.7f7d1cp-20f;
+        high = ax - dense_product(k, 0x1.62e4p-1f); /* exact */
+        low = dense_product(k, 0x1.7f7d1cp-20f);
         r = high - low;
-        q = 0x1.124492p-7f + r * 0x1.6afe14p-10f;
-        q = 0x1.555826p-5f + r * q;
-        q = 0x1.555482p-3f + r * q;
-        q = 0x1.fffffcp-2f + r * q;
+        q = 0x1.124492p-7f + dense_product(r, 0x1.6afe14p-10f);
+        q = 0x1.555826p-5f + dense_product(r, q);
+        q = 0x1.555482p-3f + dense_product(r, q);
+        q = 0x1.fffffcp-2f + dense_product(r, q);
         scale = dense_float_of((dense_bits_of(shifted) + 127) << 23);
-        part = scale * (high + (r * r * q - low));
+        part = dense_product(scale, high + (dense_product(dense_product(r, r), q) - low));
         scale += 1.0f;
         d = scale + part;
         error = part - (d - scale);
         y = 1.0f / d;
-        *excess = y * y * error;
+        *excess = dense_product(dense_product(y, y), error);
     } else {
         y = dense_expf(-ax);
-        *excess = y * y;
+        *excess = dense_product(y, y);
     }
     return y;
 }
@@ -127,14 +178,14 @@ static float dense_tanhf(float x)
     float u, p, part, excess;
 
     if (magnitude < 0x3f100000) {
-        u = ax * ax;
-        p = 0x1.580568p-6f + u * -0x1.940204p-8f;
-        p = -0x1.b9049cp-5f + u * p;
-        p = 0x1.110c5ap-3f + u * p;
-        p = -0x1.555548p-2f + u * p;
-        p = ax + ax * (u * p);
+        u = dense_product(ax, ax);
+        p = 0x1.580568p-6f + dense_product(u, -0x1.940204p-8f);
+        p = -0x1.b9049cp-5f + dense_product(u, p);
+        p = 0x1.110c5ap-3f + dense_product(u, p);
+        p = -0x1.555548p-2f + dense_product(u, p);
+        p = ax + dense_product(ax, dense_product(u, p));
     } else if (magnitude < 0x41102cb4) {
-        part = 2.0f * dense_logisticpartsf(ax + ax, &excess);
+        part = dense_product(2.0f, dense_logisticpartsf(ax + ax, &excess));
         p = 1.0f - part;
         p += ((1.0f - p) - part) + (excess + excess);
     } else {
@@ -159,8 +210,8 @@ void dense_00_first_op(const float *restrict in, float *restrict out, int32_t be
             const float w0 = *k;
             const float w1 = k[1];
             const float x0 = from[i];
-            sum00 += x0 * w0;
-            sum01 += x0 * w1;
+            sum00 += dense_product(x0, w0);
+            sum01 += dense_product(x0, w1);
             k += 2;
         }
         if (sum00 < 0.0f) sum00 = 0.0f;

@@ -1,13 +1,34 @@
 /* net: one function a step, made for its shapes. */
-#include "lstm_private.h"
+/*
+ * Floats are computed as written, each operation rounded once, whatever the compiler's flags: so they have the same
+ * bits everywhere. No flag is needed; those that could not be undone are refused.
+ */
 
-/* The two views of a float: its value and its bits. Used by every function of the library. */
-
-#if defined(__FAST_MATH__) || (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0)
-#error "float operations must be done as written and in float: no -ffast-math, and on 32-bit x86 -msse2 -mfpmath=sse"
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    defined(__NO_SIGNED_ZEROS__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__) || \
+    defined(__ARM_FP_FAST) || defined(_M_FP_FAST)
+#error "float operations must be done as written: no -ffast-math, and none of the flags that it stands for"
+#endif
+/* 16 is 0 for floats: it speaks of narrower ones. */
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
+#error "float operations must be done as written and in float: on 32-bit x86 give -msse2 -mfpmath=sse"
 #endif
 
-/* Unions, not memcpy: even an unoptimised build then makes no call. */
+/* No product becomes one with a sum. IAR's and other compilers follow C99; Microsoft's has a spelling of its own. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#pragma clang fp reassociate(off)
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
+#else
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+#include "lstm_private.h"
+
+/* The bits of a float. A union, not memcpy: even an unoptimised build then makes no call. */
 static inline uint32_t lstm_bits_of(float x)
 {
     union { float value; uint32_t bits; } u;
@@ -15,11 +36,41 @@ static inline uint32_t lstm_bits_of(float x)
     return u.bits;
 }
 
+/* The float of some bits. */
 static inline float lstm_float_of(uint32_t bits)
 {
     union { float value; uint32_t bits; } u;
     u.bits = bits;
     return u.value;
+}
+
+/*
+ * a * b, rounded before anything is added to it. Clang's -ffp-contract=fast heeds no pragma, hence the empty assembly
+ * where its processor has an instruction for a * b + c.
+ */
+static inline float lstm_product(float a, float b)
+{
+    float product = a * b;
+
+#if !defined(__clang__)
+#elif defined(__i386__) || defined(__x86_64__)
+#if defined(__FMA__) || defined(__FMA4__) || defined(NN_TARGET_FMA)
+    __asm__("" : "+x"(product));
+#endif
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(product));
+#elif defined(__arm__)
+#if defined(__ARM_FEATURE_FMA)
+    __asm__("" : "+t"(product));
+#endif
+#elif defined(__riscv)
+#if defined(__riscv_flen)
+    __asm__("" : "+f"(product));
+#endif
+#else
+    __asm__("" : "+m"(product));
+#endif
+    return product;
 }
 
 /*
@@ -29,21 +80,21 @@ static float lstm_scalbnf(float x, int n)
 {
     /* Steps that stay normal until the last: the 24 bits kept in hand make the last product the only rounded one. */
     if (n > 127) {
-        x *= 0x1p127f;
+        x = lstm_product(x, 0x1p127f);
         n -= 127;
         if (n > 127) {
-            x *= 0x1p127f;
+            x = lstm_product(x, 0x1p127f);
             n = n - 127 > 127 ? 127 : n - 127;
         }
     } else if (n < -126) {
-        x *= 0x1p-102f;
+        x = lstm_product(x, 0x1p-102f);
         n += 102;
         if (n < -126) {
-            x *= 0x1p-102f;
+            x = lstm_product(x, 0x1p-102f);
             n = n + 102 < -126 ? -126 : n + 102;
         }
     }
-    x *= lstm_float_of((uint32_t)(n + 127) << 23);
+    x = lstm_product(x, lstm_float_of((uint32_t)(n + 127) << 23));
     return x == x ? x : lstm_float_of(0x7fc00000);
 }
 
@@ -66,19 +117,19 @@ static float lstm_expf(float x)
         if (x < -0x1.9fe368p6f)
             return 0.0f;
     }
-    shifted = x * 0x1.715476p+0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+    shifted = lstm_product(x, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
-    high = x - k * 0x1.62e4p-1f; /* exact */
-    low = k * 0x1.7f7d1cp-20f;
+    high = x - lstm_product(k, 0x1.62e4p-1f); /* exact */
+    low = lstm_product(k, 0x1.7f7d1cp-20f);
     r = high - low;
-    q = 0x1.124492p-7f + r * 0x1.6afe14p-10f;
-    q = 0x1.555826p-5f + r * q;
-    q = 0x1.555482p-3f + r * q;
-    q = 0x1.fffffcp-2f + r * q;
-    y = 1.0f + (high + (r * r * q - low));
+    q = 0x1.124492p-7f + lstm_product(r, 0x1.6afe14p-10f);
+    q = 0x1.555826p-5f + lstm_product(r, q);
+    q = 0x1.555482p-3f + lstm_product(r, q);
+    q = 0x1.fffffcp-2f + lstm_product(r, q);
+    y = 1.0f + (high + (lstm_product(lstm_product(r, r), q) - low));
     if (magnitude > 0x42ae0000)
         return lstm_scalbnf(y, (int)k);
-    return y * lstm_float_of((lstm_bits_of(shifted) + 127) << 23);
+    return lstm_product(y, lstm_float_of((lstm_bits_of(shifted) + 127) << 23));
 }
 
 /*
@@ -91,25 +142,25 @@ static float lstm_logisticpartsf(float ax, float *excess)
     float shifted, k, high, low, r, q, scale, part, d, error, y;
 
     if (ax < 16.25f) { /* so 1 + 2^k is exact */
-        shifted = ax * 0x1.715476p+0f + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+        shifted = lstm_product(ax, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
         k = shifted - 0x1.8p23f;
-        high = ax - k * 0x1.62e4p-1f; /* exact */
-        low = k * 0x1.7f7d1cp-20f;
+        high = ax - lstm_product(k, 0x1.62e4p-1f); /* exact */
+        low = lstm_product(k, 0x1.7f7d1cp-20f);
         r = high - low;
-        q = 0x1.124492p-7f + r * 0x1.6afe14p-10f;
-        q = 0x1.555826p-5f + r * q;
-        q = 0x1.555482p-3f + r * q;
-        q = 0x1.fffffcp-2f + r * q;
+        q = 0x1.124492p-7f + lstm_product(r, 0x1.6afe14p-10f);
+        q = 0x1.555826p-5f + lstm_product(r, q);
+        q = 0x1.555482p-3f + lstm_product(r, q);
+        q = 0x1.fffffcp-2f + lstm_product(r, q);
         scale = lstm_float_of((lstm_bits_of(shifted) + 127) << 23);
-        part = scale * (high + (r * r * q - low));
+        part = lstm_product(scale, high + (lstm_product(lstm_product(r, r), q) - low));
         scale += 1.0f;
         d = scale + part;
         error = part - (d - scale);
         y = 1.0f / d;
-        *excess = y * y * error;
+        *excess = lstm_product(lstm_product(y, y), error);
     } else {
         y = lstm_expf(-ax);
-        *excess = y * y;
+        *excess = lstm_product(y, y);
     }
     return y;
 }
@@ -139,14 +190,14 @@ static float lstm_tanhf(float x)
     float u, p, part, excess;
 
     if (magnitude < 0x3f100000) {
-        u = ax * ax;
-        p = 0x1.580568p-6f + u * -0x1.940204p-8f;
-        p = -0x1.b9049cp-5f + u * p;
-        p = 0x1.110c5ap-3f + u * p;
-        p = -0x1.555548p-2f + u * p;
-        p = ax + ax * (u * p);
+        u = lstm_product(ax, ax);
+        p = 0x1.580568p-6f + lstm_product(u, -0x1.940204p-8f);
+        p = -0x1.b9049cp-5f + lstm_product(u, p);
+        p = 0x1.110c5ap-3f + lstm_product(u, p);
+        p = -0x1.555548p-2f + lstm_product(u, p);
+        p = ax + lstm_product(ax, lstm_product(u, p));
     } else if (magnitude < 0x41102cb4) {
-        part = 2.0f * lstm_logisticpartsf(ax + ax, &excess);
+        part = lstm_product(2.0f, lstm_logisticpartsf(ax + ax, &excess));
         p = 1.0f - part;
         p += ((1.0f - p) - part) + (excess + excess);
     } else {
@@ -174,25 +225,25 @@ void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out
             float candidate = lstm_00_op_kernel[unit * 4 + 2];
             float let_out = lstm_00_op_kernel[unit * 4 + 3];
             for (int32_t i = 0; i < 1; ++i) {
-                let_in += x[i] * lstm_00_op_kernel[(unit + i) * 4 + 0];
-                forget += x[i] * lstm_00_op_kernel[(unit + i) * 4 + 1];
-                candidate += x[i] * lstm_00_op_kernel[(unit + i) * 4 + 2];
-                let_out += x[i] * lstm_00_op_kernel[(unit + i) * 4 + 3];
+                let_in += lstm_product(x[i], lstm_00_op_kernel[(unit + i) * 4 + 0]);
+                forget += lstm_product(x[i], lstm_00_op_kernel[(unit + i) * 4 + 1]);
+                candidate += lstm_product(x[i], lstm_00_op_kernel[(unit + i) * 4 + 2]);
+                let_out += lstm_product(x[i], lstm_00_op_kernel[(unit + i) * 4 + 3]);
             }
             for (int32_t i = 0; i < 2; ++i) {
-                let_in += out0[i] * lstm_00_op_recurrent[(unit * 2 + i) * 4 + 0];
-                forget += out0[i] * lstm_00_op_recurrent[(unit * 2 + i) * 4 + 1];
-                candidate += out0[i] * lstm_00_op_recurrent[(unit * 2 + i) * 4 + 2];
-                let_out += out0[i] * lstm_00_op_recurrent[(unit * 2 + i) * 4 + 3];
+                let_in += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4 + 0]);
+                forget += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4 + 1]);
+                candidate += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4 + 2]);
+                let_out += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4 + 3]);
             }
             const float entry = lstm_logisticf(let_in);
             const float keep = lstm_logisticf(forget);
             const float exit = lstm_logisticf(let_out);
             const float proposal = lstm_tanhf(candidate);
-            const float cell = keep * out1[unit] + entry * proposal;
+            const float cell = lstm_product(keep, out1[unit]) + lstm_product(entry, proposal);
             const float shown = lstm_tanhf(cell);
             out1[unit] = cell;
-            scratch[unit] = exit * shown;
+            scratch[unit] = lstm_product(exit, shown);
         }
         for (int32_t unit = 0; unit < 2; ++unit) {
             out0[unit] = scratch[unit];

@@ -1,0 +1,36 @@
+"""The back end of microcontrollers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nnbuild.backends.backend import Backend, RunStack
+from nnbuild.backends.firmware.flash import image_for
+from nnbuild.backends.firmware.image import write_images
+from nnbuild.backends.firmware.line import open_line
+from nnbuild.backends.firmware.program import IMAGES, PROGRAM, file_names, files, recipe
+from nnbuild.board.board import Board
+
+
+def refuse_program(board: Board, program: Path) -> None:
+    image_for(board, program)
+
+
+def cannot_run(board: Board, port: str | None) -> str:
+    if board.emulator is not None or port is not None:
+        return ""
+    return f"no emulator has the board {board.name}, and no --port was given"
+
+
+BACKEND = Backend(
+    program=lambda prefix: PROGRAM,
+    file_names=file_names,
+    files=files,
+    open_line=open_line,
+    recipe=recipe,
+    finish=write_images,
+    finished_names=IMAGES,
+    stack=RunStack(library=()),
+    refuse_program=refuse_program,
+    cannot_run=cannot_run,
+)

@@ -1,0 +1,58 @@
+"""Gets a firmware running in an emulator, or finds it at a serial port, and opens the line to it."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+
+from nnbuild.backends.backend import Line
+from nnbuild.backends.firmware.image import used_bytes
+from nnbuild.base.errors import ToolMissing, UsageError
+from nnbuild.board.board import Board, Emulator, StandIn
+from nnbuild.device.emulator import EmulatorTransport, require
+from nnbuild.device.transport import ProcessTransport, SerialTransport
+
+
+def open_line(board: Board, program: Path, port: str | None) -> Line:
+    return Line(SerialTransport(port, board.baud)) if port is not None else _emulated(board, program)
+
+
+def _emulated(board: Board, program: Path) -> Line:
+    emulator = board.emulator
+    if emulator is None:
+        raise ToolMissing(
+            f"board {board.name!r}",
+            "no emulator has it.",
+            "Connect the real one and name its port: --port /dev/ttyACM0",
+        )
+    name = f"emulated {board.name}"
+    if emulator.stand_in is not None and shutil.which(emulator.command[0]) is None:
+        if importlib.util.find_spec("unicorn") is None:
+            install = f"{emulator.install}, or pip install unicorn"
+            require(emulator.command, f"board {board.name!r}", install)
+        print(f"nnbuild: {emulator.command[0]} is not installed; unicorn runs {board.name}", file=sys.stderr)
+        return Line(ProcessTransport(_unicorn(board, emulator.stand_in, program), name), "instructions")
+    require(emulator.command, f"board {board.name!r}", emulator.install)
+    _refuse_what_it_lacks(board, emulator, program)
+    transport = EmulatorTransport(name, emulator.command, program.resolve())
+    return Line(transport, "instructions", emulator.instructions_per_tick)
+
+
+def _refuse_what_it_lacks(board: Board, emulator: Emulator, program: Path) -> None:
+    if not emulator.lacks:
+        return
+    used = used_bytes(program, board.memories)
+    for name in emulator.lacks:
+        if used[name]:
+            cause = f"it has {used[name]:,} bytes in a memory {name!r}, which {emulator.command[0]} does not have."
+            raise UsageError(str(program), cause, "Name the device's port, or build it without --memory.")
+
+
+def _unicorn(board: Board, stand_in: StandIn, program: Path) -> list[str | Path]:
+    """The command that runs the same image without QEMU. Its counter shows instructions as they are."""
+    command: list[str | Path] = [sys.executable, "-m", "nnbuild.device.unicorn_board", program.resolve()]
+    for memory in board.memories:
+        command += ["--memory", f"{memory.origin:#x}:{memory.length:#x}"]
+    return [*command, "--uart", hex(stand_in.uart), "--counter", hex(stand_in.counter)]

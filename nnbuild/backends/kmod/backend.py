@@ -1,0 +1,63 @@
+"""The back end of kernel modules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nnbuild.backends.backend import Backend, Chosen, Line, OwnBuild, RunStack
+from nnbuild.backends.kmod.bridge import long_pieces, with_short_pieces
+from nnbuild.backends.kmod.build import CHOICES, kernel_of
+from nnbuild.backends.kmod.folder import file_names, files, kernel_target, module_file
+from nnbuild.backends.kmod.line import KernelTransport
+from nnbuild.backends.kmod.module import audit_module, make_module
+from nnbuild.backends.kmod.weights import refuse_hidden_weights
+from nnbuild.board.board import Board
+from nnbuild.device.transport import PtyTransport
+from nnbuild.plan.plan import Plan
+from nnbuild.plan.target import Target
+
+
+def open_line(board: Board, program: Path, port: str | None) -> Line:
+    return Line(PtyTransport(port) if port is not None else KernelTransport(board, program))
+
+
+def settle(plan: Plan, target: Target) -> Plan:
+    """With pieces that are short enough; weights that are to be exchanged must show nowhere else."""
+    settled = with_short_pieces(plan, target)
+    if target.swappable:
+        refuse_hidden_weights(settled, target)
+    return settled
+
+
+def build(board: Board, prefix: str, folder: Path, chosen: Chosen) -> Path:
+    return make_module(board, prefix, folder, kernel_of(chosen))
+
+
+def command(board: Board, folder: str, chosen: Chosen) -> list[str]:
+    words = [word for name, value in chosen.items() for word in (f"--{name}", value)]
+    return ["module", folder, "--board", board.name, *words]
+
+
+BACKEND = Backend(
+    program=module_file,
+    file_names=file_names,
+    files=files,
+    open_line=open_line,
+    own_build=OwnBuild(
+        build=build,
+        audit=audit_module,
+        command=command,
+        audit_command=lambda folder: ["module", folder, "--audit"],
+        ending=".ko",
+    ),
+    choices=CHOICES,
+    stack=RunStack(
+        entry="nn_model_part",
+        objects=("{prefix}_kernels", "{prefix}_bridge"),
+        never_return=("__stack_chk_fail",),
+    ),
+    prepare=kernel_target,
+    settle=settle,
+    notes=long_pieces,
+    exchanges_weights=True,
+)

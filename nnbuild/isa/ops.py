@@ -1,0 +1,157 @@
+"""The table of vector operations: what a kernel may ask of vectors, and what each request means in portable C.
+
+Kinds of values, each a C type of the set's: `floats` and `sums`, a float or an int32_t a lane; `taps`, what `dot`
+multiplies, `depth` inputs or weights a lane; `wide`, an int64_t a lane. An operation may have parameters, numbers that
+are known while printing and are part of its name, such as how far it shifts or how many lanes count.
+
+A meaning is an expression of lane i, or a body where it is not lane by lane. LANES and DEPTH stand for the set's. So
+every kernel of every set compiles and gives the same bits on a processor without the set; only `f_fma` may differ
+there in the last bit, which rounds once or twice as the set has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+KINDS = {
+    "floats": "struct {{ float at[{lanes}]; }}",
+    "sums": "struct {{ int32_t at[{lanes}]; }}",
+    "wide": "struct {{ int64_t at[{lanes}]; }}",
+    "taps": "struct {{ {ready} at[{taps}]; }}",
+}
+"""The C type of each kind where the set's own cannot be had."""
+
+
+class Operation(NamedTuple):
+    """The kind of its result, its operands as C declares them, its meaning, and what it usually costs."""
+
+    result: str
+    operands: str
+    meaning: str
+    cycles: float = 0.5
+
+
+Family = Callable[..., Operation]
+"""An operation for every choice of its parameters."""
+
+FMA_CYCLES, LOAD_CYCLES = 0.5, 0.2
+EACH = "for (int32_t i = 0; i < LANES; ++i) "
+BOTH = "union {{\n    floats f;\n    sums s;\n}} both;\n\nboth.{0} = a;\nreturn both.{1};"
+SQUARE_ROOT = """\
+floats r;
+
+for (int32_t i = 0; i < LANES; ++i) {
+    const double x = a.at[i];
+    double root = x > 1.0 ? x : 1.0;
+
+    for (int32_t step = 0; step < 140; ++step) root = 0.5 * (root + x / root);
+    r.at[i] = (float)(x > 0.0 && x < 3.5e38 ? root : x >= 0.0 ? x : (x - x) / (x - x));
+}
+return r;"""
+"""Newton's way in double precision, whose error is too small to change the rounding to a float."""
+
+
+def _floats(meaning: str, cycles: float = 0.5, operands: str = "floats a, floats b") -> Operation:
+    return Operation("floats", operands, meaning, cycles)
+
+
+def _first(count: int) -> Operation:
+    return _floats(f"i < {count} ? from[i] : 0.0f", 0.7, "const float *from")
+
+
+def _store_first(count: int) -> Operation:
+    return Operation("void", "float *to, floats a", f"for (int32_t i = 0; i < {count}; ++i) to[i] = a.at[i];", 1.0)
+
+
+def _mask(count: int, first: int, others: int) -> Operation:
+    return Operation("sums", "void", f"i < {count} ? {first} : {others}", 0.2)
+
+
+def _repeat(depth: int) -> Operation:
+    return _floats(f"from[i % {depth}]", 0.2, "const float *from")
+
+
+def _join(depth: int, positions: int, channels: int) -> Operation:
+    """Of each of some vectors, one a position, the sums of every `depth` lanes: the first `channels` of them, those of
+    the first position first and without a gap. Neighbours are added up before their sums are."""
+    names = "abcd"[:positions]
+    lines = ["floats r = a;"]
+    for position, name in enumerate(names):
+        for width in (2**n for n in range(depth.bit_length() - 1)):
+            pair = f"{name}.at[i] = {name}.at[i] + {name}.at[i + {width}];"
+            lines.append(f"for (int32_t i = 0; i < LANES; i += {2 * width}) {pair}")
+        first = f"{position * channels} + " if position else ""
+        lines.append(f"for (int32_t i = 0; i < {channels}; ++i) r.at[{first}i] = {name}.at[i * {depth}];")
+    lines.append("return r;")
+    cycles = 2.5 + 1.5 * depth.bit_length() + positions / 2
+    return _floats("\n".join(lines), cycles, ", ".join(f"floats {name}" for name in names))
+
+
+def _across(operation: str, count: int) -> Operation:
+    """The sum or maximum of the first `count` lanes, a power of two, in each of them; beyond them, of others."""
+    combined = {"add": "{0} + {1}", "max": "{0} > {1} ? {0} : {1}", "min": "{0} < {1} ? {0} : {1}"}[operation]
+    swapped = combined.format("a.at[i]", "a.at[i ^ by]")
+    steps = count.bit_length() - 1
+    return _floats(
+        f"for (int32_t by = 1; by < {count}; by *= 2) {{\n    floats r;\n    {EACH}r.at[i] = {swapped};\n    a = r;\n}}"
+        "\nreturn a;",
+        4.0 * steps,
+        "floats a",
+    )
+
+
+FLOATS: dict[str, Operation | Family] = {
+    "f_load": _floats("from[i]", LOAD_CYCLES, "const float *from"),
+    "f_load_first": _first,
+    "f_store": Operation("void", "float *to, floats a", f"{EACH}to[i] = a.at[i];"),
+    "f_store_first": _store_first,
+    "f_each": _floats("a", 0.2, "float a"),
+    "f_repeat": _repeat,
+    "f_add": _floats("a.at[i] + b.at[i]"),
+    "f_sub": _floats("a.at[i] - b.at[i]"),
+    "f_mul": _floats("{prefix}_product(a.at[i], b.at[i])"),
+    "f_div": _floats("a.at[i] / b.at[i]", 5.0),
+    "f_max": _floats("a.at[i] > b.at[i] ? a.at[i] : b.at[i]"),
+    "f_min": _floats("a.at[i] < b.at[i] ? a.at[i] : b.at[i]"),
+    "f_sqrt": _floats(SQUARE_ROOT, 7.0, "floats a"),
+    "f_fma": _floats("c.at[i] + {prefix}_product(a.at[i], b.at[i])", FMA_CYCLES, "floats a, floats b, floats c"),
+    "f_if_less": _floats(
+        "a.at[i] < b.at[i] ? then.at[i] : otherwise.at[i]", 1.0, "floats a, floats b, floats then, floats otherwise"
+    ),
+    "f_join": _join,
+    "f_across": _across,
+    "f_bits": Operation("sums", "floats a", BOTH.format("f", "s"), 0.0),
+    "f_of_bits": _floats(BOTH.format("s", "f"), 0.0, "sums a"),
+    "f_of_sums": _floats("(float)a.at[i]", 0.5, "sums a"),
+    "fetch": Operation("void", "const void *from", "(void)from;", 0.1),
+}
+
+
+def _sums(meaning: str, cycles: float = 0.5, operands: str = "sums a, sums b") -> Operation:
+    return Operation("sums", operands, meaning, cycles)
+
+
+def _shift_left(by: int) -> Operation:
+    return _sums(f"(int32_t)((uint32_t)a.at[i] << {by})", 0.5, "sums a")
+
+
+def _shift_right(by: int) -> Operation:
+    return _sums(f"a.at[i] >> {by}", 0.5, "sums a")
+
+
+def _shift_down(by: int) -> Operation:
+    return _sums(f"(int32_t)((uint32_t)a.at[i] >> {by})", 0.5, "sums a")
+
+
+INTEGERS: dict[str, Operation | Family] = {
+    "each": _sums("a", 0.2, "int32_t a"),
+    "mask": _mask,
+    "add": _sums("(int32_t)((uint32_t)a.at[i] + (uint32_t)b.at[i])"),
+    "and": _sums("a.at[i] & b.at[i]"),
+    "shift_left": _shift_left,
+    "shift_right": _shift_right,
+    "shift_down": _shift_down,
+}
+
+OPERATIONS = FLOATS | INTEGERS

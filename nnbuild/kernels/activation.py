@@ -1,0 +1,103 @@
+"""A function of every element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.isa.vector_sets import SETS
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels import functions, vector_functions
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, on_each, only_float, only_integer
+from nnbuild.kernels.integers import UNIT, centred, finish, store, value_of
+from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
+from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.model.graph import Array
+from nnbuild.numeric.tables import sigmoid_table
+from nnbuild.ops import activation_rules as rules
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.site import Site
+
+
+def _demand(site: Site[Activation]) -> Demand:
+    return Demand(extent=prod(site.shape()), overlaps=IN_PLACE, rows=True)
+
+
+def _emit(w: Writer, site: Site[Activation], names: Names) -> None:
+    function, parameters = site.attributes.function, site.attributes.parameters
+    with w.loop("i", "end", start="begin", trips=prod(site.shape())):
+        w(w.use(c99.LOAD, "x", f"{names.inputs[0]}[i]"))
+        w(w.use(c99.STORE, f"{names.outputs[0]}[i]", functions.spell(w, function, parameters, "x")))
+
+
+def _rule(site: Site[Activation]) -> rules.Rule:
+    """The site's rule: for 8 bits a table of 256 entries, unless bounds alone serve, which are cheaper."""
+    rule = site.attributes.rule(site)
+    if site.inputs[0].dtype == "int16" or (isinstance(rule, rules.Rescale) and rule.scale == UNIT):
+        return rule
+    return rules.Entries(rules.entries_of(rule))
+
+
+def _demand_integers(site: Site[Activation]) -> Demand:
+    packed: dict[str, Array] = {}
+    match _rule(site):
+        case rules.Entries(entries) | rules.Table(entries):
+            packed["table"] = entries.astype(site.outputs[0].dtype)
+        case rules.Sigmoid():
+            packed["sigmoid"] = sigmoid_table().astype(np.uint16)
+    return Demand(extent=prod(site.shape()), packed=packed, overlaps=IN_PLACE, rows=True)
+
+
+def _emit_integers(w: Writer, site: Site[Activation], names: Names) -> None:
+    rule, out = _rule(site), site.outputs[0]
+    source, target = f"{names.inputs[0]}[i]", f"{names.outputs[0]}[i]"
+    with w.loop("i", "end", start="begin", trips=prod(site.shape())):
+        match rule:
+            case rules.Entries():
+                w.bill(c99.LOAD.cycles)
+                w(w.use(c99.STORE, target, f"{names.packed['table']}[{source} + 128]"))
+            case rules.Table():
+                store(w, target, w.helper("interpolate16", names.packed["table"], source), out)
+            case rules.Sigmoid(function, scale):
+                helper = "logistic16" if function == "sigmoid" else "tanh16"
+                value = w.helper(helper, names.packed["sigmoid"], source, str(scale.multiplier), str(scale.shift))
+                store(w, target, value, out)
+            case rules.Rescale(form) | rules.Slopes(form) | rules.Line(form) | rules.Gate(form) | rules.Whole(form):
+                centred(w, "x", source, form.in_zero)
+                finish(w, target, value_of(w, rule), out, form.bounds)
+
+
+@dataclass(frozen=True)
+class _Floats:
+    """In vectors of floats."""
+
+    floats: Vectors
+
+    def accepts(self, site: Site[Activation]) -> str | None:
+        return only_float(site) or vector_functions.missing(site.attributes.function)
+
+    def demand(self, site: Site[Activation]) -> Demand:
+        return Demand(extent=self._loops(site).vectors(self.floats.lanes), overlaps=IN_PLACE)
+
+    def _loops(self, site: Site[Activation]) -> Loops:
+        return loops(site.shape(), Walk(contiguous(site.shape())))
+
+    def emit(self, w: Writer, site: Site[Activation], names: Names) -> None:
+        v, function = self.floats, (site.attributes.function, site.attributes.parameters)
+
+        def element(at: list[str], count: int) -> None:
+            v.declare(w, "x", v.load(w, f"{names.inputs[0]} + {at[0]}", count))
+            v.store(w, f"{names.outputs[0]} + {at[0]}", vector_functions.spell(w, v, function, "x"), count)
+
+        self._loops(site).vector_nest(w, v.lanes, element)
+
+
+VARIANTS = (
+    Variant("scalar", PORTABLE, only_float, _demand, _emit),
+    Variant("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
+    *on_each(SETS, _Floats),
+)

@@ -1,0 +1,99 @@
+"""A factor and a summand a channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.isa.vector_sets import SETS
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, on_each, only_float, only_integer
+from nnbuild.kernels.integers import centred, declare, finish, zero
+from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
+from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.model.graph import Array
+from nnbuild.ops.affine import Affine
+from nnbuild.ops.integer import bounds, requantization
+from nnbuild.ops.site import Site
+
+
+def _loops(site: Site[Affine]) -> Loops:
+    axis, shape = site.attributes.axis, site.shape()
+    return loops(shape, Walk(contiguous(shape)), Walk(tuple(int(i == axis) for i in range(len(shape)))))
+
+
+def _demand(site: Site[Affine], lanes: int = 1, more: dict[str, Array] | None = None) -> Demand:
+    packed = {role: site.constant(role) for role in ("scale", "shift")} | (more or {})
+    return Demand(extent=_loops(site).vectors(lanes), packed=packed, overlaps=IN_PLACE)
+
+
+def _emit(w: Writer, site: Site[Affine], names: Names) -> None:
+    def element(at: list[str]) -> None:
+        scale, shift = f"{names.packed['scale']}[{at[1]}]", f"{names.packed['shift']}[{at[1]}]"
+        scaled = c99.product(w, f"{names.inputs[0]}[{at[0]}]", scale)
+        w(w.use(c99.LOAD_MUTABLE, "value", f"{scaled} + {shift}"))
+        w.bill(4)
+        c99.clamp(w, site.attributes.clamp, "value")
+        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "value"))
+
+    _loops(site).nest(w, element)
+
+
+def _demand_integers(site: Site[Affine]) -> Demand:
+    scale = requantization(site, site.constant("scale").size, "scale")
+    return _demand(
+        site, more={"multiplier": scale.stored_multiplier().astype(np.int32), "places": scale.shift.astype(np.int8)}
+    )
+
+
+def _emit_integers(w: Writer, site: Site[Affine], names: Names) -> None:
+    """Rounded as a convolution by a single weight."""
+    x, out = site.inputs[0], site.outputs[0]
+    kind, helper = ("int32_t", "requantize") if x.dtype == "int8" else ("int64_t", "requantize64")
+
+    def element(at: list[str]) -> None:
+        of = {role: f"{name}[{at[1]}]" for role, name in names.packed.items()}
+        centred(w, "x", f"{names.inputs[0]}[{at[0]}]", zero(x))
+        w.bill(c99.MULTIPLY_ADD.cycles)
+        declare(w, "sum", f"x * {of['scale']} + {of['shift']}", f"const {kind}")
+        scaled = w.helper(helper, "sum", of["multiplier"], of["places"])
+        finish(w, f"{names.outputs[0]}[{at[0]}]", scaled, out, bounds(site.attributes.clamp, out))
+
+    _loops(site).nest(w, element)
+
+
+@dataclass(frozen=True)
+class _Floats:
+    """In vectors of floats."""
+
+    floats: Vectors
+
+    def accepts(self, site: Site[Affine]) -> str | None:
+        return only_float(site) or _loops(site).no_vectors()
+
+    def demand(self, site: Site[Affine]) -> Demand:
+        return _demand(site, self.floats.lanes)
+
+    def emit(self, w: Writer, site: Site[Affine], names: Names) -> None:
+        v, single = self.floats, _loops(site).repeated[1]
+
+        def element(at: list[str], count: int) -> None:
+            v.declare(w, "value", v.load(w, f"{names.inputs[0]} + {at[0]}", count))
+            for role in ("scale", "shift"):
+                address = f"{names.packed[role]} + {at[1]}"
+                v.declare(w, role, v.broadcast(w, address, 1) if single else v.load(w, address, count))
+            w(f"value = {v.use(w, 'add', v.use(w, 'mul', 'value', 'scale'), 'shift')};")
+            v.bound(w, site.attributes.clamp, "value")
+            v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
+
+        _loops(site).vector_nest(w, v.lanes, element)
+
+
+VARIANTS = (
+    Variant("scalar", PORTABLE, only_float, _demand, _emit),
+    Variant("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
+    *on_each(SETS, _Floats),
+)

@@ -1,0 +1,276 @@
+"""Two operands, element by element with broadcasting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.isa import c99, vector_sets, x86_integers
+from nnbuild.isa.armv7em_dsp import LOAD_BYTES
+from nnbuild.isa.armv7em_dsp_bytes import AND_LEFT8, SMLAWB, SMLAWT, ssat8_after
+from nnbuild.isa.vectors import Vectors
+from nnbuild.isa.x86_integers import IntegerSet
+from nnbuild.isa.x86_memory import read_bytes, reads_parts, write_bytes
+from nnbuild.isa.x86_sums import ProductRule, SumRule, product_rule, sum_rule
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Overlap, Variant, on_each, only_float, only_integer
+from nnbuild.kernels.dsp.beside import exact_sum
+from nnbuild.kernels.integers import centred, declare, finish, requantized
+from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
+from nnbuild.kernels.vector_tail import OPERATIONS
+from nnbuild.kernels.window_loops import product
+from nnbuild.numeric.elementwise import AddScales
+from nnbuild.numeric.linear_sum import LinearSum
+from nnbuild.numeric.rounding import INT8
+from nnbuild.ops.binary import Binary, Formats, formats, operands
+from nnbuild.ops.integer import bounds
+from nnbuild.ops.site import Site
+
+ROWS = {
+    "add": Row("{0} + {1}", 1),
+    "subtract": Row("{0} - {1}", 1),
+    "divide": Row("{0} / {1}", 14),
+    "maximum": Row("{0} > {1} ? {0} : {1}", 3),
+    "minimum": Row("{0} < {1} ? {0} : {1}", 3),
+}
+FACTORS = {"multiply": (("a", "b"), 1), "squared_difference": (("a - b", "a - b"), 3)}
+"""Functions that are a product: of what, and its price."""
+
+
+def _loops(site: Site[Binary]) -> Loops:
+    out, constants = site.output_shape(), {role: constant.data.shape for role, constant in site.constants.items()}
+    left, right = operands([site.shape(i) for i in range(len(site.inputs))], constants)
+    return loops(out, Walk(contiguous(out)), Walk(broadcast(left, out)), Walk(broadcast(right, out)))
+
+
+def _demand(site: Site[Binary], lanes: int = 1) -> Demand:
+    """An operand of one row for all rows is no row by row operand."""
+    packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
+    shapes, out = [site.shape(i) for i in range(len(site.inputs))], site.output_shape()
+    whole = tuple(Overlap(input=i) for i, shape in enumerate(shapes) if shape == out)
+    in_rows = lanes == 1 and all(shape[:1] == out[:1] for shape in shapes)
+    return Demand(extent=_loops(site).vectors(lanes), packed=packed, overlaps=whole, rows=in_rows)
+
+
+def _emit(w: Writer, site: Site[Binary], names: Names) -> None:
+    left, right = operands(names.inputs, names.packed)
+
+    def element(at: list[str]) -> None:
+        w(w.use(c99.LOAD, "a", f"{left}[{at[1]}]"))
+        w(w.use(c99.LOAD, "b", f"{right}[{at[2]}]"))
+        w(w.use(c99.LOAD_MUTABLE, "value", _real(w, site.attributes.function)))
+        c99.clamp(w, site.attributes.clamp, "value")
+        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "value"))
+
+    _loops(site).nest(w, element)
+
+
+def _real(w: Writer, function: str) -> str:
+    """The function of the floats `a` and `b`."""
+    if function not in FACTORS:
+        return w.use(ROWS[function], "a", "b")
+    factors, cycles = FACTORS[function]
+    w.bill(cycles)
+    return c99.product(w, *factors)
+
+
+def _emit_integers(w: Writer, site: Site[Binary], names: Names) -> None:
+    left, right = operands(names.inputs, names.packed)
+    form, out = formats(site), site.outputs[0]
+
+    def element(at: list[str]) -> None:
+        centred(w, "a", f"{left}[{at[1]}]", form.zeros[0])
+        centred(w, "b", f"{right}[{at[2]}]", form.zeros[1])
+        value = _value(w, site.attributes.function, form)
+        finish(w, f"{names.outputs[0]}[{at[0]}]", value, out, bounds(site.attributes.clamp, out))
+
+    _loops(site).nest(w, element)
+
+
+def _value(w: Writer, function: str, form: Formats) -> str:
+    """The result for a and b before the zero point; 16-bit operands square to 46 bits."""
+    match function:
+        case "multiply":
+            w.bill(1)
+            return requantized(w, "a * b", form.product_scale())
+        case "divide":
+            division = form.division_scale()
+            return w.helper("divide", "a", "b", str(division.multiplier), str(division.right))
+        case "add" | "subtract":
+            _align(w, form.sum_scales())
+            return requantized(w, f"left {'+' if function == 'add' else '-'} right", form.sum_scales().output)
+        case "squared_difference":
+            _align(w, form.square_scales())
+            declare(w, "apart", "left - right")
+            wide = form.wide_square_scale()
+            if wide is not None:
+                return w.helper("scale_wide", "(int64_t)apart * apart", str(wide.multiplier), str(wide.right))
+            return requantized(w, "apart * apart", form.square_scales().output)
+    scales = form.choice_scales()
+    declare(w, "left", requantized(w, "a", scales[0]))
+    declare(w, "right", requantized(w, "b", scales[1]))
+    w.bill(3)
+    return f"(left {'>' if function == 'maximum' else '<'} right ? left : right)"
+
+
+def _align(w: Writer, scales: AddScales) -> None:
+    """Both operands on one scale with spare bits below, as TFLite adds."""
+    for name, operand, scale in (("left", "a", scales.first), ("right", "b", scales.second)):
+        declare(w, name, requantized(w, f"{operand} * {1 << scales.left_shift}", scale))
+
+
+@dataclass(frozen=True)
+class _Floats:
+    """In vectors of floats."""
+
+    floats: Vectors
+
+    def accepts(self, site: Site[Binary]) -> str | None:
+        if site.attributes.function not in (*OPERATIONS, "squared_difference"):
+            return "it has no such operation"
+        return only_float(site) or _loops(site).no_vectors()
+
+    def demand(self, site: Site[Binary]) -> Demand:
+        return _demand(site, self.floats.lanes)
+
+    def emit(self, w: Writer, site: Site[Binary], names: Names) -> None:
+        v, pointers, function = self.floats, operands(names.inputs, names.packed), site.attributes.function
+        once = _loops(site).repeated
+
+        def element(at: list[str], count: int) -> None:
+            for name, pointer, place, single in zip(("a", "b"), pointers, at[1:], once[1:], strict=True):
+                address = pointer if place == "0" else f"{pointer} + {place}"
+                v.declare(w, name, v.broadcast(w, address, 1) if single else v.load(w, address, count))
+            if function == "squared_difference":
+                w(f"a = {v.use(w, 'sub', 'a', 'b')};")
+                w(f"a = {v.use(w, 'mul', 'a', 'a')};")
+            else:
+                w(f"a = {v.use(w, OPERATIONS[function], 'a', 'b')};")
+            v.bound(w, site.attributes.clamp, "a")
+            v.store(w, f"{names.outputs[0]} + {at[0]}", "a", count)
+
+        _loops(site).vector_nest(w, v.lanes, element)
+
+
+@lru_cache(maxsize=256)
+def _rule(site: Site[Binary]) -> SumRule | ProductRule | str:
+    return product_rule(site) if site.attributes.function == "multiply" else sum_rule(site)
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    """Sums, differences and products of two tensors of bytes on the vectors of x86. A work item is one vector."""
+
+    set: IntegerSet
+
+    def accepts(self, site: Site[Binary]) -> str | None:
+        if site.dtypes != {"int8"}:
+            return "it computes int8 only"
+        rule = _rule(site)
+        if isinstance(rule, str):
+            return rule
+        whole = prod(site.shape()) % self.set.vectors.lanes == 0 or reads_parts(self.set.vectors)
+        return None if whole else "its elements do not fill its vectors"
+
+    def demand(self, site: Site[Binary]) -> Demand:
+        extent = -(-prod(site.shape()) // self.set.vectors.lanes)
+        return Demand(extent=extent, overlaps=(Overlap(0, 0), Overlap(0, 1)))
+
+    def emit(self, w: Writer, site: Site[Binary], names: Names) -> None:
+        whole, rest = divmod(prod(site.shape()), self.set.vectors.lanes)
+        with w.loop("i", "end", start="begin", trips=whole):
+            if not rest:
+                self._vector(w, site, names, self.set.vectors.lanes)
+                return
+            with w.block(f"if (i < {whole})"):
+                self._vector(w, site, names, self.set.vectors.lanes)
+            with w.block("else"), w.trips(0):
+                self._vector(w, site, names, rest)
+
+    def _vector(self, w: Writer, site: Site[Binary], names: Names, count: int) -> None:
+        rule, v = _rule(site), self.set.vectors
+        assert not isinstance(rule, str)
+        place = product("i", v.lanes)
+        w(f"{v.kind} sum = {read_bytes(w, v, f'{names.inputs[0]} + {place}', count)};")
+        w(f"const {v.kind} other = {read_bytes(w, v, f'{names.inputs[1]} + {place}', count)};")
+        rule.join(w, v, "sum", "other", "sum")
+        write_bytes(w, v, "sum", rule.bounds, f"{names.outputs[0]} + {place}", count)
+
+
+AT_ONCE = 8
+"""Elements of one turn of the loop."""
+LOAD = Row("const int32_t {0} = {1};", 0)
+ODD = Row("{0} & mask", 1)
+STEP = Row("{0} += {1};", 1)
+STORE = Row("{0} = (int8_t){1};", 1)
+
+
+def _accepts_linear(site: Site[Binary]) -> str | None:
+    if site.attributes.function not in ("add", "subtract"):
+        return "it adds and subtracts only"
+    if site.dtypes != {"int8"} or any(constant.data.dtype != "int8" for constant in site.constants.values()):
+        return "it computes int8 only"
+    shapes = [site.shape(i) for i in range(len(site.inputs))] + [c.data.shape for c in site.constants.values()]
+    if any(prod(shape) != prod(site.output_shape()) for shape in shapes):
+        return "its operands differ in shape"
+    return None if exact_sum(site) else "no coefficients give every sum exactly"
+
+
+def _emit_linear(w: Writer, site: Site[Binary], names: Names) -> None:
+    """Sum or difference of two int8 tensors: two multiplications and a saturating shift an element on Cortex-M4 and up.
+
+    Bytes are taken two at a time as the upper halves of 16-bit numbers. The coefficients are exact for every pair of
+    numbers (see `numeric.linear_sum`), so no table is needed.
+    """
+    left, right = operands(names.inputs, names.packed)
+    size, found = prod(site.output_shape()), exact_sum(site)
+    assert found is not None
+    w(f"const int8_t *left = {left} + begin;")
+    w(f"const int8_t *right = {right} + begin;")
+    w(f"int8_t *to = {names.outputs[0]} + begin;")
+    w(f"const int32_t mask = {0xFF00FF00 - (1 << 32)};")
+    w(f"const int8_t *const last = {left} + end;")
+    with w.block(f"while (last - left >= {AT_ONCE})"), w.trips(size // AT_ONCE):
+        w.bill(3)
+        for at in range(0, AT_ONCE, 4):
+            _word(w, site, found, at)
+        for pointer in ("left", "right", "to"):
+            w(w.use(STEP, pointer, str(AT_ONCE)))
+    with w.block("while (left < last)"), w.trips(size % AT_ONCE):
+        w.bill(5)
+        _element(w, site, found, SMLAWB, ("*left++ * 256", "*right++ * 256", "*to++"))
+
+
+def _word(w: Writer, site: Site[Binary], found: LinearSum, at: int) -> None:
+    """The four elements of a word: the second and fourth byte are where they should be already."""
+    for name, pointer in (("a", "left"), ("b", "right")):
+        w(w.use(LOAD, f"{name}{at}", w.call(LOAD_BYTES, f"{pointer} + {at}" if at else pointer)))
+        w(w.use(LOAD, f"even_{name}{at}", w.call(AND_LEFT8, "mask", f"{name}{at}")))
+        w(w.use(LOAD, f"odd_{name}{at}", w.use(ODD, f"{name}{at}")))
+    for byte in range(4):
+        part, half = ("even", "odd")[byte % 2], (SMLAWB, SMLAWT)[byte // 2]
+        _element(w, site, found, half, (f"{part}_a{at}", f"{part}_b{at}", f"to[{at + byte}]"))
+
+
+def _element(w: Writer, site: Site[Binary], found: LinearSum, half: Instruction, places: tuple[str, str, str]) -> None:
+    a, b, target = places
+    partial = w.call(half, str(found.second), b, str(found.start))
+    value = w.call(ssat8_after(found.shift), w.call(half, str(found.first), a, partial))
+    limits = bounds(site.attributes.clamp, site.outputs[0])
+    if limits == INT8:
+        w(w.use(STORE, target, value))
+        return
+    with w.block(""):
+        w(f"int32_t value = {value};")
+        c99.bound(w, limits, "value")
+        w(w.use(STORE, target, "value"))
+
+
+VARIANTS = (
+    Variant("scalar", PORTABLE, only_float, _demand, _emit),
+    Variant("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    Variant("linear", frozenset({"armv7em_dsp"}), _accepts_linear, _demand, _emit_linear),
+    *on_each(vector_sets.SETS, _Floats),
+    *on_each(x86_integers.SETS, _Bytes, "_integers"),
+)

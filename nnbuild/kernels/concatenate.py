@@ -1,0 +1,63 @@
+"""Tensors joined along an axis; each index of the axes before it is one work item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, only_float, only_integer
+from nnbuild.kernels.integers import UNIT, centred, finish, requantized, zero
+from nnbuild.kernels.window_loops import product, total
+from nnbuild.numeric.elementwise import rescale_multiplier
+from nnbuild.numeric.rounding import limits
+from nnbuild.ops.base import around
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.integer import bounds, quant_of
+from nnbuild.ops.site import Site
+
+
+def _demand(site: Site[Concatenate]) -> Demand:
+    return Demand(extent=around(site.output_shape(), site.attributes.axis)[0])
+
+
+def _each(w: Writer, site: Site[Concatenate], names: Names) -> Iterator[tuple[int, str, str]]:
+    """The loops over the elements of each input in turn: (which input, the element, its place in the output)."""
+    axis = site.attributes.axis
+    before, joined, after = around(site.output_shape(), axis)
+    with w.loop("row", "end", start="begin", trips=before):
+        at = 0
+        for index, name in enumerate(names.inputs):
+            run = site.shape(index)[axis] * after
+            with w.loop("i", run):
+                place = total(product("row", joined * after), str(at), "i")
+                yield index, f"{name}[{total(product('row', run), 'i')}]", f"{names.outputs[0]}[{place}]"
+            at += run
+
+
+def _emit(w: Writer, site: Site[Concatenate], names: Names) -> None:
+    for _, source, target in _each(w, site, names):
+        w(w.use(c99.LOAD_MUTABLE, "value", source))
+        c99.clamp(w, site.attributes.clamp, "value")
+        w(w.use(c99.STORE, target, "value"))
+
+
+def _emit_integers(w: Writer, site: Site[Concatenate], names: Names) -> None:
+    """What has another scale than the output is rescaled on the way."""
+    out = site.outputs[0]
+    within = bounds(site.attributes.clamp, out)
+    for index, source, target in _each(w, site, names):
+        own = site.inputs[index]
+        scale = rescale_multiplier(quant_of(own).scale, quant_of(out).scale)
+        if scale == UNIT and zero(own) == zero(out) and within == limits(out.dtype):
+            w.bill(c99.LOAD.cycles)
+            w(w.use(c99.STORE, target, source))
+            continue
+        centred(w, "x", source, zero(own))
+        finish(w, target, requantized(w, "x", scale), out, within)
+
+
+VARIANTS = (
+    Variant("scalar", PORTABLE, only_float, _demand, _emit),
+    Variant("integer", PORTABLE, only_integer, _demand, _emit_integers),
+)

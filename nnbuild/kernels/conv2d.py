@@ -1,0 +1,112 @@
+"""The kernels of convolutions: which lanes compute in which loops, and what they cannot serve."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nnbuild.isa import c99
+from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
+from nnbuild.isa.vector_lanes import VectorLanes
+from nnbuild.isa.vector_sets import SETS as FLOATS
+from nnbuild.isa.vectors import Vectors
+from nnbuild.isa.x86_integers import SETS as INTEGERS
+from nnbuild.isa.x86_integers import IntegerSet
+from nnbuild.kernels import x86_integers
+from nnbuild.kernels.contract import only_float, only_int8, variant
+from nnbuild.kernels.dsp.beside import FUSES
+from nnbuild.kernels.loops import compact, patches, winograd
+from nnbuild.kernels.loops.direct import Direct
+from nnbuild.kernels.loops.edges import Edges
+from nnbuild.kernels.loops.padded import Padded
+from nnbuild.kernels.loops.tiled import Tiled, tiled
+from nnbuild.kernels.loops.tiling import best_vectors
+from nnbuild.kernels.loops.vector_winograd import refused as winograd_refused
+from nnbuild.kernels.loops.vector_winograd import vector_winograd
+from nnbuild.kernels.small_lanes import ByteLanes, ShortByteLanes
+from nnbuild.kernels.vector_tail import KINDS, POINTWISE, refusal, tail_of
+from nnbuild.kernels.window import window_of
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.site import Site
+
+
+def _scalar(site: Site[Conv2D]) -> Direct:
+    return Direct(site, c99.lanes_for(site, site.attributes.clamp))
+
+
+def _fpu(site: Site[Conv2D]) -> Edges:
+    return Edges(site, FpuLanes(site, site.attributes.clamp), REGISTERS)
+
+
+def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D]) -> Edges:
+    weights = ShortByteLanes.stored(site.constant("kernel")) if lanes is ShortByteLanes else None
+    return Edges(site, lanes(site), registers, weights, str(quant_of(site.inputs[0]).zero_point))
+
+
+def _floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> Tiled:
+    registers, window = floats.registers - floats.temporaries, window_of(site)
+    lanes = VectorLanes(site, floats, site.attributes.clamp, depth, tail_of(site).finish)
+    if depth > 1 and window.filters <= lanes.lanes and window.groups == 1:
+        lanes.join(window.filters)
+    draft = tiled(site, lanes, registers)
+    vectors = -(-window.share // lanes.lanes)
+    lanes.vectors = best_vectors(draft.places, [vectors], draft.steps, registers, window.area)
+    return tiled(site, lanes, registers)
+
+
+def _refused_floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> str | None:
+    reason = only_float(site) or refusal(site)
+    if reason is None and depth > 1 and site.output_shape()[2] > floats.lanes:
+        reason = "it has channels enough to fill the lanes"
+    return reason
+
+
+def _integers(chosen: IntegerSet, site: Site[Conv2D]) -> Padded:
+    return Padded(site, x86_integers.lanes_of(chosen, site))
+
+
+def _refused_integers(chosen: IntegerSet, site: Site[Conv2D]) -> str | None:
+    return x86_integers.refused_tail(chosen, site) or x86_integers.refused(chosen, site)
+
+
+VARIANTS = (
+    variant("scalar", frozenset(), c99.any_format, _scalar),
+    variant("fpu", FEATURES, only_float, _fpu),
+    variant("bytes", frozenset({"armv7m"}), only_int8, partial(_bytes, ByteLanes, 14)),
+    variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortByteLanes, 10)),
+    *compact.VARIANTS,
+    *patches.variants(FUSES),
+    *winograd.VARIANTS,
+    *(
+        variant(
+            floats.name if depth == 1 else f"{floats.name}_by_{depth}",
+            frozenset({floats.name}),
+            partial(_refused_floats, floats, depth),
+            partial(_floats, floats, depth),
+            KINDS,
+        )
+        for floats in FLOATS
+        for depth in floats.repeats
+        if depth < floats.lanes
+    ),
+    *(
+        variant(
+            f"{floats.name}_winograd",
+            frozenset({floats.name}),
+            partial(winograd_refused, floats),
+            partial(vector_winograd, floats),
+            POINTWISE,
+        )
+        for floats in FLOATS
+    ),
+    *(
+        variant(
+            f"{chosen.name}_integers",
+            frozenset({chosen.name}),
+            partial(_refused_integers, chosen),
+            partial(_integers, chosen),
+            frozenset({"pool2d", "binary"}),
+        )
+        for chosen in INTEGERS
+    ),
+)

@@ -1,0 +1,71 @@
+"""From one number format to another: the one integer kernel that may meet a float."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from nnbuild.base.literals import float_literal
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.isa.c99 import added
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant
+from nnbuild.kernels.integers import centred, finish, requantized, store, zero
+from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.model.graph import Tensor
+from nnbuild.numeric.elementwise import rescale_multiplier
+from nnbuild.numeric.rounding import limits
+from nnbuild.ops.convert import Convert
+from nnbuild.ops.integer import scale_and_limits
+from nnbuild.ops.site import Site
+
+FORMATS = {"float32", "int8", "int16", "int32"}
+
+
+def _accepts(site: Site[Convert]) -> str | None:
+    strange = site.dtypes - FORMATS
+    return f"it does not convert {', '.join(sorted(strange))}" if strange else None
+
+
+def _demand(site: Site[Convert]) -> Demand:
+    return Demand(extent=prod(site.shape()), overlaps=IN_PLACE if _in_place(site) else ())
+
+
+def _in_place(site: Site[Convert]) -> bool:
+    """An output must not be larger than its input; and C lets only bytes lie over numbers of another type."""
+    x, out = (np.dtype(tensor.dtype) for tensor in (site.inputs[0], site.outputs[0]))
+    return x == out or (out.itemsize == 1 and x.itemsize > 1)
+
+
+def _emit(w: Writer, site: Site[Convert], names: Names) -> None:
+    x, out = site.inputs[0], site.outputs[0]
+    source, target = f"{names.inputs[0]}[i]", f"{names.outputs[0]}[i]"
+    with w.loop("i", "end", start="begin", trips=prod(site.shape())):
+        if x.quant is None and out.quant is None:
+            w(w.use(c99.STORE, target, source))
+        elif x.quant is None:
+            store(w, target, _quantized(w, source, out), out)
+        elif out.quant is None:
+            w.bill(c99.MULTIPLY_ADD.cycles)
+            real = c99.product(w, f"(float){_grouped(source, zero(x))}", float_literal(x.quant.scale))
+            w(w.use(c99.STORE, target, real))
+        elif out.dtype == "int32":
+            scale = map(str, site.attributes.into_cell(site))
+            store(w, target, w.helper("scale_wide", added(source, -zero(x)), *scale), out)
+        else:
+            centred(w, "x", source, zero(x))
+            ratio = rescale_multiplier(x.quant.scale, out.quant.scale)
+            finish(w, target, requantized(w, "x", ratio), out, limits(out.dtype))
+
+
+def _quantized(w: Writer, source: str, out: Tensor) -> str:
+    scale, *rest = scale_and_limits(out)
+    return w.helper("quantizef", source, float_literal(scale), *map(str, rest))
+
+
+def _grouped(element: str, zero_point: int) -> str:
+    return f"({added(element, -zero_point)})" if zero_point else element
+
+
+VARIANTS = (Variant("scalar", PORTABLE, _accepts, _demand, _emit),)

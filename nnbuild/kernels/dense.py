@@ -1,0 +1,120 @@
+"""The kernels of dense layers: which lanes compute in which loops, and what they cannot serve.
+
+Several rows of inputs are the positions of a convolution of one tap.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nnbuild.isa import c99
+from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
+from nnbuild.isa.vector_lanes import VectorLanes
+from nnbuild.isa.vector_sets import SETS as FLOATS
+from nnbuild.isa.vectors import Vectors
+from nnbuild.isa.x86_integers import SETS as INTEGERS
+from nnbuild.isa.x86_integers import IntegerSet
+from nnbuild.kernels import x86_integers
+from nnbuild.kernels.contract import Nest, only_float, variant
+from nnbuild.kernels.loops import compact, dot, patches
+from nnbuild.kernels.loops.padded import Padded
+from nnbuild.kernels.loops.rows import Rows
+from nnbuild.kernels.loops.split import Split
+from nnbuild.kernels.loops.split_floats import SUMS, SplitFloats
+from nnbuild.kernels.loops.tiled import tiled
+from nnbuild.kernels.loops.tiling import best_vectors
+from nnbuild.kernels.vector_tail import POINTWISE, refusal, tail_of
+from nnbuild.kernels.window import window_of
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.site import Site
+from nnbuild.ops.softmax import Softmax
+
+KINDS = POINTWISE | {"softmax"}
+ALONE = 12
+"""Channels of a tile of one row on an FPU: each sum has a weight of its own."""
+
+
+def _rows(site: Site[Dense]) -> int:
+    return window_of(site).rows.places
+
+
+def _scalar(site: Site[Dense]) -> Rows:
+    return Rows(site, c99.lanes_for(site, site.attributes.clamp))
+
+
+def _fpu(site: Site[Dense]) -> Rows:
+    lanes = FpuLanes(site, site.attributes.clamp)
+    if _rows(site) == 1:
+        lanes.vectors = min(ALONE, site.output_shape()[-1])
+    else:
+        lanes.pixels = (REGISTERS - lanes.vectors - 2) // lanes.vectors
+    return Rows(site, lanes)
+
+
+def _vector_lanes(floats: Vectors, depth: int, site: Site[Dense]) -> VectorLanes:
+    lanes = VectorLanes(site, floats, site.attributes.clamp, depth, tail_of(site).finish)
+    needed = -(-site.output_shape()[-1] // lanes.lanes)
+    if _rows(site) > 1:
+        registers = floats.registers - floats.temporaries
+        lanes.vectors = best_vectors(_rows(site), [needed], site.shape()[-1], registers)
+    else:
+        lanes.vectors = -(-needed // -(-needed // SUMS))
+    return lanes
+
+
+def _floats(floats: Vectors, depth: int, site: Site[Dense]) -> Nest:
+    lanes = _vector_lanes(floats, depth, site)
+    registers = floats.registers - floats.temporaries
+    return tiled(site, lanes, registers) if _rows(site) > 1 else SplitFloats(site, lanes)
+
+
+def _refused_floats(floats: Vectors, depth: int, site: Site[Dense]) -> str | None:
+    reason = only_float(site) or refusal(site, KINDS) or _refused_softmax(floats, depth, site)
+    if reason is None and depth > 1 and _rows(site) > 1:
+        reason = "it computes one row of inputs"
+    if reason is None and 1 < depth < floats.lanes and site.shape()[-1] % depth:
+        reason = f"its {site.shape()[-1]} inputs do not divide by {depth}"
+    return reason
+
+
+def _refused_softmax(floats: Vectors, depth: int, site: Site[Dense]) -> str | None:
+    """A softmax needs all outputs of its row in registers at once."""
+    if not tail_of(site).softmax:
+        return None
+    last = site.tail[-1].attributes
+    whole = _rows(site) == 1 and dot.divide(site.output_shape()[-1], _vector_lanes(floats, depth, site)).pieces == 1
+    over_all = isinstance(last, Softmax) and last.axis + last.count == len(site.output_shape())
+    return None if whole and over_all else "it cannot hold a row of the softmax at once"
+
+
+def _integers(chosen: IntegerSet, site: Site[Dense]) -> Nest:
+    lanes = x86_integers.lanes_of(chosen, site)
+    return Split(site, lanes) if _rows(site) == 1 else Padded(site, lanes)
+
+
+VARIANTS = (
+    variant("scalar", frozenset(), c99.any_format, _scalar),
+    variant("fpu", FEATURES, only_float, _fpu),
+    *compact.VARIANTS,
+    *patches.variants(frozenset()),
+    *(
+        variant(
+            floats.name if depth == 1 else f"{floats.name}_by_{depth}",
+            frozenset({floats.name}),
+            partial(_refused_floats, floats, depth),
+            partial(_floats, floats, depth),
+            KINDS,
+        )
+        for floats in FLOATS
+        for depth in floats.repeats
+    ),
+    *(
+        variant(
+            f"{chosen.name}_integers",
+            frozenset({chosen.name}),
+            partial(x86_integers.refused, chosen),
+            partial(_integers, chosen),
+        )
+        for chosen in INTEGERS
+    ),
+)

@@ -1,0 +1,88 @@
+"""The kernels of depthwise convolutions: which lanes compute in which loops, and what they cannot serve."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nnbuild.isa import c99
+from nnbuild.isa.arm_fpu import FEATURES, FpuLanes
+from nnbuild.isa.vector_lanes import VectorLanes
+from nnbuild.isa.vector_sets import SETS as FLOATS
+from nnbuild.isa.vectors import Vectors
+from nnbuild.isa.x86_integers import SETS as INTEGERS
+from nnbuild.isa.x86_integers import IntegerSet
+from nnbuild.kernels import x86_integers
+from nnbuild.kernels.contract import only_float, only_int8, variant
+from nnbuild.kernels.loops import planar
+from nnbuild.kernels.loops.interleaved import Interleaved
+from nnbuild.kernels.loops.sliding import Sliding
+from nnbuild.kernels.loops.taps import Taps
+from nnbuild.kernels.small_lanes import ByteLanes, CentredByteLanes, ShortCentredByteLanes
+from nnbuild.kernels.vector_tail import POINTWISE, refusal, tail_of
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.site import Site
+
+LONGEST = 8
+"""Positions of a tile of vectors, where there are registers for them."""
+LONGEST_PERIOD = 1024
+"""Outputs with constants of their own, where channels and vectors do not go into each other."""
+
+
+def _scalar(site: Site[DepthwiseConv2D]) -> Taps:
+    return Taps(site, c99.lanes_for(site, site.attributes.clamp))
+
+
+def _fpu(site: Site[DepthwiseConv2D]) -> Sliding:
+    return Sliding(site, FpuLanes(site, site.attributes.clamp), 6)
+
+
+def _bytes(lanes: type[ByteLanes], positions: int, site: Site[DepthwiseConv2D]) -> Sliding:
+    return Sliding(site, lanes(site), positions)
+
+
+def _floats(floats: Vectors, site: Site[DepthwiseConv2D]) -> Sliding:
+    spare = floats.registers - floats.temporaries - site.constant("kernel").shape[1] - 1
+    lanes = VectorLanes(site, floats, site.attributes.clamp, finish=tail_of(site).finish)
+    return Sliding(site, lanes, max(1, min(LONGEST, spare)))
+
+
+def _refused_floats(site: Site[DepthwiseConv2D]) -> str | None:
+    return _refused_multiplier(site) or only_float(site) or refusal(site, POINTWISE)
+
+
+def _refused_multiplier(site: Site[DepthwiseConv2D]) -> str | None:
+    return None if site.constant("kernel").shape[3] == 1 else "it makes one output channel of each"
+
+
+def _integers(chosen: IntegerSet, site: Site[DepthwiseConv2D]) -> Interleaved:
+    return Interleaved(site, x86_integers.lanes_of(chosen, site))
+
+
+def _refused_integers(chosen: IntegerSet, site: Site[DepthwiseConv2D]) -> str | None:
+    refused = _refused_multiplier(site) or x86_integers.refused(chosen, site)
+    if refused:
+        return refused
+    fits = _integers(chosen, site).period <= max(LONGEST_PERIOD, site.shape()[2])
+    return None if fits else "its channels do not fill its vectors"
+
+
+VARIANTS = (
+    variant("scalar", frozenset(), c99.any_format, _scalar),
+    variant("fpu", FEATURES, only_float, _fpu),
+    variant("sliding", frozenset({"armv7m"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
+    variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortCentredByteLanes, 2)),
+    *planar.VARIANTS,
+    *(
+        variant(floats.name, frozenset({floats.name}), _refused_floats, partial(_floats, floats), POINTWISE)
+        for floats in FLOATS
+    ),
+    *(
+        variant(
+            f"{chosen.name}_integers",
+            frozenset({chosen.name}),
+            partial(_refused_integers, chosen),
+            partial(_integers, chosen),
+        )
+        for chosen in INTEGERS
+    ),
+)

@@ -1,0 +1,242 @@
+"""GRU, in both of Keras' forms: the reset gate acts on the candidate's sum, or on the state before that."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.isa.vector_sets import SETS
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, on_each, only_float
+from nnbuild.kernels.integers import declare
+from nnbuild.kernels.loops import recurrent, recurrent_integer, recurrent_vector
+from nnbuild.kernels.loops.recurrent import by_unit, state_names, time_steps
+from nnbuild.kernels.loops.recurrent_integer import Sums, hold, shifted
+from nnbuild.kernels.loops.recurrent_pairs import integer_kernels
+from nnbuild.kernels.loops.recurrent_vector import Cells, Units, blocks, each_vector, fresh_state
+from nnbuild.kernels.window_loops import total
+from nnbuild.model.graph import Array
+from nnbuild.ops.gru import GRU
+from nnbuild.ops.recurrent import rules_of
+from nnbuild.ops.recurrent_rules import LARGEST, Rules
+from nnbuild.ops.site import Site
+
+OF_X, OF_H = ("update", "reset", "of_input"), ("update", "reset", "of_state")
+"""The sums of a unit where the reset gate acts after the product: the candidate has two parts."""
+GATES, CANDIDATE = slice(0, 2), slice(2, 3)
+
+
+def _four_biases(bias: Array) -> Array:
+    """Update and reset add both biases; the candidate keeps the one of the input and that of the state apart."""
+    of_x, of_h = bias.reshape(2, 3, -1)
+    return np.stack([of_x[0] + of_h[0], of_x[1] + of_h[1], of_x[2], of_h[2]], axis=1)
+
+
+def _demand(site: Site[GRU]) -> Demand:
+    packed = {role: by_unit(site.constant(role), 3) for role in ("kernel", "recurrent")}
+    bias = site.constant("bias") if "bias" in site.constants else None
+    if site.attributes.reset_after:
+        return recurrent.demand(site, packed if bias is None else packed | {"bias": _four_biases(bias)})
+    split = {role: matrix[:, :, GATES] for role, matrix in packed.items()}
+    split |= {f"{role}_candidate": matrix[:, :, CANDIDATE] for role, matrix in packed.items()}
+    if bias is not None:
+        split |= {"bias": bias.reshape(3, -1)[GATES].T, "bias_candidate": bias.reshape(3, -1)[2]}
+    return recurrent.demand(site, split, scratch_vectors=3)
+
+
+def _emit(w: Writer, site: Site[GRU], names: Names) -> None:
+    with time_steps(w, site, names):
+        if site.attributes.reset_after:
+            _after(w, site, names)
+        else:
+            _before(w, site, names)
+
+
+def _after(w: Writer, site: Site[GRU], names: Names) -> None:
+    (hidden,) = state_names(site, names)
+    with w.loop("unit", site.attributes.units):
+        recurrent.sums(w, site, names, OF_X, OF_H)
+        _gates(w, site)
+        w(w.use(c99.LOAD, "candidate", f"of_input + {c99.product(w, 'recall', 'of_state')}"))
+        recurrent.apply(w, "proposal", site.attributes.activation, "candidate")
+        w(w.use(c99.STORE, f"{names.scratch}[unit]", _blend(w, "keep", f"{hidden}[unit]")))
+
+
+def _gates(w: Writer, site: Site[GRU]) -> None:
+    recurrent.apply(w, "keep", site.attributes.gate_activation, "update")
+    recurrent.apply(w, "recall", site.attributes.gate_activation, "reset")
+
+
+def _blend(w: Writer, keep: str, old: str) -> str:
+    return f"{c99.product(w, keep, old)} + {c99.product(w, f'1.0f - {keep}', 'proposal')}"
+
+
+def _before(w: Writer, site: Site[GRU], names: Names) -> None:
+    """The reset gate acts on the whole state before the candidate's product, so the gates of all units come first."""
+    units, (hidden,) = site.attributes.units, state_names(site, names)
+    w(f"float *keeps = {names.scratch} + {units};")
+    w(f"float *recalled = {names.scratch} + {2 * units};")
+    with w.loop("unit", units):
+        recurrent.sums(w, site, names, ("update", "reset"))
+        _gates(w, site)
+        w(w.use(c99.STORE, "keeps[unit]", "keep"))
+        w(w.use(c99.STORE, "recalled[unit]", c99.product(w, "recall", f"{hidden}[unit]")))
+    with w.loop("unit", units):
+        recurrent.sums(w, site, names, ("candidate",), state="recalled", suffix="_candidate")
+        recurrent.apply(w, "proposal", site.attributes.activation, "candidate")
+        w(w.use(c99.STORE, f"{names.scratch}[unit]", _blend(w, "keeps[unit]", f"{hidden}[unit]")))
+
+
+def _demand_integers(sums: Sums, site: Site[GRU]) -> Demand:
+    if site.attributes.reset_after:
+        return sums.all_gates(site)
+    packed: dict[str, Array] = {}
+    for name, products in {"kernel": rules_of(site).of_input, "recurrent": rules_of(site).of_state}.items():
+        packed |= sums.packed(site, name, products, GATES)
+        packed |= sums.packed(site, f"{name}_candidate", products, CANDIDATE)
+    return sums.demand(site, packed, 3, "int32")
+
+
+def _emit_integers(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
+    with time_steps(w, site, names):
+        sums.begin_step(w, site, names)
+        if site.attributes.reset_after:
+            _integers_after(sums, w, site, names)
+        else:
+            _integers_before(sums, w, site, names)
+
+
+def _integer_gates(w: Writer, rules: Rules, names: Names, sums: Sums) -> None:
+    """`update` and `reset` from their two parts each."""
+    for name in ("update", "reset"):
+        sums.total(w, name, f"{name}_x", f"{name}_h", rules.gate)
+        recurrent_integer.apply(w, names, rules.gate, name, "gate")
+
+
+def _integer_blend(w: Writer, rules: Rules, update: str, hidden: str) -> str:
+    """The new hidden state from the old one and the candidate."""
+    finer = rules.value.power - rules.hidden_power
+    old = f"(int64_t){update} * {hidden}[unit]" + (f" * {1 << finer}" if finer else "")
+    fresh = f"{old} + (int64_t)({rules.one} - {update}) * candidate"
+    return hold(w, shifted(fresh, rules.gate.power + finer), str(LARGEST))
+
+
+def _integers_after(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
+    units, rules, (hidden,) = site.attributes.units, rules_of(site), state_names(site, names)
+    parts = ("update", "reset", "candidate")
+    with w.loop("unit", units):
+        sums.weighted(w, names, [f"{p}_x" for p in parts], ("x", site.shape()[1]), "kernel", rules.of_input)
+        sums.weighted(w, names, [f"{p}_h" for p in parts], (hidden, units), "recurrent", rules.of_state)
+        _integer_gates(w, rules, names, sums)
+        declare(w, "recalled", shifted("(int64_t)reset * candidate_h", rules.gate.power), "const int64_t")
+        sums.total(w, "candidate", "candidate_x", "recalled", rules.value)
+        recurrent_integer.apply(w, names, rules.value, "candidate", "activation")
+        w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){_integer_blend(w, rules, 'update', hidden)}"))
+
+
+def _integers_before(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
+    units, rules, (hidden,) = site.attributes.units, rules_of(site), state_names(site, names)
+    x = ("x", site.shape()[1])
+    w(f"int32_t *updates = {names.scratch} + {units};")
+    w(f"int32_t *recalled = {names.scratch} + {2 * units};")
+    with w.loop("unit", units):
+        sums.weighted(w, names, ["update_x", "reset_x"], x, "kernel", rules.of_input)
+        sums.weighted(w, names, ["update_h", "reset_h"], (hidden, units), "recurrent", rules.of_state)
+        _integer_gates(w, rules, names, sums)
+        kept = shifted(f"(int64_t)reset * {hidden}[unit]", rules.gate.power)
+        w(w.use(c99.STORE, "updates[unit]", "update"))
+        w(w.use(c99.STORE, "recalled[unit]", hold(w, kept, str(LARGEST))))
+    with w.loop("unit", units):
+        sums.weighted(w, names, ["candidate_x"], x, "kernel_candidate", rules.of_input)
+        sums.weighted(w, names, ["candidate_h"], ("recalled", units), "recurrent_candidate", rules.of_state)
+        sums.total(w, "candidate", "candidate_x", "candidate_h", rules.value)
+        recurrent_integer.apply(w, names, rules.value, "candidate", "activation")
+        w(w.use(c99.STORE, f"{names.scratch}[unit]", _integer_blend(w, rules, "updates[unit]", hidden)))
+
+
+class _Floats(Cells[GRU]):
+    sums = 4
+
+    def held(self, site: Site[GRU]) -> int:
+        return 0 if site.attributes.reset_after else 2
+
+    def pack(self, site: Site[GRU], units: Units) -> dict[str, Array]:
+        matrices = {role: site.constant(role) for role in ("kernel", "recurrent")}
+        bias = site.constant("bias") if "bias" in site.constants else None
+        if site.attributes.reset_after:
+            packed = {role: units.pack(matrix, 3) for role, matrix in matrices.items()}
+            if bias is not None:
+                packed["bias"] = units.pack(_four_biases(bias).T.reshape(1, -1), 4)
+            return packed
+        if bias is not None:
+            matrices["bias"] = bias[None]
+        split = 2 * units.units
+        packed = {role: units.pack(matrix[:, :split], 2) for role, matrix in matrices.items()}
+        return packed | {f"{role}_candidate": units.pack(matrix[:, split:], 1) for role, matrix in matrices.items()}
+
+    def step(self, w: Writer, site: Site[GRU], names: Names, units: Units) -> None:
+        if site.attributes.reset_after:
+            self._after(w, site, names, units)
+        else:
+            self._before(w, site, names, units)
+
+    def _after(self, w: Writer, site: Site[GRU], names: Names, units: Units) -> None:
+        v, (hidden,), fresh = units.floats, state_names(site, names), fresh_state(site, names, units)
+
+        def gates(vector: int, place: str, count: int) -> None:
+            self._gates(w, site, units, vector)
+            recalled = v.use(w, "mul", "recall", f"of_state{vector}")
+            v.declare(w, "candidate", v.use(w, "add", f"of_input{vector}", recalled))
+            recurrent_vector.apply(w, units, "proposal", site.attributes.activation, "candidate")
+            self._blend(w, total(fresh, place), total(hidden, place), count)
+
+        def block(real: int) -> None:
+            recurrent_vector.sums(w, units, site, names, OF_X, OF_H)
+            each_vector(w, units, real, gates)
+
+        blocks(w, units, block)
+
+    def _gates(self, w: Writer, site: Site[GRU], units: Units, vector: int) -> None:
+        recurrent_vector.apply(w, units, "keep", site.attributes.gate_activation, f"update{vector}")
+        recurrent_vector.apply(w, units, "recall", site.attributes.gate_activation, f"reset{vector}")
+
+    def _blend(self, w: Writer, to: str, old: str, count: int) -> None:
+        """keep * old + (1 - keep) * proposal."""
+        v = self.floats
+        kept = v.use(w, "mul", "keep", v.load(w, old, count))
+        new = v.use(w, "mul", v.use(w, "sub", v.each(w, 1.0), "keep"), "proposal")
+        v.store(w, to, v.use(w, "add", kept, new), count)
+
+    def _before(self, w: Writer, site: Site[GRU], names: Names, units: Units) -> None:
+        v, (hidden,), fresh = units.floats, state_names(site, names), fresh_state(site, names, units)
+        w(f"float *keeps = {names.scratch} + {units.units};")
+        w(f"float *recalled = {names.scratch} + {2 * units.units};")
+
+        def gates(vector: int, place: str, count: int) -> None:
+            self._gates(w, site, units, vector)
+            v.store(w, f"keeps + {place}", "keep", count)
+            old = v.load(w, f"{hidden} + {place}", count)
+            v.store(w, f"recalled + {place}", v.use(w, "mul", "recall", old), count)
+
+        def candidate(vector: int, place: str, count: int) -> None:
+            recurrent_vector.apply(w, units, "proposal", site.attributes.activation, f"candidate{vector}")
+            v.declare(w, "keep", v.load(w, f"keeps + {place}", count))
+            self._blend(w, total(fresh, place), total(hidden, place), count)
+
+        def gate_block(real: int) -> None:
+            recurrent_vector.sums(w, units, site, names, ("update", "reset"))
+            each_vector(w, units, real, gates)
+
+        def candidate_block(real: int) -> None:
+            recurrent_vector.sums(w, units, site, names, ("candidate",), state="recalled", suffix="_candidate")
+            each_vector(w, units, real, candidate)
+
+        blocks(w, units, gate_block)
+        blocks(w, units, candidate_block)
+
+
+VARIANTS = (
+    Variant("scalar", PORTABLE, only_float, _demand, _emit),
+    *integer_kernels(_demand_integers, _emit_integers),
+    *on_each(SETS, _Floats),
+)

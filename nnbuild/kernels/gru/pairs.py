@@ -1,8 +1,0 @@
-"""GRU in integers on Cortex-M4 and up."""
-
-from __future__ import annotations
-
-from nnbuild.kernels.gru import integer
-from nnbuild.kernels.recurrent_dsp import variants
-
-VARIANTS = variants(integer.demand, integer.emit)

@@ -1,0 +1,121 @@
+"""Layer normalization: mean, then variance, then the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+
+from nnbuild.base.literals import C_TYPES, float_literal
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.isa.c99 import added
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, only_float, only_integer
+from nnbuild.kernels.integers import declare, finish, zero
+from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.kernels.window_loops import product
+from nnbuild.numeric.layer_norm import LARGEST, POINT, SUMMAND_SHIFT, UNIT, LayerNormScales
+from nnbuild.numeric.rounding import limits
+from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.site import Site
+
+
+def _sizes(site: Site[LayerNorm]) -> tuple[int, int]:
+    """(how many vectors are normalized, how long each is)."""
+    count, shape = site.attributes.count, site.shape()
+    return prod(shape[:-count]), prod(shape[-count:])
+
+
+def _demand(site: Site[LayerNorm]) -> Demand:
+    packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
+    return Demand(extent=_sizes(site)[0], packed=packed, overlaps=IN_PLACE)
+
+
+@contextmanager
+def _rows(w: Writer, site: Site[LayerNorm], names: Names) -> Iterator[int]:
+    """The loop over the vectors, from one pointer to another; yields their size."""
+    rows, size = _sizes(site)
+    with w.loop("row", "end", start="begin", trips=rows):
+        w(f"const {C_TYPES[site.inputs[0].dtype]} *from = {names.inputs[0]} + {product('row', size)};")
+        w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {product('row', size)};")
+        yield size
+
+
+def _emit(w: Writer, site: Site[LayerNorm], names: Names) -> None:
+    with _rows(w, site, names) as size:
+        w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
+        with w.loop("i", size):
+            w(w.use(c99.ADD, "sum", "from[i]"))
+        w(w.use(c99.LOAD, "mean", f"sum / {size}.0f"))
+        w(w.use(c99.LOAD_MUTABLE, "squares", "0.0f"))
+        with w.loop("i", size):
+            c99.multiply_add(w, "squares", "from[i] - mean", "from[i] - mean")
+        root = w.helper("sqrtf", f"squares / {size}.0f + {float_literal(site.attributes.epsilon)}")
+        w(w.use(c99.LOAD, "scale", f"1.0f / {root}"))
+        with w.loop("i", size):
+            value = c99.product(w, "from[i] - mean", "scale")
+            if "scale" in names.packed:
+                value = c99.product(w, value, f"{names.packed['scale']}[i]")
+            if "shift" in names.packed:
+                value += f" + {names.packed['shift']}[i]"
+            w.bill(4)
+            w(w.use(c99.STORE, "to[i]", value))
+
+
+def _accepts_integers(site: Site[LayerNorm]) -> str | None:
+    size = _sizes(site)[1]
+    return only_integer(site) or (
+        None if size <= LARGEST else f"a 64-bit sum of squares holds {LARGEST} values, not {size}"
+    )
+
+
+def _emit_integers(w: Writer, site: Site[LayerNorm], names: Names) -> None:
+    """The steps of `numeric.layer_norm`."""
+    x, out, scales = site.inputs[0], site.outputs[0], site.attributes.scales(site)
+    with _rows(w, site, names) as size:
+        _mean(w, size, zero(x), scales)
+        centred = f"from[i] * {1 << scales.fraction} - mean"
+        _root(w, size, centred, scales)
+        with w.loop("i", size):
+            declare(w, "centred", centred)
+            w.bill(6)
+            declare(w, "normal", "(centred * root + ((int64_t)1 << (right - 1))) >> right", "const int64_t")
+            total = f"normal * {names.packed['scale']}[i]" if "scale" in names.packed else f"normal * {UNIT}"
+            if "shift" in names.packed:
+                total += f" + (int64_t){names.packed['shift']}[i] * {1 << SUMMAND_SHIFT}"
+            scaled = w.helper("scale_wide", total, str(scales.output.multiplier), str(scales.output.right))
+            finish(w, "to[i]", scaled, out, limits(out.dtype))
+
+
+def _mean(w: Writer, size: int, zero_point: int, scales: LayerNormScales) -> None:
+    """The mean with more bits; it holds the zero point too, so that raw values may be taken from it."""
+    declare(w, "sum", str(-size * zero_point), "int64_t")
+    with w.loop("i", size):
+        w(w.use(c99.ADD, "sum", "from[i]"))
+    w(f"sum *= {1 << scales.fraction};")
+    w.bill(60)
+    mean = f"(int32_t)((sum > 0 ? sum + {size // 2} : sum - {size // 2}) / {size})"
+    declare(w, "mean", added(mean, zero_point << scales.fraction))
+
+
+def _root(w: Writer, size: int, centred: str, scales: LayerNormScales) -> None:
+    """One over the deviation: `root` / 2^`right`, such that a product with it has 16 bits after the point."""
+    declare(w, "variance", "0", "int64_t")
+    with w.loop("i", size):
+        declare(w, "centred", centred, "const int64_t")
+        w(w.use(c99.MULTIPLY_ADD, "variance", "centred", "centred"))
+    w(f"variance = variance / {size} + INT64_C({scales.epsilon});")
+    w("int32_t right;")
+    declare(w, "pairs", "0", "int32_t")
+    w.bill(100)
+    with w.block("while (variance > INT32_MAX)"):
+        w("variance >>= 2;")
+        w("++pairs;")
+    declare(w, "root", w.helper("inverse_square_root", "(int32_t)variance", "&right"), "const int64_t")
+    w(f"right += {31 - POINT} + pairs;")
+
+
+VARIANTS = (
+    Variant("scalar", PORTABLE, only_float, _demand, _emit),
+    Variant("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
+)

@@ -1,0 +1,138 @@
+"""What the integer kernels of LSTM, GRU and SimpleRNN share; the arithmetic is that of `ops.recurrent_rules`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.kernels.contract import PORTABLE, Demand, Names
+from nnbuild.kernels.integers import declare, value_of
+from nnbuild.kernels.loops import recurrent
+from nnbuild.kernels.loops.recurrent import by_unit
+from nnbuild.kernels.window_loops import product
+from nnbuild.model.graph import Array
+from nnbuild.numeric.tables import fine_table
+from nnbuild.ops import activation_rules
+from nnbuild.ops.recurrent import Recurrent, rules_of
+from nnbuild.ops.recurrent_rules import Curve, Products, Smooth
+from nnbuild.ops.site import Site
+
+
+class Sums:
+    """How weighted sums are computed: one number at a time. A set of instructions has a way of its own."""
+
+    needs: ClassVar[frozenset[str]] = PORTABLE
+
+    def accepts(self, site: Site[Recurrent]) -> str | None:
+        if site.inputs[0].dtype not in ("int8", "int16"):
+            return f"it computes from int8 or int16 only, not {site.inputs[0].dtype}"
+        try:
+            rules_of(site)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def packed(
+        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
+    ) -> dict[str, Array]:
+        """The weights of some gates, and what their columns have beside them, unit by unit."""
+        count = site.attributes.gates
+        made = {name: by_unit(products.weights, count)[:, :, gates]}
+        for part, values in columns(products).items():
+            made[f"{name}_{part}"] = values.reshape(count, -1).T[:, gates]
+        return made
+
+    def demand(
+        self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
+    ) -> Demand:
+        return recurrent.demand(site, packed | _tables(site), scratch_vectors, scratch_type)
+
+    def all_gates(self, site: Site[Recurrent]) -> Demand:
+        """Where all sums of a unit are computed together."""
+        rules = rules_of(site)
+        kernel = self.packed(site, "kernel", rules.of_input)
+        return self.demand(site, kernel | self.packed(site, "recurrent", rules.of_state))
+
+    def begin_step(self, w: Writer, site: Site[Recurrent], names: Names) -> None:
+        """What is done once a time step, before any unit."""
+
+    def weighted(
+        self, w: Writer, names: Names, sums: Sequence[str], vector: tuple[str, int], name: str, products: Products
+    ) -> None:
+        """Declares for each of `sums` the part that the vector (its name and size) adds to it, in its unit."""
+        kind = "int32_t" if products.narrow else "int64_t"
+        count, (values, size) = len(sums), vector
+        start = names.packed.get(f"{name}_start")
+        place = [f"{product('unit', count)} + {index}" for index in range(count)]
+        for part, at in zip(sums, place, strict=True):
+            declare(w, f"{part}_sum", f"{start}[{at}]" if start else "0", kind)
+        with w.loop("i", size):
+            declare(w, "value", f"{values}[i]", f"const {kind}")
+            for index, part in enumerate(sums):
+                weight = f"{names.packed[name]}[({product('unit', size)} + i) * {count} + {index}]"
+                w(w.use(c99.MULTIPLY_ADD, f"{part}_sum", "value", weight))
+        for part, at in zip(sums, place, strict=True):
+            scale = [f"{names.packed[f'{name}_{what}']}[{at}]" for what in ("multiplier", "right")]
+            declare(w, part, w.helper("scale_wide", f"{part}_sum", *scale))
+
+    def total(self, w: Writer, name: str, first: str, second: str, curve: Curve) -> None:
+        """Declares the sum of two parts, held within what the function takes."""
+        declare(w, name, hold(w, f"(int64_t){first} + {second}", str(curve.limit)), "int32_t")
+
+
+def columns(products: Products) -> dict[str, Array]:
+    """What every column of a product has beside its weights, by name."""
+    start = products.start.astype(np.int32 if products.narrow else np.int64)
+    made: dict[str, Array] = {"start": start} if start.any() else {}
+    return made | {"multiplier": products.multiplier.astype(np.int32), "right": products.right.astype(np.int8)}
+
+
+def _tables(site: Site[Recurrent]) -> dict[str, Array]:
+    """The tables of the functions that have one."""
+    rules = rules_of(site)
+    made: dict[str, Array] = {}
+    for name, curve in {"gate": rules.gate, "activation": rules.value}.items():
+        if name == "gate" and site.attributes.gates == 1:
+            continue
+        match curve.rule:
+            case Smooth():
+                made["sigmoid"] = fine_table().astype(np.int32)
+            case activation_rules.Table(entries):
+                made[f"{name}_table"] = entries.astype(np.int16)
+    return made
+
+
+def apply(w: Writer, names: Names, curve: Curve, variable: str, table: str) -> None:
+    """Replaces a variable, held within the function's limit, by the function of it. `table`: of the gate or not."""
+    match curve.rule:
+        case Smooth(function):
+            w(w.use(c99.STORE, variable, w.helper(f"fine_{function}", names.packed["sigmoid"], variable)))
+            return
+        case activation_rules.Table():
+            w(w.use(c99.STORE, variable, w.helper("interpolate16", names.packed[f"{table}_table"], variable)))
+        case activation_rules.Gate() | activation_rules.Whole():
+            with w.block(""):
+                w(w.use(c99.STORE, variable, value_of(w, curve.rule, variable)))
+        case _:
+            w(w.use(c99.STORE, variable, value_of(w, curve.rule, variable)))
+    c99.bound(w, _bounds(curve), variable)
+
+
+def _bounds(curve: Curve) -> tuple[int, int]:
+    """Those of the rule and of the curve as one."""
+    form = getattr(curve.rule, "format", None)
+    low, high = form.bounds if form is not None else curve.bounds
+    return min(max(low, curve.bounds[0]), curve.bounds[1]), max(min(high, curve.bounds[1]), curve.bounds[0])
+
+
+def shifted(value: str, amount: int) -> str:
+    """To a coarser unit, to nearest, halves up; the value has 64 bits."""
+    return f"({value} + {1 << (amount - 1)}) >> {amount}" if amount else value
+
+
+def hold(w: Writer, value: str, limit: str) -> str:
+    return w.helper("hold", value, limit)

@@ -1,0 +1,187 @@
+"""The weighted sums of LSTM, GRU and SimpleRNN on the pairs of 16-bit products of Cortex-M4 and up.
+
+At the beginning of a time step its input and the old hidden state are copied to scratch as 16-bit numbers, each
+filled up with zeros to a multiple of four. Four weights of a sum, then of the next one, follow each other.
+
+A sum of 32 bits is scaled in as many: shifted left so far that the high word of its product has all bits that count,
+then the rounding constant is whole and the rest is one shift. Sums that need 64 bits are scaled by the general rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.isa import c99
+from nnbuild.isa.armv7em_dsp import LOAD_BYTES, SMLAD, SMMLA, SXTB16, SXTB16_ROR8
+from nnbuild.isa.armv7em_dsp_bytes import LDRD_HALVES, SMLALD
+from nnbuild.kernels.contract import Demand, Names, Variant
+from nnbuild.kernels.integers import declare
+from nnbuild.kernels.loops.recurrent import by_unit, state_names
+from nnbuild.kernels.loops.recurrent_integer import Sums, columns
+from nnbuild.kernels.window_loops import product
+from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import INT16, INT32
+from nnbuild.ops.gru import GRU
+from nnbuild.ops.recurrent import Recurrent, rules_of
+from nnbuild.ops.recurrent_rules import Curve, Products
+from nnbuild.ops.site import Site
+
+AT_ONCE = 4
+SPLIT = 33
+"""From a right shift of so many bits on, half of it is whole in the high word."""
+LARGEST_PART = 1 << 30
+LOAD = Row("const int32_t {0} = {1};", 0)
+COPY = Row("{0} = {1};", 3)
+
+
+def whole(size: int) -> int:
+    return -(-size // AT_ONCE) * AT_ONCE
+
+
+def raised(products: Products) -> int | None:
+    """By how many bits all sums of a product are shifted left to be scaled in 32 bits; None where that cannot be."""
+    by = max(0, SPLIT - int(products.right.min()))
+    results = products.reach * (np.abs(products.multiplier).astype(object) + 1)
+    small = all(int(result) >> int(right) < LARGEST_PART for result, right in zip(results, products.right, strict=True))
+    return by if products.narrow and small and products.reach << by <= INT32[1] else None
+
+
+@dataclass(frozen=True)
+class PairedSums(Sums):
+    """`wide` weights have 16 bits: more flash, and nothing to unpack."""
+
+    wide: bool
+    needs: ClassVar[frozenset[str]] = frozenset({"armv7em_dsp"})
+
+    def accepts(self, site: Site[Recurrent]) -> str | None:
+        reason = super().accepts(site)
+        if reason:
+            return reason
+        attributes, products = site.attributes, (rules_of(site).of_input, rules_of(site).of_state)
+        if isinstance(attributes, GRU) and not attributes.reset_after:
+            return "its reset gate acts before the product"
+        for part in products:
+            if part.weights.dtype.itemsize > 2 or np.abs(part.weights.astype(np.int64)).max(initial=0) > INT16[1]:
+                return "its weights have more than 16 bits"
+        narrow = all(part.weights.dtype == np.int8 for part in products)
+        return None if self.wide or narrow else "its weights have more than 8 bits"
+
+    def packed(
+        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
+    ) -> dict[str, Array]:
+        """[unit][four inputs][gate][input]; of narrow ones the second and third of four change places."""
+        count = site.attributes.gates
+        weights = by_unit(products.weights, count)[:, :, gates]
+        units, size, kept = weights.shape
+        filled = np.zeros((units, whole(size), kept), np.int16 if self.wide else np.int8)
+        filled[:, :size] = weights
+        fours = filled.reshape(units, -1, AT_ONCE, kept).transpose(0, 1, 3, 2)
+        parts = {"": fours if self.wide else fours[..., [0, 2, 1, 3]]}
+        for part, values in _columns(products).items():
+            parts[f"_{part}"] = values.reshape(count, units, -1).transpose(1, 0, 2)[:, gates]
+        return {f"{name}{part}": values for part, values in parts.items()}
+
+    def demand(
+        self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
+    ) -> Demand:
+        made = super().demand(site, packed, scratch_vectors, scratch_type)
+        return replace(made, scratch=2 * (_state_place(site) + whole(site.attributes.units)))
+
+    def begin_step(self, w: Writer, site: Site[Recurrent], names: Names) -> None:
+        hidden, units, features = state_names(site, names)[0], site.attributes.units, site.shape()[1]
+        for name, source, place, size in (
+            ("inputs", "x", _input_place(site), features),
+            ("state", hidden, _state_place(site), units),
+        ):
+            w(f"int16_t *{name} = {names.scratch} + {place};")
+            with w.loop("i", size):
+                w(w.use(COPY, f"{name}[i]", f"{source}[i]"))
+            for index in range(size, whole(size)):
+                w(w.use(c99.STORE, f"{name}[{index}]", "0"))
+
+    def weighted(
+        self, w: Writer, names: Names, sums: Sequence[str], vector: tuple[str, int], name: str, products: Products
+    ) -> None:
+        by, count, size = raised(products), len(sums), whole(vector[1])
+        source = "inputs" if vector[0] == "x" else "state"
+        start, kind = names.packed.get(f"{name}_start"), "int16_t" if self.wide else "int8_t"
+        for index, part in enumerate(sums):
+            first = f"{start}[{product('unit', count)} + {index}]" if start else "0"
+            w(w.use(c99.LOAD_AS, "int64_t" if by is None else "int32_t", f"{part}_sum", first))
+        with w.block(""):
+            w(f"const {kind} *k = {names.packed[name]} + {product('unit', size * count)};")
+            with w.loop("i", size, step=AT_ONCE):
+                self._four(w, sums, source, SMLALD if by is None else SMLAD)
+                w(f"k += {AT_ONCE * count};")
+        for index, part in enumerate(sums):
+            place = f"unit * {count} + {index}" if count > 1 else "unit"
+            if by is None:
+                scale = [f"{names.packed[f'{name}_{what}']}[{place}]" for what in ("multiplier", "right")]
+                declare(w, part, w.helper("scale_wide", f"{part}_sum", *scale))
+            else:
+                self._scale(w, f"{names.packed[f'{name}_scale']} + {product(place, 3)}", part, by)
+
+    def _four(self, w: Writer, sums: Sequence[str], source: str, multiply: Instruction) -> None:
+        w("int32_t x1;")
+        w(w.use(LOAD, "x0", w.call(LDRD_HALVES, f"{source} + i", "&x1")))
+        for index, part in enumerate(sums):
+            at, pair = (f"k + {AT_ONCE * index}" if index else "k"), (f"w{index}0", f"w{index}1")
+            if self.wide:
+                w(f"int32_t {pair[1]};")
+                w(w.use(LOAD, pair[0], w.call(LDRD_HALVES, at, f"&{pair[1]}")))
+            else:
+                w(w.use(LOAD, f"four{index}", w.call(LOAD_BYTES, at)))
+                w(w.use(LOAD, pair[0], w.call(SXTB16, f"four{index}")))
+                w(w.use(LOAD, pair[1], w.call(SXTB16_ROR8, f"four{index}")))
+            for name, vector in zip(pair, ("x0", "x1"), strict=True):
+                w(f"{part}_sum = {w.call(multiply, name, vector, f'{part}_sum')};")
+
+    def _scale(self, w: Writer, place: str, part: str, by: int) -> None:
+        sums = f"{part}_sum * {1 << by}" if by else f"{part}_sum"
+        w(f"const int32_t *{part}_scale = {place};")
+        high = w.call(SMMLA, sums, f"{part}_scale[0]", f"{part}_scale[1]")
+        w.bill(6)
+        declare(w, part, f"{high} >> {part}_scale[2]")
+
+    def total(self, w: Writer, name: str, first: str, second: str, curve: Curve) -> None:
+        """Parts stay within 2**30, those of a wide sum too, so what is added of them fits 32 bits."""
+        declare(w, name, f"(int32_t)({first} + {second})", "int32_t")
+        c99.bound(w, (-curve.limit, curve.limit), name)
+
+
+def _columns(products: Products) -> dict[str, Array]:
+    """What each sum's scaling is told, and what it begins with."""
+    by = raised(products)
+    if by is None:
+        return columns(products)
+    right = products.right + by
+    scale = np.stack([products.multiplier, np.int64(1) << (right - SPLIT), right - 32], 1).astype(np.int32)
+    return {"scale": scale} | ({"start": products.start.astype(np.int32)} if products.start.any() else {})
+
+
+def _input_place(site: Site[Recurrent]) -> int:
+    """In scratch the new hidden state comes first."""
+    return whole(site.attributes.units)
+
+
+def _state_place(site: Site[Recurrent]) -> int:
+    return _input_place(site) + whole(site.shape()[1])
+
+
+FORMS = {"integer": Sums(), "pairs_wide": PairedSums(True), "pairs": PairedSums(False)}
+R = TypeVar("R", bound=Recurrent)
+Emit = Callable[[Sums, Writer, Site[R], Names], None]
+
+
+def integer_kernels(demand: Callable[[Sums, Site[R]], Demand], emit: Emit[R]) -> tuple[Variant[R], ...]:
+    """A recurrent operation's integer kernels: portable, and on pairs for weights of 16 bits and of 8."""
+    return tuple(
+        Variant(name, sums.needs, sums.accepts, partial(demand, sums), partial(emit, sums))
+        for name, sums in FORMS.items()
+    )

@@ -1,0 +1,98 @@
+"""Depthwise convolution in tiles of positions by one vector of channels: every input under a tile is loaded once.
+
+Under one row of taps each input is multiplied by all taps that fall on it. Where a tile lies is known while printing,
+so one at an edge is printed without the taps that are beyond; rows above and below are left out of the loop over `ky`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.lanes import Lanes
+from nnbuild.kernels import overlaps
+from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.nest import WindowNest
+from nnbuild.kernels.vector_tail import beside_name
+from nnbuild.kernels.window import Strip, edged_strips
+from nnbuild.kernels.window_loops import each_row, each_strip, product, repeated, row_taps
+from nnbuild.model.graph import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Sliding(WindowNest[Lanes]):
+    """`positions` of a tile: their sums and a row of weights are in registers at once."""
+
+    positions: int
+
+    def demand(self) -> Demand:
+        rows, lanes = self.window.rows, self.lanes
+        constants = {name: dot.pack_channels(values, lanes) for name, values in lanes.channels.items()}
+        in_place = overlaps.rows(self.site, rows) if lanes.lanes == 1 else ()
+        return Demand(rows.places, packed={"kernel": self._kernel(), **constants}, overlaps=in_place)
+
+    def _kernel(self) -> Array:
+        """The weights of a vector of channels follow each other, tap by tap."""
+        taps = self.site.constant("kernel").reshape(-1, self.window.filters)
+        whole = np.pad(taps, ((0, 0), (0, -taps.shape[1] % self.lanes.lanes)))
+        ordered: Array = whole.reshape(len(taps), -1, self.lanes.lanes).transpose(1, 0, 2)
+        return ordered.reshape(-1)
+
+    def emit(self, w: Writer, names: Names) -> None:
+        with each_row(w, self.window.rows):
+            for strip in edged_strips(self.window.columns, self.positions):
+                with each_strip(w, strip) as x:
+                    self._channels(w, names, strip, x)
+
+    def _channels(self, w: Writer, names: Names, strip: Strip, x: str) -> None:
+        """All channels of a tile, whose first real column is `first` in the input."""
+        window, columns, lanes = self.window, self.window.columns, self.lanes
+        real = min(columns.taps_at(strip.place, strip.size), default=0)
+        w(f"const int32_t left = {columns.position(x)}{f' + {real}' if real else ''};")
+        start = f"{product('top', columns.size)} + left"
+        w(f"int32_t first = {product(start, window.channels)};")
+        place = f"({product('y', columns.places)} + {x}) * {window.filters}"
+        w(f"{lanes.output_type} *to = {names.outputs[0]} + {place};")
+        others = [beside_name(operand) for operand in range(1, len(names.inputs))]
+        for name, operand in zip(others, names.inputs[1:], strict=True):
+            w(f"const {lanes.output_type} *{name} = {operand} + {place};")
+        w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
+        dot.declare_channels(w, lanes, names.packed)
+        whole, rest = divmod(window.channels, lanes.lanes)
+        if whole:
+            with w.loop("c", whole):
+                with repeated(w, "m", window.filters // window.channels):
+                    self._vector(w, names, strip, lanes.lanes)
+                    w(f"taps += {window.taps * lanes.lanes};")
+                    for name in ("to", *others, *lanes.channels):
+                        w(f"{name} += {lanes.lanes};")
+                    w.bill(3)
+                w(f"first += {lanes.lanes};")
+        if rest:
+            with w.block(""):
+                self._vector(w, names, strip, rest)
+
+    def _vector(self, w: Writer, names: Names, strip: Strip, count: int) -> None:
+        """The first `count` channels of a vector."""
+        window, lanes = self.window, self.lanes
+        met = window.columns.taps_at(strip.place, strip.size)
+        for position in range(strip.size):
+            lanes.start(w, f"sum{position}", "0")
+        if met:
+            with row_taps(w, window.rows):
+                down = product("ky", window.rows.dilation * window.line)
+                w(f"const {lanes.input_type} *row = {names.inputs[0]} + (first + {down});")
+                w(f"const {lanes.weight_type} *k = taps + {product('ky', window.columns.kernel * lanes.lanes)};")
+                w.bill(3)
+                for tap in sorted({tap for pairs in met.values() for _, tap in pairs}):
+                    lanes.weights(w, f"w{tap}", dot.offset("k", tap * lanes.lanes))
+                for column, pairs in met.items():
+                    at = dot.offset("row", (column - min(met)) * window.channels)
+                    lanes.inputs_apart(w, f"x{column}", at, count)
+                    for position, tap in pairs:
+                        lanes.multiply(w, f"sum{position}", f"x{column}", f"w{tap}")
+        for position in range(strip.size):
+            lanes.store(w, f"sum{position}", dot.offset("to", position * window.filters), "0", count)

@@ -1,0 +1,49 @@
+"""The softmax of one row whose values are in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa import vector_functions as math
+from nnbuild.isa.vectors import Vectors
+
+
+def emit(w: Writer, floats: Vectors, values: Sequence[str], counts: Sequence[int]) -> None:
+    """Replaces the first lanes of some variables by their softmax; the other lanes must hold finite numbers.
+
+    For the maximum these become minus infinity. Their powers are put out afterwards, since numbers that vanish by
+    themselves are slow.
+    """
+    used = max(counts)
+    seen = list(values)
+    for i, count in enumerate(counts):
+        if count < floats.lanes:
+            seen[i] = f"{values[i]}_seen"
+            hidden = floats.call(w, "mask", of=(count, 0, math.MINUS_INFINITY))
+            filled = floats.use(w, "add", values[i], floats.call(w, "f_of_bits", hidden))
+            floats.declare(w, seen[i], filled)
+    floats.declare(w, "largest", floats.across(w, "max", _all(w, floats, "max", seen), used))
+    for value, count in zip(values, counts, strict=True):
+        power = w.call(math.exp(floats), floats.use(w, "sub", value, "largest"))
+        w(f"{value} = {_kept(w, floats, power, count) if count < floats.lanes else power};")
+    floats.declare(w, "sum", floats.across(w, "add", _all(w, floats, "add", values), used))
+    for value in values:
+        w(f"{value} = {floats.use(w, 'div', value, 'sum')};")
+
+
+def _kept(w: Writer, floats: Vectors, value: str, count: int) -> str:
+    """The first lanes of a value, and zeros."""
+    bits = floats.call(w, "and", floats.use(w, "bits", value), floats.call(w, "mask", of=(count, -1, 0)))
+    return floats.call(w, "f_of_bits", bits)
+
+
+def _all(w: Writer, floats: Vectors, operation: str, values: Sequence[str]) -> str:
+    """The vectors of a row, lane by lane in one."""
+    if len(values) == 1:
+        return values[0]
+    name = f"all_{operation}"
+    floats.declare(w, name, floats.use(w, operation, *values[:2]))
+    for value in values[2:]:
+        w(f"{name} = {floats.use(w, operation, name, value)};")
+    return name

@@ -1,0 +1,157 @@
+"""Loops over tensors of any rank, in which every operand walks with strides of its own.
+
+Copying, transposing, slicing, repeating and broadcasting all differ only in the strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.kernels.contract import PORTABLE, Demand, K, Names, Overlap, Variant, same_type
+from nnbuild.kernels.window_loops import product, total
+from nnbuild.model.graph import Shape
+from nnbuild.ops.site import Site
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How one operand moves: a stride for every axis of the loops, and where it starts."""
+
+    strides: tuple[int, ...]
+    start: int = 0
+
+
+def contiguous(shape: Shape) -> tuple[int, ...]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def broadcast(shape: Shape, to: Shape) -> tuple[int, ...]:
+    """The strides with which an operand of `shape` follows loops over `to`: 0 where it is repeated."""
+    own = contiguous(shape)
+    padded = (0,) * (len(to) - len(shape)) + tuple(0 if n == 1 else s for n, s in zip(shape, own, strict=True))
+    return padded
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Loops of these sizes, from the outermost one, with the walk of each operand through them."""
+
+    sizes: Shape
+    walks: tuple[Walk, ...]
+
+    @property
+    def extent(self) -> int:
+        """How many work items the outermost loop divides the work into."""
+        return self.sizes[0]
+
+    def nest(self, w: Writer, body: Callable[[list[str]], None]) -> None:
+        """Prints the loops, the outermost from `begin` to `end`; `body` gets an index for each operand."""
+        with _counted(w, self.sizes):
+            body([_index(walk) for walk in self.walks])
+
+    def vectors(self, lanes: int) -> int:
+        """Work items where the innermost loop goes by vectors: those of a lone loop, else steps of the outermost."""
+        return -(-self.extent // lanes) if len(self.sizes) == 1 else self.extent
+
+    @property
+    def repeated(self) -> list[bool]:
+        """Which operands have one value for all lanes of a vector."""
+        return [walk.strides[-1] == 0 for walk in self.walks]
+
+    def no_vectors(self) -> str | None:
+        """Why vectors do not serve: the first walk must go on by one, the others by one or not at all."""
+        steps = [walk.strides[-1] for walk in self.walks]
+        if self.sizes[-1] == 1 or (steps[0] == 1 and {0, 1} >= set(steps)):
+            return None
+        return "its values do not lie side by side"
+
+    def vector_nest(self, w: Writer, lanes: int, body: Callable[[list[str], int], None]) -> None:
+        """The same by vectors: `body` also gets how many lanes count."""
+        if len(self.sizes) == 1:
+            self._alone(w, lanes, body)
+            return
+        whole, rest = divmod(self.sizes[-1], lanes)
+        before = [_index(Walk(walk.strides[:-1], walk.start)) for walk in self.walks]
+        with _counted(w, self.sizes[:-1]):
+            if whole:
+                with w.loop("i", whole * lanes, step=lanes):
+                    body(self._places(before, "i"), lanes)
+            if rest:
+                with w.block(""):
+                    body(self._places(before, str(whole * lanes)), rest)
+
+    def _alone(self, w: Writer, lanes: int, body: Callable[[list[str], int], None]) -> None:
+        whole, rest = divmod(self.extent, lanes)
+        before = ["0"] * len(self.walks)
+        if whole:
+            stop = "end" if not rest else f"(end < {whole} ? end : {whole})"
+            with w.loop("i", stop, start="begin", trips=whole):
+                body(self._places(before, product("i", lanes)), lanes)
+        if rest:
+            with w.block(f"if (end > {whole})" if whole else "if (begin < end)"):
+                body(self._places(before, str(whole * lanes)), rest)
+
+    def _places(self, before: list[str], inner: str) -> list[str]:
+        return [total(at, inner if walk.strides[-1] else "0") for at, walk in zip(before, self.walks, strict=True)]
+
+
+def loops(shape: Shape, *walks: Walk) -> Loops:
+    """The same walks in as few loops as possible, at least one."""
+    sizes: list[int] = []
+    strides: list[list[int]] = []
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        now = [walk.strides[axis] for walk in walks]
+        if sizes and all(before == step * size for before, step in zip(strides[-1], now, strict=True)):
+            sizes[-1] *= size
+            strides[-1] = now
+        else:
+            sizes.append(size)
+            strides.append(now)
+    if not sizes:
+        sizes, strides = [1], [[0] * len(walks)]
+    return Loops(tuple(sizes), tuple(Walk(tuple(row[i] for row in strides), w.start) for i, w in enumerate(walks)))
+
+
+@contextmanager
+def _counted(w: Writer, sizes: Shape) -> Iterator[None]:
+    with ExitStack() as nested:
+        for axis, size in enumerate(sizes):
+            loop = w.loop(f"i{axis}", size) if axis else w.loop("i0", "end", start="begin", trips=size)
+            nested.enter_context(loop)
+        yield
+
+
+def _index(walk: Walk) -> str:
+    terms = [product(f"i{axis}", stride) for axis, stride in enumerate(walk.strides) if stride]
+    constant = str(abs(walk.start))
+    if not terms:
+        return str(walk.start)
+    return total(*terms) if walk.start == 0 else f"{total(*terms)} {'+' if walk.start > 0 else '-'} {constant}"
+
+
+def carrier(
+    walks: Callable[[Site[K]], Loops], overlaps: Callable[[Site[K]], tuple[Overlap, ...]] = lambda site: ()
+) -> Variant[K]:
+    """The kernel that only carries elements along (output walk, input walk), whatever their type."""
+
+    def demand(site: Site[K]) -> Demand:
+        return Demand(extent=walks(site).extent, overlaps=overlaps(site))
+
+    def emit(w: Writer, site: Site[K], names: Names) -> None:
+        def element(at: list[str]) -> None:
+            w.bill(c99.LOAD.cycles)
+            w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", f"{names.inputs[0]}[{at[1]}]"))
+
+        walks(site).nest(w, element)
+
+    return Variant("scalar", PORTABLE, same_type, demand, emit)

@@ -1,0 +1,221 @@
+"""Convolution of 3 by 3 taps with fewer products, after S. Winograd: F(2x2, 3x3) in vectors of floats.
+
+A patch of 4 by 4 inputs gives 2 by 2 outputs. Patches and taps are brought to another form, in which 16 products of
+each pair of channels do the work of 36; the sums over the input channels are those of 16 convolutions of one tap.
+The transformations only add and subtract, so the results are as exact as those of the plain way to a bit or so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.vector_lanes import VectorLanes
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import Demand, Names, only_float
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.tiled import Tiled
+from nnbuild.kernels.loops.tiling import best_pixels, best_vectors, stall
+from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal, tail_of
+from nnbuild.kernels.window import strips, window_of
+from nnbuild.kernels.window_loops import product, total
+from nnbuild.model.graph import Array
+from nnbuild.ops.base import NO_CLAMP
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.site import Site
+
+OUT = 2
+"""Outputs of a patch along each axis."""
+PATCH = 4
+TAPS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
+INPUT = ((0, "sub", 2), (1, "add", 2), (2, "sub", 1), (1, "sub", 3))
+"""What becomes of four inputs in a line: each new one is the sum or difference of two."""
+FEWEST = 8
+"""Patches that share every weight that is loaded, if there are so many."""
+WORTHWHILE = 24
+"""Patches from which on the products that are saved repay weights of 16 instead of 9 taps. A layer late in a network,
+of few places and many channels, would gain little and nearly double its size."""
+
+
+@dataclass(frozen=True, eq=False)
+class VectorWinograd:
+    """`sums` computes the products' sums, `lanes` finishes outputs; patches of `rows` rows are done together."""
+
+    plan: Tiled
+    lanes: VectorLanes
+    sums: VectorLanes
+    rows: int
+
+    @property
+    def floats(self) -> Vectors:
+        return self.lanes.floats
+
+    @property
+    def extent(self) -> int:
+        return self.plan.window.rows.places // OUT // self.rows
+
+    @property
+    def across(self) -> int:
+        """Patches in a row."""
+        return self.plan.window.columns.places // OUT
+
+    @property
+    def patches(self) -> int:
+        return self.rows * self.across
+
+    @property
+    def channels(self) -> int:
+        return self.plan.window.channels
+
+    @property
+    def filters(self) -> int:
+        return self.plan.window.filters
+
+    def demand(self) -> Demand:
+        weights = [dot.pack(matrix, self.sums) for matrix in transformed(self.plan.site.constant("kernel"))]
+        between = PATCH * PATCH * self.patches * (self.channels + self.filters)
+        packed = {"kernel": np.concatenate(weights), **self.lanes.channels}
+        return Demand(extent=self.extent, scratch=4 * (self.plan.elements + between), packed=packed)
+
+    def emit(self, w: Writer, names: Names) -> None:
+        w(f"float *patches = {total(names.scratch, str(self.plan.elements))};")
+        w(f"float *sums = patches + {PATCH * PATCH * self.patches * self.channels};")
+        if self.plan.copied:
+            self.plan.copy_rows(w, names, self.rows)
+        dot.declare_channels(w, self.lanes, names.packed)
+        with w.loop("y", "end", start="begin", trips=self.extent):
+            self._inputs(w, names)
+            self._products(w, names)
+            self._outputs(w, names)
+
+    @contextmanager
+    def _each_patch(self, w: Writer, channels: int) -> Iterator[tuple[str, str]]:
+        """Loops over the patches and their vectors of channels: (row and column of the patch's first output)."""
+        with w.loop("row", self.rows), w.loop("x", self.across):
+            w(f"const int32_t patch = {total(product('row', self.across), 'x')};")
+            w(f"const int32_t top = ({product('y', self.rows)} + row) * {OUT};")
+            with w.loop("c", channels, step=self.floats.lanes):
+                yield "top", product("x", OUT)
+
+    def _inputs(self, w: Writer, names: Names) -> None:
+        """Every patch to its other form: first its rows, then its columns."""
+        source = names.scratch if self.plan.copied else names.inputs[0]
+        floats = self.floats
+        with self._each_patch(w, self.channels) as (top, left):
+            place = f"{product(top, self.plan.row_size)} + {product(left, self.channels)}"
+            w(f"const float *from = {source} + {place} + c;")
+            w(f"float *to = patches + {product('patch', self.channels)} + c;")
+            for i in range(PATCH):
+                for j in range(PATCH):
+                    at = i * self.plan.row_size + j * self.channels
+                    floats.declare(w, f"d{i}{j}", floats.load(w, dot.offset("from", at)))
+            for j in range(PATCH):
+                for i, (first, operation, second) in enumerate(INPUT):
+                    floats.declare(w, f"t{i}{j}", floats.use(w, operation, f"d{first}{j}", f"d{second}{j}"))
+            for i in range(PATCH):
+                for j, (first, operation, second) in enumerate(INPUT):
+                    at = (i * PATCH + j) * self.patches * self.channels
+                    floats.store(w, dot.offset("to", at), floats.use(w, operation, f"t{i}{first}", f"t{i}{second}"))
+
+    def _products(self, w: Writer, names: Names) -> None:
+        """Sixteen times the sums over the input channels, for all patches."""
+        blocks = dot.divide(self.filters, self.sums)
+        size = self.channels * sum(block.vectors * count for block, count in blocks.classes()) * self.floats.lanes
+        with w.loop("e", PATCH * PATCH):
+            w(f"const float *from = patches + {product('e', self.patches * self.channels)};")
+            w(f"float *to = sums + {product('e', self.patches * self.filters)};")
+            w(f"const float *taps = {names.packed['kernel']} + {product('e', size)};")
+            for block, count in blocks.classes():
+                with w.loop("block", count):
+                    self._block(w, block)
+                    w(f"taps += {self.channels * block.vectors * self.floats.lanes};")
+                    w(f"to += {block.channels};")
+
+    def _block(self, w: Writer, block: Block) -> None:
+        """One block of output channels for all patches."""
+        for strip in strips(self.patches, best_pixels(self.patches, block.vectors, self.channels, self.plan.registers)):
+            with w.loop("x", strip.stop, start=strip.place, step=strip.size):
+                dot.start(w, self.sums, strip.size, block)
+                w(f"const float *row = from + {product('x', self.channels)};")
+                w("const float *k = taps;")
+                with w.loop("i", self.channels):
+                    pointers = [f"row + {total(str(pixel * self.channels), 'i')}" for pixel in range(strip.size)]
+                    dot.multiply(w, self.sums, block, pointers, "k")
+                    w.bill(stall(strip.size, block.vectors))
+                    w(f"k += {block.vectors * self.floats.lanes};")
+                w(f"float *result = to + {product('x', self.filters)};")
+                results = [dot.offset("result", pixel * self.filters) for pixel in range(strip.size)]
+                dot.store(w, self.sums, block, results)
+
+    def _outputs(self, w: Writer, names: Names) -> None:
+        """The sums of every patch back to 2 by 2 outputs, and what follows."""
+        columns = self.plan.window.columns.places
+        with self._each_patch(w, self.filters) as (top, left):
+            w(f"const float *from = sums + {product('patch', self.filters)} + c;")
+            place = f"({product(top, columns)} + {left}) * {self.filters} + c"
+            w(f"float *to = {names.outputs[0]} + {place};")
+            for operand in range(1, len(names.inputs)):
+                w(f"const float *{beside_name(operand)} = {names.inputs[operand]} + {place};")
+            self._gathered(w)
+            for i in range(OUT):
+                for j in range(OUT):
+                    self.lanes.start(w, f"y{i}{j}", "c")
+                    combined = self._combined(w, j, [f"u{i}{k}" for k in range(PATCH)])
+                    w(f"y{i}{j} = {self.floats.use(w, 'add', f'y{i}{j}', combined)};")
+                    at = (i * columns + j) * self.filters
+                    self.lanes.store(w, f"y{i}{j}", dot.offset("to", at), "c", self.floats.lanes)
+
+    def _gathered(self, w: Writer) -> None:
+        """u: for each of the two rows of outputs, four values in a line."""
+        for j in range(PATCH):
+            for i in range(PATCH):
+                at = (i * PATCH + j) * self.patches * self.filters
+                self.floats.declare(w, f"m{i}{j}", self.floats.load(w, dot.offset("from", at)))
+            for i in range(OUT):
+                self.floats.declare(w, f"u{i}{j}", self._combined(w, i, [f"m{k}{j}" for k in range(PATCH)]))
+
+    def _combined(self, w: Writer, place: int, line: Sequence[str]) -> str:
+        """Output 0 of a line is a + b + c, output 1 is b - c - d."""
+        a, b, c, d = line
+        if place == 0:
+            return self.floats.use(w, "add", self.floats.use(w, "add", a, b), c)
+        return self.floats.use(w, "sub", self.floats.use(w, "sub", b, c), d)
+
+
+def vector_winograd(floats: Vectors, site: Site[Conv2D]) -> VectorWinograd:
+    """The nest of a tile's patches: its inputs are copied where there is padding."""
+    lanes = VectorLanes(site, floats, site.attributes.clamp, finish=tail_of(site).finish)
+    window = window_of(site)
+    registers, padded = floats.registers - floats.temporaries, not window.inside
+    plan = Tiled(site, lanes, registers, replace(window, pool=(OUT, OUT)), padded, padded)
+    across, down = window.columns.places // OUT, window.rows.places // OUT
+    rows = next(n for n in range(1, down + 1) if down % n == 0 and (n * across >= FEWEST or n == down))
+    sums = VectorLanes(site, floats, NO_CLAMP)
+    sums.channels = {}
+    needed = -(-window.filters // floats.lanes)
+    sums.vectors = best_vectors(rows * across, [needed], window.channels, registers)
+    return VectorWinograd(plan, lanes, sums, rows)
+
+
+def refused(floats: Vectors, site: Site[Conv2D]) -> str | None:
+    window, (rows, columns, _) = window_of(site), site.output_shape()
+    if any(axis != replace(axis, kernel=3, stride=1, dilation=1) for axis in (window.rows, window.columns)):
+        return "it computes 3 by 3 taps, one apart, at every position"
+    if window.groups > 1 or window.channels % floats.lanes or window.filters % floats.lanes:
+        return f"its channels do not divide into vectors of {floats.lanes}"
+    if rows % OUT or columns % OUT:
+        return "its outputs do not divide into two by two"
+    if rows * columns < WORTHWHILE * OUT * OUT:
+        return f"fewer than {WORTHWHILE} patches do not repay its larger weights"
+    return only_float(site) or refusal(site, POINTWISE)
+
+
+def transformed(kernel: Array) -> Array:
+    """[3, 3, in, out] -> [16, in, out], in float64 until the end."""
+    result: Array = np.einsum("ai,bj,ijco->abco", TAPS, TAPS, kernel.astype(np.float64)).astype(np.float32)
+    return result.reshape(PATCH * PATCH, *kernel.shape[2:])

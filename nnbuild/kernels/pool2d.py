@@ -1,0 +1,311 @@
+"""Maximum and average pooling: one walk over the windows, and what each set of instructions does in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Row, Writer
+from nnbuild.isa import c99, vector_sets, x86_integers
+from nnbuild.isa.armv7em_dsp import STORE_BYTES
+from nnbuild.isa.armv7em_dsp_bytes import BYTES, MAX_BYTES, SXTAB16, SXTAB16_ROR8
+from nnbuild.isa.vector_functions import SPECIAL
+from nnbuild.isa.vectors import Vectors
+from nnbuild.isa.x86_integers import IntegerSet
+from nnbuild.isa.x86_memory import larger, read_bytes, write_bytes
+from nnbuild.isa.x86_scaling import LOW_MULTIPLY_SSE2
+from nnbuild.isa.x86_vectors import SSE
+from nnbuild.isa.x86_vectors import Vectors as Words
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Overlap, Variant, on_each, only_float
+from nnbuild.kernels.loops.across import across, refused
+from nnbuild.kernels.loops.dot import offset
+from nnbuild.kernels.overlaps import IN_PLACE, rows
+from nnbuild.kernels.window import Window, window_of
+from nnbuild.kernels.window_loops import column_taps, each_position, each_row, product, row_taps, taps_count, total
+from nnbuild.numeric.rounding import INT8, rounding_mean
+from nnbuild.ops.integer import bounds
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.site import Site
+
+
+def demand(site: Site[Pool2D]) -> Demand:
+    return Demand(extent=site.output_shape()[0], overlaps=_overlaps(site), rows=True)
+
+
+def _overlaps(site: Site[Pool2D]) -> tuple[Overlap, ...]:
+    """Windows that neither overlap nor reach before their place leave nothing unread behind the output."""
+    pool = site.attributes
+    apart = all(s >= k for s, k in zip(pool.strides, pool.window, strict=True))
+    unpadded = all(pad == (0, 0) for pad in pool.padding)
+    return IN_PLACE if apart and unpadded else rows(site, window_of(site).rows)
+
+
+def _is_max(site: Site[Pool2D]) -> bool:
+    return site.attributes.function == "max"
+
+
+@contextmanager
+def _windows(w: Writer, site: Site[Pool2D]) -> Iterator[str]:
+    """The loops over the outputs, with what is real of the window at (top, left); yields the output's place."""
+    window = window_of(site)
+    with each_row(w, window.rows), each_position(w, window.columns):
+        yield f"({product('y', window.columns.places)} + x) * {window.channels}"
+
+
+def _count(window: Window) -> str:
+    """How many inputs are really in the window."""
+    return f"{taps_count(window.rows, 'ky')} * {taps_count(window.columns, 'kx')}"
+
+
+def _emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
+    with _windows(w, site) as place:
+        w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {place};")
+        with w.loop("c", site.shape()[2]):
+            _channel(w, site, names)
+
+
+def _channel(w: Writer, site: Site[Pool2D], names: Names) -> None:
+    kind, window = C_TYPES[site.inputs[0].dtype], window_of(site)
+    is_float, is_max = kind == "float", _is_max(site)
+    first_row = "top" if window.rows.always_inside else "top + ky_begin"
+    first_column = "left" if window.columns.always_inside else "left + kx_begin"
+    first = f"{names.inputs[0]}[({product(first_row, window.columns.size)} + {first_column}) * {window.channels} + c]"
+    zero = "0.0f" if is_float else "0"
+    w(w.use(c99.LOAD_AS, "float" if is_float else "int32_t", "result", first if is_max else zero))
+    with row_taps(w, window.rows):
+        start = f"{product('top + ky', window.columns.size)} + left"
+        w(f"const {kind} *row = {names.inputs[0]} + {product(start, window.channels)} + c;")
+        with column_taps(w, window.columns):
+            w(w.use(c99.LARGER if is_max else c99.ADD, "result", f"row[{product('kx', window.channels)}]"))
+    if not is_max:
+        w.bill(14)
+        if is_float:
+            w(f"result /= (float)({_count(window)});")
+        else:
+            w(f"const int32_t count = {_count(window)};")
+            w("result = (result > 0 ? result + count / 2 : result - count / 2) / count;")
+    if is_float:
+        c99.clamp(w, site.attributes.clamp, "result")
+    else:
+        c99.bound(w, bounds(site.attributes.clamp, site.outputs[0]), "result")
+    w(w.use(c99.STORE, "to[c]", "result" if is_float else f"({kind})result"))
+
+
+TOGETHER = 4
+"""Vectors of channels that go through a window together, so that none waits for the one before it."""
+
+
+@dataclass(frozen=True)
+class _Floats:
+    """In vectors of channels, a few at a time."""
+
+    floats: Vectors
+
+    def accepts(self, site: Site[Pool2D]) -> str | None:
+        return only_float(site)
+
+    def demand(self, site: Site[Pool2D]) -> Demand:
+        return demand(site)
+
+    def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
+        channels, width = site.shape()[2], self.floats.lanes * TOGETHER
+        whole = channels // width * width
+        with _windows(w, site) as place:
+            if whole:
+                with w.loop("c", whole, step=width):
+                    self._channels(w, site, names, ("c", place), width)
+            if whole < channels:
+                with w.block(""):
+                    self._channels(w, site, names, (str(whole), place), channels - whole)
+
+    def _channels(self, w: Writer, site: Site[Pool2D], names: Names, at: tuple[str, str], count: int) -> None:
+        """`count` channels, from the first one on, of the output at a place."""
+        v, window, (channel, place) = self.floats, window_of(site), at
+        operation = "max" if _is_max(site) else "add"
+        parts = [(i, min(v.lanes, count - i)) for i in range(0, count, v.lanes)]
+        for i, _ in parts:
+            v.declare(w, f"result{i}", self._beginning(w, operation))
+        with row_taps(w, window.rows):
+            start = f"{product('top + ky', window.columns.size)} + left"
+            w(f"const float *row = {names.inputs[0]};")
+            with column_taps(w, window.columns):
+                w(f"const float *from = row + {total(product(f'{start} + kx', window.channels), channel)};")
+                for i, lanes in parts:
+                    w(f"result{i} = {v.use(w, operation, f'result{i}', v.load(w, offset('from', i), lanes))};")
+        w(f"float *to = {names.outputs[0]} + {total(place, channel)};")
+        if operation == "add":
+            v.declare(w, "count", v.each(w, f"(float)({_count(window)})"))
+        for i, lanes in parts:
+            if operation == "add":
+                w(f"result{i} = {v.use(w, 'div', f'result{i}', 'count')};")
+            v.bound(w, site.attributes.clamp, f"result{i}")
+            v.store(w, offset("to", i), f"result{i}", lanes)
+
+    def _beginning(self, w: Writer, operation: str) -> str:
+        v = self.floats
+        return v.each(w, 0.0) if operation == "add" else v.call(w, "f_of_bits", v.call(w, "each", SPECIAL["-infinity"]))
+
+
+DIVISION_BITS = 24
+
+
+@lru_cache(maxsize=256)
+def _inverse(count: int) -> int | None:
+    """What (|sum| + count / 2) is multiplied by, to be divided by count in the upper bits; proven on every sum."""
+    factor = -(-(1 << DIVISION_BITS) // count)
+    sums = np.arange(128 * count + 1)
+    products = (sums + count // 2) * factor
+    fits = products.max() < 2**32 and np.array_equal(products >> DIVISION_BITS, rounding_mean(sums, count))
+    return factor if fits else None
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    """int8 on the vectors of x86, one channel a lane."""
+
+    set: IntegerSet
+
+    def accepts(self, site: Site[Pool2D]) -> str | None:
+        pool = site.attributes
+        if site.dtypes != {"int8"}:
+            return "it computes int8 only"
+        if pool.function == "average":
+            if not window_of(site).inside:
+                return "its averages are over whole windows only"
+            if _inverse(prod(pool.window)) is None:
+                return "its windows are too large to divide by one multiplication"
+        return refused(self.set.vectors, site.shape()[2])
+
+    def demand(self, site: Site[Pool2D]) -> Demand:
+        return Demand(extent=site.output_shape()[0], overlaps=_overlaps(site))
+
+    def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
+        with _windows(w, site) as place:
+            w(f"int8_t *to = {names.outputs[0]} + {place};")
+            across(w, self.set.vectors, site.shape()[2], lambda real: self._lanes(w, site, names, real))
+
+    def _lanes(self, w: Writer, site: Site[Pool2D], names: Names, real: int) -> None:
+        v, window = self.set.vectors, window_of(site)
+        first = v.spelt("set1_epi32", "-128") if _is_max(site) else v.spelt(f"setzero_si{v.bits}")
+        w(f"{v.kind} result = {first};")
+        with row_taps(w, window.rows):
+            start = f"({product('(top + ky)', window.columns.size)} + left) * {window.channels}"
+            w(f"const int8_t *row = {names.inputs[0]} + {start} + c;")
+            with column_taps(w, window.columns):
+                value = read_bytes(w, v, f"row + {product('kx', window.channels)}", real)
+                if _is_max(site):
+                    w(f"const {v.kind} value = {value};")
+                    w(f"result = {larger(w, v, 'result', 'value')};")
+                else:
+                    w(f"result = {v.use(w, 'add_epi32', 'result', value)};")
+        if not _is_max(site):
+            _divide(w, v, window.rows.kernel * window.columns.kernel)
+        write_bytes(w, v, "result", bounds(site.attributes.clamp, site.outputs[0]), "to + c", real)
+
+
+def _divide(w: Writer, v: Words, count: int) -> None:
+    """The variable `result` by a number, to nearest, halves away from zero: its size, then its sign again."""
+    xor = f"xor_si{v.bits}"
+    w(f"const {v.kind} sign = {v.use(w, 'srai_epi32', 'result', '31')};")
+    size = v.use(w, "sub_epi32", v.use(w, xor, "result", "sign"), "sign")
+    lifted = v.use(w, "add_epi32", size, v.spelt("set1_epi32", str(count // 2)))
+    factor = v.spelt("set1_epi32", str(_inverse(count)))
+    scaled = w.call(LOW_MULTIPLY_SSE2, lifted, factor) if v is SSE else v.use(w, "mullo_epi32", lifted, factor)
+    quotient = v.use(w, "srli_epi32", scaled, str(DIVISION_BITS))
+    w(f"result = {v.use(w, 'sub_epi32', v.use(w, xor, quotient, 'sign'), 'sign')};")
+
+
+GROUP = 4
+LARGEST = 256
+"""Values whose sum a half of a word holds."""
+UNROLLED = 4
+"""Up to so many columns of a window need no loop."""
+LOAD = Row("const int32_t {0} = {1};", 1)
+STORE = Row("to[{0}] = (int8_t){1};", 1)
+
+
+def _quads_accept(site: Site[Pool2D]) -> str | None:
+    size = prod(site.attributes.window)
+    if site.dtypes != {"int8"}:
+        return f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
+    return None if _is_max(site) or size <= LARGEST else f"16 bits hold the sum of {LARGEST} numbers, not of {size}"
+
+
+def _emit_quads(w: Writer, site: Site[Pool2D], names: Names) -> None:
+    """int8 on Cortex-M4 and up, four channels at a time: maxima byte by byte, sums in pairs of 16 bits."""
+    whole, rest = divmod(site.shape()[2], GROUP)
+    with _windows(w, site) as place:
+        if not _is_max(site) and not window_of(site).inside:
+            w(f"const int32_t count = {_count(window_of(site))};")
+        w(f"int8_t *to = {names.outputs[0]} + {place};")
+        w("int32_t c = 0;")
+        if whole:
+            with w.block(f"for (; c < {whole * GROUP}; c += {GROUP})"), w.trips(whole):
+                w.bill(3)
+                _quad(w, site, names, GROUP)
+                w(f"to += {GROUP};")
+        if rest:
+            _quad(w, site, names, rest)
+
+
+def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
+    is_max, window = _is_max(site), window_of(site)
+    w("int32_t largest = INT32_C(-2139062144);" if is_max else "int32_t even = 0;")  # four times -128
+    if not is_max:
+        w("int32_t odd = 0;")
+
+    def take(at: str) -> None:
+        w(w.use(LOAD, "word", w.call(BYTES[count], at)))
+        if is_max:
+            w(f"largest = {w.call(MAX_BYTES, 'largest', 'word')};")
+        else:
+            w(f"even = {w.call(SXTAB16, 'even', 'word')};")
+            w(f"odd = {w.call(SXTAB16_ROR8, 'odd', 'word')};")
+
+    with row_taps(w, window.rows):
+        start = f"{product('top + ky', window.columns.size)} + left"
+        w(f"const int8_t *row = {names.inputs[0]} + {product(start, window.channels)} + c;")
+        if window.columns.always_inside and window.columns.kernel <= UNROLLED:
+            for kx in range(window.columns.kernel):
+                with w.block(""):
+                    take(f"row + {kx * window.channels}" if kx else "row")
+        else:
+            with column_taps(w, window.columns):
+                take(f"row + {product('kx', window.channels)}")
+    limits = bounds(site.attributes.clamp, site.outputs[0])
+    if is_max and limits == INT8 and count == GROUP:
+        w(f"{w.call(STORE_BYTES, 'to', 'largest')};")
+        return
+    for channel in range(count):
+        value = f"(int8_t)(largest >> {8 * channel})" if is_max else _quad_average(w, site, channel)
+        w(f"int32_t result{channel} = {value};")
+        if limits[0] > INT8[0]:
+            w(w.use(c99.AT_LEAST, f"result{channel}", str(limits[0])))
+        if limits[1] < INT8[1]:
+            w(w.use(c99.AT_MOST, f"result{channel}", str(limits[1])))
+        w(w.use(STORE, str(channel), f"result{channel}"))
+
+
+def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
+    size, name, pair = prod(site.attributes.window), f"sum{channel}", ("even", "odd")[channel % 2]
+    w(w.use(LOAD, name, f"{pair} >> 16" if channel > 1 else f"(int16_t)({pair} & 0xffff)"))
+    if window_of(site).inside and size & (size - 1) == 0:
+        w.bill(3)
+        return f"({name} + {size // 2} + ({name} >> 31)) >> {size.bit_length() - 1}" if size > 1 else name
+    w.bill(7)
+    number, half = (str(size), str(size // 2)) if window_of(site).inside else ("count", "count / 2")
+    return f"({name} > 0 ? {name} + {half} : {name} - {half}) / {number}"
+
+
+VARIANTS = (
+    Variant("scalar", PORTABLE, c99.any_format, demand, _emit),
+    Variant("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
+    *on_each(vector_sets.SETS, _Floats),
+    *on_each(x86_integers.SETS, _Bytes, "_integers"),
+)

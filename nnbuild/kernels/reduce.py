@@ -1,0 +1,216 @@
+"""Mean, sum, maximum and minimum over neighbouring axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99, vector_sets, x86_integers
+from nnbuild.isa.vectors import Vectors
+from nnbuild.isa.x86_integers import IntegerSet
+from nnbuild.isa.x86_memory import BYTES, read_bytes, write_bytes
+from nnbuild.isa.x86_sums import Scaled, scaled_by
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, on_each, only_float, only_integer
+from nnbuild.kernels.integers import centred, finish, requantized, zero
+from nnbuild.kernels.loops.across import across, refused
+from nnbuild.kernels.loops.dot import offset
+from nnbuild.kernels.window_loops import product
+from nnbuild.numeric.rounding import INT32, limits
+from nnbuild.ops.base import around
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.site import Site
+
+ROWS = {"mean": c99.ADD, "sum": c99.ADD, "max": c99.LARGER, "min": c99.SMALLER}
+
+
+def _sizes(site: Site[Reduce]) -> tuple[int, int, int]:
+    """(how much lies before the axes, in them, and behind)."""
+    return around(site.shape(), site.attributes.axis, site.attributes.count)
+
+
+def _demand(site: Site[Reduce]) -> Demand:
+    before, _, after = _sizes(site)
+    return Demand(extent=before if before > 1 else after)
+
+
+@contextmanager
+def _folded(w: Writer, site: Site[Reduce], names: Names, result: str) -> Iterator[str]:
+    """For every output, `result` of its values, one after the other; yields the place of the output."""
+    before, size, after = _sizes(site)
+    outer, inner = (("row", before), w.loop("column", after)) if before > 1 else (("column", after), nullcontext())
+    with w.loop(outer[0], "end", start="begin", trips=outer[1]), inner:
+        if before == 1:
+            w("const int32_t row = 0;")
+        kind = C_TYPES[site.inputs[0].dtype]
+        w(f"const {kind} *from = {names.inputs[0]} + {product('row', size * after)} + column;")
+        w(w.use(c99.LOAD_AS, result, "result", "from[0]"))
+        with w.loop("i", size, start=1):
+            w(w.use(ROWS[site.attributes.function], "result", f"from[{product('i', after)}]"))
+        yield f"{names.outputs[0]}[{product('row', after)} + column]"
+
+
+def _emit(w: Writer, site: Site[Reduce], names: Names) -> None:
+    with _folded(w, site, names, "float") as target:
+        value = f"result / {_sizes(site)[1]}.0f" if site.attributes.function == "mean" else "result"
+        w(w.use(c99.STORE, target, value))
+
+
+def _accepts_integers(site: Site[Reduce]) -> str | None:
+    x, size = site.inputs[0], _sizes(site)[1]
+    refused = only_integer(site)
+    if refused or site.attributes.function not in ("mean", "sum"):
+        return refused
+    most = INT32[1] // max(abs(limit - zero(x)) for limit in limits(x.dtype))
+    return None if size <= most else f"a 32-bit sum holds {most} of these values, not {size}"
+
+
+def _emit_integers(w: Writer, site: Site[Reduce], names: Names) -> None:
+    x, out = site.inputs[0], site.outputs[0]
+    with _folded(w, site, names, "int32_t") as target:
+        centred(w, "x", "result", zero(x) * (_sizes(site)[1] if site.attributes.function in ("mean", "sum") else 1))
+        finish(w, target, requantized(w, "x", site.attributes.multiplier(site)), out, limits(out.dtype))
+
+
+@contextmanager
+def _rows(w: Writer, site: Site[Reduce], names: Names) -> Iterator[None]:
+    """The loop over what lies before the axes, with pointers to the values and the results."""
+    before, size, after = _sizes(site)
+    kind = C_TYPES[site.inputs[0].dtype]
+    with w.loop("row", "end", start="begin", trips=before):
+        w(f"const {kind} *from = {names.inputs[0]} + {product('row', size * after)};")
+        w(f"{kind} *to = {names.outputs[0]} + {product('row', after)};")
+        yield
+
+
+OPERATIONS = {"mean": "add", "sum": "add", "max": "max", "min": "min"}
+TOGETHER = 4
+"""Vectors that are added to in turns."""
+
+
+@dataclass(frozen=True)
+class _Floats:
+    """Where something lies behind the axes, the lanes are neighbouring outputs.
+
+    Where nothing does, each output is taken together from the lanes of its own values.
+    """
+
+    floats: Vectors
+
+    def accepts(self, site: Site[Reduce]) -> str | None:
+        _, size, after = _sizes(site)
+        if after == 1 and size < self.floats.lanes:
+            return "its values do not fill a vector"
+        return only_float(site)
+
+    def demand(self, site: Site[Reduce]) -> Demand:
+        return Demand(extent=_sizes(site)[0])
+
+    def emit(self, w: Writer, site: Site[Reduce], names: Names) -> None:
+        _, size, after = _sizes(site)
+        width = TOGETHER * self.floats.lanes
+        whole = after // width * width
+        with _rows(w, site, names):
+            if after == 1:
+                self._lanes_of_one(w, site.attributes.function, size)
+                return
+            if whole:
+                with w.loop("c", whole, step=width):
+                    self._columns(w, site, "c", width)
+            if whole < after:
+                with w.block(""):
+                    self._columns(w, site, str(whole), after - whole)
+
+    def _columns(self, w: Writer, site: Site[Reduce], column: str, count: int) -> None:
+        """The results of `count` columns from one on."""
+        v, function, (_, size, after) = self.floats, site.attributes.function, _sizes(site)
+        parts = [(i, min(v.lanes, count - i)) for i in range(0, count, v.lanes)]
+        w(f"const float *value = from + {column};")
+        for i, lanes in parts:
+            v.declare(w, f"result{i}", v.load(w, offset("value", i), lanes))
+        with w.loop("i", size, start=1):
+            w(f"value += {after};")
+            for i, lanes in parts:
+                self._take(w, function, i, v.load(w, offset("value", i), lanes))
+        for i, lanes in parts:
+            address = f"to + {column}" if not i else f"to + {column} + {i}"
+            v.store(w, address, self._finished(w, function, f"result{i}", size), lanes)
+
+    def _lanes_of_one(self, w: Writer, function: str, size: int) -> None:
+        """The last vector of a maximum may hold values again; a sum takes the rest with zeros."""
+        v, (whole, rest) = self.floats, divmod(size, self.floats.lanes)
+        together = min(TOGETHER, whole)
+        width = together * v.lanes
+        for i in range(together):
+            v.declare(w, f"result{i}", v.load(w, offset("from", i * v.lanes)))
+        rounds, left = divmod(whole - together, together)
+        with w.loop("i", (1 + rounds) * width, start=width, step=width):
+            for i in range(together):
+                self._take(w, function, i, v.load(w, f"from + i + {i * v.lanes}"))
+        for i in range(left):
+            self._take(w, function, i, v.load(w, f"from + {(1 + rounds) * width + i * v.lanes}"))
+        if rest:
+            again = OPERATIONS[function] != "add"
+            at = size - v.lanes if again else whole * v.lanes
+            self._take(w, function, 0, v.load(w, f"from + {at}", None if again else rest))
+        for i in range(1, together):
+            self._take(w, function, 0, f"result{i}")
+        w(f"result0 = {v.across(w, OPERATIONS[function], 'result0')};")
+        v.store(w, "to", self._finished(w, function, "result0", size), 1)
+
+    def _take(self, w: Writer, function: str, index: int, value: str) -> None:
+        w(f"result{index} = {self.floats.use(w, OPERATIONS[function], f'result{index}', value)};")
+
+    def _finished(self, w: Writer, function: str, result: str, size: int) -> str:
+        v = self.floats
+        return v.use(w, "div", result, v.each(w, size)) if function == "mean" else result
+
+
+@lru_cache(maxsize=256)
+def _scale(site: Site[Reduce]) -> Scaled | None:
+    size = _sizes(site)[1]
+    found = scaled_by(site.attributes.multiplier(site), zero(site.outputs[0]), size * 255)
+    return Scaled(found.line, found.away, -size * zero(site.inputs[0])) if found else None
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    """Means and sums of bytes over leading axes on the vectors of x86, as global pools are."""
+
+    set: IntegerSet
+
+    def accepts(self, site: Site[Reduce]) -> str | None:
+        channels = _sizes(site)[2]
+        if site.dtypes != {"int8"} or site.attributes.function not in ("mean", "sum"):
+            return "it computes means and sums of int8 only"
+        if channels == 1:
+            return "it does not sum along the last axis"
+        return refused(self.set.vectors, channels) or (None if _scale(site) else "its scale shifts to the left")
+
+    def demand(self, site: Site[Reduce]) -> Demand:
+        return Demand(extent=_sizes(site)[0])
+
+    def emit(self, w: Writer, site: Site[Reduce], names: Names) -> None:
+        with _rows(w, site, names):
+            across(w, self.set.vectors, _sizes(site)[2], lambda real: self._lanes(w, site, real))
+
+    def _lanes(self, w: Writer, site: Site[Reduce], real: int) -> None:
+        scale, v, (_, size, channels) = _scale(site), self.set.vectors, _sizes(site)
+        assert scale is not None
+        w(f"{v.kind} sum = {v.use(w, f'setzero_si{v.bits}')};")
+        with w.loop("i", size):
+            value = read_bytes(w, v, f"from + {product('i', channels)} + c", real)
+            w(f"sum = {v.use(w, 'add_epi32', 'sum', value)};")
+        scale.apply(w, v, "sum")
+        write_bytes(w, v, "sum", BYTES, "to + c", real)
+
+
+VARIANTS = (
+    Variant("scalar", PORTABLE, only_float, _demand, _emit),
+    Variant("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
+    *on_each(vector_sets.SETS, _Floats),
+    *on_each(x86_integers.SETS, _Bytes, "_integers"),
+)

@@ -1,0 +1,192 @@
+"""Softmax, with the maximum taken off first so that no power overflows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.isa.vector_sets import SETS
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, on_each, only_float, only_integer
+from nnbuild.kernels.integers import declare, store
+from nnbuild.kernels.loops import softmax_row
+from nnbuild.kernels.loops.dot import offset
+from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.kernels.window_loops import product
+from nnbuild.model.graph import Array
+from nnbuild.numeric.fixed_point import exp_of_negative
+from nnbuild.numeric.rounding import INT16, high_multiply
+from nnbuild.numeric.softmax import (
+    DIFF_INTEGER_BITS,
+    SUM_INTEGER_BITS,
+    exp_table16,
+    reciprocal_table16,
+    softmax8_constants,
+    softmax16_multiplier,
+)
+from nnbuild.ops.base import around
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.site import Site
+from nnbuild.ops.softmax import Softmax
+
+
+def _sizes(site: Site[Softmax]) -> tuple[int, int, int]:
+    return around(site.shape(), site.attributes.axis, site.attributes.count)
+
+
+def _demand(site: Site[Softmax], packed: dict[str, Array] | None = None) -> Demand:
+    """Where the values of one softmax do not lie together, an output before its input would run over others' inputs."""
+    before, _, after = _sizes(site)
+    return Demand(extent=before, packed=packed or {}, overlaps=IN_PLACE if after == 1 else ())
+
+
+@contextmanager
+def _below_largest(w: Writer, site: Site[Softmax], names: Names, kind: str) -> Iterator[tuple[int, str]]:
+    """For every softmax, pointers to its values and the largest of them; yields (size, the index of value i)."""
+    before, size, after = _sizes(site)
+    element, place = C_TYPES[site.inputs[0].dtype], product("i", after)
+    with w.loop("row", "end", start="begin", trips=before), w.loop("column", after):
+        start = f"{product('row', size * after)} + column"
+        w(f"const {element} *from = {names.inputs[0]} + {start};")
+        w(f"{element} *to = {names.outputs[0]} + {start};")
+        declare(w, "largest", "from[0]", kind)
+        with w.loop("i", size, start=1):
+            w(w.use(c99.LARGER, "largest", f"from[{place}]"))
+        yield size, place
+
+
+def _emit(w: Writer, site: Site[Softmax], names: Names) -> None:
+    with _below_largest(w, site, names, "float") as (size, place):
+        w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
+        with w.loop("i", size):
+            w(w.use(c99.LOAD, "power", w.helper("expf", f"from[{place}] - largest")))
+            w(w.use(c99.STORE, f"to[{place}]", "power"))
+            w(w.use(c99.ADD, "sum", "power"))
+        w(w.use(c99.LOAD, "share", "1.0f / sum"))
+        with w.loop("i", size):
+            w(w.use(c99.STORE, f"to[{place}]", c99.product(w, f"to[{place}]", "share")))
+
+
+MOST = 64
+"""Vectors of one row that are printed one by one."""
+
+
+@dataclass(frozen=True)
+class _Floats:
+    """Over values that lie side by side; they stay in registers where they are few."""
+
+    floats: Vectors
+
+    def accepts(self, site: Site[Softmax]) -> str | None:
+        _, size, after = _sizes(site)
+        if after > 1:
+            return "its values do not lie side by side"
+        long = size > MOST * self.floats.lanes
+        return only_float(site) or (f"its rows are longer than {MOST} vectors" if long else None)
+
+    def demand(self, site: Site[Softmax]) -> Demand:
+        return _demand(site)
+
+    def emit(self, w: Writer, site: Site[Softmax], names: Names) -> None:
+        v, (before, size, _) = self.floats, _sizes(site)
+        counts = [min(v.lanes, size - at) for at in range(0, size, v.lanes)]
+        values = [f"x{i}" for i in range(len(counts))]
+        with w.loop("row", "end", start="begin", trips=before):
+            w(f"const float *from = {names.inputs[0]} + {product('row', size)};")
+            w(f"float *to = {names.outputs[0]} + {product('row', size)};")
+            for i, count in enumerate(counts):
+                v.declare(w, values[i], v.load(w, offset("from", i * v.lanes), count))
+            softmax_row.emit(w, v, values, counts)
+            for i, count in enumerate(counts):
+                v.store(w, offset("to", i * v.lanes), values[i], count)
+
+
+LARGEST = {"int8": 1 << 13, "int16": 1 << 16}
+"""How many values' powers a 32-bit sum holds, one too many."""
+
+
+def _accepts_integers(site: Site[Softmax]) -> str | None:
+    refused = only_integer(site)
+    if refused:
+        return refused
+    size, most = _sizes(site)[1], LARGEST[site.inputs[0].dtype]
+    return None if size < most else f"a 32-bit sum holds the powers of fewer than {most} values, not of {size}"
+
+
+def _demand_integers(site: Site[Softmax]) -> Demand:
+    """What exp gives for each difference of two 8-bit numbers is known at build time."""
+    if site.inputs[0].dtype == "int8":
+        return _demand(site, {"powers": _powers8(quant_of(site.inputs[0]).scale)})
+    return _demand(site, {"powers": exp_table16().astype(np.int16), "inverses": reciprocal_table16().astype(np.int16)})
+
+
+def _powers8(scale: float) -> Array:
+    """exp of each difference that counts, from 0 down."""
+    constants = softmax8_constants(scale)
+    differences = np.arange(0, max(constants.diff_min, -255) - 1, -1)
+    scaled = high_multiply(differences << constants.scale.shift, constants.scale.multiplier)
+    return exp_of_negative(scaled, DIFF_INTEGER_BITS).astype(np.int32)
+
+
+def _emit_integers(w: Writer, site: Site[Softmax], names: Names) -> None:
+    with _below_largest(w, site, names, "int32_t") as (size, place):
+        if site.inputs[0].dtype == "int8":
+            _shares8(w, site, names.packed["powers"], size, place)
+        else:
+            _shares16(w, site, names, size, place)
+
+
+def _shares8(w: Writer, site: Site[Softmax], powers: str, size: int, place: str) -> None:
+    counted = len(_powers8(quant_of(site.inputs[0]).scale))
+    condition = f"below < {counted}" if counted < 256 else ""
+    declare(w, "sum", "0", "uint32_t")
+    with w.loop("i", size):
+        declare(w, "below", f"largest - from[{place}]")
+        with w.block(f"if ({condition})") if condition else nullcontext():
+            declare(w, "power", f"{powers}[below]")
+            rounded = f"(power >> {SUM_INTEGER_BITS}) + ((power >> {SUM_INTEGER_BITS - 1}) & 1)"
+            w(w.use(c99.ADD, "sum", f"(uint32_t)({rounded})"))
+    declare(w, "headroom", w.helper("leading_zeros", "sum"))
+    declare(w, "inverse", w.helper("reciprocal", "sum", "headroom"))
+    with w.loop("i", size):
+        declare(w, "below", f"largest - from[{place}]")
+        declare(w, "value", "-128", "int32_t")
+        with w.block(f"if ({condition})") if condition else nullcontext():
+            share = w.helper("high_multiply", "inverse", f"{powers}[below]")
+            w(w.use(c99.ADD, "value", w.helper("rounding_shift", share, f"{SUM_INTEGER_BITS + 23} - headroom")))
+        w(w.use(c99.AT_MOST, "value", "127"))
+        store(w, f"to[{place}]", "value", site.outputs[0])
+
+
+def _shares16(w: Writer, site: Site[Softmax], names: Names, size: int, place: str) -> None:
+    scale = softmax16_multiplier(quant_of(site.inputs[0]).scale)
+    declare(w, "sum", "0", "int32_t")
+    with w.loop("i", size):
+        difference = w.helper("requantize", f"from[{place}] - largest", str(scale.multiplier), str(scale.shift))
+        declare(w, "x", difference, "int32_t")
+        c99.bound(w, (INT16[0] - INT16[1], 0), "x")  # a large scale's shift may leave 32 bits and change the sign
+        declare(w, "power", w.helper("interpolate16", names.packed["powers"], f"x + {INT16[1]}"))
+        store(w, f"to[{place}]", "power", site.outputs[0])
+        w(w.use(c99.ADD, "sum", "power"))
+    declare(w, "headroom", w.helper("leading_zeros", "(uint32_t)sum"))
+    declare(w, "mantissa", "(uint32_t)sum << (headroom - 1)", "const uint32_t")
+    declare(w, "x", f"(int32_t)((mantissa + 8192) >> 14) - {(1 << 15) + (1 << 16)}", "int32_t")
+    w(w.use(c99.AT_MOST, "x", str(INT16[1])))
+    declare(w, "inverse", w.helper("interpolate16", names.packed["inverses"], "x"))
+    with w.loop("i", size):
+        declare(w, "value", f"(to[{place}] * inverse + (1 << (30 - headroom))) >> (31 - headroom)", "int32_t")
+        c99.bound(w, (0, INT16[1]), "value")
+        store(w, f"to[{place}]", "value", site.outputs[0])
+
+
+VARIANTS = (
+    Variant("scalar", PORTABLE, only_float, _demand, _emit),
+    Variant("integer", PORTABLE, _accepts_integers, _demand_integers, _emit_integers),
+    *on_each(SETS, _Floats),
+)
