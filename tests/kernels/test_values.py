@@ -1,4 +1,4 @@
-"""No fast kernel of sums for Cortex-M refuses a layer because of its values, and all kernels give the reference's outputs for any.
+"""No fast kernel of sums for Cortex-M refuses a layer because of its values; all give the reference's outputs for any.
 
 A layer of one shape is drawn with ordinary scales, then with a dead channel, a nearly dead one, a huge one, one that
 dominates all others, with huge biases and with no weights at all. Whatever takes the first takes all of them. The
