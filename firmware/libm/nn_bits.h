@@ -26,6 +26,9 @@ static inline float nn_float_of(uint32_t bits)
  * a * b, rounded before anything is added to it. Clang's -ffp-contract=fast heeds no pragma, hence the empty assembly
  * where its processor has an instruction for a * b + c.
  */
+#if defined(__GNUC__)
+__attribute__((unused)) /* vectors need it in portable C only */
+#endif
 static inline float nn_product(float a, float b)
 {
     float product = a * b;

@@ -18,7 +18,9 @@ C_TYPES = {
     "uint16": "uint16_t",
     "uint32": "uint32_t",
 }
-PER_LINE = {"float": 8, "int8_t": 24, "uint8_t": 24, "int16_t": 16, "uint16_t": 16}
+PER_LINE = {"float": 6, "int8_t": 18, "uint8_t": 22, "int16_t": 14, "uint16_t": 14, "int32_t": 8, "int64_t": 4}
+PACKED = 1 << 48
+"""No single number is so large: an int64 beyond it holds several, which are seen in hexadecimal digits."""
 
 
 def float_literal(value: float) -> str:
@@ -32,14 +34,22 @@ def float_literal(value: float) -> str:
     return text + "f"
 
 
+def is_packed(data: npt.NDArray[Any]) -> bool:
+    """Whether the elements are words that hold several numbers each."""
+    return data.dtype.name == "int64" and bool((np.abs(data >> 1) >= PACKED >> 1).any())
+
+
 def array_lines(data: npt.NDArray[Any]) -> Iterator[str]:
     """The elements of a one-dimensional array as lines of an initializer."""
     kind = C_TYPES[data.dtype.name]
-    width = PER_LINE.get(kind, 10)
+    packed = is_packed(data)
+    width = 3 if packed else PER_LINE.get(kind, 10)
     for at in range(0, len(data), width):
         part = data[at : at + width].tolist()
         if kind == "float":
             yield ", ".join([_float_item(value) for value in part]) + ","
+        elif packed:
+            yield ", ".join([f"(int64_t)0x{value % (1 << 64):016x}u" for value in part]) + ","
         elif kind == "int64_t":
             yield ", ".join([f"INT64_C({value})" for value in part]) + ","
         else:

@@ -39,7 +39,7 @@ def detection(plan: Plan) -> str:
         for level, isa in reversed(levels)
         if level
     ]
-    return f"""\
+    best = f"""\
 {_probe(p)}{_kept(p) if any(_registers(isa) for isa in plan.isas[:-1]) else ""}
 /* The best instruction set of which there is a version. */
 static int32_t {p}_detect(void)
@@ -47,6 +47,16 @@ static int32_t {p}_detect(void)
 {chr(10).join(checks)}
     return 0; /* {plan.isas[-1].name} */
 }}
+"""
+    return f"""\
+#if {plan.isas[0].guard}
+{best}
+#else /* the sets' meanings in portable C, all alike */
+static int32_t {p}_detect(void)
+{{
+    return 0;
+}}
+#endif
 """
 
 

@@ -11,6 +11,7 @@ from nnbuild.emit.header import header
 from nnbuild.emit.kernels import kernels, private_header
 from nnbuild.emit.model import model
 from nnbuild.emit.weights import weight_files
+from nnbuild.emit.wrap import wrapped
 from nnbuild.model.graph import Graph
 from nnbuild.plan.plan import Plan
 
@@ -23,7 +24,7 @@ def emit(plan: Plan, weights: str = "array") -> Artifact:
         f"{p}.c": model(plan),
         f"{p}_kernels.c": kernels(plan),
     }
-    return Artifact({name: text.encode() for name, text in texts.items()} | weight_files(plan, weights))
+    return Artifact({name: wrapped(text).encode() for name, text in texts.items()} | weight_files(plan, weights))
 
 
 def digest(graph: Graph) -> str:

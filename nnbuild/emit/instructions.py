@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from nnbuild.base.writer import INDENT, Instruction
 
@@ -10,8 +10,38 @@ PRODUCT = "{prefix}_product("
 
 
 def instructions(used: Iterable[Instruction], prefix: str, attribute: str) -> str:
-    """Their definitions, in the order in which they were first used; empty when there are none."""
-    return "\n".join(_definition(instruction, prefix, attribute) for instruction in used)
+    """Their definitions, each after what it uses; empty when there are none."""
+    waiting = list(used)
+    parts = [outlining(prefix)] if any(instruction.outlined for instruction in waiting) else []
+    parts += [_section(section, prefix, attribute) for section in _sections(waiting)]
+    return "\n".join(parts)
+
+
+def outlining(prefix: str) -> str:
+    """What keeps a function apart where the compiler has a word for it."""
+    name = _outlined(prefix)
+    return f"#if defined(__GNUC__)\n#define {name} __attribute__((noinline))\n#else\n#define {name}\n#endif\n"
+
+
+def _outlined(prefix: str) -> str:
+    return f"{prefix.upper()}_OUTLINED"
+
+
+def _sections(waiting: Sequence[Instruction]) -> Iterator[list[Instruction]]:
+    """Those with one guard together, as far as what they use lets them."""
+    done: set[str] = set()
+    while waiting:
+        section = []
+        for instruction in waiting:
+            if _guard(instruction) == _guard(waiting[0]) and done.issuperset(u.name for u in instruction.uses):
+                section.append(instruction)
+                done.add(instruction.name)
+        yield section
+        waiting = [instruction for instruction in waiting if instruction.name not in done]
+
+
+def _guard(instruction: Instruction) -> str:
+    return instruction.guard if instruction.native else ""
 
 
 def called(used: Iterable[Instruction]) -> set[str]:
@@ -19,12 +49,14 @@ def called(used: Iterable[Instruction]) -> set[str]:
     return {"product"} if any(PRODUCT in body for i in used for body in (i.meaning, i.native)) else set()
 
 
-def _definition(instruction: Instruction, prefix: str, attribute: str) -> str:
-    meaning = _text(instruction, instruction.meaning, prefix, attribute)
-    if not instruction.native:
-        return meaning
-    native = _text(instruction, instruction.native, prefix, attribute)
-    return f"#if {instruction.guard}\n{native}#else\n{meaning}#endif\n"
+def _section(section: Sequence[Instruction], prefix: str, attribute: str) -> str:
+    """The native spellings of all, or else their meanings."""
+    meanings = "\n".join(_text(i, i.meaning, prefix, attribute) for i in section)
+    guard = _guard(section[0])
+    if not guard:
+        return meanings
+    natives = "\n".join(_text(i, i.native, prefix, attribute) for i in section)
+    return f"#if {guard}\n\n{natives}\n#else /* the same in portable C */\n\n{meanings}\n#endif\n"
 
 
 def _text(instruction: Instruction, body: str, prefix: str, attribute: str) -> str:
@@ -35,7 +67,7 @@ def _text(instruction: Instruction, body: str, prefix: str, attribute: str) -> s
 
     if not instruction.head:
         return named(body) + "\n"
-    storage = "static __attribute__((noinline))" if instruction.outlined else "static inline"
+    storage = f"static {_outlined(prefix)}" if instruction.outlined else "static inline"
     return _function(f"{attribute}{storage} {named(instruction.head)}", body, prefix)
 
 

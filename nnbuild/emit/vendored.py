@@ -16,7 +16,10 @@ LIBM, NUMERIC = FIRMWARE / "libm", FIRMWARE / "numeric"
 BITS, FLOATS = "nn_bits.h", "nn_floats.h"
 SKIPPED = re.compile(r"^#(include\b|ifndef NN_\w+_H$|define NN_\w+_H$)")
 DEFINITION = re.compile(r"^(?=(?:float|int|void|u?int\d+_t) \**nn_\w+\()", re.MULTILINE)
-INLINE = re.compile(r"((?:/\*(?:(?!\*/).)*\*/\n)?static inline \w+ nn_(\w+)\(.*?\n}\n)", re.DOTALL)
+INLINE = re.compile(
+    r"((?:/\*(?:(?!\*/).)*\*/\n)?(?:#if [^\n]*\n__attribute__[^\n]*\n#endif\n)?static inline \w+ nn_(\w+)\(.*?\n}\n)",
+    re.DOTALL,
+)
 USES = re.compile(r"^/\* uses: (.*) \*/$", re.MULTILINE)
 
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nnbuild.base.literals import C_TYPES, array_lines
+from nnbuild.base.literals import C_TYPES, array_lines, is_packed
+from nnbuild.emit.text import comment_safe
 from nnbuild.model.graph import Array
 from nnbuild.plan.plan import Plan
 
 ALIGNMENT = 64
+PACKED = "; several in a word, the first lowest"
 WEIGHTS = "weights"
 """What a function calls the block of constants that it is given."""
 
@@ -31,10 +33,22 @@ def weight_files(plan: Plan, form: str) -> dict[str, bytes]:
 
 def _arrays(plan: Plan) -> Iterator[str]:
     yield f'/* The constants, each in the order in which its kernel reads it. */\n#include "{plan.prefix}_private.h"\n'
+    readers = _readers(plan)
     for name, data in plan.constants.items():
+        yield f"/* {readers[name]}{PACKED if is_packed(data) else ''} */"
         yield f"const {C_TYPES[data.dtype.name]} {name}[{data.size}] = {{"
         yield from ("    " + line for line in array_lines(data))
         yield "};\n"
+
+
+def _readers(plan: Plan) -> dict[str, str]:
+    """What every constant is: of which layer, and for which kernel it is laid out."""
+    return {
+        name: f"{comment_safe(step.layer)}: {role} of {step.kind}, for the loops of {version.kernel_name}"
+        for step in reversed(plan.steps)
+        for version in step.versions
+        for role, name in version.names.packed.items()
+    }
 
 
 def _block(plan: Plan) -> Iterator[str]:

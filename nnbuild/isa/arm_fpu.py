@@ -18,7 +18,7 @@ MULTIPLY_ADD = Instruction(
     "return sum + {prefix}_product(a, b);",
     1,
     "return __builtin_fmaf(a, b, sum);",
-    "defined(__ARM_FEATURE_FMA)",
+    "defined(__ARM_FEATURE_FMA) && defined(__GNUC__)",
 )
 
 

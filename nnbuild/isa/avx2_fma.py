@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.isa import x86
+from nnbuild.isa import x86, x86_integers
 from nnbuild.isa.vectors import Vectors
 
 _REPEATS = {
@@ -17,6 +17,18 @@ _SWAPS = ("_mm256_permute2f128_ps(sum, sum, 1)",)
 def _mask(count: int) -> str:
     return f"_mm256_set_epi32({x86.mask(8, count, -1, 0)})"
 
+
+def _load_bytes(count: int) -> str:
+    return (
+        "_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from))"
+        if count == 8
+        else x86_integers.set_bytes(256, count)
+    )
+
+
+_WORDS = "_mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1))"
+_HALVES = "_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa)"
+_APART = "_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)from))"
 
 VECTORS = Vectors(
     name="avx2_fma",
@@ -34,5 +46,17 @@ VECTORS = Vectors(
         "f_if_less": "_mm256_blendv_ps(otherwise, then, _mm256_cmp_ps(a, b, _CMP_LT_OQ))",
         "f_join": x86.join(256, _SWAPS, "_mm256_permutevar8x32_ps(sum, _mm256_set_epi32({order}))"),
         "f_across": x86.across(256, _SWAPS),
+    }
+    | x86_integers.spellings(256)
+    | x86_integers.stores(
+        256, {8: f"_mm_packs_epi16({_WORDS}, {_WORDS})", 16: _WORDS}, "_mm256_permute4x64_epi64({0}, 0xd8)"
+    )
+    | {
+        "load_bytes": _load_bytes,
+        "scaled": x86_integers.scaled(256, _HALVES),
+        "repeat_apart": x86_integers.repeat_apart(256, _APART),
     },
+    alternating=True,
+    block=4,
+    reach=16,
 )

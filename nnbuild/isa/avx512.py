@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.isa import x86
+from nnbuild.isa import x86, x86_integers
 from nnbuild.isa.vectors import Vectors
 
 _REPEATS = {
@@ -13,6 +13,17 @@ _REPEATS = {
     16: "_mm512_loadu_ps(from)",
 }
 _SWAPS = ("_mm512_shuffle_f32x4(sum, sum, 0xb1)", "_mm512_shuffle_f32x4(sum, sum, 0x4e)")
+
+
+def _load_bytes(count: int) -> str:
+    whole = "_mm_loadu_si128((const __m128i *)(const void *)from)"
+    return f"_mm512_cvtepi8_epi32({whole if count == 16 else f'_mm_maskz_loadu_epi8({(1 << count) - 1:#x}, from)'})"
+
+
+_PACKED = {8: "_mm512_cvtsepi32_epi8(a)", 16: "_mm512_cvtsepi32_epi16(a)"}
+_HALVES = "_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB)"
+_APART = "_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)from))"
+_ORDERED = "_mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), {0})"
 
 VECTORS = Vectors(
     name="avx512",
@@ -31,5 +42,15 @@ VECTORS = Vectors(
         "f_if_less": "_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), otherwise, then)",
         "f_join": x86.join(512, _SWAPS, "_mm512_permutexvar_ps(_mm512_set_epi32({order}), sum)"),
         "f_across": x86.across(512, _SWAPS),
+    }
+    | x86_integers.spellings(512)
+    | x86_integers.stores(512, _PACKED, _ORDERED)
+    | {
+        "load_bytes": _load_bytes,
+        "scaled": x86_integers.scaled(512, _HALVES),
+        "repeat_apart": x86_integers.repeat_apart(512, _APART),
     },
+    alternating=True,
+    block=4,
+    reach=16,
 )

@@ -1,12 +1,13 @@
 """The table of vector operations: what a kernel may ask of vectors, and what each request means in portable C.
 
-Kinds of values, each a C type of the set's: `floats` and `sums`, a float or an int32_t a lane; `taps`, what `dot`
-multiplies, `depth` inputs or weights a lane; `wide`, an int64_t a lane. An operation may have parameters, numbers that
-are known while printing and are part of its name, such as how far it shifts or how many lanes count.
+Kinds of values, each a C type of the set's and one register large: `floats` and `sums`, a float or an int32_t a lane;
+`bytes` and `words`, four int8_t or two int16_t a lane; `wide`, an int64_t for every two lanes. An operation may have
+parameters, numbers that are known while printing and are part of its name, such as how far it shifts or how many
+lanes count. The rows of floats are here, those of integers in `integer_ops`.
 
-A meaning is an expression of lane i, or a body where it is not lane by lane. LANES and DEPTH stand for the set's. So
-every kernel of every set compiles and gives the same bits on a processor without the set; only `f_fma` may differ
-there in the last bit, which rounds once or twice as the set has it.
+A meaning is an expression of lane i, or a body where it is not lane by lane. LANES stands for the set's. So every
+kernel of every set compiles and gives the same bits on a processor without the set; only `f_fma` may differ there in
+the last bit, which rounds once or twice as the set has it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import NamedTuple
 KINDS = {
     "floats": "struct {{ float at[{lanes}]; }}",
     "sums": "struct {{ int32_t at[{lanes}]; }}",
-    "wide": "struct {{ int64_t at[{lanes}]; }}",
-    "taps": "struct {{ {ready} at[{taps}]; }}",
+    "wide": "struct {{ int64_t at[{lanes} / 2]; }}",
+    "bytes": "struct {{ int8_t at[{lanes} * 4]; }}",
+    "words": "struct {{ int16_t at[{lanes} * 2]; }}",
 }
 """The C type of each kind where the set's own cannot be had."""
 
@@ -62,10 +64,6 @@ def _first(count: int) -> Operation:
 
 def _store_first(count: int) -> Operation:
     return Operation("void", "float *to, floats a", f"for (int32_t i = 0; i < {count}; ++i) to[i] = a.at[i];", 1.0)
-
-
-def _mask(count: int, first: int, others: int) -> Operation:
-    return Operation("sums", "void", f"i < {count} ? {first} : {others}", 0.2)
 
 
 def _repeat(depth: int) -> Operation:
@@ -126,32 +124,3 @@ FLOATS: dict[str, Operation | Family] = {
     "f_of_sums": _floats("(float)a.at[i]", 0.5, "sums a"),
     "fetch": Operation("void", "const void *from", "(void)from;", 0.1),
 }
-
-
-def _sums(meaning: str, cycles: float = 0.5, operands: str = "sums a, sums b") -> Operation:
-    return Operation("sums", operands, meaning, cycles)
-
-
-def _shift_left(by: int) -> Operation:
-    return _sums(f"(int32_t)((uint32_t)a.at[i] << {by})", 0.5, "sums a")
-
-
-def _shift_right(by: int) -> Operation:
-    return _sums(f"a.at[i] >> {by}", 0.5, "sums a")
-
-
-def _shift_down(by: int) -> Operation:
-    return _sums(f"(int32_t)((uint32_t)a.at[i] >> {by})", 0.5, "sums a")
-
-
-INTEGERS: dict[str, Operation | Family] = {
-    "each": _sums("a", 0.2, "int32_t a"),
-    "mask": _mask,
-    "add": _sums("(int32_t)((uint32_t)a.at[i] + (uint32_t)b.at[i])"),
-    "and": _sums("a.at[i] & b.at[i]"),
-    "shift_left": _shift_left,
-    "shift_right": _shift_right,
-    "shift_down": _shift_down,
-}
-
-OPERATIONS = FLOATS | INTEGERS

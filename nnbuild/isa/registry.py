@@ -6,11 +6,15 @@ import difflib
 import importlib
 import pkgutil
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 from nnbuild.base.errors import UsageError
 from nnbuild.isa.isa import Isa
+from nnbuild.isa.vectors import Vectors
 
 PREFERRED = ("avx512_vnni", "avx512", "avx_vnni", "avx2_fma", "ssse3", "sse2")
 """What `native` takes of those that this PC has, the best first."""
@@ -19,12 +23,35 @@ ALIASES = {"avx2": "avx2_fma"}
 """What a set is called for short: every processor but the first few with AVX2 has FMA, too."""
 
 
+_added: list[tuple[Isa, Vectors]] = []
+
+
 @cache
-def isas() -> dict[str, Isa]:
+def _modules() -> tuple[ModuleType, ...]:
     folder = Path(__file__).parent
-    modules = [importlib.import_module(f"{__package__}.{m.name}") for m in pkgutil.iter_modules([str(folder)])]
-    found = [isa for module in modules for isa in getattr(module, "ISAS", ())]
-    return {isa.name: isa for isa in found}
+    return tuple(importlib.import_module(f"{__package__}.{m.name}") for m in pkgutil.iter_modules([str(folder)]))
+
+
+def isas() -> dict[str, Isa]:
+    found = [isa for module in _modules() for isa in getattr(module, "ISAS", ())]
+    return {isa.name: isa for isa in (*found, *(isa for isa, _ in _added))}
+
+
+def vector_sets() -> tuple[Vectors, ...]:
+    """All sets of vectors, the small ones first: what a file calls VECTORS."""
+    found = [module.VECTORS for module in _modules() if hasattr(module, "VECTORS")]
+    found += [vectors for _, vectors in _added]
+    return tuple(sorted(found, key=lambda vectors: (vectors.lanes, vectors.name)))
+
+
+@contextmanager
+def added(isa: Isa, vectors: Vectors) -> Iterator[None]:
+    """With a set that has no file here."""
+    _added.append((isa, vectors))
+    try:
+        yield
+    finally:
+        _added.remove((isa, vectors))
 
 
 def find(name: str, architecture: str) -> Isa:

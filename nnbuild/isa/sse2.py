@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from nnbuild.isa import x86
+from nnbuild.isa import x86, x86_integers
 from nnbuild.isa.vectors import Vectors
+from nnbuild.isa.x86_integers import Width
 
 _LOADS = {
     1: "_mm_load_ss(from)",
@@ -21,6 +22,50 @@ _REPEATS = {
     4: "_mm_loadu_ps(from)",
 }
 _PERMUTE = "_mm_shuffle_ps(sum, sum, {0} | {1} << 2 | {2} << 4 | {3} << 6)"
+
+_EXACT = """\
+/* the multiplier is at least 0: its unsigned product is too large by multiplier << 32 where a is negative */
+const __m128i excess = _mm_and_si128(_mm_srai_epi32(a, 31), multiplier);
+const __m128i low = _mm_sub_epi64(_mm_mul_epu32(a, multiplier), _mm_slli_epi64(excess, 32));
+const __m128i product = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(multiplier, 32));
+const __m128i high = _mm_sub_epi64(product, _mm_slli_epi64(_mm_srli_epi64(excess, 32), 32));
+const __m128i even = _mm_add_epi64(low, first), odd = _mm_add_epi64(high, second);
+return _mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0xed), _mm_shuffle_epi32(odd, 0xed));"""
+_BY_POWERS = """\
+/* a set top bit makes negative numbers positive */
+const __m128i lifted = _mm_xor_si128(a, _mm_set1_epi32(INT32_MIN));
+const __m128i even = _mm_slli_epi64(_mm_mul_epu32(lifted, b), 1);
+const __m128i odd = _mm_slli_epi64(_mm_mul_epu32(_mm_srli_epi64(lifted, 32), _mm_srli_epi64(b, 32)), 1);
+return _mm_sub_epi32(_mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0xed), _mm_shuffle_epi32(odd, 0xed)), b);"""
+_MULTIPLY = """\
+/* the lower halves of the products are the same with and without signs */
+const __m128i even = _mm_mul_epu32(a, b);
+const __m128i odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
+return _mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0x08), _mm_shuffle_epi32(odd, 0x08));"""
+_COMPARE = """\
+const __m128i first = _mm_cmpgt_epi32({0}, {1});
+return _mm_or_si128(_mm_and_si128(first, a), _mm_andnot_si128(first, b));"""
+_WIDENED = "_mm_srai_epi16(_mm_unpacklo_epi8({0}, {0}), 8)"
+_QUADS = """\
+const __m128i pairs = _mm_unpacklo_epi8({0}, {0});
+return _mm_srai_epi32(_mm_unpacklo_epi16(pairs, pairs), 24);"""
+_WORDS = "_mm_packs_epi32(a, a)"
+
+
+def _load_bytes(count: int) -> str:
+    return _QUADS.format("_mm_loadu_si32(from)") if count == 4 else x86_integers.set_bytes(128, count)
+
+
+def _hold(v: Width, value: str, size: int, low: int, high: int) -> str:
+    """Bytes can be compared without a sign only."""
+    if size == 16 or (low, high) == (-128, 127):
+        return x86_integers.bounded(v, value, size, low, high)
+    value = f"_mm_xor_si128({value}, _mm_set1_epi8(-128))"
+    for operation, bound, none in (("max", low, -128), ("min", high, 127)):
+        if bound != none:
+            value = f"_mm_{operation}_epu8({value}, _mm_set1_epi8({bound ^ -128}))"
+    return f"_mm_xor_si128({value}, _mm_set1_epi8(-128))"
+
 
 VECTORS = Vectors(
     name="sse2",
@@ -41,5 +86,22 @@ const __m128 less = _mm_cmplt_ps(a, b);
 return _mm_or_ps(_mm_and_ps(less, then), _mm_andnot_ps(less, otherwise));""",
         "f_join": x86.join(128, (), _PERMUTE),
         "f_across": x86.across(128, ()),
+    }
+    | x86_integers.spellings(128)
+    | x86_integers.stores(128, {8: f"_mm_packs_epi16({_WORDS}, {_WORDS})", 16: _WORDS}, "{0}", _hold)
+    | {
+        "mul": _MULTIPLY,
+        "max": _COMPARE.format("a", "b"),
+        "min": _COMPARE.format("b", "a"),
+        "shift_by_powers": _BY_POWERS,
+        "scaled": lambda alternating: _EXACT,
+        "load_bytes": _load_bytes,
+        "weights": lambda depth: _WIDENED.format(Width(128).half("from")),
+        "repeat": lambda depth: "_mm_shuffle_epi32(_mm_loadu_si32(from), 0)",
+        "centre": x86_integers.centre(128, _WIDENED.format(Width(128).half("from + i"))),
     },
+    cycles={"mul": 3.0, "max": 2.0, "min": 2.0, "scaled": 5.0},
+    alternating=True,
+    powers=True,
+    block=4,
 )

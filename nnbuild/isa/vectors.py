@@ -14,11 +14,13 @@ from functools import cache
 
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Instruction, Writer
-from nnbuild.isa.ops import EACH, KINDS, OPERATIONS, Operation
+from nnbuild.isa.integer_ops import INTEGERS
+from nnbuild.isa.ops import EACH, FLOATS, KINDS, Operation
 from nnbuild.ops.base import Clamp
 
 Spelling = str | Callable[..., str]
 """The body of a function, or the expression it returns; made from the operation's parameters where it has some."""
+OPERATIONS = FLOATS | INTEGERS
 KIND = re.compile(rf"\b({'|'.join(KINDS)})\b")
 MEANING_CYCLES = 2.0
 """Of one lane of an operation that is computed by its meaning."""
@@ -35,6 +37,12 @@ class Vectors:
     spellings: of operations, in C; `a`, `b` … are the operands that the table names.
     repeats: how many neighbouring floats can be repeated through all lanes.
     cycles: of operations whose price is not the usual one.
+    kernels: what the set has kernels of its own for, "float" or "integer"; the others are those of a set it contains.
+
+    Of integers: bytes of inputs are multiplied `depth` at a time, as words where that is 2, and are lifted by `lift`
+    before. `block` lanes stay side by side where taps are interleaved, all unless it is given. 64-bit numbers go with
+    even and odd lanes where they are `alternating`, else with either half. Lanes are shifted by `powers` of two, as
+    products, or by counts. From `reach` bytes the inputs of several outputs are brought together in one vector.
     """
 
     name: str
@@ -46,6 +54,13 @@ class Vectors:
     temporaries: int = 0
     repeats: tuple[int, ...] = (1,)
     cycles: Mapping[str, float] = field(default_factory=dict)
+    kernels: tuple[str, ...] = ("float", "integer")
+    depth: int = 2
+    lift: int = 0
+    block: int = 0
+    alternating: bool = False
+    powers: bool = False
+    reach: int = 0
 
     @cache  # noqa: B019  # sets live as long as the program
     def instruction(self, name: str, *parameters: int | str) -> Instruction:
@@ -68,7 +83,7 @@ class Vectors:
 
     def kind(self, kind: str) -> Instruction:
         """The C type of a kind of values."""
-        meaning = f"typedef {KINDS[kind].format(lanes=self.lanes, ready='int16_t', taps=self.lanes)} {{name}};"
+        meaning = f"typedef {KINDS[kind].format(lanes=self.lanes)} {{name}};"
         native = f"typedef {self.types[kind]} {{name}};" if kind in self.types else ""
         return Instruction(f"{self.name}_{kind}", "", meaning, 0, native, self.guard if native else "")
 
@@ -88,6 +103,10 @@ class Vectors:
     def call(self, w: Writer, name: str, *operands: str, of: tuple[int | str, ...] = ()) -> str:
         """The expression of an operation `of` some parameters, with its price on the bill."""
         return w.call(self.instruction(name, *of), *operands)
+
+    def let(self, w: Writer, kind: str, name: str, value: str, const: str = "const ") -> None:
+        """Declares a variable of a kind."""
+        w(f"{const}{w.prefix}_{self.name}_{kind} {name} = {value};")
 
     # Floats
 
@@ -120,7 +139,7 @@ class Vectors:
         return self.call(w, "f_across", value, of=(operation, 1 << steps))
 
     def declare(self, w: Writer, name: str, value: str) -> None:
-        w(f"{w.prefix}_{self.name}_floats {name} = {value};")
+        self.let(w, "floats", name, value, "")
 
     def bound(self, w: Writer, bounds: Clamp, variable: str) -> None:
         """Puts the lanes of a variable within bounds. The variable comes second: so a NaN stays one."""

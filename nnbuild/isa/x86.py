@@ -49,8 +49,7 @@ ISAS = (SSE2, SSSE3, AVX2_FMA, AVX_VNNI, AVX512, AVX512_VNNI)
 
 def types(bits: int) -> dict[str, str]:
     """The C types of a width's registers."""
-    whole = "" if bits == 128 else str(bits // 128 * 128)
-    return {"floats": f"__m{whole or 128}", "sums": f"__m{whole or 128}i"}
+    return {"floats": f"__m{bits}"} | dict.fromkeys(("sums", "wide", "bytes", "words"), f"__m{bits}i")
 
 
 def spellings(bits: int) -> dict[str, Spelling]:

@@ -1,304 +1,222 @@
-"""Bytes on x86: dot products of 8-bit inputs, 16 bits wide two at a time or four at a time as they are.
-
-The skeletons hand over inputs that a copy has made ready: 16-bit numbers less their zero point, or, since the
-four-at-a-time instruction takes its first operand as unsigned, bytes with their top bit turned over. What that adds
-to a sum is known at build time and taken from the bias.
-"""
+"""How the widths of x86 spell the integer operations; what one of them does in its own way is in its file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
-import numpy as np
+from nnbuild.isa.vectors import Spelling
 
-from nnbuild.base.writer import Instruction, Writer
-from nnbuild.isa.lanes import Lanes
-from nnbuild.isa.x86_copies import COPIES, FILLS, PLAIN_COPIES
-from nnbuild.isa.x86_memory import larger, read_bytes, within, write_bytes, write_words
-from nnbuild.isa.x86_rules import Rule
-from nnbuild.isa.x86_scaling import SCALED, SHIFT_RIGHT_SSE2
-from nnbuild.isa.x86_sums import SumRule
-from nnbuild.isa.x86_vectors import AVX2, AVX512, SSE, Vectors
-from nnbuild.model.graph import Array, Tensor
-from nnbuild.numeric.rounding import wrap
-from nnbuild.ops.base import Clamp
-from nnbuild.ops.integer import bounds, quant_of
-from nnbuild.ops.site import Site
-
-TOP_BIT = 128
-FAMILY = {128: SSE, 256: AVX2, 512: AVX512}
+LOWEST = {8: -128, 16: -32768}
 
 
 @dataclass(frozen=True)
-class IntegerSet:
-    """What a set of instructions offers to integer kernels.
+class Width:
+    """The intrinsics of vectors of `bits` bits."""
 
-    dot: the instruction that multiplies bytes and adds four products to a sum, if there is one; `pairs` is that for
-    16-bit numbers and two products.
-    """
+    bits: int
 
-    name: str
-    vectors: Vectors
-    registers: int
-    dot: str = ""
-    pairs: str = ""
-
-    def serving(self, dtype: str) -> IntegerSet:
-        """What of it serves inputs of a type: 16-bit numbers are not taken four at a time."""
-        return replace(self, dot="") if dtype == "int16" else self
+    def __call__(self, operation: str, *operands: str) -> str:
+        return f"_mm{'' if self.bits == 128 else self.bits}_{operation}({', '.join(operands)})"
 
     @property
-    def depth(self) -> int:
-        return 4 if self.dot else 2
+    def kind(self) -> str:
+        return f"__m{self.bits}i"
 
-    @property
-    def step(self) -> Instruction:
-        """One step of a dot product on a vector of sums.
+    def load(self, pointer: str) -> str:
+        return self(f"loadu_si{self.bits}", f"(const {self.kind} *)(const void *)({pointer})")
 
-        The empty assembly keeps gcc from giving the sums of two loop rounds different registers, or from delaying
-        the additions.
-        """
-        v = self.vectors
-        products = v.spelt("madd_epi16", "inputs", "weights")
-        fused = self.dot or self.pairs
-        value = v.spelt(fused, "sum", "inputs", "weights") if fused else v.spelt("add_epi32", "sum", products)
-        register = "v" if v is AVX512 else "x"
-        body = f'sum = {value};\n__asm__("" : "+{register}"(sum));\nreturn sum;'
-        head = f"{v.kind} {{name}}({v.kind} sum, {v.kind} inputs, {v.kind} weights)"
-        name = "dot" if self.dot else "added_pairs" if self.pairs else "pairs"
-        return Instruction(f"{name}_{v.bits}", head, body, self.step_cycles)
+    def store(self, pointer: str, value: str) -> str:
+        return self(f"storeu_si{self.bits}", f"({self.kind} *)(void *)({pointer})", value)
 
-    @property
-    def step_cycles(self) -> float:
-        return 0.5 if self.dot or self.pairs else 0.8
-
-    @property
-    def load_cycles(self) -> float:
-        """Of one load beside the multiplications; those in two instructions leave less room."""
-        return 0.55 if self.dot else 0.8
-
-    def refused(self, rule: Rule) -> str | None:
-        """Why this set cannot scale by a rule."""
-        if self.vectors is SSE and rule.left is not None and (rule.left != 1).any():
-            return "it cannot shift every channel by a count of its own to the left"
-        return None
+    def half(self, pointer: str) -> str:
+        """Half as many bytes, in a smaller vector."""
+        if self.bits == 128:
+            return f"_mm_loadl_epi64((const __m128i *)(const void *)({pointer}))"
+        return Width(self.bits // 2).load(pointer)
 
 
-SETS = (
-    IntegerSet("sse2", SSE, 16),
-    IntegerSet("avx2_fma", AVX2, 16),
-    IntegerSet("avx_vnni", AVX2, 16, "dpbusd_avx_epi32", "dpwssd_avx_epi32"),
-    IntegerSet("avx512", AVX512, 32),
-    IntegerSet("avx512_vnni", AVX512, 32, "dpbusd_epi32", "dpwssd_epi32"),
-)
+def spellings(bits: int) -> dict[str, Spelling]:
+    v = Width(bits)
+    si = f"si{bits}"
+    return {
+        "load": v.load("from"),
+        "load_wide": v.load("from"),
+        "each_wide": v("set1_epi64" if bits == 512 else "set1_epi64x", "a"),
+        "sub": v("sub_epi32", "a", "b"),
+        "mul": v("mullo_epi32", "a", "b"),
+        "min": v("min_epi32", "a", "b"),
+        "max": v("max_epi32", "a", "b"),
+        "xor": v(f"xor_{si}", "a", "b"),
+        "shift_left_each": v("sllv_epi32", "a", "by"),
+        "shift_right_each": v("srav_epi32", "a", "by"),
+        "inputs": lambda depth: v.load("from"),
+        "weights": lambda depth: v.load("from") if depth == 4 else v("cvtepi8_epi16", v.half("from")),
+        "repeat": lambda depth: v("broadcastd_epi32", "_mm_loadu_si32(from)"),
+        "dot": dot(bits, {2: ""}),
+        "lift": lambda by: _lift(v, by),
+        "centre": centre(bits, v("cvtepi8_epi16", v.half("from + i"))),
+        "copy": _copied(v, 16, v.load("from + i"), "to[i] = from[i]"),
+        "fill": lambda depth: _fill(v, 32 // depth),
+        "mix": lambda depth, vector, block: _mix(v, depth, vector),
+    }
 
 
-class IntegerVectors(Lanes):
-    """8-bit weights, inputs and outputs of 8 or 16 bits, 32-bit sums, one output channel a lane."""
+def dot(bits: int, steps: dict[int, str]) -> Spelling:
+    """The empty assembly keeps gcc from giving the sums of two loop rounds different registers, or from delaying the
+    additions. `steps` names the instruction for each depth; where there is none, it is two."""
+    v = Width(bits)
 
-    weight_type = "int8_t"
+    def spelt(depth: int, lift: int) -> str:
+        step = steps[depth]
+        value = v(step, "a", "x", "w") if step else v("add_epi32", "a", v("madd_epi16", "x", "w"))
+        return f'a = {value};\n__asm__("" : "+{"v" if bits == 512 else "x"}"(a));\nreturn a;'
 
-    def __init__(self, site: Site, clamp: Clamp, rule: Rule, chosen: IntegerSet) -> None:
-        self.dtype = site.outputs[0].dtype
-        self.set, self.v, self.rule = chosen.serving(self.dtype), chosen.vectors, rule
-        self.lanes, self.depth = self.v.lanes, self.set.depth
-        self.input_type, self.output_type = f"{self.scratch_type}_t", f"{self.dtype}_t"
-        self.input_zero = quant_of(site.inputs[0]).zero_point
-        self.bounds = bounds(clamp, site.outputs[0])
-        self.places = 1
-        self.added: SumRule | None = None
-        """with what its outputs are added to another tensor's, as the left operand"""
-        self.channels = {"bias": self._bias(site), **_constants(rule, self.v)}
-
-    def _bias(self, site: Site) -> Array:
-        weights = site.constant("kernel").reshape(-1, site.output_shape()[-1]).astype(np.int64)
-        bias = site.constant("bias").astype(np.int64) if "bias" in site.constants else np.zeros(weights.shape[1], int)
-        lifted = self.input_zero + TOP_BIT if self.set.dot else 0
-        return wrap(bias - lifted * weights.sum(axis=0), 32).astype(np.int32)
-
-    def bound_further(self, clamp: Clamp, tensor: Tensor) -> None:
-        """Takes the bounds of a maximum that follows on the outputs."""
-        low, high = bounds(clamp, tensor)
-        self.bounds = (min(max(self.bounds[0], low), high), min(max(self.bounds[1], low), high))
-
-    def arranged(self, name: str, values: Array) -> Array:
-        """A packed constant in the order in which vectors take it: additions for even lanes before those for odd."""
-        if name != "addend":
-            return values
-        return values.reshape(-1, self.lanes // 2, 2).transpose(0, 2, 1).reshape(-1)
-
-    @property
-    def scratch_type(self) -> str:
-        return "int8" if self.set.dot else "int16"
-
-    @property
-    def padding(self) -> int:
-        """What a ready input holds where it stands for zero."""
-        return self.input_zero ^ -TOP_BIT if self.set.dot else 0
-
-    def copy(self, w: Writer, to: str, source: str, count: int) -> None:
-        """Makes `count` inputs ready."""
-        w.bill(count / self.v.bytes)
-        if self.dtype == "int16":
-            w(f"{w.call(PLAIN_COPIES[self.v.bits], to, source, str(count))};")
-            return
-        extra = () if self.set.dot else (str(self.input_zero),)
-        w(f"{w.call(COPIES[self.scratch_type, self.v.bits], to, source, str(count), *extra)};")
-
-    def fill(self, w: Writer, to: str, count: int) -> None:
-        """Writes zeros of at least `count` inputs, at most a vector too many."""
-        w.bill(count / self.v.bytes)
-        w(f"{w.call(FILLS[self.scratch_type, self.v.bits], to, str(count), str(self.padding))};")
-
-    def start(self, w: Writer, accumulator: str, channel: str) -> None:
-        w.bill(0.5)
-        w(f"{self.v.kind} {accumulator} = {self.v.load(_at('bias', channel))};")
-
-    def zero(self, w: Writer, accumulator: str) -> None:
-        """Declares an accumulator that begins with nothing, to be added to another one."""
-        w(f"{self.v.kind} {accumulator} = {self.v.use(w, f'setzero_si{self.v.bits}')};")
-
-    def add(self, w: Writer, accumulator: str, other: str) -> None:
-        w(f"{accumulator} = {self.v.use(w, 'add_epi32', accumulator, other)};")
-
-    def larger(self, w: Writer, accumulator: str, other: str) -> None:
-        w(f"{accumulator} = {larger(w, self.v, accumulator, other)};")
-
-    def weights(self, w: Writer, name: str, pointer: str) -> None:
-        w.bill(0.5 if self.set.dot else 1)
-        w(f"const {self.v.kind} {name} = {self.v.load(pointer) if self.set.dot else widened(self.v, pointer)};")
-
-    def inputs(self, w: Writer, name: str, pointer: str) -> None:
-        w.bill(0.5)
-        if self.places == 1:
-            w(f"const {self.v.kind} {name} = {broadcast(self.v, pointer)};")
-        else:
-            w(f"const {self.v.kind} {name} = {self.v.use(w, 'shuffle_epi8', broadcast16(self.v, pointer), 'apart')};")
-
-    def most_places(self, filters: int, step: int) -> int:
-        """How many outputs, their inputs `step` elements apart, one vector of sums can hold with all their channels.
-
-        Their inputs must lie in 16 bytes, from which they are shuffled.
-        """
-        if self.v is SSE or filters > self.lanes // 2:
-            return 1
-        size = 1 if self.set.dot else 2
-        return min(self.lanes // filters, (16 - 4) // (step * size) + 1)
-
-    def hold(self, places: int, filters: int) -> None:
-        """Makes a vector of sums hold the channels of several outputs, one after the other."""
-        self.places = places
-        if places > 1:
-            self.channels = {name: self.repeated(values, filters) for name, values in self.channels.items()}
-
-    def repeated(self, values: Array, filters: int) -> Array:
-        """Values of every channel, along the last axis, for every lane."""
-        found = np.zeros((*values.shape[:-1], self.lanes), values.dtype)
-        for place in range(self.places):
-            found[..., place * filters : (place + 1) * filters] = values
-        return found
-
-    def declare_apart(self, w: Writer, filters: int, step: int) -> None:
-        """Declares which of 16 bytes each lane takes, where a vector holds several outputs."""
-        if self.places == 1:
-            return
-        size = 1 if self.set.dot else 2
-        firsts = [lane // filters * step * size if lane < self.places * filters else 0 for lane in range(self.lanes)]
-        picks = ", ".join(f"{0x03020100 + 0x01010101 * first:#010x}" for first in firsts)
-        w(f"const {self.v.kind} apart = {self.v.name('setr_epi32')}({picks});")
-
-    def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        w(f"{accumulator} = {w.call(self.set.step, accumulator, name, weights)};")
-
-    def prepare(self, w: Writer, channel: str) -> None:
-        """Declares what `scale` needs to know of the lanes from `channel` on."""
-        names = ["multiplier", "shift", *(name for name in ("left", "away") if name in self.channels)]
-        for name in names:
-            w(f"const {self.v.kind} {name}_now = {self.v.load(_at(name, channel))};")
-        half = self.v.lanes // 2
-        w(f"const {self.v.kind} even_now = {self.v.load(_at('addend', channel))};")
-        w(f"const {self.v.kind} odd_now = {self.v.load(_at(f'addend + {half}', channel))};")
-        w.bill(0.5 * (len(names) + 2))
-
-    def scale(self, w: Writer, accumulator: str) -> None:
-        """Turns sums into outputs, not yet within bounds."""
-        v, value = self.v, accumulator
-        if self.rule.left is not None:
-            doubled = (
-                v.use(w, "sllv_epi32", accumulator, "left_now")
-                if "left" in self.channels
-                else v.use(w, "add_epi32", accumulator, accumulator)
-            )
-            w(f"const {v.kind} {accumulator}_doubled = {doubled};")
-            sign = v.use(w, "srai_epi32", accumulator, "31")
-            if "away" in self.channels:
-                sign = v.use(w, f"and_si{v.bits}", sign, "away_now")
-            w(f"const {v.kind} {accumulator}_sign = {sign};")
-            value = f"{accumulator}_doubled"
-        high = w.call(SCALED[v.bits], value, "multiplier_now", "even_now", "odd_now")
-        if self.rule.left is not None:
-            high = v.use(w, "add_epi32", high, f"{accumulator}_sign")
-        w(f"{accumulator} = {high};")
-        w(f"{accumulator} = {self._shifted(w, accumulator)};")
-
-    def _shifted(self, w: Writer, value: str) -> str:
-        if self.v is SSE:
-            return w.call(SHIFT_RIGHT_SSE2, value, "shift_now")
-        return self.v.use(w, "srav_epi32", value, "shift_now")
-
-    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
-        """After `prepare`."""
-        self.scale(w, accumulator)
-        write = write_words if self.dtype == "int16" else write_bytes
-        write(w, self.v, accumulator, self.bounds, pointer, count)
-
-    def store_sum(self, w: Writer, accumulator: str, pointer: str, other: str, count: int) -> None:
-        """Adds the outputs of another tensor, which `other` points at, to these."""
-        assert self.added is not None
-        self.scale(w, accumulator)
-        held = within(w, self.v, accumulator, self.bounds)
-        if held != accumulator:
-            w(f"{accumulator} = {held};")
-        w(f"const {self.v.kind} {accumulator}_other = {read_bytes(w, self.v, other, count)};")
-        self.added.join(w, self.v, accumulator, f"{accumulator}_other", accumulator)
-        write_bytes(w, self.v, accumulator, self.added.bounds, pointer, count)
+    return spelt
 
 
-def widened(v: Vectors, pointer: str) -> str:
-    """Bytes as 16-bit numbers, as many as a vector has."""
-    if v is SSE:
-        doubled = f"_mm_unpacklo_epi8({_half(v, pointer)}, {_half(v, pointer)})"
-        return f"_mm_srai_epi16({doubled}, 8)"
-    return v.spelt("cvtepi8_epi16", _half(v, pointer))
+def scaled(bits: int, halves: str) -> Spelling:
+    """Exact products of 64 bits, even and odd lanes apart; `halves` makes one vector of the upper half of both."""
+    v = Width(bits)
+    upper = [v("srli_epi64", name, "32") for name in ("a", "multiplier")]
+    even = v("add_epi64", v("mul_epi32", "a", "multiplier"), "first")
+    odd = v("add_epi64", v("mul_epi32", *upper), "second")
+    return lambda alternating: f"const {v.kind} even = {even}, odd = {odd};\nreturn {halves};"
 
 
-def _half(v: Vectors, pointer: str) -> str:
-    if v is SSE:
-        return f"_mm_loadl_epi64({SSE.address(pointer)})"
-    return FAMILY[v.bits // 2].load(pointer)
+def repeat_apart(bits: int, broadcast: str) -> Spelling:
+    """The inputs of all outputs lie in 16 bytes, which are shuffled."""
+    v, lanes = Width(bits), bits // 32
+
+    def spelt(depth: int, outputs: int, channels: int, step: int) -> str:
+        apart = [lane // channels * step * 4 // depth if lane < outputs * channels else 0 for lane in range(lanes)]
+        picks = ", ".join(f"{0x03020100 + 0x01010101 * first:#010x}" for first in reversed(apart))
+        return v("shuffle_epi8", broadcast, v("set_epi32", picks))
+
+    return spelt
 
 
-def broadcast(v: Vectors, pointer: str) -> str:
-    """32 bits of memory in every lane."""
-    loaded = f"_mm_loadu_si32({pointer})"
-    return f"_mm_shuffle_epi32({loaded}, 0)" if v is SSE else v.spelt("broadcastd_epi32", loaded)
+def centre(bits: int, widened: str) -> str:
+    """Bytes as words less their zero point."""
+    v = Width(bits)
+    zeros = f"const {v.kind} zeros = {v('set1_epi16', '(int16_t)zero')};\n"
+    return zeros + _copied(v, 16, v("sub_epi16", widened, "zeros"), "to[i] = (int16_t)(from[i] - zero)")
 
 
-def broadcast16(v: Vectors, pointer: str) -> str:
-    """16 bytes of memory in every quarter, or half, of a vector."""
-    return v.spelt("broadcast_i32x4" if v is AVX512 else "broadcastsi128_si256", SSE.load(pointer))
+def set_bytes(bits: int, count: int) -> str:
+    """The first so many bytes as 32-bit numbers, each read by itself."""
+    return Width(bits)("set_epi32", *(f"from[{i}]" if i < count else "0" for i in reversed(range(bits // 32))))
 
 
-def _constants(rule: Rule, v: Vectors) -> dict[str, Array]:
-    """The rule's, in the order in which vectors take them."""
-    shift = wrap(np.int64(1) << (31 - rule.shift.astype(np.int64)), 32).astype(np.int32) if v is SSE else rule.shift
-    found = {"multiplier": rule.multiplier, "addend": rule.addend, "shift": shift}
-    if rule.left is not None and (rule.left != 1).any():
-        found["left"] = rule.left
-    if rule.away is not None and (rule.away != -1).any():
-        found["away"] = rule.away
-    return found
+def _copied(v: Width, size: int, vector: str, one: str) -> str:
+    """The body of a copy of `count` numbers of so many bits, a vector at a time."""
+    step = v.bits // size
+    return f"""\
+int32_t i = 0;
+
+for (; i + {step} <= count; i += {step}) {{
+    {v.store("to + i", vector)};
+}}
+for (; i < count; ++i) {one};"""
 
 
-def _at(name: str, index: str) -> str:
-    return name if index == "0" else f"{name} + {index}"
+def _lift(v: Width, by: int) -> str:
+    """By turning the top bit over."""
+    assert by == 128
+    top = f"const {v.kind} top = {v('set1_epi8', '-128')};\n"
+    lifted = v(f"xor_si{v.bits}", v.load("from + i"), "top")
+    body = top + _copied(v, 8, lifted, "to[i] = (int8_t)(from[i] ^ -128)")
+    if v.bits < 512:
+        return body
+    rest = """\
+if (i < count) {
+    const __mmask64 rest = ((__mmask64)1 << (count - i)) - 1;
+
+    _mm512_mask_storeu_epi8(to + i, rest, _mm512_xor_si512(_mm512_maskz_loadu_epi8(rest, from + i), top));
+}"""
+    return body[: body.rindex("for (")] + rest
+
+
+def _fill(v: Width, bits: int) -> str:
+    return f"""\
+const {v.kind} all = {v(f"set1_epi{bits}", "value")};
+
+for (int32_t i = 0; i < count; i += {v.bits // bits}) {{
+    {v.store("to + i", "all")};
+}}"""
+
+
+def _mix(v: Width, depth: int, vector: int) -> str:
+    def zipped(size: int, part: int, a: str, b: str) -> str:
+        return v(f"unpack{('lo', 'hi')[part]}_epi{size}", a, b)
+
+    if depth == 2:
+        return zipped(16, vector, "a", "b")
+    half, part = divmod(vector, 2)
+    return zipped(16, part, zipped(8, half, "a", "b"), zipped(8, half, "c", "d"))
+
+
+Hold = Callable[[Width, str, int, int, int], str]
+"""(width, value, bits, low, high): numbers that are saturated already, within closer bounds."""
+
+
+def bounded(v: Width, value: str, size: int, low: int, high: int) -> str:
+    for operation, bound, none in (("max", low, LOWEST[size]), ("min", high, -LOWEST[size] - 1)):
+        if bound != none:
+            value = v(f"{operation}_epi{size}", value, v(f"set1_epi{size}", str(bound)))
+    return value
+
+
+def stores(bits: int, packed: dict[int, str], ordered: str, hold: Hold = bounded) -> dict[str, Spelling]:
+    """`packed` makes bytes or words of the lanes of a, saturated; `ordered` undoes the order in which packing pairs of
+    vectors leaves their parts."""
+    v = Width(bits)
+
+    def stored(size: int) -> Spelling:
+        small = Width(max(128, bits * size // 32))
+
+        def spelt(low: int, high: int, count: int) -> str:
+            return _stored(small, size, hold(small, packed[size], size, low, high), count, bits == 512)
+
+        return spelt
+
+    def mixed(depth: int, block: int, low: int, high: int, count: int) -> str:
+        pairs = v("packs_epi16", v("packs_epi32", "a", "b"), v("packs_epi32", "c", "d"))
+        value = ordered.format(pairs) if depth == 2 else pairs
+        return _stored(v, 8, hold(v, value, 8, low, high), count, bits == 512)
+
+    def mixed_words(block: int, low: int, high: int, count: int) -> str:
+        return _stored(v, 16, hold(v, v("packs_epi32", "a", "b"), 16, low, high), count, bits == 512)
+
+    return {
+        "store_bytes": stored(8),
+        "store_words": stored(16),
+        "store_mixed": mixed,
+        "store_mixed_words": mixed_words,
+    }
+
+
+def _stored(v: Width, size: int, value: str, count: int, masked: bool) -> str:
+    """Writes the first `count` numbers of a vector."""
+    if count * size == v.bits:
+        return v.store("to", value)
+    if masked and count * size not in (32, 64):
+        return v(f"mask_storeu_epi{size}", "to", f"UINT64_C({(1 << count) - 1:#x})", value)
+    lines = [f"const {v.kind} all = {value};"]
+    if v.bits > 128:
+        lines = [f"int{size}_t held[{v.bits // size}];", "", *lines[1:], f"{v.store('held', value)};"]
+        return "\n".join([*lines, f"for (int32_t i = 0; i < {count}; ++i) to[i] = held[i];"])
+    done = 0
+    for part in (64, 32, 16, 8):
+        if count * size & part:
+            rest = v("srli_si128", "all", str(done // 8)) if done else "all"
+            place = f"to + {done // size}" if done else "to"
+            lines.append(_part(part, place, rest))
+            done += part
+    return "\n".join(lines)
+
+
+def _part(size: int, to: str, value: str) -> str:
+    if size == 64:
+        return f"_mm_storel_epi64((__m128i *)(void *)({to}), {value});"
+    return f"*({to}) = (int8_t)_mm_cvtsi128_si32({value});" if size == 8 else f"_mm_storeu_si{size}({to}, {value});"

@@ -10,7 +10,6 @@ from nnbuild.base.files import make_folder, write_whole
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.job import place, profile_job
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
-from nnbuild.kernels.registry import variant_name
 from nnbuild.plan import measured
 from nnbuild.plan.plan import Step
 from nnbuild.plan.select import Offer
@@ -40,7 +39,7 @@ def measure(options: Options) -> tuple[str, list[Measurement]]:
             unit, costs = _run(options, group)
             found.update({(index, kernel): costs[index] for index, kernel in group.items()})
     return unit, [
-        _measurement(step, offer, found.get((index, variant_name(offer.kernel))))
+        _measurement(step, offer, found.get((index, offer.kernel.name)))
         for index, step in enumerate(steps)
         for offer in step.choice.offers
     ]
@@ -52,9 +51,9 @@ def save(compiled: Compiled, measurements: list[Measurement]) -> str:
     new: dict[str, dict[str, int]] = {}
     for step in compiled.plan.steps:
         for offer in step.choice.offers if not step.op.outer else ():
-            known = cost.get((step.layer, variant_name(offer.kernel)))
+            known = cost.get((step.layer, offer.kernel.name))
             if known is not None:
-                new.setdefault(measured.work_name(step.site), {})[variant_name(offer.kernel)] = known
+                new.setdefault(measured.work_name(step.site), {})[offer.kernel.name] = known
     path = measured.file_of(isa)
     make_folder(path.parent)
     write_whole(path, measured.text(measured.merged(measured.table(isa), new)).encode())
@@ -62,7 +61,7 @@ def save(compiled: Compiled, measurements: list[Measurement]) -> str:
 
 
 def _measurement(step: Step, offer: Offer, cost: int | None) -> Measurement:
-    kernel, price = variant_name(offer.kernel), offer.price
+    kernel, price = offer.kernel.name, offer.price
     taken = kernel == step.kernel_name
     return Measurement(step.layer, step.kind, kernel, taken, price.cycles, cost, price.weights, price.scratch)
 
@@ -72,7 +71,7 @@ def _rounds(steps: tuple[Step, ...]) -> Iterator[dict[int, str]]:
     most = max((len(step.choice.offers) for step in steps), default=0)
     for turn in range(most):
         yield {
-            index: variant_name(step.choice.offers[turn].kernel)
+            index: step.choice.offers[turn].kernel.name
             for index, step in enumerate(steps)
             if turn < len(step.choice.offers)
         }

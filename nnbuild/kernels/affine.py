@@ -8,9 +8,8 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, on_each, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
 from nnbuild.kernels.integers import centred, declare, finish, zero
 from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
 from nnbuild.kernels.overlaps import IN_PLACE
@@ -93,7 +92,7 @@ class _Floats:
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
-    Variant("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
-    *on_each(SETS, _Floats),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
+    on_each("float", _Floats),
 )

@@ -7,17 +7,15 @@ from functools import lru_cache
 from math import prod
 
 from nnbuild.base.writer import Instruction, Row, Writer
-from nnbuild.isa import c99, vector_sets, x86_integers
+from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import LOAD_BYTES
 from nnbuild.isa.armv7em_dsp_bytes import AND_LEFT8, SMLAWB, SMLAWT, ssat8_after
 from nnbuild.isa.vectors import Vectors
-from nnbuild.isa.x86_integers import IntegerSet
-from nnbuild.isa.x86_memory import read_bytes, reads_parts, write_bytes
-from nnbuild.isa.x86_sums import ProductRule, SumRule, product_rule, sum_rule
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Overlap, Variant, on_each, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float, only_integer
 from nnbuild.kernels.dsp.beside import exact_sum
 from nnbuild.kernels.integers import centred, declare, finish, requantized
 from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
+from nnbuild.kernels.tensor_sums import ProductRule, SumRule, product_rule, sum_rule
 from nnbuild.kernels.vector_tail import OPERATIONS
 from nnbuild.kernels.window_loops import product
 from nnbuild.numeric.elementwise import AddScales
@@ -160,42 +158,39 @@ def _rule(site: Site[Binary]) -> SumRule | ProductRule | str:
 
 @dataclass(frozen=True)
 class _Bytes:
-    """Sums, differences and products of two tensors of bytes on the vectors of x86. A work item is one vector."""
+    """Sums, differences and products of two tensors of bytes in vectors. A work item is one vector."""
 
-    set: IntegerSet
+    v: Vectors
 
     def accepts(self, site: Site[Binary]) -> str | None:
         if site.dtypes != {"int8"}:
             return "it computes int8 only"
         rule = _rule(site)
-        if isinstance(rule, str):
-            return rule
-        whole = prod(site.shape()) % self.set.vectors.lanes == 0 or reads_parts(self.set.vectors)
-        return None if whole else "its elements do not fill its vectors"
+        return rule if isinstance(rule, str) else None
 
     def demand(self, site: Site[Binary]) -> Demand:
-        extent = -(-prod(site.shape()) // self.set.vectors.lanes)
+        extent = -(-prod(site.shape()) // self.v.lanes)
         return Demand(extent=extent, overlaps=(Overlap(0, 0), Overlap(0, 1)))
 
     def emit(self, w: Writer, site: Site[Binary], names: Names) -> None:
-        whole, rest = divmod(prod(site.shape()), self.set.vectors.lanes)
+        whole, rest = divmod(prod(site.shape()), self.v.lanes)
         with w.loop("i", "end", start="begin", trips=whole):
             if not rest:
-                self._vector(w, site, names, self.set.vectors.lanes)
+                self._vector(w, site, names, self.v.lanes)
                 return
             with w.block(f"if (i < {whole})"):
-                self._vector(w, site, names, self.set.vectors.lanes)
+                self._vector(w, site, names, self.v.lanes)
             with w.block("else"), w.trips(0):
                 self._vector(w, site, names, rest)
 
     def _vector(self, w: Writer, site: Site[Binary], names: Names, count: int) -> None:
-        rule, v = _rule(site), self.set.vectors
+        rule, v = _rule(site), self.v
         assert not isinstance(rule, str)
         place = product("i", v.lanes)
-        w(f"{v.kind} sum = {read_bytes(w, v, f'{names.inputs[0]} + {place}', count)};")
-        w(f"const {v.kind} other = {read_bytes(w, v, f'{names.inputs[1]} + {place}', count)};")
+        for name, source, const in zip(("sum", "other"), names.inputs, ("", "const "), strict=True):
+            v.let(w, "sums", name, v.call(w, "load_bytes", f"{source} + {place}", of=(count,)), const)
         rule.join(w, v, "sum", "other", "sum")
-        write_bytes(w, v, "sum", rule.bounds, f"{names.outputs[0]} + {place}", count)
+        w(f"{v.call(w, 'store_bytes', f'{names.outputs[0]} + {place}', 'sum', of=(*rule.bounds, count))};")
 
 
 AT_ONCE = 8
@@ -268,9 +263,9 @@ def _element(w: Writer, site: Site[Binary], found: LinearSum, half: Instruction,
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
-    Variant("integer", PORTABLE, only_integer, _demand, _emit_integers),
-    Variant("linear", frozenset({"armv7em_dsp"}), _accepts_linear, _demand, _emit_linear),
-    *on_each(vector_sets.SETS, _Floats),
-    *on_each(x86_integers.SETS, _Bytes, "_integers"),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    Kernel("linear", frozenset({"armv7em_dsp"}), _accepts_linear, _demand, _emit_linear),
+    on_each("float", _Floats),
+    on_each("integer", _Bytes),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
 from nnbuild.kernels.integers import UNIT, centred, finish, requantized, zero
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.numeric.elementwise import rescale_multiplier
@@ -58,6 +58,6 @@ def _emit_integers(w: Writer, site: Site[Concatenate], names: Names) -> None:
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
-    Variant("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.site import Site
@@ -82,20 +83,6 @@ class Body(Protocol[K]):
     def emit(self, w: Writer, site: Site[K], names: Names) -> None: ...
 
 
-class Kernel(Body[K], Protocol[K]):
-    """One of the VARIANTS of `kernels/<op>.py`, or a module of `kernels/<op>/` or one of its VARIANTS.
-
-    A `Kernel[Conv2D]` serves convolutions; what the registry finds for a site is a `Kernel` of the site's operation.
-
-    needs: the features of the instruction set that it cannot do without.
-    A kernel that can compute a chain also has `fuses`, the kinds of operation that it takes in a site's tail; it is
-    asked by `accepts` whether it takes a given tail.
-    """
-
-    @property
-    def needs(self) -> frozenset[str]: ...
-
-
 PORTABLE: frozenset[str] = frozenset()
 """What a kernel in portable C needs."""
 
@@ -119,8 +106,14 @@ def only_int8(site: Site) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Variant(Generic[K]):
-    """One of several kernels that a module makes, such as the same skeleton on the lanes of several sets."""
+class Kernel(Generic[K]):
+    """One of the VARIANTS of an operation's file, by its name.
+
+    A `Kernel[Conv2D]` serves convolutions; what the registry finds for a site is a `Kernel` of the site's operation.
+
+    needs: the features of the instruction set that it cannot do without.
+    fuses: the kinds of operation that it takes in a site's tail; it is asked by `accepts` whether it takes a given one.
+    """
 
     name: str
     needs: frozenset[str]
@@ -130,18 +123,28 @@ class Variant(Generic[K]):
     fuses: frozenset[str] = frozenset()
 
 
-class Named(Protocol):
-    @property
-    def name(self) -> str: ...
+@dataclass(frozen=True, eq=False)
+class OnEach(Generic[K]):
+    """The kernels that `make` gives for each set of vectors with kernels of its own for `numbers`, "float" or
+    "integer". They are made when they are looked for, so a set that is added later has them too."""
+
+    numbers: str
+    make: Callable[[Vectors], Iterable[Kernel[K]]]
 
 
-S = TypeVar("S", bound=Named)
+def on_each(numbers: str, body: Callable[[Vectors], Body[K]]) -> OnEach[K]:
+    """One kernel for each such set, under the set's name, which is also what it needs."""
+
+    def made(vectors: Vectors) -> Iterable[Kernel[K]]:
+        k, name = body(vectors), set_name(numbers, vectors)
+        return [Kernel(name, frozenset({vectors.name}), k.accepts, k.demand, k.emit)]
+
+    return OnEach(numbers, made)
 
 
-def on_each(sets: Iterable[S], body: Callable[[S], Body[K]], suffix: str = "") -> tuple[Variant[K], ...]:
-    """One kernel for each set of vectors, under the set's name, which is also what it needs."""
-    made = [(of.name, body(of)) for of in sets]
-    return tuple(Variant(name + suffix, frozenset({name}), k.accepts, k.demand, k.emit) for name, k in made)
+def set_name(numbers: str, vectors: Vectors) -> str:
+    """What a set's kernel is called."""
+    return vectors.name if numbers == "float" else f"{vectors.name}_integers"
 
 
 class Nest(Protocol):
@@ -157,10 +160,10 @@ def variant(
     accepts: Callable[[Site[K]], str | None],
     nest: Callable[[Site[K]], Nest],
     fuses: frozenset[str] = frozenset(),
-) -> Variant[K]:
+) -> Kernel[K]:
     """A kernel that lays out a nest for every site it accepts."""
 
     def emit(w: Writer, site: Site[K], names: Names) -> None:
         nest(site).emit(w, names)
 
-    return Variant(name, needs, accepts, lambda site: nest(site).demand(), emit, fuses)
+    return Kernel(name, needs, accepts, lambda site: nest(site).demand(), emit, fuses)

@@ -7,17 +7,14 @@ from functools import partial
 from nnbuild.isa import c99
 from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
 from nnbuild.isa.vector_lanes import VectorLanes
-from nnbuild.isa.vector_sets import SETS as FLOATS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.isa.x86_integers import SETS as INTEGERS
-from nnbuild.isa.x86_integers import IntegerSet
-from nnbuild.kernels import x86_integers
-from nnbuild.kernels.contract import only_float, only_int8, variant
+from nnbuild.kernels import integer_layers
+from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import compact, patches, winograd
 from nnbuild.kernels.loops.direct import Direct
 from nnbuild.kernels.loops.edges import Edges
-from nnbuild.kernels.loops.padded import Padded
+from nnbuild.kernels.loops.padded import Padded, padded
 from nnbuild.kernels.loops.tiled import Tiled, tiled
 from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_winograd import refused as winograd_refused
@@ -61,12 +58,34 @@ def _refused_floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> str | No
     return reason
 
 
-def _integers(chosen: IntegerSet, site: Site[Conv2D]) -> Padded:
-    return Padded(site, x86_integers.lanes_of(chosen, site))
+def _integers(chosen: Vectors, site: Site[Conv2D]) -> Padded:
+    return padded(site, integer_layers.lanes_of(chosen, site))
 
 
-def _refused_integers(chosen: IntegerSet, site: Site[Conv2D]) -> str | None:
-    return x86_integers.refused_tail(chosen, site) or x86_integers.refused(chosen, site)
+def _refused_integers(site: Site[Conv2D]) -> str | None:
+    return integer_layers.refused_tail(site) or integer_layers.refused(site)
+
+
+def _on_floats(floats: Vectors) -> list[Kernel[Conv2D]]:
+    needs = frozenset({floats.name})
+    found = [
+        variant(
+            floats.name if depth == 1 else f"{floats.name}_by_{depth}",
+            needs,
+            partial(_refused_floats, floats, depth),
+            partial(_floats, floats, depth),
+            KINDS,
+        )
+        for depth in floats.repeats
+        if depth < floats.lanes
+    ]
+    nest, refused = partial(vector_winograd, floats), partial(winograd_refused, floats)
+    return [*found, variant(f"{floats.name}_winograd", needs, refused, nest, POINTWISE)]
+
+
+def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
+    name, fuses = f"{chosen.name}_integers", frozenset({"pool2d", "binary"})
+    return [variant(name, frozenset({chosen.name}), _refused_integers, partial(_integers, chosen), fuses)]
 
 
 VARIANTS = (
@@ -77,36 +96,6 @@ VARIANTS = (
     *compact.VARIANTS,
     *patches.variants(FUSES),
     *winograd.VARIANTS,
-    *(
-        variant(
-            floats.name if depth == 1 else f"{floats.name}_by_{depth}",
-            frozenset({floats.name}),
-            partial(_refused_floats, floats, depth),
-            partial(_floats, floats, depth),
-            KINDS,
-        )
-        for floats in FLOATS
-        for depth in floats.repeats
-        if depth < floats.lanes
-    ),
-    *(
-        variant(
-            f"{floats.name}_winograd",
-            frozenset({floats.name}),
-            partial(winograd_refused, floats),
-            partial(vector_winograd, floats),
-            POINTWISE,
-        )
-        for floats in FLOATS
-    ),
-    *(
-        variant(
-            f"{chosen.name}_integers",
-            frozenset({chosen.name}),
-            partial(_refused_integers, chosen),
-            partial(_integers, chosen),
-            frozenset({"pool2d", "binary"}),
-        )
-        for chosen in INTEGERS
-    ),
+    OnEach("float", _on_floats),
+    OnEach("integer", _on_integers),
 )

@@ -10,7 +10,7 @@ from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
 from nnbuild.kernels.integers import centred, finish, requantized, store, zero
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.model.graph import Tensor
@@ -68,4 +68,4 @@ def _grouped(element: str, zero_point: int) -> str:
     return f"({added(element, -zero_point)})" if zero_point else element
 
 
-VARIANTS = (Variant("scalar", PORTABLE, _accepts, _demand, _emit),)
+VARIANTS = (Kernel("scalar", PORTABLE, _accepts, _demand, _emit),)

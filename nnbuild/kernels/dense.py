@@ -10,16 +10,13 @@ from functools import partial
 from nnbuild.isa import c99
 from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
 from nnbuild.isa.vector_lanes import VectorLanes
-from nnbuild.isa.vector_sets import SETS as FLOATS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.isa.x86_integers import SETS as INTEGERS
-from nnbuild.isa.x86_integers import IntegerSet
-from nnbuild.kernels import x86_integers
-from nnbuild.kernels.contract import Nest, only_float, variant
+from nnbuild.kernels import integer_layers
+from nnbuild.kernels.contract import Kernel, Nest, OnEach, only_float, variant
 from nnbuild.kernels.loops import compact, dot, patches
-from nnbuild.kernels.loops.padded import Padded
+from nnbuild.kernels.loops.padded import padded
 from nnbuild.kernels.loops.rows import Rows
-from nnbuild.kernels.loops.split import Split
+from nnbuild.kernels.loops.split import split
 from nnbuild.kernels.loops.split_floats import SUMS, SplitFloats
 from nnbuild.kernels.loops.tiled import tiled
 from nnbuild.kernels.loops.tiling import best_vectors
@@ -87,17 +84,13 @@ def _refused_softmax(floats: Vectors, depth: int, site: Site[Dense]) -> str | No
     return None if whole and over_all else "it cannot hold a row of the softmax at once"
 
 
-def _integers(chosen: IntegerSet, site: Site[Dense]) -> Nest:
-    lanes = x86_integers.lanes_of(chosen, site)
-    return Split(site, lanes) if _rows(site) == 1 else Padded(site, lanes)
+def _integers(chosen: Vectors, site: Site[Dense]) -> Nest:
+    lanes = integer_layers.lanes_of(chosen, site)
+    return split(site, lanes) if _rows(site) == 1 else padded(site, lanes)
 
 
-VARIANTS = (
-    variant("scalar", frozenset(), c99.any_format, _scalar),
-    variant("fpu", FEATURES, only_float, _fpu),
-    *compact.VARIANTS,
-    *patches.variants(frozenset()),
-    *(
+def _on_floats(floats: Vectors) -> list[Kernel[Dense]]:
+    return [
         variant(
             floats.name if depth == 1 else f"{floats.name}_by_{depth}",
             frozenset({floats.name}),
@@ -105,16 +98,20 @@ VARIANTS = (
             partial(_floats, floats, depth),
             KINDS,
         )
-        for floats in FLOATS
         for depth in floats.repeats
-    ),
-    *(
-        variant(
-            f"{chosen.name}_integers",
-            frozenset({chosen.name}),
-            partial(x86_integers.refused, chosen),
-            partial(_integers, chosen),
-        )
-        for chosen in INTEGERS
-    ),
+    ]
+
+
+def _on_integers(chosen: Vectors) -> list[Kernel[Dense]]:
+    nest = partial(_integers, chosen)
+    return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), integer_layers.refused, nest)]
+
+
+VARIANTS = (
+    variant("scalar", frozenset(), c99.any_format, _scalar),
+    variant("fpu", FEATURES, only_float, _fpu),
+    *compact.VARIANTS,
+    *patches.variants(frozenset()),
+    OnEach("float", _on_floats),
+    OnEach("integer", _on_integers),
 )

@@ -7,12 +7,9 @@ from functools import partial
 from nnbuild.isa import c99
 from nnbuild.isa.arm_fpu import FEATURES, FpuLanes
 from nnbuild.isa.vector_lanes import VectorLanes
-from nnbuild.isa.vector_sets import SETS as FLOATS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.isa.x86_integers import SETS as INTEGERS
-from nnbuild.isa.x86_integers import IntegerSet
-from nnbuild.kernels import x86_integers
-from nnbuild.kernels.contract import only_float, only_int8, variant
+from nnbuild.kernels import integer_layers
+from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
 from nnbuild.kernels.loops import planar
 from nnbuild.kernels.loops.interleaved import Interleaved
 from nnbuild.kernels.loops.sliding import Sliding
@@ -54,16 +51,26 @@ def _refused_multiplier(site: Site[DepthwiseConv2D]) -> str | None:
     return None if site.constant("kernel").shape[3] == 1 else "it makes one output channel of each"
 
 
-def _integers(chosen: IntegerSet, site: Site[DepthwiseConv2D]) -> Interleaved:
-    return Interleaved(site, x86_integers.lanes_of(chosen, site))
+def _integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> Interleaved:
+    return Interleaved(site, integer_layers.lanes_of(chosen, site))
 
 
-def _refused_integers(chosen: IntegerSet, site: Site[DepthwiseConv2D]) -> str | None:
-    refused = _refused_multiplier(site) or x86_integers.refused(chosen, site)
+def _refused_integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
+    refused = _refused_multiplier(site) or integer_layers.refused(site)
     if refused:
         return refused
     fits = _integers(chosen, site).period <= max(LONGEST_PERIOD, site.shape()[2])
     return None if fits else "its channels do not fill its vectors"
+
+
+def _on_floats(floats: Vectors) -> list[Kernel[DepthwiseConv2D]]:
+    needs = frozenset({floats.name})
+    return [variant(floats.name, needs, _refused_floats, partial(_floats, floats), POINTWISE)]
+
+
+def _on_integers(chosen: Vectors) -> list[Kernel[DepthwiseConv2D]]:
+    nest, refused = partial(_integers, chosen), partial(_refused_integers, chosen)
+    return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), refused, nest)]
 
 
 VARIANTS = (
@@ -72,17 +79,6 @@ VARIANTS = (
     variant("sliding", frozenset({"armv7m"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
     variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortCentredByteLanes, 2)),
     *planar.VARIANTS,
-    *(
-        variant(floats.name, frozenset({floats.name}), _refused_floats, partial(_floats, floats), POINTWISE)
-        for floats in FLOATS
-    ),
-    *(
-        variant(
-            f"{chosen.name}_integers",
-            frozenset({chosen.name}),
-            partial(_refused_integers, chosen),
-            partial(_integers, chosen),
-        )
-        for chosen in INTEGERS
-    ),
+    OnEach("float", _on_floats),
+    OnEach("integer", _on_integers),
 )

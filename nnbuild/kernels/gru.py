@@ -6,8 +6,7 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.vector_sets import SETS
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, on_each, only_float
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops import recurrent, recurrent_integer, recurrent_vector
 from nnbuild.kernels.loops.recurrent import by_unit, state_names, time_steps
@@ -236,7 +235,7 @@ class _Floats(Cells[GRU]):
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     *integer_kernels(_demand_integers, _emit_integers),
-    *on_each(SETS, _Floats),
+    on_each("float", _Floats),
 )

@@ -10,7 +10,7 @@ from nnbuild.base.literals import C_TYPES, float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
 from nnbuild.kernels.integers import declare, finish, zero
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.window_loops import product
@@ -116,6 +116,6 @@ def _root(w: Writer, size: int, centred: str, scales: LayerNormScales) -> None:
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
-    Variant("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
 )

@@ -11,7 +11,7 @@ from nnbuild.base.literals import C_TYPES, float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
 from nnbuild.kernels.integers import centred, declare, finish, zero
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
@@ -111,6 +111,6 @@ def _integer_power(w: Writer, scales: LrnScales, powers: str) -> None:
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
-    Variant("integer", PORTABLE, _accepts_integers, _demand_integers, _emit_integers),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, _accepts_integers, _demand_integers, _emit_integers),
 )

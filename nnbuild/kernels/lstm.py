@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.vector_sets import SETS
-from nnbuild.kernels.contract import PORTABLE, Names, Variant, on_each, only_float
+from nnbuild.kernels.contract import PORTABLE, Kernel, Names, on_each, only_float
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops import recurrent, recurrent_integer, recurrent_vector
 from nnbuild.kernels.loops.recurrent import state_names, time_steps
@@ -86,7 +85,7 @@ class _Floats(Cells[LSTM]):
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, recurrent.all_gates, _emit),
+    Kernel("scalar", PORTABLE, only_float, recurrent.all_gates, _emit),
     *integer_kernels(Sums.all_gates, _emit_integers),
-    *on_each(SETS, _Floats),
+    on_each("float", _Floats),
 )

@@ -12,18 +12,13 @@ import numpy as np
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa import c99, vector_sets, x86_integers
+from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import STORE_BYTES
 from nnbuild.isa.armv7em_dsp_bytes import BYTES, MAX_BYTES, SXTAB16, SXTAB16_ROR8
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vectors import Vectors
-from nnbuild.isa.x86_integers import IntegerSet
-from nnbuild.isa.x86_memory import larger, read_bytes, write_bytes
-from nnbuild.isa.x86_scaling import LOW_MULTIPLY_SSE2
-from nnbuild.isa.x86_vectors import SSE
-from nnbuild.isa.x86_vectors import Vectors as Words
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Overlap, Variant, on_each, only_float
-from nnbuild.kernels.loops.across import across, refused
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float
+from nnbuild.kernels.loops.across import across
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.overlaps import IN_PLACE, rows
 from nnbuild.kernels.window import Window, window_of
@@ -167,9 +162,9 @@ def _inverse(count: int) -> int | None:
 
 @dataclass(frozen=True)
 class _Bytes:
-    """int8 on the vectors of x86, one channel a lane."""
+    """int8 in vectors, one channel a lane."""
 
-    set: IntegerSet
+    v: Vectors
 
     def accepts(self, site: Site[Pool2D]) -> str | None:
         pool = site.attributes
@@ -180,7 +175,7 @@ class _Bytes:
                 return "its averages are over whole windows only"
             if _inverse(prod(pool.window)) is None:
                 return "its windows are too large to divide by one multiplication"
-        return refused(self.set.vectors, site.shape()[2])
+        return None
 
     def demand(self, site: Site[Pool2D]) -> Demand:
         return Demand(extent=site.output_shape()[0], overlaps=_overlaps(site))
@@ -188,37 +183,31 @@ class _Bytes:
     def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
         with _windows(w, site) as place:
             w(f"int8_t *to = {names.outputs[0]} + {place};")
-            across(w, self.set.vectors, site.shape()[2], lambda real: self._lanes(w, site, names, real))
+            across(w, self.v, site.shape()[2], lambda real: self._lanes(w, site, names, real))
 
     def _lanes(self, w: Writer, site: Site[Pool2D], names: Names, real: int) -> None:
-        v, window = self.set.vectors, window_of(site)
-        first = v.spelt("set1_epi32", "-128") if _is_max(site) else v.spelt(f"setzero_si{v.bits}")
-        w(f"{v.kind} result = {first};")
+        v, window, operation = self.v, window_of(site), "max" if _is_max(site) else "add"
+        v.let(w, "sums", "result", v.call(w, "each", "-128" if _is_max(site) else "0"), "")
         with row_taps(w, window.rows):
             start = f"({product('(top + ky)', window.columns.size)} + left) * {window.channels}"
             w(f"const int8_t *row = {names.inputs[0]} + {start} + c;")
             with column_taps(w, window.columns):
-                value = read_bytes(w, v, f"row + {product('kx', window.channels)}", real)
-                if _is_max(site):
-                    w(f"const {v.kind} value = {value};")
-                    w(f"result = {larger(w, v, 'result', 'value')};")
-                else:
-                    w(f"result = {v.use(w, 'add_epi32', 'result', value)};")
+                value = v.call(w, "load_bytes", f"row + {product('kx', window.channels)}", of=(real,))
+                w(f"result = {v.call(w, operation, 'result', value)};")
         if not _is_max(site):
             _divide(w, v, window.rows.kernel * window.columns.kernel)
-        write_bytes(w, v, "result", bounds(site.attributes.clamp, site.outputs[0]), "to + c", real)
+        limit = bounds(site.attributes.clamp, site.outputs[0])
+        w(f"{v.call(w, 'store_bytes', 'to + c', 'result', of=(*limit, real))};")
 
 
-def _divide(w: Writer, v: Words, count: int) -> None:
+def _divide(w: Writer, v: Vectors, count: int) -> None:
     """The variable `result` by a number, to nearest, halves away from zero: its size, then its sign again."""
-    xor = f"xor_si{v.bits}"
-    w(f"const {v.kind} sign = {v.use(w, 'srai_epi32', 'result', '31')};")
-    size = v.use(w, "sub_epi32", v.use(w, xor, "result", "sign"), "sign")
-    lifted = v.use(w, "add_epi32", size, v.spelt("set1_epi32", str(count // 2)))
-    factor = v.spelt("set1_epi32", str(_inverse(count)))
-    scaled = w.call(LOW_MULTIPLY_SSE2, lifted, factor) if v is SSE else v.use(w, "mullo_epi32", lifted, factor)
-    quotient = v.use(w, "srli_epi32", scaled, str(DIVISION_BITS))
-    w(f"result = {v.use(w, 'sub_epi32', v.use(w, xor, quotient, 'sign'), 'sign')};")
+    v.let(w, "sums", "sign", v.call(w, "shift_right", "result", of=(31,)))
+    size = v.call(w, "sub", v.call(w, "xor", "result", "sign"), "sign")
+    lifted = v.call(w, "add", size, v.call(w, "each", str(count // 2)))
+    scaled = v.call(w, "mul", lifted, v.call(w, "each", str(_inverse(count))))
+    quotient = v.call(w, "shift_down", scaled, of=(DIVISION_BITS,))
+    w(f"result = {v.call(w, 'sub', v.call(w, 'xor', quotient, 'sign'), 'sign')};")
 
 
 GROUP = 4
@@ -304,8 +293,8 @@ def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, c99.any_format, demand, _emit),
-    Variant("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
-    *on_each(vector_sets.SETS, _Floats),
-    *on_each(x86_integers.SETS, _Bytes, "_integers"),
+    Kernel("scalar", PORTABLE, c99.any_format, demand, _emit),
+    Kernel("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
+    on_each("float", _Floats),
+    on_each("integer", _Bytes),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
 from nnbuild.kernels.integers import centred, finish, requantized
 from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
 from nnbuild.kernels.overlaps import IN_PLACE
@@ -49,6 +49,6 @@ def _emit_integers(w: Writer, site: Site[PReLU], names: Names) -> None:
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
-    Variant("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
 )

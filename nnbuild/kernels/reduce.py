@@ -9,17 +9,15 @@ from functools import lru_cache
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
-from nnbuild.isa import c99, vector_sets, x86_integers
+from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
-from nnbuild.isa.x86_integers import IntegerSet
-from nnbuild.isa.x86_memory import BYTES, read_bytes, write_bytes
-from nnbuild.isa.x86_sums import Scaled, scaled_by
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, on_each, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
 from nnbuild.kernels.integers import centred, finish, requantized, zero
-from nnbuild.kernels.loops.across import across, refused
+from nnbuild.kernels.loops.across import across
 from nnbuild.kernels.loops.dot import offset
+from nnbuild.kernels.tensor_sums import Scaled, scaled_by
 from nnbuild.kernels.window_loops import product
-from nnbuild.numeric.rounding import INT32, limits
+from nnbuild.numeric.rounding import INT8, INT32, limits
 from nnbuild.ops.base import around
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.site import Site
@@ -178,9 +176,9 @@ def _scale(site: Site[Reduce]) -> Scaled | None:
 
 @dataclass(frozen=True)
 class _Bytes:
-    """Means and sums of bytes over leading axes on the vectors of x86, as global pools are."""
+    """Means and sums of bytes over leading axes in vectors, as global pools are."""
 
-    set: IntegerSet
+    v: Vectors
 
     def accepts(self, site: Site[Reduce]) -> str | None:
         channels = _sizes(site)[2]
@@ -188,29 +186,29 @@ class _Bytes:
             return "it computes means and sums of int8 only"
         if channels == 1:
             return "it does not sum along the last axis"
-        return refused(self.set.vectors, channels) or (None if _scale(site) else "its scale shifts to the left")
+        return None if _scale(site) else "its scale shifts to the left"
 
     def demand(self, site: Site[Reduce]) -> Demand:
         return Demand(extent=_sizes(site)[0])
 
     def emit(self, w: Writer, site: Site[Reduce], names: Names) -> None:
         with _rows(w, site, names):
-            across(w, self.set.vectors, _sizes(site)[2], lambda real: self._lanes(w, site, real))
+            across(w, self.v, _sizes(site)[2], lambda real: self._lanes(w, site, real))
 
     def _lanes(self, w: Writer, site: Site[Reduce], real: int) -> None:
-        scale, v, (_, size, channels) = _scale(site), self.set.vectors, _sizes(site)
+        scale, v, (_, size, channels) = _scale(site), self.v, _sizes(site)
         assert scale is not None
-        w(f"{v.kind} sum = {v.use(w, f'setzero_si{v.bits}')};")
+        v.let(w, "sums", "sum", v.call(w, "each", "0"), "")
         with w.loop("i", size):
-            value = read_bytes(w, v, f"from + {product('i', channels)} + c", real)
-            w(f"sum = {v.use(w, 'add_epi32', 'sum', value)};")
+            value = v.call(w, "load_bytes", f"from + {product('i', channels)} + c", of=(real,))
+            w(f"sum = {v.call(w, 'add', 'sum', value)};")
         scale.apply(w, v, "sum")
-        write_bytes(w, v, "sum", BYTES, "to + c", real)
+        w(f"{v.call(w, 'store_bytes', 'to + c', 'sum', of=(*INT8, real))};")
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
-    Variant("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
-    *on_each(vector_sets.SETS, _Floats),
-    *on_each(x86_integers.SETS, _Bytes, "_integers"),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
+    on_each("float", _Floats),
+    on_each("integer", _Bytes),
 )

@@ -9,7 +9,7 @@ from nnbuild.base.literals import C_TYPES, float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
 from nnbuild.kernels.integers import declare, store
 from nnbuild.kernels.window_loops import product
 from nnbuild.numeric.resize import BITS, ONE, position
@@ -92,6 +92,6 @@ def _integer_source(w: Writer, name: str, size: int, factor: int, centred: bool)
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
-    Variant("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
 )

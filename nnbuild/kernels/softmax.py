@@ -11,9 +11,8 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.vector_sets import SETS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant, on_each, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
 from nnbuild.kernels.integers import declare, store
 from nnbuild.kernels.loops import softmax_row
 from nnbuild.kernels.loops.dot import offset
@@ -186,7 +185,7 @@ def _shares16(w: Writer, site: Site[Softmax], names: Names, size: int, place: st
 
 
 VARIANTS = (
-    Variant("scalar", PORTABLE, only_float, _demand, _emit),
-    Variant("integer", PORTABLE, _accepts_integers, _demand_integers, _emit_integers),
-    *on_each(SETS, _Floats),
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, _accepts_integers, _demand_integers, _emit_integers),
+    on_each("float", _Floats),
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.names import fragment
 from nnbuild.base.writer import Instruction, Writer
-from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, Variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap
 from nnbuild.kernels.overlaps import SIZES
 from nnbuild.kernels.window import Axis, window_of
 from nnbuild.model.graph import Array, Tensor
@@ -86,9 +86,9 @@ class Stream:
 
     parts: tuple[Part, ...]
 
-    def kernel(self, name: str) -> Variant:
+    def kernel(self, name: str) -> Kernel:
         """It is a kernel like any other."""
-        return Variant(name, frozenset(), lambda site: None, self.demand, self.emit)
+        return Kernel(name, frozenset(), lambda site: None, self.demand, self.emit)
 
     @property
     def last(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, Names, Variant
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
 from nnbuild.kernels.loops.recurrent import accumulate
 from nnbuild.kernels.window_loops import product
 from nnbuild.numeric.lstm import GATE_INTEGER_BITS
@@ -103,4 +103,4 @@ def _step(w: Writer, lstm: TfliteLstm, cell: str) -> None:
     w(w.use(c99.STORE, "hidden[unit]", "(int8_t)value"))
 
 
-VARIANTS = (Variant("scalar", PORTABLE, _accepts, _demand, _emit),)
+VARIANTS = (Kernel("scalar", PORTABLE, _accepts, _demand, _emit),)

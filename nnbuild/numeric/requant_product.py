@@ -236,8 +236,9 @@ def _centres(channel: Channel, room: int, left: int) -> Iterator[int]:
 def _inside(column: Column, channel: Channel, form: Form, room: int) -> bool:
     """Whether nothing leaves 32 bits on the way, nor sums what there is for them."""
     ends = ints([channel.low, channel.high])
+    spare = int(form.level is not None)
     value, added, _ = column.steps(ends, form.rounded)
     return bool(
         np.abs(ends - column.centre).max() <= room
-        and max(np.abs(value).max(), np.abs(added).max(), abs(column.offset) + column.below) <= INT32[1]
+        and max(np.abs(value).max() << spare, np.abs(added).max(), abs(column.offset) + column.below) <= INT32[1]
     )

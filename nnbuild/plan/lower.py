@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from nnbuild.kernels.registry import variant_name
 from nnbuild.kernels.stream import Part, Stream, streamable
 from nnbuild.model.graph import Graph
 from nnbuild.ops.reshape import Reshape
@@ -54,7 +53,7 @@ def _closed(graph: Graph, run: list[Work]) -> bool:
 
 def _stream(run: list[Work], target: Target) -> Work | None:
     """The steps as one, with fast kernels or small ones; nothing where one of them cannot be computed row by row."""
-    if target.also or any(variant_name(item.choice.kernel).startswith(NAME) for item in run):
+    if target.also or any(item.choice.kernel.name.startswith(NAME) for item in run):
         return None
     able = [[offer for offer in item.choice.offers if streamable(item.site, offer.demand)] for item in run]
     if not all(able):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from nnbuild.kernels.registry import variant_name
 from nnbuild.plan.chain import Work
 from nnbuild.plan.select import Alternative, Choice, Offer
 
@@ -76,7 +75,7 @@ def _without_heavier(choice: Choice) -> Choice:
     heavier = [offer for offer in choice.offers if offer.price.weights > weights]
     refused = (
         Alternative(
-            variant_name(offer.kernel),
+            offer.kernel.name,
             reason=f"its constants are {offer.price.weights - weights:,} bytes larger, for too little time",
         )
         for offer in heavier

@@ -11,7 +11,6 @@ import numpy as np
 from nnbuild.base.names import fragment
 from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.registry import variant_name
 from nnbuild.model.graph import Array, Graph, Op, Tensor
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
@@ -52,7 +51,7 @@ class Version:
 
     @property
     def kernel_name(self) -> str:
-        return variant_name(self.choice.kernel)
+        return self.choice.kernel.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +102,7 @@ class Step:
 
     @property
     def kernel_name(self) -> str:
-        return variant_name(self.choice.kernel)
+        return self.choice.kernel.name
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:

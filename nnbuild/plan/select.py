@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nnbuild.base.errors import ModelError
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Kernel, Names
-from nnbuild.kernels.registry import kernels_of, variant_name
+from nnbuild.kernels.registry import kernels_of
 from nnbuild.ops.site import Site
 from nnbuild.plan.measured import measured
 from nnbuild.plan.target import Target
@@ -91,7 +91,7 @@ class Choice:
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
         """The kernel that is taken, then the others in their order."""
-        accepted = [Alternative(variant_name(offer.kernel), offer.price) for offer in self.offers]
+        accepted = [Alternative(offer.kernel.name, offer.price) for offer in self.offers]
         return (accepted.pop(self.taken), *accepted, *self.refused)
 
 
@@ -110,7 +110,7 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
     for kernel in kernels_of(site):
         reason = refusal(kernel, site, target)
         if reason:
-            refused.append(Alternative(variant_name(kernel), reason=reason))
+            refused.append(Alternative(kernel.name, reason=reason))
             continue
         demand = kernel.demand(site)
         found.append(Offer(kernel, demand, price(kernel, site, demand, target.isa.name)))
@@ -132,7 +132,7 @@ def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
 
 def fuses(kernel: Kernel, site: Site) -> bool:
     """Whether a kernel can compute operations of the tail's kinds with its own."""
-    return {follower.op.kind for follower in site.tail} <= getattr(kernel, "fuses", frozenset())
+    return {follower.op.kind for follower in site.tail} <= kernel.fuses
 
 
 def price(kernel: Kernel, site: Site, demand: Demand, isa: str) -> Price:
@@ -140,7 +140,7 @@ def price(kernel: Kernel, site: Site, demand: Demand, isa: str) -> Price:
     w = Writer("p")
     kernel.emit(w, site, plain_names(site, demand))
     weights = sum(data.nbytes for data in demand.packed.values())
-    known = measured(isa, site, variant_name(kernel))
+    known = measured(isa, site, kernel.name)
     cycles = w.cycles if known is None else known
     return Price(cycles, weights, len(str(w).replace(" ", "")), demand.scratch, known is not None)
 

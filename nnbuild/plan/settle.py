@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from nnbuild.kernels.registry import variant_name
 from nnbuild.plan.chain import Work
 from nnbuild.plan.modest import light, modest
 from nnbuild.plan.select import Choice, Offer
@@ -70,7 +69,7 @@ def _least(work: Work) -> Work:
 
 
 def _wanted(work: Work, target: Target) -> Work:
-    names = [variant_name(offer.kernel) for offer in work.choice.offers]
+    names = [offer.kernel.name for offer in work.choice.offers]
     wanted = target.kernels.get(work.site.op.name)
     return _taking(work, names.index(wanted)) if wanted in names else work
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nnbuild.isa.registry import isas
-from nnbuild.kernels.registry import variant_name, variants
+from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.gru import GRU
@@ -91,7 +91,7 @@ def target_for(graph: Graph, kernel: str) -> Target:
     for op in graph.ops:
         for variant in variants(op.kind):
             forced = replace(target, kernels={op.name: kernel})
-            if variant_name(variant) == kernel and refusal(variant, site_of(graph, op), forced) is None:
+            if variant.name == kernel and refusal(variant, site_of(graph, op), forced) is None:
                 wanted[op.name] = kernel
     return replace(target, kernels=wanted)
 

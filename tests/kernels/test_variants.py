@@ -16,7 +16,7 @@ import pytest
 from nnbuild.isa.isa import Isa
 from nnbuild.isa.registry import cpu_flags, isas
 from nnbuild.kernels.contract import Kernel
-from nnbuild.kernels.registry import variant_name, variants
+from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.site import site_of
@@ -75,9 +75,9 @@ def candidates(graph: Graph) -> Iterator[tuple[str, Target]]:
         assert isa is not None, f"no instruction set has {set(kernel.needs)}"
         if isa.name == "c99":
             continue
-        target = Target(isa, features=FEATURES, alignment=64, kernels={op.name: variant_name(kernel)})
+        target = Target(isa, features=FEATURES, alignment=64, kernels={op.name: kernel.name})
         if refusal(kernel, site_of(graph, op), target) is None:
-            yield variant_name(kernel), target
+            yield kernel.name, target
 
 
 @pytest.mark.parametrize(

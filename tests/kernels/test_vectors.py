@@ -14,7 +14,7 @@ from nnbuild.emit.emit import emit
 from nnbuild.isa.isa import Isa
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.contract import Kernel
-from nnbuild.kernels.registry import variant_name, variants
+from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Constant, Graph, Op, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
@@ -104,7 +104,7 @@ def every_kernel(graphs: Iterator[Graph], isa: Isa) -> Iterator[tuple[Graph, Tar
         op = graph.ops[0]
         for kernel in variants(op.kind):
             if home_name(kernel) == isa.name:
-                target = Target(isa, alignment=64, kernels={op.name: variant_name(kernel)})
+                target = Target(isa, alignment=64, kernels={op.name: kernel.name})
                 if refusal(kernel, site_of(graph, op), target) is None:
                     yield graph, target
 

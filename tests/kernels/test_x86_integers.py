@@ -16,7 +16,7 @@ from nnbuild.emit.emit import emit
 from nnbuild.isa.isa import Isa
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.contract import Kernel
-from nnbuild.kernels.registry import variant_name, variants
+from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.numeric.real_scale import LOW_BITS
@@ -54,7 +54,7 @@ Runs = list[tuple[Graph, Mapping[str, Array]]]
 
 def own(isa: Isa, kind: str) -> Kernel:
     """A set's kernel of bytes."""
-    return next(kernel for kernel in variants(kind) if variant_name(kernel) == f"{isa.name}_integers")
+    return next(kernel for kernel in variants(kind) if kernel.name == f"{isa.name}_integers")
 
 
 def target_for(isa: Isa, graph: Graph) -> Target:

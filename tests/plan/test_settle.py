@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nnbuild.base.writer import Writer
-from nnbuild.kernels.contract import Demand, Names, Overlap, Variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap
 from nnbuild.model.graph import Op, Tensor
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site
@@ -22,7 +22,7 @@ def nothing(w: Writer, site: Site, names: Names) -> None:
 
 def offer(name: str, cycles: float, scratch: int, *overlaps: Overlap, weights: int = 0) -> Offer:
     demand = Demand(1, scratch, overlaps=overlaps)
-    kernel = Variant(name, frozenset(), lambda site: None, lambda site: demand, nothing)
+    kernel = Kernel(name, frozenset(), lambda site: None, lambda site: demand, nothing)
     return Offer(kernel, demand, Price(cycles, weights, 0, scratch))
 
 
@@ -33,7 +33,7 @@ def work(name: str, *offers: Offer) -> Work:
 
 
 def names(settled: list[Work]) -> list[str]:
-    return [item.choice.kernel.name for item in settled if isinstance(item.choice.kernel, Variant)]
+    return [item.choice.kernel.name for item in settled]
 
 
 FAST = offer("fast", 10, 300)

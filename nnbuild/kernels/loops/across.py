@@ -1,17 +1,11 @@
-"""Kernels that treat every channel alike, on vectors of x86: loops over channels, one lane each."""
+"""Kernels that treat every channel alike, in vectors: loops over channels, one lane each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.x86_memory import reads_parts
-from nnbuild.isa.x86_vectors import Vectors
-
-
-def refused(v: Vectors, count: int) -> str | None:
-    """Why a set cannot take so many channels."""
-    return None if count % v.lanes == 0 or reads_parts(v) else "its channels do not fill its vectors"
+from nnbuild.isa.vectors import Vectors
 
 
 def across(w: Writer, v: Vectors, count: int, body: Callable[[int], None]) -> None:

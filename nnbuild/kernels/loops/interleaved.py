@@ -13,8 +13,8 @@ from math import lcm
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.x86_integers import IntegerVectors
-from nnbuild.isa.x86_interleaving import VECTORS, interleaved, order, store_group
+from nnbuild.isa.integer_lanes import GROUP as VECTORS
+from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.nest import WindowNest
@@ -70,7 +70,7 @@ class Interleaved(WindowNest[IntegerVectors]):
         """Rows of outputs that share the inputs they both see."""
         kernel, stride = self.window.rows.kernel, self.window.rows.stride
         shares = 2 * stride <= kernel <= UNROLLED and self.strip > 1
-        return 2 if shares and self.lanes.set.registers > 16 else 1
+        return 2 if shares and self.lanes.v.registers > 16 else 1
 
     @property
     def outputs(self) -> int:
@@ -80,7 +80,7 @@ class Interleaved(WindowNest[IntegerVectors]):
     @property
     def group(self) -> int:
         """Outputs computed at once."""
-        return self.lanes.v.bytes
+        return VECTORS * self.lanes.lanes
 
     @property
     def period(self) -> int:
@@ -100,7 +100,7 @@ class Interleaved(WindowNest[IntegerVectors]):
         rows, columns = self.window.rows.kernel, self.window.columns.kernel
         taps = np.zeros((rows, self.steps * lanes.depth, self.window.channels), np.int8)
         taps[:, :columns] = self.site.constant("kernel")[..., 0]
-        channels = order(lanes.set, self.window.channels).reshape(-1, VECTORS * lanes.lanes)
+        channels = lanes.order(self.window.channels).reshape(-1, VECTORS * lanes.lanes)
         # groups, rows of taps, steps, lanes of four vectors, depth
         kernel = taps.reshape(rows, self.steps, lanes.depth, -1)[..., channels].transpose(3, 0, 1, 4, 2)
         constants = {
@@ -195,7 +195,7 @@ class Interleaved(WindowNest[IntegerVectors]):
                     lanes.scale(w, f"sum{row}{vector}")
         for row in range(together):
             place = total("to", "i", str(row * self.outputs))
-            store_group(w, lanes, [f"sum{row}{vector}" for vector in range(VECTORS)], place, count)
+            lanes.store_group(w, [f"sum{row}{vector}" for vector in range(VECTORS)], place, count)
 
     def _lines(self, w: Writer, together: int) -> None:
         """Every line of inputs once, for all the rows of outputs that see it."""
@@ -215,7 +215,7 @@ class Interleaved(WindowNest[IntegerVectors]):
         for step in range(self.steps):
             with w.block(""):
                 taps = [self.tap(step * lanes.depth + tap) + at for tap in range(lanes.depth)]
-                interleaved(w, lanes.set, [total(inputs, str(tap)) for tap in taps])
+                lanes.interleave(w, [total(inputs, str(tap)) for tap in taps])
                 for row, weights in users:
                     for vector in range(VECTORS):
                         name = f"w{row}{vector}"

@@ -8,21 +8,22 @@ takes its maxima among sums, before they are scaled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.x86_integers import IntegerVectors
+from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.loops.tiling import Tile
-from nnbuild.kernels.window import Window, window_of
+from nnbuild.kernels.window import Weighted, Window, window_of
 from nnbuild.kernels.window_loops import product, repeated, total
 from nnbuild.model.graph import Array
+from nnbuild.ops.site import Site
 
 SLACK = 64
 """Bytes beyond the copy that filling and the last taps may touch."""
@@ -46,10 +47,7 @@ def strip_rows(window: Window, line_bytes: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Padded(WindowNest[IntegerVectors]):
-    def __post_init__(self) -> None:
-        """Tells the lanes of the tile that is taken."""
-        self.lanes.vectors = self.tile.vectors
-        self.lanes.hold(self.tile.together, self.window.filters)
+    tile: Tile
 
     @cached_property
     def window(self) -> Window:
@@ -74,8 +72,7 @@ class Padded(WindowNest[IntegerVectors]):
         """Runs of inputs under a window."""
         return self.window.rows.kernel * self.window.runs
 
-    @cached_property
-    def tile(self) -> Tile:
+    def best_tile(self) -> Tile:
         """What wastes least of the machine."""
         window, lanes = self.window, self.lanes
         places = window.outputs[1]
@@ -90,17 +87,16 @@ class Padded(WindowNest[IntegerVectors]):
         return min(tiles, key=self._cost)
 
     def _most_pixels(self, vectors: int) -> int:
-        spare = 1 if self.lanes.set.dot else 2
-        return max(1, (self.lanes.set.registers - spare - vectors) // (vectors * self.window.area))
+        return max(1, (self.lanes.v.registers - self.lanes.loads - vectors) // (vectors * self.window.area))
 
     def _cost(self, tile: Tile) -> float:
         """Cycles of a row: of every step the multiplications, the loads or their latency; and of the outputs."""
-        chosen, sums = self.lanes.set, tile.pixels * tile.area
-        loads = sums + tile.vectors * (1 if chosen.dot else 2)
-        work = tile.sums * chosen.step_cycles + (sums * SHUFFLE_CYCLES if tile.together > 1 else 0)
-        step = max(work, loads * chosen.load_cycles, 3) + 0.5
+        lanes, sums = self.lanes, tile.pixels * tile.area
+        loads = sums + tile.vectors * lanes.loads
+        work = tile.sums * lanes.step_cycles + (sums * SHUFFLE_CYCLES if tile.together > 1 else 0)
+        step = max(work, loads * lanes.load_cycles, 3) + 0.5
         tiles = -(-self.window.outputs[1] // tile.outputs)
-        blocks = -(-self.window.share // (tile.vectors * self.lanes.lanes))
+        blocks = -(-self.window.share // (tile.vectors * lanes.lanes))
         return blocks * tiles * (step * self.lines * self.run_steps + OUTPUT_CYCLES * tile.pixels * tile.vectors)
 
     def demand(self) -> Demand:
@@ -116,14 +112,13 @@ class Padded(WindowNest[IntegerVectors]):
         """Every run of taps is filled up to whole steps with weights of zero, which whatever lies there is taken by."""
         window, lanes = self.window, self.lanes
         weights = dot.filled(self.site.constant("kernel"), window, lanes.depth)
-        weights = lanes.repeated(weights, window.filters) if lanes.places > 1 else weights
+        weights = lanes.repeated(weights) if lanes.apart[0] > 1 else weights
         packed = dot.packed(weights, lanes, window.groups)
         return {name: lanes.arranged(name, values) for name, values in packed.items()}
 
     def emit(self, w: Writer, names: Names) -> None:
         window, lanes, strip = self.window, self.lanes, self.strip
         rows, places = window.outputs
-        lanes.declare_apart(w, window.filters, window.step)
         with w.loop("strip", "end", start="begin", step=strip, trips=-(-rows // strip)):
             w(f"const int32_t rows = end - strip < {strip} ? end - strip : {strip};")
             self._copy(w, names)
@@ -180,8 +175,8 @@ class Padded(WindowNest[IntegerVectors]):
 
     def _divided(self) -> list[tuple[Block, int]]:
         """Blocks of output channels, and how many of each."""
-        if self.lanes.places > 1:
-            return [(Block(1, self.lanes.places * self.window.filters), 1)]
+        if self.tile.together > 1:
+            return [(Block(1, self.tile.together * self.window.filters), 1)]
         return dot.divide(self.window.share, self.lanes).classes()
 
     def _row(self, w: Writer, block: Block) -> None:
@@ -236,13 +231,21 @@ class Padded(WindowNest[IntegerVectors]):
                 for output in range(self.tile.pixels):
                     best = f"sum{output * area}{vector}"
                     for other in range(1, area):
-                        lanes.larger(w, best, f"sum{output * area + other}{vector}")
+                        lanes.combine(w, "max", best, f"sum{output * area + other}{vector}")
                     by = output * self.tile.together * self.window.filters + channel
                     place, beside = (total(pointer, str(by)) for pointer in to)
                     if lanes.added:
                         lanes.store_sum(w, best, place, beside, real)
                     else:
                         lanes.store(w, best, place, str(channel), real)
+
+
+def padded(site: Site[Weighted], lanes: IntegerVectors) -> Padded:
+    """The nest with the best tile, and lanes that know of it."""
+    draft = Padded(site, lanes, Tile(1, 1))
+    tile, window = draft.best_tile(), draft.window
+    held = lanes.holding(tile.vectors, (tile.together, window.filters, window.step))
+    return replace(draft, lanes=held, tile=tile)
 
 
 def copy_between(w: Writer, lanes: IntegerVectors, source: str, window: Window, line: int) -> None:

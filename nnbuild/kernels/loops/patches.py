@@ -14,7 +14,7 @@ import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import Demand, Names, Nest, Overlap, Variant, only_integer, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, only_integer, variant
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.beside import beside_of, refusal
 from nnbuild.kernels.dsp.inputs import C_TYPE, copy, expand
@@ -227,7 +227,7 @@ def _nest(layout: Layout, site: Site[Weighted]) -> Nest:
     return (SingleRow if is_row(site) else Patches)(site, tile_of(layout, site))
 
 
-def variants(fuses: frozenset[str]) -> tuple[Variant[Weighted], ...]:
+def variants(fuses: frozenset[str]) -> tuple[Kernel[Weighted], ...]:
     return tuple(
         variant(f"patches_{layout.name}", NEEDS, partial(_accepts, layout), partial(_nest, layout), fuses)
         for layout in (Wide(), Packed())

@@ -20,7 +20,7 @@ from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import LOAD_BYTES, SMLAD, SMMLA, SXTB16, SXTB16_ROR8
 from nnbuild.isa.armv7em_dsp_bytes import LDRD_HALVES, SMLALD
-from nnbuild.kernels.contract import Demand, Names, Variant
+from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops.recurrent import by_unit, state_names
 from nnbuild.kernels.loops.recurrent_integer import Sums, columns
@@ -179,9 +179,9 @@ R = TypeVar("R", bound=Recurrent)
 Emit = Callable[[Sums, Writer, Site[R], Names], None]
 
 
-def integer_kernels(demand: Callable[[Sums, Site[R]], Demand], emit: Emit[R]) -> tuple[Variant[R], ...]:
+def integer_kernels(demand: Callable[[Sums, Site[R]], Demand], emit: Emit[R]) -> tuple[Kernel[R], ...]:
     """A recurrent operation's integer kernels: portable, and on pairs for weights of 16 bits and of 8."""
     return tuple(
-        Variant(name, sums.needs, sums.accepts, partial(demand, sums), partial(emit, sums))
+        Kernel(name, sums.needs, sums.accepts, partial(demand, sums), partial(emit, sums))
         for name, sums in FORMS.items()
     )

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.x86_integers import IntegerVectors
+from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.loops.rows import each_block
+from nnbuild.kernels.window import Weighted, window_of
 from nnbuild.kernels.window_loops import total
+from nnbuild.ops.site import Site
 
 SLACK = 64
 SUMS = 8
@@ -26,9 +28,6 @@ SUMS = 8
 
 @dataclass(frozen=True, eq=False)
 class Split(WindowNest[IntegerVectors]):
-    def __post_init__(self) -> None:
-        self.lanes.vectors = min(SUMS, -(-self.window.filters // self.lanes.lanes))
-
     def demand(self) -> Demand:
         lanes = self.lanes
         packed = dot.packed(self.site.constant("kernel"), lanes)
@@ -50,7 +49,7 @@ class Split(WindowNest[IntegerVectors]):
         for vector in range(block.vectors):
             lanes.start(w, f"sum0{vector}", str(vector * lanes.lanes))
             for part in range(1, parts):
-                lanes.zero(w, f"sum{part}{vector}")
+                lanes.clear(w, f"sum{part}{vector}")
         with w.loop("i", rounds):
             self._steps(w, block, parts)
             w(f"from += {parts * lanes.depth};")
@@ -60,7 +59,7 @@ class Split(WindowNest[IntegerVectors]):
                 self._steps(w, block, rest)
         for vector in range(block.vectors):
             for part in range(1, parts):
-                lanes.add(w, f"sum0{vector}", f"sum{part}{vector}")
+                lanes.combine(w, "add", f"sum0{vector}", f"sum{part}{vector}")
             channel = vector * lanes.lanes
             with w.block(""):
                 lanes.prepare(w, str(channel))
@@ -76,3 +75,8 @@ class Split(WindowNest[IntegerVectors]):
                 name = f"w{part}{vector}"
                 lanes.weights(w, name, total("k", str((part * block.vectors + vector) * width)))
                 lanes.multiply(w, f"sum{part}{vector}", f"x{part}", name)
+
+
+def split(site: Site[Weighted], lanes: IntegerVectors) -> Split:
+    """The nest, with lanes for as many vectors as keep busy."""
+    return Split(site, lanes.holding(min(SUMS, -(-window_of(site).filters // lanes.lanes))))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, K, Names, Overlap, Variant, same_type
+from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, same_type
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Shape
 from nnbuild.ops.site import Site
@@ -141,7 +141,7 @@ def _index(walk: Walk) -> str:
 
 def carrier(
     walks: Callable[[Site[K]], Loops], overlaps: Callable[[Site[K]], tuple[Overlap, ...]] = lambda site: ()
-) -> Variant[K]:
+) -> Kernel[K]:
     """The kernel that only carries elements along (output walk, input walk), whatever their type."""
 
     def demand(site: Site[K]) -> Demand:
@@ -154,4 +154,4 @@ def carrier(
 
         walks(site).nest(w, element)
 
-    return Variant("scalar", PORTABLE, same_type, demand, emit)
+    return Kernel("scalar", PORTABLE, same_type, demand, emit)

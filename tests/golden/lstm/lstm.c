@@ -37,7 +37,8 @@ int lstm_step(lstm_context *context, unsigned step)
 {
     switch (step) {
     case 0: /* op: lstm [1][1], [2], [2] -> [2], [2], 24 MACs, scalar, about 561 cycles */
-        lstm_00_op(context->arena.f32, context->state.f32, context->state.f32 + 4, context->state.f32, context->state.f32 + 4, context->arena.f32 + 4, 0, 1);
+        lstm_00_op(context->arena.f32, context->state.f32, context->state.f32 + 4, context->state.f32,
+                context->state.f32 + 4, context->arena.f32 + 4, 0, 1);
         return 0;
     default:
         return -1;

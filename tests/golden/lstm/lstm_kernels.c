@@ -48,6 +48,9 @@ static inline float lstm_float_of(uint32_t bits)
  * a * b, rounded before anything is added to it. Clang's -ffp-contract=fast heeds no pragma, hence the empty assembly
  * where its processor has an instruction for a * b + c.
  */
+#if defined(__GNUC__)
+__attribute__((unused)) /* vectors need it in portable C only */
+#endif
 static inline float lstm_product(float a, float b)
 {
     float product = a * b;
@@ -209,7 +212,8 @@ static float lstm_tanhf(float x)
 }
 
 /* op: lstm [1][1], [2], [2] -> [2], [2], 24 MACs, scalar, about 561 cycles */
-void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out0, float *out1, float *scratch, int32_t begin, int32_t end)
+void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out0, float *out1, float *scratch,
+        int32_t begin, int32_t end)
 {
     if (begin == 0) {
         for (int32_t unit = 0; unit < 2; ++unit) {

@@ -1,4 +1,4 @@
-"""The sum of two tensors of bytes on x86, exact: both brought to one scale in 32 bits, then scaled as sums are.
+"""The sum of two tensors of bytes in vectors, exact: both brought to one scale in 32 bits, then scaled as sums are.
 
 An operand has 256 values, so what aligns it is a product by the whole part of its factor, and one by the fraction.
 """
@@ -8,15 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.x86_scaling import LOW_MULTIPLY_SSE2, SCALED
-from nnbuild.isa.x86_vectors import SSE, Vectors
+from nnbuild.isa.vectors import Vectors
 from nnbuild.numeric.line_scale import HIGH, SPLIT_BITS, Line, Split, doubled_line, fitted_split, upward_line
 from nnbuild.numeric.multiplier import Multiplier
 from nnbuild.ops.binary import Binary, formats
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
 
-SIGNS = {"add": (1, "add_epi32"), "subtract": (-1, "sub_epi32")}
+SIGNS = {"add": (1, "add"), "subtract": (-1, "sub")}
 LARGEST_SUM = 2**29
 """What the spare bits of TFLite's sums leave."""
 
@@ -35,15 +34,15 @@ class Scaled:
     def apply(self, w: Writer, v: Vectors, total: str) -> None:
         """Turns the variable `total` into an output not yet within bounds."""
         if self.constant:
-            w(f"{total} = {v.use(w, 'add_epi32', total, v.spelt('set1_epi32', str(self.constant)))};")
-        addend = v.spelt("set1_epi64" if v.bits == 512 else "set1_epi64x", f"INT64_C({self.line.addend})")
-        multiplier = v.spelt("set1_epi32", str(self.line.multiplier))
-        value = v.use(w, "add_epi32", total, total) if self.away else total
-        high = w.call(SCALED[v.bits], value, multiplier, addend, addend)
+            w(f"{total} = {v.call(w, 'add', total, _each(w, v, self.constant))};")
+        addend = v.call(w, "each_wide", f"INT64_C({self.line.addend})")
+        value = v.call(w, "add", total, total) if self.away else total
+        numbers = (_each(w, v, self.line.multiplier), addend, addend)
+        high = v.call(w, "scaled", value, *numbers, of=(int(v.alternating),))
         shift = self.line.shift - HIGH
         if self.away and shift > 0:
-            high = v.use(w, "add_epi32", high, v.use(w, "srai_epi32", total, "31"))
-        w(f"{total} = {v.use(w, 'srai_epi32', high, str(shift)) if shift > 0 else high};")
+            high = v.call(w, "add", high, v.call(w, "shift_right", total, of=(31,)))
+        w(f"{total} = {v.call(w, 'shift_right', high, of=(shift,)) if shift > 0 else high};")
 
 
 def scaled_by(scale: Multiplier, zero: int, reach: int, upward: bool = False) -> Scaled | None:
@@ -65,7 +64,7 @@ class SumRule:
     right: Split
     output: Scaled
     bounds: tuple[int, int]
-    operation: str = "add_epi32"
+    operation: str = "add"
 
     def operand(self, w: Writer, v: Vectors, value: str, right: bool) -> str:
         """The expression of an aligned operand, but for its constant; `value` is a vector of 32-bit numbers."""
@@ -73,15 +72,15 @@ class SumRule:
         if split.shift == 0:
             return _split(w, v, value, split)
         centred = f"{value}_centred"
-        w(f"const {v.kind} {centred} = {v.use(w, 'sub_epi32', value, v.spelt('set1_epi32', str(split.zero)))};")
-        half = v.spelt("set1_epi32", str(1 << (split.shift - 1)))
-        away = v.use(w, "add_epi32", v.use(w, "srai_epi32", centred, "31"), half)
-        return v.use(w, "srai_epi32", v.use(w, "add_epi32", _split(w, v, centred, split), away), str(split.shift))
+        v.let(w, "sums", centred, v.call(w, "sub", value, _each(w, v, split.zero)))
+        sign = v.call(w, "shift_right", centred, of=(31,))
+        away = v.call(w, "add", sign, _each(w, v, 1 << (split.shift - 1)))
+        return v.call(w, "shift_right", v.call(w, "add", _split(w, v, centred, split), away), of=(split.shift,))
 
     def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
         """Sets `total`, which may be an operand's variable, to the output, not yet within bounds."""
         first = self.operand(w, v, left, right=False)
-        w(f"{total} = {v.use(w, self.operation, first, self.operand(w, v, right, right=True))};")
+        w(f"{total} = {v.call(w, self.operation, first, self.operand(w, v, right, right=True))};")
         self.output.apply(w, v, total)
 
     def turned(self) -> SumRule:
@@ -93,16 +92,18 @@ def _split(w: Writer, v: Vectors, value: str, split: Split) -> str:
     whole = _product(w, v, value, split.whole)
     if split.fraction == 0 and 0 <= split.addend < 2**SPLIT_BITS:
         return whole
-    fraction = _product(w, v, value, split.fraction)
-    lifted = v.use(w, "add_epi32", fraction, v.spelt("set1_epi32", str(split.addend)))
-    return v.use(w, "add_epi32", whole, v.use(w, "srai_epi32", lifted, str(SPLIT_BITS)))
+    lifted = v.call(w, "add", _product(w, v, value, split.fraction), _each(w, v, split.addend))
+    return v.call(w, "add", whole, v.call(w, "shift_right", lifted, of=(SPLIT_BITS,)))
 
 
 def _product(w: Writer, v: Vectors, value: str, factor: int) -> str:
     if factor & (factor - 1) == 0 and factor > 0:
-        return v.use(w, "slli_epi32", value, str(factor.bit_length() - 1)) if factor > 1 else value
-    constant = v.spelt("set1_epi32", str(factor))
-    return w.call(LOW_MULTIPLY_SSE2, value, constant) if v is SSE else v.use(w, "mullo_epi32", value, constant)
+        return v.call(w, "shift_left", value, of=(factor.bit_length() - 1,)) if factor > 1 else value
+    return v.call(w, "mul", value, _each(w, v, factor))
+
+
+def _each(w: Writer, v: Vectors, value: int) -> str:
+    return v.call(w, "each", str(value))
 
 
 def sum_rule(site: Site[Binary]) -> SumRule | str:
@@ -136,11 +137,10 @@ class ProductRule:
     def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
         """Sets `total`, which may be an operand's variable, to the output, not yet within bounds."""
         first, second = (
-            v.use(w, "sub_epi32", name, v.spelt("set1_epi32", str(zero))) if zero else name
+            v.call(w, "sub", name, _each(w, v, zero)) if zero else name
             for name, zero in zip((left, right), self.zeros, strict=True)
         )
-        product = w.call(LOW_MULTIPLY_SSE2, first, second) if v is SSE else v.use(w, "mullo_epi32", first, second)
-        w(f"{total} = {product};")
+        w(f"{total} = {v.call(w, 'mul', first, second)};")
         self.output.apply(w, v, total)
 
 

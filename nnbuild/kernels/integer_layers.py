@@ -1,18 +1,19 @@
-"""Layers of integers on the vectors of x86: which of them a set can scale, and its lanes for them."""
+"""Layers of integers in vectors: which of them have a rule for their outputs, and the lanes for them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
-from nnbuild.isa.x86_integers import IntegerSet, IntegerVectors
-from nnbuild.isa.x86_memory import reads_parts
-from nnbuild.isa.x86_rules import Rule, rule_of
-from nnbuild.isa.x86_sums import SumRule, sum_rule
+from nnbuild.isa.integer_lanes import IntegerVectors, integer_vectors
+from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import only_integer
-from nnbuild.kernels.window import Weighted, window_of
+from nnbuild.kernels.line_rules import Rule, rule_of
+from nnbuild.kernels.tensor_sums import SumRule, sum_rule
+from nnbuild.kernels.window import Weighted
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.conv2d import Conv2D
-from nnbuild.ops.integer import quant_of
+from nnbuild.ops.integer import bounds, quant_of
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import NO_PADDING
@@ -23,7 +24,7 @@ def _rule(site: Site[Weighted]) -> Rule | str:
     return rule_of(site, site.attributes.clamp)
 
 
-def refused(chosen: IntegerSet, site: Site[Weighted]) -> str | None:
+def refused(site: Site[Weighted]) -> str | None:
     kernel = site.constants["kernel"]
     reason = only_integer(site)
     if reason:
@@ -33,19 +34,22 @@ def refused(chosen: IntegerSet, site: Site[Weighted]) -> str | None:
     if quant_of(kernel).zero_point != 0:
         return "its weights have a zero point"
     rule = _rule(site)
-    return rule if isinstance(rule, str) else chosen.refused(rule)
+    return rule if isinstance(rule, str) else None
 
 
-def lanes_of(chosen: IntegerSet, site: Site[Weighted]) -> IntegerVectors:
+def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
     """They also know of the pool or the sum that the tail asks for."""
-    rule = _rule(site)
+    rule, out, zero = _rule(site), site.outputs[0], quant_of(site.inputs[0]).zero_point
     assert isinstance(rule, Rule)
-    lanes = IntegerVectors(site, site.attributes.clamp, rule, chosen)
+    low, high = bounds(site.attributes.clamp, out)
     if site.tail and isinstance(pool := site.tail[0].attributes, Pool2D):
-        lanes.bound_further(pool.clamp, site.tail[0].outputs[0])
+        least, most = bounds(pool.clamp, site.tail[0].outputs[0])
+        low, high = min(max(low, least), most), min(max(high, least), most)
+    weights = site.constant("kernel").reshape(-1, site.output_shape()[-1])
+    bias = site.constant("bias") if "bias" in site.constants else None
     added = _added(site)
-    lanes.added = added if isinstance(added, SumRule) else None
-    return lanes
+    lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, rule)
+    return replace(lanes, added=added) if isinstance(added, SumRule) else lanes
 
 
 @lru_cache(maxsize=256)
@@ -55,14 +59,14 @@ def _added(site: Site[Weighted]) -> SumRule | str | None:
         return None
     follower = site.tail[0].of(Binary)
     rule = sum_rule(follower) if follower.dtypes == {"int8"} else "it adds int8 only"
-    if isinstance(rule, SumRule) and rule.operation != "add_epi32":
+    if isinstance(rule, SumRule) and rule.operation != "add":
         return "it adds another tensor, and subtracts none"
     if isinstance(rule, str) or follower.inputs[0].name == site.outputs[0].name:
         return rule
     return rule.turned()
 
 
-def refused_tail(chosen: IntegerSet, site: Site[Conv2D]) -> str | None:
+def refused_tail(site: Site[Conv2D]) -> str | None:
     """Why a convolution cannot take what follows with it."""
     if not site.tail:
         return None
@@ -73,7 +77,4 @@ def refused_tail(chosen: IntegerSet, site: Site[Conv2D]) -> str | None:
         plain = pool.function == "max" and pool.strides == pool.window and pool.padding == NO_PADDING
         return None if plain else "it takes only a maximum over windows that neither overlap nor reach beyond the rows"
     rule = _added(site)
-    if rule is None or isinstance(rule, str):
-        return rule
-    whole = window_of(site).share % chosen.vectors.lanes == 0 or reads_parts(chosen.vectors)
-    return None if whole else "the other tensor's channels do not fill its vectors"
+    return rule if isinstance(rule, str) else None

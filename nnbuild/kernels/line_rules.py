@@ -1,4 +1,4 @@
-"""How the sums of one operation become its outputs, in the form in which x86 computes it."""
+"""How the sums of one operation become its outputs, in the form in which vectors compute it."""
 
 from __future__ import annotations
 

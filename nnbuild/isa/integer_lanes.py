@@ -1,0 +1,306 @@
+"""Sums of products of 8-bit weights on any set of vectors: the hooks of the dot-product loops, one channel a lane.
+
+The loops hand over inputs that a copy has made ready: words less their zero point, or bytes with what the set's
+products want added to them. What that adds to a sum is known at build time and taken from the bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+from typing import Protocol
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.integer_ops import READY, TAPS
+from nnbuild.isa.lanes import Lanes
+from nnbuild.isa.vectors import Vectors
+from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import wrap
+
+GROUP = 4
+"""Vectors of sums whose channels are stored together where taps are interleaved: one vector of bytes."""
+
+
+class Rule(Protocol):
+    """How the sums of a channel become an output: (sum * multiplier + addend) >> shift, which lies 32 lower here.
+
+    left: how far sums are shifted left before, and what (`away`, -1 or 0) is added to negative ones after; none of it
+    where halves may go up.
+    """
+
+    @property
+    def multiplier(self) -> Array: ...
+    @property
+    def addend(self) -> Array: ...
+    @property
+    def shift(self) -> Array: ...
+    @property
+    def left(self) -> Array | None: ...
+    @property
+    def away(self) -> Array | None: ...
+
+
+class Follower(Protocol):
+    """Adds another tensor's outputs to these."""
+
+    @property
+    def bounds(self) -> tuple[int, int]: ...
+    def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None: ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IntegerVectors(Lanes):
+    """Inputs and outputs of 8 or 16 bits, 32-bit sums.
+
+    dtype: of inputs and outputs. zero: the inputs' zero point. bounds: of the outputs.
+    doubled: whether sums are shifted left before they are scaled.
+    apart: (outputs, channels of each, distance of their inputs) that one vector of sums holds.
+    added: what the outputs are added to, as the left operand.
+    """
+
+    v: Vectors
+    dtype: str
+    zero: int
+    bounds: tuple[int, int]
+    channels: Mapping[str, Array]
+    doubled: bool
+    lanes: int
+    depth: int
+    input_type: str
+    output_type: str
+    weight_type: str = "int8_t"
+    vectors: int = 1
+    apart: tuple[int, int, int] = (1, 1, 0)
+    added: Follower | None = None
+
+    @property
+    def lift(self) -> int:
+        """What is added to bytes of inputs."""
+        return self.v.lift if self.depth == 4 else 0
+
+    @property
+    def scratch_type(self) -> str:
+        return self.input_type.removesuffix("_t")
+
+    @property
+    def padding(self) -> int:
+        """What a ready input holds where it stands for zero."""
+        return int(wrap(self.zero + self.lift, 8)) if self.depth == 4 else 0
+
+    @property
+    def block(self) -> int:
+        """Lanes that take neighbouring channels where taps are interleaved."""
+        return self.v.block or self.lanes
+
+    @property
+    def loads(self) -> int:
+        """Instructions that load a vector of weights."""
+        return 1 if self.depth == 4 else 2
+
+    @property
+    def load_cycles(self) -> float:
+        """Of one load beside the multiplications; those in two instructions leave less room."""
+        return 0.55 if self.depth == 4 else 0.8
+
+    @property
+    def step_cycles(self) -> float:
+        return self.v.price("dot", self.depth, self.lift)
+
+    def holding(self, vectors: int, apart: tuple[int, int, int] = (1, 1, 0)) -> IntegerVectors:
+        """The same for tiles of so many vectors, of which one may hold the channels of several outputs."""
+        if apart[0] == 1:
+            return replace(self, vectors=vectors)
+        told = replace(self, vectors=vectors, apart=apart)
+        return replace(told, channels={name: told.repeated(values) for name, values in self.channels.items()})
+
+    def repeated(self, values: Array) -> Array:
+        """Values of every channel, along the last axis, for every lane."""
+        outputs, filters, _ = self.apart
+        found = np.zeros((*values.shape[:-1], self.lanes), values.dtype)
+        for place in range(outputs):
+            found[..., place * filters : (place + 1) * filters] = values
+        return found
+
+    def most_places(self, filters: int, step: int) -> int:
+        """How many outputs, their inputs `step` elements apart, one vector of sums can hold with all their channels."""
+        if self.v.reach == 0 or filters > self.lanes // 2:
+            return 1
+        return min(self.lanes // filters, (self.v.reach - 4) * self.depth // (step * 4) + 1)
+
+    def arranged(self, name: str, values: Array) -> Array:
+        """A packed constant in the order in which vectors take it."""
+        if name != "addend" or not self.v.alternating:
+            return values
+        return values.reshape(-1, self.lanes // 2, 2).transpose(0, 2, 1).reshape(-1)
+
+    # Inputs
+
+    def copy(self, w: Writer, to: str, source: str, count: int) -> None:
+        """Makes `count` inputs ready."""
+        w.bill(count / (4 * self.lanes))
+        if self.dtype == "int16":
+            w(f"{self.v.call(w, 'copy', to, source, str(count))};")
+        elif self.depth == 4:
+            w(f"{self.v.call(w, 'lift', to, source, str(count), of=(self.lift,))};")
+        else:
+            w(f"{self.v.call(w, 'centre', to, source, str(count), str(self.zero))};")
+
+    def fill(self, w: Writer, to: str, count: int) -> None:
+        """Writes zeros of at least `count` inputs, at most a vector too many."""
+        w.bill(count / (4 * self.lanes))
+        w(f"{self.v.call(w, 'fill', to, str(count), str(self.padding), of=(self.depth,))};")
+
+    def inputs(self, w: Writer, name: str, pointer: str) -> None:
+        row, of = ("repeat_apart", self.apart) if self.apart[0] > 1 else ("repeat", ())
+        self.v.let(w, TAPS[self.depth], name, self.v.call(w, row, pointer, of=(self.depth, *of)))
+
+    def weights(self, w: Writer, name: str, pointer: str) -> None:
+        self.v.let(w, TAPS[self.depth], name, self.v.call(w, "weights", pointer, of=(self.depth,)))
+
+    # Sums
+
+    def _sums(self, w: Writer, name: str, value: str, const: str = "const ") -> None:
+        self.v.let(w, "sums", name, value, const)
+
+    def start(self, w: Writer, accumulator: str, channel: str) -> None:
+        self._sums(w, accumulator, self.v.call(w, "load", _at("bias", channel)), "")
+
+    def clear(self, w: Writer, accumulator: str) -> None:
+        """Declares an accumulator that begins with nothing, to be added to another one."""
+        self._sums(w, accumulator, self.v.call(w, "each", "0"), "")
+
+    def combine(self, w: Writer, operation: str, accumulator: str, other: str) -> None:
+        w(f"{accumulator} = {self.v.call(w, operation, accumulator, other)};")
+
+    def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
+        w(f"{accumulator} = {self.v.call(w, 'dot', accumulator, name, weights, of=(self.depth, self.lift))};")
+
+    # Outputs
+
+    def prepare(self, w: Writer, channel: str) -> None:
+        """Declares what `scale` needs to know of the lanes from `channel` on."""
+        for name in self.channels:
+            if name not in ("bias", "addend"):
+                self._sums(w, f"{name}_now", self.v.call(w, "load", _at(name, channel)))
+        for name, by in (("first", 0), ("second", self.lanes // 2)):
+            at = _at(_at("addend", channel), str(by))
+            self.v.let(w, "wide", f"{name}_now", self.v.call(w, "load_wide", at))
+
+    def scale(self, w: Writer, accumulator: str) -> None:
+        """Turns sums into outputs, not yet within bounds."""
+        v, value = self.v, accumulator
+        if self.doubled:
+            value = f"{accumulator}_doubled"
+            self._sums(w, value, self._doubled(w, accumulator))
+            sign = v.call(w, "shift_right", accumulator, of=(31,))
+            if "away" in self.channels:
+                sign = v.call(w, "and", sign, "away_now")
+            self._sums(w, f"{accumulator}_sign", sign)
+        scaled = (value, "multiplier_now", "first_now", "second_now")
+        high = v.call(w, "scaled", *scaled, of=(int(v.alternating),))
+        w(f"{accumulator} = {v.call(w, 'add', high, f'{accumulator}_sign') if self.doubled else high};")
+        shift = "shift_by_powers" if v.powers else "shift_right_each"
+        w(f"{accumulator} = {v.call(w, shift, accumulator, 'shift_now')};")
+
+    def _doubled(self, w: Writer, accumulator: str) -> str:
+        if "left" not in self.channels:
+            return self.v.call(w, "add", accumulator, accumulator)
+        return self.v.call(w, "mul" if self.v.powers else "shift_left_each", accumulator, "left_now")
+
+    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
+        """After `prepare`."""
+        self.scale(w, accumulator)
+        write = "store_words" if self.dtype == "int16" else "store_bytes"
+        w(f"{self.v.call(w, write, pointer, accumulator, of=(*self.bounds, count))};")
+
+    def store_sum(self, w: Writer, accumulator: str, pointer: str, other: str, count: int) -> None:
+        """Adds the outputs of another tensor, which `other` points at, to these."""
+        assert self.added is not None
+        self.scale(w, accumulator)
+        for operation, bound in zip(("max", "min"), self.bounds, strict=True):
+            self.combine(w, operation, accumulator, self.v.call(w, "each", str(bound)))
+        self._sums(w, f"{accumulator}_other", self.v.call(w, "load_bytes", other, of=(count,)))
+        self.added.join(w, self.v, accumulator, f"{accumulator}_other", accumulator)
+        w(f"{self.v.call(w, 'store_bytes', pointer, accumulator, of=(*self.added.bounds, count))};")
+
+    # Taps that are interleaved
+
+    def order(self, channels: int) -> Array:
+        """For every lane of every vector of a group the channel it computes, until the pattern repeats."""
+        vector, lane = np.divmod(np.arange(GROUP * self.lanes), self.lanes)
+        half, which = np.divmod(vector, self.depth)
+        within = lane // self.block * self.block * self.depth + which * self.block + lane % self.block
+        size = GROUP * self.lanes
+        groups = lcm(channels, size) // size
+        found = np.arange(groups)[:, None] * size + half * self.depth * self.lanes + within
+        result: Array = found.reshape(-1) % channels
+        return result
+
+    def interleave(self, w: Writer, taps: Sequence[str]) -> None:
+        """Declares x0 to x3: the inputs that `taps` point at, of a group of channels."""
+        kind = TAPS[self.depth]
+        for half in range(GROUP // self.depth):
+            names = [f"{name}{half}" for name in "abcd"[: self.depth]]
+            for name, pointer in zip(names, taps, strict=True):
+                at = _at(pointer, str(half * self.depth * self.lanes))
+                self.v.let(w, kind, name, self.v.call(w, "inputs", at, of=(self.depth,)))
+            for which in range(self.depth):
+                mixed = self.v.call(w, "mix", *names, of=(self.depth, which, self.block))
+                self.v.let(w, kind, f"x{half * self.depth + which}", mixed)
+
+    def store_group(self, w: Writer, values: Sequence[str], pointer: str, count: int) -> None:
+        """The first `count` outputs of a group, in the order of their channels."""
+        if self.dtype == "int8":
+            of = (self.depth, self.block, *self.bounds, count)
+            w(f"{self.v.call(w, 'store_mixed', pointer, *values, of=of)};")
+            return
+        for half in range(2):
+            first = half * 2 * self.lanes
+            if first < count:
+                of_words = (self.block, *self.bounds, min(2 * self.lanes, count - first))
+                pair = values[2 * half : 2 * half + 2]
+                w(f"{self.v.call(w, 'store_mixed_words', _at(pointer, str(first)), *pair, of=of_words)};")
+
+
+def integer_vectors(
+    v: Vectors, dtype: str, zero: int, bounds: tuple[int, int], weights: Array, bias: Array | None, rule: Rule
+) -> IntegerVectors:
+    """Lanes for a layer with weights [taps, channels]."""
+    depth = v.depth if dtype == "int8" else 2
+    lifted = zero + v.lift if depth == 4 else 0
+    start = (0 if bias is None else bias.astype(np.int64)) - lifted * weights.astype(np.int64).sum(axis=0)
+    return IntegerVectors(
+        v=v,
+        dtype=dtype,
+        zero=zero,
+        bounds=bounds,
+        channels={"bias": wrap(start, 32).astype(np.int32), **_constants(rule, v.powers)},
+        doubled=rule.left is not None,
+        lanes=v.lanes,
+        depth=depth,
+        input_type=READY[depth],
+        output_type=f"{dtype}_t",
+    )
+
+
+def _constants(rule: Rule, powers: bool) -> dict[str, Array]:
+    """The rule's, as vectors take them."""
+    found = {"multiplier": rule.multiplier, "addend": rule.addend}
+    found["shift"] = _power(31 - rule.shift.astype(np.int64)) if powers else rule.shift
+    if rule.left is not None and (rule.left != 1).any():
+        found["left"] = _power(rule.left.astype(np.int64)) if powers else rule.left
+    if rule.away is not None and (rule.away != -1).any():
+        found["away"] = rule.away
+    return found
+
+
+def _power(of: Array) -> Array:
+    power: Array = wrap(np.int64(1) << of, 32).astype(np.int32)
+    return power
+
+
+def _at(name: str, index: str) -> str:
+    return name if index == "0" else f"{name} + {index}"

@@ -1,0 +1,215 @@
+"""The rows of the table of vector operations that integer kernels use; `ops` says how rows are read.
+
+Some depend on `depth`, the neighbouring inputs of a channel that one multiplication takes: four `bytes` a lane, or two
+`words`. Where bytes of inputs are `lift`ed, that much was added to them, and they are multiplied as unsigned numbers.
+
+Inputs of neighbouring taps are interleaved, channel by channel: `mix` makes of `depth` vectors, one a tap, as many
+whose lanes each hold the taps of one channel. `block` lanes of each take neighbouring channels before the next vector
+does; so what the products leave in some order is stored in the order of channels by `store_mixed`.
+"""
+
+from __future__ import annotations
+
+from nnbuild.isa.ops import EACH, Family, Operation
+
+TAPS = {4: "bytes", 2: "words"}
+"""What holds so many inputs a lane."""
+READY = {4: "int8_t", 2: "int16_t"}
+"""The C type of inputs that are ready to be multiplied so."""
+WRAPPED = "(int32_t)((uint32_t)a.at[i] {0} (uint32_t){1})"
+
+
+def _sums(meaning: str, cycles: float = 0.5, operands: str = "sums a, sums b") -> Operation:
+    return Operation("sums", operands, meaning, cycles)
+
+
+def _mask(count: int, first: int, others: int) -> Operation:
+    return _sums(f"i < {count} ? {first} : {others}", 0.2, "void")
+
+
+def _shift_left(by: int) -> Operation:
+    return _sums(f"(int32_t)((uint32_t)a.at[i] << {by})", 0.5, "sums a")
+
+
+def _shift_right(by: int) -> Operation:
+    return _sums(f"a.at[i] >> {by}", 0.5, "sums a")
+
+
+def _shift_down(by: int) -> Operation:
+    return _sums(f"(int32_t)((uint32_t)a.at[i] >> {by})", 0.5, "sums a")
+
+
+def _load_bytes(count: int) -> Operation:
+    """The first so many bytes, no other one is read."""
+    return _sums(f"i < {count} ? from[i] : 0", 1.0 if count % 4 == 0 else 3.0, "const int8_t *from")
+
+
+def _scaled(alternating: int) -> Operation:
+    """(a * multiplier + addend) >> 32 in 64 bits. The addends of even lanes come before those of odd ones where they
+    alternate, elsewhere those of the first half before those of the second."""
+    addend = "(i % 2 ? second : first).at[i / 2]" if alternating else "(i / H ? second : first).at[i % H]"
+    total = f"(uint64_t)((int64_t)a.at[i] * multiplier.at[i]) + (uint64_t){addend.replace('H', '(LANES / 2)')}"
+    return _sums(f"(int32_t)((int64_t)({total}) >> 32)", 3.0, "sums a, sums multiplier, wide first, wide second")
+
+
+def _all(depth: int, value: str, operands: str, cycles: float) -> Operation:
+    """A vector of taps whose element i is told."""
+    kind = TAPS[depth]
+    loop = f"for (int32_t i = 0; i < LANES * {depth}; ++i) r.at[i] = {value};"
+    return Operation(kind, operands, f"{kind} r;\n\n{loop}\nreturn r;", cycles)
+
+
+def _inputs(depth: int) -> Operation:
+    """Inputs that lie side by side and are ready."""
+    return _all(depth, "from[i]", f"const {READY[depth]} *from", 0.5)
+
+
+def _weights(depth: int) -> Operation:
+    return _all(depth, "from[i]", "const int8_t *from", 0.5 if depth == 4 else 1.0)
+
+
+def _repeat(depth: int) -> Operation:
+    """The `depth` inputs at a pointer, in every lane."""
+    return _all(depth, f"from[i % {depth}]", f"const {READY[depth]} *from", 0.5)
+
+
+def _repeat_apart(depth: int, outputs: int, channels: int, step: int) -> Operation:
+    """The same for the inputs of several outputs, which lie `step` apart, a lane for every channel of each."""
+    output = f"(i / {depth} < {outputs * channels} ? i / {depth} / {channels} * {step} : 0)"
+    return _all(depth, f"from[{output} + i % {depth}]", f"const {READY[depth]} *from", 1.0)
+
+
+def _dot(depth: int, lift: int) -> Operation:
+    """a + the products of each lane's inputs and weights."""
+    x = f"{'(uint8_t)' if lift else ''}x.at[i * {depth} + k]"
+    total = f"total += (uint32_t)({x} * w.at[i * {depth} + k]);"
+    body = f"""\
+for (int32_t i = 0; i < LANES; ++i) {{
+    uint32_t total = (uint32_t)a.at[i];
+
+    for (int32_t k = 0; k < {depth}; ++k) {total}
+    a.at[i] = (int32_t)total;
+}}
+return a;"""
+    return _sums(body, 0.5 if depth == 4 else 0.8, f"sums a, {TAPS[depth]} x, {TAPS[depth]} w")
+
+
+def _copying(to: str, source: str, value: str, more: str = "") -> Operation:
+    operands = f"{to} *to, const {source} *from, int32_t count{more}"
+    return Operation("void", operands, f"for (int32_t i = 0; i < count; ++i) to[i] = ({to})({value});", 4.0)
+
+
+def _lift(by: int) -> Operation:
+    """Bytes made ready to be multiplied four at a time."""
+    return _copying("int8_t", "int8_t", f"(uint8_t)from[i] + {by}" if by else "from[i]")
+
+
+def _fill(depth: int) -> Operation:
+    """So many ready inputs of one value, or up to a vector more."""
+    kind = READY[depth]
+    return Operation(
+        "void", f"{kind} *to, int32_t count, {kind} value", "for (int32_t i = 0; i < count; ++i) to[i] = value;", 4.0
+    )
+
+
+def _held(value: str, low: int, high: int) -> str:
+    return f"({value} < {low} ? {low} : {value} > {high} ? {high} : {value})"
+
+
+def _bounded(low: int, high: int, bits: int) -> int:
+    """How many instructions hold numbers of so many bits within bounds."""
+    return (low > -(1 << (bits - 1))) + (high < (1 << (bits - 1)) - 1)
+
+
+def _store(bits: int) -> Family:
+    """Writes the first `count` lanes within bounds, as smaller numbers."""
+
+    def stored(low: int, high: int, count: int) -> Operation:
+        kind = f"int{bits}_t"
+        body = f"for (int32_t i = 0; i < {count}; ++i) to[i] = ({kind}){_held('a.at[i]', low, high)};"
+        cycles = (1.5 if bits == 16 else 2.0) + 0.5 * _bounded(low, high, bits) + 0.5 * (count & (count - 1) != 0)
+        return Operation("void", f"{kind} *to, sums a", body, cycles)
+
+    return stored
+
+
+def mixed(depth: int, vector: int, lane: str, block: int) -> str:
+    """C for the channel whose taps a lane of the vector of this number holds; of words, within half of the channels."""
+    return f"{lane} / {block} * {block} * {depth} + {vector} * {block} + {lane} % {block}"
+
+
+def _mix(depth: int, vector: int, block: int) -> Operation:
+    names = "abcd"[:depth]
+    channel = mixed(depth, vector, "i", block)
+    lines = "\n".join(f"    r.at[i * {depth} + {k}] = {name}.at[{channel}];" for k, name in enumerate(names))
+    kind = TAPS[depth]
+    body = f"{kind} r;\n\n{EACH}{{\n{lines}\n}}\nreturn r;"
+    return Operation(kind, ", ".join(f"{kind} {name}" for name in names), body, 0.75)
+
+
+def _store_mixed(depth: int, block: int, low: int, high: int, count: int) -> Operation:
+    """Four vectors of sums, as `mix` left the order of their channels: the first `count` channels as bytes."""
+    return _stored(depth, "abcd", (block, low, high, count), "int8_t")
+
+
+def _store_mixed_words(block: int, low: int, high: int, count: int) -> Operation:
+    """The same for two vectors, as words."""
+    return _stored(2, "ab", (block, low, high, count), "int16_t")
+
+
+def _stored(depth: int, names: str, numbers: tuple[int, int, int, int], kind: str) -> Operation:
+    block, low, high, count = numbers
+    lines = []
+    for vector, name in enumerate(names):
+        half, which = divmod(vector, depth)
+        channel = f"{half * depth} * LANES + {mixed(depth, which, 'i', block)}"
+        value = _held(f"{name}.at[i]", low, high)
+        lines.append(f"    if ({channel} < {count}) to[{channel}] = ({kind}){value};")
+    body = "\n".join([f"{EACH}{{", *lines, "}"])
+    cycles = 2.0 + 0.5 * _bounded(low, high, 8 if kind == "int8_t" else 16)
+    return Operation("void", f"{kind} *to, " + ", ".join(f"sums {name}" for name in names), body, cycles)
+
+
+INTEGERS: dict[str, Operation | Family] = {
+    "load": _sums("from[i]", 0.5, "const int32_t *from"),
+    "load_bytes": _load_bytes,
+    "load_wide": Operation(
+        "wide",
+        "const int64_t *from",
+        "wide r;\n\nfor (int32_t i = 0; i < LANES / 2; ++i) r.at[i] = from[i];\nreturn r;",
+        0.5,
+    ),
+    "each": _sums("a", 0.2, "int32_t a"),
+    "each_wide": Operation(
+        "wide", "int64_t a", "wide r;\n\nfor (int32_t i = 0; i < LANES / 2; ++i) r.at[i] = a;\nreturn r;", 0.2
+    ),
+    "mask": _mask,
+    "add": _sums(WRAPPED.format("+", "b.at[i]")),
+    "sub": _sums(WRAPPED.format("-", "b.at[i]")),
+    "mul": _sums(WRAPPED.format("*", "b.at[i]")),
+    "min": _sums("a.at[i] < b.at[i] ? a.at[i] : b.at[i]"),
+    "max": _sums("a.at[i] > b.at[i] ? a.at[i] : b.at[i]"),
+    "and": _sums("a.at[i] & b.at[i]"),
+    "xor": _sums("a.at[i] ^ b.at[i]"),
+    "shift_left": _shift_left,
+    "shift_right": _shift_right,
+    "shift_down": _shift_down,
+    "shift_left_each": _sums("(int32_t)((uint32_t)a.at[i] << by.at[i])", 0.5, "sums a, sums by"),
+    "shift_right_each": _sums("a.at[i] >> by.at[i]", 0.5, "sums a, sums by"),
+    "shift_by_powers": _sums("(int32_t)((int64_t)a.at[i] * (uint32_t)b.at[i] >> 31)", 4.0),
+    "scaled": _scaled,
+    "inputs": _inputs,
+    "weights": _weights,
+    "repeat": _repeat,
+    "repeat_apart": _repeat_apart,
+    "dot": _dot,
+    "lift": _lift,
+    "centre": _copying("int16_t", "int8_t", "from[i] - zero", ", int32_t zero"),
+    "copy": _copying("int16_t", "int16_t", "from[i]"),
+    "fill": _fill,
+    "store_bytes": _store(8),
+    "store_words": _store(16),
+    "mix": _mix,
+    "store_mixed": _store_mixed,
+    "store_mixed_words": _store_mixed_words,
+}

@@ -1,0 +1,67 @@
+/* net: printed by nnbuild 0.1.0, so change the model instead. */
+/*
+ * Floats have the same bits with every compiler and all its flags; those that the files cannot undo, as -ffast-math,
+ * they refuse. The processor must round to nearest and keep subnormal numbers.
+ */
+#ifndef CONV_AVX2_H
+#define CONV_AVX2_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CONV_AVX2_HASH "c7ad9315aacccf7e"
+#define CONV_AVX2_ARENA_BYTES 512
+#define CONV_AVX2_STATE_BYTES 0
+#define CONV_AVX2_STEPS 1
+#define CONV_AVX2_INPUTS 1
+#define CONV_AVX2_OUTPUTS 1
+
+/* input 0, "x0": float [5][5][4] */
+#define CONV_AVX2_INPUT0_SIZE 100
+#define CONV_AVX2_INPUT0_DIM0 5
+#define CONV_AVX2_INPUT0_DIM1 5
+#define CONV_AVX2_INPUT0_DIM2 4
+
+/* output 0, "y0": float [3][3][3] */
+#define CONV_AVX2_OUTPUT0_SIZE 27
+#define CONV_AVX2_OUTPUT0_DIM0 3
+#define CONV_AVX2_OUTPUT0_DIM1 3
+#define CONV_AVX2_OUTPUT0_DIM2 3
+
+#if defined(__GNUC__)
+#define CONV_AVX2_ALIGNED __attribute__((aligned(16)))
+#else
+#define CONV_AVX2_ALIGNED
+#endif
+
+/* All the memory a run works in. The caller owns it; it may be static, and there may be several. */
+typedef struct conv_avx2_context {
+    union {
+        float f32[128];
+    } arena;
+} CONV_AVX2_ALIGNED conv_avx2_context;
+
+/* Begins a new sequence: clears what the model carries from run to run. Call it once before the first run. */
+void conv_avx2_init(conv_avx2_context *context);
+
+/* Where to write input `index`; null when there is no such input. Write every input before every run. */
+float *conv_avx2_input(conv_avx2_context *context, unsigned index);
+
+/* Computes the outputs from the inputs, and may overwrite the inputs. 0 when all went well. */
+int conv_avx2_run(conv_avx2_context *context);
+
+/* One of CONV_AVX2_STEPS parts of a run, which must be taken in order: for those who cannot stay away for a whole one.
+   */
+int conv_avx2_step(conv_avx2_context *context, unsigned step);
+
+/* Where output `index` lies until an input is written again; null when there is no such output. */
+const float *conv_avx2_output(const conv_avx2_context *context, unsigned index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,67 @@
+/* net: printed by nnbuild 0.1.0, so change the model instead. */
+#ifndef CONV_VNNI_H
+#define CONV_VNNI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CONV_VNNI_HASH "51e0f17529751af6"
+#define CONV_VNNI_ARENA_BYTES 320
+#define CONV_VNNI_STATE_BYTES 0
+#define CONV_VNNI_STEPS 1
+#define CONV_VNNI_INPUTS 1
+#define CONV_VNNI_OUTPUTS 1
+
+/* input 0, "x0": int8_t [5][5][4], real = 0.0201783348f * (value - -29) */
+#define CONV_VNNI_INPUT0_SIZE 100
+#define CONV_VNNI_INPUT0_DIM0 5
+#define CONV_VNNI_INPUT0_DIM1 5
+#define CONV_VNNI_INPUT0_DIM2 4
+#define CONV_VNNI_INPUT0_SCALE 0.0201783348f
+#define CONV_VNNI_INPUT0_ZERO_POINT -29
+
+/* output 0, "y0": int8_t [3][3][3], real = 0.142717317f * (value - 89) */
+#define CONV_VNNI_OUTPUT0_SIZE 27
+#define CONV_VNNI_OUTPUT0_DIM0 3
+#define CONV_VNNI_OUTPUT0_DIM1 3
+#define CONV_VNNI_OUTPUT0_DIM2 3
+#define CONV_VNNI_OUTPUT0_SCALE 0.142717317f
+#define CONV_VNNI_OUTPUT0_ZERO_POINT 89
+
+#if defined(__GNUC__)
+#define CONV_VNNI_ALIGNED __attribute__((aligned(16)))
+#else
+#define CONV_VNNI_ALIGNED
+#endif
+
+/* All the memory a run works in. The caller owns it; it may be static, and there may be several. */
+typedef struct conv_vnni_context {
+    union {
+        int8_t i8[320];
+    } arena;
+} CONV_VNNI_ALIGNED conv_vnni_context;
+
+/* Begins a new sequence: clears what the model carries from run to run. Call it once before the first run. */
+void conv_vnni_init(conv_vnni_context *context);
+
+/* Where to write input `index`; null when there is no such input. Write every input before every run. */
+int8_t *conv_vnni_input(conv_vnni_context *context, unsigned index);
+
+/* Computes the outputs from the inputs, and may overwrite the inputs. 0 when all went well. */
+int conv_vnni_run(conv_vnni_context *context);
+
+/* One of CONV_VNNI_STEPS parts of a run, which must be taken in order: for those who cannot stay away for a whole one.
+   */
+int conv_vnni_step(conv_vnni_context *context, unsigned step);
+
+/* Where output `index` lies until an input is written again; null when there is no such output. */
+const int8_t *conv_vnni_output(const conv_vnni_context *context, unsigned index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,72 @@
+/* net: printed by nnbuild 0.1.0, so change the model instead. */
+#ifndef LSTM_INT8_H
+#define LSTM_INT8_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LSTM_INT8_HASH "7335398b338cf43a"
+#define LSTM_INT8_ARENA_BYTES 64
+#define LSTM_INT8_STATE_BYTES 0
+#define LSTM_INT8_STEPS 1
+#define LSTM_INT8_INPUTS 1
+#define LSTM_INT8_OUTPUTS 2
+
+/* input 0, "x0": int8_t [2][1], real = 0.0217146724f * (value - 33) */
+#define LSTM_INT8_INPUT0_SIZE 2
+#define LSTM_INT8_INPUT0_DIM0 2
+#define LSTM_INT8_INPUT0_DIM1 1
+#define LSTM_INT8_INPUT0_SCALE 0.0217146724f
+#define LSTM_INT8_INPUT0_ZERO_POINT 33
+
+/* output 0, "y0": int16_t [2], real = 3.05175781e-05f * (value - 0) */
+#define LSTM_INT8_OUTPUT0_SIZE 2
+#define LSTM_INT8_OUTPUT0_DIM0 2
+#define LSTM_INT8_OUTPUT0_SCALE 3.05175781e-05f
+#define LSTM_INT8_OUTPUT0_ZERO_POINT 0
+
+/* output 1, "y1": int32_t [2], real = 9.53674316e-07f * (value - 0) */
+#define LSTM_INT8_OUTPUT1_SIZE 2
+#define LSTM_INT8_OUTPUT1_DIM0 2
+#define LSTM_INT8_OUTPUT1_SCALE 9.53674316e-07f
+#define LSTM_INT8_OUTPUT1_ZERO_POINT 0
+
+#if defined(__GNUC__)
+#define LSTM_INT8_ALIGNED __attribute__((aligned(16)))
+#else
+#define LSTM_INT8_ALIGNED
+#endif
+
+/* All the memory a run works in. The caller owns it; it may be static, and there may be several. */
+typedef struct lstm_int8_context {
+    union {
+        int8_t i8[64];
+        int16_t i16[32];
+        int32_t i32[16];
+    } arena;
+} LSTM_INT8_ALIGNED lstm_int8_context;
+
+/* Begins a new sequence: clears what the model carries from run to run. Call it once before the first run. */
+void lstm_int8_init(lstm_int8_context *context);
+
+/* Where to write input `index`; null when there is no such input. Write every input before every run. */
+int8_t *lstm_int8_input(lstm_int8_context *context, unsigned index);
+
+/* Computes the outputs from the inputs, and may overwrite the inputs. 0 when all went well. */
+int lstm_int8_run(lstm_int8_context *context);
+
+/* One of LSTM_INT8_STEPS parts of a run, which must be taken in order: for those who cannot stay away for a whole one.
+   */
+int lstm_int8_step(lstm_int8_context *context, unsigned step);
+
+/* Where output `index` lies until an input is written again; null when there is no such output. */
+const void *lstm_int8_output(const lstm_int8_context *context, unsigned index);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,119 @@
+/* net: one function a step, made for its shapes. */
+#include "lstm_int8_private.h"
+
+/*
+ * The logistic function of x / 2^20 in 2^-20, from 0 to 2^20, for |x| < 2^27. The table holds logistic(i / 16) * 2^30
+ * for i from 0 to 256; from the nearest entry s it is Taylor's series to the square, with the derivatives s (1 - s)
+ * and s (1 - s) (1 - 2 s).
+ */
+static int32_t lstm_int8_fine_sigmoid(const int32_t *table, int32_t x)
+{
+    const int32_t limit = 16 << 20, positive = x < 0 ? -x : x;
+    const int32_t size = positive < limit ? positive : limit;
+    const int32_t index = (size + (1 << 15)) >> 16, rest = size - index * 65536;
+    const int64_t near = table[index];
+    const int64_t slope = (near * ((1 << 30) - near)) >> 30;
+    const int64_t bend = (slope * ((1 << 29) - near)) >> 30;
+    const int64_t tilted = slope + ((rest * bend) >> 20);
+    const int32_t result = (int32_t)((near + ((rest * tilted) >> 20) + (1 << 9)) >> 10);
+
+    return x < 0 ? (1 << 20) - result : result;
+}
+
+/* tanh of x / 2^20 in 2^-20, from -2^20 to 2^20, for |x| < 2^26; by lstm_int8_fine_sigmoid's table. */
+static int32_t lstm_int8_fine_tanh(const int32_t *table, int32_t x)
+{
+    const int32_t size = 2 * lstm_int8_fine_sigmoid(table, x < 0 ? -2 * x : 2 * x) - (1 << 20);
+
+    return x < 0 ? -size : size;
+}
+
+/* x within -limit ... limit. */
+static int32_t lstm_int8_hold(int64_t x, int32_t limit)
+{
+    return x < -limit ? -limit : x > limit ? limit : (int32_t)x;
+}
+
+/*
+ * A sum times a multiplier / 2^right, for `right` from 1 to 62, rounded once, halves up; the product must fit 63 bits.
+ * Held within 2^30, where every result is saturated anyway, so that a zero point can be added without another thought.
+ */
+static int32_t lstm_int8_scale_wide(int64_t acc, int32_t multiplier, int32_t right)
+{
+    const int64_t limit = (int64_t)1 << 30;
+    const int64_t scaled = (acc * multiplier + ((int64_t)1 << (right - 1))) >> right;
+
+    return (int32_t)(scaled < -limit ? -limit : scaled > limit ? limit : scaled);
+}
+
+/* op: lstm [2][1] -> [2], [2], 48 MACs, integer, about 3,652 cycles */
+void lstm_int8_00_op(const int8_t *restrict in, int16_t *restrict out0, int32_t *restrict out1,
+        int16_t *restrict scratch, int32_t begin, int32_t end)
+{
+    if (begin == 0) {
+        for (int32_t unit = 0; unit < 2; ++unit) {
+            out0[unit] = 0;
+            out1[unit] = 0;
+        }
+    }
+    for (int32_t t = begin; t < end; ++t) {
+        const int8_t *x = in + t;
+        for (int32_t unit = 0; unit < 2; ++unit) {
+            int32_t let_in_x_sum = lstm_int8_00_op_kernel_start[unit * 4 + 0];
+            int32_t forget_x_sum = lstm_int8_00_op_kernel_start[unit * 4 + 1];
+            int32_t candidate_x_sum = lstm_int8_00_op_kernel_start[unit * 4 + 2];
+            int32_t let_out_x_sum = lstm_int8_00_op_kernel_start[unit * 4 + 3];
+            for (int32_t i = 0; i < 1; ++i) {
+                const int32_t value = x[i];
+                let_in_x_sum += value * lstm_int8_00_op_kernel[(unit + i) * 4 + 0];
+                forget_x_sum += value * lstm_int8_00_op_kernel[(unit + i) * 4 + 1];
+                candidate_x_sum += value * lstm_int8_00_op_kernel[(unit + i) * 4 + 2];
+                let_out_x_sum += value * lstm_int8_00_op_kernel[(unit + i) * 4 + 3];
+            }
+            const int32_t let_in_x = lstm_int8_scale_wide(let_in_x_sum, lstm_int8_00_op_kernel_multiplier[unit * 4 + 0],
+                    lstm_int8_00_op_kernel_right[unit * 4 + 0]);
+            const int32_t forget_x = lstm_int8_scale_wide(forget_x_sum, lstm_int8_00_op_kernel_multiplier[unit * 4 + 1],
+                    lstm_int8_00_op_kernel_right[unit * 4 + 1]);
+            const int32_t candidate_x = lstm_int8_scale_wide(candidate_x_sum,
+                    lstm_int8_00_op_kernel_multiplier[unit * 4 + 2], lstm_int8_00_op_kernel_right[unit * 4 + 2]);
+            const int32_t let_out_x = lstm_int8_scale_wide(let_out_x_sum,
+                    lstm_int8_00_op_kernel_multiplier[unit * 4 + 3], lstm_int8_00_op_kernel_right[unit * 4 + 3]);
+            int32_t let_in_h_sum = 0;
+            int32_t forget_h_sum = 0;
+            int32_t candidate_h_sum = 0;
+            int32_t let_out_h_sum = 0;
+            for (int32_t i = 0; i < 2; ++i) {
+                const int32_t value = out0[i];
+                let_in_h_sum += value * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 0];
+                forget_h_sum += value * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 1];
+                candidate_h_sum += value * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 2];
+                let_out_h_sum += value * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 3];
+            }
+            const int32_t let_in_h = lstm_int8_scale_wide(let_in_h_sum,
+                    lstm_int8_00_op_recurrent_multiplier[unit * 4 + 0], lstm_int8_00_op_recurrent_right[unit * 4 + 0]);
+            const int32_t forget_h = lstm_int8_scale_wide(forget_h_sum,
+                    lstm_int8_00_op_recurrent_multiplier[unit * 4 + 1], lstm_int8_00_op_recurrent_right[unit * 4 + 1]);
+            const int32_t candidate_h = lstm_int8_scale_wide(candidate_h_sum,
+                    lstm_int8_00_op_recurrent_multiplier[unit * 4 + 2], lstm_int8_00_op_recurrent_right[unit * 4 + 2]);
+            const int32_t let_out_h = lstm_int8_scale_wide(let_out_h_sum,
+                    lstm_int8_00_op_recurrent_multiplier[unit * 4 + 3], lstm_int8_00_op_recurrent_right[unit * 4 + 3]);
+            int32_t let_in = lstm_int8_hold((int64_t)let_in_x + let_in_h, 33554432);
+            let_in = lstm_int8_fine_sigmoid(lstm_int8_00_op_sigmoid, let_in);
+            int32_t forget = lstm_int8_hold((int64_t)forget_x + forget_h, 33554432);
+            forget = lstm_int8_fine_sigmoid(lstm_int8_00_op_sigmoid, forget);
+            int32_t candidate = lstm_int8_hold((int64_t)candidate_x + candidate_h, 33554432);
+            candidate = lstm_int8_fine_tanh(lstm_int8_00_op_sigmoid, candidate);
+            int32_t let_out = lstm_int8_hold((int64_t)let_out_x + let_out_h, 33554432);
+            let_out = lstm_int8_fine_sigmoid(lstm_int8_00_op_sigmoid, let_out);
+            const int32_t cell = lstm_int8_hold((((int64_t)forget * out1[unit] + 524288) >> 20)
+                    + (((int64_t)let_in * candidate + 524288) >> 20), INT32_MAX);
+            int32_t shown = lstm_int8_hold((int64_t)cell, 33554432);
+            shown = lstm_int8_fine_tanh(lstm_int8_00_op_sigmoid, shown);
+            out1[unit] = cell;
+            scratch[unit] = (int16_t)lstm_int8_hold(((int64_t)let_out * shown + 16777216) >> 25, 32767);
+        }
+        for (int32_t unit = 0; unit < 2; ++unit) {
+            out0[unit] = (int16_t)scratch[unit];
+        }
+    }
+}
