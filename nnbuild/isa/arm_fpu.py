@@ -6,19 +6,20 @@ compared within a tolerance, and a PC without such an instruction computes a * b
 
 from __future__ import annotations
 
-from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.c99 import FloatLanes, at
+from nnbuild.isa.vectors import Vectors
 
 REGISTERS = 32
 FEATURES = frozenset({"armv7em_dsp", "arm_fpu"})
 LOAD = Row("const float {0} = {1};", 1)
-MULTIPLY_ADD = Instruction(
-    "multiply_add",
-    "float {name}(float a, float b, float sum)",
-    "return sum + {prefix}_product(a, b);",
-    1,
-    "return __builtin_fmaf(a, b, sum);",
-    "defined(__ARM_FEATURE_FMA) && defined(__GNUC__)",
+FPU = Vectors(
+    name="fpu",
+    guard="defined(__ARM_FEATURE_FMA) && defined(__GNUC__)",
+    lanes=1,
+    registers=REGISTERS,
+    types={},
+    spellings={"multiply_add": "__builtin_fmaf(a, b, sum)"},
 )
 
 
@@ -34,4 +35,4 @@ class FpuLanes(FloatLanes):
         w(w.use(LOAD, name, at(pointer)))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        w(f"{accumulator} = {w.call(MULTIPLY_ADD, name, weights, accumulator)};")
+        w(f"{accumulator} = {FPU.call(w, 'multiply_add', name, weights, accumulator)};")

@@ -16,12 +16,13 @@ from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.integer_ops import INTEGERS
 from nnbuild.isa.ops import EACH, FLOATS, KINDS, Operation
+from nnbuild.isa.pair_ops import PAIRS
 from nnbuild.ops.base import Clamp
 
 Spelling = str | Callable[..., str]
 """The body of a function, or the expression it returns; made from the operation's parameters where it has some."""
-OPERATIONS = FLOATS | INTEGERS
 KIND = re.compile(rf"\b({'|'.join(KINDS)})\b")
+OPERATIONS = FLOATS | INTEGERS | PAIRS
 MEANING_CYCLES = 2.0
 """Of one lane of an operation that is computed by its meaning."""
 
@@ -70,10 +71,11 @@ class Vectors:
         native = spelt if isinstance(spelt, str) else spelt(*parameters)
         kinds = dict.fromkeys(KIND.findall(f"{operation.result} {operation.operands}"))
         marks = [self.name, name, "x".join(map(str, parameters)).replace("-", "m")]
-        usual = operation.cycles if native else MEANING_CYCLES * self.lanes
+        space = "" if operation.result.endswith("*") else " "
+        usual = MEANING_CYCLES * self.lanes if kinds and not native else operation.cycles
         return Instruction(
             "_".join(mark for mark in marks if mark),
-            f"{self.typed(operation.result)} {{name}}({self.typed(operation.operands)})",
+            self.typed(f"{operation.result}{space}{{name}}({operation.operands})"),
             self._meaning(operation),
             self.cycles.get(name, usual),
             self.typed(_body(native, operation.result)) if native else "",
@@ -93,9 +95,9 @@ class Vectors:
 
     def _meaning(self, operation: Operation) -> str:
         body = operation.meaning
-        if ";" not in body:
+        if ";" not in body and operation.result in KINDS:
             body = f"{operation.result} r;\n\n{EACH}r.at[i] = {body};\nreturn r;"
-        return self.typed(body).replace("LANES", str(self.lanes))
+        return self.typed(_body(body, operation.result)).replace("LANES", str(self.lanes))
 
     def price(self, name: str, *parameters: int | str) -> float:
         return self.instruction(name, *parameters).cycles

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp import LOAD_BYTES
-from nnbuild.isa.armv7em_dsp_bytes import AND_LEFT8, SMLAWB, SMLAWT, ssat8_after
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float, only_integer
 from nnbuild.kernels.dsp.beside import exact_sum
@@ -234,24 +233,24 @@ def _emit_linear(w: Writer, site: Site[Binary], names: Names) -> None:
             w(w.use(STEP, pointer, str(AT_ONCE)))
     with w.block("while (left < last)"), w.trips(size % AT_ONCE):
         w.bill(5)
-        _element(w, site, found, SMLAWB, ("*left++ * 256", "*right++ * 256", "*to++"))
+        _element(w, site, found, "p_wide_low", ("*left++ * 256", "*right++ * 256", "*to++"))
 
 
 def _word(w: Writer, site: Site[Binary], found: LinearSum, at: int) -> None:
     """The four elements of a word: the second and fourth byte are where they should be already."""
     for name, pointer in (("a", "left"), ("b", "right")):
-        w(w.use(LOAD, f"{name}{at}", w.call(LOAD_BYTES, f"{pointer} + {at}" if at else pointer)))
-        w(w.use(LOAD, f"even_{name}{at}", w.call(AND_LEFT8, "mask", f"{name}{at}")))
+        w(w.use(LOAD, f"{name}{at}", DSP.call(w, "load_bytes", f"{pointer} + {at}" if at else pointer, of=(4,))))
+        w(w.use(LOAD, f"even_{name}{at}", DSP.call(w, "masked_left8", "mask", f"{name}{at}")))
         w(w.use(LOAD, f"odd_{name}{at}", w.use(ODD, f"{name}{at}")))
     for byte in range(4):
-        part, half = ("even", "odd")[byte % 2], (SMLAWB, SMLAWT)[byte // 2]
+        part, half = ("even", "odd")[byte % 2], ("p_wide_low", "p_wide_high")[byte // 2]
         _element(w, site, found, half, (f"{part}_a{at}", f"{part}_b{at}", f"to[{at + byte}]"))
 
 
-def _element(w: Writer, site: Site[Binary], found: LinearSum, half: Instruction, places: tuple[str, str, str]) -> None:
+def _element(w: Writer, site: Site[Binary], found: LinearSum, half: str, places: tuple[str, str, str]) -> None:
     a, b, target = places
-    partial = w.call(half, str(found.second), b, str(found.start))
-    value = w.call(ssat8_after(found.shift), w.call(half, str(found.first), a, partial))
+    partial = DSP.call(w, half, str(found.second), b, str(found.start))
+    value = DSP.call(w, "saturate", DSP.call(w, half, str(found.first), a, partial), of=(8, found.shift))
     limits = bounds(site.attributes.clamp, site.outputs[0])
     if limits == INT8:
         w(w.use(STORE, target, value))

@@ -13,8 +13,7 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp import STORE_BYTES
-from nnbuild.isa.armv7em_dsp_bytes import BYTES, MAX_BYTES, SXTAB16, SXTAB16_ROR8
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float
@@ -250,12 +249,12 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
         w("int32_t odd = 0;")
 
     def take(at: str) -> None:
-        w(w.use(LOAD, "word", w.call(BYTES[count], at)))
+        w(w.use(LOAD, "word", DSP.call(w, "load_bytes", at, of=(count,))))
         if is_max:
-            w(f"largest = {w.call(MAX_BYTES, 'largest', 'word')};")
+            w(f"largest = {DSP.call(w, 'max_bytes', 'largest', 'word')};")
         else:
-            w(f"even = {w.call(SXTAB16, 'even', 'word')};")
-            w(f"odd = {w.call(SXTAB16_ROR8, 'odd', 'word')};")
+            w(f"even = {DSP.call(w, 'p_add_even_bytes', 'even', 'word')};")
+            w(f"odd = {DSP.call(w, 'p_add_odd_bytes', 'odd', 'word')};")
 
     with row_taps(w, window.rows):
         start = f"{product('top + ky', window.columns.size)} + left"
@@ -269,7 +268,7 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
                 take(f"row + {product('kx', window.channels)}")
     limits = bounds(site.attributes.clamp, site.outputs[0])
     if is_max and limits == INT8 and count == GROUP:
-        w(f"{w.call(STORE_BYTES, 'to', 'largest')};")
+        w(f"{DSP.call(w, 'write_bytes', 'to', 'largest')};")
         return
     for channel in range(count):
         value = f"(int8_t)(largest >> {8 * channel})" if is_max else _quad_average(w, site, channel)

@@ -12,7 +12,7 @@ import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.arm_small import HIGH_PRODUCT
+from nnbuild.isa.arm_small import SMALL
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general
 from nnbuild.kernels.sums import centred_start, layer_of, sums_of
@@ -83,7 +83,7 @@ class ByteLanes(Lanes):
                 offset = f"{offset} - ({columns['below']} & ({accumulator} >> 31))"
             raised = w.use(SCALE, accumulator, str(self.factor) if self.factor else columns["factor"])
             w.bill(4)
-            value = f"({w.call(HIGH_PRODUCT, raised, columns['multiplier'])} + {offset}) >> {columns['shift']}"
+            value = f"({SMALL.call(w, 'high', raised, columns['multiplier'])} + {offset}) >> {columns['shift']}"
         w(f"{accumulator} = {value};")
         c99.bound(w, (self.scaling.low, self.scaling.high), accumulator)
         w(w.use(STORE, c99.at(pointer), accumulator))

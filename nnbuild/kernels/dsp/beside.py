@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.numeric.linear_sum import FRACTION, LinearSum, linear_sum, pairs
 from nnbuild.numeric.rounding import INT8, saturate
 from nnbuild.ops.binary import Binary, Formats, combined, formats
@@ -42,7 +42,7 @@ class Beside:
     def add(self, w: Writer, value: str, name: str) -> None:
         """value becomes the sum, still to be stored."""
         terms = f"{value} * {self.sum.first} + ({name} * {self.sum.second} + {self.sum.start})"
-        w(f"{value} = {w.call(ssat8_after(self.sum.shift), terms)};")
+        w(f"{value} = {DSP.call(w, 'saturate', terms, of=(8, self.sum.shift))};")
         w.bill(SUM_CYCLES)
         if self.limits[0] > INT8[0]:
             w(w.use(BOUND, value, "<", str(self.limits[0])))

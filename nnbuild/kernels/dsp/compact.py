@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from nnbuild.base.writer import Instruction, Row, Writer
-from nnbuild.isa.armv7em_dsp import LOAD_BYTES, PAIR64, SMMLA, SMMLAR, STORE_BYTES, SXTB16, SXTB16_ROR8
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general, plain_form
 from nnbuild.kernels.dsp.weights import LOAD_TWO, Packed, high, in_pairs, low
 from nnbuild.kernels.sums import Sums, layer_of, sums_of
@@ -151,9 +151,9 @@ def _scale(w: Writer, shape: Compact) -> None:
             names = {**told, "multiplier": "scaling[4 + channel]", "shift": "n"}
             value = f"{general(w, scaling, 'sum', names)} + zero"
         elif scaling.doubled:
-            value = w.call(SMMLAR, "sum", "scaling[4 + channel]", "offset + (sum >> 31)") + " >> n"
+            value = DSP.call(w, "high_rounded_add", "sum", "scaling[4 + channel]", "offset + (sum >> 31)") + " >> n"
         else:
-            value = w.call(SMMLA, "sum", "scaling[4 + channel]", "offset") + " >> n"
+            value = DSP.call(w, "high_add", "sum", "scaling[4 + channel]", "offset") + " >> n"
         w(f"const int32_t value = {value};")
         w("const int32_t raised = value < low ? low : value;")
         w()
@@ -166,10 +166,10 @@ def lay_out(w: Writer, count: int, sources: Sequence[str]) -> None:
     body = Writer("{prefix}")
     with body.loop("i", "count", step=4, trips=1):
         for name in ("a", "b"):
-            body(f"const int32_t bytes_{name} = {body.call(LOAD_BYTES, f'{name} + i')};")
-        for index, half in enumerate((SXTB16, SXTB16_ROR8)):
-            words = [body.call(half, f"bytes_{name}") for name in ("a", "b")]
-            body(body.use(ONE, f"patch[{index}]", body.call(PAIR64, *words)))
+            body(f"const int32_t bytes_{name} = {DSP.call(body, 'load_bytes', f'{name} + i', of=(4,))};")
+        for index, half in enumerate(("p_even_bytes", "p_odd_bytes")):
+            words = [DSP.call(body, half, f"bytes_{name}") for name in ("a", "b")]
+            body(body.use(ONE, f"patch[{index}]", DSP.call(body, "two", *words)))
         body("patch += 2;")
         body.bill(2)
     head = "void {name}(int64_t *patch, const int8_t *a, const int8_t *b, int32_t count)"
@@ -200,7 +200,7 @@ def gather_routine() -> Instruction:
                 w("int32_t i = 0;")
                 w()
                 with w.block("for (; i + 4 <= depth; i += 4)"):
-                    w(f"{w.call(STORE_BYTES, 'to + i', w.call(LOAD_BYTES, 'from + i'))};")
+                    w(f"{DSP.call(w, 'write_bytes', 'to + i', DSP.call(w, 'load_bytes', 'from + i', of=(4,)))};")
                 with w.block("for (; i < depth; ++i)"):
                     w("to[i] = from[i];")
             with w.block("else"), _counted(w, "i", "depth"):

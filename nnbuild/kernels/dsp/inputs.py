@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nnbuild.base.writer import Instruction, Row, Writer
-from nnbuild.isa.armv7em_dsp import LOAD_BYTES, LOAD_PAIR, PAIR64, STORE_BYTES, SXTB16, SXTB16_ROR8
+from nnbuild.isa.armv7em_dsp import DSP
 
 STORE_TWO = Row("{0} = {1};", 1)
 LOAD = Row("const int32_t {0} = {1};", 0)
@@ -47,14 +47,19 @@ def _routine(dtype: str, positions: int, unroll: int) -> tuple[Instruction, floa
 
 def _bytes(w: Writer, names: tuple[str, ...], quad: int) -> None:
     for name in names:
-        w(w.use(LOAD, f"{name}{quad}", w.call(LOAD_BYTES, f"{name} + {4 * quad}")))
-    _store(w, names, quad, [lambda n: w.call(SXTB16, f"{n}{quad}"), lambda n: w.call(SXTB16_ROR8, f"{n}{quad}")])
+        w(w.use(LOAD, f"{name}{quad}", DSP.call(w, "load_bytes", f"{name} + {4 * quad}", of=(4,))))
+    _store(
+        w,
+        names,
+        quad,
+        [lambda n: DSP.call(w, "p_even_bytes", f"{n}{quad}"), lambda n: DSP.call(w, "p_odd_bytes", f"{n}{quad}")],
+    )
 
 
 def _halves(w: Writer, names: tuple[str, ...], quad: int) -> None:
     for name in names:
         for half in range(2):
-            loaded = w.call(LOAD_PAIR, f"{name} + {4 * quad + 2 * half}")
+            loaded = DSP.call(w, "p_load", f"{name} + {4 * quad + 2 * half}")
             w(w.use(LOAD, f"{name}{quad}_{half}", loaded))
     _store(w, names, quad, [lambda n: f"{n}{quad}_0", lambda n: f"{n}{quad}_1"])
 
@@ -63,7 +68,7 @@ def _store(w: Writer, names: tuple[str, ...], quad: int, words: list[Callable[[s
     """The words of two positions alternate; those of one follow each other."""
     values = [(words[0]("a"), words[1]("a"))] if len(names) == 1 else [(word("a"), word("b")) for word in words]
     for index, (first, second) in enumerate(values):
-        w(w.use(STORE_TWO, f"patch[{len(values) * quad + index}]", w.call(PAIR64, first, second)))
+        w(w.use(STORE_TWO, f"patch[{len(values) * quad + index}]", DSP.call(w, "two", first, second)))
 
 
 def copy(w: Writer, dtype: str, to: str, source: str, count: int) -> None:
@@ -85,8 +90,8 @@ def copy(w: Writer, dtype: str, to: str, source: str, count: int) -> None:
 
 
 def _copy_quad(w: Writer, to: str, source: str, at: str) -> None:
-    loaded = w.call(LOAD_BYTES, _sum_pointer(source, at))
-    w(f"{w.call(STORE_BYTES, _sum_pointer(to, at), loaded)};")
+    loaded = DSP.call(w, "load_bytes", _sum_pointer(source, at), of=(4,))
+    w(f"{DSP.call(w, 'write_bytes', _sum_pointer(to, at), loaded)};")
 
 
 def fill(w: Writer, dtype: str, to: str, value: int, count: int) -> None:
@@ -94,7 +99,7 @@ def fill(w: Writer, dtype: str, to: str, value: int, count: int) -> None:
         byte = value & 0xFF
         word = int.from_bytes(bytes([byte] * 4), "little", signed=True)
         with w.loop("i", count // 4 * 4, step=4):
-            w(f"{w.call(STORE_BYTES, f'{to} + i', str(word))};")
+            w(f"{DSP.call(w, 'write_bytes', f'{to} + i', str(word))};")
         for i in range(count // 4 * 4, count):
             w(w.use(MOVE, _at(to, str(i)), str(value)))
         return

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.armv7em_dsp import PAIR64, PKHBT
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.kernels.dsp.inputs import C_TYPE, STORE_TWO, copy, expand, fill
 from nnbuild.kernels.dsp.weights import INPUT_ORDER, padded_taps
 from nnbuild.kernels.window import Window
@@ -150,7 +150,7 @@ class Patch:
             for half in range(2):
                 pair = [four[i] if i < len(four) else None for i in order[2 * half : 2 * half + 2]]
                 words = [_pair(w, name, pair) for name in ("a", "b")]
-                w(w.use(STORE_TWO, f"patch[{(self.whole + at) // 2 + half}]", w.call(PAIR64, *words)))
+                w(w.use(STORE_TWO, f"patch[{(self.whole + at) // 2 + half}]", DSP.call(w, "two", *words)))
 
 
 def _move_on(w: Writer, by: int) -> None:
@@ -165,4 +165,4 @@ def _pair(w: Writer, name: str, offsets: list[int | None]) -> str:
     if first is None:
         return "0"
     w.bill(3 if second else 2)
-    return w.call(PKHBT, first, second or "0")
+    return DSP.call(w, "p_low_halves", first, second or "0")

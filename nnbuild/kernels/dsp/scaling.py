@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa.armv7em_dsp import PAIR64, SMMLA, SMMLAR, saturation
-from nnbuild.isa.armv7em_dsp_bytes import ssat8_after
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.isa.c99 import added
 from nnbuild.numeric.requant import General, Layer
 from nnbuild.numeric.requant_product import Form, Products, common_level, products
@@ -135,12 +134,12 @@ def scaled(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str]) ->
             offset = f"{offset} + ({value} >> 31)"
         elif form.below is None:
             offset = w.use(LESS_BELOW_ZERO, offset, names["below"], value)
-        high_word = w.call(SMMLAR if form.rounded else SMMLA, value, names["multiplier"], offset)
+        high_word = DSP.call(w, "high_rounded_add" if form.rounded else "high_add", value, names["multiplier"], offset)
         if form.level is not None and bits == 8:
-            w(f"{value} = {w.call(ssat8_after(form.level), high_word)};")
+            w(f"{value} = {DSP.call(w, 'saturate', high_word, of=(8, form.level))};")
         else:
             w(f"{value} = {high_word} >> {names['shift'] if form.level is None else form.level};")
-            w(f"{value} = {w.call(saturation(bits), value)};")
+            w(f"{value} = {DSP.call(w, 'saturate', value, of=(bits,))};")
             w.bill(1 + (form.below == 1))
         saturated = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
     if scaling.low > saturated[0]:
@@ -155,7 +154,7 @@ def general(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str]) -
     whole = f"{'(int64_t)' if wide else ''}{value} + {names['centre']}"
     multiplier = names["multiplier"]
     if "upper" in names:
-        multiplier = w.call(PAIR64, multiplier, names["upper"])
+        multiplier = DSP.call(w, "two", multiplier, names["upper"])
     others = [names[name] for name in ("shift", "away") if name in names]
     w.bill(GENERAL_CYCLES)
     return w.helper(scaling.function, whole, multiplier, *others)

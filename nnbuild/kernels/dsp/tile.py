@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from nnbuild.base.writer import Instruction, Row, Writer
-from nnbuild.isa.armv7em_dsp import LOAD_FOUR
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, scaled
@@ -239,7 +239,7 @@ def _single(w: Writer, tile: Tile, pairs: int) -> None:
         w(w.use(LOAD_TWO, f"x{pair // 2}", f"x[{pair // 2}]"))
         inputs = [low(f"x{pair // 2}"), high(f"x{pair // 2}")]
         for taken in tile.layout.shares(inputs):
-            w(f"k = {w.call(LOAD_FOUR, 'k', '&a', '&b', '&c', '&d')};")
+            w(f"k = {DSP.call(w, 'load_four', 'k', '&a', '&b', '&c', '&d')};")
             tile.layout.four(w, pair, taken)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa.armv7em_dsp import SMLAD, SXTB16
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.sums import Sums
 from nnbuild.model.graph import Array
@@ -21,7 +21,7 @@ from nnbuild.numeric.rounding import INT16, INT32, Ints, ints
 
 WORD = 0xFFFFFFFF
 LOAD_TWO = Row("const int64_t {0} = {1};", 1)
-"""Two words by one LDRD."""
+"""Two words by one "load_two"."""
 INPUT_ORDER = {"int8": (0, 2, 1, 3), "int16": (0, 1, 2, 3)}
 """How four inputs come out of a word of bytes: the first and third, then the second and fourth."""
 
@@ -96,7 +96,7 @@ class Wide:
             weight = word(w, pair * width + channel)
             for position, x in enumerate(inputs):
                 total = f"sum{position}{channel}"
-                w(f"{total} = {w.call(SMLAD, x, weight, total)};")
+                w(f"{total} = {DSP.call(w, 'p_dot', x, weight, total)};")
 
     def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
         """Of two pairs of inputs: those that four words of weights for four channels serve."""
@@ -105,7 +105,7 @@ class Wide:
     def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
         """One position's inputs times the words a, b, c and d."""
         for channel, weight in enumerate("abcd"):
-            w(f"sum0{channel} = {w.call(SMLAD, inputs[0], weight, f'sum0{channel}')};")
+            w(f"sum0{channel} = {DSP.call(w, 'p_dot', inputs[0], weight, f'sum0{channel}')};")
 
     def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
         """The sums are what the scaling wants."""
@@ -155,11 +155,11 @@ class Packed:
     def _two(self, w: Writer, inputs: Sequence[str], both: str, name: str, channel: int) -> None:
         for position, x in enumerate(inputs):
             total = f"sum{position}{channel + 1}"
-            w(f"{total} = {w.call(SMLAD, x, both, total)};")
-        w(f"const int32_t {name} = {w.call(SXTB16, both)};")
+            w(f"{total} = {DSP.call(w, 'p_dot', x, both, total)};")
+        w(f"const int32_t {name} = {DSP.call(w, 'p_even_bytes', both)};")
         for position, x in enumerate(inputs):
             total = f"sum{position}{channel}"
-            w(f"{total} = {w.call(SMLAD, x, name, total)};")
+            w(f"{total} = {DSP.call(w, 'p_dot', x, name, total)};")
 
     def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
         for position in range(positions):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.base.writer import Instruction, Row, Writer
-from nnbuild.isa.armv7em_dsp import LOAD_BYTES, PAIR64, SADD16, SMLAD, SMUAD, SSUB16, SXTB16, SXTB16_ROR8
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import Scaling, scaled
 from nnbuild.kernels.dsp.tile import LOAD
@@ -101,7 +101,7 @@ def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> No
         body(f"const int8_t *row{row} = from{f' + {row} * stride' if row else ''};")
     body.bill(6)
     with body.loop("i", shape.depth, step=4):
-        for half, name in ((SXTB16, "even"), (SXTB16_ROR8, "odd")):
+        for half, name in (("p_even_bytes", "even"), ("p_odd_bytes", "odd")):
             _rows(body, shape, half, name)
         for row in range(ROWS):
             body(f"row{row} += 4;")
@@ -115,21 +115,21 @@ def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> No
     w(f"{w.call(routine, 'patch', source, stride)};")
 
 
-def _rows(w: Writer, shape: Winograd, half: Instruction, name: str) -> None:
+def _rows(w: Writer, shape: Winograd, half: str, name: str) -> None:
     """Two of four channels: first along the columns, then along the rows."""
     at = 0 if name == "even" else 1
-    for first, second, combined in ((0, 2, (("top", SSUB16, 0),)), (1, 3, (("bottom", SSUB16, 3),))):
+    for first, second, combined in ((0, 2, (("top", "p_sub", 0),)), (1, 3, (("bottom", "p_sub", 3),))):
         _combine(w, shape, half, name, (first, second), combined, at)
-    _combine(w, shape, half, name, (2, 1), (("sum", SADD16, 1), ("apart", SSUB16, 2)), at)
+    _combine(w, shape, half, name, (2, 1), (("sum", "p_add", 1), ("apart", "p_sub", 2)), at)
 
 
 def _combine(
     w: Writer,
     shape: Winograd,
-    half: Instruction,
+    half: str,
     name: str,
     rows: tuple[int, int],
-    combined: tuple[tuple[str, Instruction, int], ...],
+    combined: tuple[tuple[str, str, int], ...],
     at: int,
 ) -> None:
     with w.block(""):
@@ -138,20 +138,20 @@ def _combine(
             for row in rows:
                 value = f"x{row}{column}"
                 place = f"row{row} + {column * shape.depth}" if column else f"row{row}"
-                w(w.use(LET, value, w.call(half, w.call(LOAD_BYTES, place))))
+                w(w.use(LET, value, DSP.call(w, half, DSP.call(w, "load_bytes", place, of=(4,)))))
                 values.append(value)
             for label, operation, _ in combined:
-                w(w.use(LET, f"{label}{column}", w.call(operation, *values)))
+                w(w.use(LET, f"{label}{column}", DSP.call(w, operation, *values)))
         for label, _, row in combined:
             _along(w, shape, label, row, at)
 
 
 def _along(w: Writer, shape: Winograd, label: str, row: int, at: int) -> None:
     """One row of both tiles' transformed inputs, whose columns begin at 0 and at 2."""
-    for column, (operation, a, b) in enumerate(((SSUB16, 0, 2), (SADD16, 1, 2), (SSUB16, 2, 1), (SSUB16, 1, 3))):
-        values = [w.call(operation, f"{label}{a + by}", f"{label}{b + by}") for by in (0, 2)]
+    for column, (operation, a, b) in enumerate((("p_sub", 0, 2), ("p_add", 1, 2), ("p_sub", 2, 1), ("p_sub", 1, 3))):
+        values = [DSP.call(w, operation, f"{label}{a + by}", f"{label}{b + by}") for by in (0, 2)]
         place = (4 * row + column) * shape.pairs + at
-        w(w.use(STORE_TWO, f"patch[{place}]", w.call(PAIR64, *values)))
+        w(w.use(STORE_TWO, f"patch[{place}]", DSP.call(w, "two", *values)))
 
 
 def multiply(w: Writer, shape: Winograd, kernel: str, scaling: str) -> None:
@@ -212,7 +212,8 @@ def _pair(w: Writer, pair: int, fresh: bool) -> None:
         weight = word(w, pair * WIDTH + channel)
         for tile, value in enumerate((low(f"x{pair}"), high(f"x{pair}"))):
             total = f"sum{tile}{channel}"
-            w(f"{total} = {w.call(SMUAD, value, weight) if fresh else w.call(SMLAD, value, weight, total)};")
+            operation, before = ("p_products", []) if fresh else ("p_dot", [total])
+            w(f"{total} = {DSP.call(w, operation, value, weight, *before)};")
 
 
 def _outputs(w: Writer, shape: Winograd) -> None:

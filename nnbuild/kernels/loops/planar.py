@@ -13,8 +13,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa.armv7em_dsp import SMLABB, SMLABT, SMLAD, SMLATB, SMLATT
-from nnbuild.isa.armv7em_dsp_bytes import AGAIN, LDRD, STRD
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left
@@ -37,7 +36,6 @@ MOST_TAPS = 64
 """What a tile spells out; beyond it the code would be too long."""
 COPIED = 8
 """Words that one turn of a loop moves."""
-PRODUCTS = {"smlad": SMLAD, "smlabb": SMLABB, "smlabt": SMLABT, "smlatb": SMLATB, "smlatt": SMLATT}
 LOAD = Row("const int32_t {0} = {1};", 1)
 STEP = Row("{0} += {1};", 1)
 
@@ -219,7 +217,7 @@ class Planar:
 
     def _tile(self, w: Writer, rows: int, columns: int) -> None:
         tile = self.shape.tile(rows)
-        w(f"const int32_t *k = {w.call(AGAIN, 'stream')};")
+        w(f"const int32_t *k = {DSP.call(w, 'again', 'stream')};")
         w(w.use(LOAD, "start", "k[0]"))
         started: set[str] = set()
         at = 1
@@ -260,7 +258,7 @@ class Planar:
                     for use in uses:
                         sums, weight = f"sum{use.row}{column}", f"{name}w{use.word}{tap}"
                         before = sums if sums in started else "start"
-                        value = w.call(PRODUCTS[use.instruction], f"{name}x{offset}", weight, before)
+                        value = DSP.call(w, use.product, f"{name}x{offset}", weight, before)
                         w(f"{sums} = {value};" if sums in started else f"int32_t {sums} = {value};")
                         started.add(sums)
 
@@ -269,7 +267,7 @@ def _copy(w: Writer, words: int) -> None:
     for at in range(0, words - 1, 2):
         with w.block(""):
             _loads(w, "moved", [("one", at), ("two", at + 1)])
-            w(f"{w.call(STRD, f'kept + {at}', 'one', 'two')};")
+            w(f"{DSP.call(w, 'store_two', f'kept + {at}', 'one', 'two')};")
     if words % 2:
         w(w.use(STORE, f"kept[{words - 1}]", f"moved[{words - 1}]"))
 
@@ -303,7 +301,7 @@ def _loads(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
         source = f"{pointer} + {group[0]}" if group[0] else pointer
         if len(group) == 2:
             w(f"int32_t {places[group[1]]};")
-            w(f"const int32_t {places[group[0]]} = {w.call(LDRD, source, '&' + places[group[1]])};")
+            w(f"const int32_t {places[group[0]]} = {DSP.call(w, 'load_two', source, '&' + places[group[1]])};")
         else:
             w(w.use(LOAD, places[group[0]], f"{pointer}[{group[0]}]"))
 

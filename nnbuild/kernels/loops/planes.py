@@ -24,11 +24,14 @@ GROUP = 4
 
 @dataclass(frozen=True)
 class Use:
-    """What one line of a tile does to one of its rows of outputs: a word's two taps, or one half of it."""
+    """What one line of a tile does to one of its rows of outputs: a word's two taps, or one half of it.
+
+    `product` is the operation of the table.
+    """
 
     row: int
     word: int
-    instruction: str
+    product: str
 
 
 @dataclass(frozen=True)
@@ -176,12 +179,12 @@ def _words(pairs: list[tuple[int | None, int | None]]) -> tuple[tuple[int, int |
 def _use(row: int, pair: tuple[int | None, int | None], words: tuple[tuple[int, int | None], ...]) -> Use | None:
     low, high = pair
     if low is not None and high is not None:
-        return Use(row, words.index((low, high)), "smlad")
-    tap, half = (low, "b") if low is not None else (high, "t")
+        return Use(row, words.index((low, high)), "p_dot")
+    tap, half = (low, "low") if low is not None else (high, "high")
     if tap is None:
         return None
     word = next(i for i, held in enumerate(words) if tap in held)
-    return Use(row, word, f"smla{half}{'b' if words[word][0] == tap else 't'}")
+    return Use(row, word, f"p_{half}_{'low' if words[word][0] == tap else 'high'}")
 
 
 def planes(site: Site[DepthwiseConv2D], band: int) -> Planes:

@@ -16,10 +16,9 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp import LOAD_BYTES, SMLAD, SMMLA, SXTB16, SXTB16_ROR8
-from nnbuild.isa.armv7em_dsp_bytes import LDRD_HALVES, SMLALD
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops.recurrent import by_unit, state_names
@@ -117,7 +116,7 @@ class PairedSums(Sums):
         with w.block(""):
             w(f"const {kind} *k = {names.packed[name]} + {product('unit', size * count)};")
             with w.loop("i", size, step=AT_ONCE):
-                self._four(w, sums, source, SMLALD if by is None else SMLAD)
+                self._four(w, sums, source, "p_long_dot" if by is None else "p_dot")
                 w(f"k += {AT_ONCE * count};")
         for index, part in enumerate(sums):
             place = f"unit * {count} + {index}" if count > 1 else "unit"
@@ -127,25 +126,25 @@ class PairedSums(Sums):
             else:
                 self._scale(w, f"{names.packed[f'{name}_scale']} + {product(place, 3)}", part, by)
 
-    def _four(self, w: Writer, sums: Sequence[str], source: str, multiply: Instruction) -> None:
+    def _four(self, w: Writer, sums: Sequence[str], source: str, multiply: str) -> None:
         w("int32_t x1;")
-        w(w.use(LOAD, "x0", w.call(LDRD_HALVES, f"{source} + i", "&x1")))
+        w(w.use(LOAD, "x0", DSP.call(w, "p_load_two", f"{source} + i", "&x1")))
         for index, part in enumerate(sums):
             at, pair = (f"k + {AT_ONCE * index}" if index else "k"), (f"w{index}0", f"w{index}1")
             if self.wide:
                 w(f"int32_t {pair[1]};")
-                w(w.use(LOAD, pair[0], w.call(LDRD_HALVES, at, f"&{pair[1]}")))
+                w(w.use(LOAD, pair[0], DSP.call(w, "p_load_two", at, f"&{pair[1]}")))
             else:
-                w(w.use(LOAD, f"four{index}", w.call(LOAD_BYTES, at)))
-                w(w.use(LOAD, pair[0], w.call(SXTB16, f"four{index}")))
-                w(w.use(LOAD, pair[1], w.call(SXTB16_ROR8, f"four{index}")))
+                w(w.use(LOAD, f"four{index}", DSP.call(w, "load_bytes", at, of=(4,))))
+                w(w.use(LOAD, pair[0], DSP.call(w, "p_even_bytes", f"four{index}")))
+                w(w.use(LOAD, pair[1], DSP.call(w, "p_odd_bytes", f"four{index}")))
             for name, vector in zip(pair, ("x0", "x1"), strict=True):
-                w(f"{part}_sum = {w.call(multiply, name, vector, f'{part}_sum')};")
+                w(f"{part}_sum = {DSP.call(w, multiply, name, vector, f'{part}_sum')};")
 
     def _scale(self, w: Writer, place: str, part: str, by: int) -> None:
         sums = f"{part}_sum * {1 << by}" if by else f"{part}_sum"
         w(f"const int32_t *{part}_scale = {place};")
-        high = w.call(SMMLA, sums, f"{part}_scale[0]", f"{part}_scale[1]")
+        high = DSP.call(w, "high_add", sums, f"{part}_scale[0]", f"{part}_scale[1]")
         w.bill(6)
         declare(w, part, f"{high} >> {part}_scale[2]")
 

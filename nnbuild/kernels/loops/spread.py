@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa.armv7em_dsp import PKHBT, PKHTB, SXTB16, SXTB16_ROR8
-from nnbuild.isa.armv7em_dsp_bytes import BYTES, STRD
+from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.loops.planes import GROUP, Planes
@@ -107,15 +106,15 @@ def _pair(w: Writer, shape: Planes, count: int, columns: range, source: Source) 
     plane = shape.held * shape.width
     for column in columns:
         for part in ("upper", "lower"):
-            w(w.use(LOAD, f"{part}{column}", w.call(BYTES[count], source(part, column))))
-        w(w.use(LOAD, f"front{column}", w.call(PKHBT, f"upper{column}", f"lower{column}")))
+            w(w.use(LOAD, f"{part}{column}", DSP.call(w, "load_bytes", source(part, column), of=(count,))))
+        w(w.use(LOAD, f"front{column}", DSP.call(w, "p_low_halves", f"upper{column}", f"lower{column}")))
         if count > 2:
-            w(w.use(LOAD, f"back{column}", w.call(PKHTB, f"lower{column}", f"upper{column}")))
+            w(w.use(LOAD, f"back{column}", DSP.call(w, "p_high_halves", f"lower{column}", f"upper{column}")))
     for channel in range(count):
-        half, unpack = ("front", "back")[channel // 2], (SXTB16, SXTB16_ROR8)[channel % 2]
-        words = [w.call(unpack, f"{half}{column}") for column in columns]
+        half, unpack = ("front", "back")[channel // 2], ("p_even_bytes", "p_odd_bytes")[channel % 2]
+        words = [DSP.call(w, unpack, f"{half}{column}") for column in columns]
         at = channel * plane + columns[0]
         if len(words) == 2:
-            w(f"{w.call(STRD, f'line_to + {at}', *words)};")
+            w(f"{DSP.call(w, 'store_two', f'line_to + {at}', *words)};")
         else:
             w(w.use(STORE, f"line_to[{at}]", words[0]))

@@ -11,9 +11,9 @@
 #define CONV_DSP_OUTLINED
 #endif
 
-#if defined(__ARM_FEATURE_UNALIGNED) && defined(__GNUC__)
+#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
 
-static inline int32_t conv_dsp_load_bytes(const int8_t *from)
+static inline int32_t conv_dsp_dsp_load_bytes_4(const int8_t *from)
 {
     int32_t out;
 
@@ -21,37 +21,7 @@ static inline int32_t conv_dsp_load_bytes(const int8_t *from)
     return out;
 }
 
-#else /* the same in portable C */
-
-static inline int32_t conv_dsp_load_bytes(const int8_t *from)
-{
-    const uint32_t low = (uint32_t)(uint8_t)from[0] | (uint32_t)(uint8_t)from[1] << 8;
-    const uint32_t high = (uint32_t)(uint8_t)from[2] | (uint32_t)(uint8_t)from[3] << 8;
-
-    return (int32_t)(low | high << 16);
-}
-
-#endif
-
-#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
-
-static inline int32_t conv_dsp_sxtb16(int32_t bytes)
-{
-    int32_t out;
-
-    __asm__("sxtb16 %0, %1" : "=r"(out) : "r"(bytes));
-    return out;
-}
-
-static inline int32_t conv_dsp_sxtb16_ror8(int32_t bytes)
-{
-    int32_t out;
-
-    __asm__("sxtb16 %0, %1, ror #8" : "=r"(out) : "r"(bytes));
-    return out;
-}
-
-static inline int32_t conv_dsp_smlad(int32_t a, int32_t b, int32_t sum)
+static inline int32_t conv_dsp_dsp_p_dot(int32_t a, int32_t b, int32_t sum)
 {
     int32_t out;
 
@@ -59,7 +29,7 @@ static inline int32_t conv_dsp_smlad(int32_t a, int32_t b, int32_t sum)
     return out;
 }
 
-static inline int32_t conv_dsp_smmla(int32_t a, int32_t b, int32_t sum)
+static inline int32_t conv_dsp_dsp_high_add(int32_t a, int32_t b, int32_t sum)
 {
     int32_t out;
 
@@ -67,7 +37,7 @@ static inline int32_t conv_dsp_smmla(int32_t a, int32_t b, int32_t sum)
     return out;
 }
 
-static inline int32_t conv_dsp_ssat8_after12(int32_t a)
+static inline int32_t conv_dsp_dsp_saturate_8x12(int32_t a)
 {
     int32_t out;
 
@@ -77,30 +47,23 @@ static inline int32_t conv_dsp_ssat8_after12(int32_t a)
 
 #else /* the same in portable C */
 
-static inline int32_t conv_dsp_sxtb16(int32_t bytes)
+static inline int32_t conv_dsp_dsp_load_bytes_4(const int8_t *from)
 {
-    return (int32_t)((uint32_t)(uint16_t)(int8_t)bytes | (uint32_t)(int8_t)(bytes >> 16) << 16);
+    return (int32_t)((uint32_t)(uint8_t)from[0] | (uint32_t)(uint8_t)from[1] << 8 | (uint32_t)(uint8_t)from[2] << 16
+            | (uint32_t)(uint8_t)from[3] << 24);
 }
 
-static inline int32_t conv_dsp_sxtb16_ror8(int32_t bytes)
+static inline int32_t conv_dsp_dsp_p_dot(int32_t a, int32_t b, int32_t sum)
 {
-    return (int32_t)((uint32_t)(uint16_t)(int8_t)(bytes >> 8) | (uint32_t)(int8_t)(bytes >> 24) << 16);
+    return (int32_t)((uint32_t)sum + (uint32_t)((int16_t)a * (int16_t)b) + (uint32_t)((a >> 16) * (b >> 16)));
 }
 
-static inline int32_t conv_dsp_smlad(int32_t a, int32_t b, int32_t sum)
-{
-    const int32_t low = (int16_t)a * (int16_t)b;
-    const int32_t high = (a >> 16) * (b >> 16);
-
-    return (int32_t)((uint32_t)sum + (uint32_t)low + (uint32_t)high);
-}
-
-static inline int32_t conv_dsp_smmla(int32_t a, int32_t b, int32_t sum)
+static inline int32_t conv_dsp_dsp_high_add(int32_t a, int32_t b, int32_t sum)
 {
     return (int32_t)((uint32_t)(((int64_t)a * b) >> 32) + (uint32_t)sum);
 }
 
-static inline int32_t conv_dsp_ssat8_after12(int32_t a)
+static inline int32_t conv_dsp_dsp_saturate_8x12(int32_t a)
 {
     a >>= 12;
     return a < -128 ? -128 : a > 127 ? 127 : a;
@@ -108,22 +71,11 @@ static inline int32_t conv_dsp_ssat8_after12(int32_t a)
 
 #endif
 
-static inline int64_t conv_dsp_pair64(int32_t low, int32_t high)
+typedef struct { int8_t at[1 * 4]; } conv_dsp_dsp_bytes;
+
+static inline int64_t conv_dsp_dsp_two(int32_t low, int32_t high)
 {
     return (int64_t)((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
-}
-
-static CONV_DSP_OUTLINED void conv_dsp_expand_int8_2x4(int64_t *patch, const int8_t *a, const int8_t *b, int32_t count)
-{
-    for (int32_t i = 0; i < count; ++i) {
-        const int32_t a0 = conv_dsp_load_bytes(a + 0);
-        const int32_t b0 = conv_dsp_load_bytes(b + 0);
-        patch[0] = conv_dsp_pair64(conv_dsp_sxtb16(a0), conv_dsp_sxtb16(b0));
-        patch[1] = conv_dsp_pair64(conv_dsp_sxtb16_ror8(a0), conv_dsp_sxtb16_ror8(b0));
-        a += 4;
-        b += 4;
-        patch += 2;
-    }
 }
 
 static CONV_DSP_OUTLINED void conv_dsp_tile_wide_2x4_2_int8_level12_from_89_to_103(const int64_t *patch,
@@ -145,69 +97,69 @@ static CONV_DSP_OUTLINED void conv_dsp_tile_wide_2x4_2_int8_level12_from_89_to_1
         const int64_t *x = patch;
         const int64_t x0 = x[0];
         const int64_t w0 = k[0];
-        sum00 = conv_dsp_smlad((int32_t)x0, (int32_t)w0, sum00);
-        sum10 = conv_dsp_smlad((int32_t)(x0 >> 32), (int32_t)w0, sum10);
-        sum01 = conv_dsp_smlad((int32_t)x0, (int32_t)(w0 >> 32), sum01);
-        sum11 = conv_dsp_smlad((int32_t)(x0 >> 32), (int32_t)(w0 >> 32), sum11);
+        sum00 = conv_dsp_dsp_p_dot((int32_t)x0, (int32_t)w0, sum00);
+        sum10 = conv_dsp_dsp_p_dot((int32_t)(x0 >> 32), (int32_t)w0, sum10);
+        sum01 = conv_dsp_dsp_p_dot((int32_t)x0, (int32_t)(w0 >> 32), sum01);
+        sum11 = conv_dsp_dsp_p_dot((int32_t)(x0 >> 32), (int32_t)(w0 >> 32), sum11);
         const int64_t w1 = k[1];
-        sum02 = conv_dsp_smlad((int32_t)x0, (int32_t)w1, sum02);
-        sum12 = conv_dsp_smlad((int32_t)(x0 >> 32), (int32_t)w1, sum12);
-        sum03 = conv_dsp_smlad((int32_t)x0, (int32_t)(w1 >> 32), sum03);
-        sum13 = conv_dsp_smlad((int32_t)(x0 >> 32), (int32_t)(w1 >> 32), sum13);
+        sum02 = conv_dsp_dsp_p_dot((int32_t)x0, (int32_t)w1, sum02);
+        sum12 = conv_dsp_dsp_p_dot((int32_t)(x0 >> 32), (int32_t)w1, sum12);
+        sum03 = conv_dsp_dsp_p_dot((int32_t)x0, (int32_t)(w1 >> 32), sum03);
+        sum13 = conv_dsp_dsp_p_dot((int32_t)(x0 >> 32), (int32_t)(w1 >> 32), sum13);
         const int64_t x1 = x[1];
         const int64_t w2 = k[2];
-        sum00 = conv_dsp_smlad((int32_t)x1, (int32_t)w2, sum00);
-        sum10 = conv_dsp_smlad((int32_t)(x1 >> 32), (int32_t)w2, sum10);
-        sum01 = conv_dsp_smlad((int32_t)x1, (int32_t)(w2 >> 32), sum01);
-        sum11 = conv_dsp_smlad((int32_t)(x1 >> 32), (int32_t)(w2 >> 32), sum11);
+        sum00 = conv_dsp_dsp_p_dot((int32_t)x1, (int32_t)w2, sum00);
+        sum10 = conv_dsp_dsp_p_dot((int32_t)(x1 >> 32), (int32_t)w2, sum10);
+        sum01 = conv_dsp_dsp_p_dot((int32_t)x1, (int32_t)(w2 >> 32), sum01);
+        sum11 = conv_dsp_dsp_p_dot((int32_t)(x1 >> 32), (int32_t)(w2 >> 32), sum11);
         const int64_t w3 = k[3];
-        sum02 = conv_dsp_smlad((int32_t)x1, (int32_t)w3, sum02);
-        sum12 = conv_dsp_smlad((int32_t)(x1 >> 32), (int32_t)w3, sum12);
-        sum03 = conv_dsp_smlad((int32_t)x1, (int32_t)(w3 >> 32), sum03);
-        sum13 = conv_dsp_smlad((int32_t)(x1 >> 32), (int32_t)(w3 >> 32), sum13);
+        sum02 = conv_dsp_dsp_p_dot((int32_t)x1, (int32_t)w3, sum02);
+        sum12 = conv_dsp_dsp_p_dot((int32_t)(x1 >> 32), (int32_t)w3, sum12);
+        sum03 = conv_dsp_dsp_p_dot((int32_t)x1, (int32_t)(w3 >> 32), sum03);
+        sum13 = conv_dsp_dsp_p_dot((int32_t)(x1 >> 32), (int32_t)(w3 >> 32), sum13);
         k += 4;
 
         const int64_t c0 = k[0];
         const int32_t multiplier0 = (int32_t)c0;
         const int32_t offset0 = (int32_t)(c0 >> 32);
-        sum00 = conv_dsp_ssat8_after12(conv_dsp_smmla(sum00, multiplier0, offset0));
+        sum00 = conv_dsp_dsp_saturate_8x12(conv_dsp_dsp_high_add(sum00, multiplier0, offset0));
         if (sum00 < 89) sum00 = 89;
         if (sum00 > 103) sum00 = 103;
         to0[0] = (int8_t)sum00;
-        sum10 = conv_dsp_ssat8_after12(conv_dsp_smmla(sum10, multiplier0, offset0));
+        sum10 = conv_dsp_dsp_saturate_8x12(conv_dsp_dsp_high_add(sum10, multiplier0, offset0));
         if (sum10 < 89) sum10 = 89;
         if (sum10 > 103) sum10 = 103;
         to1[0] = (int8_t)sum10;
         const int64_t c1 = k[1];
         const int32_t multiplier1 = (int32_t)c1;
         const int32_t offset1 = (int32_t)(c1 >> 32);
-        sum01 = conv_dsp_ssat8_after12(conv_dsp_smmla(sum01, multiplier1, offset1));
+        sum01 = conv_dsp_dsp_saturate_8x12(conv_dsp_dsp_high_add(sum01, multiplier1, offset1));
         if (sum01 < 89) sum01 = 89;
         if (sum01 > 103) sum01 = 103;
         to0[1] = (int8_t)sum01;
-        sum11 = conv_dsp_ssat8_after12(conv_dsp_smmla(sum11, multiplier1, offset1));
+        sum11 = conv_dsp_dsp_saturate_8x12(conv_dsp_dsp_high_add(sum11, multiplier1, offset1));
         if (sum11 < 89) sum11 = 89;
         if (sum11 > 103) sum11 = 103;
         to1[1] = (int8_t)sum11;
         const int64_t c2 = k[2];
         const int32_t multiplier2 = (int32_t)c2;
         const int32_t offset2 = (int32_t)(c2 >> 32);
-        sum02 = conv_dsp_ssat8_after12(conv_dsp_smmla(sum02, multiplier2, offset2));
+        sum02 = conv_dsp_dsp_saturate_8x12(conv_dsp_dsp_high_add(sum02, multiplier2, offset2));
         if (sum02 < 89) sum02 = 89;
         if (sum02 > 103) sum02 = 103;
         to0[2] = (int8_t)sum02;
-        sum12 = conv_dsp_ssat8_after12(conv_dsp_smmla(sum12, multiplier2, offset2));
+        sum12 = conv_dsp_dsp_saturate_8x12(conv_dsp_dsp_high_add(sum12, multiplier2, offset2));
         if (sum12 < 89) sum12 = 89;
         if (sum12 > 103) sum12 = 103;
         to1[2] = (int8_t)sum12;
         const int64_t c3 = k[3];
         const int32_t multiplier3 = (int32_t)c3;
         const int32_t offset3 = (int32_t)(c3 >> 32);
-        sum03 = conv_dsp_ssat8_after12(conv_dsp_smmla(sum03, multiplier3, offset3));
+        sum03 = conv_dsp_dsp_saturate_8x12(conv_dsp_dsp_high_add(sum03, multiplier3, offset3));
         if (sum03 < 89) sum03 = 89;
         if (sum03 > 103) sum03 = 103;
         to0[3] = (int8_t)sum03;
-        sum13 = conv_dsp_ssat8_after12(conv_dsp_smmla(sum13, multiplier3, offset3));
+        sum13 = conv_dsp_dsp_saturate_8x12(conv_dsp_dsp_high_add(sum13, multiplier3, offset3));
         if (sum13 < 89) sum13 = 89;
         if (sum13 > 103) sum13 = 103;
         to1[3] = (int8_t)sum13;
@@ -231,43 +183,90 @@ static CONV_DSP_OUTLINED void conv_dsp_tile_wide_2x2_2_int8_level12_from_89_to_1
         const int64_t *x = patch;
         const int64_t x0 = x[0];
         const int64_t w0 = k[0];
-        sum00 = conv_dsp_smlad((int32_t)x0, (int32_t)w0, sum00);
-        sum10 = conv_dsp_smlad((int32_t)(x0 >> 32), (int32_t)w0, sum10);
-        sum01 = conv_dsp_smlad((int32_t)x0, (int32_t)(w0 >> 32), sum01);
-        sum11 = conv_dsp_smlad((int32_t)(x0 >> 32), (int32_t)(w0 >> 32), sum11);
+        sum00 = conv_dsp_dsp_p_dot((int32_t)x0, (int32_t)w0, sum00);
+        sum10 = conv_dsp_dsp_p_dot((int32_t)(x0 >> 32), (int32_t)w0, sum10);
+        sum01 = conv_dsp_dsp_p_dot((int32_t)x0, (int32_t)(w0 >> 32), sum01);
+        sum11 = conv_dsp_dsp_p_dot((int32_t)(x0 >> 32), (int32_t)(w0 >> 32), sum11);
         const int64_t x1 = x[1];
         const int64_t w1 = k[1];
-        sum00 = conv_dsp_smlad((int32_t)x1, (int32_t)w1, sum00);
-        sum10 = conv_dsp_smlad((int32_t)(x1 >> 32), (int32_t)w1, sum10);
-        sum01 = conv_dsp_smlad((int32_t)x1, (int32_t)(w1 >> 32), sum01);
-        sum11 = conv_dsp_smlad((int32_t)(x1 >> 32), (int32_t)(w1 >> 32), sum11);
+        sum00 = conv_dsp_dsp_p_dot((int32_t)x1, (int32_t)w1, sum00);
+        sum10 = conv_dsp_dsp_p_dot((int32_t)(x1 >> 32), (int32_t)w1, sum10);
+        sum01 = conv_dsp_dsp_p_dot((int32_t)x1, (int32_t)(w1 >> 32), sum01);
+        sum11 = conv_dsp_dsp_p_dot((int32_t)(x1 >> 32), (int32_t)(w1 >> 32), sum11);
         k += 2;
 
         const int64_t c0 = k[0];
         const int32_t multiplier0 = (int32_t)c0;
         const int32_t offset0 = (int32_t)(c0 >> 32);
-        sum00 = conv_dsp_ssat8_after12(conv_dsp_smmla(sum00, multiplier0, offset0));
+        sum00 = conv_dsp_dsp_saturate_8x12(conv_dsp_dsp_high_add(sum00, multiplier0, offset0));
         if (sum00 < 89) sum00 = 89;
         if (sum00 > 103) sum00 = 103;
         to0[0] = (int8_t)sum00;
-        sum10 = conv_dsp_ssat8_after12(conv_dsp_smmla(sum10, multiplier0, offset0));
+        sum10 = conv_dsp_dsp_saturate_8x12(conv_dsp_dsp_high_add(sum10, multiplier0, offset0));
         if (sum10 < 89) sum10 = 89;
         if (sum10 > 103) sum10 = 103;
         to1[0] = (int8_t)sum10;
         const int64_t c1 = k[1];
         const int32_t multiplier1 = (int32_t)c1;
         const int32_t offset1 = (int32_t)(c1 >> 32);
-        sum01 = conv_dsp_ssat8_after12(conv_dsp_smmla(sum01, multiplier1, offset1));
+        sum01 = conv_dsp_dsp_saturate_8x12(conv_dsp_dsp_high_add(sum01, multiplier1, offset1));
         if (sum01 < 89) sum01 = 89;
         if (sum01 > 103) sum01 = 103;
         to0[1] = (int8_t)sum01;
-        sum11 = conv_dsp_ssat8_after12(conv_dsp_smmla(sum11, multiplier1, offset1));
+        sum11 = conv_dsp_dsp_saturate_8x12(conv_dsp_dsp_high_add(sum11, multiplier1, offset1));
         if (sum11 < 89) sum11 = 89;
         if (sum11 > 103) sum11 = 103;
         to1[1] = (int8_t)sum11;
         k += 2;
         to0 += 2;
         to1 += 2;
+    }
+}
+
+#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
+
+static inline int32_t conv_dsp_dsp_p_even_bytes(int32_t conv_dsp_dsp_bytes)
+{
+    int32_t out;
+
+    __asm__("sxtb16 %0, %1" : "=r"(out) : "r"(conv_dsp_dsp_bytes));
+    return out;
+}
+
+static inline int32_t conv_dsp_dsp_p_odd_bytes(int32_t conv_dsp_dsp_bytes)
+{
+    int32_t out;
+
+    __asm__("sxtb16 %0, %1, ror #8" : "=r"(out) : "r"(conv_dsp_dsp_bytes));
+    return out;
+}
+
+#else /* the same in portable C */
+
+static inline int32_t conv_dsp_dsp_p_even_bytes(int32_t conv_dsp_dsp_bytes)
+{
+    return (int32_t)((uint32_t)(uint16_t)(int8_t)conv_dsp_dsp_bytes | (uint32_t)(int8_t)(conv_dsp_dsp_bytes >> 16)
+            << 16);
+}
+
+static inline int32_t conv_dsp_dsp_p_odd_bytes(int32_t conv_dsp_dsp_bytes)
+{
+    return (int32_t)((uint32_t)(uint16_t)(int8_t)(conv_dsp_dsp_bytes >> 8)
+            | (uint32_t)(int8_t)(conv_dsp_dsp_bytes >> 24) << 16);
+}
+
+#endif
+
+static CONV_DSP_OUTLINED void conv_dsp_expand_int8_2x4(int64_t *patch, const int8_t *a, const int8_t *b, int32_t count)
+{
+    for (int32_t i = 0; i < count; ++i) {
+        const int32_t a0 = conv_dsp_dsp_load_bytes_4(a + 0);
+        const int32_t b0 = conv_dsp_dsp_load_bytes_4(b + 0);
+        patch[0] = conv_dsp_dsp_two(conv_dsp_dsp_p_even_bytes(a0), conv_dsp_dsp_p_even_bytes(b0));
+        patch[1] = conv_dsp_dsp_two(conv_dsp_dsp_p_odd_bytes(a0), conv_dsp_dsp_p_odd_bytes(b0));
+        a += 4;
+        b += 4;
+        patch += 2;
     }
 }
 

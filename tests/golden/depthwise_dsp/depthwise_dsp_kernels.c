@@ -5,14 +5,16 @@
 
 #include "depthwise_dsp_private.h"
 
-static inline int32_t depthwise_dsp_load_bytes3(const int8_t *from)
+static inline int32_t depthwise_dsp_dsp_load_bytes_3(const int8_t *from)
 {
     return (int32_t)((uint32_t)(uint8_t)from[0] | (uint32_t)(uint8_t)from[1] << 8 | (uint32_t)(uint8_t)from[2] << 16);
 }
 
+typedef struct { int8_t at[1 * 4]; } depthwise_dsp_dsp_bytes;
+
 #if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
 
-static inline int32_t depthwise_dsp_pkhbt(int32_t a, int32_t b)
+static inline int32_t depthwise_dsp_dsp_p_low_halves(int32_t a, int32_t b)
 {
     int32_t out;
 
@@ -20,7 +22,7 @@ static inline int32_t depthwise_dsp_pkhbt(int32_t a, int32_t b)
     return out;
 }
 
-static inline int32_t depthwise_dsp_pkhtb(int32_t a, int32_t b)
+static inline int32_t depthwise_dsp_dsp_p_high_halves(int32_t a, int32_t b)
 {
     int32_t out;
 
@@ -28,36 +30,36 @@ static inline int32_t depthwise_dsp_pkhtb(int32_t a, int32_t b)
     return out;
 }
 
-static inline int32_t depthwise_dsp_sxtb16(int32_t bytes)
+static inline int32_t depthwise_dsp_dsp_p_even_bytes(int32_t depthwise_dsp_dsp_bytes)
 {
     int32_t out;
 
-    __asm__("sxtb16 %0, %1" : "=r"(out) : "r"(bytes));
+    __asm__("sxtb16 %0, %1" : "=r"(out) : "r"(depthwise_dsp_dsp_bytes));
     return out;
 }
 
-static inline void depthwise_dsp_strd(int32_t *to, int32_t first, int32_t second)
+static inline void depthwise_dsp_dsp_store_two(int32_t *to, int32_t first, int32_t second)
 {
     typedef int64_t __attribute__((may_alias)) pair;
 
     __asm__("strd %1, %2, %0" : "=m"(*(pair *)to) : "r"(first), "r"(second));
 }
 
-static inline int32_t depthwise_dsp_sxtb16_ror8(int32_t bytes)
+static inline int32_t depthwise_dsp_dsp_p_odd_bytes(int32_t depthwise_dsp_dsp_bytes)
 {
     int32_t out;
 
-    __asm__("sxtb16 %0, %1, ror #8" : "=r"(out) : "r"(bytes));
+    __asm__("sxtb16 %0, %1, ror #8" : "=r"(out) : "r"(depthwise_dsp_dsp_bytes));
     return out;
 }
 
-static inline const int32_t *depthwise_dsp_again(const int32_t *pointer)
+static inline const int32_t *depthwise_dsp_dsp_again(const int32_t *pointer)
 {
     __asm__ volatile("" : "+r"(pointer));
     return pointer;
 }
 
-static inline int32_t depthwise_dsp_ldrd(const int32_t *from, int32_t *second)
+static inline int32_t depthwise_dsp_dsp_load_two(const int32_t *from, int32_t *second)
 {
     int32_t first;
 
@@ -67,7 +69,7 @@ static inline int32_t depthwise_dsp_ldrd(const int32_t *from, int32_t *second)
     return first;
 }
 
-static inline int32_t depthwise_dsp_smlad(int32_t a, int32_t b, int32_t sum)
+static inline int32_t depthwise_dsp_dsp_p_dot(int32_t a, int32_t b, int32_t sum)
 {
     int32_t out;
 
@@ -75,7 +77,7 @@ static inline int32_t depthwise_dsp_smlad(int32_t a, int32_t b, int32_t sum)
     return out;
 }
 
-static inline int32_t depthwise_dsp_smlatb(int32_t a, int32_t b, int32_t sum)
+static inline int32_t depthwise_dsp_dsp_p_high_low(int32_t a, int32_t b, int32_t sum)
 {
     int32_t out;
 
@@ -83,7 +85,7 @@ static inline int32_t depthwise_dsp_smlatb(int32_t a, int32_t b, int32_t sum)
     return out;
 }
 
-static inline int32_t depthwise_dsp_smlabt(int32_t a, int32_t b, int32_t sum)
+static inline int32_t depthwise_dsp_dsp_p_low_high(int32_t a, int32_t b, int32_t sum)
 {
     int32_t out;
 
@@ -91,7 +93,7 @@ static inline int32_t depthwise_dsp_smlabt(int32_t a, int32_t b, int32_t sum)
     return out;
 }
 
-static inline int32_t depthwise_dsp_smmla(int32_t a, int32_t b, int32_t sum)
+static inline int32_t depthwise_dsp_dsp_high_add(int32_t a, int32_t b, int32_t sum)
 {
     int32_t out;
 
@@ -99,7 +101,7 @@ static inline int32_t depthwise_dsp_smmla(int32_t a, int32_t b, int32_t sum)
     return out;
 }
 
-static inline int32_t depthwise_dsp_ssat8_after11(int32_t a)
+static inline int32_t depthwise_dsp_dsp_saturate_8x11(int32_t a)
 {
     int32_t out;
 
@@ -109,67 +111,66 @@ static inline int32_t depthwise_dsp_ssat8_after11(int32_t a)
 
 #else /* the same in portable C */
 
-static inline int32_t depthwise_dsp_pkhbt(int32_t a, int32_t b)
+static inline int32_t depthwise_dsp_dsp_p_low_halves(int32_t a, int32_t b)
 {
     return (int32_t)(((uint32_t)a & 0xffffU) | (uint32_t)b << 16);
 }
 
-static inline int32_t depthwise_dsp_pkhtb(int32_t a, int32_t b)
+static inline int32_t depthwise_dsp_dsp_p_high_halves(int32_t a, int32_t b)
 {
     return (int32_t)(((uint32_t)a & 0xffff0000U) | ((uint32_t)b >> 16));
 }
 
-static inline int32_t depthwise_dsp_sxtb16(int32_t bytes)
+static inline int32_t depthwise_dsp_dsp_p_even_bytes(int32_t depthwise_dsp_dsp_bytes)
 {
-    return (int32_t)((uint32_t)(uint16_t)(int8_t)bytes | (uint32_t)(int8_t)(bytes >> 16) << 16);
+    return (int32_t)((uint32_t)(uint16_t)(int8_t)depthwise_dsp_dsp_bytes
+            | (uint32_t)(int8_t)(depthwise_dsp_dsp_bytes >> 16) << 16);
 }
 
-static inline void depthwise_dsp_strd(int32_t *to, int32_t first, int32_t second)
+static inline void depthwise_dsp_dsp_store_two(int32_t *to, int32_t first, int32_t second)
 {
     to[0] = first;
     to[1] = second;
 }
 
-static inline int32_t depthwise_dsp_sxtb16_ror8(int32_t bytes)
+static inline int32_t depthwise_dsp_dsp_p_odd_bytes(int32_t depthwise_dsp_dsp_bytes)
 {
-    return (int32_t)((uint32_t)(uint16_t)(int8_t)(bytes >> 8) | (uint32_t)(int8_t)(bytes >> 24) << 16);
+    return (int32_t)((uint32_t)(uint16_t)(int8_t)(depthwise_dsp_dsp_bytes >> 8)
+            | (uint32_t)(int8_t)(depthwise_dsp_dsp_bytes >> 24) << 16);
 }
 
-static inline const int32_t *depthwise_dsp_again(const int32_t *pointer)
+static inline const int32_t *depthwise_dsp_dsp_again(const int32_t *pointer)
 {
     return pointer;
 }
 
-static inline int32_t depthwise_dsp_ldrd(const int32_t *from, int32_t *second)
+static inline int32_t depthwise_dsp_dsp_load_two(const int32_t *from, int32_t *second)
 {
     *second = from[1];
     return from[0];
 }
 
-static inline int32_t depthwise_dsp_smlad(int32_t a, int32_t b, int32_t sum)
+static inline int32_t depthwise_dsp_dsp_p_dot(int32_t a, int32_t b, int32_t sum)
 {
-    const int32_t low = (int16_t)a * (int16_t)b;
-    const int32_t high = (a >> 16) * (b >> 16);
-
-    return (int32_t)((uint32_t)sum + (uint32_t)low + (uint32_t)high);
+    return (int32_t)((uint32_t)sum + (uint32_t)((int16_t)a * (int16_t)b) + (uint32_t)((a >> 16) * (b >> 16)));
 }
 
-static inline int32_t depthwise_dsp_smlatb(int32_t a, int32_t b, int32_t sum)
+static inline int32_t depthwise_dsp_dsp_p_high_low(int32_t a, int32_t b, int32_t sum)
 {
     return (int32_t)((uint32_t)sum + (uint32_t)((a >> 16) * (int16_t)b));
 }
 
-static inline int32_t depthwise_dsp_smlabt(int32_t a, int32_t b, int32_t sum)
+static inline int32_t depthwise_dsp_dsp_p_low_high(int32_t a, int32_t b, int32_t sum)
 {
     return (int32_t)((uint32_t)sum + (uint32_t)((int16_t)a * (b >> 16)));
 }
 
-static inline int32_t depthwise_dsp_smmla(int32_t a, int32_t b, int32_t sum)
+static inline int32_t depthwise_dsp_dsp_high_add(int32_t a, int32_t b, int32_t sum)
 {
     return (int32_t)((uint32_t)(((int64_t)a * b) >> 32) + (uint32_t)sum);
 }
 
-static inline int32_t depthwise_dsp_ssat8_after11(int32_t a)
+static inline int32_t depthwise_dsp_dsp_saturate_8x11(int32_t a)
 {
     a >>= 11;
     return a < -128 ? -128 : a > 127 ? 127 : a;
@@ -198,55 +199,61 @@ void depthwise_dsp_00_op(const int8_t *in, int8_t *out, int32_t *scratch, int32_
             if (upper >= 0 && upper < 5) {
                 const int8_t *bytes = from + upper * 21;
                 {
-                    const int32_t upper0 = depthwise_dsp_load_bytes3(bytes + 0);
-                    const int32_t lower0 = depthwise_dsp_load_bytes3(bytes + 21);
-                    const int32_t front0 = depthwise_dsp_pkhbt(upper0, lower0);
-                    const int32_t back0 = depthwise_dsp_pkhtb(lower0, upper0);
-                    const int32_t upper1 = depthwise_dsp_load_bytes3(bytes + 3);
-                    const int32_t lower1 = depthwise_dsp_load_bytes3(bytes + 24);
-                    const int32_t front1 = depthwise_dsp_pkhbt(upper1, lower1);
-                    const int32_t back1 = depthwise_dsp_pkhtb(lower1, upper1);
-                    depthwise_dsp_strd(line_to + 0, depthwise_dsp_sxtb16(front0), depthwise_dsp_sxtb16(front1));
-                    depthwise_dsp_strd(line_to + 36, depthwise_dsp_sxtb16_ror8(front0),
-                            depthwise_dsp_sxtb16_ror8(front1));
-                    depthwise_dsp_strd(line_to + 72, depthwise_dsp_sxtb16(back0), depthwise_dsp_sxtb16(back1));
+                    const int32_t upper0 = depthwise_dsp_dsp_load_bytes_3(bytes + 0);
+                    const int32_t lower0 = depthwise_dsp_dsp_load_bytes_3(bytes + 21);
+                    const int32_t front0 = depthwise_dsp_dsp_p_low_halves(upper0, lower0);
+                    const int32_t back0 = depthwise_dsp_dsp_p_high_halves(lower0, upper0);
+                    const int32_t upper1 = depthwise_dsp_dsp_load_bytes_3(bytes + 3);
+                    const int32_t lower1 = depthwise_dsp_dsp_load_bytes_3(bytes + 24);
+                    const int32_t front1 = depthwise_dsp_dsp_p_low_halves(upper1, lower1);
+                    const int32_t back1 = depthwise_dsp_dsp_p_high_halves(lower1, upper1);
+                    depthwise_dsp_dsp_store_two(line_to + 0, depthwise_dsp_dsp_p_even_bytes(front0),
+                            depthwise_dsp_dsp_p_even_bytes(front1));
+                    depthwise_dsp_dsp_store_two(line_to + 36, depthwise_dsp_dsp_p_odd_bytes(front0),
+                            depthwise_dsp_dsp_p_odd_bytes(front1));
+                    depthwise_dsp_dsp_store_two(line_to + 72, depthwise_dsp_dsp_p_even_bytes(back0),
+                            depthwise_dsp_dsp_p_even_bytes(back1));
                 }
                 {
-                    const int32_t upper2 = depthwise_dsp_load_bytes3(bytes + 6);
-                    const int32_t lower2 = depthwise_dsp_load_bytes3(bytes + 27);
-                    const int32_t front2 = depthwise_dsp_pkhbt(upper2, lower2);
-                    const int32_t back2 = depthwise_dsp_pkhtb(lower2, upper2);
-                    const int32_t upper3 = depthwise_dsp_load_bytes3(bytes + 9);
-                    const int32_t lower3 = depthwise_dsp_load_bytes3(bytes + 30);
-                    const int32_t front3 = depthwise_dsp_pkhbt(upper3, lower3);
-                    const int32_t back3 = depthwise_dsp_pkhtb(lower3, upper3);
-                    depthwise_dsp_strd(line_to + 2, depthwise_dsp_sxtb16(front2), depthwise_dsp_sxtb16(front3));
-                    depthwise_dsp_strd(line_to + 38, depthwise_dsp_sxtb16_ror8(front2),
-                            depthwise_dsp_sxtb16_ror8(front3));
-                    depthwise_dsp_strd(line_to + 74, depthwise_dsp_sxtb16(back2), depthwise_dsp_sxtb16(back3));
+                    const int32_t upper2 = depthwise_dsp_dsp_load_bytes_3(bytes + 6);
+                    const int32_t lower2 = depthwise_dsp_dsp_load_bytes_3(bytes + 27);
+                    const int32_t front2 = depthwise_dsp_dsp_p_low_halves(upper2, lower2);
+                    const int32_t back2 = depthwise_dsp_dsp_p_high_halves(lower2, upper2);
+                    const int32_t upper3 = depthwise_dsp_dsp_load_bytes_3(bytes + 9);
+                    const int32_t lower3 = depthwise_dsp_dsp_load_bytes_3(bytes + 30);
+                    const int32_t front3 = depthwise_dsp_dsp_p_low_halves(upper3, lower3);
+                    const int32_t back3 = depthwise_dsp_dsp_p_high_halves(lower3, upper3);
+                    depthwise_dsp_dsp_store_two(line_to + 2, depthwise_dsp_dsp_p_even_bytes(front2),
+                            depthwise_dsp_dsp_p_even_bytes(front3));
+                    depthwise_dsp_dsp_store_two(line_to + 38, depthwise_dsp_dsp_p_odd_bytes(front2),
+                            depthwise_dsp_dsp_p_odd_bytes(front3));
+                    depthwise_dsp_dsp_store_two(line_to + 74, depthwise_dsp_dsp_p_even_bytes(back2),
+                            depthwise_dsp_dsp_p_even_bytes(back3));
                 }
                 {
-                    const int32_t upper4 = depthwise_dsp_load_bytes3(bytes + 12);
-                    const int32_t lower4 = depthwise_dsp_load_bytes3(bytes + 33);
-                    const int32_t front4 = depthwise_dsp_pkhbt(upper4, lower4);
-                    const int32_t back4 = depthwise_dsp_pkhtb(lower4, upper4);
-                    const int32_t upper5 = depthwise_dsp_load_bytes3(bytes + 15);
-                    const int32_t lower5 = depthwise_dsp_load_bytes3(bytes + 36);
-                    const int32_t front5 = depthwise_dsp_pkhbt(upper5, lower5);
-                    const int32_t back5 = depthwise_dsp_pkhtb(lower5, upper5);
-                    depthwise_dsp_strd(line_to + 4, depthwise_dsp_sxtb16(front4), depthwise_dsp_sxtb16(front5));
-                    depthwise_dsp_strd(line_to + 40, depthwise_dsp_sxtb16_ror8(front4),
-                            depthwise_dsp_sxtb16_ror8(front5));
-                    depthwise_dsp_strd(line_to + 76, depthwise_dsp_sxtb16(back4), depthwise_dsp_sxtb16(back5));
+                    const int32_t upper4 = depthwise_dsp_dsp_load_bytes_3(bytes + 12);
+                    const int32_t lower4 = depthwise_dsp_dsp_load_bytes_3(bytes + 33);
+                    const int32_t front4 = depthwise_dsp_dsp_p_low_halves(upper4, lower4);
+                    const int32_t back4 = depthwise_dsp_dsp_p_high_halves(lower4, upper4);
+                    const int32_t upper5 = depthwise_dsp_dsp_load_bytes_3(bytes + 15);
+                    const int32_t lower5 = depthwise_dsp_dsp_load_bytes_3(bytes + 36);
+                    const int32_t front5 = depthwise_dsp_dsp_p_low_halves(upper5, lower5);
+                    const int32_t back5 = depthwise_dsp_dsp_p_high_halves(lower5, upper5);
+                    depthwise_dsp_dsp_store_two(line_to + 4, depthwise_dsp_dsp_p_even_bytes(front4),
+                            depthwise_dsp_dsp_p_even_bytes(front5));
+                    depthwise_dsp_dsp_store_two(line_to + 40, depthwise_dsp_dsp_p_odd_bytes(front4),
+                            depthwise_dsp_dsp_p_odd_bytes(front5));
+                    depthwise_dsp_dsp_store_two(line_to + 76, depthwise_dsp_dsp_p_even_bytes(back4),
+                            depthwise_dsp_dsp_p_even_bytes(back5));
                 }
                 {
-                    const int32_t upper6 = depthwise_dsp_load_bytes3(bytes + 18);
-                    const int32_t lower6 = depthwise_dsp_load_bytes3(bytes + 39);
-                    const int32_t front6 = depthwise_dsp_pkhbt(upper6, lower6);
-                    const int32_t back6 = depthwise_dsp_pkhtb(lower6, upper6);
-                    line_to[6] = depthwise_dsp_sxtb16(front6);
-                    line_to[42] = depthwise_dsp_sxtb16_ror8(front6);
-                    line_to[78] = depthwise_dsp_sxtb16(back6);
+                    const int32_t upper6 = depthwise_dsp_dsp_load_bytes_3(bytes + 18);
+                    const int32_t lower6 = depthwise_dsp_dsp_load_bytes_3(bytes + 39);
+                    const int32_t front6 = depthwise_dsp_dsp_p_low_halves(upper6, lower6);
+                    const int32_t back6 = depthwise_dsp_dsp_p_high_halves(lower6, upper6);
+                    line_to[6] = depthwise_dsp_dsp_p_even_bytes(front6);
+                    line_to[42] = depthwise_dsp_dsp_p_odd_bytes(front6);
+                    line_to[78] = depthwise_dsp_dsp_p_even_bytes(back6);
                 }
             } else {
                 const int32_t lower = upper + 1;
@@ -256,13 +263,13 @@ void depthwise_dsp_00_op(const int8_t *in, int8_t *out, int32_t *scratch, int32_
                 const int32_t lower_step = lower >= 0 && lower < 6 ? 3 : 0;
                 for (int32_t x = 0; x < 7; ++x) {
                     {
-                        const int32_t upper0 = depthwise_dsp_load_bytes3(upper_from);
-                        const int32_t lower0 = depthwise_dsp_load_bytes3(lower_from);
-                        const int32_t front0 = depthwise_dsp_pkhbt(upper0, lower0);
-                        const int32_t back0 = depthwise_dsp_pkhtb(lower0, upper0);
-                        line_to[0] = depthwise_dsp_sxtb16(front0);
-                        line_to[36] = depthwise_dsp_sxtb16_ror8(front0);
-                        line_to[72] = depthwise_dsp_sxtb16(back0);
+                        const int32_t upper0 = depthwise_dsp_dsp_load_bytes_3(upper_from);
+                        const int32_t lower0 = depthwise_dsp_dsp_load_bytes_3(lower_from);
+                        const int32_t front0 = depthwise_dsp_dsp_p_low_halves(upper0, lower0);
+                        const int32_t back0 = depthwise_dsp_dsp_p_high_halves(lower0, upper0);
+                        line_to[0] = depthwise_dsp_dsp_p_even_bytes(front0);
+                        line_to[36] = depthwise_dsp_dsp_p_odd_bytes(front0);
+                        line_to[72] = depthwise_dsp_dsp_p_even_bytes(back0);
                     }
                     upper_from += upper_step;
                     lower_from += lower_step;
@@ -278,130 +285,130 @@ void depthwise_dsp_00_op(const int8_t *in, int8_t *out, int32_t *scratch, int32_
                 const int32_t *word = words;
                 int8_t *pixel = row;
                 for (int32_t x = 0; x < 1; ++x) {
-                    const int32_t *k = depthwise_dsp_again(stream);
+                    const int32_t *k = depthwise_dsp_dsp_again(stream);
                     const int32_t start = k[0];
                     int32_t l0p0w01;
-                    const int32_t l0p0w00 = depthwise_dsp_ldrd(k + 1, &l0p0w01);
+                    const int32_t l0p0w00 = depthwise_dsp_dsp_load_two(k + 1, &l0p0w01);
                     const int32_t l0p0w02 = k[3];
                     int32_t l0p0x1;
-                    const int32_t l0p0x0 = depthwise_dsp_ldrd(word, &l0p0x1);
-                    int32_t sum00 = depthwise_dsp_smlad(l0p0x0, l0p0w00, start);
-                    int32_t sum10 = depthwise_dsp_smlatb(l0p0x0, l0p0w00, start);
-                    sum00 = depthwise_dsp_smlad(l0p0x1, l0p0w01, sum00);
-                    sum10 = depthwise_dsp_smlatb(l0p0x1, l0p0w01, sum10);
-                    int32_t sum01 = depthwise_dsp_smlad(l0p0x1, l0p0w00, start);
-                    int32_t sum11 = depthwise_dsp_smlatb(l0p0x1, l0p0w00, start);
+                    const int32_t l0p0x0 = depthwise_dsp_dsp_load_two(word, &l0p0x1);
+                    int32_t sum00 = depthwise_dsp_dsp_p_dot(l0p0x0, l0p0w00, start);
+                    int32_t sum10 = depthwise_dsp_dsp_p_high_low(l0p0x0, l0p0w00, start);
+                    sum00 = depthwise_dsp_dsp_p_dot(l0p0x1, l0p0w01, sum00);
+                    sum10 = depthwise_dsp_dsp_p_high_low(l0p0x1, l0p0w01, sum10);
+                    int32_t sum01 = depthwise_dsp_dsp_p_dot(l0p0x1, l0p0w00, start);
+                    int32_t sum11 = depthwise_dsp_dsp_p_high_low(l0p0x1, l0p0w00, start);
                     int32_t l0p0x3;
-                    const int32_t l0p0x2 = depthwise_dsp_ldrd(word + 2, &l0p0x3);
-                    sum00 = depthwise_dsp_smlad(l0p0x2, l0p0w02, sum00);
-                    sum10 = depthwise_dsp_smlatb(l0p0x2, l0p0w02, sum10);
-                    sum01 = depthwise_dsp_smlad(l0p0x2, l0p0w01, sum01);
-                    sum11 = depthwise_dsp_smlatb(l0p0x2, l0p0w01, sum11);
-                    int32_t sum02 = depthwise_dsp_smlad(l0p0x2, l0p0w00, start);
-                    int32_t sum12 = depthwise_dsp_smlatb(l0p0x2, l0p0w00, start);
-                    sum01 = depthwise_dsp_smlad(l0p0x3, l0p0w02, sum01);
-                    sum11 = depthwise_dsp_smlatb(l0p0x3, l0p0w02, sum11);
-                    sum02 = depthwise_dsp_smlad(l0p0x3, l0p0w01, sum02);
-                    sum12 = depthwise_dsp_smlatb(l0p0x3, l0p0w01, sum12);
+                    const int32_t l0p0x2 = depthwise_dsp_dsp_load_two(word + 2, &l0p0x3);
+                    sum00 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w02, sum00);
+                    sum10 = depthwise_dsp_dsp_p_high_low(l0p0x2, l0p0w02, sum10);
+                    sum01 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w01, sum01);
+                    sum11 = depthwise_dsp_dsp_p_high_low(l0p0x2, l0p0w01, sum11);
+                    int32_t sum02 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w00, start);
+                    int32_t sum12 = depthwise_dsp_dsp_p_high_low(l0p0x2, l0p0w00, start);
+                    sum01 = depthwise_dsp_dsp_p_dot(l0p0x3, l0p0w02, sum01);
+                    sum11 = depthwise_dsp_dsp_p_high_low(l0p0x3, l0p0w02, sum11);
+                    sum02 = depthwise_dsp_dsp_p_dot(l0p0x3, l0p0w01, sum02);
+                    sum12 = depthwise_dsp_dsp_p_high_low(l0p0x3, l0p0w01, sum12);
                     const int32_t l0p0x4 = word[4];
-                    sum02 = depthwise_dsp_smlad(l0p0x4, l0p0w02, sum02);
-                    sum12 = depthwise_dsp_smlatb(l0p0x4, l0p0w02, sum12);
+                    sum02 = depthwise_dsp_dsp_p_dot(l0p0x4, l0p0w02, sum02);
+                    sum12 = depthwise_dsp_dsp_p_high_low(l0p0x4, l0p0w02, sum12);
                     int32_t l1p0w01;
-                    const int32_t l1p0w00 = depthwise_dsp_ldrd(k + 4, &l1p0w01);
+                    const int32_t l1p0w00 = depthwise_dsp_dsp_load_two(k + 4, &l1p0w01);
                     const int32_t l1p0w02 = k[6];
                     int32_t l1p0x1;
-                    const int32_t l1p0x0 = depthwise_dsp_ldrd(word + 9, &l1p0x1);
-                    sum00 = depthwise_dsp_smlabt(l1p0x0, l1p0w00, sum00);
-                    sum10 = depthwise_dsp_smlad(l1p0x0, l1p0w00, sum10);
-                    sum00 = depthwise_dsp_smlabt(l1p0x1, l1p0w01, sum00);
-                    sum10 = depthwise_dsp_smlad(l1p0x1, l1p0w01, sum10);
-                    sum01 = depthwise_dsp_smlabt(l1p0x1, l1p0w00, sum01);
-                    sum11 = depthwise_dsp_smlad(l1p0x1, l1p0w00, sum11);
+                    const int32_t l1p0x0 = depthwise_dsp_dsp_load_two(word + 9, &l1p0x1);
+                    sum00 = depthwise_dsp_dsp_p_low_high(l1p0x0, l1p0w00, sum00);
+                    sum10 = depthwise_dsp_dsp_p_dot(l1p0x0, l1p0w00, sum10);
+                    sum00 = depthwise_dsp_dsp_p_low_high(l1p0x1, l1p0w01, sum00);
+                    sum10 = depthwise_dsp_dsp_p_dot(l1p0x1, l1p0w01, sum10);
+                    sum01 = depthwise_dsp_dsp_p_low_high(l1p0x1, l1p0w00, sum01);
+                    sum11 = depthwise_dsp_dsp_p_dot(l1p0x1, l1p0w00, sum11);
                     int32_t l1p0x3;
-                    const int32_t l1p0x2 = depthwise_dsp_ldrd(word + 11, &l1p0x3);
-                    sum00 = depthwise_dsp_smlabt(l1p0x2, l1p0w02, sum00);
-                    sum10 = depthwise_dsp_smlad(l1p0x2, l1p0w02, sum10);
-                    sum01 = depthwise_dsp_smlabt(l1p0x2, l1p0w01, sum01);
-                    sum11 = depthwise_dsp_smlad(l1p0x2, l1p0w01, sum11);
-                    sum02 = depthwise_dsp_smlabt(l1p0x2, l1p0w00, sum02);
-                    sum12 = depthwise_dsp_smlad(l1p0x2, l1p0w00, sum12);
-                    sum01 = depthwise_dsp_smlabt(l1p0x3, l1p0w02, sum01);
-                    sum11 = depthwise_dsp_smlad(l1p0x3, l1p0w02, sum11);
-                    sum02 = depthwise_dsp_smlabt(l1p0x3, l1p0w01, sum02);
-                    sum12 = depthwise_dsp_smlad(l1p0x3, l1p0w01, sum12);
+                    const int32_t l1p0x2 = depthwise_dsp_dsp_load_two(word + 11, &l1p0x3);
+                    sum00 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w02, sum00);
+                    sum10 = depthwise_dsp_dsp_p_dot(l1p0x2, l1p0w02, sum10);
+                    sum01 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w01, sum01);
+                    sum11 = depthwise_dsp_dsp_p_dot(l1p0x2, l1p0w01, sum11);
+                    sum02 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w00, sum02);
+                    sum12 = depthwise_dsp_dsp_p_dot(l1p0x2, l1p0w00, sum12);
+                    sum01 = depthwise_dsp_dsp_p_low_high(l1p0x3, l1p0w02, sum01);
+                    sum11 = depthwise_dsp_dsp_p_dot(l1p0x3, l1p0w02, sum11);
+                    sum02 = depthwise_dsp_dsp_p_low_high(l1p0x3, l1p0w01, sum02);
+                    sum12 = depthwise_dsp_dsp_p_dot(l1p0x3, l1p0w01, sum12);
                     const int32_t l1p0x4 = word[13];
-                    sum02 = depthwise_dsp_smlabt(l1p0x4, l1p0w02, sum02);
-                    sum12 = depthwise_dsp_smlad(l1p0x4, l1p0w02, sum12);
+                    sum02 = depthwise_dsp_dsp_p_low_high(l1p0x4, l1p0w02, sum02);
+                    sum12 = depthwise_dsp_dsp_p_dot(l1p0x4, l1p0w02, sum12);
                     int32_t offset;
-                    const int32_t multiplier = depthwise_dsp_ldrd(k + 7, &offset);
+                    const int32_t multiplier = depthwise_dsp_dsp_load_two(k + 7, &offset);
                     const int32_t below = k[9];
-                    sum00 = depthwise_dsp_smmla(sum00, multiplier, offset - (below & (sum00 >> 31)));
-                    pixel[0] = (int8_t)depthwise_dsp_ssat8_after11(sum00);
-                    sum01 = depthwise_dsp_smmla(sum01, multiplier, offset - (below & (sum01 >> 31)));
-                    pixel[3] = (int8_t)depthwise_dsp_ssat8_after11(sum01);
-                    sum02 = depthwise_dsp_smmla(sum02, multiplier, offset - (below & (sum02 >> 31)));
-                    pixel[6] = (int8_t)depthwise_dsp_ssat8_after11(sum02);
-                    sum10 = depthwise_dsp_smmla(sum10, multiplier, offset - (below & (sum10 >> 31)));
-                    pixel[21] = (int8_t)depthwise_dsp_ssat8_after11(sum10);
-                    sum11 = depthwise_dsp_smmla(sum11, multiplier, offset - (below & (sum11 >> 31)));
-                    pixel[24] = (int8_t)depthwise_dsp_ssat8_after11(sum11);
-                    sum12 = depthwise_dsp_smmla(sum12, multiplier, offset - (below & (sum12 >> 31)));
-                    pixel[27] = (int8_t)depthwise_dsp_ssat8_after11(sum12);
+                    sum00 = depthwise_dsp_dsp_high_add(sum00, multiplier, offset - (below & (sum00 >> 31)));
+                    pixel[0] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum00);
+                    sum01 = depthwise_dsp_dsp_high_add(sum01, multiplier, offset - (below & (sum01 >> 31)));
+                    pixel[3] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum01);
+                    sum02 = depthwise_dsp_dsp_high_add(sum02, multiplier, offset - (below & (sum02 >> 31)));
+                    pixel[6] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum02);
+                    sum10 = depthwise_dsp_dsp_high_add(sum10, multiplier, offset - (below & (sum10 >> 31)));
+                    pixel[21] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum10);
+                    sum11 = depthwise_dsp_dsp_high_add(sum11, multiplier, offset - (below & (sum11 >> 31)));
+                    pixel[24] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum11);
+                    sum12 = depthwise_dsp_dsp_high_add(sum12, multiplier, offset - (below & (sum12 >> 31)));
+                    pixel[27] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum12);
                     word += 3;
                     pixel += 9;
                 }
                 for (int32_t x = 0; x < 2; ++x) {
-                    const int32_t *k = depthwise_dsp_again(stream);
+                    const int32_t *k = depthwise_dsp_dsp_again(stream);
                     const int32_t start = k[0];
                     int32_t l0p0w01;
-                    const int32_t l0p0w00 = depthwise_dsp_ldrd(k + 1, &l0p0w01);
+                    const int32_t l0p0w00 = depthwise_dsp_dsp_load_two(k + 1, &l0p0w01);
                     const int32_t l0p0w02 = k[3];
                     int32_t l0p0x1;
-                    const int32_t l0p0x0 = depthwise_dsp_ldrd(word, &l0p0x1);
-                    int32_t sum00 = depthwise_dsp_smlad(l0p0x0, l0p0w00, start);
-                    int32_t sum10 = depthwise_dsp_smlatb(l0p0x0, l0p0w00, start);
-                    sum00 = depthwise_dsp_smlad(l0p0x1, l0p0w01, sum00);
-                    sum10 = depthwise_dsp_smlatb(l0p0x1, l0p0w01, sum10);
-                    int32_t sum01 = depthwise_dsp_smlad(l0p0x1, l0p0w00, start);
-                    int32_t sum11 = depthwise_dsp_smlatb(l0p0x1, l0p0w00, start);
+                    const int32_t l0p0x0 = depthwise_dsp_dsp_load_two(word, &l0p0x1);
+                    int32_t sum00 = depthwise_dsp_dsp_p_dot(l0p0x0, l0p0w00, start);
+                    int32_t sum10 = depthwise_dsp_dsp_p_high_low(l0p0x0, l0p0w00, start);
+                    sum00 = depthwise_dsp_dsp_p_dot(l0p0x1, l0p0w01, sum00);
+                    sum10 = depthwise_dsp_dsp_p_high_low(l0p0x1, l0p0w01, sum10);
+                    int32_t sum01 = depthwise_dsp_dsp_p_dot(l0p0x1, l0p0w00, start);
+                    int32_t sum11 = depthwise_dsp_dsp_p_high_low(l0p0x1, l0p0w00, start);
                     int32_t l0p0x3;
-                    const int32_t l0p0x2 = depthwise_dsp_ldrd(word + 2, &l0p0x3);
-                    sum00 = depthwise_dsp_smlad(l0p0x2, l0p0w02, sum00);
-                    sum10 = depthwise_dsp_smlatb(l0p0x2, l0p0w02, sum10);
-                    sum01 = depthwise_dsp_smlad(l0p0x2, l0p0w01, sum01);
-                    sum11 = depthwise_dsp_smlatb(l0p0x2, l0p0w01, sum11);
-                    sum01 = depthwise_dsp_smlad(l0p0x3, l0p0w02, sum01);
-                    sum11 = depthwise_dsp_smlatb(l0p0x3, l0p0w02, sum11);
+                    const int32_t l0p0x2 = depthwise_dsp_dsp_load_two(word + 2, &l0p0x3);
+                    sum00 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w02, sum00);
+                    sum10 = depthwise_dsp_dsp_p_high_low(l0p0x2, l0p0w02, sum10);
+                    sum01 = depthwise_dsp_dsp_p_dot(l0p0x2, l0p0w01, sum01);
+                    sum11 = depthwise_dsp_dsp_p_high_low(l0p0x2, l0p0w01, sum11);
+                    sum01 = depthwise_dsp_dsp_p_dot(l0p0x3, l0p0w02, sum01);
+                    sum11 = depthwise_dsp_dsp_p_high_low(l0p0x3, l0p0w02, sum11);
                     int32_t l1p0w01;
-                    const int32_t l1p0w00 = depthwise_dsp_ldrd(k + 4, &l1p0w01);
+                    const int32_t l1p0w00 = depthwise_dsp_dsp_load_two(k + 4, &l1p0w01);
                     const int32_t l1p0w02 = k[6];
                     int32_t l1p0x1;
-                    const int32_t l1p0x0 = depthwise_dsp_ldrd(word + 9, &l1p0x1);
-                    sum00 = depthwise_dsp_smlabt(l1p0x0, l1p0w00, sum00);
-                    sum10 = depthwise_dsp_smlad(l1p0x0, l1p0w00, sum10);
-                    sum00 = depthwise_dsp_smlabt(l1p0x1, l1p0w01, sum00);
-                    sum10 = depthwise_dsp_smlad(l1p0x1, l1p0w01, sum10);
-                    sum01 = depthwise_dsp_smlabt(l1p0x1, l1p0w00, sum01);
-                    sum11 = depthwise_dsp_smlad(l1p0x1, l1p0w00, sum11);
+                    const int32_t l1p0x0 = depthwise_dsp_dsp_load_two(word + 9, &l1p0x1);
+                    sum00 = depthwise_dsp_dsp_p_low_high(l1p0x0, l1p0w00, sum00);
+                    sum10 = depthwise_dsp_dsp_p_dot(l1p0x0, l1p0w00, sum10);
+                    sum00 = depthwise_dsp_dsp_p_low_high(l1p0x1, l1p0w01, sum00);
+                    sum10 = depthwise_dsp_dsp_p_dot(l1p0x1, l1p0w01, sum10);
+                    sum01 = depthwise_dsp_dsp_p_low_high(l1p0x1, l1p0w00, sum01);
+                    sum11 = depthwise_dsp_dsp_p_dot(l1p0x1, l1p0w00, sum11);
                     int32_t l1p0x3;
-                    const int32_t l1p0x2 = depthwise_dsp_ldrd(word + 11, &l1p0x3);
-                    sum00 = depthwise_dsp_smlabt(l1p0x2, l1p0w02, sum00);
-                    sum10 = depthwise_dsp_smlad(l1p0x2, l1p0w02, sum10);
-                    sum01 = depthwise_dsp_smlabt(l1p0x2, l1p0w01, sum01);
-                    sum11 = depthwise_dsp_smlad(l1p0x2, l1p0w01, sum11);
-                    sum01 = depthwise_dsp_smlabt(l1p0x3, l1p0w02, sum01);
-                    sum11 = depthwise_dsp_smlad(l1p0x3, l1p0w02, sum11);
+                    const int32_t l1p0x2 = depthwise_dsp_dsp_load_two(word + 11, &l1p0x3);
+                    sum00 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w02, sum00);
+                    sum10 = depthwise_dsp_dsp_p_dot(l1p0x2, l1p0w02, sum10);
+                    sum01 = depthwise_dsp_dsp_p_low_high(l1p0x2, l1p0w01, sum01);
+                    sum11 = depthwise_dsp_dsp_p_dot(l1p0x2, l1p0w01, sum11);
+                    sum01 = depthwise_dsp_dsp_p_low_high(l1p0x3, l1p0w02, sum01);
+                    sum11 = depthwise_dsp_dsp_p_dot(l1p0x3, l1p0w02, sum11);
                     int32_t offset;
-                    const int32_t multiplier = depthwise_dsp_ldrd(k + 7, &offset);
+                    const int32_t multiplier = depthwise_dsp_dsp_load_two(k + 7, &offset);
                     const int32_t below = k[9];
-                    sum00 = depthwise_dsp_smmla(sum00, multiplier, offset - (below & (sum00 >> 31)));
-                    pixel[0] = (int8_t)depthwise_dsp_ssat8_after11(sum00);
-                    sum01 = depthwise_dsp_smmla(sum01, multiplier, offset - (below & (sum01 >> 31)));
-                    pixel[3] = (int8_t)depthwise_dsp_ssat8_after11(sum01);
-                    sum10 = depthwise_dsp_smmla(sum10, multiplier, offset - (below & (sum10 >> 31)));
-                    pixel[21] = (int8_t)depthwise_dsp_ssat8_after11(sum10);
-                    sum11 = depthwise_dsp_smmla(sum11, multiplier, offset - (below & (sum11 >> 31)));
-                    pixel[24] = (int8_t)depthwise_dsp_ssat8_after11(sum11);
+                    sum00 = depthwise_dsp_dsp_high_add(sum00, multiplier, offset - (below & (sum00 >> 31)));
+                    pixel[0] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum00);
+                    sum01 = depthwise_dsp_dsp_high_add(sum01, multiplier, offset - (below & (sum01 >> 31)));
+                    pixel[3] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum01);
+                    sum10 = depthwise_dsp_dsp_high_add(sum10, multiplier, offset - (below & (sum10 >> 31)));
+                    pixel[21] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum10);
+                    sum11 = depthwise_dsp_dsp_high_add(sum11, multiplier, offset - (below & (sum11 >> 31)));
+                    pixel[24] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum11);
                     word += 2;
                     pixel += 6;
                 }

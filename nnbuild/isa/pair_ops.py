@@ -1,0 +1,141 @@
+"""The rows of the table for cores without vectors: two 16-bit numbers in one word, and products of whole words.
+
+A pair is an int32_t that holds two int16: the first in its low half. Two words in one int64_t are moved by one load or
+store.
+"""
+
+from __future__ import annotations
+
+from nnbuild.isa.ops import Family, Operation
+
+WORD = "int32_t"
+
+
+def _words(meaning: str, operands: str = "a, b", cycles: float = 1) -> Operation:
+    """An operation on words."""
+    return Operation(WORD, ", ".join(f"{WORD} {name}" for name in operands.split(", ")), meaning, cycles)
+
+
+def _product(a: str, b: str) -> str:
+    """The products of two halves of the operands, added to the sum."""
+    return f"(int32_t)((uint32_t)sum + (uint32_t)({a} * {b}))"
+
+
+LOW_A, HIGH_A, LOW_B, HIGH_B = "(int16_t)a", "(a >> 16)", "(int16_t)b", "(b >> 16)"
+BOTH = f"(uint32_t)({LOW_A} * {LOW_B}) + (uint32_t)({HIGH_A} * {HIGH_B})"
+HALVES = "(int32_t)((uint32_t)(uint16_t)(int8_t){low} | (uint32_t)(int8_t){high} << 16)"
+
+
+def _each_half(low: str, high: str) -> str:
+    """Two results, of which the lower one keeps within its half."""
+    return f"(int32_t)((({low}) & 0xffffU) | (({high}) << 16))"
+
+
+def _halves(operation: str) -> Operation:
+    return _words(
+        _each_half(f"(uint32_t)a {operation} (uint32_t)b", f"((uint32_t)a >> 16) {operation} ((uint32_t)b >> 16)")
+    )
+
+
+def _shifted(by: int) -> str:
+    return f"(uint32_t)b >> {by}" if by else "(uint32_t)b"
+
+
+def _added_bytes(shift: int) -> Operation:
+    low, high = (f"(uint32_t)(int8_t)({place} & 0xffU)" for place in (_shifted(shift), _shifted(shift + 16)))
+    return _words(_each_half(f"(uint32_t)a + {low}", f"((uint32_t)a >> 16) + {high}"))
+
+
+def _high(rounded: str = "") -> str:
+    return f"(int32_t)((uint32_t)(((int64_t)a * b{rounded}) >> 32) + (uint32_t)sum)"
+
+
+def _saturate(bits: int, shift: int = 0) -> Operation:
+    """Holds a number, shifted to the right before, within a signed type of so many bits."""
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    first = f"a >>= {shift};\n" if shift else ""
+    return _words(f"{first}return a < {low} ? {low} : a > {high} ? {high} : a;", "a")
+
+
+def _load_bytes(count: int) -> Operation:
+    """So many bytes that follow each other, wherever they lie, the first one lowest."""
+    parts = [f"(uint32_t)(uint8_t)from[{i}]" + (f" << {8 * i}" if i else "") for i in range(count)]
+    return Operation(WORD, "const int8_t *from", f"(int32_t)({' | '.join(parts)})", 1 if count == 4 else 2 * count - 1)
+
+
+MAX_BYTES = """\
+uint32_t out = 0;
+
+for (int byte = 0; byte < 32; byte += 8) {
+    const int8_t x = (int8_t)((uint32_t)a >> byte & 0xffU);
+    const int8_t y = (int8_t)((uint32_t)b >> byte & 0xffU);
+
+    out |= (uint32_t)(uint8_t)(x > y ? x : y) << byte;
+}
+return (int32_t)out;"""
+TWO = "(int64_t)((uint64_t)(uint32_t)high << 32 | (uint32_t)low)"
+LOAD_FOUR = """\
+*a = (int32_t)from[0];
+*b = (int32_t)(from[0] >> 32);
+*c = (int32_t)from[1];
+*d = (int32_t)(from[1] >> 32);
+return from + 2;"""
+
+
+def _pair_at(index: int) -> str:
+    return f"(int32_t)((uint32_t)(uint16_t)from[{index}] | (uint32_t)from[{index + 1}] << 16)"
+
+
+PAIRS: dict[str, Operation | Family] = {
+    # products
+    "p_dot": _words(f"(int32_t)((uint32_t)sum + {BOTH})", "a, b, sum"),
+    "p_products": _words(f"(int32_t)({BOTH})"),
+    "p_low_low": _words(_product(LOW_A, LOW_B), "a, b, sum"),
+    "p_low_high": _words(_product(LOW_A, HIGH_B), "a, b, sum"),
+    "p_high_low": _words(_product(HIGH_A, LOW_B), "a, b, sum"),
+    "p_high_high": _words(_product(HIGH_A, HIGH_B), "a, b, sum"),
+    "p_long_dot": Operation(
+        "int64_t",
+        "int32_t a, int32_t b, int64_t sum",
+        f"sum + (int64_t)({LOW_A} * {LOW_B}) + (int64_t)({HIGH_A} * {HIGH_B})",
+        1,
+    ),
+    "p_wide_low": _words(f"(int32_t)((uint32_t)(((int64_t)a * {LOW_B}) >> 16) + (uint32_t)sum)", "a, b, sum"),
+    "p_wide_high": _words(f"(int32_t)((uint32_t)(((int64_t)a * {HIGH_B}) >> 16) + (uint32_t)sum)", "a, b, sum"),
+    "high": _words("(int32_t)(((int64_t)a * b) >> 32)", cycles=3),  # b is at least 0
+    "high_add": _words(_high(), "a, b, sum"),
+    "high_rounded_add": _words(_high(" + INT64_C(0x80000000)"), "a, b, sum"),
+    "multiply_add": Operation("float", "float a, float b, float sum", "sum + {prefix}_product(a, b)", 1),
+    # sums and limits
+    "p_add": _halves("+"),
+    "p_sub": _halves("-"),
+    "p_add_even_bytes": _added_bytes(0),
+    "p_add_odd_bytes": _added_bytes(8),
+    "saturate": _saturate,
+    "max_bytes": _words(MAX_BYTES, cycles=2),
+    # from bytes to pairs, and halves of two words as one
+    "p_even_bytes": _words(HALVES.format(low="bytes", high="(bytes >> 16)"), "bytes"),
+    "p_odd_bytes": _words(HALVES.format(low="(bytes >> 8)", high="(bytes >> 24)"), "bytes"),
+    "p_low_halves": _words("(int32_t)(((uint32_t)a & 0xffffU) | (uint32_t)b << 16)"),
+    "p_high_halves": _words("(int32_t)(((uint32_t)a & 0xffff0000U) | ((uint32_t)b >> 16))"),
+    "masked_left8": _words("(int32_t)((uint32_t)mask & (uint32_t)a << 8)", "mask, a"),
+    # memory
+    "load_bytes": _load_bytes,
+    "write_bytes": Operation(
+        "void",
+        "int8_t *to, int32_t bytes",
+        "\n".join(["to[0] = (int8_t)bytes;", *(f"to[{i}] = (int8_t)(bytes >> {8 * i});" for i in range(1, 4))]),
+        1,
+    ),
+    "p_load": Operation(WORD, "const int16_t *from", _pair_at(0), 1),
+    "p_load_two": Operation(
+        WORD, "const int16_t *from, int32_t *second", f"*second = {_pair_at(2)};\nreturn {_pair_at(0)};", 1
+    ),
+    "two": Operation("int64_t", "int32_t low, int32_t high", TWO, 0),
+    "load_two": Operation(WORD, "const int32_t *from, int32_t *second", "*second = from[1];\nreturn from[0];", 1),
+    "store_two": Operation("void", "int32_t *to, int32_t first, int32_t second", "to[0] = first;\nto[1] = second;", 1),
+    "load_four": Operation(
+        "const int64_t *", "const int64_t *from, int32_t *a, int32_t *b, int32_t *c, int32_t *d", LOAD_FOUR, 1
+    ),
+    "again": Operation("const int32_t *", "const int32_t *pointer", "pointer", 0),
+}
