@@ -26,8 +26,6 @@ FPU = Vectors(
 class FpuLanes(FloatLanes):
     """One float a lane; prices are those of these cores."""
 
-    vectors = 4
-
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         w(w.use(LOAD, name, at(pointer)))
 

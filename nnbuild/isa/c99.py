@@ -61,6 +61,11 @@ def at(pointer: str) -> str:
     return f"{base}[{index}]" if plus else f"*{pointer}"
 
 
+def bias_of(site: Site) -> dict[str, Array]:
+    """The bias of every channel, if there is one."""
+    return {"bias": site.constant("bias")} if "bias" in site.constants else {}
+
+
 class ScalarLanes(Lanes):
     """One channel a lane, one input at a time; a tile of 2 positions by 4 channels."""
 
@@ -70,16 +75,17 @@ class ScalarLanes(Lanes):
     vectors = 4
 
 
+@dataclass(frozen=True, eq=False)
 class FloatLanes(ScalarLanes):
-    """Single floats: a tile keeps 14 values in registers."""
+    """Single floats: a tile keeps 14 values in registers. `channels` has the bias, if there is one."""
 
+    channels: Mapping[str, Array]
+    bounds: Clamp
+    pixels: int = 2
+    vectors: int = 4
     input_type = "float"
     weight_type = "float"
     output_type = "float"
-
-    def __init__(self, site: Site, bounds: Clamp) -> None:
-        self.bounds = bounds
-        self.channels = {"bias": site.constant("bias")} if "bias" in site.constants else {}
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         w(w.use(LOAD_MUTABLE, accumulator, f"bias[{channel}]" if self.channels else "0.0f"))
@@ -113,8 +119,7 @@ class IntegerLanes(ScalarLanes):
         self.weight_zero = quant_of(site.constants["kernel"]).zero_point  # only a dense layer's may differ from 0
         self.bounds = integer_bounds(bounds, out)
         self.scaling = scaling
-        bias = {"bias": site.constant("bias")} if "bias" in site.constants else {}
-        self.channels = bias | dict(scaling.constants)
+        self.channels = bias_of(site) | dict(scaling.constants)
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         w(w.use(LOAD_AS, self.sum_type, accumulator, f"bias[{channel}]" if "bias" in self.channels else "0"))
@@ -180,7 +185,7 @@ def scaling_of(site: Site) -> Scaling:
 
 def lanes_for(site: Site, bounds: Clamp) -> FloatLanes | IntegerLanes:
     if site.dtypes == {"float32"}:
-        return FloatLanes(site, bounds)
+        return FloatLanes(bias_of(site), bounds)
     return IntegerLanes(site, bounds, scaling_of(site))
 
 

@@ -7,8 +7,7 @@ the register blocking and the borders; an ISA says how a vector of `lanes` accum
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping
 
 from nnbuild.base.writer import Writer
 from nnbuild.model.graph import Array
@@ -66,35 +65,3 @@ class Lanes(ABC):
     @abstractmethod
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         """Applies the epilogue for the lanes from `channel` of the block on and writes the first `count`."""
-
-
-class TileLanes(Lanes):
-    """What the skeletons with large tiles ask for besides."""
-
-    together: int = 1
-    """positions whose channels are brought together in one vector, where all lie in one"""
-    row_constants: Mapping[str, Array] = MappingProxyType({})
-    """the channels' constants as such a vector meets them"""
-
-    @abstractmethod
-    def gather(self, w: Writer, accumulator: str, channel: str) -> None:
-        """Adds up what belongs to each channel, so that the first lanes hold one sum a channel."""
-
-    @abstractmethod
-    def gather_row(self, w: Writer, accumulators: Sequence[str]) -> None:
-        """The same for neighbouring positions: the first accumulator gets the sums of all, position by position."""
-
-    @abstractmethod
-    def add_bias(self, w: Writer, variable: str, count: int) -> None:
-        """Adds the bias to such a row of sums."""
-
-    @abstractmethod
-    def fold(self, w: Writer, accumulators: Sequence[str]) -> None:
-        """Pools the accumulators of one window into the first of them."""
-
-    @abstractmethod
-    def copy(self, w: Writer, to: str, source: str, count: int) -> None:
-        """Copies inputs from one pointer to another; without a source it writes what padding counts as."""
-
-    def fetch(self, w: Writer, pointer: str) -> None:
-        """Has the weights of one vector brought closer to the core, where there is a way to; nothing is read."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.lanes import TileLanes
+from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
+from nnbuild.model.graph import Array
 from nnbuild.ops.base import Clamp
-from nnbuild.ops.site import Site
 
 TOGETHER = 4
 """So many vectors of sums at most are added up in one go."""
@@ -18,28 +19,43 @@ Finish = Callable[[Writer, Vectors, str, str, int], None]
 """(writer, floats, variable, pointer, count) prints what else becomes of a result before it is stored there."""
 
 
-class VectorLanes(TileLanes):
-    """`depth` neighbouring lanes share an output channel and meet as many inputs; they are summed up at the end."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VectorLanes(Lanes):
+    """`depth` neighbouring lanes share an output channel and meet as many inputs; they are summed up at the end.
 
-    input_type = "float"
-    weight_type = "float"
-    output_type = "float"
+    channels: the bias, if there is one. filters: the channels of a layer that all lie in one vector, where the sums of
+    several positions are to be brought together.
+    """
 
-    def __init__(
-        self, site: Site, floats: Vectors, bounds: Clamp, depth: int = 1, finish: Finish | None = None
-    ) -> None:
-        self.floats = floats
-        self.lanes = floats.lanes // depth
-        self.depth = depth
-        self.bounds = bounds
-        self.finish = finish
-        self.channels = {"bias": site.constant("bias")} if "bias" in site.constants else {}
+    floats: Vectors
+    bounds: Clamp
+    channels: Mapping[str, Array]
+    lanes: int
+    depth: int
+    vectors: int = 1
+    finish: Finish | None = None
+    filters: int = 0
+    input_type: str = "float"
+    weight_type: str = "float"
+    output_type: str = "float"
 
-    def join(self, filters: int) -> None:
-        """Has the sums of several positions brought together, for layers whose channels all lie in one vector."""
-        self.filters = filters
-        self.together = min(self.depth, TOGETHER)
-        self.row_constants = {name: np.tile(values, self.together) for name, values in self.channels.items()}
+    def holding(self, vectors: int) -> VectorLanes:
+        """The same for tiles of so many vectors."""
+        return replace(self, vectors=vectors)
+
+    def joining(self, filters: int) -> VectorLanes:
+        """The same with the sums of several positions brought together."""
+        return replace(self, filters=filters)
+
+    @property
+    def together(self) -> int:
+        """Positions whose channels are brought together in one vector."""
+        return min(self.depth, TOGETHER) if self.filters else 1
+
+    @property
+    def row_constants(self) -> dict[str, Array]:
+        """The channels' constants as such a vector meets them."""
+        return {name: np.tile(values, self.together) for name, values in self.channels.items()} if self.filters else {}
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         biased = self.channels and self.depth == 1
@@ -119,3 +135,11 @@ class VectorLanes(TileLanes):
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         self.complete(w, accumulator, pointer, count)
         self.floats.store(w, pointer, accumulator, count)
+
+
+def vector_lanes(
+    floats: Vectors, channels: Mapping[str, Array], bounds: Clamp, depth: int = 1, finish: Finish | None = None
+) -> VectorLanes:
+    return VectorLanes(
+        floats=floats, bounds=bounds, channels=channels, lanes=floats.lanes // depth, depth=depth, finish=finish
+    )

@@ -6,7 +6,7 @@ from functools import partial
 
 from nnbuild.isa import c99
 from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
-from nnbuild.isa.vector_lanes import VectorLanes
+from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
 from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
@@ -32,7 +32,7 @@ def _scalar(site: Site[Conv2D]) -> Direct:
 
 
 def _fpu(site: Site[Conv2D]) -> Edges:
-    return Edges(site, FpuLanes(site, site.attributes.clamp), REGISTERS)
+    return Edges(site, FpuLanes(c99.bias_of(site), site.attributes.clamp), REGISTERS)
 
 
 def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D]) -> Edges:
@@ -42,13 +42,13 @@ def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D]) -> Edges:
 
 def _floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> Tiled:
     registers, window = floats.registers - floats.temporaries, window_of(site)
-    lanes = VectorLanes(site, floats, site.attributes.clamp, depth, tail_of(site).finish)
+    lanes = vector_lanes(floats, c99.bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
     if depth > 1 and window.filters <= lanes.lanes and window.groups == 1:
-        lanes.join(window.filters)
+        lanes = lanes.joining(window.filters)
     draft = tiled(site, lanes, registers)
     vectors = -(-window.share // lanes.lanes)
-    lanes.vectors = best_vectors(draft.places, [vectors], draft.steps, registers, window.area)
-    return tiled(site, lanes, registers)
+    best = best_vectors(draft.places, [vectors], draft.steps, registers, window.area)
+    return tiled(site, lanes.holding(best), registers)
 
 
 def _refused_floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> str | None:

@@ -5,12 +5,13 @@ Several rows of inputs are the positions of a convolution of one tap.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from nnbuild.isa import c99
 from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
 from nnbuild.isa.lanes import Lanes
-from nnbuild.isa.vector_lanes import VectorLanes
+from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
 from nnbuild.kernels.contract import Kernel, Nest, OnEach, only_float, variant
@@ -44,23 +45,19 @@ def _scalar(site: Site[Dense]) -> Nest:
 
 
 def _fpu(site: Site[Dense]) -> Nest:
-    lanes = FpuLanes(site, site.attributes.clamp)
+    lanes = FpuLanes(c99.bias_of(site), site.attributes.clamp)
     if _rows(site) == 1:
-        lanes.vectors = min(ALONE, site.output_shape()[-1])
-    else:
-        lanes.pixels = (REGISTERS - lanes.vectors - 2) // lanes.vectors
-    return _portable(site, lanes)
+        return _portable(site, replace(lanes, vectors=min(ALONE, site.output_shape()[-1])))
+    return _portable(site, replace(lanes, pixels=(REGISTERS - lanes.vectors - 2) // lanes.vectors))
 
 
 def _vector_lanes(floats: Vectors, depth: int, site: Site[Dense]) -> VectorLanes:
-    lanes = VectorLanes(site, floats, site.attributes.clamp, depth, tail_of(site).finish)
+    lanes = vector_lanes(floats, c99.bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
     needed = -(-site.output_shape()[-1] // lanes.lanes)
     if _rows(site) > 1:
         registers = floats.registers - floats.temporaries
-        lanes.vectors = best_vectors(_rows(site), [needed], site.shape()[-1], registers)
-    else:
-        lanes.vectors = -(-needed // -(-needed // SUMS))
-    return lanes
+        return lanes.holding(best_vectors(_rows(site), [needed], site.shape()[-1], registers))
+    return lanes.holding(-(-needed // -(-needed // SUMS)))
 
 
 def _floats(floats: Vectors, depth: int, site: Site[Dense]) -> Nest:

@@ -6,7 +6,7 @@ from functools import partial
 
 from nnbuild.isa import c99
 from nnbuild.isa.arm_fpu import FEATURES, FpuLanes
-from nnbuild.isa.vector_lanes import VectorLanes
+from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
 from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
@@ -30,7 +30,7 @@ def _scalar(site: Site[DepthwiseConv2D]) -> Taps:
 
 
 def _fpu(site: Site[DepthwiseConv2D]) -> Sliding:
-    return Sliding(site, FpuLanes(site, site.attributes.clamp), 6)
+    return Sliding(site, FpuLanes(c99.bias_of(site), site.attributes.clamp), 6)
 
 
 def _bytes(lanes: type[ByteLanes], positions: int, site: Site[DepthwiseConv2D]) -> Sliding:
@@ -39,7 +39,7 @@ def _bytes(lanes: type[ByteLanes], positions: int, site: Site[DepthwiseConv2D]) 
 
 def _floats(floats: Vectors, site: Site[DepthwiseConv2D]) -> Sliding:
     spare = floats.registers - floats.temporaries - site.constant("kernel").shape[1] - 1
-    lanes = VectorLanes(site, floats, site.attributes.clamp, finish=tail_of(site).finish)
+    lanes = vector_lanes(floats, c99.bias_of(site), site.attributes.clamp, finish=tail_of(site).finish)
     return Sliding(site, lanes, max(1, min(LONGEST, spare)))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.lanes import TileLanes
+from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block, Blocks
@@ -37,7 +37,7 @@ class Tiled:
     """
 
     site: Site
-    lanes: TileLanes
+    lanes: VectorLanes
     registers: int
     window: Window
     copied: bool
@@ -121,7 +121,7 @@ class Tiled:
     def demand(self) -> Demand:
         extent = sum(part.count for part in self.parts) if self.flat else self.lines
         weights = dot.filled(self.site.constant("kernel"), self.window, self.lanes.depth)
-        packed = dot.packed(weights, self.lanes, self.window.groups) | dict(self.lanes.row_constants)
+        packed = dot.packed(weights, self.lanes, self.window.groups) | self.lanes.row_constants
         beyond = self.lanes.depth if self.copied else 0  # which the last step reads
         return Demand(extent=extent, scratch=4 * (self.elements + beyond), packed=packed)
 
@@ -289,7 +289,7 @@ class Tiled:
             lanes.copy(w, f"{names.scratch} + {product('last_line', self.row_size)}", "", lanes.depth)
 
 
-def tiled(site: Site, lanes: TileLanes, registers: int) -> Tiled:
+def tiled(site: Site, lanes: VectorLanes, registers: int) -> Tiled:
     window = window_of(site)
     copied = not window.columns.always_inside or window.run % lanes.depth > 0
     draft = Tiled(site, lanes, registers, window, copied, False)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.vector_lanes import VectorLanes
+from nnbuild.isa.c99 import bias_of
+from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.loops import dot
@@ -189,17 +190,15 @@ class VectorWinograd:
 
 def vector_winograd(floats: Vectors, site: Site[Conv2D]) -> VectorWinograd:
     """The nest of a tile's patches: its inputs are copied where there is padding."""
-    lanes = VectorLanes(site, floats, site.attributes.clamp, finish=tail_of(site).finish)
+    lanes = vector_lanes(floats, bias_of(site), site.attributes.clamp, finish=tail_of(site).finish)
     window = window_of(site)
     registers, padded = floats.registers - floats.temporaries, not window.inside
     plan = Tiled(site, lanes, registers, replace(window, pool=(OUT, OUT)), padded, padded)
     across, down = window.columns.places // OUT, window.rows.places // OUT
     rows = next(n for n in range(1, down + 1) if down % n == 0 and (n * across >= FEWEST or n == down))
-    sums = VectorLanes(site, floats, NO_CLAMP)
-    sums.channels = {}
     needed = -(-window.filters // floats.lanes)
-    sums.vectors = best_vectors(rows * across, [needed], window.channels, registers)
-    return VectorWinograd(plan, lanes, sums, rows)
+    vectors = best_vectors(rows * across, [needed], window.channels, registers)
+    return VectorWinograd(plan, lanes, vector_lanes(floats, {}, NO_CLAMP).holding(vectors), rows)
 
 
 def refused(floats: Vectors, site: Site[Conv2D]) -> str | None:
