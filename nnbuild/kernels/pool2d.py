@@ -189,7 +189,7 @@ class _Bytes:
         with row_taps(w, window.rows):
             _point(w, site, names, c)
             with column_taps(w, window.columns):
-                value = v.call(w, "load_bytes", f"row + {product('kx', window.channels)}", of=(real,))
+                value = v.call(w, "widen", f"row + {product('kx', window.channels)}", of=(real,))
                 w(f"result = {v.call(w, operation, 'result', value)};")
         if not _is_max(site):
             _divide(w, v, window.rows.kernel * window.columns.kernel)
@@ -247,7 +247,7 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
         w("int32_t odd = 0;")
 
     def take(at: str) -> None:
-        w(w.use(LOAD, "word", DSP.call(w, "load_bytes", at, of=(count,))))
+        w(w.use(LOAD, "word", DSP.call(w, "widen", at, of=(count,))))
         if is_max:
             w(f"largest = {DSP.call(w, 'max_bytes', 'largest', 'word')};")
         else:
