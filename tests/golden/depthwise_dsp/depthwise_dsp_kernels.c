@@ -338,18 +338,24 @@ void depthwise_dsp_00_op(const int8_t *in, int8_t *out, int32_t *scratch, int32_
                     int32_t offset;
                     const int32_t multiplier = depthwise_dsp_dsp_load_two(k + 7, &offset);
                     const int32_t below = k[9];
-                    sum00 = depthwise_dsp_dsp_high_add(sum00, multiplier, offset - (below & (sum00 >> 31)));
-                    pixel[0] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum00);
-                    sum01 = depthwise_dsp_dsp_high_add(sum01, multiplier, offset - (below & (sum01 >> 31)));
-                    pixel[3] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum01);
-                    sum02 = depthwise_dsp_dsp_high_add(sum02, multiplier, offset - (below & (sum02 >> 31)));
-                    pixel[6] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum02);
-                    sum10 = depthwise_dsp_dsp_high_add(sum10, multiplier, offset - (below & (sum10 >> 31)));
-                    pixel[21] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum10);
-                    sum11 = depthwise_dsp_dsp_high_add(sum11, multiplier, offset - (below & (sum11 >> 31)));
-                    pixel[24] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum11);
-                    sum12 = depthwise_dsp_dsp_high_add(sum12, multiplier, offset - (below & (sum12 >> 31)));
-                    pixel[27] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum12);
+                    sum00 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum00, multiplier, offset
+                            - (below & (sum00 >> 31))));
+                    pixel[0] = (int8_t)sum00;
+                    sum01 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum01, multiplier, offset
+                            - (below & (sum01 >> 31))));
+                    pixel[3] = (int8_t)sum01;
+                    sum02 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum02, multiplier, offset
+                            - (below & (sum02 >> 31))));
+                    pixel[6] = (int8_t)sum02;
+                    sum10 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum10, multiplier, offset
+                            - (below & (sum10 >> 31))));
+                    pixel[21] = (int8_t)sum10;
+                    sum11 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum11, multiplier, offset
+                            - (below & (sum11 >> 31))));
+                    pixel[24] = (int8_t)sum11;
+                    sum12 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum12, multiplier, offset
+                            - (below & (sum12 >> 31))));
+                    pixel[27] = (int8_t)sum12;
                     word += 3;
                     pixel += 9;
                 }
@@ -397,14 +403,18 @@ void depthwise_dsp_00_op(const int8_t *in, int8_t *out, int32_t *scratch, int32_
                     int32_t offset;
                     const int32_t multiplier = depthwise_dsp_dsp_load_two(k + 7, &offset);
                     const int32_t below = k[9];
-                    sum00 = depthwise_dsp_dsp_high_add(sum00, multiplier, offset - (below & (sum00 >> 31)));
-                    pixel[0] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum00);
-                    sum01 = depthwise_dsp_dsp_high_add(sum01, multiplier, offset - (below & (sum01 >> 31)));
-                    pixel[3] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum01);
-                    sum10 = depthwise_dsp_dsp_high_add(sum10, multiplier, offset - (below & (sum10 >> 31)));
-                    pixel[21] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum10);
-                    sum11 = depthwise_dsp_dsp_high_add(sum11, multiplier, offset - (below & (sum11 >> 31)));
-                    pixel[24] = (int8_t)depthwise_dsp_dsp_saturate_8x11(sum11);
+                    sum00 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum00, multiplier, offset
+                            - (below & (sum00 >> 31))));
+                    pixel[0] = (int8_t)sum00;
+                    sum01 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum01, multiplier, offset
+                            - (below & (sum01 >> 31))));
+                    pixel[3] = (int8_t)sum01;
+                    sum10 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum10, multiplier, offset
+                            - (below & (sum10 >> 31))));
+                    pixel[21] = (int8_t)sum10;
+                    sum11 = depthwise_dsp_dsp_saturate_8x11(depthwise_dsp_dsp_high_add(sum11, multiplier, offset
+                            - (below & (sum11 >> 31))));
+                    pixel[24] = (int8_t)sum11;
                     word += 2;
                     pixel += 6;
                 }
