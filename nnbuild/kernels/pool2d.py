@@ -247,7 +247,7 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
         w("int32_t odd = 0;")
 
     def take(at: str) -> None:
-        w(w.use(LOAD, "word", DSP.call(w, "widen", at, of=(count,))))
+        w(w.use(LOAD, "word", DSP.call(w, "load_bytes", at, of=(count,))))
         if is_max:
             w(f"largest = {DSP.call(w, 'max_bytes', 'largest', 'word')};")
         else:
