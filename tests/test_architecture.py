@@ -126,6 +126,13 @@ def test_nobody_knows_the_kernel_target() -> None:
     assert [str(path) for path in outside if words.search(path.read_text())] == []
 
 
+def test_kernels_name_no_instruction() -> None:
+    """How a set spells its operations stands in `isa` alone."""
+    spelling = re.compile(r"_mm\d*_|__m(128|256|512)|__builtin_(ia32|arm)|__arm_|\bv(ld1|st1|add|mul|mla|dot|qadd)q?_")
+    files = (PACKAGE / "kernels").rglob("*.py")
+    assert [str(path.relative_to(PACKAGE)) for path in files if spelling.search(path.read_text())] == []
+
+
 def test_back_ends_do_not_know_each_other() -> None:
     homes = sorted(path.parent for path in (PACKAGE / "backends").glob("*/backend.py"))
     assert {home.name for home in homes} == {"host", "firmware", "kmod"}

@@ -38,6 +38,14 @@ class Lanes(ABC):
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         """Declares an accumulator for the lanes from `channel` of the block on; it begins with their bias."""
 
+    def clear(self, w: Writer, accumulator: str) -> None:
+        """Declares an accumulator that begins with nothing, to be added to another one."""
+        raise NotImplementedError("these lanes keep one sum an output")
+
+    def combine(self, w: Writer, operation: str, accumulator: str, other: str) -> None:
+        """An accumulator becomes what an operation makes of it and another one."""
+        raise NotImplementedError("these lanes keep one sum an output")
+
     @abstractmethod
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         """Declares and loads the weights of one vector for `depth` inputs."""

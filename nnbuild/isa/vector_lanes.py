@@ -45,6 +45,12 @@ class VectorLanes(TileLanes):
         biased = self.channels and self.depth == 1
         self.floats.declare(w, accumulator, self._bias(w, channel) if biased else self.floats.each(w, 0.0))
 
+    def clear(self, w: Writer, accumulator: str) -> None:
+        self.floats.declare(w, accumulator, self.floats.each(w, 0.0))
+
+    def combine(self, w: Writer, operation: str, accumulator: str, other: str) -> None:
+        w(f"{accumulator} = {self.floats.use(w, operation, accumulator, other)};")
+
     def _bias(self, w: Writer, channel: str) -> str:
         return self.floats.load(w, "bias" if channel == "0" else f"bias + {channel}", self.lanes)
 

@@ -187,7 +187,7 @@ class _Bytes:
         assert not isinstance(rule, str)
         place = product("i", v.lanes)
         for name, source, const in zip(("sum", "other"), names.inputs, ("", "const "), strict=True):
-            v.let(w, "sums", name, v.call(w, "load_bytes", f"{source} + {place}", of=(count,)), const)
+            v.let(w, "sums", name, v.call(w, "widen", f"{source} + {place}", of=(count,)), const)
         rule.join(w, v, "sum", "other", "sum")
         w(f"{v.call(w, 'store_bytes', f'{names.outputs[0]} + {place}', 'sum', of=(*rule.bounds, count))};")
 
@@ -239,7 +239,7 @@ def _emit_linear(w: Writer, site: Site[Binary], names: Names) -> None:
 def _word(w: Writer, site: Site[Binary], found: LinearSum, at: int) -> None:
     """The four elements of a word: the second and fourth byte are where they should be already."""
     for name, pointer in (("a", "left"), ("b", "right")):
-        w(w.use(LOAD, f"{name}{at}", DSP.call(w, "load_bytes", f"{pointer} + {at}" if at else pointer, of=(4,))))
+        w(w.use(LOAD, f"{name}{at}", DSP.call(w, "widen", f"{pointer} + {at}" if at else pointer, of=(4,))))
         w(w.use(LOAD, f"even_{name}{at}", DSP.call(w, "masked_left8", "mask", f"{name}{at}")))
         w(w.use(LOAD, f"odd_{name}{at}", w.use(ODD, f"{name}{at}")))
     for byte in range(4):

@@ -9,7 +9,7 @@ from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
-from nnbuild.kernels.contract import Kernel, OnEach, only_float, variant
+from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import compact, patches, winograd
 from nnbuild.kernels.loops.direct import Direct
@@ -19,7 +19,7 @@ from nnbuild.kernels.loops.tiled import Tiled, tiled
 from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_winograd import refused as winograd_refused
 from nnbuild.kernels.loops.vector_winograd import vector_winograd
-from nnbuild.kernels.small_lanes import ByteLanes, ShortByteLanes, refused_bytes
+from nnbuild.kernels.small_lanes import ByteLanes, ShortByteLanes
 from nnbuild.kernels.vector_tail import KINDS, POINTWISE, refusal, tail_of
 from nnbuild.kernels.window import window_of
 from nnbuild.ops.conv2d import Conv2D
@@ -91,8 +91,8 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
 VARIANTS = (
     variant("scalar", frozenset(), c99.any_format, _scalar),
     variant("fpu", FEATURES, only_float, _fpu),
-    variant("bytes", frozenset({"armv7m"}), refused_bytes, partial(_bytes, ByteLanes, 14)),
-    variant("bytes_short", frozenset({"armv6m"}), refused_bytes, partial(_bytes, ShortByteLanes, 10)),
+    variant("bytes", frozenset({"armv7m"}), only_int8, partial(_bytes, ByteLanes, 14)),
+    variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortByteLanes, 10)),
     *compact.VARIANTS,
     *patches.variants(FUSES),
     *winograd.VARIANTS,

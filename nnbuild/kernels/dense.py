@@ -9,6 +9,7 @@ from functools import partial
 
 from nnbuild.isa import c99
 from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
+from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
@@ -16,8 +17,7 @@ from nnbuild.kernels.contract import Kernel, Nest, OnEach, only_float, variant
 from nnbuild.kernels.loops import compact, dot, patches
 from nnbuild.kernels.loops.padded import padded
 from nnbuild.kernels.loops.rows import Rows
-from nnbuild.kernels.loops.split import split
-from nnbuild.kernels.loops.split_floats import SUMS, SplitFloats
+from nnbuild.kernels.loops.split import SUMS, SingleRow, SplitFloats, split_integers
 from nnbuild.kernels.loops.tiled import tiled
 from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.vector_tail import POINTWISE, refusal, tail_of
@@ -35,17 +35,21 @@ def _rows(site: Site[Dense]) -> int:
     return window_of(site).rows.places
 
 
-def _scalar(site: Site[Dense]) -> Rows:
-    return Rows(site, c99.lanes_for(site, site.attributes.clamp))
+def _portable(site: Site[Dense], lanes: Lanes) -> Nest:
+    return SingleRow(site, lanes) if _rows(site) == 1 else Rows(site, lanes)
 
 
-def _fpu(site: Site[Dense]) -> Rows:
+def _scalar(site: Site[Dense]) -> Nest:
+    return _portable(site, c99.lanes_for(site, site.attributes.clamp))
+
+
+def _fpu(site: Site[Dense]) -> Nest:
     lanes = FpuLanes(site, site.attributes.clamp)
     if _rows(site) == 1:
         lanes.vectors = min(ALONE, site.output_shape()[-1])
     else:
         lanes.pixels = (REGISTERS - lanes.vectors - 2) // lanes.vectors
-    return Rows(site, lanes)
+    return _portable(site, lanes)
 
 
 def _vector_lanes(floats: Vectors, depth: int, site: Site[Dense]) -> VectorLanes:
@@ -86,7 +90,7 @@ def _refused_softmax(floats: Vectors, depth: int, site: Site[Dense]) -> str | No
 
 def _integers(chosen: Vectors, site: Site[Dense]) -> Nest:
     lanes = integer_layers.lanes_of(chosen, site)
-    return split(site, lanes) if _rows(site) == 1 else padded(site, lanes)
+    return split_integers(site, lanes) if _rows(site) == 1 else padded(site, lanes)
 
 
 def _on_floats(floats: Vectors) -> list[Kernel[Dense]]:

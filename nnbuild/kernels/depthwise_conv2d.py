@@ -9,12 +9,12 @@ from nnbuild.isa.arm_fpu import FEATURES, FpuLanes
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
-from nnbuild.kernels.contract import Kernel, OnEach, only_float, variant
+from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
 from nnbuild.kernels.loops import planar
 from nnbuild.kernels.loops.interleaved import Interleaved
 from nnbuild.kernels.loops.sliding import Sliding
 from nnbuild.kernels.loops.taps import Taps
-from nnbuild.kernels.small_lanes import ByteLanes, CentredByteLanes, ShortCentredByteLanes, refused_bytes
+from nnbuild.kernels.small_lanes import ByteLanes, CentredByteLanes, ShortCentredByteLanes
 from nnbuild.kernels.vector_tail import POINTWISE, refusal, tail_of
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
@@ -76,8 +76,8 @@ def _on_integers(chosen: Vectors) -> list[Kernel[DepthwiseConv2D]]:
 VARIANTS = (
     variant("scalar", frozenset(), c99.any_format, _scalar),
     variant("fpu", FEATURES, only_float, _fpu),
-    variant("sliding", frozenset({"armv7m"}), refused_bytes, partial(_bytes, CentredByteLanes, 4)),
-    variant("sliding_short", frozenset({"armv6m"}), refused_bytes, partial(_bytes, ShortCentredByteLanes, 2)),
+    variant("sliding", frozenset({"armv7m"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
+    variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortCentredByteLanes, 2)),
     *planar.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("integer", _on_integers),

@@ -191,7 +191,7 @@ class _Bytes:
             start = f"({product('(top + ky)', window.columns.size)} + left) * {window.channels}"
             w(f"const int8_t *row = {names.inputs[0]} + {start} + c;")
             with column_taps(w, window.columns):
-                value = v.call(w, "load_bytes", f"row + {product('kx', window.channels)}", of=(real,))
+                value = v.call(w, "widen", f"row + {product('kx', window.channels)}", of=(real,))
                 w(f"result = {v.call(w, operation, 'result', value)};")
         if not _is_max(site):
             _divide(w, v, window.rows.kernel * window.columns.kernel)
@@ -249,7 +249,7 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
         w("int32_t odd = 0;")
 
     def take(at: str) -> None:
-        w(w.use(LOAD, "word", DSP.call(w, "load_bytes", at, of=(count,))))
+        w(w.use(LOAD, "word", DSP.call(w, "widen", at, of=(count,))))
         if is_max:
             w(f"largest = {DSP.call(w, 'max_bytes', 'largest', 'word')};")
         else:

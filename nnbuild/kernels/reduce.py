@@ -200,7 +200,7 @@ class _Bytes:
         assert scale is not None
         v.let(w, "sums", "sum", v.call(w, "each", "0"), "")
         with w.loop("i", size):
-            value = v.call(w, "load_bytes", f"from + {product('i', channels)} + c", of=(real,))
+            value = v.call(w, "widen", f"from + {product('i', channels)} + c", of=(real,))
             w(f"sum = {v.call(w, 'add', 'sum', value)};")
         scale.apply(w, v, "sum")
         w(f"{v.call(w, 'store_bytes', 'to + c', 'sum', of=(*INT8, real))};")

@@ -1,10 +1,12 @@
 """Sums of single bytes for Cortex-M3 and M0: hooks of the dot-product skeletons.
 
 Inputs are taken as they are; their zero point is part of where a sum starts, so padding must be copied in. A
-convolution's sums are scaled by one high product, as `dsp_scaling` has it.
+convolution's sums are scaled by one high product.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,12 +14,13 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm_small import SMALL
 from nnbuild.isa.lanes import Lanes
-from nnbuild.kernels.contract import only_int8
-from nnbuild.kernels.dsp_scaling import Scaling, scaled
+from nnbuild.kernels.dsp.scaling import Scaling, chosen, general
+from nnbuild.kernels.sums import centred_start, layer_of, sums_of
 from nnbuild.model.graph import Array
-from nnbuild.numeric.rounding import Ints, ints
+from nnbuild.numeric.requant_product import Form
+from nnbuild.numeric.rounding import INT32, wrap
 from nnbuild.ops.convolution import Convolution
-from nnbuild.ops.integer import bounds, quant_of, requantization
+from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 LOAD = Row("const int32_t {0} = {1};", 1)
@@ -30,29 +33,14 @@ SCALE = Row("{0} * {1}", 1)
 STORE = Row("{0} = (int8_t){1};", 1)
 
 
-def weights_of(site: Site) -> Ints:
-    """[taps, channels] of a convolution, a depthwise one too."""
-    return ints(site.constant("kernel")).reshape(-1, site.output_shape()[-1])
-
-
-def starts(site: Site, weights: Ints) -> Ints:
-    bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(weights.shape[1], np.int64)
-    begin: Ints = bias - quant_of(site.inputs[0]).zero_point * weights.sum(axis=0)
-    return begin
-
-
-def scaling_of(site: Site[Convolution], weights: Ints) -> Scaling | str:
-    attributes, out = site.attributes, site.outputs[0]
-    scale, begin = requantization(site, weights.shape[1]), starts(site, weights)
-    reach = np.abs(begin) + 256 * np.abs(weights).sum(axis=0)
-    limits, zero = bounds(attributes.clamp, out), quant_of(out).zero_point
-    return scaled(scale.multiplier, scale.shift, reach, np.zeros_like(reach), zero, limits, apart=True)
-
-
-def refused_bytes(site: Site[Convolution]) -> str | None:
-    """Why a convolution's sums cannot be those of these lanes."""
-    found = only_int8(site) or scaling_of(site, weights_of(site))
-    return found if isinstance(found, str) else None
+@lru_cache(maxsize=256)
+def scaling_of(site: Site[Convolution]) -> Scaling:
+    """One high product for every channel, or the vendored function."""
+    layer, sums = layer_of(site), sums_of(site)
+    count = len(sums.start)
+    scaling = chosen(layer, [Form(below=None)], np.full(count, 30), np.full(count, INT32[1]), 8)
+    assert isinstance(scaling, Scaling), "32 bits hold all sums of 8-bit numbers"
+    return scaling
 
 
 class ByteLanes(Lanes):
@@ -65,17 +53,12 @@ class ByteLanes(Lanes):
     vectors = 4
 
     def __init__(self, site: Site[Convolution]) -> None:
-        weights = weights_of(site)
-        found = scaling_of(site, weights)
-        assert isinstance(found, Scaling)
-        self.scaling = found
-        self.factor = int(found.factors[0]) if (found.factors == found.factors[0]).all() else None
-        columns: dict[str, Array] = {"start": starts(site, weights), **found.columns}
+        self.scaling = found = scaling_of(site)
+        columns: dict[str, Array] = {"start": sums_of(site).start - found.centre, **found.columns}
+        self.factor = int(found.factor[0]) if (found.left == found.left[0]).all() else None
         if self.factor is None:
-            columns["factor"] = found.factors
-        if found.shift is not None:
-            columns["shift"] = np.full(weights.shape[1], found.shift)
-        self.channels: dict[str, Array] = {name: values.astype(np.int32) for name, values in columns.items()}
+            columns["factor"] = found.factor
+        self.channels: dict[str, Array] = {name: wrap(values, 32).astype(np.int32) for name, values in columns.items()}
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         w(w.use(START, accumulator, f"start[{channel}]"))
@@ -91,15 +74,18 @@ class ByteLanes(Lanes):
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         columns = {name: f"{name}[{channel}]" for name in self.channels}
-        offset = columns["offset"]
-        if "below" in columns:
-            w.bill(3)
-            offset = f"{offset} - ({columns['below']} & ({accumulator} >> 31))"
-        raised = w.use(SCALE, accumulator, str(self.factor) if self.factor else columns["factor"])
-        w.bill(4)
-        high = SMALL.call(w, "high", raised, columns["multiplier"])
-        w(f"{accumulator} = ({high} + {offset}) >> {columns['shift']};")
-        c99.bound(w, self.scaling.bounds, accumulator)
+        if self.scaling.form is None:
+            value = c99.added(general(w, self.scaling, accumulator, columns), self.scaling.zero)
+        else:
+            offset = columns["offset"]
+            if "below" in columns:
+                w.bill(3)
+                offset = f"{offset} - ({columns['below']} & ({accumulator} >> 31))"
+            raised = w.use(SCALE, accumulator, str(self.factor) if self.factor else columns["factor"])
+            w.bill(4)
+            value = f"({SMALL.call(w, 'high', raised, columns['multiplier'])} + {offset}) >> {columns['shift']}"
+        w(f"{accumulator} = {value};")
+        c99.bound(w, (self.scaling.low, self.scaling.high), accumulator)
         w(w.use(STORE, c99.at(pointer), accumulator))
 
 
@@ -141,9 +127,7 @@ class CentredByteLanes(ByteLanes):
     def __init__(self, site: Site[Convolution]) -> None:
         super().__init__(site)
         self.zero = quant_of(site.inputs[0]).zero_point
-        bias = site.constants.get("bias")
-        start = np.zeros_like(self.channels["start"]) if bias is None else bias.data.astype(np.int32)
-        self.channels["start"] = start
+        self.channels["start"] = centred_start(site, self.scaling.centre).astype(np.int32)
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         w.bill(1)

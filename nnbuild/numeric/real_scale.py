@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +50,7 @@ def apply_integer_scale(acc: ArrayLike, scale: IntegerScale) -> Ints:
     return (value * high + carry + half) >> (scale.shift - LOW_BITS)
 
 
+@lru_cache(maxsize=4096)
 def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[int, int]) -> IntegerScale:
     """The narrowest multiplier that equals `apply_real_scale` on the whole range of accumulators.
 
@@ -107,34 +109,3 @@ def _distance(accs: Ints, values: Ints, real: float) -> NDArray[np.float64]:
 def _once(acc: int, scale: IntegerScale) -> int:
     product = acc * scale.multiplier
     return (product + (1 << (scale.shift - 1)) - (scale.away and product < 0)) >> scale.shift
-
-
-def fitting_scale(
-    real: float, acc_bounds: tuple[int, int], out_bounds: tuple[int, int], width: int = 31
-) -> IntegerScale | None:
-    """A multiplier of `width` bits, not always the nearest, that equals `apply_real_scale` on the whole range.
-
-    Every step of the outputs bounds the multiplier from both sides; what is left between all bounds will do.
-    """
-    steps, values = steps_of(real, acc_bounds, out_bounds)
-    nearest, shift = _nearest(real, width)
-    thresholds = (2 * values - 1) << np.int64(shift - 1)
-    reached, below = _bounds_of(steps, thresholds), _bounds_of(1 - steps, 1 - thresholds)
-    lowest, highest = max(reached[0], below[0]), min(reached[1], below[1])
-    multiplier = min(max(nearest, lowest), highest)
-    if lowest > highest or not 1 << (width - 1) <= multiplier < 1 << width:
-        return None
-    return IntegerScale(multiplier, shift, False)
-
-
-def _bounds_of(factors: Ints, least: Ints) -> tuple[int, int]:
-    """The integers m with factor * m >= least, for all of them; an empty range where there are none."""
-    low, high = 0, 1 << 62
-    positive, negative = factors > 0, factors < 0
-    if positive.any():
-        low = int((-(-least[positive] // factors[positive])).max())
-    if negative.any():
-        high = int((least[negative] // factors[negative]).min())
-    if np.any(least[factors == 0] > 0):
-        high = -1
-    return low, high

@@ -9,7 +9,8 @@ every step, so a form may be given other numbers than the rule where those canno
 same on its whole range needs no multiplication at all. Where no numbers are found, `general` is always exact.
 
 The domain is that of the importers: 8-bit weights without a zero point, positive scales, sums of 8-bit inputs below
-2**31 and, times the scale, below 2**30; sums of 16-bit inputs below 2**46. There nothing wraps around.
+2**31 and, times the scale, below 2**30; sums of 16-bit inputs below 2**46, of which only `general` serves those that
+times the scale are larger.
 """
 
 from __future__ import annotations
@@ -89,6 +90,11 @@ class Channel:
     def constant(self) -> bool:
         """Whether every accumulator gives the same output: the scale is so small, or nothing varies."""
         return self.ends[0] == self.ends[1]
+
+    @property
+    def wraps(self) -> bool:
+        """Whether results may leave 32 bits, of which the rule keeps the low ones: then it does decrease."""
+        return max(-self.low, self.high) * self.real >= 1 << 30
 
     @property
     def signed(self) -> bool:
@@ -196,9 +202,9 @@ def slack(multiplier: int, shift: int, marks: Marks, kink: int = 0) -> tuple[int
 
     That is a range; it is empty where the first number is larger than the second.
     """
-    largest = max(int(np.abs(part).max(initial=0)) for part in (marks.reached, marks.short)) * multiplier + kink
-    largest += max(int(np.abs(part).max(initial=0)) for part in (marks.least, marks.most)) << shift
-    kind = np.int64 if largest < 1 << 62 else object
+    farthest = max(int(np.abs(part).max(initial=0)) for part in (marks.reached, marks.short))
+    largest = max(int(np.abs(part).max(initial=0)) for part in (marks.least, marks.most))
+    kind = np.int64 if max(farthest * multiplier + kink, largest << shift) < 1 << 62 else object
     at, least, short, most = (part.astype(kind) for part in marks)
     lowest = least * (1 << shift) - at * multiplier + kink * (marks.reached < 0)
     highest = most * (1 << shift) - short * multiplier + kink * (marks.short < 0)

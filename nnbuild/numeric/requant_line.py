@@ -61,6 +61,8 @@ def lines(layer: Layer, lefts: bool = True) -> Lines | None:
 
 
 def _numbers(channel: Channel, shifted: bool, lefts: bool) -> Numbers | None:
+    if channel.wraps:
+        return None
     if channel.constant:
         return Numbers((channel.low + channel.high) // 2, int(shifted), 0, channel.ends[0] << HIGH, HIGH)
     if channel.line:

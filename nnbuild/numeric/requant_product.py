@@ -24,6 +24,8 @@ CONSTANT_SHIFT = 16
 """Of channels whose multiplier is 0."""
 CENTRES = 24
 """How many neighbouring centres are tried, each of which gives the addend another remainder."""
+MANY = 1024
+"""Steps that are too many for more than the nearest multiplier and a centre of 0."""
 TRIES = 6
 """How many smaller shifts are tried."""
 
@@ -33,13 +35,15 @@ class Form:
     """What an epilogue computes.
 
     rounded: the high word is. below: what is taken from the offset of negative sums: nothing, 1 of every channel, or
-    each channel's own. left and level: one shift before or after the product for all channels, or each its own.
+    each channel's own. left and level: one shift before or after the product for all channels, or each its own; least
+    is the smallest one before.
     """
 
     rounded: bool = False
     below: int | None = 0
     left: int | None = None
     level: int | None = None
+    least: int = 0
 
 
 class Column(NamedTuple):
@@ -87,7 +91,20 @@ def products(layer: Layer, form: Form, most_left: Ints, room: Ints) -> Products 
         if column is None:
             return None
         columns.append(column)
-    return Products(form, tuple(columns))
+    return Products(form, _alike(columns, layer, most_left))
+
+
+def _alike(columns: list[Column], layer: Layer, most_left: Ints) -> tuple[Column, ...]:
+    """Channels without a product are shifted as all others are, where these agree."""
+    lefts = {column.left for column in columns if column.multiplier}
+    if len(lefts) != 1:
+        return tuple(columns)
+    (left,) = lefts
+    fits = (left <= most_left) & (layer.high - layer.low < 1 << (31 - left))
+    return tuple(
+        column._replace(left=left) if not column.multiplier and fit else column
+        for column, fit in zip(columns, fits.tolist(), strict=True)
+    )
 
 
 def common_level(layer: Layer, form: Form, most_left: Ints, room: Ints, least: int = 1) -> Products | None:
@@ -105,14 +122,16 @@ def common_level(layer: Layer, form: Form, most_left: Ints, room: Ints, least: i
 
 
 def _column(channel: Channel, form: Form, most_left: int, room: int) -> Column | None:
+    if channel.wraps:
+        return None
     if channel.constant:
         shift = CONSTANT_SHIFT if form.level is None else form.level
         offset = ((2 * channel.ends[0] + 1) << shift) >> 1
-        column = Column(_middle(channel), form.left or 0, 0, offset, shift, form.below or 0)
+        column = Column(_middle(channel), form.left or form.least, 0, offset, shift, form.below or 0)
         return column if _inside(column, channel, form, room) else None
     tries = list(_shifts(channel, form, most_left))
     if channel.line:
-        exact = next((found for n, left in tries[:1] if (found := _exact(channel.line, form, n, left))), None)
+        exact = next((found for n, left in tries[:1] if (found := _exact(channel, channel.line, form, n, left))), None)
         if exact and _inside(exact, channel, form, room):
             return exact
     return next((found for n, left in tries if (found := _fitted(channel, form, n, left, room))), None)
@@ -131,25 +150,33 @@ def _shifts(channel: Channel, form: Form, most_left: int) -> Iterator[tuple[int,
     """(after, before) the product: those that make a multiplier of 31 bits, then coarser ones."""
     apart = -1 - _exponent(channel)
     if form.level is not None:
-        yield form.level, min(max(form.level - apart, 0), most_left)
+        yield form.level, min(max(form.level - apart, form.least), most_left)
     elif form.left is not None:
         first = min(form.left + apart, LARGEST_SHIFT)
         yield from ((shift, form.left) for shift in range(first, max(first - TRIES, -1), -1))
     else:
         first = min(max(apart + 2, 1), LARGEST_SHIFT - 1)
-        yield from ((n, min(max(n - apart, 0), most_left)) for n in range(first, max(first - TRIES, 0), -1))
+        yield from ((n, min(max(n - apart, form.least), most_left)) for n in range(first, max(first - TRIES, 0), -1))
 
 
-def _exact(line: Line, form: Form, shift: int, left: int) -> Column | None:
+def _exact(channel: Channel, line: Line, form: Form, shift: int, left: int) -> Column | None:
     """The line's own numbers, where they are whole ones in this form."""
     multiplier = _scaled(line.multiplier, 32 + shift - left - line.shift)
     offset = _scaled(line.addend - (int(form.rounded) << max(line.shift - shift - 1, 0)), shift - line.shift)
     below = _scaled(line.kink, shift - line.shift)
     if multiplier is None or offset is None or below is None or multiplier >= 1 << 31:
         return None
-    if form.below is not None and below != form.below and line.kink:
+    if form.below is not None and below != form.below and channel.bounds[0] < channel.zero:
         return None
-    return Column(0, left, multiplier, offset, shift, form.below if form.below is not None else below)
+    if form.below is not None:
+        below = form.below
+    unit = 32 - left - ((multiplier & -multiplier).bit_length() - 1)  # centres of so many bits move whole offsets
+    centre = (
+        0
+        if below or max(-channel.low, channel.high) << left <= INT32[1]
+        else _middle(channel) >> max(unit, 0) << max(unit, 0)
+    )
+    return Column(centre, left, multiplier, offset + (centre * (multiplier << left) >> 32), shift, below)
 
 
 def _scaled(number: int, by: int) -> int | None:
@@ -161,19 +188,28 @@ def _scaled(number: int, by: int) -> int | None:
 
 def _fitted(channel: Channel, form: Form, shift: int, left: int, room: int) -> Column | None:
     """Other numbers that step where the rule does: a multiplier and a centre for which a whole offset is left."""
-    steps, scale, unit = channel.steps[0], 32 + shift, 1 << left
+    (steps, values), scale, unit = channel.steps, 32 + shift, 1 << left
     nearest = round(Fraction(channel.real) * Fraction(2) ** (scale - left))
     if len(steps) > 2 and (nearest >= 1 << 31 or 4 * nearest * unit < int(steps[-1] - steps[0])):
         return None  # too coarse for so many steps
+    if int(np.abs(values).max()) << shift > INT32[1]:
+        return None
     nearest = min(max(nearest, 1), (1 << 31) - 1)
-    least, most = slack(nearest * unit, scale, channel.marks)
-    tried = [nearest] if least <= most else []
-    for multiplier in (*tried, roomiest(nearest, scale, channel.marks, unit)):
+    for multiplier in _multipliers(nearest, scale, channel, unit):
         for centre in _centres(channel, room, left):
             column = _with_offset(channel, form, shift, left, multiplier, centre)
             if column and _inside(column, channel, form, room):
                 return column
     return None
+
+
+def _multipliers(nearest: int, scale: int, channel: Channel, unit: int) -> Iterator[int]:
+    """The nearest, and where it will not do the one that leaves most room; that takes long where steps are many."""
+    least, most = slack(nearest * unit, scale, channel.marks)
+    if least <= most:
+        yield nearest
+    if len(channel.steps[0]) <= MANY:
+        yield roomiest(nearest, scale, channel.marks, unit)
 
 
 def _with_offset(channel: Channel, form: Form, shift: int, left: int, multiplier: int, centre: int) -> Column | None:
@@ -191,6 +227,8 @@ def _centres(channel: Channel, room: int, left: int) -> Iterator[int]:
     if -most <= channel.low and channel.high <= most:
         yield 0
     steps = channel.steps[0]
+    if len(steps) > MANY:
+        return
     for centre in (int(steps[len(steps) // 2]), _middle(channel), channel.low - CENTRES, channel.high + 1):
         yield from range(centre, centre + CENTRES)
 
@@ -198,8 +236,9 @@ def _centres(channel: Channel, room: int, left: int) -> Iterator[int]:
 def _inside(column: Column, channel: Channel, form: Form, room: int) -> bool:
     """Whether nothing leaves 32 bits on the way, nor sums what there is for them."""
     ends = ints([channel.low, channel.high])
+    spare = int(form.level is not None)
     value, added, _ = column.steps(ends, form.rounded)
     return bool(
         np.abs(ends - column.centre).max() <= room
-        and max(np.abs(value).max(), np.abs(added).max(), abs(column.offset) + column.below) <= INT32[1]
+        and max(np.abs(value).max() << spare, np.abs(added).max(), abs(column.offset) + column.below) <= INT32[1]
     )

@@ -61,10 +61,6 @@ class Dense(Attributes):
         """For each output, the integers that scale its sum. Proven on all sums its weights can give."""
         return _scales(site)
 
-    def scale_bounds(self, site: Site, channel: int) -> tuple[float, tuple[int, int], tuple[int, int]]:
-        """An output's real scale, the sums its weights can give, and the results that are not clamped alike."""
-        return _scale_bounds(site)[channel]
-
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         return prod(outputs[0]) * constants["kernel"][0]
 
@@ -83,17 +79,12 @@ def sum_bounds(site: Site) -> tuple[Ints, Ints]:
 @lru_cache(maxsize=64)
 def _scales(site: Site) -> list[IntegerScale]:
     """Kept, since a proof takes longer than a run, and a model with states is run sample by sample."""
-    return [integer_scale(*bound) for bound in _scale_bounds(site)]
-
-
-@lru_cache(maxsize=64)
-def _scale_bounds(site: Site) -> list[tuple[float, tuple[int, int], tuple[int, int]]]:
     out, kernel = site.outputs[0], site.constants["kernel"]
     reals = convolution_scales(quant_of(site.inputs[0]).scale, quant_of(kernel).scales, quant_of(out).scale)
     low, high = limits(out.dtype)
     zero = quant_of(out).zero_point
     reach = sum_bounds(site)
     return [
-        (float(real), (int(reach[0][i]), int(reach[1][i])), (low - zero - 1, high - zero + 1))
+        integer_scale(float(real), (int(reach[0][i]), int(reach[1][i])), (low - zero - 1, high - zero + 1))
         for i, real in enumerate(np.broadcast_to(reals, (kernel.data.shape[1],)))
     ]

@@ -16,7 +16,7 @@ from nnbuild.backends.kmod.folder import kernel_target
 from nnbuild.backends.kmod.weights import weights_file
 from nnbuild.base.errors import ModelError
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, target_of
-from nnbuild.kernels.loops.rows import Rows
+from nnbuild.kernels.loops.split import SingleRow
 from nnbuild.ops import interpret
 from nnbuild.plan.plan import make_plan
 from tests.kmod.workshop import FLOAT, MNIST, POLICY, Recipe, Workshop
@@ -173,13 +173,13 @@ def test_another_network_has_another_plan(tmp_path: Path) -> None:
 
 
 def test_code_that_depends_on_weights_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = Rows.emit
+    plain = SingleRow.emit
 
     def emit(self, w, names):  # type: ignore[no-untyped-def]
         w(f"(void){float(self.site.constant('kernel').reshape(-1)[0])!r};")
         plain(self, w, names)
 
-    monkeypatch.setattr(Rows, "emit", emit)
+    monkeypatch.setattr(SingleRow, "emit", emit)
     with pytest.raises(ModelError) as caught:
         compile_model(Options(POLICY / "policy.h5", "linux-kmod", isa="c99", swappable=True))
     assert str(caught.value) == (

@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.armv7em_dsp import DSP
-from nnbuild.kernels.dsp.scaling import Scaling, Sums, offset_of
-from nnbuild.kernels.dsp.tile import part
+from nnbuild.kernels.dsp.scaling import Scaling, chosen, general, plain_form
 from nnbuild.kernels.dsp.weights import LOAD_TWO, Packed, high, in_pairs, low
+from nnbuild.kernels.sums import Sums, layer_of, sums_of
+from nnbuild.kernels.window import Weighted
 from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import Ints
+from nnbuild.ops.site import Site
 
 LAYOUT = Packed()
 WIDTH = 4
@@ -29,44 +33,71 @@ TILE_CALL, LAY_OUT_CALL = 30, 24
 """Cycles of a call."""
 
 
+@lru_cache(maxsize=256)
+def scaling_of(site: Site[Weighted]) -> Scaling | str:
+    """The rule of its sums, or why they cannot be computed so."""
+    sums, layer = sums_of(site), layer_of(site)
+    room = LAYOUT.room(len(sums.start))
+    return LAYOUT.refusal(sums) or chosen(layer, [plain_form(layer, True)], np.zeros_like(room), room, 8)
+
+
+def shape_of(site: Site[Weighted], pairs: int, filters: int) -> Compact:
+    scaling = scaling_of(site)
+    assert isinstance(scaling, Scaling)
+    return Compact(scaling, pairs, filters)
+
+
 @dataclass(frozen=True, eq=False)
 class Compact:
     """What the routines want to know of an operation's sums: their rule and how many pairs of inputs they take."""
 
     scaling: Scaling
-    zero: int
     pairs: int
     filters: int
 
-    def refusal(self) -> str | None:
-        plain = np.array_equal(offset_of(self.zero, self.scaling.shift), self.scaling.offset)
-        return None if plain and self.scaling.bits == 8 else "its offsets do not follow from its shifts"
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What is stored of every channel beside its start, its multiplier and its shift."""
+        own = tuple(name for name in self.scaling.columns if name not in ("multiplier", "shift"))
+        usual = self.scaling.form is not None and np.array_equal(
+            _usual_offset(self.scaling), self.scaling.columns["offset"]
+        )
+        return () if usual else own
 
     @property
     def blocks(self) -> int:
         return -(-self.filters // WIDTH)
 
 
-def pack(sums: Sums, scaling: Scaling, channels: slice) -> dict[str, Array]:
+def _usual_offset(scaling: Scaling) -> Ints:
+    """The zero point and a half, above the point."""
+    return (np.int64(2 * scaling.zero + 1) << scaling.columns["shift"]) >> 1
+
+
+def pack(sums: Sums, shape: Compact, channels: slice) -> dict[str, Array]:
     """The weights and the constants of some channels, in blocks of four; shifts apart, in bytes."""
-    own = part(scaling, channels)
-    missing = -len(own.shift) % WIDTH
+    own = shape.scaling.part(channels)
+    missing = -len(own.left) % WIDTH
     pairs = in_pairs(sums.weights[:, channels], "int8")
     pairs = np.pad(pairs, ((0, 0), (0, 0), (0, missing)))
-    start = LAYOUT.start(np.pad(sums.start[channels], (0, missing)), own)
-    multiplier = np.pad(own.multiplier, (0, missing))
+    start = LAYOUT.start(np.pad(sums.start[channels] - own.centre, (0, missing)), own)
+    columns = dict(own.columns)
+    if "offset" in columns:
+        columns["offset"] = columns["offset"] - (np.int64(own.zero) << columns["shift"])
+    told = [np.pad(columns[name], (0, missing)) for name in ("multiplier", *shape.told)]
     blocks = [slice(at, at + WIDTH) for at in range(0, len(start), WIDTH)]
     return {
         "kernel": np.concatenate([LAYOUT.pack(pairs[:, :, block], own) for block in blocks]),
-        "scaling": np.concatenate([[*start[block], *multiplier[block]] for block in blocks]).astype(np.int32),
-        "shift": np.pad(own.shift, (0, missing)).astype(np.int8),
+        "scaling": np.concatenate([column[block] for block in blocks for column in (start, *told)]).astype(np.int32),
+        "shift": np.pad(own.columns["shift"], (0, missing)).astype(np.int8),
     }
 
 
 def multiply(w: Writer, shape: Compact, pointers: Sequence[str], to: Sequence[str]) -> None:
     """Prints the call that computes all channels of the two positions laid out in `patch`."""
     scaling = shape.scaling
-    rule = "twice" if scaling.doubled else "once"
+    rule = scaling.function or ("twice" if scaling.doubled else "once")
+    rule += "_offsets" if shape.told and scaling.form else ""
     body = Writer("{prefix}")
     with body.block("for (; channels > 0; channels -= 4)"):
         _block(body, shape)
@@ -77,8 +108,9 @@ def multiply(w: Writer, shape: Compact, pointers: Sequence[str], to: Sequence[st
     routine = Instruction(
         f"compact_tile_{rule}", head, str(body), 0, uses=tuple(body.instructions.values()), outlined=True
     )
+    w.helpers |= body.helpers
     w.bill(TILE_CALL + shape.blocks * body.cycles)
-    numbers = (str(shape.filters), str(shape.zero), str(scaling.low), str(scaling.high))
+    numbers = (str(shape.filters), str(scaling.zero), str(scaling.low), str(scaling.high))
     w(f"{w.call(routine, 'patch', str(shape.pairs), *pointers, *to, *numbers)};")
 
 
@@ -98,25 +130,31 @@ def _block(w: Writer, shape: Compact) -> None:
     w(f"const int32_t sums[8] = {{{names}}};")
     w.bill(8)
     with w.loop("channel", "4 && channel < channels", trips=shape.filters / shape.blocks):
-        _scale(w, shape.scaling)
-    w("scaling += 8;")
+        _scale(w, shape)
+    w(f"scaling += {4 * (2 + len(shape.told))};")
     w("shift += 4;")
     w("to0 += 4;")
     w("to1 += 4;")
     w.bill(6)
 
 
-def _scale(w: Writer, scaling: Scaling) -> None:
+def _scale(w: Writer, shape: Compact) -> None:
+    scaling, told = shape.scaling, {name: f"scaling[{8 + 4 * i} + channel]" for i, name in enumerate(shape.told)}
     w("const int32_t n = shift[channel];")
-    w("const int32_t offset = ((2 * zero + 1) * (1 << n)) >> 1;")
+    if scaling.form:
+        half = f"{told['offset']} + zero * (1 << n)" if told else "((2 * zero + 1) * (1 << n)) >> 1"
+        w(f"const int32_t offset = {half};")
     w.bill(7)
     with w.loop("position", 2):
         w("const int32_t sum = sums[2 * channel + position];")
-        if scaling.doubled:
-            value = DSP.call(w, "high_rounded_add", "sum", "scaling[4 + channel]", "offset + (sum >> 31)")
+        if scaling.form is None:
+            names = {**told, "multiplier": "scaling[4 + channel]", "shift": "n"}
+            value = f"{general(w, scaling, 'sum', names)} + zero"
+        elif scaling.doubled:
+            value = DSP.call(w, "high_rounded_add", "sum", "scaling[4 + channel]", "offset + (sum >> 31)") + " >> n"
         else:
-            value = DSP.call(w, "high_add", "sum", "scaling[4 + channel]", "offset")
-        w(f"const int32_t value = {value} >> n;")
+            value = DSP.call(w, "high_add", "sum", "scaling[4 + channel]", "offset") + " >> n"
+        w(f"const int32_t value = {value};")
         w("const int32_t raised = value < low ? low : value;")
         w()
         w("(position ? to1 : to0)[channel] = (int8_t)(raised > high ? high : raised);")

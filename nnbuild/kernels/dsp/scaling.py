@@ -1,55 +1,65 @@
-"""How a sum becomes an output in four instructions: a high multiply that adds, a shift, a saturation, a store.
+"""How a sum becomes an output on Cortex-M: a high multiply that adds, a shift, a saturation, a store.
 
-out = saturate((high(sum * multiplier) + offset) >> shift), with the zero point and the half that rounds both in the
-offset. The rule that rounds twice takes the doubled sum and the rounded high word; where it keeps negative outputs,
-one more instruction rounds their halves away from zero. All of it is proven here, channel by channel, for every sum
-that the weights can give.
+The numbers are those of `numeric.requant_product`; where they do not exist for every channel, the vendored function is
+called, which is exact for all of them. Either way every channel has some columns of constants, and its sum starts
+less its centre.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nnbuild.model.graph import Array
-from nnbuild.numeric.real_scale import IntegerScale, fitting_scale
-from nnbuild.numeric.rounding import Ints, ints, limits
-from nnbuild.ops.base import Clamp
-from nnbuild.ops.dense import Dense
-from nnbuild.ops.integer import bounds, quant_of, requantization
-from nnbuild.ops.site import Site
+from nnbuild.base.writer import Row, Writer
+from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.c99 import added
+from nnbuild.numeric.requant import General, Layer
+from nnbuild.numeric.requant_product import Form, Products, common_level, products
+from nnbuild.numeric.rounding import INT16, INT32, Ints, ints
 
-LARGEST_SHIFT = 23
-"""So that a zero point fits above it."""
-DEAD_SHIFT = 16
-"""For channels whose output is the zero point whatever the input: their multiplier is 0."""
+BOUND = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
+LESS_BELOW_ZERO = Row("{0} - ({1} & ({2} >> 31))", 2)
+ANY = 0
+"""One shift for all channels, whichever serves."""
+GENERAL_CYCLES = -20
+"""What the vendored function costs less than others."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """doubled: it wants twice the sum, and the high word rounded. signed: halves below zero round away from it.
+    """left: what sums are shifted by beforehand, and centre what they start less, in every channel.
 
-    factor: what else the sums are multiplied by beforehand, by way of larger weights. level: the shift of all channels
-    where they have been made equal.
+    columns: what the epilogue is told of every channel. form: what it computes; the vendored `function` if none.
     """
 
-    multiplier: Ints
-    offset: Ints
-    shift: Ints
-    doubled: bool
-    signed: bool
+    left: Ints
+    centre: Ints
+    columns: Mapping[str, Ints]
+    form: Form | None
+    function: str
+    zero: int
     low: int
     high: int
     bits: int
-    factor: Ints | None = None
-    level: int | None = None
 
     @property
-    def gain(self) -> Ints:
-        """What the weights are multiplied by."""
-        whole = self.factor if self.factor is not None else np.ones(len(self.shift), np.int64)
-        return whole * (2 if self.doubled else 1)
+    def level(self) -> int | None:
+        return self.form.level if self.form else None
+
+    @property
+    def factor(self) -> Ints:
+        return np.int64(1) << self.left
+
+    @property
+    def doubled(self) -> bool:
+        """Whether all sums are wanted twice."""
+        return self.form is not None and self.form.left == 1
+
+    def part(self, channels: slice) -> Scaling:
+        columns = {name: values[channels] for name, values in self.columns.items()}
+        return replace(self, left=self.left[channels], centre=self.centre[channels], columns=columns)
 
     def marks(self) -> list[str]:
         """What tells the name of a routine with this scaling from others."""
@@ -58,132 +68,93 @@ class Scaling:
             bounds.append(f"from_{self.low}".replace("-", "m"))
         if self.high < (1 << (self.bits - 1)) - 1:
             bounds.append(f"to_{self.high}".replace("-", "m"))
-        rule = [f"level{self.level}"] if self.level is not None else ["twice" if self.doubled else "once"]
-        return [f"int{self.bits}", *rule, *(["signed"] if self.signed else []), *bounds]
+        if self.form is None:
+            rule = [self.function, f"at_{self.zero}".replace("-", "m")]
+        else:
+            rule = [f"level{self.level}"] if self.level is not None else ["twice" if self.doubled else "once"]
+            rule += ["signed"] if self.form.below != 0 else []
+        return [f"int{self.bits}", *rule, *bounds]
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """The integer weights [taps, channels] of an operation, where its sums start, and how far they reach."""
-
-    weights: Ints
-    start: Ints
-    low: Ints
-    high: Ints
-
-    @property
-    def largest(self) -> Ints:
-        return np.maximum(-self.low, self.high)
+def of_products(layer: Layer, found: Products, bits: int) -> Scaling:
+    columns = {"multiplier": found.of("multiplier"), "offset": found.of("offset")}
+    below = found.of("below")
+    form = found.form if below.any() or found.form.below is not None else replace(found.form, below=0)
+    if form.below is None:
+        columns["below"] = below
+    if form.level is None:
+        columns["shift"] = found.of("shift")
+    return Scaling(found.of("left"), found.of("centre"), columns, form, "", layer.zero, *layer.bounds, bits)
 
 
-def sums_of(site: Site) -> Sums:
-    """The input's zero point goes into the start, so that inputs are taken as they are."""
-    kernel = site.constants["kernel"]
-    weights = ints(kernel.data).reshape(-1, kernel.data.shape[-1]) - quant_of(kernel).zero_point
-    bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(weights.shape[1], np.int64)
-    x = site.inputs[0]
-    start = bias - quant_of(x).zero_point * weights.sum(axis=0)
-    low, high = reach(weights, x.dtype)
-    return Sums(weights, start, start + low, start + high)
+def of_function(layer: Layer, general: General, bits: int) -> Scaling:
+    """Sums start about the middle of their range, where they need the fewest bits; it is added back."""
+    centre = np.clip((layer.low + layer.high) // 2, *INT32)
+    columns = {name: ints(values) for name, values in general.constants.items()}
+    if general.function == "scale_once":
+        columns["upper"] = columns["multiplier"] >> 32
+    columns["centre"] = centre
+    left = np.zeros(len(centre), np.int64)
+    return Scaling(left, centre, columns, None, general.function, layer.zero, *layer.bounds, bits)
 
 
-def reach(weights: Ints, dtype: str) -> tuple[Ints, Ints]:
-    """The smallest and largest sum over inputs of this type."""
-    smallest, largest = limits(dtype)
-    low = np.minimum(weights * smallest, weights * largest).sum(axis=0)
-    high = np.maximum(weights * smallest, weights * largest).sum(axis=0)
-    return low, high
+def plain_form(layer: Layer, always_signed: bool = False) -> Form:
+    """What rounds as the rule does with a shift of each channel's own: the doubled sum and the rounded high word."""
+    if layer.rule != "twice":
+        return Form(left=0)
+    return Form(rounded=True, below=int(layer.signed or always_signed), left=1)
 
 
-def scaling_of(site: Site, clamp: Clamp, sums: Sums) -> Scaling | str:
-    """The rule of this operation's sums, or why they cannot be scaled so."""
-    if sums.largest.max() >= 1 << 30:
-        return "its sums need more than 31 bits"
-    if isinstance(site.attributes, Dense):
-        return _once(site, clamp, site.attributes, sums)
-    return _wide(site, clamp, sums) if site.outputs[0].dtype == "int16" else _twice(site, clamp, sums)
+def chosen(layer: Layer, forms: Sequence[Form], most_left: Ints, room: Ints, bits: int) -> Scaling | str:
+    """The first form that has numbers for every channel; a level may be ANY."""
+    for form in forms:
+        found = (common_level if form.level == ANY else products)(layer, form, most_left, room)
+        if found is not None:
+            return of_products(layer, found, bits)
+    scaling = of_function(layer, layer.general((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)), bits)
+    farthest = np.maximum(layer.high - scaling.centre, scaling.centre - layer.low)
+    return scaling if (farthest <= room).all() else "its sums of so many inputs do not fit its accumulators"
 
 
-def offset_of(zero: int, shift: Array) -> Ints:
-    """The zero point and a half, above and below the point; nothing but the zero point where there is no shift."""
-    return (np.int64(2 * zero + 1) << ints(shift)) >> 1
+def most_left(largest_weight: Ints) -> Ints:
+    """By how many bits weights can be shifted and stay within 16."""
+    found: Ints = ints([(INT16[1] // max(int(weight), 1)).bit_length() - 1 for weight in largest_weight])
+    return found
 
 
-def _twice(site: Site, clamp: Clamp, sums: Sums) -> Scaling | str:
-    """8-bit convolutions: rounded at the high multiply and again at the shift."""
-    out = site.outputs[0]
-    zero, (low, high) = quant_of(out).zero_point, bounds(clamp, out)
-    scale = requantization(site, len(sums.start))
-    shift = -scale.shift
-    signed = low < zero
-    dead = (scale.multiplier == 0) | ((shift > LARGEST_SHIFT) & (sums.largest < ints(1) << (shift - 1).clip(0)))
-    if np.any(shift[~dead] > LARGEST_SHIFT):
-        return "a scale is too small for 32 bits"
-    if np.any(shift[~dead] < int(signed)):
-        return "a scale is too large"
-    shift = np.where(dead, DEAD_SHIFT, shift)
-    multiplier = np.where(dead, 0, scale.multiplier)
-    return Scaling(multiplier, offset_of(zero, shift), shift, True, signed, low, high, 8)
+def scaled(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str]) -> None:
+    """Turns a sum into an output, which still wants to be stored; `names` are those of the channel's columns."""
+    form, bits = scaling.form, scaling.bits
+    if form is None:
+        w(f"{value} = {added(general(w, scaling, value, names), scaling.zero)};")
+        saturated = (-(1 << (bits - 1)) - 1, 1 << (bits - 1))
+    else:
+        offset = names["offset"]
+        if form.below == 1:
+            offset = f"{offset} + ({value} >> 31)"
+        elif form.below is None:
+            offset = w.use(LESS_BELOW_ZERO, offset, names["below"], value)
+        high_word = DSP.call(w, "high_rounded_add" if form.rounded else "high_add", value, names["multiplier"], offset)
+        if form.level is not None and bits == 8:
+            w(f"{value} = {DSP.call(w, 'saturate', high_word, of=(8, form.level))};")
+        else:
+            w(f"{value} = {high_word} >> {names['shift'] if form.level is None else form.level};")
+            w(f"{value} = {DSP.call(w, 'saturate', value, of=(bits,))};")
+            w.bill(1 + (form.below == 1))
+        saturated = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+    if scaling.low > saturated[0]:
+        w(w.use(BOUND, value, "<", str(scaling.low)))
+    if scaling.high < saturated[1]:
+        w(w.use(BOUND, value, ">", str(scaling.high)))
 
 
-def _wide(site: Site, clamp: Clamp, sums: Sums) -> Scaling | str:
-    """16-bit convolutions: multipliers of 16 bits, rounded once."""
-    scale = requantization(site, len(sums.start))
-    return _shifted(site, clamp, scale.stored_multiplier() << 16, 31 - scale.shift, sums)
-
-
-def _once(site: Site, clamp: Clamp, dense: Dense, sums: Sums) -> Scaling | str:
-    """Dense layers, rounded once. 16-bit weights follow the rule of convolutions."""
-    if site.constant("kernel").dtype != np.int8:
-        return _wide(site, clamp, sums)
-    scales = [_in_31_bits(site, dense, channel) for channel in range(len(sums.start))]
-    if None in scales:
-        return "a scale needs more than 31 bits"
-    return _shifted(site, clamp, ints([s.multiplier for s in scales if s]), ints([s.shift for s in scales if s]), sums)
-
-
-def _in_31_bits(site: Site, dense: Dense, channel: int) -> IntegerScale | None:
-    """A channel's scale as `Dense` has proven it, or another that is as exact and narrower."""
-    proven = dense.scales(site)[channel]
-    if proven.multiplier < 1 << 31 and not proven.away:
-        return proven
-    real, reach, kept = dense.scale_bounds(site, channel)
-    return fitting_scale(real, reach, kept)
-
-
-def _shifted(site: Site, clamp: Clamp, multiplier: Ints, right: Ints, sums: Sums) -> Scaling | str:
-    """sum * multiplier / 2**right, rounded once, halves up: the low word of the product cannot matter."""
-    out = site.outputs[0]
-    zero, (low, high) = quant_of(out).zero_point, bounds(clamp, out)
-    shift = right - 32
-    dead = (multiplier == 0) | ((shift > LARGEST_SHIFT) & (sums.largest < ints(1) << (shift - 1).clip(0, 62)))
-    if np.any(shift[~dead] < 1):
-        return "a scale is too large"
-    if np.any(shift[~dead] > LARGEST_SHIFT):
-        return "a scale is too small for 32 bits"
-    shift = np.where(dead, DEAD_SHIFT, shift)
-    multiplier = np.where(dead, 0, multiplier)
-    return Scaling(multiplier, offset_of(zero, shift), shift, False, False, low, high, 8 * np.dtype(out.dtype).itemsize)
-
-
-def levelled(scaling: Scaling, sums: Sums, zero: int) -> Scaling:
-    """The same with one shift for all channels, which then is part of the saturation; or as it is where none fits.
-
-    Larger weights make up for it. With a bit more than it needs, a sum that is to be rounded twice has room below the
-    point for what its first rounding adds, and a high multiply that cuts off does the rest.
-    """
-    if scaling.signed:
-        return scaling
-    live = scaling.multiplier != 0
-    level = int(scaling.shift[live].max(initial=1)) + int(scaling.doubled)
-    more = np.where(live, level - scaling.shift, 0)
-    factor = np.int64(1) << (more + int(scaling.doubled))
-    largest = np.abs(sums.weights).max(axis=0)
-    if level > LARGEST_SHIFT or (largest * factor).max() >= 1 << 15 or (sums.largest * factor).max() >= 1 << 30:
-        return scaling
-    half = (np.int64(1) << (scaling.shift + more)) >> 1
-    if scaling.doubled:
-        half = np.where(scaling.shift > 0, half, 0) + (np.int64(1) << (more - 1).clip(0))
-    offset = np.where(live, half, 0) + (zero << level)
-    shift = np.full(len(scaling.shift), level, np.int64)
-    return replace(scaling, offset=offset, shift=shift, doubled=False, factor=factor, level=level)
+def general(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str]) -> str:
+    """A sum, which starts less its centre, as the vendored function scales it."""
+    wide = scaling.function == "requantize64"
+    whole = f"{'(int64_t)' if wide else ''}{value} + {names['centre']}"
+    multiplier = names["multiplier"]
+    if "upper" in names:
+        multiplier = DSP.call(w, "two", multiplier, names["upper"])
+    others = [names[name] for name in ("shift", "away") if name in names]
+    w.bill(GENERAL_CYCLES)
+    return w.helper(scaling.function, whole, multiplier, *others)

@@ -7,7 +7,8 @@ and the compiler has all registers for it: 8 sums, 2 inputs, 2 words of weights,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,16 +16,19 @@ from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp.beside import Beside
-from nnbuild.kernels.dsp.scaling import Scaling, Sums
-from nnbuild.kernels.dsp.weights import LOAD_TWO, WORD, Layout, doublets, high, in_pairs, low, word
+from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, scaled
+from nnbuild.kernels.dsp.weights import LOAD_TWO, WORD, Layout, Wide, doublets, high, in_pairs, low, word
+from nnbuild.kernels.sums import Sums, layer_of, sums_of
+from nnbuild.kernels.window import Weighted
 from nnbuild.model.graph import Array
+from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import Ints
+from nnbuild.ops.site import Site
 
 LOAD = Row("int32_t {0} = {1};", 0.6)
 """Of several words side by side: some come two at a time."""
 COPY = Row("int32_t {0} = {1};", 0.5)
 """Half of them are where they should be."""
-BOUND = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
 STORE = Row("{0} = ({1}){2};", 1)
 CALL_CYCLES = 14
 """Saving the registers, passing the arguments, and back."""
@@ -70,11 +74,21 @@ class Tile:
     @property
     def roles(self) -> tuple[str, ...]:
         """What is kept of every channel for the scaling."""
-        return ("multiplier", "offset") if self.scaling.level is not None else ("multiplier", "offset", "shift")
+        return tuple(self.scaling.columns)
 
     def size(self, width: int) -> int:
         """int64 of a block: where its sums start, the weights, then the roles of every channel."""
         return width // 2 * (1 + len(self.roles)) + self.layout.size(self.pairs, width)
+
+
+@lru_cache(maxsize=256)
+def scaling_of(layout: Layout, site: Site[Weighted]) -> Scaling | str:
+    """The rule of a site's sums in this layout, or why they cannot be computed so."""
+    sums, layer = sums_of(site), layer_of(site)
+    levels = [Form(level=ANY)] if isinstance(layout, Wide) and not layer.signed else []
+    bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
+    left = most_left(sums.largest_weight)
+    return layout.refusal(sums) or chosen(layer, [*levels, plain_form(layer)], left, layout.room(len(left)), bits)
 
 
 def unrolled(pairs: int) -> int:
@@ -88,14 +102,15 @@ def unrolled(pairs: int) -> int:
 def pack(tile: Tile, sums: Sums, dtype: str, channels: slice) -> Array:
     """All that a tile reads of some channels, block by block."""
     pairs = in_pairs(sums.weights[:, channels], dtype)
-    start, scaling = sums.start[channels], part(tile.scaling, channels)
+    scaling = tile.scaling.part(channels)
+    start = sums.start[channels] - scaling.centre
     stream = []
     for first, run in blocks(len(start)):
         own = slice(first, first + run.real)
-        mine = part(scaling, own)
+        mine = scaling.part(own)
         stream.append(doublets(tile.layout.start(_widened(start[own], run.width), mine) & WORD))
         stream.append(tile.layout.pack(_widened(pairs[:, :, own], run.width), mine))
-        each = [_widened(getattr(mine, role), run.width) & WORD for role in tile.roles]
+        each = [_widened(mine.columns[role], run.width) & WORD for role in tile.roles]
         stream.append(doublets(np.stack(each, axis=1)))
     return np.concatenate(stream)
 
@@ -109,16 +124,6 @@ def blocks(channels: int) -> Iterator[tuple[int, Run]]:
             first += run.real
 
 
-def part(scaling: Scaling, channels: slice) -> Scaling:
-    return replace(
-        scaling,
-        multiplier=scaling.multiplier[channels],
-        offset=scaling.offset[channels],
-        shift=scaling.shift[channels],
-        factor=None if scaling.factor is None else scaling.factor[channels],
-    )
-
-
 def _widened(values: Ints, width: int) -> Ints:
     """With zeros for channels that do not exist."""
     missing = width - values.shape[-1]
@@ -127,7 +132,7 @@ def _widened(values: Ints, width: int) -> Ints:
 
 def call(w: Writer, tile: Tile, run: Run, kernel: str, to: tuple[str, ...], count: str) -> None:
     """Prints the call for `count` blocks of a run (all of them, for the bill)."""
-    routine, cycles = _routine(tile, run)
+    routine, cycles = _routine(w, tile, run)
     w.bill(CALL_CYCLES + run.count * cycles)
     w(f"{w.call(routine, 'patch', kernel, *to, count)};")
 
@@ -150,7 +155,7 @@ def advance(w: Writer, tile: Tile, run: Run) -> None:
     w(f"to1 += {run.count * run.real};")
 
 
-def _routine(tile: Tile, run: Run) -> tuple[Instruction, float]:
+def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, float]:
     """The routine, and what one block costs in it."""
     scaling = tile.scaling
     body = Writer("{prefix}")
@@ -164,6 +169,7 @@ def _routine(tile: Tile, run: Run) -> tuple[Instruction, float]:
     pointers += [f"const int8_t *beside{position}" for position in range(tile.positions)] if tile.beside else []
     head = f"void {{name}}(const int64_t *patch, const int64_t *k, {', '.join(pointers)}, int32_t blocks)"
     uses = tuple(body.instructions.values())
+    w.helpers |= body.helpers
     return Instruction(name, head, str(body), 0, uses=uses, outlined=True), body.cycles
 
 
@@ -239,33 +245,15 @@ def _single(w: Writer, tile: Tile, pairs: int) -> None:
 
 def _store(w: Writer, tile: Tile, channel: int, outputs: list[str]) -> None:
     scaling, count = tile.scaling, len(tile.roles)
-    names = [f"{role}{channel}" for role in tile.roles]
-    for index, name in enumerate(names):
+    names = {role: f"{role}{channel}" for role in tile.roles}
+    for index, name in enumerate(names.values()):
         w(f"const int32_t {name} = {word(w, count * channel + index, 'c')};")
-    m, c, n = (*names, str(scaling.level))[:3]
     if tile.beside:  # before any is stored, for the outputs may lie where these are
         for position in range(tile.positions):
             tile.beside.load(w, f"other{position}{channel}", f"beside{position}[{channel}]")
     for position, output in enumerate(outputs):
         value = f"sum{position}{channel}"
-        scaled(w, scaling, value, m, c, n)
+        scaled(w, scaling, value, names)
         if tile.beside:
             tile.beside.add(w, value, f"other{position}{channel}")
         w(w.use(STORE, f"{output}[{channel}]", TYPES[scaling.bits], value))
-
-
-def scaled(w: Writer, scaling: Scaling, value: str, multiplier: str, offset: str, shift: str) -> None:
-    """Turns a sum into an output, which still wants to be stored."""
-    if scaling.signed:
-        offset = f"{offset} + ({value} >> 31)"
-    high_word = DSP.call(w, "high_rounded_add" if scaling.doubled else "high_add", value, multiplier, offset)
-    if scaling.level is not None and scaling.bits == 8:
-        w(f"{value} = {DSP.call(w, 'saturate', high_word, of=(8, scaling.level))};")
-    else:
-        w(f"{value} = {high_word} >> {shift};")
-        w(f"{value} = {DSP.call(w, 'saturate', value, of=(scaling.bits,))};")
-        w.bill(1 + scaling.signed)
-    if scaling.low > -(1 << (scaling.bits - 1)):
-        w(w.use(BOUND, value, "<", str(scaling.low)))
-    if scaling.high < (1 << (scaling.bits - 1)) - 1:
-        w(w.use(BOUND, value, ">", str(scaling.high)))

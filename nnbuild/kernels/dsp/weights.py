@@ -14,9 +14,10 @@ import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.armv7em_dsp import DSP
-from nnbuild.kernels.dsp.scaling import Scaling, Sums, reach
+from nnbuild.kernels.dsp.scaling import Scaling
+from nnbuild.kernels.sums import Sums
 from nnbuild.model.graph import Array
-from nnbuild.numeric.rounding import Ints, ints
+from nnbuild.numeric.rounding import INT16, INT32, Ints, ints
 
 WORD = 0xFFFFFFFF
 LOAD_TWO = Row("const int64_t {0} = {1};", 1)
@@ -71,15 +72,19 @@ class Wide:
 
     name: str = "wide"
 
-    def refusal(self, sums: Sums, dtype: str) -> str | None:
-        return None if np.abs(sums.weights).max() < 1 << 14 else "its weights need more than 15 bits"
+    def room(self, channels: int) -> Ints:
+        """What a tile's sums can hold."""
+        return np.full(channels, INT32[1])
+
+    def refusal(self, sums: Sums) -> str | None:
+        """Weights of 16 bits can be laid out whatever they are."""
 
     def pack(self, pairs: Ints, scaling: Scaling) -> Array:
         """[pairs, 2, block] -> what a tile reads, in its order."""
-        return doublets(words(pairs * _widened(scaling.gain, pairs.shape[-1])))
+        return doublets(words(pairs * _widened(scaling.factor, pairs.shape[-1])))
 
     def start(self, start: Ints, scaling: Scaling) -> Ints:
-        return start * _widened(scaling.gain, len(start))
+        return start * _widened(scaling.factor, len(start))
 
     def size(self, pairs: int, width: int) -> int:
         """How many int64 so many pairs of a block take."""
@@ -112,18 +117,17 @@ class Packed:
 
     name: str = "packed"
 
-    def refusal(self, sums: Sums, dtype: str) -> str | None:
-        """Why these sums cannot be packed: both parts must fit 32 bits, whatever the input."""
-        weights, start = _even(sums.weights), _even(sums.start[None])[0]
+    def room(self, channels: int) -> Ints:
+        """Of two sums in one word, the lower one may be as large as it likes: it is summed apart, too."""
+        return np.where(np.arange(channels) % 2, (1 << 23) - 1, INT32[1])
+
+    def refusal(self, sums: Sums) -> str | None:
+        """Why two weights do not fit one word."""
+        weights = _even(sums.weights)
         a, b = weights[:, 0::2], weights[:, 1::2]
         both = 256 * b + a
-        if np.abs(a).max() > 127 or np.any(both != np.clip(both, -(1 << 15), (1 << 15) - 1)):
-            return "its weights do not fit 8 bits"
-        for halves, first in ((both, 256 * start[1::2] + start[0::2]), (256 * b, 256 * start[1::2])):
-            least, most = reach(halves, dtype)
-            if (least + first).min() < -(1 << 31) or (most + first).max() >= 1 << 31:
-                return "two of its sums do not fit one word"
-        return None
+        fits = np.abs(a).max() <= 127 and bool((both == np.clip(both, *INT16)).all())
+        return None if fits else "its weights do not fit 8 bits"
 
     def pack(self, pairs: Ints, scaling: Scaling) -> Array:
         return doublets(words(256 * pairs[:, :, 1::2] + pairs[:, :, 0::2]))
@@ -161,7 +165,7 @@ class Packed:
         for position in range(positions):
             for channel in range(0, width, 2):
                 a, b = f"sum{position}{channel}", f"sum{position}{channel + 1}"
-                w(f"{b} = ({b} - {a}) >> {7 if scaling.doubled else 8};")
+                w(f"{b} = (int32_t)((uint32_t){b} - (uint32_t){a}) >> {7 if scaling.doubled else 8};")
                 w.bill(2)
                 if scaling.doubled:
                     w(f"{a} *= 2;")

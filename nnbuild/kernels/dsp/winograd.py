@@ -18,9 +18,10 @@ import numpy as np
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.kernels.dsp.beside import Beside
-from nnbuild.kernels.dsp.scaling import Scaling, Sums
-from nnbuild.kernels.dsp.tile import LOAD, scaled
+from nnbuild.kernels.dsp.scaling import Scaling, scaled
+from nnbuild.kernels.dsp.tile import LOAD
 from nnbuild.kernels.dsp.weights import LOAD_TWO, doublets, high, in_pairs, low, word, words
+from nnbuild.kernels.sums import Sums
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import Ints
 
@@ -70,23 +71,23 @@ def transformed(kernel: Array) -> Ints:
 
 def more(scaling: Scaling) -> Ints:
     """What each channel's weights are multiplied by beyond the four times that the transforms bring."""
-    return np.maximum(scaling.gain // 4, 1) if scaling.level is not None else np.ones(len(scaling.shift), np.int64)
+    return scaling.factor // 4 if scaling.level is not None else np.ones_like(scaling.factor)
 
 
 def fits(kernel: Array, sums: Sums, scaling: Scaling) -> bool:
     """Whether no sum on the way can leave 32 bits: a transformed input is at most 4 * 128."""
     weights = np.abs(transformed(kernel) * more(scaling))
     products = weights.sum(axis=1).max(axis=0) * 512
-    whole = 9 * products + 4 * more(scaling) * np.abs(sums.start)
+    whole = 9 * products + 4 * more(scaling) * np.abs(sums.start - scaling.centre)
     return bool(weights.max() < 1 << 15 and whole.max() < 1 << 31)
 
 
 def pack(kernel: Array, sums: Sums, scaling: Scaling) -> dict[str, Array]:
-    """Weights [block][place][pair][channel]; for every channel its start, multiplier, offset and shift."""
+    """Weights [block][place][pair][channel]; for every channel its start and its columns."""
     whole = np.pad(transformed(kernel) * more(scaling), ((0, 0), (0, 0), (0, -kernel.shape[3] % WIDTH)))
     places = np.stack([words(in_pairs(place, "int8")) for place in whole])
     blocks = places.reshape(PLACES, places.shape[1], -1, WIDTH).transpose(2, 0, 1, 3)
-    constants = np.stack([4 * more(scaling) * sums.start, scaling.multiplier, scaling.offset, scaling.shift], axis=1)
+    constants = np.stack([4 * more(scaling) * (sums.start - scaling.centre), *scaling.columns.values()], axis=1)
     return {
         "kernel": doublets(blocks),
         "scaling": constants.reshape(-1).astype(np.int32),
@@ -155,13 +156,13 @@ def _along(w: Writer, shape: Winograd, label: str, row: int, at: int) -> None:
 
 def multiply(w: Writer, shape: Winograd, kernel: str, scaling: str) -> None:
     """Prints the call that computes both tiles' outputs of all channels; `to` points at the first one's."""
-    routine, cycles = _products_routine(shape)
+    routine, cycles = _products_routine(w, shape)
     w.bill(PRODUCTS_CALL + shape.blocks * cycles)
     others = ("beside",) if shape.beside else ()
     w(f"{w.call(routine, 'patch', kernel, scaling, 'products', 'to', *others)};")
 
 
-def _products_routine(shape: Winograd) -> tuple[Instruction, float]:
+def _products_routine(outside: Writer, shape: Winograd) -> tuple[Instruction, float]:
     """The routine, and what a block of channels costs in it."""
     w = Writer("{prefix}")
     with w.block(f"for (int32_t first = 0; first < {shape.filters}; first += {WIDTH})"):
@@ -177,6 +178,7 @@ def _products_routine(shape: Winograd) -> tuple[Instruction, float]:
     name = "_".join(["winograd", str(shape.depth), str(shape.filters), str(shape.width), *shape.scaling.marks()])
     name += f"_{shape.beside.mark()}" if shape.beside else ""
     other = ", const int8_t *beside" if shape.beside else ""
+    outside.helpers |= w.helpers
     head = (
         "void {name}(const int64_t *patch, const int64_t *k, const int32_t *scaling, int32_t *products, "
         f"int8_t *to{other})"
@@ -220,13 +222,13 @@ def _outputs(w: Writer, shape: Winograd) -> None:
         w(f"const int32_t channels = {shape.filters} - first < {WIDTH} ? {shape.filters} - first : {WIDTH};")
     channels = "channels" if shape.filters % WIDTH else str(WIDTH)
     with w.loop("channel", channels, trips=shape.filters / shape.blocks):
-        shift = ["shift"] if shape.scaling.level is None else []
-        for index, name in enumerate(("start", "multiplier", "offset", *shift)):
+        names = ("start", *shape.scaling.columns)
+        for index, name in enumerate(names):
             w("const " + w.use(LOAD, name, f"scaling[{index}]"))
         for tile in range(2):
             with w.block(""):
                 _tile(w, shape, tile)
-        w("scaling += 4;")
+        w(f"scaling += {len(names)};")
         w("to += 1;")
         w.bill(2)
         if shape.beside:
@@ -243,14 +245,14 @@ def _tile(w: Writer, shape: Winograd, tile: int) -> None:
         w(w.use(ADDED, f"top{column}", f"{a} + {b} + {c}{extra}"))
         w(w.use(ADDED, f"bottom{column}", f"{b} - {c} - {d}{extra}"))
         w.bill(4)
-    half = " >> 1" if shape.scaling.level is None else ""  # from four times the sum to twice
+    half = "" if shape.scaling.level is not None else " >> 1" if shape.scaling.doubled else " >> 2"
     for row, name in enumerate(("top", "bottom")):
         w(f"int32_t y{row}0 = ({name}0 + {name}1 + {name}2){half};")
         w(f"int32_t y{row}1 = ({name}1 - {name}2 - {name}3){half};")
         w.bill(6 if half else 4)
         for column in range(2):
             value = f"y{row}{column}"
-            scaled(w, shape.scaling, value, "multiplier", "offset", "shift")
+            scaled(w, shape.scaling, value, {name: name for name in shape.scaling.columns})
             place = (row * shape.width + 2 * tile + column) * shape.filters
             if shape.beside:
                 shape.beside.load(w, f"other{row}{column}", f"beside[{place}]")

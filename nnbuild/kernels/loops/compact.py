@@ -13,11 +13,11 @@ from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names, Nest, only_int8, variant
 from nnbuild.kernels.dsp import compact
 from nnbuild.kernels.dsp.compact import Compact
-from nnbuild.kernels.dsp.scaling import scaling_of, sums_of
 from nnbuild.kernels.dsp.weights import padded_taps
 from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.loops.patches import NEEDS
 from nnbuild.kernels.overlaps import rows, tiles
+from nnbuild.kernels.sums import sums_of
 from nnbuild.kernels.window import Weighted, window_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
@@ -27,22 +27,14 @@ from nnbuild.ops.site import Site
 POINTERS = {"k": ("kernel", "int64_t"), "scaling": ("scaling", "int32_t"), "shift": ("shift", "int8_t")}
 
 
-def _shape(site: Site[Weighted]) -> Compact | str:
-    sums, window = sums_of(site), window_of(site)
-    scaling = scaling_of(site, site.attributes.clamp, sums)
-    if isinstance(scaling, str):
-        return scaling
-    return Compact(scaling, quant_of(site.outputs[0]).zero_point, padded_taps(window.taps) // 2, window.share)
-
-
 def _accepts(site: Site[Weighted]) -> str | None:
     refused = only_int8(site)
     if refused:
         return refused
     if site.op.kind == "dense" and site.shape()[-1] % 4:
         return "its inputs are no multiple of 4"
-    shape = _shape(site)
-    return shape if isinstance(shape, str) else compact.LAYOUT.refusal(sums_of(site), "int8") or shape.refusal()
+    scaling = compact.scaling_of(site)
+    return scaling if isinstance(scaling, str) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +48,7 @@ class Gathered(WindowNest[Compact]):
     def demand(self) -> Demand:
         window, sums = self.window, sums_of(self.site)
         parts = [
-            compact.pack(sums, self.lanes.scaling, slice(first, first + window.share))
+            compact.pack(sums, self.lanes, slice(first, first + window.share))
             for first in range(0, window.filters, window.share)
         ]
         packed = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -95,7 +87,7 @@ class Gathered(WindowNest[Compact]):
             with w.loop("group", window.groups):
                 self._group(w, names, f"{names.inputs[0]} + {product('group', window.depth)}", tuple(POINTERS))
                 w(f"k += {shape.blocks * shape.pairs};")
-                w(f"scaling += {8 * shape.blocks};")
+                w(f"scaling += {4 * (2 + len(shape.told)) * shape.blocks};")
                 w(f"shift += {4 * shape.blocks};")
                 w(f"to += {window.share};")
 
@@ -121,7 +113,7 @@ class PairedRows(WindowNest[Compact]):
             extent=window.rows.places,
             scratch=8 * self.lanes.pairs,
             scratch_type="int64",
-            packed=compact.pack(sums_of(self.site), self.lanes.scaling, slice(0, window.filters)),
+            packed=compact.pack(sums_of(self.site), self.lanes, slice(0, window.filters)),
             overlaps=tiles(self.site, window.rows, window.columns, 2),
         )
 
@@ -139,8 +131,8 @@ class PairedRows(WindowNest[Compact]):
 
 
 def _nest(site: Site[Weighted]) -> Nest:
-    shape = _shape(site)
-    assert isinstance(shape, Compact)
+    window = window_of(site)
+    shape = compact.shape_of(site, padded_taps(window.taps) // 2, window.share)
     return (PairedRows if site.op.kind == "dense" else Gathered)(site, shape)
 
 

@@ -19,11 +19,12 @@ from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.beside import beside_of, refusal
 from nnbuild.kernels.dsp.inputs import C_TYPE, copy, expand
 from nnbuild.kernels.dsp.patch import Patch
-from nnbuild.kernels.dsp.scaling import Scaling, levelled, scaling_of, sums_of
+from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide, padded_taps
 from nnbuild.kernels.overlaps import SIZES, rows
 from nnbuild.kernels.overlaps import tiles as tiles_apart
+from nnbuild.kernels.sums import sums_of
 from nnbuild.kernels.window import Weighted, Window, window_of
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
@@ -47,11 +48,8 @@ def is_row(site: Site[Weighted]) -> bool:
 
 def tile_of(layout: Layout, site: Site[Weighted]) -> Tile:
     """One row of a dense layer is one position, its inputs filled up to fours."""
-    sums = sums_of(site)
-    scaling = scaling_of(site, site.attributes.clamp, sums)
+    scaling = tiles.scaling_of(layout, site)
     assert isinstance(scaling, Scaling)
-    if isinstance(layout, Wide):
-        scaling = levelled(scaling, sums, quant_of(site.outputs[0]).zero_point)
     if is_row(site):
         return Tile(layout, scaling, padded_taps(site.shape()[-1]) // 2, 1)
     return Tile(layout, scaling, patch_of(site).pairs, 2, beside_of(site))
@@ -65,8 +63,8 @@ def _accepts(layout: Layout, site: Site[Weighted]) -> str | None:
         return "its weights do not fit 8 bits"
     if len(patch_of(site).left_over()) > MOST_LEFT_OVER:
         return "too few of its inputs lie side by side"
-    scaling = scaling_of(site, site.attributes.clamp, sums_of(site))
-    return scaling if isinstance(scaling, str) else layout.refusal(sums_of(site), site.inputs[0].dtype)
+    scaling = tiles.scaling_of(layout, site)
+    return scaling if isinstance(scaling, str) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.isa.c99 import STORE
-from nnbuild.kernels import dsp_scaling
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
-from nnbuild.kernels.dsp_scaling import Scaling
+from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left
+from nnbuild.kernels.dsp.scaling import scaled as scale
 from nnbuild.kernels.loops.planes import GROUP, REGISTERS, Pairing, Planes, planes, taps_of
 from nnbuild.kernels.loops.spread import fill
+from nnbuild.kernels.sums import layer_of, sums_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
+from nnbuild.numeric.requant_product import Form
+from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.base import Pair
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.integer import quant_of
@@ -37,15 +40,11 @@ LOAD = Row("const int32_t {0} = {1};", 1)
 STEP = Row("{0} += {1};", 1)
 
 
-def _scaling(site: Site[DepthwiseConv2D], shape: Planes) -> Scaling | str:
-    sizes = np.abs(taps_of(site, shape))
-    return dsp_scaling.scaling(site, np.abs(_starts(site, shape)) + 128 * sizes.sum((0, 1)), sizes.max((0, 1)))
-
-
-def _starts(site: Site[DepthwiseConv2D], shape: Planes) -> Array:
-    """Each channel's bias, less what the input's zero point adds to its sum."""
-    starts: Array = -quant_of(site.inputs[0]).zero_point * taps_of(site, shape).sum((0, 1))
-    return starts + site.constant("bias").astype(np.int64) if "bias" in site.constants else starts
+@lru_cache(maxsize=256)
+def _scaling(site: Site[DepthwiseConv2D]) -> Scaling | str:
+    sums = sums_of(site)
+    forms = [Form(below=None, level=ANY), Form(below=None)]
+    return chosen(layer_of(site), forms, most_left(sums.largest_weight), np.full(len(sums.start), INT32[1]), 8)
 
 
 def overlaps(shape: Planes) -> tuple[Overlap, ...]:
@@ -76,8 +75,8 @@ class Planar:
 
     def _stream(self) -> Array:
         """What a tile reads, channel by channel: the start of its sums, its words of weights, its scaling."""
-        raised = taps_of(self.site, self.shape) * self.scaled.factors
-        columns = [_starts(self.site, self.shape) * self.scaled.factors]
+        raised = taps_of(self.site, self.shape) * self.scaled.factor
+        columns = [(sums_of(self.site).start - self.scaled.centre) * self.scaled.factor]
         for words in self.shape.tile(self.shape.rows).words:
             for low, high in words:
                 upper = raised[high] if high is not None else np.zeros_like(raised[low])
@@ -233,7 +232,8 @@ class Planar:
         for row in range(rows):
             for column in range(columns):
                 place = row * self.shape.steps[2] + column * self.shape.steps[3]
-                dsp_scaling.store(w, self.scaled, f"sum{row}{column}", f"pixel[{place}]")
+                scale(w, self.scaled, f"sum{row}{column}", {name: name for name in names})
+                w(w.use(STORE, f"pixel[{place}]", f"(int8_t)sum{row}{column}"))
 
     def _pass(
         self, w: Writer, tile: Pairing, line: int, words: range, columns: int, at: int, started: set[str]
@@ -315,13 +315,13 @@ def _accepts(band: int, site: Site[DepthwiseConv2D]) -> str | None:
         return f"it spells out at most {MOST_TAPS} taps"
     if band < BAND and shape.bands == planes(site, BAND).bands:
         return "it needs no less scratch here"
-    scaled = _scaling(site, shape)
+    scaled = _scaling(site)
     return scaled if isinstance(scaled, str) else None
 
 
 def _nest(band: int, site: Site[DepthwiseConv2D]) -> Planar:
     shape = planes(site, band)
-    scaled = _scaling(site, shape)
+    scaled = _scaling(site)
     assert isinstance(scaled, Scaling)
     return Planar(site, shape, scaled)
 

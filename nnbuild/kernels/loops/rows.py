@@ -1,12 +1,7 @@
-"""A dense layer as dot products, for any ISA's lanes.
-
-With one row of inputs the work divides by blocks of outputs; with several, by rows, and a tile of rows shares
-every weight it loads.
-"""
+"""A dense layer on several rows as dot products, for any lanes: a tile of rows shares every weight it loads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
@@ -15,48 +10,16 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.nest import WindowNest
-from nnbuild.kernels.vector_tail import beside_name
-from nnbuild.kernels.window import Window
 from nnbuild.kernels.window_loops import product
-
-
-def each_block(
-    w: Writer, names: Names, lanes: Lanes, window: Window, source: str, body: Callable[[Block], None]
-) -> None:
-    """The body for every block of outputs of one row, with pointers to its weights, inputs and outputs."""
-    blocks = dot.divide(window.filters, lanes)
-    width, steps = blocks.full.vectors * lanes.lanes, -(-window.depth // lanes.depth) * lanes.depth
-    with w.loop("block", "end", start="begin", trips=blocks.pieces):
-        w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {product('block', steps * width)};")
-        dot.declare_channels(w, lanes, names.packed, f" + {product('block', width)}")
-        if source:
-            w(f"const {lanes.input_type} *from = {source};")
-        w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('block', width)};")
-        for operand in range(1, len(names.inputs)):
-            w(f"const float *{beside_name(operand)} = {names.inputs[operand]} + {product('block', width)};")
-        if blocks.tail is None or blocks.count == 0:
-            body(blocks.tail or blocks.full)
-            return
-        with w.block(f"if (block < {blocks.count})"), w.trips(blocks.count / blocks.pieces):
-            body(blocks.full)
-        with w.block("else"), w.trips(1 / blocks.pieces):
-            body(blocks.tail)
 
 
 @dataclass(frozen=True, eq=False)
 class Rows(WindowNest[Lanes]):
     def demand(self) -> Demand:
-        rows, blocks = self.window.rows.places, dot.divide(self.window.filters, self.lanes)
         packed = dot.packed(self.site.constant("kernel"), self.lanes)
-        return Demand(extent=rows if rows > 1 else blocks.pieces, packed=packed)
+        return Demand(extent=self.window.rows.places, packed=packed)
 
     def emit(self, w: Writer, names: Names) -> None:
-        if self.window.rows.places > 1:
-            self._by_rows(w, names)
-        else:
-            each_block(w, names, self.lanes, self.window, names.inputs[0], lambda block: self._tile(w, block, 1))
-
-    def _by_rows(self, w: Writer, names: Names) -> None:
         window, lanes = self.window, self.lanes
         rows = window.rows.places
         pixels = min(lanes.pixels, rows)

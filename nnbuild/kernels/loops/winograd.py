@@ -7,19 +7,23 @@ edge it is moved back, so that some outputs are computed twice, to the same valu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+
+import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
 from nnbuild.kernels.dsp import winograd
 from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
 from nnbuild.kernels.dsp.inputs import copy, fill
-from nnbuild.kernels.dsp.scaling import Scaling, levelled, scaling_of, sums_of
+from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form
 from nnbuild.kernels.dsp.winograd import COLUMNS, PLACES, ROWS, WIDTH, Winograd
 from nnbuild.kernels.loops.patches import NEEDS
 from nnbuild.kernels.overlaps import lead
+from nnbuild.kernels.sums import layer_of, sums_of
 from nnbuild.kernels.window import Axis, Window, window_of
 from nnbuild.kernels.window_loops import product, total
+from nnbuild.numeric.requant_product import Form
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -28,14 +32,16 @@ DOWN, ACROSS = 2, 4
 """Outputs of both tiles: rows, and in a row."""
 
 
+@lru_cache(maxsize=256)
 def _scaling(site: Site[Conv2D]) -> Scaling | str:
-    sums, kernel = sums_of(site), site.constant("kernel")
-    scaling = scaling_of(site, site.attributes.clamp, sums)
-    if isinstance(scaling, str):
-        return scaling
-    level = levelled(scaling, sums, quant_of(site.outputs[0]).zero_point)
-    scaling = level if winograd.fits(kernel, sums, level) else scaling
-    return scaling if winograd.fits(kernel, sums, scaling) else "its sums could leave 32 bits"
+    sums, layer, kernel = sums_of(site), layer_of(site), site.constant("kernel")
+    left, room = most_left(sums.largest_weight), np.full(len(sums.start), (1 << 29) - 1)
+    levels = [] if layer.signed else [Form(level=ANY, least=2)]
+    for forms in ([*levels, plain_form(layer)], [plain_form(layer)], []):
+        scaling = chosen(layer, forms, left, room, 8)
+        if isinstance(scaling, Scaling) and winograd.fits(kernel, sums, scaling):
+            return scaling
+    return "its sums of so many inputs could leave 32 bits"
 
 
 def _accepts(site: Site[Conv2D]) -> str | None:

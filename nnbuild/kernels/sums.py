@@ -1,0 +1,71 @@
+"""The weighted sums of a convolution or dense layer: their integer weights, how far they reach, and their rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from nnbuild.kernels.window import Weighted
+from nnbuild.model.graph import Array
+from nnbuild.numeric.multiplier import convolution_scales
+from nnbuild.numeric.requant import General, Layer, RuleName
+from nnbuild.numeric.rounding import Ints, ints, limits
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.integer import bounds, quant_of
+from nnbuild.ops.site import Site
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Weights [taps, channels], where sums of inputs as they are start, and the smallest and largest of each channel.
+
+    The input's zero point is part of the start. What lies outside the input is that zero point.
+    """
+
+    weights: Ints
+    start: Ints
+    low: Ints
+    high: Ints
+
+    @property
+    def largest_weight(self) -> Ints:
+        found: Ints = np.abs(self.weights).max(axis=0)
+        return found
+
+
+@lru_cache(maxsize=256)
+def sums_of(site: Site) -> Sums:
+    kernel, x = site.constants["kernel"], site.inputs[0]
+    weights = ints(kernel.data).reshape(-1, site.output_shape()[-1]) - quant_of(kernel).zero_point
+    bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(weights.shape[1], np.int64)
+    start = bias - quant_of(x).zero_point * weights.sum(axis=0)
+    smallest, largest = limits(x.dtype)
+    low = np.minimum(weights * smallest, weights * largest).sum(axis=0)
+    high = np.maximum(weights * smallest, weights * largest).sum(axis=0)
+    return Sums(weights, start, start + low, start + high)
+
+
+@lru_cache(maxsize=256)
+def layer_of(site: Site[Weighted]) -> Layer:
+    """How these sums become outputs."""
+    attributes, out, sums = site.attributes, site.outputs[0], sums_of(site)
+    rule: RuleName = "wide" if out.dtype == "int16" else "twice"
+    if isinstance(attributes, Dense) and site.constant("kernel").dtype == np.int8:
+        rule = "once"
+    weight_scales = quant_of(site.constants["kernel"]).scales
+    reals = convolution_scales(quant_of(site.inputs[0]).scale, weight_scales, quant_of(out).scale)
+    scales = np.broadcast_to(reals, sums.start.shape)
+    return Layer(rule, scales, quant_of(out).zero_point, bounds(attributes.clamp, out), sums.low, sums.high)
+
+
+def general_of(site: Site[Weighted]) -> General:
+    """The vendored function that is always exact."""
+    return layer_of(site).general(limits(site.outputs[0].dtype))
+
+
+def centred_start(site: Site, centre: Ints) -> Array:
+    """Where sums of inputs less their zero point start: the bias, less the centre of their scaling."""
+    bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(len(centre), np.int64)
+    return bias - centre
