@@ -18,7 +18,7 @@ def _mask(count: int) -> str:
     return f"_mm256_set_epi32({x86.mask(8, count, -1, 0)})"
 
 
-def _load_bytes(count: int) -> str:
+def _widen(count: int) -> str:
     return (
         "_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from))"
         if count == 8
@@ -52,7 +52,7 @@ VECTORS = Vectors(
         256, {8: f"_mm_packs_epi16({_WORDS}, {_WORDS})", 16: _WORDS}, "_mm256_permute4x64_epi64({0}, 0xd8)"
     )
     | {
-        "load_bytes": _load_bytes,
+        "widen": _widen,
         "scaled": x86_integers.scaled(256, _HALVES),
         "repeat_apart": x86_integers.repeat_apart(256, _APART),
     },

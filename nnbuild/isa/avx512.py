@@ -15,7 +15,7 @@ _REPEATS = {
 _SWAPS = ("_mm512_shuffle_f32x4(sum, sum, 0xb1)", "_mm512_shuffle_f32x4(sum, sum, 0x4e)")
 
 
-def _load_bytes(count: int) -> str:
+def _widen(count: int) -> str:
     whole = "_mm_loadu_si128((const __m128i *)(const void *)from)"
     return f"_mm512_cvtepi8_epi32({whole if count == 16 else f'_mm_maskz_loadu_epi8({(1 << count) - 1:#x}, from)'})"
 
@@ -46,7 +46,7 @@ VECTORS = Vectors(
     | x86_integers.spellings(512)
     | x86_integers.stores(512, _PACKED, _ORDERED)
     | {
-        "load_bytes": _load_bytes,
+        "widen": _widen,
         "scaled": x86_integers.scaled(512, _HALVES),
         "repeat_apart": x86_integers.repeat_apart(512, _APART),
     },

@@ -222,7 +222,7 @@ class IntegerVectors(Lanes):
         self.scale(w, accumulator)
         for operation, bound in zip(("max", "min"), self.bounds, strict=True):
             self.combine(w, operation, accumulator, self.v.call(w, "each", str(bound)))
-        self._sums(w, f"{accumulator}_other", self.v.call(w, "load_bytes", other, of=(count,)))
+        self._sums(w, f"{accumulator}_other", self.v.call(w, "widen", other, of=(count,)))
         self.added.join(w, self.v, accumulator, f"{accumulator}_other", accumulator)
         w(f"{self.v.call(w, 'store_bytes', pointer, accumulator, of=(*self.added.bounds, count))};")
 

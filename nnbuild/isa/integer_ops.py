@@ -39,7 +39,7 @@ def _shift_down(by: int) -> Operation:
     return _sums(f"(int32_t)((uint32_t)a.at[i] >> {by})", 0.5, "sums a")
 
 
-def _load_bytes(count: int) -> Operation:
+def _widen(count: int) -> Operation:
     """The first so many bytes, no other one is read."""
     return _sums(f"i < {count} ? from[i] : 0", 1.0 if count % 4 == 0 else 3.0, "const int8_t *from")
 
@@ -172,7 +172,7 @@ def _stored(depth: int, names: str, numbers: tuple[int, int, int, int], kind: st
 
 INTEGERS: dict[str, Operation | Family] = {
     "load": _sums("from[i]", 0.5, "const int32_t *from"),
-    "load_bytes": _load_bytes,
+    "widen": _widen,
     "load_wide": Operation(
         "wide",
         "const int64_t *from",

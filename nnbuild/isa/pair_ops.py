@@ -114,8 +114,8 @@ PAIRS: dict[str, Operation | Family] = {
     "saturate": _saturate,
     "max_bytes": _words(MAX_BYTES, cycles=2),
     # from bytes to pairs, and halves of two words as one
-    "p_even_bytes": _words(HALVES.format(low="bytes", high="(bytes >> 16)"), "bytes"),
-    "p_odd_bytes": _words(HALVES.format(low="(bytes >> 8)", high="(bytes >> 24)"), "bytes"),
+    "p_even_bytes": _words(HALVES.format(low="word", high="(word >> 16)"), "word"),
+    "p_odd_bytes": _words(HALVES.format(low="(word >> 8)", high="(word >> 24)"), "word"),
     "p_low_halves": _words("(int32_t)(((uint32_t)a & 0xffffU) | (uint32_t)b << 16)"),
     "p_high_halves": _words("(int32_t)(((uint32_t)a & 0xffff0000U) | ((uint32_t)b >> 16))"),
     "masked_left8": _words("(int32_t)((uint32_t)mask & (uint32_t)a << 8)", "mask, a"),
@@ -123,8 +123,8 @@ PAIRS: dict[str, Operation | Family] = {
     "load_bytes": _load_bytes,
     "write_bytes": Operation(
         "void",
-        "int8_t *to, int32_t bytes",
-        "\n".join(["to[0] = (int8_t)bytes;", *(f"to[{i}] = (int8_t)(bytes >> {8 * i});" for i in range(1, 4))]),
+        "int8_t *to, int32_t word",
+        "\n".join(["to[0] = (int8_t)word;", *(f"to[{i}] = (int8_t)(word >> {8 * i});" for i in range(1, 4))]),
         1,
     ),
     "p_load": Operation(WORD, "const int16_t *from", _pair_at(0), 1),

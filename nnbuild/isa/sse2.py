@@ -52,7 +52,7 @@ return _mm_srai_epi32(_mm_unpacklo_epi16(pairs, pairs), 24);"""
 _WORDS = "_mm_packs_epi32(a, a)"
 
 
-def _load_bytes(count: int) -> str:
+def _widen(count: int) -> str:
     return _QUADS.format("_mm_loadu_si32(from)") if count == 4 else x86_integers.set_bytes(128, count)
 
 
@@ -95,7 +95,7 @@ return _mm_or_ps(_mm_and_ps(less, then), _mm_andnot_ps(less, otherwise));""",
         "min": _COMPARE.format("b", "a"),
         "shift_by_powers": _BY_POWERS,
         "scaled": lambda alternating: _EXACT,
-        "load_bytes": _load_bytes,
+        "widen": _widen,
         "weights": lambda depth: _WIDENED.format(Width(128).half("from")),
         "repeat": lambda depth: "_mm_shuffle_epi32(_mm_loadu_si32(from), 0)",
         "centre": x86_integers.centre(128, _WIDENED.format(Width(128).half("from + i"))),

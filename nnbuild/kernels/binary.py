@@ -187,7 +187,7 @@ class _Bytes:
         assert not isinstance(rule, str)
         place = product("i", v.lanes)
         for name, source, const in zip(("sum", "other"), names.inputs, ("", "const "), strict=True):
-            v.let(w, "sums", name, v.call(w, "load_bytes", f"{source} + {place}", of=(count,)), const)
+            v.let(w, "sums", name, v.call(w, "widen", f"{source} + {place}", of=(count,)), const)
         rule.join(w, v, "sum", "other", "sum")
         w(f"{v.call(w, 'store_bytes', f'{names.outputs[0]} + {place}', 'sum', of=(*rule.bounds, count))};")
 

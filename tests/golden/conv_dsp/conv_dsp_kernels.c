@@ -21,6 +21,22 @@ static inline int32_t conv_dsp_dsp_load_bytes_4(const int8_t *from)
     return out;
 }
 
+static inline int32_t conv_dsp_dsp_p_even_bytes(int32_t word)
+{
+    int32_t out;
+
+    __asm__("sxtb16 %0, %1" : "=r"(out) : "r"(word));
+    return out;
+}
+
+static inline int32_t conv_dsp_dsp_p_odd_bytes(int32_t word)
+{
+    int32_t out;
+
+    __asm__("sxtb16 %0, %1, ror #8" : "=r"(out) : "r"(word));
+    return out;
+}
+
 static inline int32_t conv_dsp_dsp_p_dot(int32_t a, int32_t b, int32_t sum)
 {
     int32_t out;
@@ -53,6 +69,16 @@ static inline int32_t conv_dsp_dsp_load_bytes_4(const int8_t *from)
             | (uint32_t)(uint8_t)from[3] << 24);
 }
 
+static inline int32_t conv_dsp_dsp_p_even_bytes(int32_t word)
+{
+    return (int32_t)((uint32_t)(uint16_t)(int8_t)word | (uint32_t)(int8_t)(word >> 16) << 16);
+}
+
+static inline int32_t conv_dsp_dsp_p_odd_bytes(int32_t word)
+{
+    return (int32_t)((uint32_t)(uint16_t)(int8_t)(word >> 8) | (uint32_t)(int8_t)(word >> 24) << 16);
+}
+
 static inline int32_t conv_dsp_dsp_p_dot(int32_t a, int32_t b, int32_t sum)
 {
     return (int32_t)((uint32_t)sum + (uint32_t)((int16_t)a * (int16_t)b) + (uint32_t)((a >> 16) * (b >> 16)));
@@ -71,11 +97,22 @@ static inline int32_t conv_dsp_dsp_saturate_8x12(int32_t a)
 
 #endif
 
-typedef struct { int8_t at[1 * 4]; } conv_dsp_dsp_bytes;
-
 static inline int64_t conv_dsp_dsp_two(int32_t low, int32_t high)
 {
     return (int64_t)((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
+}
+
+static CONV_DSP_OUTLINED void conv_dsp_expand_int8_2x4(int64_t *patch, const int8_t *a, const int8_t *b, int32_t count)
+{
+    for (int32_t i = 0; i < count; ++i) {
+        const int32_t a0 = conv_dsp_dsp_load_bytes_4(a + 0);
+        const int32_t b0 = conv_dsp_dsp_load_bytes_4(b + 0);
+        patch[0] = conv_dsp_dsp_two(conv_dsp_dsp_p_even_bytes(a0), conv_dsp_dsp_p_even_bytes(b0));
+        patch[1] = conv_dsp_dsp_two(conv_dsp_dsp_p_odd_bytes(a0), conv_dsp_dsp_p_odd_bytes(b0));
+        a += 4;
+        b += 4;
+        patch += 2;
+    }
 }
 
 static CONV_DSP_OUTLINED void conv_dsp_tile_wide_2x4_2_int8_level12_from_89_to_103(const int64_t *patch,
@@ -220,53 +257,6 @@ static CONV_DSP_OUTLINED void conv_dsp_tile_wide_2x2_2_int8_level12_from_89_to_1
         k += 2;
         to0 += 2;
         to1 += 2;
-    }
-}
-
-#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
-
-static inline int32_t conv_dsp_dsp_p_even_bytes(int32_t conv_dsp_dsp_bytes)
-{
-    int32_t out;
-
-    __asm__("sxtb16 %0, %1" : "=r"(out) : "r"(conv_dsp_dsp_bytes));
-    return out;
-}
-
-static inline int32_t conv_dsp_dsp_p_odd_bytes(int32_t conv_dsp_dsp_bytes)
-{
-    int32_t out;
-
-    __asm__("sxtb16 %0, %1, ror #8" : "=r"(out) : "r"(conv_dsp_dsp_bytes));
-    return out;
-}
-
-#else /* the same in portable C */
-
-static inline int32_t conv_dsp_dsp_p_even_bytes(int32_t conv_dsp_dsp_bytes)
-{
-    return (int32_t)((uint32_t)(uint16_t)(int8_t)conv_dsp_dsp_bytes | (uint32_t)(int8_t)(conv_dsp_dsp_bytes >> 16)
-            << 16);
-}
-
-static inline int32_t conv_dsp_dsp_p_odd_bytes(int32_t conv_dsp_dsp_bytes)
-{
-    return (int32_t)((uint32_t)(uint16_t)(int8_t)(conv_dsp_dsp_bytes >> 8)
-            | (uint32_t)(int8_t)(conv_dsp_dsp_bytes >> 24) << 16);
-}
-
-#endif
-
-static CONV_DSP_OUTLINED void conv_dsp_expand_int8_2x4(int64_t *patch, const int8_t *a, const int8_t *b, int32_t count)
-{
-    for (int32_t i = 0; i < count; ++i) {
-        const int32_t a0 = conv_dsp_dsp_load_bytes_4(a + 0);
-        const int32_t b0 = conv_dsp_dsp_load_bytes_4(b + 0);
-        patch[0] = conv_dsp_dsp_two(conv_dsp_dsp_p_even_bytes(a0), conv_dsp_dsp_p_even_bytes(b0));
-        patch[1] = conv_dsp_dsp_two(conv_dsp_dsp_p_odd_bytes(a0), conv_dsp_dsp_p_odd_bytes(b0));
-        a += 4;
-        b += 4;
-        patch += 2;
     }
 }
 

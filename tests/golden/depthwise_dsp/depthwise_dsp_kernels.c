@@ -10,8 +10,6 @@ static inline int32_t depthwise_dsp_dsp_load_bytes_3(const int8_t *from)
     return (int32_t)((uint32_t)(uint8_t)from[0] | (uint32_t)(uint8_t)from[1] << 8 | (uint32_t)(uint8_t)from[2] << 16);
 }
 
-typedef struct { int8_t at[1 * 4]; } depthwise_dsp_dsp_bytes;
-
 #if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
 
 static inline int32_t depthwise_dsp_dsp_p_low_halves(int32_t a, int32_t b)
@@ -30,11 +28,11 @@ static inline int32_t depthwise_dsp_dsp_p_high_halves(int32_t a, int32_t b)
     return out;
 }
 
-static inline int32_t depthwise_dsp_dsp_p_even_bytes(int32_t depthwise_dsp_dsp_bytes)
+static inline int32_t depthwise_dsp_dsp_p_even_bytes(int32_t word)
 {
     int32_t out;
 
-    __asm__("sxtb16 %0, %1" : "=r"(out) : "r"(depthwise_dsp_dsp_bytes));
+    __asm__("sxtb16 %0, %1" : "=r"(out) : "r"(word));
     return out;
 }
 
@@ -45,11 +43,11 @@ static inline void depthwise_dsp_dsp_store_two(int32_t *to, int32_t first, int32
     __asm__("strd %1, %2, %0" : "=m"(*(pair *)to) : "r"(first), "r"(second));
 }
 
-static inline int32_t depthwise_dsp_dsp_p_odd_bytes(int32_t depthwise_dsp_dsp_bytes)
+static inline int32_t depthwise_dsp_dsp_p_odd_bytes(int32_t word)
 {
     int32_t out;
 
-    __asm__("sxtb16 %0, %1, ror #8" : "=r"(out) : "r"(depthwise_dsp_dsp_bytes));
+    __asm__("sxtb16 %0, %1, ror #8" : "=r"(out) : "r"(word));
     return out;
 }
 
@@ -121,10 +119,9 @@ static inline int32_t depthwise_dsp_dsp_p_high_halves(int32_t a, int32_t b)
     return (int32_t)(((uint32_t)a & 0xffff0000U) | ((uint32_t)b >> 16));
 }
 
-static inline int32_t depthwise_dsp_dsp_p_even_bytes(int32_t depthwise_dsp_dsp_bytes)
+static inline int32_t depthwise_dsp_dsp_p_even_bytes(int32_t word)
 {
-    return (int32_t)((uint32_t)(uint16_t)(int8_t)depthwise_dsp_dsp_bytes
-            | (uint32_t)(int8_t)(depthwise_dsp_dsp_bytes >> 16) << 16);
+    return (int32_t)((uint32_t)(uint16_t)(int8_t)word | (uint32_t)(int8_t)(word >> 16) << 16);
 }
 
 static inline void depthwise_dsp_dsp_store_two(int32_t *to, int32_t first, int32_t second)
@@ -133,10 +130,9 @@ static inline void depthwise_dsp_dsp_store_two(int32_t *to, int32_t first, int32
     to[1] = second;
 }
 
-static inline int32_t depthwise_dsp_dsp_p_odd_bytes(int32_t depthwise_dsp_dsp_bytes)
+static inline int32_t depthwise_dsp_dsp_p_odd_bytes(int32_t word)
 {
-    return (int32_t)((uint32_t)(uint16_t)(int8_t)(depthwise_dsp_dsp_bytes >> 8)
-            | (uint32_t)(int8_t)(depthwise_dsp_dsp_bytes >> 24) << 16);
+    return (int32_t)((uint32_t)(uint16_t)(int8_t)(word >> 8) | (uint32_t)(int8_t)(word >> 24) << 16);
 }
 
 static inline const int32_t *depthwise_dsp_dsp_again(const int32_t *pointer)

@@ -1,0 +1,23 @@
+"""The table of vector operations: a name means one thing, and kinds of values are called nothing else."""
+
+from __future__ import annotations
+
+from nnbuild.isa.integer_ops import INTEGERS
+from nnbuild.isa.ops import FLOATS, KINDS, Operation
+from nnbuild.isa.pair_ops import PAIRS
+from nnbuild.isa.registry import vector_sets
+from nnbuild.isa.vectors import OPERATIONS
+
+
+def test_no_two_rows_have_one_name() -> None:
+    assert len(OPERATIONS) == len(FLOATS) + len(INTEGERS) + len(PAIRS)
+
+
+def test_sets_spell_rows_of_the_table() -> None:
+    assert [name for vectors in vector_sets() for name in vectors.spellings if name not in OPERATIONS] == []
+
+
+def test_no_operand_is_called_as_a_kind_of_values() -> None:
+    rows = [row for row in OPERATIONS.values() if isinstance(row, Operation)]
+    operands = [operand.split()[-1].lstrip("*") for row in rows for operand in row.operands.split(", ")]
+    assert set(operands).isdisjoint(KINDS)
