@@ -239,7 +239,7 @@ def _emit_linear(w: Writer, site: Site[Binary], names: Names) -> None:
 def _word(w: Writer, site: Site[Binary], found: LinearSum, at: int) -> None:
     """The four elements of a word: the second and fourth byte are where they should be already."""
     for name, pointer in (("a", "left"), ("b", "right")):
-        w(w.use(LOAD, f"{name}{at}", DSP.call(w, "widen", f"{pointer} + {at}" if at else pointer, of=(4,))))
+        w(w.use(LOAD, f"{name}{at}", DSP.call(w, "load_bytes", f"{pointer} + {at}" if at else pointer, of=(4,))))
         w(w.use(LOAD, f"even_{name}{at}", DSP.call(w, "masked_left8", "mask", f"{name}{at}")))
         w(w.use(LOAD, f"odd_{name}{at}", w.use(ODD, f"{name}{at}")))
     for byte in range(4):

@@ -9,6 +9,7 @@ from nnbuild.isa.integer_lanes import IntegerVectors, integer_vectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import only_integer
 from nnbuild.kernels.line_rules import Rule, rule_of
+from nnbuild.kernels.sums import centred_start
 from nnbuild.kernels.tensor_sums import SumRule, sum_rule
 from nnbuild.kernels.window import Weighted
 from nnbuild.ops.binary import Binary
@@ -21,7 +22,7 @@ from nnbuild.ops.windows import NO_PADDING
 
 @lru_cache(maxsize=256)
 def _rule(site: Site[Weighted]) -> Rule | str:
-    return rule_of(site, site.attributes.clamp)
+    return rule_of(site)
 
 
 def refused(site: Site[Weighted]) -> str | None:
@@ -46,7 +47,7 @@ def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
         least, most = bounds(pool.clamp, site.tail[0].outputs[0])
         low, high = min(max(low, least), most), min(max(high, least), most)
     weights = site.constant("kernel").reshape(-1, site.output_shape()[-1])
-    bias = site.constant("bias") if "bias" in site.constants else None
+    bias = centred_start(site, rule.centre)
     added = _added(site)
     lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, rule)
     return replace(lanes, added=added) if isinstance(added, SumRule) else lanes

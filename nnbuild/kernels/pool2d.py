@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 
 import numpy as np
@@ -52,6 +52,13 @@ def _windows(w: Writer, site: Site[Pool2D]) -> Iterator[str]:
         yield f"({product('y', window.columns.places)} + x) * {window.channels}"
 
 
+def _point(w: Writer, site: Site[Pool2D], names: Names, c: str) -> None:
+    """Declares where the channels from `c` on of a row of the window begin."""
+    kind, window = C_TYPES[site.inputs[0].dtype], window_of(site)
+    place = product(f"{product('top + ky', window.columns.size)} + left", window.channels)
+    w(f"const {kind} *row = {names.inputs[0]} + {total(place, c)};")
+
+
 def _count(window: Window) -> str:
     """How many inputs are really in the window."""
     return f"{taps_count(window.rows, 'ky')} * {taps_count(window.columns, 'kx')}"
@@ -73,8 +80,7 @@ def _channel(w: Writer, site: Site[Pool2D], names: Names) -> None:
     zero = "0.0f" if is_float else "0"
     w(w.use(c99.LOAD_AS, "float" if is_float else "int32_t", "result", first if is_max else zero))
     with row_taps(w, window.rows):
-        start = f"{product('top + ky', window.columns.size)} + left"
-        w(f"const {kind} *row = {names.inputs[0]} + {product(start, window.channels)} + c;")
+        _point(w, site, names, "c")
         with column_taps(w, window.columns):
             w(w.use(c99.LARGER if is_max else c99.ADD, "result", f"row[{product('kx', window.channels)}]"))
     if not is_max:
@@ -108,19 +114,12 @@ class _Floats:
         return demand(site)
 
     def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
-        channels, width = site.shape()[2], self.floats.lanes * TOGETHER
-        whole = channels // width * width
         with _windows(w, site) as place:
-            if whole:
-                with w.loop("c", whole, step=width):
-                    self._channels(w, site, names, ("c", place), width)
-            if whole < channels:
-                with w.block(""):
-                    self._channels(w, site, names, (str(whole), place), channels - whole)
+            across(w, self.floats.lanes * TOGETHER, site.shape()[2], partial(self._channels, w, site, names, place))
 
-    def _channels(self, w: Writer, site: Site[Pool2D], names: Names, at: tuple[str, str], count: int) -> None:
-        """`count` channels, from the first one on, of the output at a place."""
-        v, window, (channel, place) = self.floats, window_of(site), at
+    def _channels(self, w: Writer, site: Site[Pool2D], names: Names, place: str, channel: str, count: int) -> None:
+        """`count` channels of the output at a place, from the first one on."""
+        v, window = self.floats, window_of(site)
         operation = "max" if _is_max(site) else "add"
         parts = [(i, min(v.lanes, count - i)) for i in range(0, count, v.lanes)]
         for i, _ in parts:
@@ -182,21 +181,20 @@ class _Bytes:
     def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
         with _windows(w, site) as place:
             w(f"int8_t *to = {names.outputs[0]} + {place};")
-            across(w, self.v, site.shape()[2], lambda real: self._lanes(w, site, names, real))
+            across(w, self.v.lanes, site.shape()[2], partial(self._lanes, w, site, names))
 
-    def _lanes(self, w: Writer, site: Site[Pool2D], names: Names, real: int) -> None:
+    def _lanes(self, w: Writer, site: Site[Pool2D], names: Names, c: str, real: int) -> None:
         v, window, operation = self.v, window_of(site), "max" if _is_max(site) else "add"
         v.let(w, "sums", "result", v.call(w, "each", "-128" if _is_max(site) else "0"), "")
         with row_taps(w, window.rows):
-            start = f"({product('(top + ky)', window.columns.size)} + left) * {window.channels}"
-            w(f"const int8_t *row = {names.inputs[0]} + {start} + c;")
+            _point(w, site, names, c)
             with column_taps(w, window.columns):
                 value = v.call(w, "widen", f"row + {product('kx', window.channels)}", of=(real,))
                 w(f"result = {v.call(w, operation, 'result', value)};")
         if not _is_max(site):
             _divide(w, v, window.rows.kernel * window.columns.kernel)
         limit = bounds(site.attributes.clamp, site.outputs[0])
-        w(f"{v.call(w, 'store_bytes', 'to + c', 'result', of=(*limit, real))};")
+        w(f"{v.call(w, 'store_bytes', total('to', c), 'result', of=(*limit, real))};")
 
 
 def _divide(w: Writer, v: Vectors, count: int) -> None:
@@ -249,7 +247,7 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
         w("int32_t odd = 0;")
 
     def take(at: str) -> None:
-        w(w.use(LOAD, "word", DSP.call(w, "widen", at, of=(count,))))
+        w(w.use(LOAD, "word", DSP.call(w, "load_bytes", at, of=(count,))))
         if is_max:
             w(f"largest = {DSP.call(w, 'max_bytes', 'largest', 'word')};")
         else:
@@ -257,8 +255,7 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
             w(f"odd = {DSP.call(w, 'p_add_odd_bytes', 'odd', 'word')};")
 
     with row_taps(w, window.rows):
-        start = f"{product('top + ky', window.columns.size)} + left"
-        w(f"const int8_t *row = {names.inputs[0]} + {product(start, window.channels)} + c;")
+        _point(w, site, names, "c")
         if window.columns.always_inside and window.columns.kernel <= UNROLLED:
             for kx in range(window.columns.kernel):
                 with w.block(""):

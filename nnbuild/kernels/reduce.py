@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
@@ -16,7 +16,7 @@ from nnbuild.kernels.integers import centred, finish, requantized, zero
 from nnbuild.kernels.loops.across import across
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.tensor_sums import Scaled, scaled_by
-from nnbuild.kernels.window_loops import product
+from nnbuild.kernels.window_loops import product, total
 from nnbuild.numeric.rounding import INT8, INT32, limits
 from nnbuild.ops.base import around
 from nnbuild.ops.reduce import Reduce
@@ -109,18 +109,11 @@ class _Floats:
 
     def emit(self, w: Writer, site: Site[Reduce], names: Names) -> None:
         _, size, after = _sizes(site)
-        width = TOGETHER * self.floats.lanes
-        whole = after // width * width
         with _rows(w, site, names):
             if after == 1:
                 self._lanes_of_one(w, site.attributes.function, size)
-                return
-            if whole:
-                with w.loop("c", whole, step=width):
-                    self._columns(w, site, "c", width)
-            if whole < after:
-                with w.block(""):
-                    self._columns(w, site, str(whole), after - whole)
+            else:
+                across(w, TOGETHER * self.floats.lanes, after, partial(self._columns, w, site))
 
     def _columns(self, w: Writer, site: Site[Reduce], column: str, count: int) -> None:
         """The results of `count` columns from one on."""
@@ -193,17 +186,17 @@ class _Bytes:
 
     def emit(self, w: Writer, site: Site[Reduce], names: Names) -> None:
         with _rows(w, site, names):
-            across(w, self.v, _sizes(site)[2], lambda real: self._lanes(w, site, real))
+            across(w, self.v.lanes, _sizes(site)[2], partial(self._lanes, w, site))
 
-    def _lanes(self, w: Writer, site: Site[Reduce], real: int) -> None:
+    def _lanes(self, w: Writer, site: Site[Reduce], c: str, real: int) -> None:
         scale, v, (_, size, channels) = _scale(site), self.v, _sizes(site)
         assert scale is not None
         v.let(w, "sums", "sum", v.call(w, "each", "0"), "")
         with w.loop("i", size):
-            value = v.call(w, "widen", f"from + {product('i', channels)} + c", of=(real,))
+            value = v.call(w, "widen", total("from", product("i", channels), c), of=(real,))
             w(f"sum = {v.call(w, 'add', 'sum', value)};")
         scale.apply(w, v, "sum")
-        w(f"{v.call(w, 'store_bytes', 'to + c', 'sum', of=(*INT8, real))};")
+        w(f"{v.call(w, 'store_bytes', total('to', c), 'sum', of=(*INT8, real))};")
 
 
 VARIANTS = (

@@ -11,11 +11,8 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-import numpy as np
-
 from nnbuild.numeric.multiplier import Multiplier
-from nnbuild.numeric.real_scale import apply_real_scale, steps_of
-from nnbuild.numeric.rounding import INT8, high_multiply, ints, reduced_multiplier, requantize, saturate
+from nnbuild.numeric.rounding import INT8, high_multiply, ints, requantize
 
 HIGH = 32
 """A line's result is read from the upper half of 64 bits, so it shifts by at least that."""
@@ -58,44 +55,6 @@ def doubled_line(scale: Multiplier, zero: int) -> Line:
     right = max(-scale.shift, 0)
     half = 1 << (31 + right) if right > 0 else 0
     return Line(scale.multiplier, (1 << 31) + half + (zero << (HIGH + right)), HIGH + right)
-
-
-def doubled_left(scale: Multiplier) -> int:
-    return max(scale.shift, 0) + 1
-
-
-def wide_line(multiplier: int, shift: int, zero: int) -> Line:
-    """`rounding.requantize64` plus the zero point."""
-    reduced, right = int(reduced_multiplier(multiplier)), 31 - shift
-    if reduced == 0:
-        return constant_line(zero)
-    return Line(reduced << 16, (1 << max(right - 1, 0)) + (zero << max(right, 0)), right)
-
-
-def fitted_line(real: float, reach: tuple[int, int], outputs: tuple[int, int], zero: int) -> Line | None:
-    """A line equal to `real_scale.apply_real_scale` plus the zero point on all sums within reach.
-
-    Results outside `outputs` (without the zero point) only stay outside. Both sides are step functions that never
-    decrease; the addend is chosen so that all steps agree, and there is none when no addend does.
-    """
-    if real == 0.0:
-        return constant_line(zero)
-    steps, values = steps_of(real, reach, outputs)
-    if len(steps) == 0:
-        return constant_line(zero + int(saturate(apply_real_scale(reach[0], real), *outputs)))
-    fraction, exponent = math.frexp(real)
-    multiplier, shift = round(Fraction(fraction) * 2**31), 31 - exponent
-    if multiplier == 2**31:
-        multiplier, shift = multiplier // 2, shift - 1
-    largest = max(int(np.abs(values).max()) << shift, int(np.abs(steps).max()) * multiplier)
-    if largest >= 2**62:
-        return None
-    needs = (values << np.int64(shift)) - steps * multiplier
-    least, most = int(needs.max()), int(needs.min()) + multiplier - 1
-    if least > most:
-        return None
-    addend = min(max(1 << (shift - 1), least), most)
-    return Line(multiplier, addend + (zero << shift), shift)
 
 
 class Split(NamedTuple):

@@ -1,20 +1,18 @@
-"""Kernels that treat every channel alike, in vectors: loops over channels, one lane each."""
+"""Kernels that treat every channel alike: loops over channels, a few vectors of them at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.vectors import Vectors
 
 
-def across(w: Writer, v: Vectors, count: int, body: Callable[[int], None]) -> None:
-    """Prints `body`, which gets the number of real lanes, for the channels from the C variable `c` on."""
-    whole, rest = divmod(count, v.lanes)
+def across(w: Writer, width: int, count: int, body: Callable[[str, int], None]) -> None:
+    """Prints `body`, which gets the place of its first channel and how many there are, for `count` channels."""
+    whole, rest = divmod(count, width)
     if whole:
-        with w.loop("c", whole * v.lanes, step=v.lanes):
-            body(v.lanes)
+        with w.loop("c", whole * width, step=width):
+            body("c", width)
     if rest:
         with w.block(""):
-            w(f"const int32_t c = {whole * v.lanes};")
-            body(rest)
+            body(str(whole * width), rest)
