@@ -35,7 +35,7 @@ ROOMS = {
     "passes": {"base", "numeric", "model", "ops"},
     "quantize": {"base", "numeric", "model", "ops", "passes"},
     # isa <- kernels <- plan <- emit
-    "isa": {"base", "numeric", "model", "ops"},
+    "isa": {"base", "numeric", "model", "ops.base"},
     "kernels": {"base", "numeric", "model", "ops", "isa"},
     "plan": {"base", "model", "ops", "isa", "kernels"},
     "emit": {"base", "model", "ops", "isa", "kernels", "plan", "__init__"},

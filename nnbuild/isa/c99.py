@@ -8,18 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from nnbuild.base.literals import C_TYPES, float_literal
+from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.isa import Isa
 from nnbuild.isa.lanes import Lanes
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import Clamp
-from nnbuild.ops.dense import Dense
-from nnbuild.ops.integer import bounds as integer_bounds
-from nnbuild.ops.integer import quant_of, requantization
-from nnbuild.ops.site import Site
 
 C99 = Isa("c99", "portable C: any compiler, any processor")
 ISAS = (C99,)
@@ -61,11 +55,6 @@ def at(pointer: str) -> str:
     return f"{base}[{index}]" if plus else f"*{pointer}"
 
 
-def bias_of(site: Site) -> dict[str, Array]:
-    """The bias of every channel, if there is one."""
-    return {"bias": site.constant("bias")} if "bias" in site.constants else {}
-
-
 class ScalarLanes(Lanes):
     """One channel a lane, one input at a time; a tile of 2 positions by 4 channels."""
 
@@ -104,22 +93,35 @@ class FloatLanes(ScalarLanes):
         w(w.use(STORE, at(pointer), accumulator))
 
 
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A vendored function, and what it wants to know of every output channel, in the order of its arguments."""
+
+    function: str
+    constants: Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class IntegerLanes(ScalarLanes):
     """Single integers: 8-bit inputs into 32-bit sums, 16-bit inputs into 64-bit ones.
 
-    `scaling` says how a sum becomes an output: the vendored function, and the constants it takes beside the sum.
+    scaling: how a sum becomes an output. The zero points are of inputs, weights and outputs; only the weights of a
+    dense layer may have one that is not 0.
     """
 
-    def __init__(self, site: Site, bounds: Clamp, scaling: Scaling) -> None:
-        x, out = site.inputs[0], site.outputs[0]
-        self.input_type, self.output_type = C_TYPES[x.dtype], C_TYPES[out.dtype]
-        self.weight_type = C_TYPES[site.constant("kernel").dtype.name]
-        self.sum_type = "int32_t" if x.dtype == "int8" else "int64_t"
-        self.input_zero, self.output_zero = quant_of(x).zero_point, quant_of(out).zero_point
-        self.weight_zero = quant_of(site.constants["kernel"]).zero_point  # only a dense layer's may differ from 0
-        self.bounds = integer_bounds(bounds, out)
-        self.scaling = scaling
-        self.channels = bias_of(site) | dict(scaling.constants)
+    channels: Mapping[str, Array]
+    input_type: str
+    weight_type: str
+    output_type: str
+    input_zero: int
+    weight_zero: int
+    output_zero: int
+    bounds: tuple[int, int]
+    scaling: Scaling
+
+    @property
+    def sum_type(self) -> str:
+        return "int32_t" if self.input_type == "int8_t" else "int64_t"
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         w(w.use(LOAD_AS, self.sum_type, accumulator, f"bias[{channel}]" if "bias" in self.channels else "0"))
@@ -154,41 +156,3 @@ def bound(w: Writer, bounds: tuple[int, int], variable: str) -> None:
     """Puts an integer variable within bounds."""
     w(w.use(AT_LEAST, variable, str(bounds[0])))
     w(w.use(AT_MOST, variable, str(bounds[1])))
-
-
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """A vendored function, and what it wants to know of every output channel, in the order of its arguments."""
-
-    function: str
-    constants: Mapping[str, Array]
-
-
-def scaling_of(site: Site) -> Scaling:
-    """The rule by which this operation's sums are scaled."""
-    attributes = site.attributes
-    if isinstance(attributes, Dense) and site.constant("kernel").dtype == np.int8:
-        scales = attributes.scales(site)
-        once: dict[str, Array] = {
-            "multiplier": np.array([scale.multiplier for scale in scales], np.int64),
-            "shift": np.array([scale.shift for scale in scales], np.int8),
-            "away": np.array([scale.away for scale in scales], np.int8),
-        }
-        return Scaling("scale_once", once)
-    scale = requantization(site, site.output_shape()[-1])
-    constants: dict[str, Array] = {
-        "multiplier": scale.stored_multiplier().astype(np.int32),
-        "shift": scale.shift.astype(np.int8),
-    }
-    return Scaling("requantize64" if scale.wide else "requantize", constants)
-
-
-def lanes_for(site: Site, bounds: Clamp) -> FloatLanes | IntegerLanes:
-    if site.dtypes == {"float32"}:
-        return FloatLanes(bias_of(site), bounds)
-    return IntegerLanes(site, bounds, scaling_of(site))
-
-
-def any_format(site: Site) -> str | None:
-    """Why a scalar kernel of sums cannot serve: it needs one number format throughout."""
-    return None if len(site.dtypes) == 1 else f"its formats are mixed: {', '.join(sorted(site.dtypes))}"

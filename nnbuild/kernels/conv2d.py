@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from nnbuild.isa import c99
 from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
 from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import integer_layers
+from nnbuild.kernels import integer_layers, scalar_layers
 from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import compact, patches, winograd
@@ -28,11 +27,11 @@ from nnbuild.ops.site import Site
 
 
 def _scalar(site: Site[Conv2D]) -> Direct:
-    return Direct(site, c99.lanes_for(site, site.attributes.clamp))
+    return Direct(site, scalar_layers.lanes_of(site, site.attributes.clamp))
 
 
 def _fpu(site: Site[Conv2D]) -> Edges:
-    return Edges(site, FpuLanes(c99.bias_of(site), site.attributes.clamp), REGISTERS)
+    return Edges(site, FpuLanes(scalar_layers.bias_of(site), site.attributes.clamp), REGISTERS)
 
 
 def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D]) -> Edges:
@@ -42,7 +41,7 @@ def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D]) -> Edges:
 
 def _floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> Tiled:
     registers, window = floats.registers - floats.temporaries, window_of(site)
-    lanes = vector_lanes(floats, c99.bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
+    lanes = vector_lanes(floats, scalar_layers.bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
     if depth > 1 and window.filters <= lanes.lanes and window.groups == 1:
         lanes = lanes.joining(window.filters)
     draft = tiled(site, lanes, registers)
@@ -89,7 +88,7 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
 
 
 VARIANTS = (
-    variant("scalar", frozenset(), c99.any_format, _scalar),
+    variant("scalar", frozenset(), scalar_layers.any_format, _scalar),
     variant("fpu", FEATURES, only_float, _fpu),
     variant("bytes", frozenset({"armv7m"}), only_int8, partial(_bytes, ByteLanes, 14)),
     variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortByteLanes, 10)),

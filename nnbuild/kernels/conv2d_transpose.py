@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa import c99
 from nnbuild.isa.lanes import Lanes
+from nnbuild.kernels import scalar_layers
 from nnbuild.kernels.contract import Demand, Names, variant
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.window_loops import product
@@ -66,7 +66,7 @@ def _source(w: Writer, name: str, place: str, tap: str, crop: int, dilation: int
 
 
 def _nest(site: Site[Conv2DTranspose]) -> Gather:
-    return Gather(site, c99.lanes_for(site, site.attributes.clamp))
+    return Gather(site, scalar_layers.lanes_of(site, site.attributes.clamp))
 
 
-VARIANTS = (variant("scalar", frozenset(), c99.any_format, _nest),)
+VARIANTS = (variant("scalar", frozenset(), scalar_layers.any_format, _nest),)

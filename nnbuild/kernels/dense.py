@@ -8,12 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from nnbuild.isa import c99
 from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import integer_layers
+from nnbuild.kernels import integer_layers, scalar_layers
 from nnbuild.kernels.contract import Kernel, Nest, OnEach, only_float, variant
 from nnbuild.kernels.loops import compact, dot, patches
 from nnbuild.kernels.loops.padded import padded
@@ -41,18 +40,18 @@ def _portable(site: Site[Dense], lanes: Lanes) -> Nest:
 
 
 def _scalar(site: Site[Dense]) -> Nest:
-    return _portable(site, c99.lanes_for(site, site.attributes.clamp))
+    return _portable(site, scalar_layers.lanes_of(site, site.attributes.clamp))
 
 
 def _fpu(site: Site[Dense]) -> Nest:
-    lanes = FpuLanes(c99.bias_of(site), site.attributes.clamp)
+    lanes = FpuLanes(scalar_layers.bias_of(site), site.attributes.clamp)
     if _rows(site) == 1:
         return _portable(site, replace(lanes, vectors=min(ALONE, site.output_shape()[-1])))
     return _portable(site, replace(lanes, pixels=(REGISTERS - lanes.vectors - 2) // lanes.vectors))
 
 
 def _vector_lanes(floats: Vectors, depth: int, site: Site[Dense]) -> VectorLanes:
-    lanes = vector_lanes(floats, c99.bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
+    lanes = vector_lanes(floats, scalar_layers.bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
     needed = -(-site.output_shape()[-1] // lanes.lanes)
     if _rows(site) > 1:
         registers = floats.registers - floats.temporaries
@@ -109,7 +108,7 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Dense]]:
 
 
 VARIANTS = (
-    variant("scalar", frozenset(), c99.any_format, _scalar),
+    variant("scalar", frozenset(), scalar_layers.any_format, _scalar),
     variant("fpu", FEATURES, only_float, _fpu),
     *compact.VARIANTS,
     *patches.variants(frozenset()),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from nnbuild.isa import c99
 from nnbuild.isa.arm_fpu import FEATURES, FpuLanes
 from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import integer_layers
+from nnbuild.kernels import integer_layers, scalar_layers
 from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
 from nnbuild.kernels.loops import planar
 from nnbuild.kernels.loops.interleaved import Interleaved
@@ -26,11 +25,11 @@ LONGEST_PERIOD = 1024
 
 
 def _scalar(site: Site[DepthwiseConv2D]) -> Taps:
-    return Taps(site, c99.lanes_for(site, site.attributes.clamp))
+    return Taps(site, scalar_layers.lanes_of(site, site.attributes.clamp))
 
 
 def _fpu(site: Site[DepthwiseConv2D]) -> Sliding:
-    return Sliding(site, FpuLanes(c99.bias_of(site), site.attributes.clamp), 6)
+    return Sliding(site, FpuLanes(scalar_layers.bias_of(site), site.attributes.clamp), 6)
 
 
 def _bytes(lanes: type[ByteLanes], positions: int, site: Site[DepthwiseConv2D]) -> Sliding:
@@ -39,7 +38,7 @@ def _bytes(lanes: type[ByteLanes], positions: int, site: Site[DepthwiseConv2D]) 
 
 def _floats(floats: Vectors, site: Site[DepthwiseConv2D]) -> Sliding:
     spare = floats.registers - floats.temporaries - site.constant("kernel").shape[1] - 1
-    lanes = vector_lanes(floats, c99.bias_of(site), site.attributes.clamp, finish=tail_of(site).finish)
+    lanes = vector_lanes(floats, scalar_layers.bias_of(site), site.attributes.clamp, finish=tail_of(site).finish)
     return Sliding(site, lanes, max(1, min(LONGEST, spare)))
 
 
@@ -74,7 +73,7 @@ def _on_integers(chosen: Vectors) -> list[Kernel[DepthwiseConv2D]]:
 
 
 VARIANTS = (
-    variant("scalar", frozenset(), c99.any_format, _scalar),
+    variant("scalar", frozenset(), scalar_layers.any_format, _scalar),
     variant("fpu", FEATURES, only_float, _fpu),
     variant("sliding", frozenset({"armv7m"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
     variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortCentredByteLanes, 2)),

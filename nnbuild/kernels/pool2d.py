@@ -16,6 +16,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels import scalar_layers
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float
 from nnbuild.kernels.loops.across import across
 from nnbuild.kernels.loops.dot import offset
@@ -289,7 +290,7 @@ def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, c99.any_format, demand, _emit),
+    Kernel("scalar", PORTABLE, scalar_layers.any_format, demand, _emit),
     Kernel("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
     on_each("float", _Floats),
     on_each("integer", _Bytes),

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import bias_of
 from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, only_float
@@ -22,6 +21,7 @@ from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.tiled import Tiled
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors, stall
+from nnbuild.kernels.scalar_layers import bias_of
 from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal, tail_of
 from nnbuild.kernels.window import strips, window_of
 from nnbuild.kernels.window_loops import product, total
