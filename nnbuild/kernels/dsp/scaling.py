@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nnbuild.base.writer import Row, Writer
+from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.armv7em_dsp import DSP
 from nnbuild.isa.c99 import added
 from nnbuild.numeric.requant import General, Layer
@@ -23,8 +23,22 @@ BOUND = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
 LESS_BELOW_ZERO = Row("{0} - ({1} & ({2} >> 31))", 2)
 ANY = 0
 """One shift for all channels, whichever serves."""
-GENERAL_CYCLES = -20
-"""What the vendored function costs less than others."""
+CALL_CYCLES = 20
+
+
+def _routine(function: str, accumulator: str, multiplier: str, *others: str) -> Instruction:
+    """A vendored function as one routine for all channels, where the compiler would repeat its body for each."""
+    parameters = {"acc": accumulator, "multiplier": multiplier} | dict.fromkeys(others, "int32_t")
+    head = ", ".join(f"{kind} {name}" for name, kind in parameters.items())
+    body = f"return {{prefix}}_{function}({', '.join(parameters)});"
+    return Instruction(f"{function}_apart", f"int32_t {{name}}({head})", body, CALL_CYCLES, outlined=True)
+
+
+GENERAL = {
+    "requantize": _routine("requantize", "int32_t", "int32_t", "shift"),
+    "requantize64": _routine("requantize64", "int64_t", "int32_t", "shift"),
+    "scale_once": _routine("scale_once", "int64_t", "int64_t", "shift", "away"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,5 +170,5 @@ def general(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str]) -
     if "upper" in names:
         multiplier = DSP.call(w, "two", multiplier, names["upper"])
     others = [names[name] for name in ("shift", "away") if name in names]
-    w.bill(GENERAL_CYCLES)
-    return w.helper(scaling.function, whole, multiplier, *others)
+    w.helpers.add(scaling.function)
+    return w.call(GENERAL[scaling.function], whole, multiplier, *others)
