@@ -18,29 +18,11 @@ from nnbuild.isa.integer_ops import READY, TAPS
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
-from nnbuild.numeric.rounding import wrap
+from nnbuild.numeric.requant_line import HIGH, Lines
+from nnbuild.numeric.rounding import Ints, wrap
 
 GROUP = 4
 """Vectors of sums whose channels are stored together where taps are interleaved: one vector of bytes."""
-
-
-class Rule(Protocol):
-    """How the sums of a channel become an output: (sum * multiplier + addend) >> shift, which lies 32 lower here.
-
-    left: how far sums are shifted left before, and what (`away`, -1 or 0) is added to negative ones after; none of it
-    where halves may go up.
-    """
-
-    @property
-    def multiplier(self) -> Array: ...
-    @property
-    def addend(self) -> Array: ...
-    @property
-    def shift(self) -> Array: ...
-    @property
-    def left(self) -> Array | None: ...
-    @property
-    def away(self) -> Array | None: ...
 
 
 class Follower(Protocol):
@@ -266,19 +248,19 @@ class IntegerVectors(Lanes):
 
 
 def integer_vectors(
-    v: Vectors, dtype: str, zero: int, bounds: tuple[int, int], weights: Array, bias: Array | None, rule: Rule
+    v: Vectors, dtype: str, zero: int, bounds: tuple[int, int], weights: Array, bias: Array, lines: Lines
 ) -> IntegerVectors:
     """Lanes for a layer with weights [taps, channels]."""
     depth = v.depth if dtype == "int8" else 2
     lifted = zero + v.lift if depth == 4 else 0
-    start = (0 if bias is None else bias.astype(np.int64)) - lifted * weights.astype(np.int64).sum(axis=0)
+    start = bias.astype(np.int64) - lifted * weights.astype(np.int64).sum(axis=0)
     return IntegerVectors(
         v=v,
         dtype=dtype,
         zero=zero,
         bounds=bounds,
-        channels={"bias": wrap(start, 32).astype(np.int32), **_constants(rule, v.powers)},
-        doubled=rule.left is not None,
+        channels={"bias": wrap(start, 32).astype(np.int32), **_constants(lines, v.powers)},
+        doubled=lines.shifted,
         lanes=v.lanes,
         depth=depth,
         input_type=READY[depth],
@@ -286,20 +268,20 @@ def integer_vectors(
     )
 
 
-def _constants(rule: Rule, powers: bool) -> dict[str, Array]:
-    """The rule's, as vectors take them."""
-    found = {"multiplier": rule.multiplier, "addend": rule.addend}
-    found["shift"] = _power(31 - rule.shift.astype(np.int64)) if powers else rule.shift
-    if rule.left is not None and (rule.left != 1).any():
-        found["left"] = _power(rule.left.astype(np.int64)) if powers else rule.left
-    if rule.away is not None and (rule.away != -1).any():
-        found["away"] = rule.away
-    return found
+def _constants(lines: Lines, powers: bool) -> dict[str, Array]:
+    """The numbers of the lines as vectors take them: shifts begin at the upper half of a product."""
+    shift, left, away = lines.of("shift") - HIGH, lines.of("left"), lines.of("away")
+    found = {"multiplier": lines.of("multiplier"), "addend": lines.of("addend")}
+    found["shift"] = _power(31 - shift) if powers else shift
+    if lines.shifted and (left != 1).any():
+        found["left"] = _power(left) if powers else left
+    if lines.shifted and (away != -1).any():
+        found["away"] = away
+    return {name: values if name == "addend" else values.astype(np.int32) for name, values in found.items()}
 
 
-def _power(of: Array) -> Array:
-    power: Array = wrap(np.int64(1) << of, 32).astype(np.int32)
-    return power
+def _power(of: Ints) -> Ints:
+    return wrap(np.int64(1) << of, 32)
 
 
 def _at(name: str, index: str) -> str:

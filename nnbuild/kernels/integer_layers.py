@@ -8,10 +8,10 @@ from functools import lru_cache
 from nnbuild.isa.integer_lanes import IntegerVectors, integer_vectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import only_integer
-from nnbuild.kernels.line_rules import Rule, rule_of
-from nnbuild.kernels.sums import centred_start
+from nnbuild.kernels.sums import centred_start, layer_of
 from nnbuild.kernels.tensor_sums import SumRule, sum_rule
 from nnbuild.kernels.window import Weighted
+from nnbuild.numeric.requant_line import Lines, lines
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import bounds, quant_of
@@ -21,8 +21,11 @@ from nnbuild.ops.windows import NO_PADDING
 
 
 @lru_cache(maxsize=256)
-def _rule(site: Site[Weighted]) -> Rule | str:
-    return rule_of(site)
+def _lines(site: Site[Weighted]) -> Lines | str:
+    """How sums become outputs, or why no line serves."""
+    if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
+        return "its 16-bit inputs have a zero point"
+    return lines(layer_of(site)) or "its sums times a channel's scale may need more than 64 bits"
 
 
 def refused(site: Site[Weighted]) -> str | None:
@@ -34,22 +37,22 @@ def refused(site: Site[Weighted]) -> str | None:
         return "its weights have more than 8 bits"
     if quant_of(kernel).zero_point != 0:
         return "its weights have a zero point"
-    rule = _rule(site)
-    return rule if isinstance(rule, str) else None
+    found = _lines(site)
+    return found if isinstance(found, str) else None
 
 
 def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
     """They also know of the pool or the sum that the tail asks for."""
-    rule, out, zero = _rule(site), site.outputs[0], quant_of(site.inputs[0]).zero_point
-    assert isinstance(rule, Rule)
+    found, out, zero = _lines(site), site.outputs[0], quant_of(site.inputs[0]).zero_point
+    assert isinstance(found, Lines)
     low, high = bounds(site.attributes.clamp, out)
     if site.tail and isinstance(pool := site.tail[0].attributes, Pool2D):
         least, most = bounds(pool.clamp, site.tail[0].outputs[0])
         low, high = min(max(low, least), most), min(max(high, least), most)
     weights = site.constant("kernel").reshape(-1, site.output_shape()[-1])
-    bias = centred_start(site, rule.centre)
+    bias = centred_start(site, found.of("centre"))
     added = _added(site)
-    lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, rule)
+    lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, found)
     return replace(lanes, added=added) if isinstance(added, SumRule) else lanes
 
 
