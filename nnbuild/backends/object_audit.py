@@ -14,8 +14,8 @@ from nnbuild.backends.backend import MEMORY_FUNCTIONS
 from nnbuild.backends.recipe import toolchain_for
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed
+from nnbuild.base.vendored import sources
 from nnbuild.board.board import Board
-from nnbuild.emit.vendored import sources
 
 HELPERS = """
 __addsf3 __subsf3 __mulsf3 __divsf3 __negsf2 __eqsf2 __nesf2 __ltsf2 __lesf2 __gtsf2 __gesf2 __unordsf2 __fixsfsi

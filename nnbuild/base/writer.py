@@ -1,10 +1,16 @@
-"""Prints indented C and keeps the bill: what is printed inside a loop is charged once for every trip."""
+"""Prints indented C and keeps the bill: what is printed inside a loop is charged once for every trip.
+
+Whole numbers are folded while they are printed: loops of one trip, conditions that are known and blocks without a head
+leave their statements, and a constant that comes to a number is printed where it is used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+from nnbuild.base.scopes import Scopes
 
 INDENT = "    "
 LOOP_CYCLES = 3  # compare, add, branch
@@ -54,8 +60,17 @@ class Writer:
         self._lines: list[str] = []
         self._depth = 0
         self._trips = 1.0
+        self._scopes = Scopes()
+        self._decided: dict[int, int] = {}
+        """By depth, how the condition was decided whose `else` may follow."""
 
     def __call__(self, text: str = "") -> None:
+        line = self._scopes.statement(text)
+        if line is not None:
+            self._print(line)
+
+    def _print(self, text: str) -> None:
+        self._decided.pop(self._depth, None)
         self._lines.append(INDENT * self._depth + text if text else "")
 
     def use(self, row: Row, *operands: str) -> str:
@@ -85,19 +100,61 @@ class Writer:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        if head == "else" and self._lines[-1].endswith("}"):
-            self._lines[-1] += " else {"
+        head, decided = self._scopes.head(head)
+        before = self._decided.pop(self._depth, None) if head.startswith("else") else None
+        if before is not None:
+            head, decided = head.removeprefix("else").strip(), (0 if before else decided)
+        if decided == 0:
+            with self._dropped():
+                yield
+        elif not head or decided == 1:
+            with self._plain():
+                yield
         else:
-            self(f"{head} {{" if head else "{")
+            with self._braces(head):
+                yield
+        if decided is not None or before == 1:
+            self._decided[self._depth] = 1 if before == 1 or decided else 0
+
+    @contextmanager
+    def _braces(self, head: str) -> Iterator[None]:
+        if head.startswith("else") and self._lines[-1].endswith("}"):
+            self._lines[-1] += f" {head} {{"
+        else:
+            self._print(f"{head} {{" if head else "{")
         self._depth += 1
+        self._scopes.open(printed=True)
+        first = len(self._lines)
         yield
+        self._without_unused(first)
+        self._scopes.close()
         self._depth -= 1
-        self("}")
+        self._print("}")
+
+    def _without_unused(self, first: int) -> None:
+        for at in sorted(self._scopes.unused(self._lines[first:]), reverse=True):
+            del self._lines[first + at]
+
+    @contextmanager
+    def _plain(self) -> Iterator[None]:
+        """Statements without a block of their own."""
+        self._scopes.open(printed=False)
+        yield
+        self._scopes.close()
+
+    @contextmanager
+    def _dropped(self) -> Iterator[None]:
+        """What is never reached: neither it nor what it alone would call is printed."""
+        kept = len(self._lines), set(self.helpers), dict(self.instructions)
+        with self._plain(), self.trips(0):
+            yield
+        del self._lines[kept[0] :]
+        self.helpers, self.instructions = kept[1:]
 
     @contextmanager
     def function(self, signature: str) -> Iterator[None]:
-        self(signature)
-        with self.block(""):
+        self._print(signature)
+        with self._braces(""):
             yield
 
     @contextmanager
@@ -105,15 +162,36 @@ class Writer:
         self, variable: str, stop: int | str, *, start: int | str = 0, step: int = 1, trips: float | None = None
     ) -> Iterator[None]:
         """`trips` prices a loop whose bounds are known only at run time."""
+        first, last = self._scopes.folded(str(start)), self._scopes.bound(str(stop))
+        known = [int(bound) for bound in (first, last) if bound.lstrip("-").isdigit()]
+        count = max(0, -(-(known[1] - known[0]) // step)) if len(known) == 2 else None
         if trips is None:
-            assert isinstance(stop, int) and isinstance(start, int), "a run-time loop must be given its trips"
-            trips = max(0, -(-(stop - start) // step))
+            assert count is not None, "a run-time loop must be given its trips"
+            trips = count
         outside, self._trips = self._trips, self._trips * trips
         self.cycles += self._trips * LOOP_CYCLES
-        advance = f"++{variable}" if step == 1 else f"{variable} += {step}"
-        with self.block(f"for (int32_t {variable} = {start}; {variable} < {stop}; {advance})"):
-            yield
+        if count == 0:
+            with self._dropped():
+                yield
+        elif count == 1:
+            with self._plain():
+                self._scopes.number(variable, known[0])
+                yield
+        else:
+            with self._counted(variable, first, last, step, count):
+                yield
         self._trips = outside
+
+    @contextmanager
+    def _counted(self, variable: str, start: str, stop: str, step: int, count: int | None) -> Iterator[None]:
+        self._scopes.open(printed=True)
+        low = 0 if start == "begin" else self._scopes.range_of(start)[0]
+        high = self._scopes.range_of(stop.partition(" && ")[0])[1] - 1 if count is None else low + (count - 1) * step
+        name = self._scopes.declare(variable, (low, high))
+        advance = f"++{name}" if step == 1 else f"{name} += {step}"
+        with self._braces(f"for (int32_t {name} = {start}; {name} < {stop}; {advance})"):
+            yield
+        self._scopes.close()
 
     @contextmanager
     def trips(self, count: float) -> Iterator[None]:
@@ -123,4 +201,5 @@ class Writer:
         self._trips = outside
 
     def __str__(self) -> str:
+        self._without_unused(0)
         return "\n".join(self._lines) + "\n"

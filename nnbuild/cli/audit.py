@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from nnbuild.audit import command
-from nnbuild.emit.vendored import sources
+from nnbuild.base.vendored import sources
 
 add_arguments = command.add_arguments
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from nnbuild.base.folding import folded
+from nnbuild.base.scopes import without_loop
 from nnbuild.base.writer import INDENT, Instruction
 
 PRODUCT = "{prefix}_product("
+SIZE = re.compile(r"\[([^\[\]]+)\]")
 
 
 def instructions(used: Iterable[Instruction], prefix: str, attribute: str) -> str:
@@ -66,11 +70,11 @@ def _text(instruction: Instruction, body: str, prefix: str, attribute: str) -> s
         return text.replace("{name}", f"{prefix}_{instruction.name}").replace("{prefix}", prefix)
 
     if not instruction.head:
-        return named(body) + "\n"
+        return SIZE.sub(lambda found: f"[{folded(found[1], {})}]", named(body)) + "\n"
     storage = f"static {_outlined(prefix)}" if instruction.outlined else "static inline"
     return _function(f"{attribute}{storage} {named(instruction.head)}", body, prefix)
 
 
 def _function(head: str, body: str, prefix: str) -> str:
-    lines = [INDENT + line if line else "" for line in body.replace("{prefix}", prefix).splitlines()]
+    lines = [INDENT + without_loop(line) if line else "" for line in body.replace("{prefix}", prefix).splitlines()]
     return "\n".join([head, "{", *lines, "}"]) + "\n"

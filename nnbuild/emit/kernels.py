@@ -6,10 +6,10 @@ import re
 from math import prod
 
 from nnbuild.base.literals import C_TYPES
+from nnbuild.base.vendored import definitions, float_rules
 from nnbuild.base.writer import Writer
 from nnbuild.emit.instructions import called, instructions
 from nnbuild.emit.text import comment_safe, shape_text
-from nnbuild.emit.vendored import definitions, float_rules
 from nnbuild.emit.weights import WEIGHTS, blob_bytes, places
 from nnbuild.isa.isa import Isa
 from nnbuild.model.graph import Shape, Tensor

@@ -225,6 +225,7 @@ def target_of(options: Options, board: Board) -> Target:
     best, *others = find_isas(options.isa or board.isa, board.architecture)
     return Target(
         isa=best,
+        architecture=board.architecture,
         also=tuple(others),
         features=board.features,
         alignment=board.alignment,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
@@ -39,30 +41,32 @@ class Gather:
         kh, kw, filters, channels = site.constant("kernel").shape
         height, width, _ = site.shape()
         (crop_y, crop_x), (dy, dx), (sy, sx) = attributes.crop, attributes.dilation, attributes.strides
-        with w.loop("ky", kh):
-            _source(w, "row", "y", "ky", crop_y, dy, sy, height)
-            with w.loop("kx", kw):
-                _source(w, "column", "x", "kx", crop_x, dx, sx, width)
-                place = f"({product('row', width)} + column) * {channels}"
-                w(f"const {lanes.input_type} *from = {names.inputs[0]} + {place};")
-                taps = f"(({product('ky', kw)} + kx) * {filters} + c) * {channels}"
-                w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {taps};")
-                with w.trips(1 / (sy * sx)), w.loop("i", channels):
-                    lanes.inputs(w, "x0", "from + i")
-                    lanes.weights(w, "w0", "k + i")
-                    lanes.multiply(w, "sum", "x0", "w0")
+        with (
+            w.loop("ky", kh),
+            _source(w, "row", "y", "ky", crop_y, dy, sy, height),
+            w.loop("kx", kw),
+            _source(w, "column", "x", "kx", crop_x, dx, sx, width),
+        ):
+            place = f"({product('row', width)} + column) * {channels}"
+            w(f"const {lanes.input_type} *from = {names.inputs[0]} + {place};")
+            taps = f"(({product('ky', kw)} + kx) * {filters} + c) * {channels}"
+            w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {taps};")
+            with w.trips(1 / (sy * sx)), w.loop("i", channels):
+                lanes.inputs(w, "x0", "from + i")
+                lanes.weights(w, "w0", "k + i")
+                lanes.multiply(w, "sum", "x0", "w0")
 
 
-def _source(w: Writer, name: str, place: str, tap: str, crop: int, dilation: int, stride: int, size: int) -> None:
-    """Declares the input under a tap, and goes on to the next tap where there is none."""
-    reach = f"{place} + {crop}" if crop else place
-    w(f"const int32_t {name}_reach = {reach} - {product(tap, dilation)};")
-    missing = f"{name}_reach < 0 || {name}_reach >= {size * stride}"
-    if stride > 1:
-        missing += f" || {name}_reach % {stride} != 0"
-    with w.block(f"if ({missing})"):
-        w("continue;")
-    w(f"const int32_t {name} = {name}_reach / {stride};" if stride > 1 else f"const int32_t {name} = {name}_reach;")
+@contextmanager
+def _source(
+    w: Writer, name: str, place: str, tap: str, crop: int, dilation: int, stride: int, size: int
+) -> Iterator[None]:
+    """Declares the input under a tap, where there is one."""
+    w(f"const int32_t {name}_reach = {place} + {crop} - {product(tap, dilation)};")
+    inside = f"{name}_reach >= 0 && {name}_reach < {size * stride}"
+    with w.block(f"if ({inside} && {name}_reach % {stride} == 0)"):
+        w(f"const int32_t {name} = {name}_reach / {stride};")
+        yield
 
 
 def _nest(site: Site[Conv2DTranspose]) -> Gather:

@@ -79,7 +79,7 @@ def _offer(run: list[Work], site: Site, kernels: list[Offer], scratch: int, targ
     parts = (Part(item.site, offer.kernel, offer.demand) for item, offer in zip(run, kernels, strict=True))
     kernel = Stream(tuple(parts)).kernel(f"{NAME}_{scratch}" if scratch else NAME)
     demand = kernel.demand(site)
-    return Offer(kernel, demand, price(kernel, site, demand, target.isa.name))
+    return Offer(kernel, demand, price(kernel, site, demand, target))
 
 
 def _flat(work: Work) -> tuple[Site, ...]:

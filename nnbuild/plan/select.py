@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from nnbuild.base.errors import ModelError
 from nnbuild.base.writer import Writer
+from nnbuild.isa.encoding import encoding_of
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.registry import kernels_of
 from nnbuild.ops.site import Site
+from nnbuild.plan.code import Code, code_of
 from nnbuild.plan.measured import measured
 from nnbuild.plan.target import Target
 
@@ -19,20 +21,20 @@ OPTIMIZE = ("speed", "size", "ram")
 
 @dataclass(frozen=True)
 class Price:
-    """Cycles, bytes of constants, printed characters as a measure of code, bytes of scratch.
+    """Cycles, bytes of constants, of code and of scratch.
 
     The cycles are those of the bill unless they were measured.
     """
 
     cycles: float
     weights: int
-    code: int
+    code: Code
     scratch: int
     measured: bool = False
 
     def key(self, optimize: str) -> tuple[float, ...]:
         """What is compared, the most important first."""
-        size = self.weights + self.code
+        size = self.weights + self.code.alone
         return {
             "speed": (self.cycles, size, self.scratch),
             "size": (size, self.cycles, self.scratch),
@@ -44,7 +46,7 @@ class Price:
         return Price(
             self.cycles + other.cycles,
             self.weights + other.weights,
-            self.code + other.code,
+            self.code.plus(other.code),
             max(self.scratch, other.scratch),
             self.measured and other.measured,
         )
@@ -113,7 +115,7 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
             refused.append(Alternative(kernel.name, reason=reason))
             continue
         demand = kernel.demand(site)
-        found.append(Offer(kernel, demand, price(kernel, site, demand, target.isa.name)))
+        found.append(Offer(kernel, demand, price(kernel, site, demand, target)))
     if not found:
         return refused
     found.sort(key=lambda offer: offer.price.key(target.optimize))
@@ -135,14 +137,15 @@ def fuses(kernel: Kernel, site: Site) -> bool:
     return {follower.op.kind for follower in site.tail} <= kernel.fuses
 
 
-def price(kernel: Kernel, site: Site, demand: Demand, isa: str) -> Price:
+def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:
     """Printing a kernel prices it; what was measured once for the same work outranks that."""
     w = Writer("p")
     kernel.emit(w, site, plain_names(site, demand))
     weights = sum(data.nbytes for data in demand.packed.values())
-    known = measured(isa, site, kernel.name)
+    known = measured(target.isa.name, site, kernel.name)
     cycles = w.cycles if known is None else known
-    return Price(cycles, weights, len(str(w).replace(" ", "")), demand.scratch, known is not None)
+    code = code_of(w, encoding_of(target.architecture, target.isa))
+    return Price(cycles, weights, code, demand.scratch, known is not None)
 
 
 def plain_names(site: Site, demand: Demand) -> Names:

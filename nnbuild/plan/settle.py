@@ -8,6 +8,7 @@ from dataclasses import replace
 from nnbuild.plan.chain import Work
 from nnbuild.plan.modest import light, modest
 from nnbuild.plan.select import Choice, Offer
+from nnbuild.plan.sharing import sharing
 from nnbuild.plan.target import Target
 
 SizeOf = Callable[[list[Work], int], int]
@@ -36,7 +37,8 @@ def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unc
     """
     if target.kernels:
         return [_wanted(item, target) for item in work]
-    settled = _for_memory(modest(work), size_of, target, lower)
+    small = sharing(work) if target.optimize == "size" else work
+    settled = _for_memory(modest(small), size_of, target, lower)
     if target.weights is None:
         return settled
     room = None if target.room is None else max(target.room, size_of(settled, target.room))

@@ -13,6 +13,7 @@ from nnbuild.isa.isa import Isa
 class Target:
     """What the plan must know of the board and of the user's wishes.
 
+    architecture: the board's, which says how many bytes code takes.
     features: what the board has beyond its instruction set, such as a unit for floats.
     apart: computes every operation by itself and keeps every tensor until the end of the run, to be looked at.
     pieces: a step is computed in several calls, so that others can run between them.
@@ -26,6 +27,7 @@ class Target:
     """
 
     isa: Isa = C99
+    architecture: str = "native"
     features: frozenset[str] = frozenset()
     alignment: int = 16
     apart: bool = False

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nnbuild.base.vendored import definitions, float_rules
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.emit.instructions import instructions
-from nnbuild.emit.vendored import definitions, float_rules
 from nnbuild.isa import vector_functions as functions
 from nnbuild.isa.registry import isas, vector_sets
 from nnbuild.isa.vectors import Vectors

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.emit.vendored import definitions, float_rules
+from nnbuild.base.vendored import definitions, float_rules
 
 Run = Callable[..., str]
 Tool = Callable[[str], str]

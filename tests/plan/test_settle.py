@@ -10,6 +10,7 @@ from nnbuild.model.graph import Op, Tensor
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work
+from nnbuild.plan.code import Code
 from nnbuild.plan.modest import SPARE, modest
 from nnbuild.plan.select import Choice, Offer, Price
 from nnbuild.plan.settle import need, settle
@@ -23,7 +24,7 @@ def nothing(w: Writer, site: Site, names: Names) -> None:
 def offer(name: str, cycles: float, scratch: int, *overlaps: Overlap, weights: int = 0) -> Offer:
     demand = Demand(1, scratch, overlaps=overlaps)
     kernel = Kernel(name, frozenset(), lambda site: None, lambda site: demand, nothing)
-    return Offer(kernel, demand, Price(cycles, weights, 0, scratch))
+    return Offer(kernel, demand, Price(cycles, weights, Code(), scratch))
 
 
 def work(name: str, *offers: Offer) -> Work:

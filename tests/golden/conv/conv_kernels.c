@@ -261,23 +261,21 @@ void conv_02_head_op(const float *restrict in, float *restrict out, int32_t begi
 void conv_03_choice_op(const float *restrict in, float *restrict out, int32_t begin, int32_t end)
 {
     for (int32_t row = begin; row < end; ++row) {
-        for (int32_t column = 0; column < 1; ++column) {
-            const float *from = in + row * 3 + column;
-            float *to = out + row * 3 + column;
-            float largest = from[0];
-            for (int32_t i = 1; i < 3; ++i) {
-                if (from[i] > largest) largest = from[i];
-            }
-            float sum = 0.0f;
-            for (int32_t i = 0; i < 3; ++i) {
-                const float power = conv_expf(from[i] - largest);
-                to[i] = power;
-                sum += power;
-            }
-            const float share = 1.0f / sum;
-            for (int32_t i = 0; i < 3; ++i) {
-                to[i] = conv_product(to[i], share);
-            }
+        const float *from = in + row * 3;
+        float *to = out + row * 3;
+        float largest = from[0];
+        for (int32_t i = 1; i < 3; ++i) {
+            if (from[i] > largest) largest = from[i];
+        }
+        float sum = 0.0f;
+        for (int32_t i = 0; i < 3; ++i) {
+            const float power = conv_expf(from[i] - largest);
+            to[i] = power;
+            sum += power;
+        }
+        const float share = 1.0f / sum;
+        for (int32_t i = 0; i < 3; ++i) {
+            to[i] = conv_product(to[i], share);
         }
     }
 }

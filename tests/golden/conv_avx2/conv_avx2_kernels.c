@@ -241,36 +241,30 @@ CONV_AVX2_TARGET void conv_avx2_00_op(const float *restrict in, float *restrict 
         const float *taps = conv_avx2_00_op_kernel;
         const float *bias = conv_avx2_00_op_bias;
         int32_t channel = 0;
-        {
-            {
-                conv_avx2_avx2_fma_floats sum00 = conv_avx2_avx2_fma_f_each(0.0f);
-                conv_avx2_avx2_fma_floats sum10 = conv_avx2_avx2_fma_f_each(0.0f);
-                conv_avx2_avx2_fma_floats sum20 = conv_avx2_avx2_fma_f_each(0.0f);
-                for (int32_t ky = 0; ky < 1; ++ky) {
-                    const float *row = in + (top + ky) * 20 + 0 * 8;
-                    const float *k = taps + ky * 16;
-                    for (int32_t i = 0; i < 4; i += 2) {
-                        conv_avx2_avx2_fma_floats w0 = conv_avx2_avx2_fma_f_load(k);
-                        conv_avx2_avx2_fma_floats x0 = conv_avx2_avx2_fma_f_repeat_2(row + i);
-                        sum00 = conv_avx2_avx2_fma_f_fma(x0, w0, sum00);
-                        conv_avx2_avx2_fma_floats x1 = conv_avx2_avx2_fma_f_repeat_2(row + 8 + i);
-                        sum10 = conv_avx2_avx2_fma_f_fma(x1, w0, sum10);
-                        conv_avx2_avx2_fma_floats x2 = conv_avx2_avx2_fma_f_repeat_2(row + 16 + i);
-                        sum20 = conv_avx2_avx2_fma_f_fma(x2, w0, sum20);
-                        k += 8;
-                    }
-                }
-                float *to = out + (y * 3) * 3 + channel;
-                sum00 = conv_avx2_avx2_fma_f_join_2x2x3(sum00, sum10);
-                sum00 = conv_avx2_avx2_fma_f_add(sum00, conv_avx2_avx2_fma_f_load_first_6(bias));
-                conv_avx2_avx2_fma_f_store_first_6(to, sum00);
-                sum20 = conv_avx2_avx2_fma_f_join_2x1x3(sum20);
-                sum20 = conv_avx2_avx2_fma_f_add(sum20, conv_avx2_avx2_fma_f_load_first_3(bias));
-                conv_avx2_avx2_fma_f_store_first_3(to + 6, sum20);
-            }
-            taps += 16;
-            bias += 4;
-            channel += 3;
+        conv_avx2_avx2_fma_floats sum00 = conv_avx2_avx2_fma_f_each(0.0f);
+        conv_avx2_avx2_fma_floats sum10 = conv_avx2_avx2_fma_f_each(0.0f);
+        conv_avx2_avx2_fma_floats sum20 = conv_avx2_avx2_fma_f_each(0.0f);
+        const float *row = in + top * 20;
+        const float *k = taps;
+        for (int32_t i = 0; i < 4; i += 2) {
+            conv_avx2_avx2_fma_floats w0 = conv_avx2_avx2_fma_f_load(k);
+            conv_avx2_avx2_fma_floats x0 = conv_avx2_avx2_fma_f_repeat_2(row + i);
+            sum00 = conv_avx2_avx2_fma_f_fma(x0, w0, sum00);
+            conv_avx2_avx2_fma_floats x1 = conv_avx2_avx2_fma_f_repeat_2(row + 8 + i);
+            sum10 = conv_avx2_avx2_fma_f_fma(x1, w0, sum10);
+            conv_avx2_avx2_fma_floats x2 = conv_avx2_avx2_fma_f_repeat_2(row + 16 + i);
+            sum20 = conv_avx2_avx2_fma_f_fma(x2, w0, sum20);
+            k += 8;
         }
+        float *to = out + y * 9 + channel;
+        sum00 = conv_avx2_avx2_fma_f_join_2x2x3(sum00, sum10);
+        sum00 = conv_avx2_avx2_fma_f_add(sum00, conv_avx2_avx2_fma_f_load_first_6(bias));
+        conv_avx2_avx2_fma_f_store_first_6(to, sum00);
+        sum20 = conv_avx2_avx2_fma_f_join_2x1x3(sum20);
+        sum20 = conv_avx2_avx2_fma_f_add(sum20, conv_avx2_avx2_fma_f_load_first_3(bias));
+        conv_avx2_avx2_fma_f_store_first_3(to + 6, sum20);
+        taps += 16;
+        bias += 4;
+        channel += 3;
     }
 }

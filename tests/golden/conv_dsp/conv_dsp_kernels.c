@@ -105,8 +105,8 @@ static inline int64_t conv_dsp_dsp_two(int32_t low, int32_t high)
 static CONV_DSP_OUTLINED void conv_dsp_expand_int8_2x4(int64_t *patch, const int8_t *a, const int8_t *b, int32_t count)
 {
     for (int32_t i = 0; i < count; ++i) {
-        const int32_t a0 = conv_dsp_dsp_load_bytes_4(a + 0);
-        const int32_t b0 = conv_dsp_dsp_load_bytes_4(b + 0);
+        const int32_t a0 = conv_dsp_dsp_load_bytes_4(a);
+        const int32_t b0 = conv_dsp_dsp_load_bytes_4(b);
         patch[0] = conv_dsp_dsp_two(conv_dsp_dsp_p_even_bytes(a0), conv_dsp_dsp_p_even_bytes(b0));
         patch[1] = conv_dsp_dsp_two(conv_dsp_dsp_p_odd_bytes(a0), conv_dsp_dsp_p_odd_bytes(b0));
         a += 4;

@@ -120,7 +120,7 @@ CONV_VNNI_TARGET static inline conv_vnni_avx512_vnni_sums conv_vnni_avx512_vnni_
     return r;
 }
 
-typedef struct { int8_t at[16 * 4]; } conv_vnni_avx512_vnni_bytes;
+typedef struct { int8_t at[64]; } conv_vnni_avx512_vnni_bytes;
 
 CONV_VNNI_TARGET static inline conv_vnni_avx512_vnni_bytes conv_vnni_avx512_vnni_weights_4(const int8_t *from)
 {
@@ -151,7 +151,7 @@ CONV_VNNI_TARGET static inline conv_vnni_avx512_vnni_sums conv_vnni_avx512_vnni_
     return a;
 }
 
-typedef struct { int64_t at[16 / 2]; } conv_vnni_avx512_vnni_wide;
+typedef struct { int64_t at[8]; } conv_vnni_avx512_vnni_wide;
 
 CONV_VNNI_TARGET static inline conv_vnni_avx512_vnni_wide conv_vnni_avx512_vnni_load_wide(const int64_t *from)
 {
@@ -212,7 +212,7 @@ CONV_VNNI_TARGET void conv_vnni_00_op(const int8_t *restrict in, int8_t *restric
 {
     for (int32_t strip = begin; strip < end; strip += 3) {
         const int32_t rows = end - strip < 3 ? end - strip : 3;
-        for (int32_t y = 0; y < ((rows - 1)) * 2 + 1; ++y) {
+        for (int32_t y = 0; y < (rows - 1) * 2 + 1; ++y) {
             int8_t *line = scratch + y * 20;
             conv_vnni_avx512_vnni_lift_128(line, in + (strip * 2 + y) * 20, 20);
         }
@@ -222,41 +222,35 @@ CONV_VNNI_TARGET void conv_vnni_00_op(const int8_t *restrict in, int8_t *restric
         const int64_t *addend = conv_vnni_00_op_addend;
         const int32_t *shift = conv_vnni_00_op_shift;
         int8_t *to = out + strip * 9;
-        for (int32_t block = 0; block < 1; ++block) {
-            for (int32_t y = 0; y < rows; ++y) {
-                const int8_t *across = scratch + y * 40;
-                int8_t *place = to + y * 9;
-                for (int32_t tile = 0; tile < 3; tile += 2) {
-                    const int32_t x = tile < 1 ? tile : 1;
-                    const int8_t *window = across + x * 8;
-                    int8_t *at = place + x * 3;
-                    conv_vnni_avx512_vnni_sums sum00 = conv_vnni_avx512_vnni_load(bias);
-                    const int8_t *k = taps;
-                    {
-                        const conv_vnni_avx512_vnni_bytes w0 = conv_vnni_avx512_vnni_weights_4(k);
-                        const conv_vnni_avx512_vnni_bytes x0 = conv_vnni_avx512_vnni_repeat_apart_4x2x3x8(window);
-                        sum00 = conv_vnni_avx512_vnni_dot_4x128(sum00, x0, w0);
-                    }
-                    {
-                        const conv_vnni_avx512_vnni_sums multiplier_now = conv_vnni_avx512_vnni_load(multiplier);
-                        const conv_vnni_avx512_vnni_sums shift_now = conv_vnni_avx512_vnni_load(shift);
-                        const conv_vnni_avx512_vnni_wide first_now = conv_vnni_avx512_vnni_load_wide(addend);
-                        const conv_vnni_avx512_vnni_wide second_now = conv_vnni_avx512_vnni_load_wide(addend + 8);
-                        const conv_vnni_avx512_vnni_sums sum00_doubled = conv_vnni_avx512_vnni_add(sum00, sum00);
-                        const conv_vnni_avx512_vnni_sums sum00_sign = conv_vnni_avx512_vnni_shift_right_31(sum00);
-                        sum00 = conv_vnni_avx512_vnni_add(conv_vnni_avx512_vnni_scaled_1(sum00_doubled, multiplier_now,
-                                first_now, second_now), sum00_sign);
-                        sum00 = conv_vnni_avx512_vnni_shift_right_each(sum00, shift_now);
-                        conv_vnni_avx512_vnni_store_bytes_m128x127x6(at, sum00);
-                    }
-                }
+        for (int32_t y = 0; y < rows; ++y) {
+            const int8_t *across = scratch + y * 40;
+            int8_t *place = to + y * 9;
+            for (int32_t tile = 0; tile < 3; tile += 2) {
+                const int32_t x = tile < 1 ? tile : 1;
+                const int8_t *window = across + x * 8;
+                int8_t *at = place + x * 3;
+                conv_vnni_avx512_vnni_sums sum00 = conv_vnni_avx512_vnni_load(bias);
+                const int8_t *k = taps;
+                const conv_vnni_avx512_vnni_bytes w0 = conv_vnni_avx512_vnni_weights_4(k);
+                const conv_vnni_avx512_vnni_bytes x0 = conv_vnni_avx512_vnni_repeat_apart_4x2x3x8(window);
+                sum00 = conv_vnni_avx512_vnni_dot_4x128(sum00, x0, w0);
+                const conv_vnni_avx512_vnni_sums multiplier_now = conv_vnni_avx512_vnni_load(multiplier);
+                const conv_vnni_avx512_vnni_sums shift_now = conv_vnni_avx512_vnni_load(shift);
+                const conv_vnni_avx512_vnni_wide first_now = conv_vnni_avx512_vnni_load_wide(addend);
+                const conv_vnni_avx512_vnni_wide second_now = conv_vnni_avx512_vnni_load_wide(addend + 8);
+                const conv_vnni_avx512_vnni_sums sum00_doubled = conv_vnni_avx512_vnni_add(sum00, sum00);
+                const conv_vnni_avx512_vnni_sums sum00_sign = conv_vnni_avx512_vnni_shift_right_31(sum00);
+                sum00 = conv_vnni_avx512_vnni_add(conv_vnni_avx512_vnni_scaled_1(sum00_doubled, multiplier_now,
+                        first_now, second_now), sum00_sign);
+                sum00 = conv_vnni_avx512_vnni_shift_right_each(sum00, shift_now);
+                conv_vnni_avx512_vnni_store_bytes_m128x127x6(at, sum00);
             }
-            taps += 64;
-            bias += 16;
-            multiplier += 16;
-            addend += 16;
-            shift += 16;
-            to += 6;
         }
+        taps += 64;
+        bias += 16;
+        multiplier += 16;
+        addend += 16;
+        shift += 16;
+        to += 6;
     }
 }

@@ -224,18 +224,16 @@ void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out
     for (int32_t t = begin; t < end; ++t) {
         const float *x = in0 + t;
         for (int32_t unit = 0; unit < 2; ++unit) {
-            float let_in = lstm_00_op_kernel[unit * 4 + 0];
+            float let_in = lstm_00_op_kernel[unit * 4];
             float forget = lstm_00_op_kernel[unit * 4 + 1];
             float candidate = lstm_00_op_kernel[unit * 4 + 2];
             float let_out = lstm_00_op_kernel[unit * 4 + 3];
-            for (int32_t i = 0; i < 1; ++i) {
-                let_in += lstm_product(x[i], lstm_00_op_kernel[(unit + i) * 4 + 0]);
-                forget += lstm_product(x[i], lstm_00_op_kernel[(unit + i) * 4 + 1]);
-                candidate += lstm_product(x[i], lstm_00_op_kernel[(unit + i) * 4 + 2]);
-                let_out += lstm_product(x[i], lstm_00_op_kernel[(unit + i) * 4 + 3]);
-            }
+            let_in += lstm_product(x[0], lstm_00_op_kernel[unit * 4]);
+            forget += lstm_product(x[0], lstm_00_op_kernel[unit * 4 + 1]);
+            candidate += lstm_product(x[0], lstm_00_op_kernel[unit * 4 + 2]);
+            let_out += lstm_product(x[0], lstm_00_op_kernel[unit * 4 + 3]);
             for (int32_t i = 0; i < 2; ++i) {
-                let_in += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4 + 0]);
+                let_in += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4]);
                 forget += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4 + 1]);
                 candidate += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4 + 2]);
                 let_out += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4 + 3]);

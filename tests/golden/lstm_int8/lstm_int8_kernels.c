@@ -59,19 +59,17 @@ void lstm_int8_00_op(const int8_t *restrict in, int16_t *restrict out0, int32_t 
     for (int32_t t = begin; t < end; ++t) {
         const int8_t *x = in + t;
         for (int32_t unit = 0; unit < 2; ++unit) {
-            int32_t let_in_x_sum = lstm_int8_00_op_kernel_start[unit * 4 + 0];
+            int32_t let_in_x_sum = lstm_int8_00_op_kernel_start[unit * 4];
             int32_t forget_x_sum = lstm_int8_00_op_kernel_start[unit * 4 + 1];
             int32_t candidate_x_sum = lstm_int8_00_op_kernel_start[unit * 4 + 2];
             int32_t let_out_x_sum = lstm_int8_00_op_kernel_start[unit * 4 + 3];
-            for (int32_t i = 0; i < 1; ++i) {
-                const int32_t value = x[i];
-                let_in_x_sum += value * lstm_int8_00_op_kernel[(unit + i) * 4 + 0];
-                forget_x_sum += value * lstm_int8_00_op_kernel[(unit + i) * 4 + 1];
-                candidate_x_sum += value * lstm_int8_00_op_kernel[(unit + i) * 4 + 2];
-                let_out_x_sum += value * lstm_int8_00_op_kernel[(unit + i) * 4 + 3];
-            }
-            const int32_t let_in_x = lstm_int8_scale_wide(let_in_x_sum, lstm_int8_00_op_kernel_multiplier[unit * 4 + 0],
-                    lstm_int8_00_op_kernel_right[unit * 4 + 0]);
+            const int32_t value = x[0];
+            let_in_x_sum += value * lstm_int8_00_op_kernel[unit * 4];
+            forget_x_sum += value * lstm_int8_00_op_kernel[unit * 4 + 1];
+            candidate_x_sum += value * lstm_int8_00_op_kernel[unit * 4 + 2];
+            let_out_x_sum += value * lstm_int8_00_op_kernel[unit * 4 + 3];
+            const int32_t let_in_x = lstm_int8_scale_wide(let_in_x_sum, lstm_int8_00_op_kernel_multiplier[unit * 4],
+                    lstm_int8_00_op_kernel_right[unit * 4]);
             const int32_t forget_x = lstm_int8_scale_wide(forget_x_sum, lstm_int8_00_op_kernel_multiplier[unit * 4 + 1],
                     lstm_int8_00_op_kernel_right[unit * 4 + 1]);
             const int32_t candidate_x = lstm_int8_scale_wide(candidate_x_sum,
@@ -83,14 +81,14 @@ void lstm_int8_00_op(const int8_t *restrict in, int16_t *restrict out0, int32_t 
             int32_t candidate_h_sum = 0;
             int32_t let_out_h_sum = 0;
             for (int32_t i = 0; i < 2; ++i) {
-                const int32_t value = out0[i];
-                let_in_h_sum += value * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 0];
-                forget_h_sum += value * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 1];
-                candidate_h_sum += value * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 2];
-                let_out_h_sum += value * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 3];
+                const int32_t value_2 = out0[i];
+                let_in_h_sum += value_2 * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4];
+                forget_h_sum += value_2 * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 1];
+                candidate_h_sum += value_2 * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 2];
+                let_out_h_sum += value_2 * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 3];
             }
-            const int32_t let_in_h = lstm_int8_scale_wide(let_in_h_sum,
-                    lstm_int8_00_op_recurrent_multiplier[unit * 4 + 0], lstm_int8_00_op_recurrent_right[unit * 4 + 0]);
+            const int32_t let_in_h = lstm_int8_scale_wide(let_in_h_sum, lstm_int8_00_op_recurrent_multiplier[unit * 4],
+                    lstm_int8_00_op_recurrent_right[unit * 4]);
             const int32_t forget_h = lstm_int8_scale_wide(forget_h_sum,
                     lstm_int8_00_op_recurrent_multiplier[unit * 4 + 1], lstm_int8_00_op_recurrent_right[unit * 4 + 1]);
             const int32_t candidate_h = lstm_int8_scale_wide(candidate_h_sum,

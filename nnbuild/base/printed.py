@@ -1,0 +1,225 @@
+"""What a printed C function consists of: how many loads, sums, products, comparisons, loops and calls.
+
+Names do not count, so a function costs the same whatever its variables are called. The text is read statement by
+statement, one a line, as the writer prints it; equal lines are read once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+
+KINDS = {
+    "function": "entering and leaving it",
+    "parameter": "a parameter beyond the first",
+    "loop": "a loop: its start, its step, its comparison",
+    "branch": "an `if`, and every && and ||",
+    "select": "a value chosen by ?:",
+    "compare": "a comparison",
+    "assign": "a value that gets a name, or is kept",
+    "memory": "a load or store",
+    "address": "a product inside an index",
+    "operation": "a sum, a product, a shift of integers",
+    "narrow": "a cast to 8 or 16 bits",
+    "literal": "an integer too large for most instructions to hold",
+    "wide_memory": "a load or store of 64 bits",
+    "wide": "a sum, a product, a shift by a fixed amount of 64 bits",
+    "wide_shift": "a shift of 64 bits by a variable amount",
+    "float_memory": "a load or store of a float",
+    "float": "a sum, a product, a comparison, a conversion of floats",
+    "float_literal": "a float that is written out",
+    "vector": "an intrinsic of vectors",
+    "native": "an instruction written as such",
+    "call": "a call",
+    "argument": "one of the first four values that a call is given",
+    "pushed": "a value beyond them, which goes over the stack",
+    "regular": "a load or store in a loop that a compiler may compute many at a time",
+    "regular_wide": "the same, and a product, where 64 bits are computed with",
+    "regular_float": "the same of floats",
+}
+"""What is counted. isa/encoding.py says how many bytes each takes."""
+
+_SILENT = re.compile(r'/\*.*?\*/|^\s*#[^\n]*$|"[^"\n]*"', re.DOTALL | re.MULTILINE)
+_BROKEN = re.compile(r"(?<=[^;{}:\s])\s*\n\s*(?!\{)")
+_NATIVE = re.compile(r'__asm__[^(]*\(\s*"[a-z]')
+_CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
+_TYPED = re.compile(
+    r"\b(float|double|u?int64_t|__m\d+\w*)\b\s*(?:const\b\s*)?\*?\s*(?:const\b\s*|restrict\b\s*)*([A-Za-z_]\w*)"
+)
+_NAME = re.compile(r"\b[A-Za-z_]\w*\b(\()?")
+_TOKEN = re.compile(
+    r"0[xX][0-9a-fA-F]+\w*|\d[\d.]*(?:[eE][-+]?\d+)?\w*|[A-Za-z_]\w*|<<=|>>=|\+\+|--|->|<<|>>|<=|>=|==|!=|&&|\|\|"
+    r"|[-+*/%&|^]=|\S"
+)
+_INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)[uUlL]*$")
+_NARROW = frozenset({"int8_t", "uint8_t", "int16_t", "uint16_t"})
+_PLAIN = frozenset(
+    "void char int const restrict static inline unsigned signed long int32_t uint32_t size_t uintptr_t volatile".split()
+)
+_LETTERS = {"float": "f", "double": "w", "int64_t": "w", "uint64_t": "w"}
+_TYPES = _NARROW | _PLAIN | _LETTERS.keys() | {"V"}
+_WORDS = frozenset({"for", "if", "while", "switch", "sizeof", "return", "else", "do", "case", "typedef"})
+_BINARY = frozenset("+ - * / % & | ^ << >> += -= *= /= |= &= ^= <<= >>=".split())
+_NO_CALLS = ("_mm", "__builtin", "INT64_C", "UINT64_C")
+_LOOP = re.compile(r"for \(int32_t i = 0; i < (\d+); \+\+i\) \{")
+_MANY = {
+    "regular": ("memory",),
+    "regular_wide": ("wide_memory", "wide"),
+    "regular_float": ("float_memory",),
+}
+_COMPARISONS = frozenset("< > <= >= == !=".split())
+
+
+@dataclass(frozen=True)
+class Printed:
+    """How many of each of KINDS a function has in itself, and how often it calls what."""
+
+    kinds: Mapping[str, int]
+    calls: Mapping[str, int] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=4096)
+def printed(text: str) -> Printed:
+    """Of a function's whole text, its signature included."""
+    if "__asm__" in text:
+        return Printed({"native": len(_NATIVE.findall(text))})
+    text = _BROKEN.sub(" ", _SILENT.sub("", text))
+    signature, _, body = text.partition("{")
+    calls = Counter(_CALL.findall(body))
+    vectors = sum(count for name, count in calls.items() if name.startswith("_mm"))
+    kinds = Counter({"function": 1, "parameter": signature.count(","), "vector": vectors})
+    kinds["memory"] += sum(count for name, count in calls.items() if name.startswith("__builtin"))
+    lines = [line.strip() for line in _nameless(text).partition("{")[2].splitlines()]
+    for line, count in Counter(lines).items():
+        for kind, number in _line(line).items():
+            kinds[kind] += count * number
+    kinds.update(_regular(lines))
+    own = {name: n for name, n in calls.items() if name not in _WORDS and not name.startswith(_NO_CALLS)}
+    return Printed(+kinds, own)
+
+
+def _regular(lines: list[str]) -> Iterator[str]:
+    """Loads, stores and products of every innermost loop that runs a multiple of eight times."""
+    for index, line in enumerate(lines):
+        found = _LOOP.match(line)
+        if found and int(found[1]) % 8 == 0 and "}" in lines[index:]:
+            inner = lines[index + 1 : lines.index("}", index)]
+            if not any(text.endswith("{") or "v" in text for text in inner):
+                counts = [_line(text) for text in inner]
+                for kind, many in _MANY.items():
+                    yield from [kind] * sum(count.get(one, 0) for count in counts for one in many)
+
+
+def _nameless(text: str) -> str:
+    """The text with a letter for every name, which says what it holds: i, w (64 bits), f or v."""
+    letters = {name: _LETTERS.get(kind, "v") for kind, name in _TYPED.findall(text)}
+
+    def letter(found: re.Match[str]) -> str:
+        name = found[0]
+        if name.endswith("("):
+            name = name[:-1]
+            return name + "(" if name in _WORDS else "v(" if name.startswith("_mm") else "c("
+        if name in _TYPES or name in _WORDS:
+            return name
+        return "V" if name.startswith("__m") else letters.get(name, "i")
+
+    return _NAME.sub(letter, text)
+
+
+def _is_value(token: str) -> bool:
+    return token in (")", "]") or (token[0].isalnum() and token not in _TYPES and token not in _WORDS)
+
+
+@cache
+def _line(line: str) -> Mapping[str, int]:
+    """What one line counts, its names being letters."""
+    tokens = _TOKEN.findall(line)
+    found: Counter[str] = Counter()
+    if tokens and tokens[0] == "for":
+        return {"loop": 1}
+    tokens = _without_casts(tokens, found)
+    form = next((form for mark, form in _FORMS.items() if mark in tokens), "")
+    depth = 0
+    for before, token, after in zip(["{", *tokens], tokens, [*tokens[1:], ";"], strict=False):
+        if token == "[":
+            depth += 1
+            found[_memory("" if form == "wide_" and before != "w" else form)] += 1
+        elif token == "]":
+            depth -= 1
+        else:
+            kind = _kind(before, token, after, "" if depth else form)
+            if depth:
+                kind = "address" if token in ("*", "<<") and kind else None
+            if kind:
+                found[kind] += 1
+    return found
+
+
+_ALWAYS = {
+    **dict.fromkeys(("if", "while", "&&", "||"), "branch"),
+    **dict.fromkeys(("++", "--"), "operation"),
+    "?": "select",
+    "=": "assign",
+}
+_FORMS = {"v": "vector_", "V": "vector_", "f": "float_", "float": "float_", "w": "wide_", "int64_t": "wide_"}
+_FORMS |= {"uint64_t": "wide_", "double": "wide_"}
+
+
+def _without_casts(tokens: list[str], found: Counter[str]) -> list[str]:
+    """The tokens without (type); a cast to 64 bits leaves its type as a token, since all that follows is wide."""
+    kept: list[str] = []
+    index = 0
+    while index < len(tokens):
+        end = index + 1
+        while end < len(tokens) and (tokens[end] in _TYPES or tokens[end] == "*"):
+            end += 1
+        if tokens[index] == "(" and end > index + 1 and tokens[end : end + 1] == [")"]:
+            kind = tokens[end - 1]
+            found["narrow"] += kind in _NARROW
+            found["float"] += kind == "float"
+            kept += [kind] if _LETTERS.get(kind) == "w" else []
+            index = end + 1
+        else:
+            kept.append(tokens[index])
+            index += 1
+    return kept
+
+
+def _kind(before: str, token: str, after: str, form: str) -> str | None:
+    """What one token counts as, in a statement of integers, wide ones, floats or vectors."""
+    if token in _ALWAYS:
+        return _ALWAYS[token]
+    floats = form == "float_"
+    if token in _COMPARISONS:
+        return "float" if floats else "compare"
+    if token == "*" and not _is_value(before):
+        return None if before in _TYPES else _memory(form if floats or after == "w" else "")
+    if token in _BINARY:
+        folded = before[0].isdigit() and after[0].isdigit()
+        if folded or (len(token) == 1 and not _is_value(before)):
+            return None
+        return "float" if floats else _wide(before, token, after) if form == "wide_" else "operation"
+    return _literal(token, floats) if token[0].isdigit() else None
+
+
+def _memory(form: str) -> str:
+    return f"{form}memory" if form in ("float_", "wide_") else "memory"
+
+
+def _wide(before: str, token: str, after: str) -> str | None:
+    """Shifts by 32 choose a half, and those of 1 are constants."""
+    if token not in ("<<", ">>"):
+        return "wide"
+    return None if after == "32" or before == "1" else "wide" if after[0].isdigit() else "wide_shift"
+
+
+def _literal(token: str, floats: bool) -> str | None:
+    whole = _INTEGER.match(token)
+    if whole is None:
+        return "float_literal" if floats and token != "0.0f" else None
+    value = int(whole[1], 0)
+    simple = value < 4096 or value & (value + 1) == 0 or value & (value - 1) == 0
+    return None if simple else "literal"

@@ -1,0 +1,171 @@
+"""What printed C knows of its names at a point: which are visible, which stand for a number, which lie in a range.
+
+A constant that comes to a number is no variable of its own: the number is printed where it is used. Statements may be
+taken out of a block of their own, then what they declare gets another name where that one is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from nnbuild.base.expressions import ANY, LEVEL, Range
+from nnbuild.base.folding import UNREAD, expression, folded
+
+_DECLARED = re.compile(
+    r"(?P<type>(?:static )?(?:const )?(?!return\b|else\b|goto\b|typedef\b)[A-Za-z_]\w*(?: (?:const|int|char|long))?"
+    r"(?: \*+| )(?:const |restrict )*)(?P<name>[A-Za-z_]\w*)(?P<size>\[[^=;]*\])?(?P<end> = (?P<value>.*);|;)$"
+)
+_CONSTANT = re.compile(r"const (?:int32_t|int64_t|size_t) $")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_KEPT = re.compile(r"(?:(?:const )?int32_t )?(\w+) = ([^()]*|\([^()]*\)[^()]*);$")
+_HEAD = re.compile(r"(if|while|else if) \((.*)\)$")
+_GUARDED = re.compile(r"(if|while) \((.*)\) (?!\{)(.*;)$")
+_LOOP = re.compile(r"for \(int32_t (\w+) = (\d+); \1 < (\d+); (?:\+\+\1|\1 \+= (\d+))\) (?!\{)(.*;)$")
+_RETURN = re.compile(r"return (.*);$")
+
+
+@dataclass
+class _Scope:
+    """One block. `texts` are names that are printed as something else. A block that is not printed has its
+    declarations in the one around it."""
+
+    printed: bool
+    texts: dict[str, str] = field(default_factory=dict)
+    ranges: dict[str, Range] = field(default_factory=dict)
+    declared: set[str] = field(default_factory=set)
+
+
+class Scopes:
+    def __init__(self) -> None:
+        self._stack = [_Scope(True)]
+        self._lost: set[str] = set()
+        """Names that folding has taken out of an expression."""
+
+    def open(self, printed: bool) -> None:
+        last = self._stack[-1]
+        self._stack.append(_Scope(printed, dict(last.texts), dict(last.ranges)))
+
+    def close(self) -> None:
+        self._stack.pop()
+
+    def number(self, name: str, value: int) -> None:
+        """From here on the name stands for a number."""
+        scope = self._stack[-1]
+        scope.texts[name] = str(value) if value >= 0 else f"({value})"
+        scope.ranges.pop(name, None)
+
+    def declare(self, name: str, bounds: Range = ANY) -> str:
+        """What a new variable is called."""
+        scope = self._stack[-1]
+        visible: set[str] = set().union(*(one.declared for one in self._stack))
+        new, count = name, 1
+        while new in visible:
+            count += 1
+            new = f"{name}_{count}"
+        next(one for one in reversed(self._stack) if one.printed).declared.add(new)
+        scope.texts.pop(name, None)
+        scope.ranges.pop(name, None)
+        if new != name:
+            scope.texts[name] = new
+        if bounds != ANY:
+            scope.ranges[new] = bounds
+        return new
+
+    def written(self, text: str) -> str:
+        """With every name as it is printed."""
+        texts = self._stack[-1].texts
+        mine = [name for name in texts if name in text]
+        if not mine:
+            return text
+        pattern = r"(?<![\w.])(?<!->)(?:" + "|".join(mine) + r")(?!\w)"
+        return re.sub(pattern, lambda found: texts[found[0]], text)
+
+    def folded(self, text: str) -> str:
+        """An expression, or several with commas between them."""
+        written = self.written(text)
+        new = folded(written, self._stack[-1].ranges)
+        if new != written:
+            self._lost |= set(_NAME.findall(written)) - set(_NAME.findall(new))
+        return new
+
+    def bound(self, text: str) -> str:
+        """What a variable is compared with; a further condition may follow."""
+        if "&&" in text:
+            return self.folded(text)
+        found = expression(self.written(text), self._stack[-1].ranges)
+        return found.within(LEVEL["<"] + 1) if found else self.written(text)
+
+    def range_of(self, text: str) -> Range:
+        found = expression(self.written(text), self._stack[-1].ranges)
+        return found.range if found else ANY
+
+    def unused(self, lines: list[str]) -> list[int]:
+        """Which of a block's lines declare what nothing reads any more."""
+        found: list[int] = []
+        while names := self._lost & self._stack[-1].declared:
+            self._lost -= names
+            for name in names:
+                there = [at for at, line in enumerate(lines) if at not in found and name in _NAME.findall(line)]
+                kept = [_KEPT.match(lines[at].strip()) for at in there]
+                values = [set(_NAME.findall(one[2])) for one in kept if one and one[1] == name]
+                if len(values) == len(there) and not any(name in value for value in values):
+                    found += there
+                    self._lost.update(*values)
+        return found
+
+    def head(self, text: str) -> tuple[str, int | None]:
+        """The head of a block, and its condition where that is known."""
+        found = _HEAD.match(text)
+        if found is None:
+            return self.written(text), None
+        condition = self.folded(found[2])
+        value = int(condition) if condition in ("0", "1") and found[1] != "while" else None
+        return f"{found[1]} ({condition})", value
+
+    def statement(self, text: str) -> str | None:
+        """A statement folded; None where nothing is left to print."""
+        if not text or UNREAD.search(text):
+            return self.written(text)
+        declared = _DECLARED.match(text)
+        if declared:
+            return self._declaration(declared)
+        text = without_loop(text)
+        if guarded := _GUARDED.match(text):
+            return self._guarded(guarded[1], guarded[2], guarded[3])
+        if returned := _RETURN.match(text):
+            return f"return {self.folded(returned[1])};"
+        if text.endswith(";"):
+            return f"{self.folded(text[:-1])};"
+        return self.written(text)
+
+    def _declaration(self, found: re.Match[str]) -> str | None:
+        name, size, value = found["name"], found["size"] or "", found["value"]
+        size = f"[{self.folded(size[1:-1])}]" if size and size != "[]" else size
+        if value is None:
+            return f"{found['type']}{self.declare(name)}{size};"
+        if found["type"] in ("return ", "else "):
+            return self.written(found[0])
+        new, bounds = self.folded(value), ANY
+        if _CONSTANT.match(found["type"]) and not size:
+            bounds = self.range_of(value)
+            if new.lstrip("-").isdigit():
+                self.number(name, int(new))
+                return None
+        return f"{found['type']}{self.declare(name, bounds)}{size} = {new};"
+
+    def _guarded(self, word: str, condition: str, then: str) -> str | None:
+        condition = self.folded(condition)
+        if word == "if" and condition in ("0", "1"):
+            return self.statement(then) if condition == "1" else None
+        return f"{word} ({condition}) {self.statement(then)}"
+
+
+def without_loop(text: str) -> str:
+    """The statement of a loop in one line that runs once; any other text as it is."""
+    found = _LOOP.match(text)
+    if found is None or int(found[3]) - int(found[2]) not in range(1, int(found[4] or 1) + 1):
+        return text
+    once = Scopes()
+    once.number(found[1], int(found[2]))
+    return once.statement(found[5]) or ""

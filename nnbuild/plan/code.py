@@ -1,0 +1,110 @@
+"""Bytes of machine code, estimated from the C that is printed: what a kernel has of its own, and what it shares."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from nnbuild.base.printed import printed
+from nnbuild.base.vendored import definitions
+from nnbuild.base.writer import Instruction, Writer
+from nnbuild.isa.encoding import Encoding
+
+REPEATED = 20
+"""What a vendored function may consist of for a compiler to repeat it in its callers, rather than call it."""
+
+_FREE = ("function", "parameter")
+"""What a function that is repeated in its caller does not have."""
+_FUNCTION = re.compile(r"^(?:static )?(?:inline )?[\w*]+ \**(\w+)\([^;{]*\)\n\{\n.*?^\}$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Code:
+    """Bytes of a kernel's own function, and of the routines that it shares with others, which a program has once."""
+
+    own: int = 0
+    shared: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def alone(self) -> int:
+        """Bytes where nothing else uses the same routines."""
+        return self.own + sum(self.shared.values())
+
+    def plus(self, other: Code) -> Code:
+        return Code(self.own + other.own, {**self.shared, **other.shared})
+
+
+def total(codes: Iterable[Code]) -> int:
+    """Bytes of a program that has all of them: every shared routine counts once."""
+    together = Code()
+    for code in codes:
+        together = together.plus(code)
+    return together.alone
+
+
+@dataclass(frozen=True)
+class _Routine:
+    """A function that a kernel calls. `kept`: it stays a function of its own; None lets its size decide."""
+
+    text: str
+    kept: bool | None = None
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a kernel's own function consists of, and what each routine does that it shares."""
+
+    own: Counter[str]
+    shared: Mapping[str, Counter[str]]
+
+
+def code_of(w: Writer, encoding: Encoding) -> Code:
+    """What a kernel's function comes to, whose body was printed alone."""
+    there = contents(w)
+    return Code(_bytes(there.own, encoding), {name: _bytes(kinds, encoding) for name, kinds in there.shared.items()})
+
+
+def contents(w: Writer) -> Contents:
+    routines = {f"{w.prefix}_{name}": _routine(given, w.prefix) for name, given in w.instructions.items()}
+    routines |= {name: _Routine(text) for name, text in _vendored(frozenset(w.helpers), w.prefix).items()}
+    shared: dict[str, Counter[str]] = {}
+    own = _kinds(f"void step(in, out, begin, end)\n{{\n{w}}}\n", routines, shared)
+    return Contents(own, {name.removeprefix(f"{w.prefix}_"): kinds for name, kinds in shared.items()})
+
+
+def _routine(instruction: Instruction, prefix: str) -> _Routine:
+    body = (instruction.native or instruction.meaning).replace("{prefix}", prefix)
+    return _Routine(f"{instruction.head}\n{{\n{body}\n}}\n", instruction.outlined)
+
+
+@lru_cache(maxsize=256)
+def _vendored(names: frozenset[str], prefix: str) -> Mapping[str, str]:
+    """name -> text of the vendored functions, and of those that they use."""
+    return {found[1]: found[0] for found in _FUNCTION.finditer(definitions(names, prefix))}
+
+
+def _kinds(text: str, routines: Mapping[str, _Routine], shared: dict[str, Counter[str]]) -> Counter[str]:
+    """What a function consists of, with what is repeated in it; routines that stay by themselves go to `shared`."""
+    there = printed(text)
+    kinds = Counter(there.kinds)
+    for name, times in there.calls.items():
+        routine = routines.get(name)
+        inner = Counter[str]()
+        if routine is not None and name not in shared:
+            inner = _kinds(routine.text, routines, shared)
+            large = sum(inner.values()) > REPEATED if routine.kept is None else routine.kept
+            if large:
+                shared[name] = inner
+        if routine is None or name in shared:
+            given = 1 + routine.text.partition("{")[0].count(",") if routine else 1
+            kinds += Counter(call=times, argument=times * min(given, 4), pushed=times * max(0, given - 4))
+        else:
+            kinds.update({kind: times * number for kind, number in inner.items() if kind not in _FREE})
+    return kinds
+
+
+def _bytes(kinds: Mapping[str, int], encoding: Encoding) -> int:
+    return round(sum(number * encoding.bytes[kind] for kind, number in kinds.items()))

@@ -1,0 +1,60 @@
+"""Kernels chosen for a small program: a routine that one step has already costs the others nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from nnbuild.plan.chain import Work
+from nnbuild.plan.code import total
+from nnbuild.plan.select import Choice, Offer, Price
+
+
+def sharing(work: list[Work]) -> list[Work]:
+    """The kernels of which the whole program takes the fewest bytes; for each of the target's sets by itself."""
+    sets = [_together([item.choice for item in work])]
+    for number in range(len(work[0].others) if work else 0):
+        sets.append(_together([item.others[number] for item in work]))
+    return [replace(item, choice=best, others=tuple(others)) for item, best, *others in zip(work, *sets, strict=True)]
+
+
+def _together(choices: list[Choice]) -> list[Choice]:
+    """From what is best for each alone, and from what is best where all routines are there."""
+    free = [_taking(choice, lambda price: price.weights + price.code.own) for choice in choices]
+    return min((_improved(start) for start in (choices, free)), key=program_bytes)
+
+
+def program_bytes(choices: list[Choice]) -> int:
+    """Constants and code of all that is taken."""
+    return sum(choice.price.weights for choice in choices) + total(choice.price.code for choice in choices)
+
+
+def _improved(choices: list[Choice]) -> list[Choice]:
+    """Each choice in turn made anew, given the others, until none gets better."""
+    settled = list(choices)
+    while True:
+        before = program_bytes(settled)
+        for index, choice in enumerate(settled):
+            others = Counter(name for other in settled for name in other.price.code.shared)
+            others.subtract(choice.price.code.shared.keys())
+            there = frozenset(name for name, count in others.items() if count > 0)
+            settled[index] = _taking(choice, partial(_added, there=there))
+        if program_bytes(settled) >= before:
+            return settled
+
+
+def _added(price: Price, there: frozenset[str]) -> int:
+    """Bytes that a kernel adds to a program that has these routines."""
+    shared = price.code.shared.items()
+    return price.weights + price.code.own + sum(size for name, size in shared if name not in there)
+
+
+def _taking(choice: Choice, size: Callable[[Price], int]) -> Choice:
+    """With the smallest, and of those the fastest; what is taken stays unless another one is better."""
+
+    def key(offer: Offer) -> tuple[float, ...]:
+        return size(offer.price), offer.price.cycles, offer is not choice.offers[choice.taken]
+
+    return replace(choice, taken=min(range(len(choice.offers)), key=lambda index: key(choice.offers[index])))

@@ -1,0 +1,129 @@
+"""Code is priced in bytes: by what it consists of, not by how it is written, and shared routines once."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nnbuild.base.printed import KINDS, printed
+from nnbuild.base.writer import Instruction, Writer
+from nnbuild.isa.encoding import ENCODINGS, THUMB2
+from nnbuild.isa.registry import isas
+from nnbuild.kernels.contract import Demand, Kernel
+from nnbuild.kernels.registry import variants
+from nnbuild.model.graph import Op, Tensor
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.site import Site, site_of
+from nnbuild.plan.chain import Work
+from nnbuild.plan.code import Code, code_of, total
+from nnbuild.plan.select import Choice, Offer, Price, plain_names, refusal
+from nnbuild.plan.sharing import program_bytes, sharing
+from nnbuild.plan.target import Target
+from tests.kernels.cases import cases
+from tests.support.quantized import quantized
+
+SUM = Instruction("sum", "int32_t {name}(int32_t a, int32_t b)", "return a + b;", 1)
+LONG = replace(SUM, name="long", outlined=True)
+
+
+def kinds(line: str) -> dict[str, int]:
+    found = Counter(printed(f"void f(float *in, int64_t wide)\n{{\n    {line}\n}}\n").kinds)
+    return dict(found - Counter(function=1, parameter=1))
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("x = y + 3;", {"assign": 1, "operation": 1}),
+        ("x += a[4 + 1] * b[i];", {"operation": 2, "memory": 2}),
+        (
+            "const float value = in[row * 48 + 2] * 2.5f;",
+            dict(assign=1, float=1, float_memory=1, float_literal=1, address=1),
+        ),
+        ("to[0] = (int8_t)(x > 127 ? 127 : x);", {"memory": 1, "assign": 1, "narrow": 1, "compare": 1, "select": 1}),
+        ("const int32_t high = (int32_t)(wide >> 32);", {"assign": 1}),
+        ("for (int32_t i = 0; i < 9; ++i) {", {"loop": 1}),
+        ("x = y & 123456;", {"assign": 1, "operation": 1, "literal": 1}),
+        ("__m256 v = _mm256_add_ps(a, b);", {"assign": 1, "vector": 1}),
+    ],
+)
+def test_what_a_line_consists_of(line: str, wanted: dict[str, int]) -> None:
+    assert kinds(line) == wanted
+
+
+def test_every_family_has_every_kind() -> None:
+    assert all(encoding.bytes.keys() == KINDS.keys() for encoding in ENCODINGS)
+
+
+def test_other_names_change_no_price() -> None:
+    """Every variable of every kernel gets another name."""
+    makers = dict(cases())
+    for name in ("conv2d-10", "depthwise-1-1", "dense-7", "pool-average-1", "softmax-2-1"):
+        graph = quantized(makers[name](), "int8", seed=1, same_scale=name.startswith("pool"))
+        site = site_of(graph, graph.ops[0])
+        for isa in ("armv7em_dsp", "avx2_fma"):
+            for kernel in variants(graph.ops[0].kind):
+                if refusal(kernel, site, Target(isas()[isa])) is None:
+                    w = Writer("m")
+                    kernel.emit(w, site, plain_names(site, kernel.demand(site)))
+                    text = f"void f(void)\n{{\n{w}}}\n"
+                    declared = set(re.findall(r"(?:int32_t|float|int8_t \*|int64_t|__m256i) (\w+) = ", text))
+                    other = text
+                    for variable in declared:
+                        other = re.sub(rf"\b{variable}\b", f"renamed_{variable}_at_length", other)
+                    assert not declared or other != text
+                    assert printed(other).kinds == printed(text).kinds
+
+
+def body(*calls: Instruction) -> Writer:
+    w = Writer("m")
+    for call in calls:
+        w(f"x = {w.call(call, 'x', 'y')};")
+    return w
+
+
+def test_a_routine_counts_once_in_a_program() -> None:
+    one, two = code_of(body(LONG), THUMB2), code_of(body(LONG, LONG), THUMB2)
+    assert one.shared == two.shared
+    assert one.shared["long"] > 0
+    assert total([one, two]) == one.own + two.own + one.shared["long"]
+
+
+def test_what_is_inlined_counts_where_it_is() -> None:
+    none, one, three = (code_of(body(*[SUM] * count), THUMB2) for count in (0, 1, 3))
+    assert not three.shared
+    assert three.own - one.own == pytest.approx(2 * (one.own - none.own), abs=2)
+
+
+def work(*offers: tuple[str, Code]) -> Work:
+    site = Site(Op("op", Activation("tanh"), ("x",), ("y",)), (Tensor("x", (9,)),), (Tensor("y", (9,)),), {})
+    demand = Demand(1)
+    made = [Kernel(name, frozenset(), lambda _: None, lambda _: demand, lambda *_: None) for name, _ in offers]
+    prices = [Price(1, 0, code, 0) for _, code in offers]
+    return Work(site, Choice(tuple(map(Offer, made, [demand] * len(made), prices)), ()))
+
+
+def test_steps_come_to_share_a_routine() -> None:
+    """Each alone would take its own loop of 250 bytes; three of them are smaller on one routine."""
+    each = work(("own", Code(250)), ("shared", Code(100, {"tile": 200})))
+    assert program_bytes([item.choice for item in [each] * 3]) == 750
+    assert program_bytes([item.choice for item in sharing([each] * 3)]) == 500
+    assert sharing([each])[0].choice.price.code.own == 250
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="needs arm-none-eabi-gcc")
+@pytest.mark.parametrize("model", ["kws", "resnet8", "mnist"])
+def test_estimates_are_near_the_objects(model: str) -> None:
+    from benchmarks.code_size import TOLERANCE, objects, rows
+
+    found = [one for row in rows() if row.model == model and row.board == "mps2-an386" for one in objects(row)]
+    if not found:
+        pytest.skip("the model is not there")
+    assert [f"{one.name}: {one.estimate} for {one.text}" for one in found if abs(one.off) > TOLERANCE] == []
+    assert np.mean([abs(one.off) for one in found]) < TOLERANCE / 2
