@@ -28,6 +28,7 @@ def path_of(name: str) -> Path | None:
         import keras
     except ImportError:
         return None
+    keras.utils.clear_session()  # layers are numbered from the beginning, whatever was made before
     keras.utils.set_random_seed(7)
     CACHE.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}.h5")
