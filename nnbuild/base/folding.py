@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from nnbuild.base import expressions
-from nnbuild.base.expressions import ANY, ATOM, LEVEL, LEVELS, PREFIX, Expression, Range
+from nnbuild.base.expressions import ANY, ATOM, LEVEL, PREFIX, Expression, Range
 
 Known = Mapping[str, Range]
 """What is known of names: the range they lie in; a name of one value is replaced by it."""
@@ -30,13 +30,17 @@ class _Unread(Exception):
 
 class _Reader:
     def __init__(self, text: str, known: Known) -> None:
-        self.tokens = [token for token in TOKEN.findall(text) if token.strip()]
+        self.tokens: list[str] = [*(token for token in TOKEN.findall(text) if token.strip()), ""]
         self.at = 0
         self.known = known
 
     @property
     def next(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+        return self.tokens[self.at]
+
+    @property
+    def done(self) -> bool:
+        return not self.next
 
     def take(self, *wanted: str) -> str:
         token = self.next
@@ -47,7 +51,7 @@ class _Reader:
 
     def whole(self) -> str:
         text = self.items("")
-        if self.at != len(self.tokens):
+        if not self.done:
             raise _Unread
         return text
 
@@ -59,11 +63,10 @@ class _Reader:
             texts.append(str(self.level(0)))
         return ", ".join(texts)
 
-    def level(self, level: int) -> Expression:
-        if level == len(LEVELS):
-            return self.prefixed()
-        left = self.level(level + 1)
-        while LEVEL.get(self.next) == level:
+    def level(self, least: int) -> Expression:
+        """Operations that bind at least so much."""
+        left = self.prefixed()
+        while (level := LEVEL.get(self.next, -1)) >= least:
             sign = self.take()
             if sign == "?":
                 yes = self.level(level)
@@ -97,7 +100,7 @@ class _Reader:
             between = " " if inner.text[:1] == sign else ""
             bounds = (-high, -low) if sign == "-" else ANY
             return Expression(f"{sign}{between}{inner.within(PREFIX, True)}", PREFIX, bounds)
-        if sign == "(" and TYPE.match(self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else ""):
+        if sign == "(" and TYPE.match(self.tokens[self.at + 1]):
             cast = self.cast()
             if self.next == "{":
                 raise _Unread
@@ -163,7 +166,7 @@ def expression(text: str, known: Known) -> Expression | None:
         found = reader.level(0)
     except _Unread:
         return None
-    return found if reader.at == len(reader.tokens) else None
+    return found if reader.done else None
 
 
 @lru_cache(maxsize=65536)
