@@ -57,7 +57,7 @@ def test_it_steers_and_cannot_be_unloaded_meanwhile(workshop: Workshop) -> None:
     module = congestion_control(workshop, built)
     script = f"""{START}
 rmmod nn_policy && verdict the model was unloaded while it is used
-/traffic nn 2000
+/traffic nn 10000
 /traffic nn hold &
 usleep 500000
 rmmod tcp_nn && verdict the example was unloaded while a connection uses it
@@ -69,9 +69,9 @@ usleep 1000000
     assert outcome.passed, outcome.log[-3000:]
     assert outcome.log.count("Resource temporarily unavailable") == 2
     ((first, _, least, most, changes, sent),) = windows(outcome.log)
-    assert first == 10 and most > least and changes > 1 and sent > 0
+    assert first == 10 and most > least and changes > 5 and sent > 1_000_000
     (decisions,), (raised,), (lowered,) = (count(outcome.log, n) for n in ("decisions", "raised", "lowered"))
-    assert decisions > 1 and raised + lowered > 0
+    assert decisions > 20 and raised + lowered > 5
     assert count(outcome.log, "refused") == [0]
     assert "unloaded, 0 allocations left" in outcome.log
 
