@@ -26,11 +26,11 @@ from nnbuild.emit.emit import digest
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import Compiled, precision
-from nnbuild.model.graph import Array, Graph, Tensor
+from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import FloatArray, SampleSet, load_samples
 from nnbuild.numeric.edge import dequantize
-from nnbuild.numeric.rounding import limits
 from nnbuild.ops import interpret
+from nnbuild.ops.drawn import drawn
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
 from nnbuild.quantize.report import as_float
@@ -83,16 +83,13 @@ def samples_for(compiled: Compiled, path: Path | None) -> SampleSet:
         tensors = graph.tensors
         return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
     chance = np.random.default_rng(0)
-    return SampleSet({name: _random(chance, graph.tensors[name]) for name in graph.inputs}, drawn=True)
+    return SampleSet({name: _random(graph, name, chance) for name in graph.inputs}, drawn=True)
 
 
-def _random(chance: np.random.Generator, tensor: Tensor) -> FloatArray:
-    """Normal numbers; for a quantized input, numbers from its whole range."""
-    shape = (RANDOM_SAMPLES, *tensor.shape)
-    if tensor.quant is None:
-        return chance.normal(size=shape).astype(np.float32)
-    low, high = limits(tensor.dtype)
-    return dequantize(chance.integers(low, high + 1, shape), tensor.quant.scale, tensor.quant.zero_point)
+def _random(graph: Graph, name: str, chance: np.random.Generator) -> FloatArray:
+    """In the model's own units."""
+    values, quant = drawn(graph, name, chance, RANDOM_SAMPLES), graph.tensors[name].quant
+    return values if quant is None else dequantize(values, quant.scale, quant.zero_point)
 
 
 def run_job(
