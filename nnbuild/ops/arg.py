@@ -31,5 +31,8 @@ class Arg(Attributes):
         found = (np.argmax if self.function == "max" else np.argmin)(inputs[0], self.axis + 1)
         return (found.reshape(*found.shape[:1], *(found.shape[1:] or (1,))).astype(np.int32),)
 
+    def rounds(self) -> bool:
+        return False
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return self.reference(inputs, {})

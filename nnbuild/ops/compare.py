@@ -49,6 +49,9 @@ class Compare(Attributes):
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         return (FUNCTIONS[self.function](*aligned(inputs, constants)).astype(np.int8),)
 
+    def rounds(self) -> bool:
+        return False
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Floats and whole numbers as they are; TFLite's comparison of scaled numbers."""
         constants = {role: constant.data for role, constant in site.constants.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.model.graph import Array, Graph
+from nnbuild.model.graph import Array, Graph, Tensor
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.site import site_of
@@ -19,10 +19,15 @@ def drawn(graph: Graph, name: str, chance: np.random.Generator, count: int) -> A
     shape = (count, *tensor.shape)
     if tensor.quant is None:
         return chance.normal(size=shape).astype(np.float32)
-    low, high = limits(tensor.dtype)
-    if tensor.is_whole and tensor.dtype != "uint8":
-        low, high = 0, 1 if tensor.dtype == "int8" else _rows(graph) - 1
+    low, high = reach(graph, tensor)
     return chance.integers(low, high + 1, shape).astype(tensor.dtype)
+
+
+def reach(graph: Graph, tensor: Tensor) -> tuple[int, int]:
+    """The smallest and the largest integer that an input may hold."""
+    if tensor.is_whole and tensor.dtype != "uint8":
+        return 0, 1 if tensor.dtype == "int8" else _rows(graph) - 1
+    return limits(tensor.dtype)
 
 
 def _rows(graph: Graph) -> int:

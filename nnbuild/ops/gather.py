@@ -39,6 +39,9 @@ class Gather(Attributes):
         found = [x.take(place, self.axis) for x, place in zip(rows, places, strict=True)]
         return (np.stack([f.reshape(f.shape or (1,)) for f in found]),)
 
+    def rounds(self) -> bool:
+        return False
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Elements are carried as they are: table and output have one format."""
         return self.reference(inputs, {role: constant.data for role, constant in site.constants.items()})

@@ -27,6 +27,9 @@ class Known(Attributes):
         values = constants["values"]
         return (np.broadcast_to(values, (len(inputs[0]), *values.shape)).copy(),)
 
+    def rounds(self) -> bool:
+        return False
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The constant has the output's format."""
         return self.reference(inputs, {"values": site.constant("values")})

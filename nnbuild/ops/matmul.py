@@ -39,6 +39,9 @@ class MatMul(Attributes):
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         return (inputs[0] @ self._columns(inputs[1]),)
 
+    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        return self.reference([np.abs(x) for x in inputs], constants)
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's BATCH_MATMUL."""
         sums = (centred(site, inputs[0]) @ self._columns(centred(site, inputs[1], 1))).astype(np.int64)

@@ -35,6 +35,9 @@ class Pick(Attributes):
                 x = x.take(places, axis + 1)
         return (x,)
 
+    def rounds(self) -> bool:
+        return False
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The same move: input and output have one scale."""
         return self.reference(inputs, {})

@@ -35,6 +35,9 @@ class Select(Attributes):
         condition, chosen, other = (v.reshape(v.shape[0], *(1,) * (rank - v.ndim), *v.shape[1:]) for v in given)
         return (np.where(condition != 0, chosen, other),)
 
+    def rounds(self) -> bool:
+        return False
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Elements are carried as they are: both operands have the output's format."""
         return self.reference(inputs, {role: constant.data for role, constant in site.constants.items()})

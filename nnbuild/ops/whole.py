@@ -62,6 +62,9 @@ class Whole(Attributes):
         result = FUNCTIONS[self.function](left, right)
         return (result.astype(np.int32),)
 
+    def rounds(self) -> bool:
+        return False
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         constants = {role: constant.data for role, constant in site.constants.items()}
         return (self.reference(inputs, constants)[0].astype(site.outputs[0].dtype),)
