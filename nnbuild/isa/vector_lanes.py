@@ -32,6 +32,7 @@ class VectorLanes(Lanes):
     channels: Mapping[str, Array]
     lanes: int
     depth: int
+    pixels: int = 1
     vectors: int = 1
     finish: Finish | None = None
     filters: int = 0
@@ -39,9 +40,9 @@ class VectorLanes(Lanes):
     weight_type: str = "float"
     output_type: str = "float"
 
-    def holding(self, vectors: int) -> VectorLanes:
-        """The same for tiles of so many vectors."""
-        return replace(self, vectors=vectors)
+    def holding(self, vectors: int, pixels: int = 1) -> VectorLanes:
+        """The same for tiles of so many vectors, and of so many positions where a nest does not choose these."""
+        return replace(self, vectors=vectors, pixels=pixels)
 
     def joining(self, filters: int) -> VectorLanes:
         """The same with the sums of several positions brought together."""
@@ -68,7 +69,7 @@ class VectorLanes(Lanes):
         w(f"{accumulator} = {self.floats.use(w, operation, accumulator, other)};")
 
     def _bias(self, w: Writer, channel: str) -> str:
-        return self.floats.load(w, "bias" if channel == "0" else f"bias + {channel}", self.lanes)
+        return self.floats.load(w, f"bias + {channel}", self.lanes)
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         self.floats.declare(w, name, self.floats.load(w, pointer))
@@ -80,7 +81,7 @@ class VectorLanes(Lanes):
         self.floats.declare(w, name, self.floats.load(w, pointer, count))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        w(f"{accumulator} = {self.floats.use(w, 'fma', name, weights, accumulator)};")
+        self.floats.accumulate(w, accumulator, name, weights)
 
     def fetch(self, w: Writer, pointer: str) -> None:
         w(f"{self.floats.call(w, 'fetch', pointer)};")

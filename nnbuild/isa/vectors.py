@@ -115,6 +115,10 @@ class Vectors:
     def use(self, w: Writer, operation: str, *operands: str) -> str:
         return self.call(w, f"f_{operation}", *operands)
 
+    def accumulate(self, w: Writer, total: str, a: str, b: str) -> None:
+        """total += a * b."""
+        w(f"{total} = {self.use(w, 'fma', a, b, total)};")
+
     def load(self, w: Writer, pointer: str, count: int | None = None) -> str:
         """The vector at a pointer; where it is given, only `count` lanes are read and the others are zero."""
         whole = count is None or count >= self.lanes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
+from nnbuild.isa.arm_fpu import FEATURES, FPU
 from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, scalar_layers
@@ -31,7 +31,8 @@ def _scalar(site: Site[Conv2D]) -> Direct:
 
 
 def _fpu(site: Site[Conv2D]) -> Edges:
-    return Edges(site, FpuLanes(scalar_layers.bias_of(site), site.attributes.clamp), REGISTERS)
+    lanes = vector_lanes(FPU, scalar_layers.bias_of(site), site.attributes.clamp)
+    return Edges(site, lanes.holding(4), FPU.registers)
 
 
 def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D]) -> Edges:

@@ -66,15 +66,18 @@ class Loops:
         """Which operands have one value for all lanes of a vector."""
         return [walk.strides[-1] == 0 for walk in self.walks]
 
-    def no_vectors(self) -> str | None:
+    def no_vectors(self, lanes: int) -> str | None:
         """Why vectors do not serve: the first walk must go on by one, the others by one or not at all."""
         steps = [walk.strides[-1] for walk in self.walks]
-        if self.sizes[-1] == 1 or (steps[0] == 1 and {0, 1} >= set(steps)):
+        if lanes == 1 or self.sizes[-1] == 1 or (steps[0] == 1 and {0, 1} >= set(steps)):
             return None
         return "its values do not lie side by side"
 
     def vector_nest(self, w: Writer, lanes: int, body: Callable[[list[str], int], None]) -> None:
         """The same by vectors: `body` also gets how many lanes count."""
+        if lanes == 1:
+            self.nest(w, lambda at: body(at, 1))
+            return
         if len(self.sizes) == 1:
             self._alone(w, lanes, body)
             return
