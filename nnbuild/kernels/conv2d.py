@@ -11,7 +11,6 @@ from nnbuild.kernels import integer_layers, scalar_layers
 from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import compact, patches, winograd
-from nnbuild.kernels.loops.direct import Direct
 from nnbuild.kernels.loops.edges import Edges
 from nnbuild.kernels.loops.padded import Padded, padded
 from nnbuild.kernels.loops.tiled import Tiled, tiled
@@ -26,8 +25,9 @@ from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 
-def _scalar(site: Site[Conv2D]) -> Direct:
-    return Direct(site, scalar_layers.lanes_of(site, site.attributes.clamp))
+def _scalar(site: Site[Conv2D]) -> Edges:
+    zero = quant_of(site.inputs[0]).zero_point if site.inputs[0].quant else 0
+    return Edges(site, scalar_layers.lanes_of(site, site.attributes.clamp), 14, blank=str(zero))
 
 
 def _fpu(site: Site[Conv2D]) -> Edges:
@@ -37,7 +37,7 @@ def _fpu(site: Site[Conv2D]) -> Edges:
 
 def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D]) -> Edges:
     weights = ShortByteLanes.stored(site.constant("kernel")) if lanes is ShortByteLanes else None
-    return Edges(site, lanes(site), registers, weights, str(quant_of(site.inputs[0]).zero_point))
+    return Edges(site, lanes(site), registers, weights, str(quant_of(site.inputs[0]).zero_point), whole=True)
 
 
 def _floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> Tiled:
