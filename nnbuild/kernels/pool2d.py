@@ -13,7 +13,7 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import scalar_layers
