@@ -15,7 +15,7 @@ static void put_inputs(struct nn_instance *instance, const u8 **from)
     }
 }
 
-static int compare_outputs(struct nn_instance *instance, const u8 **wanted)
+static int compare_outputs(struct nn_instance *instance, u32 sample, const u8 **wanted)
 {
     int right = 1;
 
@@ -26,7 +26,7 @@ static int compare_outputs(struct nn_instance *instance, const u8 **wanted)
         if (!nn_fpu_begin()) {
             return -EBUSY;
         }
-        right &= nn_model_close(i, found, *wanted);
+        right &= nn_model_close(sample, i, found, *wanted);
         nn_fpu_end();
         *wanted += size;
     }
@@ -48,7 +48,7 @@ int nn_selftest(void)
         put_inputs(instance, &inputs);
         error = nn_run(instance, GFP_KERNEL);
         if (error == 0) {
-            error = compare_outputs(instance, &outputs);
+            error = compare_outputs(instance, i, &outputs);
         }
         if (error == -EIO) {
             pr_err("%s: self-test: result %u is not the one wanted\n", nn_model_name, i);

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from nnbuild.base.expressions import ANY, LEVEL, Range
+from nnbuild.base.expressions import ANY, LEVEL, Expression, Range
 from nnbuild.base.folding import UNREAD, expression, folded
 
 _DECLARED = re.compile(
@@ -23,6 +24,7 @@ _HEAD = re.compile(r"(if|while|else if) \((.*)\)$")
 _GUARDED = re.compile(r"(if|while) \((.*)\) (?!\{)(.*;)$")
 _LOOP = re.compile(r"for \(int32_t (\w+) = (\d+); \1 < (\d+); (?:\+\+\1|\1 \+= (\d+))\) (?!\{)(.*;)$")
 _RETURN = re.compile(r"return (.*);$")
+_USED = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")
 
 
 @dataclass
@@ -34,6 +36,56 @@ class _Scope:
     texts: dict[str, str] = field(default_factory=dict)
     ranges: dict[str, Range] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
+
+
+Texts = tuple[tuple[str, str], ...]
+"""Names, and what is printed for each."""
+Ranges = tuple[tuple[str, Range], ...]
+
+
+@lru_cache(maxsize=16384)
+def _used(text: str) -> tuple[str, ...]:
+    """The names that a text uses, each once; members of structures are none."""
+    return tuple(dict.fromkeys(_USED.findall(text)))
+
+
+@lru_cache(maxsize=16384)
+def _written(text: str, texts: Texts) -> str:
+    return _USED.sub(lambda found: dict(texts).get(found[0], found[0]), text) if texts else text
+
+
+@lru_cache(maxsize=65536)
+def _folded(text: str, texts: Texts, ranges: Ranges) -> tuple[str, frozenset[str]]:
+    """The expression, and the names that folding took out of it."""
+    written = _written(text, texts)
+    new = folded(written, dict(ranges))
+    return new, frozenset() if new == written else frozenset(_NAME.findall(written)) - set(_NAME.findall(new))
+
+
+@lru_cache(maxsize=16384)
+def _expression(text: str, texts: Texts, ranges: Ranges) -> Expression | None:
+    return expression(_written(text, texts), dict(ranges))
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A statement, and which of the known forms it has."""
+
+    text: str
+    declaration: re.Match[str] | None = None
+    guarded: re.Match[str] | None = None
+    returned: re.Match[str] | None = None
+    unread: bool = False
+
+
+@lru_cache(maxsize=16384)
+def _statement(text: str) -> _Statement:
+    if not text or UNREAD.search(text):
+        return _Statement(text, unread=True)
+    if declaration := _DECLARED.match(text):
+        return _Statement(text, declaration)
+    text = without_loop(text)
+    return _Statement(text, None, _GUARDED.match(text), _RETURN.match(text))
 
 
 class Scopes:
@@ -58,9 +110,8 @@ class Scopes:
     def declare(self, name: str, bounds: Range = ANY) -> str:
         """What a new variable is called."""
         scope = self._stack[-1]
-        visible: set[str] = set().union(*(one.declared for one in self._stack))
         new, count = name, 1
-        while new in visible:
+        while any(new in one.declared for one in self._stack):
             count += 1
             new = f"{name}_{count}"
         next(one for one in reversed(self._stack) if one.printed).declared.add(new)
@@ -74,30 +125,33 @@ class Scopes:
 
     def written(self, text: str) -> str:
         """With every name as it is printed."""
+        return _written(text, self._texts_in(text))
+
+    def _texts_in(self, text: str) -> Texts:
         texts = self._stack[-1].texts
-        mine = [name for name in texts if name in text]
-        if not mine:
-            return text
-        pattern = r"(?<![\w.])(?<!->)(?:" + "|".join(mine) + r")(?!\w)"
-        return re.sub(pattern, lambda found: texts[found[0]], text)
+        return tuple((name, texts[name]) for name in _used(text) if name in texts) if texts else ()
+
+    def _known(self, text: str) -> tuple[Texts, Ranges]:
+        """What is known of the names in a text."""
+        texts, ranges = self._texts_in(text), self._stack[-1].ranges
+        printed = _used(_written(text, texts)) if ranges else ()
+        return texts, tuple((name, ranges[name]) for name in printed if name in ranges)
 
     def folded(self, text: str) -> str:
         """An expression, or several with commas between them."""
-        written = self.written(text)
-        new = folded(written, self._stack[-1].ranges)
-        if new != written:
-            self._lost |= set(_NAME.findall(written)) - set(_NAME.findall(new))
+        new, lost = _folded(text, *self._known(text))
+        self._lost |= lost
         return new
 
     def bound(self, text: str) -> str:
         """What a variable is compared with; a further condition may follow."""
         if "&&" in text:
             return self.folded(text)
-        found = expression(self.written(text), self._stack[-1].ranges)
+        found = _expression(text, *self._known(text))
         return found.within(LEVEL["<"] + 1) if found else self.written(text)
 
     def range_of(self, text: str) -> Range:
-        found = expression(self.written(text), self._stack[-1].ranges)
+        found = _expression(text, *self._known(text))
         return found.range if found else ANY
 
     def unused(self, lines: list[str]) -> list[int]:
@@ -125,19 +179,16 @@ class Scopes:
 
     def statement(self, text: str) -> str | None:
         """A statement folded; None where nothing is left to print."""
-        if not text or UNREAD.search(text):
-            return self.written(text)
-        declared = _DECLARED.match(text)
-        if declared:
-            return self._declaration(declared)
-        text = without_loop(text)
-        if guarded := _GUARDED.match(text):
+        read = _statement(text)
+        if read.declaration:
+            return self._declaration(read.declaration)
+        if guarded := read.guarded:
             return self._guarded(guarded[1], guarded[2], guarded[3])
-        if returned := _RETURN.match(text):
-            return f"return {self.folded(returned[1])};"
-        if text.endswith(";"):
-            return f"{self.folded(text[:-1])};"
-        return self.written(text)
+        if read.returned:
+            return f"return {self.folded(read.returned[1])};"
+        if read.text.endswith(";") and not read.unread:
+            return f"{self.folded(read.text[:-1])};"
+        return self.written(read.text)
 
     def _declaration(self, found: re.Match[str]) -> str | None:
         name, size, value = found["name"], found["size"] or "", found["value"]
@@ -148,10 +199,10 @@ class Scopes:
             return self.written(found[0])
         new, bounds = self.folded(value), ANY
         if _CONSTANT.match(found["type"]) and not size:
-            bounds = self.range_of(value)
             if new.lstrip("-").isdigit():
                 self.number(name, int(new))
                 return None
+            bounds = self.range_of(value)
         return f"{found['type']}{self.declare(name, bounds)}{size} = {new};"
 
     def _guarded(self, word: str, condition: str, then: str) -> str | None:

@@ -22,6 +22,7 @@ COMMANDS = {
     "build": "build the program that serves a model on a board, and audit it",
     "run": "build a model for a board, run samples there, write the outputs",
     "check": "build a model for a board, run samples there, compare with the reference",
+    "mutate": "how many small mistakes in a program the samples would notice",
     "flash": "put a model's program into a board's flash",
     "profile": "what each layer costs on a board",
     "quantize": "what a model loses in integers, layer by layer",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import replace
 from pathlib import Path
 
 from nnbuild.base.files import write_whole
 from nnbuild.cli.arguments import add_build_options, add_place, options_of, place_of, print_json, progress, say_notes
 from nnbuild.device.check import Gates
-from nnbuild.jobs.job import check_job, float_tolerance, samples_for
+from nnbuild.jobs.job import check_job, samples_for
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.report.json_report import as_object
 from nnbuild.report.junit import to_junit
@@ -18,7 +17,8 @@ from nnbuild.report.text import to_text
 
 GATES = {
     "agreement": "top-1 agreement with the float model, at least",
-    "float-tolerance": "error against the reference, absolute plus relative, at most",
+    "float-tolerance": "error of floats against the reference, at most (default: what rounding can do)",
+    "golden-tolerance": "error of floats against the golden outputs, at most (default: twice what rounding can do)",
     "max-rmse": "rmse against the float model, at most",
     "max-mae": "mean absolute error against the float model, at most",
     "max-l2r": "relative l2 error against the float model, at most",
@@ -60,8 +60,6 @@ def run(arguments: argparse.Namespace) -> int:
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
     gates = gates_of(arguments)
-    if arguments.float_tolerance is None:
-        gates = replace(gates, float_tolerance=float_tolerance(compiled, samples))
     with place_of(arguments) as where:
         moving = progress("sample")
         report = check_job(compiled, samples, where, gates, reset_each=arguments.reset_each, progress=moving)

@@ -47,7 +47,6 @@ def run_of(arguments: argparse.Namespace) -> Run:
         inputs=arguments.inputs,
         reset_each=arguments.reset_each,
         gates=gates_of(arguments),
-        fixed_tolerance=arguments.float_tolerance is not None,
         wanted=not arguments.no_run,
     )
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nnbuild.base.errors import UsageError
-from nnbuild.device.layers import LayerCost, LayerDifference
+from nnbuild.device.layers import LayerCost, LayerDifference, steps
 from nnbuild.device.metrics import (
     Metrics,
     Statistics,
@@ -21,22 +22,25 @@ from nnbuild.device.metrics import (
     agreement,
     compare,
     confusion_matrix,
-    first_mismatch,
-    mismatches,
+    fewest,
     statistics,
 )
+from nnbuild.numeric.nearness import along_samples, near
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Gates:
-    """What a check insists on. None means: reported, not insisted on."""
+    """What a check insists on. None means: reported, not insisted on; of a tolerance: what rounding can do.
+
+    A share of samples is insisted on as far as so few samples can tell: see `metrics.fewest`.
+    """
 
     integer_mismatches: int = 0  # device against the integer reference
-    float_tolerance: float = 1e-5  # device against the float reference, absolute plus relative
+    float_tolerance: float | None = None  # float device against the reference: absolute
     agreement: float = 0.98  # same class as the float model, for classifiers
-    golden_tolerance: float = 2e-5  # float device against golden outputs, which carry a rounding error of their own
+    golden_tolerance: float | None = None  # float device against golden outputs: absolute
     golden_agreement: float = 0.98  # quantised classifier against golden outputs
     golden_cosine: float = 0.98  # other quantised model against golden outputs
     max_rmse: float | None = None  # this and the following: device against the float model
@@ -57,6 +61,8 @@ class Output:
     raw: Array  # as the device gave it
     y: Array  # the same as float32
     reference: Array | None = None  # what the PC's reference gives, of raw's type
+    tolerance: Array | float = 0.0  # how far raw may be off the reference, one number for all or for each sample
+    step: float = 1.0  # what a difference of 1 in raw is in y
     float_y: Array | None = None  # what the float model gives
     golden_y: Array | None = None  # what the sample file says
     classifier: bool = False
@@ -158,7 +164,7 @@ class CheckReport:
         return self.duration.mean / self.macs if self.duration is not None and self.macs else None
 
 
-def first_wrong(outputs: Sequence[Output], tolerance: float) -> int:
+def first_wrong(outputs: Sequence[Output], gates: Gates) -> int:
     """The first sample with an output that is not the reference's: the one whose layers are worth a look. 0 when all
     are right."""
     wrong: list[int] = []
@@ -166,13 +172,21 @@ def first_wrong(outputs: Sequence[Output], tolerance: float) -> int:
         found, wanted = output.raw, output.reference
         if wanted is None or found.shape != wanted.shape or not found.size:
             continue
-        if found.dtype.kind in "iu":
-            right = found == wanted
-        else:
-            right = np.abs(found - wanted) <= tolerance * (1 + np.abs(wanted))
+        right = near(wanted, found, _allowed(output, gates))
         places = np.flatnonzero(~right.reshape(len(found), -1).all(axis=1))
         wrong += places[:1].tolist()
     return min(wrong, default=0)
+
+
+def _allowed(output: Output, gates: Gates) -> Array | float:
+    """How far the device may be off the reference, in the units of raw."""
+    given = None if output.raw.dtype.kind in "iu" else gates.float_tolerance
+    return output.tolerance if given is None else given
+
+
+def _slack(output: Output) -> Array | float:
+    """By how much two values that differ by less may change places: each may be off in its own direction."""
+    return np.asarray(output.tolerance) * (2 * output.step)
 
 
 def judge(evidence: Evidence, gates: Gates | None = None) -> CheckReport:
@@ -228,13 +242,13 @@ def _samples_gate(samples: int, evidence: Evidence) -> GateResult:
 def _report_output(output: Output, labels: Array | None) -> OutputReport:
     comparisons = []
     if output.reference is not None:
-        is_integer = output.raw.dtype.kind in "iu"
-        differ = mismatches(output.reference, output.raw) if is_integer else None
-        comparisons.append(_comparison("reference", output.reference, output.raw, differ, output.classifier))
-    if output.float_y is not None:
-        comparisons.append(_comparison("float", output.float_y, output.y, None, output.classifier))
-    if output.golden_y is not None:
-        comparisons.append(_comparison("golden", output.golden_y, output.y, None, output.classifier))
+        differ = int(np.count_nonzero(output.reference != output.raw)) if output.raw.dtype.kind in "iu" else None
+        same = agreement(output.reference, output.raw, 2 * np.asarray(output.tolerance)) if output.classifier else None
+        comparisons.append(Comparison("reference", compare(output.reference, output.raw), differ, same))
+    for against, standard in (("float", output.float_y), ("golden", output.golden_y)):
+        if standard is not None:
+            same = agreement(standard, output.y, _slack(output)) if output.classifier else None
+            comparisons.append(Comparison(against, compare(standard, output.y), None, same))
     stats = statistics(output.y)
     if labels is None:
         return OutputReport(output.name, tuple(comparisons), stats)
@@ -253,44 +267,57 @@ def _report_output(output: Output, labels: Array | None) -> OutputReport:
     )
 
 
-def _comparison(against: str, standard: Array, found: Array, differ: int | None, classifier: bool) -> Comparison:
-    same = agreement(standard, found) if classifier else None
-    return Comparison(against, compare(standard, found), differ, same)
-
-
 def _output_gates(output: Output, report: OutputReport, gates: Gates) -> list[GateResult]:
     where = f"output '{output.name}'"
     results: list[GateResult] = []
     for comparison in report.comparisons:
         if comparison.against == "reference":
-            results.append(_reference_gate(where, output, comparison, gates))
+            results.append(_reference_gate(where, output, gates))
         elif comparison.against == "float":
-            results += _float_gates(where, comparison, gates)
+            results += _float_gates(where, output, comparison, gates)
         else:
             results.append(_golden_gate(where, output, comparison, gates))
     return results + _accuracy_gates(where, report, gates)
 
 
-def _reference_gate(where: str, output: Output, comparison: Comparison, gates: Gates) -> GateResult:
-    if comparison.mismatches is None:
-        return _at_most(
-            where, "reference", "error against the reference", comparison.metrics.worst, gates.float_tolerance
-        )
-    count, total = comparison.mismatches, output.raw.size
-    detail = f"{count} of {total} integers differ from the reference, {gates.integer_mismatches} allowed"
-    place = first_mismatch(output.reference, output.raw) if output.reference is not None else None
-    if place is not None and output.reference is not None:
+def _reference_gate(where: str, output: Output, gates: Gates) -> GateResult:
+    assert output.reference is not None
+    allowed = _allowed(output, gates)
+    if output.raw.dtype.kind not in "iu" and np.any(allowed):
+        return _within(where, "reference", "the reference", output.reference, output.raw, allowed)
+    right = near(output.reference, output.raw, allowed)
+    count, total = int(np.count_nonzero(~right)), output.raw.size
+    unit = "integers" if output.raw.dtype.kind in "iu" else "numbers"
+    more = f" by more than {steps(float(np.max(allowed)))}" if np.any(allowed) else ""
+    limit = gates.integer_mismatches if unit == "integers" else 0
+    detail = f"{count} of {total} {unit} differ from the reference{more}, {limit} allowed"
+    if count:
+        place = tuple(int(index) for index in np.argwhere(~right)[0])
         given, wanted = output.raw[place], output.reference[place]
         detail += f"; the first at sample {place[0]}, index {list(place[1:])}: {given} instead of {wanted}"
-    return GateResult(where, "reference", count <= gates.integer_mismatches, detail)
+    return GateResult(where, "reference", count <= limit, detail)
 
 
-def _float_gates(where: str, comparison: Comparison, gates: Gates) -> list[GateResult]:
+def _within(where: str, gate: str, what: str, wanted: Array, found: Array, allowed: Array | float) -> GateResult:
+    """Told of by the number that is worst for what it is allowed."""
+    if not found.size:
+        return GateResult(where, gate, True, f"nothing is held against {what}")
+    right = near(wanted, found, allowed)
+    limits = np.broadcast_to(along_samples(np.asarray(allowed, np.float64), found.ndim), found.shape)
+    with np.errstate(all="ignore"):
+        error = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
+        error = np.where(np.isfinite(error), error, np.where(right, 0.0, np.inf))
+        share = np.where(error > 0, error / limits, 0.0)
+    worst = np.unravel_index(int(np.argmax(share)), share.shape)
+    largest, limit = error[worst], limits[worst]
+    detail = f"error against {what} is {largest:.4g} at sample {int(worst[0])}, at most {limit:.4g} allowed there"
+    return GateResult(where, gate, bool(right.all()), detail)
+
+
+def _float_gates(where: str, output: Output, comparison: Comparison, gates: Gates) -> list[GateResult]:
     results = []
     if comparison.agreement is not None:
-        results.append(
-            _at_least(where, "agreement", "top-1 agreement with float", comparison.agreement, gates.agreement)
-        )
+        results.append(_agreeing(where, "agreement", "float", output, comparison.agreement, gates.agreement))
     for name, limit in (("rmse", gates.max_rmse), ("mae", gates.max_mae), ("l2r", gates.max_l2r)):
         if limit is not None:
             results.append(_at_most(where, name, f"{name} against float", getattr(comparison.metrics, name), limit))
@@ -301,12 +328,14 @@ def _float_gates(where: str, comparison: Comparison, gates: Gates) -> list[GateR
 
 
 def _golden_gate(where: str, output: Output, comparison: Comparison, gates: Gates) -> GateResult:
-    if output.raw.dtype.kind not in "iu" and not output.quantized:
-        found = comparison.metrics.worst
-        return _at_most(where, "golden", "error against the golden output", found, gates.golden_tolerance)
+    """Golden outputs of a float model are rounded too, by other steps: they are allowed as much again."""
+    if output.raw.dtype.kind not in "iu" and not output.quantized and output.golden_y is not None:
+        given = gates.golden_tolerance
+        allowed = 2 * np.asarray(output.tolerance) if given is None else given
+        return _within(where, "golden", "the golden output", output.golden_y, output.y, allowed)
     if comparison.agreement is not None:
-        found = comparison.agreement
-        return _at_least(where, "golden", "top-1 agreement with the golden output", found, gates.golden_agreement)
+        same = comparison.agreement
+        return _agreeing(where, "golden", "the golden output", output, same, gates.golden_agreement)
     found = comparison.metrics.cosine
     return _at_least(where, "golden", "cosine with the golden output", found, gates.golden_cosine)
 
@@ -342,6 +371,13 @@ def _stack_gates(stack: Stack, gates: Gates) -> list[GateResult]:
         detail = f"{stack.used:,} bytes used, static bound {stack.bound:,} and {gates.stack_slack:,} for the link"
         results.append(GateResult("stack", "bound", stack.used <= limit, detail))
     return results
+
+
+def _agreeing(where: str, gate: str, what: str, output: Output, found: float, share: float) -> GateResult:
+    count = math.prod(output.y.shape[:-1])
+    wanted = fewest(count, share)
+    detail = f"top-1 agreement with {what} is {found:.4g}, at least {share:g} wanted: {wanted} of {count} samples"
+    return GateResult(where, gate, round(found * count) >= wanted, detail)
 
 
 def _at_most(where: str, gate: str, what: str, found: float, limit: float) -> GateResult:

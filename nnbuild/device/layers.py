@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nnbuild.device.description import ModelInfo, TensorInfo
-from nnbuild.device.metrics import Statistics, compare, first_mismatch, mismatches, statistics
+from nnbuild.device.metrics import Statistics, compare, statistics
 from nnbuild.numeric.edge import dequantize
+from nnbuild.numeric.nearness import near
 
 Array = npt.NDArray[Any]
 
@@ -61,19 +62,17 @@ def layer_costs(model: ModelInfo, ticks: Iterable[int]) -> tuple[LayerCost, ...]
 
 
 def compare_layers(
-    model: ModelInfo, found: Iterable[tuple[int, Array]], reference: Mapping[str, Array], tolerance: float = 1e-5
+    model: ModelInfo, found: Iterable[tuple[int, Array]], reference: Mapping[str, tuple[Array, float]]
 ) -> tuple[LayerDifference, ...]:
     """Holds dumped layers against the reference's tensors, by the name of each step's output.
 
-    Integers must be equal, floats within `tolerance`, absolute plus relative. Tensors the reference does not have
-    are left out.
+    `reference` has the right values of each tensor, and how far each may be off. Tensors it does not have are left out.
     """
     differences = []
     for index, values in found:
         step = model.steps[index]
         if step.output is not None and step.output.name in reference:
-            expected = reference[step.output.name]
-            agrees, error, detail = _difference(expected, values, tolerance)
+            agrees, error, detail = _difference(*reference[step.output.name], values)
             real = statistics(_in_real_units(step.output, values))
             differences.append(LayerDifference(step.layer, step.op, agrees, error, detail, real))
     return tuple(differences)
@@ -83,15 +82,21 @@ def _in_real_units(tensor: TensorInfo, values: Array) -> Array:
     return values if tensor.scale is None else dequantize(values, tensor.scale, tensor.zero_point)
 
 
-def _difference(expected: Array, found: Array, tolerance: float) -> tuple[bool, float, str]:
+def _difference(expected: Array, tolerance: float, found: Array) -> tuple[bool, float, str]:
     if expected.shape != found.shape:
         return False, float("inf"), f"shape {found.shape} instead of {expected.shape}"
-    metrics = compare(expected, found)
-    if found.dtype.kind not in "iu":
-        agrees = metrics.worst <= tolerance
-        return agrees, metrics.max_error, f"largest error {metrics.max_error:.4g}, {tolerance:g} allowed"
-    count, place = mismatches(expected, found), first_mismatch(expected, found)
-    detail = f"{count} of {found.size} integers differ"
-    if place is not None:
-        detail += f", the first at index {list(place)}: {found[place]} instead of {np.asarray(expected)[place]}"
-    return count == 0, metrics.max_error, detail
+    largest = compare(expected, found).max_error
+    right = near(expected, found, tolerance)
+    if found.dtype.kind not in "iu" and tolerance:
+        return bool(right.all()), largest, f"largest error {largest:.4g}, {tolerance:.4g} allowed"
+    unit = "integers" if found.dtype.kind in "iu" else "numbers"
+    more = f" by more than {steps(tolerance)}" if tolerance else ""
+    detail = f"{np.count_nonzero(~right)} of {found.size} {unit} differ{more}"
+    if not right.all():
+        place = tuple(int(index) for index in np.argwhere(~right)[0])
+        detail += f", the first at index {list(place)}: {found[place]} instead of {expected[place]}"
+    return bool(right.all()), largest, detail
+
+
+def steps(tolerance: float) -> str:
+    return "a step" if tolerance == 1 else f"{tolerance:g} steps"

@@ -6,13 +6,18 @@ taken in float64.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from nnbuild.numeric.nearness import along_samples
+
 Array = npt.NDArray[Any]
+CONFIDENCE = 0.95
+"""How sure a gate on a share is when it refuses."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,6 @@ class Metrics:
     nse: float  # Nash-Sutcliffe efficiency: 1 minus the error's energy over the reference's variance
     cosine: float
     max_error: float
-    worst: float  # largest |error| / (1 + |reference|): what a tolerance, absolute plus relative, is held against
 
 
 def compare(reference: Array, found: Array) -> Metrics:
@@ -36,16 +40,16 @@ def compare(reference: Array, found: Array) -> Metrics:
     if expected.shape != given.shape:
         raise ValueError(f"{expected.size} values cannot be compared with {given.size}")
     if expected.size == 0:
-        return Metrics(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0)
+        return Metrics(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0)
     same = (expected == given) | (np.isnan(expected) & np.isnan(given))
     if not np.all(same | (np.isfinite(expected) & np.isfinite(given))):
         infinite = float("inf")
-        return Metrics(infinite, infinite, infinite, infinite, infinite, -infinite, 0.0, infinite, infinite)
+        return Metrics(infinite, infinite, infinite, infinite, infinite, -infinite, 0.0, infinite)
     usable = np.isfinite(expected)  # the others are equal on both sides, and would spoil every sum
     expected, given = expected[usable], given[usable]
     error = given - expected
     if error.size == 0:
-        return Metrics(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0)
+        return Metrics(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0)
     return Metrics(
         rmse=float(np.sqrt(np.mean(error**2))),
         mae=float(np.mean(np.abs(error))),
@@ -55,7 +59,6 @@ def compare(reference: Array, found: Array) -> Metrics:
         nse=1.0 - _ratio(float(np.sum(error**2)), float(np.sum((expected - np.mean(expected)) ** 2))),
         cosine=_cosine(expected, given),
         max_error=float(np.max(np.abs(error))),
-        worst=float(np.max(np.abs(error) / (1.0 + np.abs(expected)))),
     )
 
 
@@ -76,21 +79,6 @@ def _cosine(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> 
     return min(1.0, max(-1.0, float(first @ second) / lengths))
 
 
-def mismatches(reference: Array, found: Array) -> int:
-    """How many integers differ."""
-    if reference.shape != found.shape:
-        return max(reference.size, found.size)
-    return int(np.count_nonzero(reference != found))
-
-
-def first_mismatch(reference: Array, found: Array) -> tuple[int, ...] | None:
-    """Where the first difference is: sample, then the index within it."""
-    if reference.shape != found.shape:
-        return None
-    places = np.argwhere(reference != found)
-    return tuple(int(index) for index in places[0]) if len(places) else None
-
-
 def predicted_classes(values: Array) -> npt.NDArray[np.int64]:
     """The class each sample (and time step) is put into; one lone value is a probability against 0.5."""
     if values.shape[-1] == 1:
@@ -98,10 +86,36 @@ def predicted_classes(values: Array) -> npt.NDArray[np.int64]:
     return np.asarray(np.argmax(values, axis=-1), np.int64)
 
 
-def agreement(reference: Array, found: Array) -> float:
-    """The share of samples put into the same class."""
+def agreement(reference: Array, found: Array, slack: Array | float = 0.0) -> float:
+    """The share of samples put into the same class. Classes within `slack` of the best tie, and a tie is with each of
+    them; `slack` may be one number for each sample."""
     same = predicted_classes(reference) == predicted_classes(found)
+    room = along_samples(np.asarray(slack, np.float64), same.ndim)
+    if reference.shape[-1] == 1:
+        same |= np.abs(reference[..., 0].astype(np.float64) - 0.5) <= room
+    else:
+        same |= (_best(reference, room) & _best(found, room)).any(axis=-1)
     return float(np.mean(same)) if same.size else 1.0
+
+
+def _best(values: Array, slack: Array) -> npt.NDArray[np.bool_]:
+    """Which classes are the best of their sample, or tie with it."""
+    exact = values.astype(np.float64)
+    return np.asarray(exact >= exact.max(axis=-1, keepdims=True) - slack[..., None])
+
+
+def fewest(count: int, share: float) -> int:
+    """How many of `count` trials must succeed where each does with the chance `share`: fewer would happen to one right
+    program in twenty."""
+    if not 0.0 < share < 1.0:
+        return count if share >= 1.0 else 0
+    term, below = count * math.log(share), 0.0
+    for failed in range(count):
+        below += math.exp(term)
+        if below >= CONFIDENCE:
+            return count - failed
+        term += math.log((count - failed) / (failed + 1) * (1.0 - share) / share)
+    return 0
 
 
 def label_classes(labels: Array, predicted: Array) -> npt.NDArray[np.int64]:

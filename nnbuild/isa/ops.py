@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 KINDS = {
-    "floats": "struct {{ float at[{lanes}]; }}",
-    "sums": "struct {{ int32_t at[{lanes}]; }}",
-    "wide": "struct {{ int64_t at[{lanes} / 2]; }}",
-    "bytes": "struct {{ int8_t at[{lanes} * 4]; }}",
-    "words": "struct {{ int16_t at[{lanes} * 2]; }}",
+    "floats": "struct { float at[LANES]; }",
+    "sums": "struct { int32_t at[LANES]; }",
+    "wide": "struct { int64_t at[LANES / 2]; }",
+    "bytes": "struct { int8_t at[LANES * 4]; }",
+    "words": "struct { int16_t at[LANES * 2]; }",
 }
 """The C type of each kind where the set's own cannot be had."""
 

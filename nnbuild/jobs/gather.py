@@ -23,7 +23,7 @@ from nnbuild.board.board import Board
 from nnbuild.device.check import CheckReport, Gates
 from nnbuild.emit.emit import digest
 from nnbuild.jobs import plan_view
-from nnbuild.jobs.job import Place, build_program, check_job, float_tolerance, samples_for, stack_of
+from nnbuild.jobs.job import Place, build_program, check_job, samples_for, stack_of
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision, recipe_of
 from nnbuild.quantize.report import measure
@@ -56,7 +56,6 @@ class Run:
     inputs: Path | None = None
     reset_each: bool = False
     gates: Gates = field(default_factory=Gates)
-    fixed_tolerance: bool = False
     wanted: bool = True
 
 
@@ -68,12 +67,8 @@ def gather(options: Options, run: Run, where: Place, progress: Progress | None =
     check: CheckReport | None = None
     program = build_program(compiled, where)
     if not reason:
-        gates = run.gates
-        if not run.fixed_tolerance:
-            gates = replace(gates, float_tolerance=float_tolerance(compiled, samples))
-        check = check_job(
-            compiled, samples, replace(where, program=program), gates, reset_each=run.reset_each, progress=progress
-        )
+        there = replace(where, program=program)
+        check = check_job(compiled, samples, there, run.gates, reset_each=run.reset_each, progress=progress)
     notes = (*compiled.graph.notes, *samples.notes)
     return _facts(compiled, run, replace(where, program=program), program, check, samples.drawn, reason, notes)
 

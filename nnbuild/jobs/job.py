@@ -23,19 +23,17 @@ from nnbuild.device.profile import Profile, measure_costs
 from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
+from nnbuild.jobs.drawn import drawn_samples
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import Compiled, precision
-from nnbuild.model.graph import Array, Graph, Tensor
-from nnbuild.model.samples import FloatArray, SampleSet, load_samples
-from nnbuild.numeric.edge import dequantize
-from nnbuild.numeric.rounding import limits
+from nnbuild.model.graph import Array, Graph
+from nnbuild.model.samples import SampleSet, load_samples
 from nnbuild.ops import interpret
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
-from nnbuild.quantize.report import as_float
+from nnbuild.ops.tolerance import standards
 
-RANDOM_SAMPLES = 16
 Progress = Callable[[int, int], None]
 
 
@@ -77,22 +75,12 @@ def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[t
 
 
 def samples_for(compiled: Compiled, path: Path | None) -> SampleSet:
-    """The samples of the file; without one, seeded random numbers, which show agreement but no accuracy."""
+    """The samples of the file; without one, drawn ones, which show agreement but no accuracy."""
     graph = compiled.graph
     if path is not None:
         tensors = graph.tensors
         return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
-    chance = np.random.default_rng(0)
-    return SampleSet({name: _random(chance, graph.tensors[name]) for name in graph.inputs}, drawn=True)
-
-
-def _random(chance: np.random.Generator, tensor: Tensor) -> FloatArray:
-    """Normal numbers; for a quantized input, numbers from its whole range."""
-    shape = (RANDOM_SAMPLES, *tensor.shape)
-    if tensor.quant is None:
-        return chance.normal(size=shape).astype(np.float32)
-    low, high = limits(tensor.dtype)
-    return dequantize(chance.integers(low, high + 1, shape), tensor.quant.scale, tensor.quant.zero_point)
+    return drawn_samples(graph)
 
 
 def run_job(
@@ -126,7 +114,7 @@ def check_job(
         runs = _run(compiled, link, model, samples, reset_each, progress)
         stack = link.stack()
         outputs = _outputs(compiled, samples, runs, reset_each)
-        suspect = 0 if compiled.graph.states else first_wrong(outputs, gates.float_tolerance)
+        suspect = 0 if compiled.graph.states else first_wrong(outputs, gates)
         differences = _layers(compiled, link, model, list(samples)[suspect]) if compiled.options.layers else ()
         init_ticks = link.init()
         costs = layer_costs(model, profile_sample(link, model, first))
@@ -162,22 +150,27 @@ def _layers(
     compiled: Compiled, link: Link, model: ModelInfo, sample: Mapping[str, Array]
 ) -> tuple[LayerDifference, ...]:
     batch = {name: value[None] for name, value in sample.items()}
-    wanted = interpret.run(compiled.graph, batch, "float64", reset_each=True)
-    return compare_layers(model, dump_layers(link, model, sample), {name: value[0] for name, value in wanted.items()})
+    graph = compiled.graph
+    wanted = standards(graph, batch, [name for op in graph.ops for name in op.outputs], reset_each=True)
+    right = {name: (each.values[0], float(each.tolerance[0])) for name, each in wanted.items()}
+    return compare_layers(model, dump_layers(link, model, sample), right)
 
 
 def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: bool) -> list[Output]:
-    wanted = interpret.run(compiled.graph, samples.inputs, "float64", reset_each=reset_each)
-    floats = interpret.run(compiled.imported, samples.inputs, "float64", reset_each=reset_each)
-    mixed = precision(compiled.graph) == "mixed"
+    wanted = standards(compiled.graph, samples.inputs, compiled.graph.outputs, reset_each=reset_each)
+    with np.errstate(all="ignore"):
+        floats = interpret.run(compiled.imported, samples.inputs, "float64", reset_each=reset_each)
     outputs = []
     for index, (name, original) in enumerate(zip(compiled.graph.outputs, compiled.imported.outputs, strict=True)):
+        quant = compiled.graph.tensors[name].quant
         outputs.append(
             Output(
                 name=name,
-                raw=runs.y[index] if mixed else runs.raw[index],
+                raw=runs.raw[index],
                 y=runs.y[index],
-                reference=as_float(compiled.graph.tensors[name], wanted[name]) if mixed else wanted[name],
+                reference=wanted[name].values,
+                tolerance=wanted[name].tolerance,
+                step=quant.scale if quant is not None else 1.0,
                 # A file that is quantized already has no float model to be held against.
                 float_y=floats[original] if compiled.imported.tensors[original].quant is None else None,
                 golden_y=samples.golden[index] if samples.golden is not None else None,
@@ -195,24 +188,6 @@ def is_classifier(graph: Graph, output: str) -> bool:
     while op is not None and isinstance(op.attributes, Reshape):
         op = makers.get(op.inputs[0])
     return op is not None and isinstance(op.attributes, Softmax) and len(graph.tensors[output].shape) == 1
-
-
-def float_tolerance(compiled: Compiled, samples: SampleSet) -> float:
-    """1e-5; more where the model itself is so ill-conditioned that float32 in any order errs by more.
-
-    In a model of mixed formats a last bit of a float can move an integer to its neighbour.
-    """
-    if precision(compiled.graph) == "mixed":
-        outputs = [compiled.graph.tensors[name] for name in compiled.graph.outputs]
-        steps = [t.quant.scale for t in compiled.graph.tensors.values() if t.quant and len(t.quant.scales) == 1]
-        return 2 * max([t.quant.scale for t in outputs if t.quant] or steps or [1e-5])
-    exact = interpret.run(compiled.graph, samples.inputs, "float64")
-    single = interpret.run(compiled.graph, samples.inputs, "float32")
-    worst = 0.0
-    for name in compiled.graph.outputs:
-        error = np.abs(single[name] - exact[name]) / (1 + np.abs(exact[name]))
-        worst = max(worst, float(error.max(initial=0.0)))
-    return max(1e-5, 4 * worst)
 
 
 def profile_job(compiled: Compiled, where: Place) -> Profile:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.rounding import ints
 from nnbuild.ops.activation_rules import Rule, rule_of
@@ -13,6 +15,11 @@ from nnbuild.ops.base import Arrays, Attributes, expect
 from nnbuild.ops.functions import FUNCTIONS, apply
 from nnbuild.ops.integer import as_type
 from nnbuild.ops.site import Site
+
+EXACT = {"linear", "absolute", "negative", "floor", "ceil", "clamp"}
+CANCELLING = {"gelu", "gelu_tanh", "hard_swish"}
+SUMMAND = {"hard_sigmoid": 0.5, "hard_sigmoid_fifth": 0.5}
+"""What a product is added to before the sum is bounded."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,15 @@ class Activation(Attributes):
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         return (apply(self.function, self.parameters, inputs[0]),)
+
+    def rounds(self) -> bool:
+        return self.function not in EXACT
+
+    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Functions that multiply a number by a sum which may nearly vanish err by a share of the number."""
+        if self.function in CANCELLING:
+            return (np.abs(inputs[0]),)
+        return (np.abs(outputs[0]) + SUMMAND.get(self.function, 0.0),)
 
     def rule(self, site: Site) -> Rule:
         """How this site's integers are computed."""

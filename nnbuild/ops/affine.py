@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from nnbuild.model.graph import Array, Shape
-from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
+from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect, signless
 from nnbuild.ops.integer import centred, clamped, quant_of, requantization
 from nnbuild.ops.site import Site
 
@@ -35,6 +35,9 @@ class Affine(Attributes):
         x = inputs[0]
         along = self._along(x)
         return (self.clamp.apply(x * constants["scale"].reshape(along) + constants["shift"].reshape(along)),)
+
+    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        return replace(self, clamp=NO_CLAMP).reference([np.abs(inputs[0])], signless(constants))
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """A depthwise convolution by one weight a channel, and rounded like one.

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from nnbuild.model.graph import Array, Shape
 
 if TYPE_CHECKING:
@@ -42,6 +44,17 @@ class Attributes(ABC):
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The outputs in the integers of a quantized graph; the site tells every scale and zero point."""
         raise NotImplementedError(f"{self.kind} has no integer form")
+
+    def rounds(self) -> bool:
+        """Whether floats are rounded on the way; not so where they are only moved or chosen."""
+        return True
+
+    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        """What each output's rounding error is a share of: the sum of what it was added up from, without signs.
+
+        One rounding, the usual case, errs by a share of the result.
+        """
+        return tuple(np.abs(y) for y in outputs)
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         """Multiply-accumulates of one call; 0 where an operation has none to speak of."""
@@ -78,6 +91,10 @@ class Clamp:
 
 
 NO_CLAMP = Clamp()
+
+
+def signless(constants: Arrays) -> dict[str, Array]:
+    return {role: np.abs(values) for role, values in constants.items()}
 
 
 def expect(condition: bool, cause: str) -> None:

@@ -33,6 +33,9 @@ class Concatenate(Attributes):
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         return (self.clamp.apply(np.concatenate(list(inputs), axis=self.axis + 1)),)
 
+    def rounds(self) -> bool:
+        return False
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """An input of another scale than the output's is rescaled, as QUANTIZE does it."""
         out = quant_of(site.outputs[0])

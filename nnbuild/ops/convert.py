@@ -30,6 +30,9 @@ class Convert(Attributes):
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         return (inputs[0],)
 
+    def rounds(self) -> bool:
+        return False
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         source, out = site.inputs[0], site.outputs[0]
         if source.quant is None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.model.graph import Array
-from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp
+from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, signless
 from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
 from nnbuild.ops.site import Site
 
@@ -28,6 +28,9 @@ class Convolution(Attributes):
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         return (self.clamp.apply(self.sums(inputs[0], constants)),)
+
+    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        return (self.sums(np.abs(inputs[0]), signless(constants)),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's: a 32-bit sum rounded twice, or a 64-bit one rounded once with a multiplier of 16 bits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import ClassVar
@@ -14,7 +14,7 @@ from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.multiplier import convolution_scales
 from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
 from nnbuild.numeric.rounding import Ints, limits
-from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
+from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect, signless
 from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
 from nnbuild.ops.site import Site
 
@@ -41,6 +41,9 @@ class Dense(Attributes):
         if "bias" in constants:
             result = result + constants["bias"]
         return (self.clamp.apply(result),)
+
+    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        return replace(self, clamp=NO_CLAMP).reference([np.abs(inputs[0])], signless(constants))
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's: the sum times the real scale, rounded once; here in integers that give the same.

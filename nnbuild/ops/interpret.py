@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -14,6 +14,24 @@ from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site, site_of
 
 Values = dict[str, Array]
+Compute = Callable[[Site, list[Array], str], tuple[Array, ...]]
+"""How one operation is computed: its inputs, and the type of its floats."""
+
+
+def compute(site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
+    """One operation; the axes of `op.outer` are computed as if they were more samples."""
+    op: Op = site.op
+    joined = merged(op, inputs)
+    if in_floats(site):
+        outputs = op.attributes.reference(joined, floats(site, dtype))
+    else:
+        outputs = op.attributes.integer(site, joined)
+    return parted(op, inputs[0].shape[0], outputs)
+
+
+def in_floats(site: Site) -> bool:
+    """Whether an operation computes in floating point. Conversions do not: they round once, everywhere alike."""
+    return site.dtypes == {"float32"}
 
 
 def run(
@@ -23,23 +41,24 @@ def run(
     *,
     reset_each: bool = False,
     carried: Mapping[str, Array] | None = None,
+    how: Compute = compute,
 ) -> Values:
     """Every tensor of the graph for a batch of samples; floats are computed in `dtype`, integers as integers.
 
     A graph with states computes its samples in order, carrying the states unless `reset_each`; `carried` are the
-    states to begin with.
+    states to begin with, `how` computes one operation.
     """
     values = {name: as_input(graph.tensors[name], inputs[name], dtype) for name in graph.inputs}
     count = len(next(iter(values.values()))) if values else 1
     sites = [site_of(graph, op) for op in graph.ops]
     if not graph.states:
-        return _run_batch(sites, values, dtype)
+        return _run_batch(sites, values, dtype, how)
     initial = {state.before: _initial(graph.tensors[state.before], dtype) for state in graph.states}
     carried = {**initial, **(carried or {})}
     rows = []
     for index in range(count):
         sample = {name: value[index : index + 1] for name, value in values.items()}
-        row = _run_batch(sites, sample | carried, dtype)
+        row = _run_batch(sites, sample | carried, dtype, how)
         carried = initial if reset_each else {s.before: row[s.after] for s in graph.states}
         rows.append(row)
     return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]} if rows else {}
@@ -60,34 +79,28 @@ def _initial(tensor: Tensor, dtype: str) -> Array:
     return np.full((1, *tensor.shape), zero, tensor.dtype if tensor.quant is not None else dtype)
 
 
-def _run_batch(sites: list[Site], values: Mapping[str, Array], dtype: str) -> Values:
+def _run_batch(sites: list[Site], values: Mapping[str, Array], dtype: str, how: Compute) -> Values:
     result = dict(values)
     for site in sites:
-        outputs = compute(site, [result[name] for name in site.op.inputs], dtype)
+        outputs = how(site, [result[name] for name in site.op.inputs], dtype)
         result.update(zip(site.op.outputs, outputs, strict=True))
     return result
 
 
-def compute(site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
-    """One operation; the axes of `op.outer` are computed as if they were more samples."""
-    op: Op = site.op
-    count, merged = inputs[0].shape[0], _merged(op, inputs)
-    if site.dtypes == {"float32"}:
-        outputs = op.attributes.reference(merged, _floats(site, dtype))
-    else:
-        outputs = op.attributes.integer(site, merged)
-    return tuple(y.reshape(count, *op.outer, *y.shape[1:]) for y in outputs)
-
-
 def traced(site: Site[Recurrent], inputs: list[Array]) -> tuple[Array, ...]:
     """The states of a recurrent float operation after each of its time steps."""
-    return site.attributes.trace(_merged(site.op, inputs), _floats(site, "float32"))
+    return site.attributes.trace(merged(site.op, inputs), floats(site, "float32"))
 
 
-def _merged(op: Op, inputs: list[Array]) -> list[Array]:
+def merged(op: Op, inputs: list[Array]) -> list[Array]:
     """The axes of `op.outer` and that of the samples as one."""
     return [x.reshape(x.shape[0] * prod(op.outer), *x.shape[1 + len(op.outer) :]) for x in inputs]
 
 
-def _floats(site: Site, dtype: str) -> dict[str, Array]:
+def parted(op: Op, count: int, outputs: Sequence[Array]) -> tuple[Array, ...]:
+    """The axes of `op.outer` on their own again."""
+    return tuple(y.reshape(count, *op.outer, *y.shape[1:]) for y in outputs)
+
+
+def floats(site: Site, dtype: str) -> dict[str, Array]:
     return {role: constant.data.astype(dtype) for role, constant in site.constants.items()}

@@ -44,6 +44,14 @@ class LayerNorm(Attributes):
             result = result + constants["shift"]
         return (result,)
 
+    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        """The mean is taken away from every value, so both count."""
+        x = inputs[0]
+        axes = tuple(range(x.ndim - self.count, x.ndim))
+        sizes = np.abs(x) + np.abs(x).mean(axis=axes, keepdims=True)
+        sizes = sizes / np.sqrt(x.var(axis=axes, keepdims=True) + self.epsilon)
+        return (sizes * np.abs(constants.get("scale", 1.0)) + np.abs(constants.get("shift", 0.0)),)
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Our own: see `numeric.layer_norm`. The scale is an int16 constant, the shift an int32 one."""
         x = centred(site, inputs[0]).astype(np.int64)

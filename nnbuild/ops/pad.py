@@ -37,3 +37,6 @@ class Pad(Attributes):
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         x = inputs[0]
         return (np.pad(x, ((0, 0), *self.amounts), constant_values=x.dtype.type(self.value)),)
+
+    def rounds(self) -> bool:
+        return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -58,3 +58,9 @@ class Pool2D(Attributes):
             return (self.clamp.apply(windows.max(axis=(4, 5))),)
         total, count = self._totals(x)
         return (self.clamp.apply(total / count),)
+
+    def rounds(self) -> bool:
+        return self.function != "max"
+
+    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        return replace(self, clamp=NO_CLAMP).reference([np.abs(inputs[0])], constants)

@@ -89,6 +89,12 @@ class Recurrent(Attributes):
         walked = list(self._walk(x, states, lambda step, held: self.cell(step, held, constants)))
         return tuple(np.stack([step[index] for step in walked], axis=1) for index in range(self.states))
 
+    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        """A state is added up from those before it, and may come out smaller than any of them."""
+        traced = np.concatenate(self.trace(inputs, constants), axis=-1)
+        largest = np.abs(traced).reshape(len(traced), -1).max(axis=1)
+        return tuple(np.broadcast_to(largest.reshape(-1, *(1,) * (y.ndim - 1)), y.shape) for y in outputs)
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Our own, since TFLite has no such operations of 16 bits; a zero is a zero in every state."""
         rules = rules_of(site)

@@ -39,6 +39,12 @@ class Reduce(Attributes):
         axes = tuple(range(self.axis + 1, self.axis + 1 + self.count))
         return (FUNCTIONS[self.function](inputs[0], axis=axes, keepdims=self.keep),)
 
+    def rounds(self) -> bool:
+        return self.function in ("mean", "sum")
+
+    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        return self.reference([np.abs(inputs[0])], constants)
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's MEAN; a sum is a mean without the division, and an extreme is rescaled where the scales differ."""
         axes = tuple(range(self.axis + 1, self.axis + 1 + self.count))

@@ -34,3 +34,6 @@ class Repeat(Attributes):
             if times > 1:
                 x = x.repeat(times, axis=axis + 1)
         return (x,)
+
+    def rounds(self) -> bool:
+        return False

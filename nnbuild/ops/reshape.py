@@ -28,3 +28,6 @@ class Reshape(Attributes):
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         return (inputs[0].reshape(inputs[0].shape[0], *self.shape),)
+
+    def rounds(self) -> bool:
+        return False

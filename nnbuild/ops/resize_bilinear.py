@@ -41,6 +41,9 @@ class ResizeBilinear(Attributes):
             x = x.take(low, axis) * (1 - weight) + x.take(high, axis) * weight
         return (x,)
 
+    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        return self.reference([np.abs(inputs[0])], constants)
+
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's RESIZE_BILINEAR; input and output have one scale."""
         return (as_type(bilinear(inputs[0], self.factors, self.centred), site.outputs[0]),)

@@ -41,3 +41,6 @@ class Slice(Attributes):
             end = begin + count * step
             picks.append(slice(begin, end if end >= 0 else None, step))
         return (inputs[0][tuple(picks)],)
+
+    def rounds(self) -> bool:
+        return False

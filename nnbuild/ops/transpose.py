@@ -29,3 +29,6 @@ class Transpose(Attributes):
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         return (inputs[0].transpose(0, *(axis + 1 for axis in self.order)),)
+
+    def rounds(self) -> bool:
+        return False

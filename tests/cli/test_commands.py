@@ -272,7 +272,7 @@ def test_progress_is_for_terminals(model: Path, terminal: bool) -> None:
         os.close(slave)
         os.close(master)
     assert done.returncode == 0
-    assert "sample 1/16" in shown
+    assert "sample 1/21" in shown
     assert shown.endswith("\x1b[K"), "the line is gone when the work is done"
     assert "\x1b" not in done.stdout
 

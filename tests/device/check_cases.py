@@ -29,6 +29,7 @@ def integer_output(**changes: object) -> Output:
 def float_output(**changes: object) -> Output:
     near = (FLOAT_Y * np.float32(1 + 1e-6)).astype(np.float32)
     facts = {"name": "value", "raw": near, "y": near, "reference": FLOAT_Y, "float_y": FLOAT_Y, "golden_y": FLOAT_Y}
+    facts["tolerance"] = np.full(len(near), 1e-5)
     return Output(**{**facts, **changes})  # type: ignore[arg-type]
 
 

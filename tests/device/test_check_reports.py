@@ -36,6 +36,7 @@ def test_text_of_a_pass() -> None:
     assert TABLE in text
     assert FIGURES in text
     assert "accuracy 100.00%, float model 100.00%" in text
+    assert "\npassed  output 'probs': top-1 agreement with float is 1, at least 0.98 wanted: 47 of 50 samples\n" in text
     assert text.endswith("\n\nPASS: 50 samples, 6 gates\n")
 
 
@@ -43,6 +44,9 @@ def test_text_of_a_fail() -> None:
     wrong = RAW.copy()
     wrong[0, 0] ^= 1
     text = to_text(judge(evidence(integer_output(reference=wrong), differences=(layer(True, "conv"), layer(False)))))
+    assert (
+        "\npassed  samples: 50 samples\nmissed  output 'probs': 1 of 200 integers differ from the reference, 0" in text
+    )
     verdict = text[text.index("FAIL") :]
     assert verdict.startswith("FAIL: 2 of 7 gates missed\n  output 'probs': 1 of 200 integers differ")
     assert "  layers: the first layer that differs from the reference is 'dense' (Dense): 3 of 4 integers" in verdict

@@ -44,6 +44,12 @@ SPOILT: list[tuple[str, str, Evidence, Gates]] = [
     ("reference", "error against the reference is", evidence(float_output(reference=one_value_off())), Gates()),
     ("agreement", "top-1 agreement with float is 0.9", evidence(integer_output(float_y=other_classes(0.1))), Gates()),
     ("golden", "error against the golden output", evidence(float_output(golden_y=golden(1.0002))), Gates()),
+    ("golden", "at most 1e-06 allowed", evidence(float_output(golden_y=golden(1.00001))), Gates(golden_tolerance=1e-6)),
+    ("reference", "at most 1e-09 allowed", evidence(float_output()), Gates(float_tolerance=1e-9)),
+    ("reference", "differ from the reference by more than a step, 0 allowed", evidence(integer_output(
+        reference=RAW ^ 2, tolerance=np.ones(50))), Gates()),
+    ("reference", "1 of 200 numbers differ", evidence(float_output(
+        raw=one_value_off(), reference=FLOAT_Y, golden_y=None, tolerance=np.zeros(50))), Gates()),
     (
         "golden",
         "top-1 agreement with the golden",
@@ -107,7 +113,7 @@ def test_sound_evidence_passes(sound: Evidence) -> None:
 
 def test_defaults_are_the_promised_ones() -> None:
     gates = Gates()
-    assert (gates.integer_mismatches, gates.float_tolerance, gates.agreement) == (0, 1e-5, 0.98)
+    assert (gates.integer_mismatches, gates.float_tolerance, gates.agreement) == (0, None, 0.98)
 
 
 def test_the_first_difference_is_named() -> None:
@@ -120,14 +126,16 @@ def test_the_first_difference_is_named() -> None:
 
 
 def test_the_layers_of_the_first_wrong_sample_are_looked_at() -> None:
-    assert first_wrong([integer_output(), float_output()], 1e-5) == 0
-    assert first_wrong([integer_output(reference=one_integer_off())], 1e-5) == 4
-    assert first_wrong([float_output(reference=one_value_off())], 1e-5) == 7
-    assert first_wrong([float_output(reference=one_value_off()), integer_output(reference=one_integer_off())], 1) == 4
+    gates, loose = Gates(), Gates(float_tolerance=1.0)
+    assert first_wrong([integer_output(), float_output()], gates) == 0
+    assert first_wrong([integer_output(reference=one_integer_off())], gates) == 4
+    assert first_wrong([float_output(reference=one_value_off())], gates) == 7
+    both = [float_output(reference=one_value_off()), integer_output(reference=one_integer_off())]
+    assert first_wrong(both, loose) == 4
     broken = FLOAT_Y.copy()
     broken[9, 0] = np.nan
-    assert first_wrong([float_output(raw=broken)], 1e-5) == 9
-    assert first_wrong([integer_output(reference=None)], 1e-5) == 0
+    assert first_wrong([float_output(raw=broken)], gates) == 9
+    assert first_wrong([integer_output(reference=None)], gates) == 0
 
 
 def test_figures_of_a_report() -> None:
@@ -168,16 +176,18 @@ def test_layers_are_compared_by_tensor_name() -> None:
         (2, np.array([1, 2, 3], np.float32)),
         (3, np.array([1, 2, 3], np.float32)),
     ]
-    reference = {"t0": np.array([1, 2, 4], np.int8), "t1": np.array([1, 2, 3.00001], np.float32)}
+    reference = {"t0": (np.array([1, 2, 4], np.int8), 0.0), "t1": (np.array([1, 2, 3.00001], np.float32), 1.5e-5)}
     integers, floats = compare_layers(MODEL, found, reference)
     assert not integers.agrees
     assert integers.detail == "1 of 3 integers differ, the first at index [2]: 3 instead of 4"
     assert floats.agrees and floats.layer == "act"
     assert integers.statistics.max == np.float32(0.3) and floats.statistics.max == 3, "in real units"
     (wrong,) = compare_layers(MODEL, [(2, np.array([1, 2, 3.1], np.float32))], reference)
-    assert not wrong.agrees and wrong.detail == "largest error 0.09999, 1e-05 allowed"
+    assert not wrong.agrees and wrong.detail == "largest error 0.09999, 1.5e-05 allowed"
     (other_shape,) = compare_layers(MODEL, [(2, np.zeros(2, np.float32))], reference)
     assert not other_shape.agrees and other_shape.detail == "shape (2,) instead of (3,)"
+    step = {"t0": (np.array([1, 2, 4], np.int8), 1.0)}
+    assert compare_layers(MODEL, found, step)[0].agrees, "a step is allowed where a float comes before"
 
 
 def test_a_profile_gets_names() -> None:

@@ -28,6 +28,7 @@ class T:
     data: Any = None
     variable: bool = False
     buffer: int | None = None
+    signature: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class O:  # noqa: E742
     intermediates: Sequence[int] = ()
     custom: str = ""
     code: int | None = None
+    version: int = 1
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ def _buffer(b: Any, data: Any) -> int:
 
 def _tensor(b: Any, t: T, buffer: int) -> int:
     name, shape = b.CreateString(t.name), _numbers(b, t.shape, np.int32)
+    signature = _numbers(b, t.signature, np.int32) if t.signature else None
     quantization = None
     if t.dtype != "float32" and len(t.scales):
         scales, zeros = _numbers(b, t.scales, np.float32), _numbers(b, t.zeros, np.int64)
@@ -123,6 +126,8 @@ def _tensor(b: Any, t: T, buffer: int) -> int:
     tflite.TensorAddIsVariable(b, t.variable)
     if quantization is not None:
         tflite.TensorAddQuantization(b, quantization)
+    if signature is not None:
+        tflite.TensorAddShapeSignature(b, signature)
     return int(tflite.TensorEnd(b))
 
 
@@ -134,6 +139,7 @@ def _code(b: Any, o: O) -> int:
     if custom is not None:
         tflite.OperatorCodeAddCustomCode(b, custom)
     tflite.OperatorCodeAddBuiltinCode(b, number)
+    tflite.OperatorCodeAddVersion(b, o.version)
     return int(tflite.OperatorCodeEnd(b))
 
 

@@ -21,7 +21,7 @@ from nnbuild.emit.weights import WEIGHTS
 from nnbuild.isa.c99 import C99
 from nnbuild.model.graph import Array, Tensor
 from nnbuild.numeric.rounding import limits
-from nnbuild.ops import interpret
+from nnbuild.ops.tolerance import Standard, standards
 from nnbuild.plan.plan import Location, Plan, Step, make_plan
 from nnbuild.plan.target import Target
 
@@ -214,9 +214,10 @@ def _case(plan: Plan, index: int, step: Step) -> str:
 
 
 def _close(plan: Plan) -> str:
-    cases = "\n".join(_close_case(plan, index, name) for index, name in enumerate(plan.graph.outputs))
+    wanted = standards(plan.graph, golden_inputs(plan), plan.graph.outputs)
+    cases = "\n".join(_close_case(plan, index, wanted[name]) for index, name in enumerate(plan.graph.outputs))
     return f"""\
-int nn_model_close(uint32_t output, const uint8_t *found, const uint8_t *wanted)
+int nn_model_close(uint32_t sample, uint32_t output, const uint8_t *found, const uint8_t *wanted)
 {{
     switch (output) {{
 {cases}
@@ -228,33 +229,28 @@ int nn_model_close(uint32_t output, const uint8_t *found, const uint8_t *wanted)
 """
 
 
-def _close_case(plan: Plan, index: int, name: str) -> str:
-    tensor = plan.tensor(name)
-    if tensor.dtype == "float32":
-        tolerance = float_literal(float_tolerance(plan)[index])
-        body = f"""\
-            float difference = ((const float *)(const void *)found)[i] - ((const float *)(const void *)wanted)[i];
-            float size = ((const float *)(const void *)wanted)[i];
+def _close_case(plan: Plan, index: int, wanted: Standard) -> str:
+    """Floats, and integers that a float leads to, may be off as far as a check on the host allows them; not finite ones
+    are to be of the same kind."""
+    tensor = plan.tensor(plan.graph.outputs[index])
+    kind = {"float32": "float", "int8": "int8_t", "int16": "int16_t"}[tensor.dtype]
+    number = float_literal if kind == "float" else lambda value: str(int(value))
+    difference = "float" if kind == "float" else "int32_t"
+    limits = ", ".join(number(float(limit)) for limit in wanted.tolerance)
+    unlike = " && a != b && (a == a || b == b)" if kind == "float" else ""
+    return f"""\
+    case {index}:
+        for (uint32_t i = 0; i < {prod(tensor.shape)}u; i++) {{
+            static const {difference} limits[{GOLDEN_SAMPLES}] = {{{limits}}};
+            {difference} a = ((const {kind} *)(const void *)found)[i];
+            {difference} b = ((const {kind} *)(const void *)wanted)[i];
+            {difference} error = a < b ? b - a : a - b;
 
-            difference = difference < 0.0f ? -difference : difference;
-            size = size < 0.0f ? -size : size;
-            if (!(difference <= {tolerance} * (1.0f + size))) {{
+            if (!(error <= limits[sample]){unlike}) {{
                 return 0;
-            }}"""
-    else:
-        body = "            if (found[i] != wanted[i]) {\n                return 0;\n            }"
-    count = prod(tensor.shape) if tensor.dtype == "float32" else prod(tensor.shape) * SIZES[tensor.dtype]
-    return f"    case {index}:\n        for (uint32_t i = 0; i < {count}u; i++) {{\n{body}\n        }}\n        break;"
-
-
-def float_tolerance(plan: Plan) -> tuple[float, ...]:
-    """By output: 1e-5, or more where float32 in any order errs by more."""
-    exact, single = golden_values(plan, "float64"), golden_values(plan, "float32")
-    found = []
-    for name in plan.graph.outputs:
-        error = np.abs(single[name] - exact[name]) / (1 + np.abs(exact[name]))
-        found.append(max(1e-5, 4 * float(error.max(initial=0.0))))
-    return tuple(found)
+            }}
+        }}
+        break;"""
 
 
 def golden_inputs(plan: Plan) -> dict[str, Array]:
@@ -272,13 +268,10 @@ def golden_inputs(plan: Plan) -> dict[str, Array]:
     return values
 
 
-def golden_values(plan: Plan, dtype: str) -> dict[str, Array]:
-    return interpret.run(plan.graph, golden_inputs(plan), dtype)
-
-
 def golden_source(plan: Plan) -> str:
     """Samples with the outputs the reference gives; a stateful model sees them in order."""
-    values = golden_values(plan, "float64") | golden_inputs(plan)
+    wanted = standards(plan.graph, golden_inputs(plan), plan.graph.outputs)
+    values = {name: each.values for name, each in wanted.items()} | golden_inputs(plan)
     return f"""\
 /* What the model must give for these inputs, from the reference at build time. */
 #include "nn_bridge.h"

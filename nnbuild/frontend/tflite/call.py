@@ -16,7 +16,7 @@ import numpy as np
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.tflite.assembly import CALIBRATE, Assembly
-from nnbuild.frontend.tflite.records import CONVERT_AGAIN, DAMAGED, Operator
+from nnbuild.frontend.tflite.records import CONVERT_AGAIN, DAMAGED, Operator, Quantization
 from nnbuild.frontend.tflite.records import Tensor as Stored
 from nnbuild.model.graph import Array, Quant, Shape, Tensor
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
@@ -75,16 +75,20 @@ def activation_quant(stored: Stored) -> Quant | None:
 
 
 class Call:
-    """`known` has our name for every tensor computed so far, `folded` the constants computed while reading."""
+    """`known` has our name for every tensor computed so far.
+
+    `found` has what follows from the operators read so far: constants, and the shapes of tensors that the file
+    leaves open.
+    """
 
     def __init__(
-        self, assembly: Assembly, operator: Operator, known: dict[int, str], folded: dict[int, Stored], batch: int
+        self, assembly: Assembly, operator: Operator, known: dict[int, str], found: dict[int, Stored], batch: int
     ) -> None:
         self.assembly = assembly
         self.operator = operator
         self.batch = batch
         self._known = known
-        self._folded = folded
+        self._found = found
 
     # What the operator says.
 
@@ -126,7 +130,7 @@ class Call:
         tensor = self.operator.inputs[index] if index < len(self.operator.inputs) else None
         if tensor is None:
             raise self.error(f"its input {index} is missing.")
-        return self._folded.get(tensor.index, tensor)
+        return self._found.get(tensor.index, tensor)
 
     def output(self, index: int = 0) -> Stored:
         if index >= len(self.operator.outputs):
@@ -160,6 +164,36 @@ class Call:
     def whole(self, index: int) -> Shape:
         """An input's shape as the file has it, batch included."""
         return self.stored(index).shape
+
+    def target_shape(self) -> Shape:
+        """What RESHAPE and its like make of their input: the output's own shape, or what its arguments say."""
+        out, kind = self.output(), self.operator.kind
+        if not out.open:
+            return out.shape
+        whole = self.whole(0)
+        if kind == "RESHAPE":
+            wanted = self.integers(1) if self.given(1) else self._new_shape()
+            return self._filled_in(wanted, whole)
+        if kind == "EXPAND_DIMS":
+            (axis,) = self.integers(1) or (0,)
+            place = self.axis(axis, len(whole) + 1)
+            return (*whole[:place], 1, *whole[place:])
+        options = self.options("SqueezeOptions")
+        listed = options is not None and options.SqueezeDimsLength()
+        axes = {self.axis(int(a), len(whole)) for a in options.SqueezeDimsAsNumpy()} if listed else range(len(whole))
+        return tuple(n for i, n in enumerate(whole) if not (n == 1 and i in axes))
+
+    def _new_shape(self) -> Shape:
+        options = self.options("ReshapeOptions")
+        self.expect(options is not None and options.NewShapeLength() > 0, "nothing says what it reshapes to.")
+        return tuple(int(n) for n in options.NewShapeAsNumpy()[:64])
+
+    def _filled_in(self, wanted: Shape, whole: Shape) -> Shape:
+        """The shape with its one -1 replaced by whatever is left."""
+        known, places = prod(n for n in wanted if n != -1), wanted.count(-1)
+        fits = places <= 1 and known > 0 and min(wanted, default=1) >= -1 and prod(whole) % known == 0
+        self.expect(fits, f"{list(whole)} cannot be seen as {list(wanted)}.")
+        return tuple(prod(whole) // known if n == -1 else n for n in wanted)
 
     def view(self, index: int, first: bool) -> tuple[str, int]:
         """An input for an operator that names axes, and how many axes of the file's it lacks.
@@ -275,6 +309,9 @@ class Call:
 
     def done(self, made: str, index: int = 0) -> None:
         """The tensor `made` is the operator's output, in the file's shape."""
+        if self.output(index).open:
+            self.reshaped(made, index, self._followed(made, index))
+            return
         wanted = self.like(index)
         found = self.shape(made)
         if without_ones(found) != without_ones(wanted.shape):
@@ -283,9 +320,24 @@ class Call:
             )
         self.reshaped(made, index)
 
-    def reshaped(self, made: str, index: int = 0) -> None:
-        """As `done`, for operators that give the elements another shape."""
-        wanted, stored = self.like(index), self.output(index)
+    def _followed(self, made: str, index: int) -> Shape:
+        """The shape, as the file would have it, of an output that it leaves open."""
+        stored, found = self.output(index), self.shape(made)
+        whole = found if len(found) == len(stored.shape) else (self.batch, *found)
+        fits = len(whole) == len(stored.shape) and all(
+            n == m or i in stored.open for i, (n, m) in enumerate(zip(whole, stored.shape, strict=True))
+        )
+        self.expect(fits, f"the file says that its output is {list(stored.shape)}, not {list(whole)}.")
+        return whole
+
+    def reshaped(self, made: str, index: int = 0, whole: Shape | None = None) -> None:
+        """As `done`, for operators that give the elements another shape: `whole`, where the file leaves it open."""
+        stored = self.output(index)
+        if stored.open:
+            whole = self._followed(made, index) if whole is None else whole
+            stored = replace(stored, shape=whole, open=())
+            self._found[stored.index] = stored
+        wanted = form(stored, self.batch)
         tensor = self.tensor(made)
         self.expect(
             prod(tensor.shape) == prod(wanted.shape),
@@ -298,14 +350,18 @@ class Call:
         fresh = made not in self._known.values()
         self._known[stored.index] = self.assembly.call(made, stored.name) if fresh else made
 
-    def fold(self, values: Array) -> None:
+    def fold(self, values: Array, index: int = 0, quantization: Quantization | None = None) -> None:
         """The operator's output is a constant, known now."""
-        out = self.output()
-        self.expect(values.shape == out.shape, f"its output has the shape {list(out.shape)}, not {list(values.shape)}.")
+        out = self.output(index)
+        fits = values.shape == out.shape or bool(out.open) or len(out.shape) != values.ndim == 0
+        self.expect(fits, f"its output has the shape {list(out.shape)}, not {list(values.shape)}.")
         self.expect(out.index not in self._known, f"its output {out.name!r} is computed already.")
         self.assembly.count(self.operator, values.size)
-        data = np.frombuffer(np.ascontiguousarray(values, np.float32).tobytes(), np.uint8)
-        self._folded[out.index] = replace(out, dtype="float32", data=data, quantization=None)
+        data = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8)
+        kind = values.dtype.name
+        self._found[out.index] = replace(
+            out, shape=values.shape, dtype=kind, data=data, quantization=quantization, is_sparse=False, open=()
+        )
 
     def ratio(self, real: float, limit: float) -> None:
         """Refuses scales whose quotient would shift an accumulator out of its bits."""

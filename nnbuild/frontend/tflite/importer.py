@@ -8,6 +8,7 @@ from nnbuild.base.errors import ModelError
 from nnbuild.frontend.tflite import elementwise, linear, recurrent, shaping, summing
 from nnbuild.frontend.tflite.assembly import Assembly
 from nnbuild.frontend.tflite.call import Call, form
+from nnbuild.frontend.tflite.folding import folded
 from nnbuild.frontend.tflite.records import DAMAGED, Model, Operator, Tensor
 from nnbuild.model.graph import Graph
 
@@ -27,18 +28,33 @@ def import_model(name: str, file: str, model: Model) -> Graph:
     if batch > 1:
         assembly.note(f"The saved batch size of {batch} is dropped: the compiled model computes one sample at a time.")
     known: dict[int, str] = {}
-    folded: dict[int, Tensor] = {}
+    found: dict[int, Tensor] = {}
     for tensor in model.inputs:
         if tensor.index in known or tensor.data is not None:
             raise ModelError(file, f"its input {tensor.name!r} is listed twice, or is a constant.", DAMAGED)
+        _fixed(tensor)
         known[tensor.index] = assembly.input(form(tensor, batch))
     for operator in model.operators:
-        call = Call(assembly, operator, known, folded, batch)
-        _reader(operator)(call)
+        call = Call(assembly, operator, known, found, batch)
+        if not folded(call):
+            _reader(operator)(call)
     for tensor in model.outputs:
         if tensor.index not in known:
             raise ModelError(file, f"nothing computes its output {tensor.name!r}.", DAMAGED)
     return assembly.finish([known[tensor.index] for tensor in model.outputs])
+
+
+def _fixed(tensor: Tensor) -> None:
+    """Only the batch may be open: it is one sample."""
+    inside = [axis for axis in tensor.open if axis > 0]
+    if inside:
+        axes = ", ".join(str(axis) for axis in inside)
+        plural = "axes" if len(inside) > 1 else "axis"
+        raise ModelError(
+            f"input {tensor.name!r}",
+            f"its {plural} {axes} of {len(tensor.shape)} are open, but memory is planned before the model runs.",
+            "Build the model with keras.Input(shape=(…)) without None in it, and convert it again.",
+        )
 
 
 def _batch(model: Model) -> int:

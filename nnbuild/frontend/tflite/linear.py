@@ -209,7 +209,9 @@ def fully_connected(call: Call) -> None:
         x = call.seen(x, (depth,) if size == depth else (size // depth, depth))
     attributes = Dense(call.clamp(kind))
     quant = filter_quant(call, 1, out, 1, shifted=True)
-    call.reshaped(weighted(call, attributes, x, (1, 2), stored.T, quant, ()))
+    made = weighted(call, attributes, x, (1, 2), stored.T, quant, ())
+    kept = bool(call.option(kind, "KeepNumDims", False))
+    call.reshaped(made, whole=(*call.whole(0)[:-1], out) if kept else (prod(call.whole(0)) // depth, out))
 
 
 OPERATORS = {

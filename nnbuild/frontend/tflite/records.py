@@ -35,7 +35,10 @@ class Quantization:
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """`dtype` is a numpy name, or TFLite's own for a type that is not read. `data` is a constant's bytes."""
+    """`dtype` is a numpy name, or TFLite's own for a type that is not read. `data` is a constant's bytes.
+
+    `open` are the axes whose sizes the converter left open; `shape` has 1 for each of them.
+    """
 
     index: int
     name: str
@@ -44,6 +47,7 @@ class Tensor:
     quantization: Quantization | None = None
     data: Array | None = None
     is_sparse: bool = False
+    open: tuple[int, ...] = ()
 
     @property
     def where(self) -> str:
@@ -178,6 +182,7 @@ class _Reader:
             self._quantization(name, raw.Quantization()),
             self._data(name, raw.Buffer()),
             raw.Sparsity() is not None,
+            _open_axes(raw, len(shape)),
         )
 
     def _quantization(self, name: str, raw: Any) -> Quantization | None:
@@ -232,6 +237,13 @@ class _Reader:
         if not all(-1 <= i < len(tensors) for i in found):
             raise ModelError(where, "it names a tensor that does not exist.", DAMAGED)
         return tuple(tensors[i] if i >= 0 else None for i in found)
+
+
+def _open_axes(raw: Any, rank: int) -> tuple[int, ...]:
+    """Only converters since 2020 say which axes are open."""
+    if raw.ShapeSignatureLength() != rank:
+        return ()
+    return tuple(i for i, n in enumerate(raw.ShapeSignatureAsNumpy()) if n < 0) if rank else ()
 
 
 def _names_of(enumeration: Any) -> Mapping[int, str]:

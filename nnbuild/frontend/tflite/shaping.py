@@ -31,10 +31,10 @@ def moved(call: Call, index: int, first: bool) -> tuple[str, int]:
 
 
 def reshape(call: Call) -> None:
-    """RESHAPE, SQUEEZE, EXPAND_DIMS: the output's own shape says it all."""
+    """RESHAPE, SQUEEZE, EXPAND_DIMS."""
     (name,) = call.data_inputs(0)
     call.same_quant(name)
-    call.reshaped(name)
+    call.reshaped(name, whole=call.target_shape())
 
 
 def transpose(call: Call) -> None:
@@ -69,21 +69,49 @@ def cut(call: Call, index: int, ranges: Sequence[Range]) -> str:
 
 
 def strided_slice(call: Call) -> None:
-    kind = "StridedSliceOptions"
     whole = call.whole(0)
     bounds = [call.integers(i) for i in (1, 2, 3)]
-    fits = all(len(values) == len(whole) for values in bounds)
-    odd = any(int(call.option(kind, name, 0)) for name in ("EllipsisMask", "NewAxisMask"))
-    call.expect(fits and not odd, "its ranges do not name each axis once.", CONVERT_AGAIN)
-    options = call.options(kind)
+    call.expect(len({len(values) for values in bounds}) == 1, "its ranges do not fit each other.")
+    options = call.options(_SLICE)
     offsets = "Offset" in vars(type(options)) and options.Offset()  # younger than the operator
     call.expect(not offsets, "its ends are offsets.", CONVERT_AGAIN)
-    masks = [int(call.option(kind, name, 0)) for name in ("BeginMask", "EndMask", "ShrinkAxisMask")]
-    call.reshaped(cut(call, 0, [_range(call, whole[i], i, [b[i] for b in bounds], masks) for i in range(len(whole))]))
+    ranges: list[Range] = []
+    made: list[int] = []
+    for item in _items(call, len(bounds[0]), len(whole)):
+        if item is None:
+            made.append(1)
+            continue
+        call.expect(len(ranges) < len(whole), f"its ranges are for more than {len(whole)} axes.")
+        size = whole[len(ranges)]
+        one = _range(call, size, item, [b[item] for b in bounds]) if item >= 0 else (0, 1, size)
+        ranges.append(one)
+        if not (item >= 0 and _mask(call, "ShrinkAxisMask") >> item & 1):
+            made.append(one[2])
+    call.expect(len(ranges) == len(whole), f"its ranges do not name the {len(whole)} axes once each.")
+    call.reshaped(cut(call, 0, ranges), whole=tuple(made))
 
 
-def _range(call: Call, size: int, axis: int, bounds: list[int], masks: list[int]) -> Range:
-    (begin, end, step), (open_begin, open_end, single) = bounds, (mask >> axis & 1 for mask in masks)
+_SLICE = "StridedSliceOptions"
+
+
+def _mask(call: Call, name: str) -> int:
+    return int(call.option(_SLICE, name, 0))
+
+
+def _items(call: Call, count: int, rank: int) -> list[int | None]:
+    """Which range each axis has, in order: -1 for all of it, None for a new axis."""
+    new, rest = _mask(call, "NewAxisMask"), _mask(call, "EllipsisMask")
+    items: list[int | None] = [None if new >> i & 1 and not rest >> i & 1 else i for i in range(count)]
+    missing = [-1] * (rank - sum(i is not None and not rest >> i & 1 for i in items))
+    places = [i for i in range(count) if rest >> i & 1]
+    call.expect(len(places) <= 1, "it has two ellipses.")
+    place = places[0] if places else count
+    return [*items[:place], *missing, *items[place + len(places) :]]
+
+
+def _range(call: Call, size: int, axis: int, bounds: list[int]) -> Range:
+    begin, end, step = bounds
+    open_begin, open_end, single = (_mask(call, f"{n}Mask") >> axis & 1 for n in ("Begin", "End", "ShrinkAxis"))
     if single:
         begin = begin + size if begin < 0 else begin
         call.expect(0 <= begin < size, f"its index {bounds[0]} lies outside an axis of {size}.")
@@ -119,7 +147,8 @@ def divide(call: Call, index: int, axis: int, sizes: Sequence[int]) -> None:
         call.expect(size > 0, "one of its outputs is empty.")
         like = call.like(output)
         call.expect((like.dtype, like.quant) == (call.like().dtype, call.like().quant), "its outputs differ in type.")
-        call.reshaped(part(call, name, missing, along(whole, axis, (begin, 1, size))), output)
+        left = (*whole[:axis], *(() if call.operator.kind == "UNPACK" else (size,)), *whole[axis + 1 :])
+        call.reshaped(part(call, name, missing, along(whole, axis, (begin, 1, size))), output, left)
         begin += size
 
 
@@ -191,7 +220,8 @@ def tile(call: Call) -> None:
     name, missing = moved(call, 0, counts[0] != 1)
     name = call.seen(name, whole[missing:] or (1,))
     whole, counts = whole[missing:] or (1,), counts[missing:] or (1,)
-    call.expect(prod(whole) * prod(counts) == prod(call.like().shape), _ODD)
+    if not call.output().open:
+        call.expect(prod(whole) * prod(counts) == prod(call.like().shape), _ODD)
     repeated = tuple(c if n == 1 else 1 for n, c in zip(whole, counts, strict=True))
     if max(repeated) > 1:
         name = call.add(Repeat(repeated), [name])

@@ -32,6 +32,8 @@ def reduce(function: str, call: Call) -> None:
     """Axes that do not neighbour each other are brought to the end together."""
     whole = call.whole(0)
     axes = sorted({call.axis(a, len(whole)) for a in call.integers(1)})
+    keep = bool(call.option("ReducerOptions", "KeepDims", False))
+    left = tuple(1 if i in axes else n for i, n in enumerate(whole) if keep or i not in axes)
     call.expect(bool(axes), "it names no axes.", CONVERT_AGAIN)
     if call.batch == 1 and whole[0] == 1 and len(axes) > 1 and axes[0] == 0:
         axes = axes[1:]  # a batch of one has nothing to sum
@@ -44,7 +46,7 @@ def reduce(function: str, call: Call) -> None:
         kept = [axis for axis in range(rank) if axis not in axes]
         name = call.add(Transpose((*kept, *axes)), [name], like=call.tensor(name))
         axes = list(range(len(kept), rank))
-    call.reshaped(call.add(Reduce(function, axes[0], len(axes)), [name]))
+    call.reshaped(call.add(Reduce(function, axes[0], len(axes)), [name]), whole=left)
 
 
 def _within_sums(call: Call, function: str, name: str, axes: list[int]) -> None:

@@ -65,6 +65,7 @@ TENSOR: Fields = {
     4: ("quantization", One(QUANTIZATION)),
     5: ("is_variable", Scalar(1)),
     6: ("sparsity", One(ANY)),
+    7: ("shape_signature", Vector(4)),
 }
 OPERATOR: Fields = {
     0: ("opcode_index", Scalar(4)),

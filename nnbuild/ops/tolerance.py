@@ -1,0 +1,226 @@
+"""What a program's tensors must be, and how far each may be off: the one home of every tolerance of a check.
+
+A float is allowed what rounding can do, and no more. The reference is computed again with every result of floating
+point off by `ULPS` units of the magnitude it was added up from, up or down by chance, and how far a tensor moves is how
+far a program may be off there. A tensor that no floating point leads to does not move: it must be equal in every bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from nnbuild.model.graph import Array, Graph
+from nnbuild.ops import interpret
+from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.site import Site, site_of
+
+ULPS = 16.0
+"""How far one result may be off, in units of the last place of what it was added up from."""
+UNIT = 2.0**-23
+"""One unit in the last place of 1; of another number, that share of it."""
+FLOAT_CAP = 2.0**-10
+"""The share of an output's own size beyond which the layers before its last excuse nothing."""
+STEP_CAP = 2.0**-7
+"""The same behind integers that a last bit of a float can move by a whole step: two steps of int8."""
+LARGEST = 2**26
+"""Numbers held at once while samples that do not depend on each other are computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Standard:
+    """What one tensor must be; the first axis counts the samples.
+
+    `values` are as a program gives them: float32, or the integers of a quantized tensor. `tolerance` is absolute, in
+    the values' own units, one number for each sample; it is 0 where every bit must be right.
+    """
+
+    values: Array
+    tolerance: npt.NDArray[np.float64]
+
+
+def standards(
+    graph: Graph, inputs: Mapping[str, Array], names: Sequence[str], *, reset_each: bool = False
+) -> dict[str, Standard]:
+    """Of the tensors named, for samples in their order."""
+    parts = [_of_some(graph, some, names, reset_each) for some in _lots(graph, inputs)]
+    return {name: _joined(graph, name, [part[name] for part in parts]) for name in names}
+
+
+def rounded(graph: Graph) -> frozenset[str]:
+    """The tensors that a rounding of floating point leads to: all others are the same on every machine."""
+    sites = [site_of(graph, op) for op in graph.ops]
+    return frozenset(_led_to(graph, {name for site in sites if _rounds(site) for name in site.op.outputs}))
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One tensor for some samples: exact, in float32 where that overflowed, and what it was found to move by."""
+
+    exact: Array
+    single: Array
+    moved: Array
+    """By sample, the farthest it moved."""
+    last: Array
+    """By sample, the largest magnitude of the operation that made it."""
+
+
+@dataclass
+class _Recorder:
+    """Computes exactly, and keeps the magnitude of every result in the order of computation."""
+
+    kept: list[tuple[Array, ...]] = field(default_factory=list)
+    largest: dict[str, list[Array]] = field(default_factory=dict)
+
+    def __call__(self, site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
+        outputs = interpret.compute(site, inputs, dtype)
+        if _rounds(site):
+            op = site.op
+            joined, constants = interpret.merged(op, inputs), interpret.floats(site, dtype)
+            flat = [y.reshape(-1, *y.shape[1 + len(op.outer) :]) for y in outputs]
+            sizes = interpret.parted(op, inputs[0].shape[0], op.attributes.magnitude(joined, constants, flat))
+            self.kept.append(tuple(np.nan_to_num(size, posinf=0.0).astype(np.float32) for size in sizes))
+            for name, size in zip(op.outputs, self.kept[-1], strict=True):
+                self.largest.setdefault(name, []).append(_by_sample(size))
+        return outputs
+
+
+@dataclass
+class _Disturber:
+    """Computes with every result of floating point off, up or down by chance; `sign` turns all of it round."""
+
+    sizes: Iterator[tuple[Array, ...]]
+    sign: float
+    chance: np.random.Generator
+
+    def __call__(self, site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
+        if not _rounds(site):
+            return interpret.compute(site, inputs, dtype)
+        op = site.op
+        constants = interpret.floats(site, dtype)
+        if isinstance(op.attributes, Recurrent):  # its sums are inside, at every time step: its weights stand for them
+            constants = {role: values * (1.0 + self._by(values.shape)) for role, values in constants.items()}
+        found = op.attributes.reference(interpret.merged(op, inputs), constants)
+        outputs = interpret.parted(op, inputs[0].shape[0], found)
+        return tuple(y + self._by(y.shape) * size for y, size in zip(outputs, next(self.sizes), strict=True))
+
+    def _by(self, shape: tuple[int, ...]) -> Array:
+        return np.where(self.chance.integers(0, 2, shape, np.int8) == 1, ULPS, -ULPS) * (self.sign * UNIT)
+
+
+def _of_some(graph: Graph, inputs: Mapping[str, Array], names: Sequence[str], reset_each: bool) -> dict[str, _Part]:
+    with np.errstate(all="ignore"):
+        recorder = _Recorder()
+        exact = interpret.run(graph, inputs, "float64", reset_each=reset_each, how=recorder)
+        single = _single(graph, inputs, exact, reset_each)
+        moving = [name for name in names if name in rounded(graph)]
+        moved = {name: np.zeros(len(exact[name])) for name in names}
+        for turn in range(2 * _pairs(len(next(iter(exact.values())))) if moving else 0):
+            how = _Disturber(iter(recorder.kept), (-1.0) ** turn, np.random.default_rng(turn // 2))
+            other = interpret.run(graph, inputs, "float64", reset_each=reset_each, how=how)
+            for name in moving:
+                change = _by_sample(np.abs(other[name].astype(np.float64) - exact[name]))
+                moved[name] = np.fmax(moved[name], change)
+    last = {name: np.concatenate(recorder.largest[name]) for name in names if name in recorder.largest}
+    return {
+        name: _Part(exact[name], single[name], moved[name], last.get(name, np.zeros(len(exact[name]))))
+        for name in names
+    }
+
+
+def _pairs(count: int) -> int:
+    """How often all is computed again, each time in both directions: few samples are no measure of what is usual."""
+    return max(1, min(4, 16 // max(1, count)))
+
+
+def _single(graph: Graph, inputs: Mapping[str, Array], exact: interpret.Values, reset_each: bool) -> interpret.Values:
+    """The same in float32 where a float is too large for it; elsewhere as they are."""
+    count = len(next(iter(exact.values())))
+    beyond = np.zeros(count, bool)
+    for values in exact.values():
+        if values.dtype == np.float64:
+            beyond |= ~(_by_sample(np.abs(values), missing=np.inf) <= np.finfo(np.float32).max)
+    if not beyond.any():
+        return exact
+    if graph.states:
+        return interpret.run(graph, inputs, "float32", reset_each=reset_each)
+    some = interpret.run(graph, {name: values[beyond] for name, values in inputs.items()}, "float32")
+    result = {name: values.copy() for name, values in exact.items()}
+    for name, values in some.items():
+        result[name][beyond] = values
+    return result
+
+
+def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
+    part = _Part(*(np.concatenate([getattr(p, key) for p in parts]) for key in ("exact", "single", "moved", "last")))
+    if graph.tensors[name].quant is not None:
+        return Standard(part.single, _of_integers(part) if name in rounded(graph) else np.zeros(len(part.moved)))
+    with np.errstate(over="ignore"):
+        values = part.exact.astype(np.float32)
+    values = np.where(np.isfinite(part.single) & np.isfinite(values), values, part.single.astype(np.float32))
+    if name not in rounded(graph):
+        return Standard(values, np.zeros(len(values)))
+    return Standard(values, _of_floats(part, STEP_CAP if _behind_integers(graph, name) else FLOAT_CAP))
+
+
+def _of_floats(part: _Part, cap: float) -> npt.NDArray[np.float64]:
+    """What the sample moved by, or what samples usually do for their magnitude; capped, but never below `ULPS` units of
+    the last operation's magnitude alone. What is not finite counts for nothing."""
+    size = _finite(_by_sample(np.abs(part.exact)))
+    least = ULPS * UNIT * np.maximum(_finite(part.last), size)
+    known = np.isfinite(part.moved) & (least > 0)
+    usual = float(np.median(part.moved[known] / least[known])) if known.any() else 0.0
+    moved = np.maximum(_finite(part.moved), usual * least)
+    return np.asarray(np.clip(moved, least, np.maximum(least, cap * np.maximum(size, np.median(size)))))
+
+
+def _of_integers(part: _Part) -> npt.NDArray[np.float64]:
+    """One step; more where a last bit of a float before it moves more than that, up to the cap."""
+    span = np.ptp(part.exact.reshape(len(part.exact), -1).astype(np.float64), axis=1)
+    return np.asarray(np.clip(part.moved, 1.0, np.maximum(1.0, np.floor(STEP_CAP * span))))
+
+
+def _finite(values: Array) -> Array:
+    return np.asarray(np.where(np.isfinite(values), values, 0.0))
+
+
+def _by_sample(values: Array, missing: float = 0.0) -> Array:
+    """The largest of each sample; no numbers count as `missing`."""
+    flat = values.reshape(len(values), -1).astype(np.float64)
+    return np.asarray(np.where(np.isnan(flat), missing, flat).max(axis=1, initial=0.0))
+
+
+def _lots(graph: Graph, inputs: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
+    """Samples that fit into memory together; all of them where one depends on the other."""
+    count = len(next(iter(inputs.values()))) if inputs else 0
+    held = sum(prod(tensor.shape) for tensor in graph.tensors.values())
+    step = max(1, count if graph.states else LARGEST // max(1, held))
+    for first in range(0, max(1, count), step):
+        yield {name: values[first : first + step] for name, values in inputs.items()}
+
+
+def _rounds(site: Site) -> bool:
+    return interpret.in_floats(site) and site.attributes.rounds()
+
+
+def _led_to(graph: Graph, begun: set[str]) -> set[str]:
+    """These tensors and all that are computed from them, also through states."""
+    found = set(begun)
+    while True:
+        before = len(found)
+        for op in graph.ops:
+            if not found.isdisjoint(op.inputs):
+                found.update(op.outputs)
+        found.update(state.before for state in graph.states if state.after in found)
+        if len(found) == before:
+            return found
+
+
+def _behind_integers(graph: Graph, name: str) -> bool:
+    """Whether a float depends on integers that themselves depend on floating point."""
+    jumping = {other for other in rounded(graph) if graph.tensors[other].quant is not None}
+    return name in _led_to(graph, jumping)

@@ -1,0 +1,171 @@
+"""How far a program may be off: as far as rounding takes it, by output and by sample; where nothing rounds, nowhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, State, Tensor
+from nnbuild.model.verify import verify
+from nnbuild.ops import interpret
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.base import Attributes
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.convert import Convert
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.softmax import Softmax
+from nnbuild.ops.tolerance import rounded, standards
+
+RNG = np.random.default_rng(1)
+EIGHTH = Quant((0.125,), 0)
+
+
+def chain(*steps: tuple[Attributes, Tensor, dict[str, Array]], start: Tensor | None = None) -> Graph:
+    """Operations one after the other on an input x[8]."""
+    start = start or Tensor("x", (8,))
+    tensors, constants, ops = {"x": start}, {}, []
+    before = "x"
+    for index, (attributes, tensor, held) in enumerate(steps):
+        names = {role: f"c{index}_{role}" for role in held}
+        constants.update({names[role]: Constant(names[role], value) for role, value in held.items()})
+        tensors[tensor.name] = tensor
+        ops.append(Op(f"op{index}", attributes, (before,), (tensor.name,), names))
+        before = tensor.name
+    return verify(Graph("net", tensors, constants, tuple(ops), ("x",), (before,)))
+
+
+def kernel(*shape: int) -> dict[str, Array]:
+    return {"kernel": RNG.normal(size=shape).astype(np.float32)}
+
+
+def dense(name: str, inputs: int = 8, units: int = 8) -> tuple[Attributes, Tensor, dict[str, Array]]:
+    return Dense(), Tensor(name, (units,)), kernel(inputs, units)
+
+
+def numbers(count: int = 20, size: int = 8) -> Array:
+    return np.random.default_rng(2).normal(size=(count, size)).astype(np.float32)
+
+
+def magnitudes(x: Array, graph: Graph) -> Array:
+    """By sample: the largest sum of the products of one dense layer, without signs."""
+    weights = graph.constants["c0_kernel"].data
+    return np.asarray((np.abs(x) @ np.abs(weights)).max(axis=1))
+
+
+def test_one_layer_is_allowed_16_ulps_of_what_it_adds_up() -> None:
+    graph, x = chain(dense("y")), numbers()
+    found = standards(graph, {"x": x}, ["y"])["y"]
+    assert np.allclose(found.tolerance / (magnitudes(x, graph) * np.finfo(np.float32).eps), 16)
+    assert found.values.dtype == np.float32
+
+
+def test_layers_before_the_last_count_as_far_as_they_are_heard_of() -> None:
+    """A sum that nearly cancels passes on what its terms lost; the loss is measured, and has an end."""
+    cancelling = {"kernel": np.array([[1.0], [-1.0]], np.float32)}
+    grown = {"kernel": np.array([[3e3, 3e3 + 1]], np.float32)}
+    graph = chain(
+        (Dense(), Tensor("a", (2,)), grown), (Dense(), Tensor("y", (1,)), cancelling), start=Tensor("x", (1,))
+    )
+    x = np.linspace(1, 2, 20, dtype=np.float32)[:, None]
+    found = standards(graph, {"x": x}, ["y"])["y"]
+    error = np.abs(interpret.run(graph, {"x": x})["y"] - interpret.run(graph, {"x": x}, "float64")["y"]).max()
+    assert error <= found.tolerance.min()
+    assert found.tolerance.max() <= 16 * 2.0**-23 * 6002 * 2 * 1.01, "no more than the last sum itself"
+
+
+def test_nothing_but_moves_leaves_every_bit() -> None:
+    graph = chain((Reshape((2, 4)), Tensor("y", (2, 4)), {}))
+    assert rounded(graph) == frozenset()
+    assert not standards(graph, {"x": numbers()}, ["y"])["y"].tolerance.any()
+
+
+def into(name: str, dtype: str = "int8") -> tuple[Attributes, Tensor, dict[str, Array]]:
+    return Convert(), Tensor(name, (8,), dtype, EIGHTH), {}
+
+
+def out_of(name: str) -> tuple[Attributes, Tensor, dict[str, Array]]:
+    return Convert(), Tensor(name, (8,)), {}
+
+
+def test_conversions_alone_leave_every_bit() -> None:
+    """A float edge of an integer model rounds once, everywhere alike."""
+    graph = chain(into("q"), out_of("y"))
+    assert rounded(graph) == frozenset()
+    assert not standards(graph, {"x": numbers()}, ["y"])["y"].tolerance.any()
+
+
+def test_behind_a_float_an_integer_may_be_a_step_off() -> None:
+    graph = chain(dense("a"), into("y"))
+    assert rounded(graph) == {"a", "y"}
+    found = standards(graph, {"x": numbers()}, ["y"])["y"]
+    assert found.values.dtype == np.int8
+    assert (found.tolerance == 1).all()
+
+
+def test_states_carry_what_was_rounded() -> None:
+    tensors = {n: Tensor(n, (2,), "int8", EIGHTH) for n in ("s", "i", "t")} | {
+        "x": Tensor("x", (2,)),
+        "f": Tensor("f", (2,)),
+    }
+    tensors["f2"] = Tensor("f2", (2,))
+    graph = Graph(
+        "net",
+        tensors,
+        {},
+        (
+            Op("a", Convert(), ("s",), ("f",), {}),
+            Op("b", Binary("add"), ("f", "x"), ("f2",), {}),
+            Op("c", Convert(), ("f2",), ("t",), {}),
+            Op("d", Convert(), ("s",), ("i",), {}),
+        ),
+        ("x",),
+        ("i",),
+        (State("s", "t"),),
+    )
+    assert "i" in rounded(verify(graph)), "through the state"
+
+
+@pytest.mark.parametrize("big", [3e38, -3e38])
+def test_a_sample_that_overflows_loosens_nobody(big: float) -> None:
+    graph, x = chain(dense("a"), dense("y")), numbers()
+    alone = standards(graph, {"x": x}, ["y"])["y"]
+    x[7] = big
+    found = standards(graph, {"x": x}, ["y"])["y"]
+    assert not np.isfinite(found.values[7]).all(), "what float32 gives"
+    others = np.arange(len(x)) != 7
+    assert np.array_equal(found.values[others], alone.values[others])
+    assert np.isfinite(found.tolerance).all()
+    assert (found.tolerance[others] <= 1.5 * alone.tolerance[others]).all()
+
+
+def test_a_softmax_of_near_ties_is_held_tightly() -> None:
+    graph = chain(dense("a"), (Softmax(), Tensor("y", (8,)), {}))
+    found = standards(graph, {"x": numbers() * 1e-3}, ["y"])["y"]
+    assert (found.tolerance < 1e-6).all()
+
+
+def test_samples_are_taken_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, x = chain(dense("a"), (Activation("tanh"), Tensor("y", (8,)), {})), numbers()
+    whole = standards(graph, {"x": x}, ["y"])["y"]
+    monkeypatch.setattr("nnbuild.ops.tolerance.LARGEST", 100)
+    parts = standards(graph, {"x": x}, ["y"])["y"]
+    assert np.array_equal(whole.values, parts.values)
+    assert np.allclose(whole.tolerance, parts.tolerance, rtol=3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_float32_in_another_order_stays_within(seed: int) -> None:
+    """Sums from the last to the first, in plain float32, of layers that add up 300 numbers."""
+    chance = np.random.default_rng(seed)
+    weights = [chance.normal(size=(300, 300)).astype(np.float32) / 17 for _ in range(4)]
+    steps = [(Dense(), Tensor(f"y{i}", (300,)), {"kernel": w}) for i, w in enumerate(weights)]
+    graph = chain(*steps, start=Tensor("x", (300,)))
+    x = chance.normal(size=(6, 300)).astype(np.float32)
+    values = x
+    for w in weights:
+        values = np.cumsum((values[:, :, None] * w)[:, ::-1], axis=1, dtype=np.float32)[:, -1]
+    found = standards(graph, {"x": x}, ["y3"])["y3"]
+    error = np.abs(values.astype(np.float64) - found.values).max(axis=1)
+    assert (error <= found.tolerance).all()
+    assert (found.tolerance <= 1e-4 * np.abs(found.values).max(axis=1)).all()
