@@ -5,6 +5,7 @@ Prices are those of a simple in-order core with a floating-point unit; a measure
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -74,7 +75,7 @@ class Single(Vectors):
                 return product(w, *operands)
             case "f_sqrt":
                 return w.helper("sqrtf", *operands)
-        return EXPRESSIONS[name].format(*(f"({operand})" for operand in operands))
+        return EXPRESSIONS[name].format(*map(_grouped, operands))
 
     def let(self, w: Writer, kind: str, name: str, value: str, const: str = "const ") -> None:
         w(f"float {name} = {value};")
@@ -89,6 +90,12 @@ class Single(Vectors):
         clamp(w, bounds, variable)
 
 
+def _grouped(operand: str) -> str:
+    """In parentheses, unless it is a name, a number, an element or a call."""
+    return operand if WHOLE.fullmatch(operand) else f"({operand})"
+
+
+WHOLE = re.compile(r"-?[\w.]+(\[[^\[\]]*\]|\([^()]*\))?|\([^()]*\)")
 EXPRESSIONS = {
     "f_add": "{0} + {1}",
     "f_sub": "{0} - {1}",

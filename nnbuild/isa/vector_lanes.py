@@ -9,7 +9,7 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
-from nnbuild.isa.vectors import Vectors
+from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import Clamp
 
@@ -112,20 +112,11 @@ class VectorLanes(Lanes):
             w(f"{first} = {self.floats.use(w, 'max', first, other)};")
 
     def copy(self, w: Writer, to: str, source: str, count: int) -> None:
-        whole, rest = divmod(count, self.floats.lanes)
-        if whole > 4:
-            with w.loop("i", whole * self.floats.lanes, step=self.floats.lanes):
-                self._copy_vector(w, f"{to} + i", f"{source} + i" if source else "", self.floats.lanes)
-        else:
-            for index in range(whole):
-                at = f" + {index * self.floats.lanes}" if index else ""
-                self._copy_vector(w, to + at, source + at if source else "", self.floats.lanes)
-        if rest:
-            at = f" + {whole * self.floats.lanes}" if whole else ""
-            self._copy_vector(w, to + at, source + at if source else "", rest)
-
-    def _copy_vector(self, w: Writer, to: str, source: str, count: int) -> None:
-        self.floats.store(w, to, self.floats.load(w, source, count) if source else self.floats.each(w, 0.0), count)
+        """From one pointer to another; without a source, zeros."""
+        floats = self.floats
+        for place, part in in_vectors(w, floats.lanes, count, "i", spelt_out=4):
+            value = floats.load(w, f"{source} + {place}", part) if source else floats.each(w, 0.0)
+            floats.store(w, f"{to} + {place}", value, part)
 
     def complete(self, w: Writer, accumulator: str, pointer: str, count: int) -> None:
         """The bounds and what else becomes of a sum before it is stored at `pointer`."""

@@ -8,7 +8,7 @@ fused, so that they give the same bits on every set.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -155,6 +155,22 @@ class Vectors:
         for operation, limit in (("max", bounds.low), ("min", bounds.high)):
             if limit is not None:
                 w(f"{variable} = {self.use(w, operation, self.each(w, limit), variable)};")
+
+
+def in_vectors(w: Writer, width: int, count: int, name: str = "c", spelt_out: int = 0) -> Iterator[tuple[str, int]]:
+    """The loop `name` over `count` values: where the next ones are, and how many, at most `width`.
+
+    Where there are no more than `spelt_out` turns they are printed one by one.
+    """
+    whole, rest = divmod(count, width)
+    if whole > spelt_out:
+        with w.loop(name, whole * width, step=width):
+            yield name, width
+    else:
+        yield from ((str(turn * width), width) for turn in range(whole))
+    if rest:
+        with w.block(""):
+            yield str(whole * width), rest
 
 
 def _counted(text: str, lanes: int) -> str:

@@ -8,7 +8,7 @@ from math import prod
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import (
     PORTABLE,

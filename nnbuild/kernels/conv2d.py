@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from nnbuild.isa.arm_fpu import FEATURES, FPU
+from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, scalar_layers

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from nnbuild.isa.arm_fpu import FEATURES, FPU
+from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors

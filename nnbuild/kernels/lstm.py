@@ -6,8 +6,8 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names, on_any_floats
 from nnbuild.kernels.integers import declare
-from nnbuild.kernels.loops import recurrent, recurrent_integer
-from nnbuild.kernels.loops.recurrent import Cells, Units, blocks, each_vector, fresh_state, state_names
+from nnbuild.kernels.loops import recurrent_integer
+from nnbuild.kernels.loops.recurrent import Cells, Step, state_names
 from nnbuild.kernels.loops.recurrent_integer import Sums, hold, shifted, time_steps
 from nnbuild.kernels.loops.recurrent_pairs import integer_kernels
 from nnbuild.ops.lstm import LSTM
@@ -47,26 +47,21 @@ def _emit_integers(sums: Sums, w: Writer, site: Site[LSTM], names: Names) -> Non
 class _Floats(Cells[LSTM]):
     sums = 4
 
-    def step(self, w: Writer, site: Site[LSTM], names: Names, units: Units) -> None:
-        attributes, v, (_, memory) = site.attributes, units.floats, state_names(site, names)
-        fresh = fresh_state(site, names, units)
+    def step(self, step: Step[LSTM]) -> None:
+        w, v, attributes, (_, memory) = step.w, step.floats, step.site.attributes, step.states
 
         def gates(vector: int, place: str, count: int) -> None:
             for gate, total in GATES:
-                recurrent.apply(w, units, gate, attributes.gate_activation, f"{total}{vector}")
-            recurrent.apply(w, units, "proposal", attributes.activation, f"candidate{vector}")
+                step.apply(gate, attributes.gate_activation, f"{total}{vector}")
+            step.apply("proposal", attributes.activation, f"candidate{vector}")
             v.declare(w, "old", v.load(w, f"{memory} + {place}", count))
             kept, added = v.use(w, "mul", "keep", "old"), v.use(w, "mul", "entry", "proposal")
             v.declare(w, "cell", v.use(w, "add", kept, added))
             v.store(w, f"{memory} + {place}", "cell", count)
-            recurrent.apply(w, units, "shown", attributes.activation, "cell")
-            v.store(w, f"{fresh} + {place}", v.use(w, "mul", "exit", "shown"), count)
+            step.apply("shown", attributes.activation, "cell")
+            v.store(w, f"{step.fresh} + {place}", v.use(w, "mul", "exit", "shown"), count)
 
-        def block(real: int) -> None:
-            recurrent.sums(w, units, site, names, SUMS)
-            each_vector(w, units, real, gates)
-
-        blocks(w, units, block)
+        step.each_unit(gates, SUMS)
 
 
 VARIANTS = (

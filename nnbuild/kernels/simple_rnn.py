@@ -5,8 +5,8 @@ from __future__ import annotations
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names, on_any_floats
-from nnbuild.kernels.loops import recurrent, recurrent_integer
-from nnbuild.kernels.loops.recurrent import Cells, Units, blocks, each_vector, fresh_state, state_names
+from nnbuild.kernels.loops import recurrent_integer
+from nnbuild.kernels.loops.recurrent import Cells, Step, state_names
 from nnbuild.kernels.loops.recurrent_integer import Sums, hold, shifted, time_steps
 from nnbuild.kernels.loops.recurrent_pairs import integer_kernels
 from nnbuild.ops.recurrent import rules_of
@@ -32,18 +32,12 @@ def _emit_integers(sums: Sums, w: Writer, site: Site[SimpleRNN], names: Names) -
 class _Floats(Cells[SimpleRNN]):
     sums = 1
 
-    def step(self, w: Writer, site: Site[SimpleRNN], names: Names, units: Units) -> None:
-        fresh = fresh_state(site, names, units)
-
+    def step(self, step: Step[SimpleRNN]) -> None:
         def shown(vector: int, place: str, count: int) -> None:
-            recurrent.apply(w, units, "shown", site.attributes.activation, f"sum{vector}")
-            units.floats.store(w, f"{fresh} + {place}", "shown", count)
+            step.apply("shown", step.site.attributes.activation, f"sum{vector}")
+            step.floats.store(step.w, f"{step.fresh} + {place}", "shown", count)
 
-        def block(real: int) -> None:
-            recurrent.sums(w, units, site, names, ("sum",))
-            each_vector(w, units, real, shown)
-
-        blocks(w, units, block)
+        step.each_unit(shown, ("sum",))
 
 
 VARIANTS = (

@@ -17,12 +17,14 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import vector_functions as math
-from nnbuild.isa.vectors import Vectors
+from nnbuild.isa.vector_lanes import vector_lanes
+from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_float
 from nnbuild.kernels.functions import missing, spell
 from nnbuild.kernels.loops.tiling import stall
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
+from nnbuild.ops.base import NO_CLAMP
 from nnbuild.ops.functions import Function
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
@@ -79,6 +81,107 @@ class Units:
 R = TypeVar("R", bound=Recurrent)
 
 
+@dataclass(frozen=True, eq=False)
+class Step(Generic[R]):
+    """Prints one time step of a layer on floats."""
+
+    w: Writer
+    site: Site[R]
+    names: Names
+    units: Units
+
+    @property
+    def floats(self) -> Vectors:
+        return self.units.floats
+
+    @property
+    def states(self) -> Sequence[str]:
+        return state_names(self.site, self.names)
+
+    @property
+    def fresh(self) -> str:
+        """Where a block's new hidden state goes: where the old one is, if no other block will read that."""
+        return self.names.scratch if self.units.blocks > 1 else self.states[0]
+
+    @contextmanager
+    def each_step(self) -> Iterator[None]:
+        """The loop over time: `x` is the step's input. Before the first step the states take their initial values."""
+        w, attributes, (steps, features) = self.w, self.site.attributes, self.site.shape()
+        given = self.names.inputs[1:]
+        with w.block("if (begin == 0)"):
+            for index, state in enumerate(self.states):
+                with w.block(f"if ({state} != {given[index]})") if given else nullcontext():
+                    self._copy(state, given[index] if given else "")
+        with w.loop("t", "end", start="begin", trips=steps):
+            step = f"{steps - 1} - t" if attributes.backwards else "t"
+            w(f"const float *x = {self.names.inputs[0]} + {product(step, features)};")
+            yield
+            if self.units.blocks > 1:
+                self._copy(self.states[0], self.names.scratch)
+            if attributes.sequences:
+                self._copy(f"{self.names.outputs[0]} + {product('t', attributes.units)}", self.fresh)
+
+    def _copy(self, to: str, source: str) -> None:
+        vector_lanes(self.floats, {}, NO_CLAMP).copy(self.w, to, source, self.units.units)
+
+    def each_unit(
+        self,
+        body: Callable[[int, str, int], None],
+        of_x: Sequence[str],
+        of_h: Sequence[str] = (),
+        state: str = "",
+        suffix: str = "",
+    ) -> None:
+        """The body for every vector of units, behind its block's sums: (number in the block, first unit, how many).
+
+        A sum has a vector for each gate, and begins with its bias; of_x are those of the input, of_h of a state: where
+        none are given, the same. `suffix` tells the constants of some gates from others.
+        """
+        w, units = self.w, self.units
+        for place, real in in_vectors(w, units.width, units.units, "unit"):
+            if place != "unit":
+                w(f"const int32_t unit = {place};")
+            self._sums(of_x, of_h or of_x, state or self.states[0], suffix)
+            for vector, first in enumerate(range(0, real, self.floats.lanes)):
+                with w.block(""):
+                    body(vector, total("unit", str(first)), min(self.floats.lanes, real - first))
+
+    def _sums(self, of_x: Sequence[str], of_h: Sequence[str], state: str, suffix: str) -> None:
+        w, floats, units = self.w, self.floats, self.units
+        declared, bias = list(dict.fromkeys((*of_x, *of_h))), self.names.packed.get(f"bias{suffix}")
+        for gate, name in enumerate(declared):
+            for vector in range(units.vectors):
+                place = f"unit * {len(declared)} + {gate * units.width + vector * floats.lanes}"
+                value = floats.load(w, f"{bias} + {place}") if bias else floats.each(w, 0.0)
+                floats.declare(w, f"{name}{vector}", value)
+        self._accumulate(of_x, ("x", self.site.shape()[1]), self.names.packed[f"kernel{suffix}"])
+        self._accumulate(of_h, (state, units.units), self.names.packed[f"recurrent{suffix}"])
+
+    def _accumulate(self, sums: Sequence[str], inputs: tuple[str, int], weights: str) -> None:
+        """sums += the vector `inputs` of so many values by the weights of the block, laid out [inputs][gate][width]."""
+        w, floats, units, (pointer, size) = self.w, self.floats, self.units, inputs
+        with w.block(""):
+            w(f"const float *k = {weights} + {product('unit', size * len(sums))};")
+            with w.loop("i", size):
+                floats.declare(w, "value", floats.broadcast(w, f"{pointer} + i", 1))
+                for gate, name in enumerate(sums):
+                    for vector in range(units.vectors):
+                        loaded = floats.load(w, f"k + {gate * units.width + vector * floats.lanes}")
+                        floats.accumulate(w, f"{name}{vector}", "value", loaded)
+                w.bill(stall(1, len(sums) * units.vectors))
+                w(f"k += {len(sums) * units.width};")
+
+    def apply(self, name: str, function: Function, argument: str) -> None:
+        """Declares `name` = function(argument)."""
+        short = CELLS.get(function[0]) if self.floats.lanes > 1 else None
+        call = self.w.call(short(self.floats), argument) if short else spell(self.w, self.floats, function, argument)
+        self.floats.declare(self.w, name, call)
+
+
+CELLS = {"tanh": math.cell_tanh, "sigmoid": math.cell_sigmoid}
+"""Shorter ways to functions that the next time step waits for, in vectors."""
+
+
 @dataclass(frozen=True)
 class Cells(ABC, Generic[R]):
     """The kernel of a kind of layer on one set, which computes `sums` of a unit at once."""
@@ -102,7 +205,7 @@ class Cells(ABC, Generic[R]):
         return packed
 
     @abstractmethod
-    def step(self, w: Writer, site: Site[R], names: Names, units: Units) -> None:
+    def step(self, step: Step[R]) -> None:
         """Prints one time step."""
 
     def accepts(self, site: Site[R]) -> str | None:
@@ -114,128 +217,6 @@ class Cells(ABC, Generic[R]):
         return demand(site, self.pack(site, units), held + 1 if held or units.blocks > 1 else 0)
 
     def emit(self, w: Writer, site: Site[R], names: Names) -> None:
-        units = self.units(site)
-        with time_steps(w, site, names, units):
-            self.step(w, site, names, units)
-
-
-@contextmanager
-def time_steps(w: Writer, site: Site[Recurrent], names: Names, units: Units) -> Iterator[None]:
-    """The loop over time: `x` is the step's input. Before the first step the states take their initial values."""
-    attributes, (steps, features) = site.attributes, site.shape()
-    states = state_names(site, names)
-    given = names.inputs[1:]
-    with w.block("if (begin == 0)"):
-        for index, state in enumerate(states):
-            with w.block(f"if ({state} != {given[index]})") if given else nullcontext():
-                copy(w, units, state, given[index] if given else "")
-    with w.loop("t", "end", start="begin", trips=steps):
-        step = f"{steps - 1} - t" if attributes.backwards else "t"
-        w(f"const float *x = {names.inputs[0]} + {product(step, features)};")
-        yield
-        if units.blocks > 1:
-            copy(w, units, states[0], names.scratch)
-        if attributes.sequences:
-            copy(w, units, f"{names.outputs[0]} + {product('t', attributes.units)}", fresh_state(site, names, units))
-
-
-def fresh_state(site: Site[Recurrent], names: Names, units: Units) -> str:
-    """Where a block's new hidden state goes: where the old one is, if no other block will read that."""
-    return names.scratch if units.blocks > 1 else state_names(site, names)[0]
-
-
-def copy(w: Writer, units: Units, to: str, source: str) -> None:
-    """A value a unit from one pointer to another; without a source, zeros."""
-    floats = units.floats
-
-    def one(place: str, count: int) -> None:
-        value = floats.load(w, total(source, place), count) if source else floats.each(w, 0.0)
-        floats.store(w, total(to, place), value, count)
-
-    whole = units.units // floats.lanes
-    if whole > 4:
-        with w.loop("i", whole * floats.lanes, step=floats.lanes):
-            one("i", floats.lanes)
-    else:
-        for i in range(whole):
-            one(str(i * floats.lanes), floats.lanes)
-    if units.units % floats.lanes:
-        one(str(whole * floats.lanes), units.units % floats.lanes)
-
-
-def blocks(w: Writer, units: Units, body: Callable[[int], None]) -> None:
-    """The body for every block, which is told how many units there really are; `unit` is the first of them."""
-    full, rest = divmod(units.units, units.width)
-    if full > 1:
-        with w.loop("block", full):
-            w(f"const int32_t unit = {product('block', units.width)};")
-            body(units.width)
-    elif full:
-        with w.block(""):
-            w("const int32_t unit = 0;")
-            body(units.width)
-    if rest:
-        with w.block(""):
-            w(f"const int32_t unit = {full * units.width};")
-            body(rest)
-
-
-def sums(
-    w: Writer,
-    units: Units,
-    site: Site[Recurrent],
-    names: Names,
-    of_x: Sequence[str],
-    of_h: Sequence[str] = (),
-    state: str = "",
-    suffix: str = "",
-) -> None:
-    """Declares the sums of a block, a vector for each gate, which begin with its bias: of the input, and of a state.
-
-    Where `of_h` is not given both go into the same ones. `suffix` tells the constants of some gates from others.
-    """
-    of_h = of_h or of_x
-    declared, bias = list(dict.fromkeys((*of_x, *of_h))), names.packed.get(f"bias{suffix}")
-    for gate, name in enumerate(declared):
-        for vector in range(units.vectors):
-            place = f"unit * {len(declared)} + {gate * units.width + vector * units.floats.lanes}"
-            value = units.floats.load(w, f"{bias} + {place}") if bias else units.floats.each(w, 0.0)
-            units.floats.declare(w, f"{name}{vector}", value)
-    accumulate(w, units, of_x, ("x", site.shape()[1]), names.packed[f"kernel{suffix}"])
-    state = state or state_names(site, names)[0]
-    accumulate(w, units, of_h, (state, units.units), names.packed[f"recurrent{suffix}"])
-
-
-def accumulate(w: Writer, units: Units, sums: Sequence[str], inputs: tuple[str, int], weights: str) -> None:
-    """sums += the vector `inputs` of so many values by the weights of the block, laid out [inputs][gate][width]."""
-    floats, (pointer, size) = units.floats, inputs
-    step = len(sums) * units.width
-    with w.block(""):
-        w(f"const float *k = {weights} + {product('unit', size * len(sums))};")
-        with w.loop("i", size):
-            floats.declare(w, "value", floats.broadcast(w, f"{pointer} + i", 1))
-            for gate, name in enumerate(sums):
-                for vector in range(units.vectors):
-                    at = gate * units.width + vector * floats.lanes
-                    loaded = floats.load(w, f"k + {at}" if at else "k")
-                    floats.accumulate(w, f"{name}{vector}", "value", loaded)
-            w.bill(stall(1, len(sums) * units.vectors))
-            w(f"k += {step};")
-
-
-def each_vector(w: Writer, units: Units, real: int, body: Callable[[int, str, int], None]) -> None:
-    """The body for every vector of a block of `real` units: (vector, its first unit, how many of its lanes count)."""
-    for vector, first in enumerate(range(0, real, units.floats.lanes)):
-        with w.block(""):
-            body(vector, total("unit", str(first)), min(units.floats.lanes, real - first))
-
-
-CELLS = {"tanh": math.cell_tanh, "sigmoid": math.cell_sigmoid}
-"""Shorter ways to functions that the next time step waits for."""
-
-
-def apply(w: Writer, units: Units, name: str, function: Function, argument: str) -> None:
-    """Declares `name` = function(argument)."""
-    short = CELLS.get(function[0]) if units.floats.lanes > 1 else None
-    value = w.call(short(units.floats), argument) if short else spell(w, units.floats, function, argument)
-    units.floats.declare(w, name, value)
+        step = Step(w, site, names, self.units(site))
+        with step.each_step():
+            self.step(step)

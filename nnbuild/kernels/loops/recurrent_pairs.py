@@ -18,7 +18,7 @@ import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops.recurrent import state_names

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
+from nnbuild.isa.vectors import in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, same_type
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Shape
@@ -81,15 +82,10 @@ class Loops:
         if len(self.sizes) == 1:
             self._alone(w, lanes, body)
             return
-        whole, rest = divmod(self.sizes[-1], lanes)
         before = [_index(Walk(walk.strides[:-1], walk.start)) for walk in self.walks]
         with _counted(w, self.sizes[:-1]):
-            if whole:
-                with w.loop("i", whole * lanes, step=lanes):
-                    body(self._places(before, "i"), lanes)
-            if rest:
-                with w.block(""):
-                    body(self._places(before, str(whole * lanes)), rest)
+            for place, count in in_vectors(w, lanes, self.sizes[-1], "i"):
+                body(self._places(before, place), count)
 
     def _alone(self, w: Writer, lanes: int, body: Callable[[list[str], int], None]) -> None:
         whole, rest = divmod(self.extent, lanes)

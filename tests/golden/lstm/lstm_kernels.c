@@ -217,25 +217,24 @@ void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out
 {
     if (begin == 0) {
         if (out0 != in1) {
-            *out0 = *in1;
+            out0[0] = in1[0];
             out0[1] = in1[1];
         }
         if (out1 != in2) {
-            *out1 = *in2;
+            out1[0] = in2[0];
             out1[1] = in2[1];
         }
     }
     for (int32_t t = begin; t < end; ++t) {
         const float *x = in0 + t;
-        for (int32_t block = 0; block < 2; ++block) {
-            const int32_t unit = block;
+        for (int32_t unit = 0; unit < 2; ++unit) {
             float let_in0 = lstm_00_op_kernel[unit * 4];
             float forget0 = lstm_00_op_kernel[unit * 4 + 1];
             float candidate0 = lstm_00_op_kernel[unit * 4 + 2];
             float let_out0 = lstm_00_op_kernel[unit * 4 + 3];
             const float *k = lstm_00_op_kernel + unit * 4;
             float value = x[0];
-            let_in0 += lstm_product(value, *k);
+            let_in0 += lstm_product(value, k[0]);
             forget0 += lstm_product(value, k[1]);
             candidate0 += lstm_product(value, k[2]);
             let_out0 += lstm_product(value, k[3]);
@@ -243,7 +242,7 @@ void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out
             const float *k_2 = lstm_00_op_recurrent + unit * 8;
             for (int32_t i = 0; i < 2; ++i) {
                 float value_2 = out0[i];
-                let_in0 += lstm_product(value_2, *k_2);
+                let_in0 += lstm_product(value_2, k_2[0]);
                 forget0 += lstm_product(value_2, k_2[1]);
                 candidate0 += lstm_product(value_2, k_2[2]);
                 let_out0 += lstm_product(value_2, k_2[3]);
@@ -259,7 +258,7 @@ void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out
             float shown = lstm_tanhf(cell);
             scratch[unit] = lstm_product(exit, shown);
         }
-        *out0 = *scratch;
+        out0[0] = scratch[0];
         out0[1] = scratch[1];
     }
 }
