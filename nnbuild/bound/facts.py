@@ -35,4 +35,4 @@ def ait(program: str, bound: Bound, name_of: Callable[[int], str]) -> str:
 
 def _left_out(bound: Bound, name_of: Callable[[int], str]) -> Iterator[str]:
     for head in bound.irregular:
-        yield f"No fact: the loop at {head:#010x}, {name_of(head)}, can be entered in more than one place."
+        yield f"No fact: the loop at {head:#010x}, {name_of(head)}, has other entries, or only a table tells of it."

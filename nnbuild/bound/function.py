@@ -31,6 +31,8 @@ class Function:
     order: Order = field(default_factory=Order)
     steps: dict[tuple[int, int], Step | None] = field(default_factory=dict)
     rounds: dict[int, int] = field(default_factory=dict)
+    doubtful: set[int] = field(default_factory=set)
+    """Heads of loops that showed only while they were followed, so that earlier rounds may not have been counted."""
     calls: int = 0
     worst: int = 0
     total: int = 0
@@ -66,6 +68,7 @@ class Function:
             if target not in self.found.get(origin, ()):
                 self.beyond[origin] = (*self.beyond.get(origin, ()), target)
                 self._survey()
+                self._doubt(origin, trail)
                 trail = self.counted(origin, trail)
             step = self.steps[origin, target] = _step_between(self.order, origin, target)
         if step is None:
@@ -78,6 +81,11 @@ class Function:
         if count >= self.rounds[head]:
             self.rounds[head] = count + 1
         return (*trail[: step.kept], (head, count + 1))
+
+    def _doubt(self, at: int, trail: Trail) -> None:
+        """Marks loops around a block of which rounds may have gone by before they were known as loops around it."""
+        before, now = {head for head, _ in trail}, set(self.order.heads[at])
+        self.doubtful |= {head for head in now - before if head in self.rounds or before - now}
 
     def counted(self, at: int, trail: Trail) -> Trail:
         """The counts of rounds at a block, those of loops that were not known before from one on."""

@@ -55,7 +55,7 @@ class Bound:
     parts: tuple[Part, ...]
     loops: tuple[Loop, ...]
     irregular: tuple[int, ...]
-    """Heads of loops that can be entered elsewhere too: no fact about them can be told to other tools."""
+    """Heads of loops that can be entered elsewhere too, or of which only a table tells: other tools hear no facts."""
     jumps: tuple[tuple[int, tuple[int, ...]], ...]
     """Jumps through tables and pointers, with every place they lead to."""
 
@@ -99,7 +99,7 @@ class _Walk:
         functions = self._functions.values()
         name = self._image.name_of
         loops = [Loop(name(f.entry), head, rounds) for f in functions for head, rounds in f.rounds.items()]
-        irregular = {head for f in functions for head in f.order.irregular}
+        irregular = {head for f in functions for head in f.order.irregular | f.doubtful}
         return Bound(
             entry=entry,
             instructions=state.count,
