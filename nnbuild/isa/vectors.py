@@ -8,7 +8,7 @@ fused, so that they give the same bits on every set.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -118,6 +118,10 @@ class Vectors:
     def use(self, w: Writer, operation: str, *operands: str) -> str:
         return self.call(w, f"f_{operation}", *operands)
 
+    def accumulate(self, w: Writer, total: str, a: str, b: str) -> None:
+        """total += a * b."""
+        w(f"{total} = {self.use(w, 'fma', a, b, total)};")
+
     def load(self, w: Writer, pointer: str, count: int | None = None) -> str:
         """The vector at a pointer; where it is given, only `count` lanes are read and the others are zero."""
         whole = count is None or count >= self.lanes
@@ -151,6 +155,22 @@ class Vectors:
         for operation, limit in (("max", bounds.low), ("min", bounds.high)):
             if limit is not None:
                 w(f"{variable} = {self.use(w, operation, self.each(w, limit), variable)};")
+
+
+def in_vectors(w: Writer, width: int, count: int, name: str = "c", spelt_out: int = 0) -> Iterator[tuple[str, int]]:
+    """The loop `name` over `count` values: where the next ones are, and how many, at most `width`.
+
+    Where there are no more than `spelt_out` turns they are printed one by one.
+    """
+    whole, rest = divmod(count, width)
+    if whole > spelt_out:
+        with w.loop(name, whole * width, step=width):
+            yield name, width
+    else:
+        yield from ((str(turn * width), width) for turn in range(whole))
+    if rest:
+        with w.block(""):
+            yield str(whole * width), rest
 
 
 def _counted(text: str, lanes: int) -> str:

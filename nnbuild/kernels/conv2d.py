@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
+from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, scalar_layers
 from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import compact, patches, winograd
-from nnbuild.kernels.loops.direct import Direct
 from nnbuild.kernels.loops.edges import Edges
 from nnbuild.kernels.loops.padded import Padded, padded
 from nnbuild.kernels.loops.tiled import Tiled, tiled
@@ -26,17 +25,19 @@ from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 
-def _scalar(site: Site[Conv2D]) -> Direct:
-    return Direct(site, scalar_layers.lanes_of(site, site.attributes.clamp))
+def _scalar(site: Site[Conv2D]) -> Edges:
+    zero = quant_of(site.inputs[0]).zero_point if site.inputs[0].quant else 0
+    return Edges(site, scalar_layers.lanes_of(site, site.attributes.clamp), 14, blank=str(zero))
 
 
 def _fpu(site: Site[Conv2D]) -> Edges:
-    return Edges(site, FpuLanes(scalar_layers.bias_of(site), site.attributes.clamp), REGISTERS)
+    lanes = vector_lanes(FPU, scalar_layers.bias_of(site), site.attributes.clamp)
+    return Edges(site, lanes.holding(4), FPU.registers)
 
 
 def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D]) -> Edges:
     weights = ShortByteLanes.stored(site.constant("kernel")) if lanes is ShortByteLanes else None
-    return Edges(site, lanes(site), registers, weights, str(quant_of(site.inputs[0]).zero_point))
+    return Edges(site, lanes(site), registers, weights, str(quant_of(site.inputs[0]).zero_point), whole=True)
 
 
 def _floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> Tiled:

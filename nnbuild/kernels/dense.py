@@ -5,10 +5,9 @@ Several rows of inputs are the positions of a convolution of one tap.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
-from nnbuild.isa.arm_fpu import FEATURES, REGISTERS, FpuLanes
+from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
@@ -44,10 +43,10 @@ def _scalar(site: Site[Dense]) -> Nest:
 
 
 def _fpu(site: Site[Dense]) -> Nest:
-    lanes = FpuLanes(scalar_layers.bias_of(site), site.attributes.clamp)
+    lanes, width = vector_lanes(FPU, scalar_layers.bias_of(site), site.attributes.clamp), 4
     if _rows(site) == 1:
-        return _portable(site, replace(lanes, vectors=min(ALONE, site.output_shape()[-1])))
-    return _portable(site, replace(lanes, pixels=(REGISTERS - lanes.vectors - 2) // lanes.vectors))
+        return _portable(site, lanes.holding(min(ALONE, site.output_shape()[-1])))
+    return _portable(site, lanes.holding(width, pixels=(FPU.registers - width - 2) // width))
 
 
 def _vector_lanes(floats: Vectors, depth: int, site: Site[Dense]) -> VectorLanes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from nnbuild.isa.arm_fpu import FEATURES, FpuLanes
+from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, scalar_layers
@@ -29,7 +29,7 @@ def _scalar(site: Site[DepthwiseConv2D]) -> Taps:
 
 
 def _fpu(site: Site[DepthwiseConv2D]) -> Sliding:
-    return Sliding(site, FpuLanes(scalar_layers.bias_of(site), site.attributes.clamp), 6)
+    return Sliding(site, vector_lanes(FPU, scalar_layers.bias_of(site), site.attributes.clamp), 6)
 
 
 def _bytes(lanes: type[ByteLanes], positions: int, site: Site[DepthwiseConv2D]) -> Sliding:

@@ -1,16 +1,15 @@
-"""Layers of sums in portable C: the lanes for them, and how their sums are scaled."""
+"""Layers of sums in portable C: the lanes for them."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from nnbuild.base.literals import C_TYPES
-from nnbuild.isa.c99 import FloatLanes, IntegerLanes, Scaling
+from nnbuild.isa.c99 import SINGLE, IntegerLanes
+from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
+from nnbuild.kernels.sums import general_of
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import Clamp
-from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import bounds as integer_bounds
-from nnbuild.ops.integer import quant_of, requantization
+from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 
@@ -19,29 +18,10 @@ def bias_of(site: Site) -> dict[str, Array]:
     return {"bias": site.constant("bias")} if "bias" in site.constants else {}
 
 
-def scaling_of(site: Site) -> Scaling:
-    """The rule by which this operation's sums are scaled."""
-    attributes = site.attributes
-    if isinstance(attributes, Dense) and site.constant("kernel").dtype == np.int8:
-        scales = attributes.scales(site)
-        once: dict[str, Array] = {
-            "multiplier": np.array([scale.multiplier for scale in scales], np.int64),
-            "shift": np.array([scale.shift for scale in scales], np.int8),
-            "away": np.array([scale.away for scale in scales], np.int8),
-        }
-        return Scaling("scale_once", once)
-    scale = requantization(site, site.output_shape()[-1])
-    constants: dict[str, Array] = {
-        "multiplier": scale.stored_multiplier().astype(np.int32),
-        "shift": scale.shift.astype(np.int8),
-    }
-    return Scaling("requantize64" if scale.wide else "requantize", constants)
-
-
-def lanes_of(site: Site, bounds: Clamp) -> FloatLanes | IntegerLanes:
+def lanes_of(site: Site, bounds: Clamp) -> VectorLanes | IntegerLanes:
     if site.dtypes == {"float32"}:
-        return FloatLanes(bias_of(site), bounds)
-    x, out, kernel, scaling = site.inputs[0], site.outputs[0], site.constants["kernel"], scaling_of(site)
+        return vector_lanes(SINGLE, bias_of(site), bounds).holding(4, pixels=2)
+    x, out, kernel, scaling = site.inputs[0], site.outputs[0], site.constants["kernel"], general_of(site)
     return IntegerLanes(
         channels=bias_of(site) | dict(scaling.constants),
         input_type=C_TYPES[x.dtype],

@@ -12,7 +12,7 @@ import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.arm_small import SMALL
+from nnbuild.isa.arm import SMALL
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general
 from nnbuild.kernels.sums import centred_start, layer_of, sums_of

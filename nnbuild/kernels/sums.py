@@ -38,7 +38,8 @@ class Sums:
 @lru_cache(maxsize=256)
 def sums_of(site: Site) -> Sums:
     kernel, x = site.constants["kernel"], site.inputs[0]
-    weights = ints(kernel.data).reshape(-1, site.output_shape()[-1]) - quant_of(kernel).zero_point
+    taps = np.moveaxis(kernel.data, 2, 3) if site.op.kind == "conv2d_transpose" else kernel.data
+    weights = ints(taps).reshape(-1, site.output_shape()[-1]) - quant_of(kernel).zero_point
     bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(weights.shape[1], np.int64)
     start = bias - quant_of(x).zero_point * weights.sum(axis=0)
     smallest, largest = limits(x.dtype)
@@ -60,8 +61,8 @@ def layer_of(site: Site[Weighted]) -> Layer:
     return Layer(rule, scales, quant_of(out).zero_point, bounds(attributes.clamp, out), sums.low, sums.high)
 
 
-def general_of(site: Site[Weighted]) -> General:
-    """The vendored function that is always exact."""
+def general_of(site: Site) -> General:
+    """The vendored function that scales these sums, and those of a transposed convolution, always exactly."""
     return layer_of(site).general(limits(site.outputs[0].dtype))
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from nnbuild.base.writer import Instruction, Row, Writer
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general, plain_form
 from nnbuild.kernels.dsp.weights import LOAD_TWO, Packed, high, in_pairs, low
 from nnbuild.kernels.sums import Sums, layer_of, sums_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nnbuild.base.writer import Instruction, Row, Writer
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 
 STORE_TWO = Row("{0} = {1};", 1)
 LOAD = Row("const int32_t {0} = {1};", 0)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Names
 from nnbuild.kernels.integers import declare, value_of
 from nnbuild.kernels.loops import recurrent
-from nnbuild.kernels.loops.recurrent import by_unit
+from nnbuild.kernels.loops.recurrent import state_names
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.numeric.tables import fine_table
@@ -82,6 +84,41 @@ class Sums:
     def total(self, w: Writer, name: str, first: str, second: str, curve: Curve) -> None:
         """Declares the sum of two parts, held within what the function takes."""
         declare(w, name, hold(w, f"(int64_t){first} + {second}", str(curve.limit)), "int32_t")
+
+
+def by_unit(matrix: Array, gates: int) -> Array:
+    """Keras' [rows, gates * units] -> [units, rows, gates]."""
+    rows, width = matrix.shape
+    return matrix.reshape(rows, gates, width // gates).transpose(2, 0, 1)
+
+
+@contextmanager
+def time_steps(w: Writer, site: Site[Recurrent], names: Names) -> Iterator[None]:
+    """The loop over time, as that of floats: a new hidden state waits in scratch until the end of its step."""
+    attributes, (steps, features) = site.attributes, site.shape()
+    states = state_names(site, names)
+    with w.block("if (begin == 0)"), w.loop("unit", attributes.units):
+        for index, state in enumerate(states):
+            initial = f"{names.inputs[1 + index]}[unit]" if len(names.inputs) > 1 else "0"
+            w(w.use(c99.STORE, f"{state}[unit]", initial))
+    with w.loop("t", "end", start="begin", trips=steps):
+        step = f"{steps - 1} - t" if attributes.backwards else "t"
+        w(f"const {C_TYPES[site.inputs[0].dtype]} *x = {names.inputs[0]} + {product(step, features)};")
+        yield
+        fresh = f"(int16_t){names.scratch}[unit]"
+        with w.loop("unit", attributes.units):
+            w(w.use(c99.STORE, f"{states[0]}[unit]", fresh))
+            if attributes.sequences:
+                place = f"{names.outputs[0]}[{product('t', attributes.units)} + unit]"
+                w(w.use(c99.STORE, place, fresh))
+
+
+def accumulate(w: Writer, sums: Sequence[str], vector: str, size: int, weights: str) -> None:
+    """sums[g] += vector · weights of the present unit; `weights` is laid out [unit][size][gate]."""
+    with w.loop("i", size):
+        for index, name in enumerate(sums):
+            place = f"{weights}[({product('unit', size)} + i) * {len(sums)} + {index}]"
+            w(w.use(c99.MULTIPLY_ADD, name, f"{vector}[i]", place))
 
 
 def columns(products: Products) -> dict[str, Array]:

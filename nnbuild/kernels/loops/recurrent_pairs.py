@@ -18,11 +18,11 @@ import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.integers import declare
-from nnbuild.kernels.loops.recurrent import by_unit, state_names
-from nnbuild.kernels.loops.recurrent_integer import Sums, columns
+from nnbuild.kernels.loops.recurrent import state_names
+from nnbuild.kernels.loops.recurrent_integer import Sums, by_unit, columns
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32

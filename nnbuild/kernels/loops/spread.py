@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.loops.planes import GROUP, Planes
