@@ -146,6 +146,7 @@ def _stored(depth: int, names: str, numbers: tuple[int, int, int, int], kind: st
 
 INTEGERS: dict[str, Operation | Family] = {
     "load": _sums("from[i]", 0.5, "const int32_t *from"),
+    "store": Operation("void", "int32_t *to, sums a", "for (int32_t i = 0; i < LANES; ++i) to[i] = a.at[i];", 0.5),
     "widen": _widen,
     "load_wide": Operation(
         "wide",

@@ -42,6 +42,7 @@ def spellings(bits: int) -> dict[str, Spelling]:
     return {
         "load": v.load("from"),
         "load_wide": v.load("from"),
+        "store": v.store("to", "a"),
         "each_wide": v("set1_epi64" if bits == 512 else "set1_epi64x", "a"),
         "sub": v("sub_epi32", "a", "b"),
         "mul": v("mullo_epi32", "a", "b"),
