@@ -9,8 +9,10 @@ from typing import Any
 from nnbuild.bound.cycles import Prices
 from nnbuild.bound.image import Image
 from nnbuild.bound.instruction import Instruction, decode, it_conditions
-from nnbuild.bound.meaning import MASK, Meaningless, load_many, write
+from nnbuild.bound.meaning import write
 from nnbuild.bound.memory import Words
+from nnbuild.bound.operands import MASK, Meaningless
+from nnbuild.bound.transfers import load_many
 from nnbuild.bound.writer import CONDITION, Writer
 
 Value = int | None
