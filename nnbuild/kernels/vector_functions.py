@@ -63,6 +63,11 @@ def _line_sigmoid(v: Lane, x: str, slope: float) -> str:
     return v.bounded(v.op("add", v.op("mul", x, slope), 0.5), 0.0, 1.0)
 
 
+def _swish(v: Lane, x: str) -> str:
+    """The sigmoid is never quite 0: times the largest of floats it would be something."""
+    return v.op("mul", v.op("max", -1e5, x), v.call(math.sigmoid, x))
+
+
 def _gelu_tanh(v: Lane, x: str) -> str:
     cube = v.op("mul", v.op("mul", v.op("mul", 0.044715, x), x), x)
     inner = v.op("mul", sqrt(2 / pi), v.op("add", x, cube))
@@ -80,7 +85,7 @@ SPELLINGS: dict[str, Spell] = {
     "sigmoid": lambda v, x: v.call(math.sigmoid, x),
     "hard_sigmoid": lambda v, x: _line_sigmoid(v, x, 1 / 6),
     "hard_sigmoid_fifth": lambda v, x: _line_sigmoid(v, x, 0.2),
-    "swish": lambda v, x: v.op("mul", x, v.call(math.sigmoid, x)),
+    "swish": _swish,
     "hard_swish": lambda v, x: v.op("mul", x, _line_sigmoid(v, x, 1 / 6)),
     "gelu_tanh": _gelu_tanh,
     "exponential": lambda v, x: v.call(math.exp, x),
