@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from nnbuild.device.problems import WrongFirmware
 
-DTYPES: Mapping[str, str] = {"float32": "<f4", "int8": "|i1", "int16": "<i2", "int32": "<i4"}
+DTYPES: Mapping[str, str] = {"float32": "<f4", "int8": "|i1", "int16": "<i2", "int32": "<i4", "uint8": "|u1"}
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.model.graph import Shape, Tensor
 from nnbuild.plan.plan import Location, Plan
 
-MEMBERS = {"float32": "f32", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64"}
-SIZES = {"float32": 4, "int8": 1, "int16": 2, "int32": 4, "int64": 8}
+MEMBERS = {"float32": "f32", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8"}
+SIZES = {"float32": 4, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1}
 
 
 def shape_text(shape: Shape) -> str:

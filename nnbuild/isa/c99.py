@@ -5,6 +5,7 @@ Prices are those of a simple in-order core with a floating-point unit; a measure
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,7 +13,9 @@ from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.isa import Isa
 from nnbuild.isa.lanes import Lanes
+from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
+from nnbuild.numeric.requant import General
 from nnbuild.ops.base import Clamp
 
 C99 = Isa("c99", "portable C: any compiler, any processor")
@@ -55,58 +58,63 @@ def at(pointer: str) -> str:
     return f"{base}[{index}]" if plus else f"*{pointer}"
 
 
-class ScalarLanes(Lanes):
-    """One channel a lane, one input at a time; a tile of 2 positions by 4 channels."""
-
-    lanes = 1
-    depth = 1
-    pixels = 2
-    vectors = 4
-
-
 @dataclass(frozen=True, eq=False)
-class FloatLanes(ScalarLanes):
-    """Single floats: a tile keeps 14 values in registers. `channels` has the bias, if there is one."""
+class Single(Vectors):
+    """A set without vectors: a float in a variable is one of a single lane, and its operations are expressions of C."""
 
-    channels: Mapping[str, Array]
-    bounds: Clamp
-    pixels: int = 2
-    vectors: int = 4
-    input_type = "float"
-    weight_type = "float"
-    output_type = "float"
+    def call(self, w: Writer, name: str, *operands: str, of: tuple[int | str, ...] = ()) -> str:
+        w.bill(self.cycles.get(name, CYCLES.get(name, 1)))
+        match name:
+            case "f_load" | "f_repeat":
+                return at(operands[0])
+            case "f_store":
+                return f"{at(operands[0])} = {operands[1]}"
+            case "f_each":
+                return operands[0]
+            case "f_mul":
+                return product(w, *operands)
+            case "f_sqrt":
+                return w.helper("sqrtf", *operands)
+        return EXPRESSIONS[name].format(*map(_grouped, operands))
 
-    def start(self, w: Writer, accumulator: str, channel: str) -> None:
-        w(w.use(LOAD_MUTABLE, accumulator, f"bias[{channel}]" if self.channels else "0.0f"))
+    def let(self, w: Writer, kind: str, name: str, value: str, const: str = "const ") -> None:
+        w(f"float {name} = {value};")
 
-    def weights(self, w: Writer, name: str, pointer: str) -> None:
-        w(w.use(LOAD, name, at(pointer)))
+    def accumulate(self, w: Writer, total: str, a: str, b: str) -> None:
+        if "multiply_add" in self.spellings:
+            w(f"{total} = {super().call(w, 'multiply_add', a, b, total)};")
+        else:
+            multiply_add(w, total, a, b)
 
-    def inputs(self, w: Writer, name: str, pointer: str) -> None:
-        w(w.use(LOAD, name, at(pointer)))
-
-    def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        multiply_add(w, accumulator, name, weights)
-
-    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
-        clamp(w, self.bounds, accumulator)
-        w(w.use(STORE, at(pointer), accumulator))
+    def bound(self, w: Writer, bounds: Clamp, variable: str) -> None:
+        clamp(w, bounds, variable)
 
 
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """A vendored function, and what it wants to know of every output channel, in the order of its arguments."""
+def _grouped(operand: str) -> str:
+    """In parentheses, unless it is a name, a number, an element or a call."""
+    return operand if WHOLE.fullmatch(operand) else f"({operand})"
 
-    function: str
-    constants: Mapping[str, Array]
+
+WHOLE = re.compile(r"-?[\w.]+(\[[^\[\]]*\]|\([^()]*\))?|\([^()]*\)")
+EXPRESSIONS = {
+    "f_add": "{0} + {1}",
+    "f_sub": "{0} - {1}",
+    "f_div": "{0} / {1}",
+    "f_max": "({0} > {1} ? {0} : {1})",
+    "f_min": "({0} < {1} ? {0} : {1})",
+    "f_if_less": "({0} >= {1} ? {3} : {2})",
+}
+CYCLES = {"f_load": 2, "f_repeat": 2, "f_div": 14, "f_max": 3, "f_min": 3, "f_if_less": 4, "f_each": 2, "f_mul": 0}
+SINGLE = Single(name="scalar", guard="", lanes=1, registers=14, types={}, spellings={})
+"""What any processor computes floats with."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class IntegerLanes(ScalarLanes):
-    """Single integers: 8-bit inputs into 32-bit sums, 16-bit inputs into 64-bit ones.
+class IntegerLanes(Lanes):
+    """Single integers: 8-bit inputs into 32-bit sums, 16-bit inputs into 64-bit ones, in tiles of 2 by 4 sums.
 
-    scaling: how a sum becomes an output. The zero points are of inputs, weights and outputs; only the weights of a
-    dense layer may have one that is not 0.
+    scaling: how a sum becomes an output, with what `channels` has of each. The zero points are of inputs, weights and
+    outputs; only the weights of a dense layer may have one that is not 0.
     """
 
     channels: Mapping[str, Array]
@@ -117,7 +125,9 @@ class IntegerLanes(ScalarLanes):
     weight_zero: int
     output_zero: int
     bounds: tuple[int, int]
-    scaling: Scaling
+    scaling: General
+    pixels: int = 2
+    vectors: int = 4
 
     @property
     def sum_type(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
-from nnbuild.isa.vectors import Vectors
+from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import Clamp
 
@@ -32,6 +32,7 @@ class VectorLanes(Lanes):
     channels: Mapping[str, Array]
     lanes: int
     depth: int
+    pixels: int = 1
     vectors: int = 1
     finish: Finish | None = None
     filters: int = 0
@@ -39,9 +40,9 @@ class VectorLanes(Lanes):
     weight_type: str = "float"
     output_type: str = "float"
 
-    def holding(self, vectors: int) -> VectorLanes:
-        """The same for tiles of so many vectors."""
-        return replace(self, vectors=vectors)
+    def holding(self, vectors: int, pixels: int = 1) -> VectorLanes:
+        """The same for tiles of so many vectors, and of so many positions where a nest does not choose these."""
+        return replace(self, vectors=vectors, pixels=pixels)
 
     def joining(self, filters: int) -> VectorLanes:
         """The same with the sums of several positions brought together."""
@@ -68,7 +69,7 @@ class VectorLanes(Lanes):
         w(f"{accumulator} = {self.floats.use(w, operation, accumulator, other)};")
 
     def _bias(self, w: Writer, channel: str) -> str:
-        return self.floats.load(w, "bias" if channel == "0" else f"bias + {channel}", self.lanes)
+        return self.floats.load(w, f"bias + {channel}", self.lanes)
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         self.floats.declare(w, name, self.floats.load(w, pointer))
@@ -80,7 +81,7 @@ class VectorLanes(Lanes):
         self.floats.declare(w, name, self.floats.load(w, pointer, count))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        w(f"{accumulator} = {self.floats.use(w, 'fma', name, weights, accumulator)};")
+        self.floats.accumulate(w, accumulator, name, weights)
 
     def fetch(self, w: Writer, pointer: str) -> None:
         w(f"{self.floats.call(w, 'fetch', pointer)};")
@@ -111,20 +112,11 @@ class VectorLanes(Lanes):
             w(f"{first} = {self.floats.use(w, 'max', first, other)};")
 
     def copy(self, w: Writer, to: str, source: str, count: int) -> None:
-        whole, rest = divmod(count, self.floats.lanes)
-        if whole > 4:
-            with w.loop("i", whole * self.floats.lanes, step=self.floats.lanes):
-                self._copy_vector(w, f"{to} + i", f"{source} + i" if source else "", self.floats.lanes)
-        else:
-            for index in range(whole):
-                at = f" + {index * self.floats.lanes}" if index else ""
-                self._copy_vector(w, to + at, source + at if source else "", self.floats.lanes)
-        if rest:
-            at = f" + {whole * self.floats.lanes}" if whole else ""
-            self._copy_vector(w, to + at, source + at if source else "", rest)
-
-    def _copy_vector(self, w: Writer, to: str, source: str, count: int) -> None:
-        self.floats.store(w, to, self.floats.load(w, source, count) if source else self.floats.each(w, 0.0), count)
+        """From one pointer to another; without a source, zeros."""
+        floats = self.floats
+        for place, part in in_vectors(w, floats.lanes, count, "i", spelt_out=4):
+            value = floats.load(w, f"{source} + {place}", part) if source else floats.each(w, 0.0)
+            floats.store(w, f"{to} + {place}", value, part)
 
     def complete(self, w: Writer, accumulator: str, pointer: str, count: int) -> None:
         """The bounds and what else becomes of a sum before it is stored at `pointer`."""

@@ -8,11 +8,12 @@ fused, so that they give the same bits on every set.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
 from nnbuild.base.literals import float_literal
+from nnbuild.base.scopes import Scopes
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.integer_ops import INTEGERS
 from nnbuild.isa.ops import EACH, FLOATS, KINDS, Operation
@@ -21,6 +22,7 @@ from nnbuild.ops.base import Clamp
 
 Spelling = str | Callable[..., str]
 """The body of a function, or the expression it returns; made from the operation's parameters where it has some."""
+_STATEMENT = re.compile(r"(\s*(?:for \([^()]*\) )?)(.*;)$")
 KIND = re.compile(rf"\b({'|'.join(KINDS)})\b")
 OPERATIONS = FLOATS | INTEGERS | PAIRS
 MEANING_CYCLES = 2.0
@@ -85,7 +87,7 @@ class Vectors:
 
     def kind(self, kind: str) -> Instruction:
         """The C type of a kind of values."""
-        meaning = f"typedef {KINDS[kind].format(lanes=self.lanes)} {{name}};"
+        meaning = f"typedef {_counted(KINDS[kind], self.lanes)} {{name}};"
         native = f"typedef {self.types[kind]} {{name}};" if kind in self.types else ""
         return Instruction(f"{self.name}_{kind}", "", meaning, 0, native, self.guard if native else "")
 
@@ -97,7 +99,8 @@ class Vectors:
         body = operation.meaning
         if ";" not in body and operation.result in KINDS:
             body = f"{operation.result} r;\n\n{EACH}r.at[i] = {body};\nreturn r;"
-        return self.typed(_body(body, operation.result)).replace("LANES", str(self.lanes))
+        body = _counted(_body(body, operation.result), self.lanes)
+        return self.typed("\n".join(_folded(line) for line in body.splitlines()))
 
     def price(self, name: str, *parameters: int | str) -> float:
         return self.instruction(name, *parameters).cycles
@@ -114,6 +117,10 @@ class Vectors:
 
     def use(self, w: Writer, operation: str, *operands: str) -> str:
         return self.call(w, f"f_{operation}", *operands)
+
+    def accumulate(self, w: Writer, total: str, a: str, b: str) -> None:
+        """total += a * b."""
+        w(f"{total} = {self.use(w, 'fma', a, b, total)};")
 
     def load(self, w: Writer, pointer: str, count: int | None = None) -> str:
         """The vector at a pointer; where it is given, only `count` lanes are read and the others are zero."""
@@ -148,6 +155,34 @@ class Vectors:
         for operation, limit in (("max", bounds.low), ("min", bounds.high)):
             if limit is not None:
                 w(f"{variable} = {self.use(w, operation, self.each(w, limit), variable)};")
+
+
+def in_vectors(w: Writer, width: int, count: int, name: str = "c", spelt_out: int = 0) -> Iterator[tuple[str, int]]:
+    """The loop `name` over `count` values: where the next ones are, and how many, at most `width`.
+
+    Where there are no more than `spelt_out` turns they are printed one by one.
+    """
+    whole, rest = divmod(count, width)
+    if whole > spelt_out:
+        with w.loop(name, whole * width, step=width):
+            yield name, width
+    else:
+        yield from ((str(turn * width), width) for turn in range(whole))
+    if rest:
+        with w.block(""):
+            yield str(whole * width), rest
+
+
+def _counted(text: str, lanes: int) -> str:
+    """The text for so many lanes, every number of elements being written as one number."""
+    text = re.sub(r"LANES \* (\d+)", lambda found: str(lanes * int(found[1])), text)
+    return re.sub(r"\(LANES / 2\)|LANES / 2", str(lanes // 2), text).replace("LANES", str(lanes))
+
+
+def _folded(line: str) -> str:
+    """A line of a meaning whose numbers are computed."""
+    found = _STATEMENT.match(line)
+    return f"{found[1]}{Scopes().statement(found[2]) or found[2]}" if found else line
 
 
 def _body(spelling: str, result: str) -> str:

@@ -9,6 +9,7 @@ from nnbuild.model.samples import FloatArray, SampleSet
 from nnbuild.numeric.edge import dequantize
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.drawn import drawn, reach
 
 RANDOM = 16
 REACH = 4.0
@@ -32,19 +33,19 @@ def drawn_samples(graph: Graph, more: int = 0) -> SampleSet:
 
 def _values(chance: np.random.Generator, graph: Graph, tensor: Tensor) -> FloatArray:
     """Normal numbers; for a quantized input, numbers from its whole range."""
-    shape = (RANDOM, *tensor.shape)
-    if tensor.quant is None:
-        drawn = chance.normal(size=shape).astype(np.float32)
-    else:
-        low, high = limits(tensor.dtype)
-        drawn = dequantize(chance.integers(low, high + 1, shape), tensor.quant.scale, tensor.quant.zero_point)
+    some = drawn(graph, tensor.name, chance, RANDOM)
+    if tensor.quant is not None:
+        some = dequantize(some, tensor.quant.scale, tensor.quant.zero_point)
     low_end, high_end = ends(graph, tensor)
-    return np.concatenate([drawn, [pattern(each, tensor.shape, low_end, high_end) for each in PATTERNS]])
+    return np.concatenate([some, [pattern(each, tensor.shape, low_end, high_end) for each in PATTERNS]])
 
 
 def ends(graph: Graph, tensor: Tensor) -> tuple[float, float]:
     """The smallest and the largest number an input can tell apart; of a float that is computed with, as it is, ones
     far enough out."""
+    if tensor.is_whole:
+        low, high = reach(graph, tensor)
+        return float(low), float(high)
     quants = [(tensor.dtype, tensor.quant), *_converted(graph, tensor.name)]
     found = [dequantize(np.array(limits(dtype)), quant.scale, quant.zero_point) for dtype, quant in quants if quant]
     if not found:
@@ -77,6 +78,8 @@ def searched_samples(graph: Graph, samples: SampleSet, count: int, seed: int) ->
         for index in range(count):
             given = samples.inputs[name][index % len(samples)]
             values[index] = _drawn(chance, index % FAMILIES, graph.tensors[name], span, given)
+        if graph.tensors[name].is_whole:
+            np.rint(values, out=values)
     return SampleSet(made, drawn=True)
 
 

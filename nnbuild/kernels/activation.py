@@ -10,8 +10,8 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import functions, vector_functions
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
+from nnbuild.kernels.functions import missing, spell
 from nnbuild.kernels.integers import UNIT, centred, finish, store, value_of
 from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
 from nnbuild.kernels.overlaps import IN_PLACE
@@ -20,17 +20,6 @@ from nnbuild.numeric.tables import sigmoid_table
 from nnbuild.ops import activation_rules as rules
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.site import Site
-
-
-def _demand(site: Site[Activation]) -> Demand:
-    return Demand(extent=prod(site.shape()), overlaps=IN_PLACE, rows=True)
-
-
-def _emit(w: Writer, site: Site[Activation], names: Names) -> None:
-    function, parameters = site.attributes.function, site.attributes.parameters
-    with w.loop("i", "end", start="begin", trips=prod(site.shape())):
-        w(w.use(c99.LOAD, "x", f"{names.inputs[0]}[i]"))
-        w(w.use(c99.STORE, f"{names.outputs[0]}[i]", functions.spell(w, function, parameters, "x")))
 
 
 def _rule(site: Site[Activation]) -> rules.Rule:
@@ -72,15 +61,14 @@ def _emit_integers(w: Writer, site: Site[Activation], names: Names) -> None:
 
 @dataclass(frozen=True)
 class _Floats:
-    """In vectors of floats."""
-
     floats: Vectors
 
     def accepts(self, site: Site[Activation]) -> str | None:
-        return only_float(site) or vector_functions.missing(site.attributes.function)
+        return only_float(site) or missing(self.floats, site.attributes.function)
 
     def demand(self, site: Site[Activation]) -> Demand:
-        return Demand(extent=self._loops(site).vectors(self.floats.lanes), overlaps=IN_PLACE)
+        lanes = self.floats.lanes
+        return Demand(extent=self._loops(site).vectors(lanes), overlaps=IN_PLACE, rows=lanes == 1)
 
     def _loops(self, site: Site[Activation]) -> Loops:
         return loops(site.shape(), Walk(contiguous(site.shape())))
@@ -90,13 +78,12 @@ class _Floats:
 
         def element(at: list[str], count: int) -> None:
             v.declare(w, "x", v.load(w, f"{names.inputs[0]} + {at[0]}", count))
-            v.store(w, f"{names.outputs[0]} + {at[0]}", vector_functions.spell(w, v, function, "x"), count)
+            v.store(w, f"{names.outputs[0]} + {at[0]}", spell(w, v, function, "x"), count)
 
         self._loops(site).vector_nest(w, v.lanes, element)
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    *on_any_floats(_Floats),
     Kernel("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
-    on_each("float", _Floats),
 )

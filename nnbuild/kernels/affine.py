@@ -9,7 +9,7 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
 from nnbuild.kernels.integers import centred, declare, finish, zero
 from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
 from nnbuild.kernels.overlaps import IN_PLACE
@@ -27,18 +27,6 @@ def _loops(site: Site[Affine]) -> Loops:
 def _demand(site: Site[Affine], lanes: int = 1, more: dict[str, Array] | None = None) -> Demand:
     packed = {role: site.constant(role) for role in ("scale", "shift")} | (more or {})
     return Demand(extent=_loops(site).vectors(lanes), packed=packed, overlaps=IN_PLACE)
-
-
-def _emit(w: Writer, site: Site[Affine], names: Names) -> None:
-    def element(at: list[str]) -> None:
-        scale, shift = f"{names.packed['scale']}[{at[1]}]", f"{names.packed['shift']}[{at[1]}]"
-        scaled = c99.product(w, f"{names.inputs[0]}[{at[0]}]", scale)
-        w(w.use(c99.LOAD_MUTABLE, "value", f"{scaled} + {shift}"))
-        w.bill(4)
-        c99.clamp(w, site.attributes.clamp, "value")
-        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "value"))
-
-    _loops(site).nest(w, element)
 
 
 def _demand_integers(site: Site[Affine]) -> Demand:
@@ -66,12 +54,10 @@ def _emit_integers(w: Writer, site: Site[Affine], names: Names) -> None:
 
 @dataclass(frozen=True)
 class _Floats:
-    """In vectors of floats."""
-
     floats: Vectors
 
     def accepts(self, site: Site[Affine]) -> str | None:
-        return only_float(site) or _loops(site).no_vectors()
+        return only_float(site) or _loops(site).no_vectors(self.floats.lanes)
 
     def demand(self, site: Site[Affine]) -> Demand:
         return _demand(site, self.floats.lanes)
@@ -92,7 +78,6 @@ class _Floats:
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    *on_any_floats(_Floats),
     Kernel("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
-    on_each("float", _Floats),
 )

@@ -8,9 +8,19 @@ from math import prod
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float, only_integer
+from nnbuild.kernels.contract import (
+    PORTABLE,
+    Demand,
+    Kernel,
+    Names,
+    Overlap,
+    on_any_floats,
+    on_each,
+    only_float,
+    only_integer,
+)
 from nnbuild.kernels.dsp.beside import exact_sum
 from nnbuild.kernels.integers import centred, declare, finish, requantized
 from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
@@ -23,16 +33,6 @@ from nnbuild.numeric.rounding import INT8
 from nnbuild.ops.binary import Binary, Formats, formats, operands
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
-
-ROWS = {
-    "add": Row("{0} + {1}", 1),
-    "subtract": Row("{0} - {1}", 1),
-    "divide": Row("{0} / {1}", 14),
-    "maximum": Row("{0} > {1} ? {0} : {1}", 3),
-    "minimum": Row("{0} < {1} ? {0} : {1}", 3),
-}
-FACTORS = {"multiply": (("a", "b"), 1), "squared_difference": (("a - b", "a - b"), 3)}
-"""Functions that are a product: of what, and its price."""
 
 
 def _loops(site: Site[Binary]) -> Loops:
@@ -48,28 +48,6 @@ def _demand(site: Site[Binary], lanes: int = 1) -> Demand:
     whole = tuple(Overlap(input=i) for i, shape in enumerate(shapes) if shape == out)
     in_rows = lanes == 1 and all(shape[:1] == out[:1] for shape in shapes)
     return Demand(extent=_loops(site).vectors(lanes), packed=packed, overlaps=whole, rows=in_rows)
-
-
-def _emit(w: Writer, site: Site[Binary], names: Names) -> None:
-    left, right = operands(names.inputs, names.packed)
-
-    def element(at: list[str]) -> None:
-        w(w.use(c99.LOAD, "a", f"{left}[{at[1]}]"))
-        w(w.use(c99.LOAD, "b", f"{right}[{at[2]}]"))
-        w(w.use(c99.LOAD_MUTABLE, "value", _real(w, site.attributes.function)))
-        c99.clamp(w, site.attributes.clamp, "value")
-        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", "value"))
-
-    _loops(site).nest(w, element)
-
-
-def _real(w: Writer, function: str) -> str:
-    """The function of the floats `a` and `b`."""
-    if function not in FACTORS:
-        return w.use(ROWS[function], "a", "b")
-    factors, cycles = FACTORS[function]
-    w.bill(cycles)
-    return c99.product(w, *factors)
 
 
 def _emit_integers(w: Writer, site: Site[Binary], names: Names) -> None:
@@ -119,14 +97,10 @@ def _align(w: Writer, scales: AddScales) -> None:
 
 @dataclass(frozen=True)
 class _Floats:
-    """In vectors of floats."""
-
     floats: Vectors
 
     def accepts(self, site: Site[Binary]) -> str | None:
-        if site.attributes.function not in (*OPERATIONS, "squared_difference"):
-            return "it has no such operation"
-        return only_float(site) or _loops(site).no_vectors()
+        return only_float(site) or _loops(site).no_vectors(self.floats.lanes)
 
     def demand(self, site: Site[Binary]) -> Demand:
         return _demand(site, self.floats.lanes)
@@ -137,7 +111,7 @@ class _Floats:
 
         def element(at: list[str], count: int) -> None:
             for name, pointer, place, single in zip(("a", "b"), pointers, at[1:], once[1:], strict=True):
-                address = pointer if place == "0" else f"{pointer} + {place}"
+                address = f"{pointer} + {place}"
                 v.declare(w, name, v.broadcast(w, address, 1) if single else v.load(w, address, count))
             if function == "squared_difference":
                 w(f"a = {v.use(w, 'sub', 'a', 'b')};")
@@ -262,9 +236,8 @@ def _element(w: Writer, site: Site[Binary], found: LinearSum, half: str, places:
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    *on_any_floats(_Floats),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     Kernel("linear", frozenset({"armv7em_dsp"}), _accepts_linear, _demand, _emit_linear),
-    on_each("float", _Floats),
     on_each("integer", _Bytes),
 )

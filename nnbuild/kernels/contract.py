@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import SINGLE
 from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import Attributes
@@ -140,6 +141,12 @@ def on_each(numbers: str, body: Callable[[Vectors], Body[K]]) -> OnEach[K]:
         return [Kernel(name, frozenset({vectors.name}), k.accepts, k.demand, k.emit)]
 
     return OnEach(numbers, made)
+
+
+def on_any_floats(body: Callable[[Vectors], Body[K]]) -> tuple[Kernel[K] | OnEach[K], ...]:
+    """The same for floats, with the scalar kernel: that of a single lane."""
+    k = body(SINGLE)
+    return Kernel("scalar", PORTABLE, k.accepts, k.demand, k.emit), on_each("float", body)
 
 
 def set_name(numbers: str, vectors: Vectors) -> str:

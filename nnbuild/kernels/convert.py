@@ -20,7 +20,7 @@ from nnbuild.ops.convert import Convert
 from nnbuild.ops.integer import scale_and_limits
 from nnbuild.ops.site import Site
 
-FORMATS = {"float32", "int8", "int16", "int32"}
+FORMATS = {"float32", "int8", "int16", "int32", "uint8"}
 
 
 def _accepts(site: Site[Convert]) -> str | None:

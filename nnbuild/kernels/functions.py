@@ -1,120 +1,169 @@
-"""How each function of `ops.functions` is spelt in C, on the vendored math functions."""
+"""How each function of `ops.functions` is spelt on any set of floats, a single lane included."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import pi, sqrt
+from math import inf, pi, sqrt
 
 from nnbuild.base.literals import float_literal
-from nnbuild.base.writer import Writer
-from nnbuild.isa.c99 import product
-from nnbuild.ops.functions import SELU_ALPHA, SELU_SCALE
+from nnbuild.base.writer import Instruction, Writer
+from nnbuild.isa import vector_functions as math
+from nnbuild.isa.c99 import Single
+from nnbuild.isa.vectors import Vectors
+from nnbuild.ops.functions import SELU_ALPHA, SELU_SCALE, Function
+
+VECTORS: dict[str, Callable[[Vectors], Instruction]] = {
+    "expf": math.exp,
+    "expm1f": math.expm1,
+    "tanhf": math.tanh,
+    "logisticf": math.sigmoid,
+    "logf": math.log,
+}
+"""What stands for the vendored math functions in vectors."""
+
+
+class Lane:
+    """Prints operations on vectors that are names; each returns the name of its result, or an expression."""
+
+    def __init__(self, w: Writer, floats: Vectors) -> None:
+        self.w = w
+        self.floats = floats
+
+    def op(self, operation: str, *operands: str | float) -> str:
+        return self.floats.use(self.w, operation, *map(self.value, operands))
+
+    def value(self, operand: str | float) -> str:
+        return operand if isinstance(operand, str) else self.floats.each(self.w, operand)
+
+    def call(self, function: str, x: str | float) -> str:
+        return self.w.call(VECTORS[function](self.floats), self.value(x))
+
+    def less(self, a: str | float, b: str | float, then: str | float, otherwise: str | float) -> str:
+        return self.op("if_less", a, b, then, otherwise)
+
+    def bounded(self, x: str, low: float, high: float) -> str:
+        """x within [low, high]; an infinite bound is no bound."""
+        if high != inf:
+            x = self.op("min", high, x)
+        return self.op("max", low, x) if low != -inf else x
+
+    def within_reach(self, x: str) -> str:
+        """x, or a number from which on the sigmoid is next to 0: of vectors it never is 0 itself."""
+        return self.op("max", -1e5, x)
+
+    def negative(self, x: str) -> str:
+        return self.op("sub", 0.0, x)
+
+    def absolute(self, x: str) -> str:
+        return self.op("max", x, self.negative(x))
+
+    def line_sigmoid(self, x: str, slope: float, edge: float) -> str:
+        """A line from 0 at -edge to 1 at edge."""
+        return self.bounded(self.op("add", self.op("mul", x, slope), 0.5), 0.0, 1.0)
+
+
+class SingleLane(Lane):
+    """The same on floats in variables, with the vendored math functions: a choice has its operands once."""
+
+    def value(self, operand: str | float) -> str:
+        return operand if isinstance(operand, str) else float_literal(operand)
+
+    def call(self, function: str, x: str | float) -> str:
+        return self.w.helper(function, self.value(x))
+
+    def bounded(self, x: str, low: float, high: float) -> str:
+        below = super().bounded(x, -inf, high)
+        self.w.bill(4)
+        return f"({x} < {float_literal(low)} ? {float_literal(low)} : {below})" if low != -inf else below
+
+    def within_reach(self, x: str) -> str:
+        return x
+
+    def negative(self, x: str) -> str:
+        return f"-{x}"
+
+    def absolute(self, x: str) -> str:
+        self.w.bill(2)
+        return f"({x} < 0.0f ? -{x} : {x})"
+
+    def line_sigmoid(self, x: str, slope: float, edge: float) -> str:
+        line = self.op("add", self.op("mul", x, slope), 0.5)
+        return self.less(-edge, x, self.less(x, edge, line, 1.0), 0.0)
+
 
 Spell = Callable[..., str]
-"""(writer, x, *parameters) -> an expression; x is a name."""
+"""(lane, x, *parameters) -> an expression; x is a name."""
 
 
-def _clamp(w: Writer, x: str, low: float, high: float) -> str:
-    w.bill(4)
-    return bounded(x, low, high)
+def _relu(v: Lane, x: str, high: float, slope: float, threshold: float) -> str:
+    passed = v.bounded(x, -inf, high)
+    below: str | float = v.op("mul", slope, v.op("sub", x, threshold)) if slope else 0.0
+    return v.less(x, threshold, below, passed)
 
 
-def bounded(x: str, low: float, high: float) -> str:
-    """x within [low, high]; an infinite bound is no bound."""
-    text = x
-    if high != float("inf"):
-        text = f"({x} > {float_literal(high)} ? {float_literal(high)} : {x})"
-    if low != float("-inf"):
-        text = f"({x} < {float_literal(low)} ? {float_literal(low)} : {text})"
-    return text
+def _elu(v: Lane, x: str, alpha: float, scale: float = 1.0) -> str:
+    above = v.op("mul", x, scale) if scale != 1.0 else x
+    return v.less(0.0, x, above, v.op("mul", alpha * scale, v.call("expm1f", x)))
 
 
-def _relu(w: Writer, x: str, high: float, slope: float, threshold: float) -> str:
-    w.bill(6)
-    passed = bounded(x, float("-inf"), high)
-    below = product(w, float_literal(slope), f"{x} - {float_literal(threshold)}") if slope else "0.0f"
-    return f"({x} >= {float_literal(threshold)} ? {passed} : {below})"
+def _softplus(v: Lane, x: str) -> str:
+    return v.op("add", v.op("max", x, 0.0), v.call("log1pf", v.call("expf", v.op("min", x, v.negative(x)))))
 
 
-def _leaky(w: Writer, x: str, slope: float) -> str:
-    w.bill(4)
-    return f"({x} >= 0.0f ? {x} : {product(w, float_literal(slope), x)})"
+def _gelu(v: Lane, x: str) -> str:
+    error = v.call("erff", v.op("mul", x, sqrt(0.5)))
+    return v.op("mul", v.op("mul", 0.5, x), v.op("add", 1.0, error))
 
 
-def _elu(w: Writer, x: str, alpha: float) -> str:
-    return f"({x} > 0.0f ? {x} : {product(w, float_literal(alpha), w.helper('expm1f', x))})"
+def _gelu_tanh(v: Lane, x: str) -> str:
+    cube = v.op("mul", v.op("mul", v.op("mul", 0.044715, x), x), x)
+    inner = v.op("mul", sqrt(2 / pi), v.op("add", x, cube))
+    return v.op("mul", v.op("mul", 0.5, x), v.op("add", 1.0, v.call("tanhf", inner)))
 
 
-def _selu(w: Writer, x: str) -> str:
-    negative = product(w, float_literal(SELU_SCALE * SELU_ALPHA), w.helper("expm1f", x))
-    return f"({x} > 0.0f ? {product(w, float_literal(SELU_SCALE), x)} : {negative})"
-
-
-def _softplus(w: Writer, x: str) -> str:
-    away = f"({x} > 0.0f ? -{x} : {x})"
-    return f"(({x} > 0.0f ? {x} : 0.0f) + {w.helper('log1pf', w.helper('expf', away))})"
-
-
-def _softsign(w: Writer, x: str) -> str:
-    w.bill(18)
-    return f"({x} / (1.0f + ({x} < 0.0f ? -{x} : {x})))"
-
-
-def _line_sigmoid(w: Writer, x: str, slope: str) -> str:
-    w.bill(8)
-    line = f"{product(w, x, slope)} + 0.5f"
-    return f"({x} <= {_edge(slope, -1)} ? 0.0f : {x} >= {_edge(slope, 1)} ? 1.0f : {line})"
-
-
-def _edge(slope: str, sign: int) -> str:
-    return float_literal(sign * (2.5 if slope == "0.2f" else 3.0))
-
-
-SIXTH = float_literal(1 / 6)
-
-
-def _gelu(w: Writer, x: str) -> str:
-    error = w.helper("erff", product(w, x, float_literal(sqrt(0.5))))
-    return product(w, product(w, "0.5f", x), f"1.0f + {error}")
-
-
-def _gelu_tanh(w: Writer, x: str) -> str:
-    cube = product(w, product(w, product(w, "0.044715f", x), x), x)
-    inner = product(w, float_literal(sqrt(2 / pi)), f"{x} + {cube}")
-    return product(w, product(w, "0.5f", x), f"1.0f + {w.helper('tanhf', inner)}")
+def _hard_sigmoid(v: Lane, x: str) -> str:
+    return v.line_sigmoid(x, 1 / 6, 3.0)
 
 
 SPELLINGS: dict[str, Spell] = {
-    "clamp": _clamp,
+    "clamp": lambda v, x, low, high: v.bounded(x, low, high),
     "relu": _relu,
-    "leaky_relu": _leaky,
+    "leaky_relu": lambda v, x, slope: v.less(x, 0.0, v.op("mul", slope, x), x),
     "elu": _elu,
-    "selu": _selu,
+    "selu": lambda v, x: _elu(v, x, SELU_ALPHA, SELU_SCALE),
     "softplus": _softplus,
-    "softsign": _softsign,
-    "tanh": lambda w, x: w.helper("tanhf", x),
-    "sigmoid": lambda w, x: w.helper("logisticf", x),
-    "hard_sigmoid": lambda w, x: _line_sigmoid(w, x, SIXTH),
-    "hard_sigmoid_fifth": lambda w, x: _line_sigmoid(w, x, "0.2f"),
-    "swish": lambda w, x: product(w, x, w.helper("logisticf", x)),
-    "hard_swish": lambda w, x: product(w, x, _line_sigmoid(w, x, SIXTH)),
+    "softsign": lambda v, x: v.op("div", x, v.op("add", 1.0, v.absolute(x))),
+    "tanh": lambda v, x: v.call("tanhf", x),
+    "sigmoid": lambda v, x: v.call("logisticf", x),
+    "hard_sigmoid": _hard_sigmoid,
+    "hard_sigmoid_fifth": lambda v, x: v.line_sigmoid(x, 0.2, 2.5),
+    "swish": lambda v, x: v.op("mul", v.within_reach(x), v.call("logisticf", x)),
+    "hard_swish": lambda v, x: v.op("mul", x, _hard_sigmoid(v, x)),
     "gelu": _gelu,
     "gelu_tanh": _gelu_tanh,
-    "exponential": lambda w, x: w.helper("expf", x),
-    "mish": lambda w, x: product(w, x, w.helper("tanhf", _softplus(w, x))),
-    "linear": lambda w, x: x,
-    "absolute": lambda w, x: f"({x} < 0.0f ? -{x} : {x})",
-    "negative": lambda w, x: f"-{x}",
-    "square": lambda w, x: product(w, x, x),
-    "sqrt": lambda w, x: w.helper("sqrtf", x),
-    "rsqrt": lambda w, x: f"(1.0f / {w.helper('sqrtf', x)})",
-    "log": lambda w, x: w.helper("logf", x),
-    "sin": lambda w, x: w.helper("sinf", x),
-    "cos": lambda w, x: w.helper("cosf", x),
-    "floor": lambda w, x: w.helper("floorf", x),
-    "ceil": lambda w, x: w.helper("ceilf", x),
+    "exponential": lambda v, x: v.call("expf", x),
+    "mish": lambda v, x: v.op("mul", x, v.call("tanhf", _softplus(v, x))),
+    "linear": lambda v, x: x,
+    "absolute": lambda v, x: v.absolute(x),
+    "negative": lambda v, x: v.negative(x),
+    "square": lambda v, x: v.op("mul", x, x),
+    "sqrt": lambda v, x: v.op("sqrt", x),
+    "rsqrt": lambda v, x: v.op("div", 1.0, v.op("sqrt", x)),
+    "log": lambda v, x: v.call("logf", x),
+    "sin": lambda v, x: v.call("sinf", x),
+    "cos": lambda v, x: v.call("cosf", x),
+    "floor": lambda v, x: v.call("floorf", x),
+    "ceil": lambda v, x: v.call("ceilf", x),
 }
+ALONE = frozenset({"softplus", "gelu", "mish", "sin", "cos", "floor", "ceil"})
+"""What is computed one by one: vectors have no such functions."""
 
 
-def spell(w: Writer, name: str, parameters: tuple[float, ...], x: str) -> str:
-    return SPELLINGS[name](w, x, *parameters)
+def spell(w: Writer, floats: Vectors, function: Function, x: str) -> str:
+    lane = SingleLane if isinstance(floats, Single) else Lane
+    return SPELLINGS[function[0]](lane(w, floats), x, *function[1])
+
+
+def missing(floats: Vectors, function: str) -> str | None:
+    """The reason why a function cannot be computed in vectors."""
+    return f"it has no {function} in vectors" if function in ALONE and floats.lanes > 1 else None

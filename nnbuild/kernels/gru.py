@@ -6,14 +6,12 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float
+from nnbuild.kernels.contract import Demand, Names, on_any_floats
 from nnbuild.kernels.integers import declare
-from nnbuild.kernels.loops import recurrent, recurrent_integer, recurrent_vector
-from nnbuild.kernels.loops.recurrent import by_unit, state_names, time_steps
-from nnbuild.kernels.loops.recurrent_integer import Sums, hold, shifted
-from nnbuild.kernels.loops.recurrent_pairs import integer_kernels
-from nnbuild.kernels.loops.recurrent_vector import Cells, Units, blocks, each_vector, fresh_state
-from nnbuild.kernels.window_loops import total
+from nnbuild.kernels.loops import recurrent_integer
+from nnbuild.kernels.loops.recurrent import Cells, Step, Units, state_names
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, shifted, time_steps
+from nnbuild.kernels.loops.recurrent_sums import integer_kernels
 from nnbuild.model.graph import Array
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.recurrent import rules_of
@@ -31,61 +29,6 @@ def _four_biases(bias: Array) -> Array:
     return np.stack([of_x[0] + of_h[0], of_x[1] + of_h[1], of_x[2], of_h[2]], axis=1)
 
 
-def _demand(site: Site[GRU]) -> Demand:
-    packed = {role: by_unit(site.constant(role), 3) for role in ("kernel", "recurrent")}
-    bias = site.constant("bias") if "bias" in site.constants else None
-    if site.attributes.reset_after:
-        return recurrent.demand(site, packed if bias is None else packed | {"bias": _four_biases(bias)})
-    split = {role: matrix[:, :, GATES] for role, matrix in packed.items()}
-    split |= {f"{role}_candidate": matrix[:, :, CANDIDATE] for role, matrix in packed.items()}
-    if bias is not None:
-        split |= {"bias": bias.reshape(3, -1)[GATES].T, "bias_candidate": bias.reshape(3, -1)[2]}
-    return recurrent.demand(site, split, scratch_vectors=3)
-
-
-def _emit(w: Writer, site: Site[GRU], names: Names) -> None:
-    with time_steps(w, site, names):
-        if site.attributes.reset_after:
-            _after(w, site, names)
-        else:
-            _before(w, site, names)
-
-
-def _after(w: Writer, site: Site[GRU], names: Names) -> None:
-    (hidden,) = state_names(site, names)
-    with w.loop("unit", site.attributes.units):
-        recurrent.sums(w, site, names, OF_X, OF_H)
-        _gates(w, site)
-        w(w.use(c99.LOAD, "candidate", f"of_input + {c99.product(w, 'recall', 'of_state')}"))
-        recurrent.apply(w, "proposal", site.attributes.activation, "candidate")
-        w(w.use(c99.STORE, f"{names.scratch}[unit]", _blend(w, "keep", f"{hidden}[unit]")))
-
-
-def _gates(w: Writer, site: Site[GRU]) -> None:
-    recurrent.apply(w, "keep", site.attributes.gate_activation, "update")
-    recurrent.apply(w, "recall", site.attributes.gate_activation, "reset")
-
-
-def _blend(w: Writer, keep: str, old: str) -> str:
-    return f"{c99.product(w, keep, old)} + {c99.product(w, f'1.0f - {keep}', 'proposal')}"
-
-
-def _before(w: Writer, site: Site[GRU], names: Names) -> None:
-    """The reset gate acts on the whole state before the candidate's product, so the gates of all units come first."""
-    units, (hidden,) = site.attributes.units, state_names(site, names)
-    w(f"float *keeps = {names.scratch} + {units};")
-    w(f"float *recalled = {names.scratch} + {2 * units};")
-    with w.loop("unit", units):
-        recurrent.sums(w, site, names, ("update", "reset"))
-        _gates(w, site)
-        w(w.use(c99.STORE, "keeps[unit]", "keep"))
-        w(w.use(c99.STORE, "recalled[unit]", c99.product(w, "recall", f"{hidden}[unit]")))
-    with w.loop("unit", units):
-        recurrent.sums(w, site, names, ("candidate",), state="recalled", suffix="_candidate")
-        recurrent.apply(w, "proposal", site.attributes.activation, "candidate")
-        w(w.use(c99.STORE, f"{names.scratch}[unit]", _blend(w, "keeps[unit]", f"{hidden}[unit]")))
-
-
 def _demand_integers(sums: Sums, site: Site[GRU]) -> Demand:
     if site.attributes.reset_after:
         return sums.all_gates(site)
@@ -98,7 +41,6 @@ def _demand_integers(sums: Sums, site: Site[GRU]) -> Demand:
 
 def _emit_integers(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
     with time_steps(w, site, names):
-        sums.begin_step(w, site, names)
         if site.attributes.reset_after:
             _integers_after(sums, w, site, names)
         else:
@@ -122,10 +64,15 @@ def _integer_blend(w: Writer, rules: Rules, update: str, hidden: str) -> str:
 
 def _integers_after(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
     units, rules, (hidden,) = site.attributes.units, rules_of(site), state_names(site, names)
-    parts = ("update", "reset", "candidate")
+    names_of = ("update", "reset", "candidate")
+    parts = (
+        Part([f"{name}_x" for name in names_of], "x", site.shape()[1], "kernel", rules.of_input),
+        Part([f"{name}_h" for name in names_of], hidden, units, "recurrent", rules.of_state),
+    )
+    sums.before_units(w, site, names, parts)
     with w.loop("unit", units):
-        sums.weighted(w, names, [f"{p}_x" for p in parts], ("x", site.shape()[1]), "kernel", rules.of_input)
-        sums.weighted(w, names, [f"{p}_h" for p in parts], (hidden, units), "recurrent", rules.of_state)
+        for part in parts:
+            sums.weighted(w, names, part)
         _integer_gates(w, rules, names, sums)
         declare(w, "recalled", shifted("(int64_t)reset * candidate_h", rules.gate.power), "const int64_t")
         sums.total(w, "candidate", "candidate_x", "recalled", rules.value)
@@ -135,19 +82,29 @@ def _integers_after(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> Non
 
 def _integers_before(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
     units, rules, (hidden,) = site.attributes.units, rules_of(site), state_names(site, names)
-    x = ("x", site.shape()[1])
+    features = site.shape()[1]
+    gates = (
+        Part(["update_x", "reset_x"], "x", features, "kernel", rules.of_input),
+        Part(["update_h", "reset_h"], hidden, units, "recurrent", rules.of_state),
+    )
+    candidate = (
+        Part(["candidate_x"], "x", features, "kernel_candidate", rules.of_input),
+        Part(["candidate_h"], "recalled", units, "recurrent_candidate", rules.of_state),
+    )
     w(f"int32_t *updates = {names.scratch} + {units};")
     w(f"int32_t *recalled = {names.scratch} + {2 * units};")
+    sums.before_units(w, site, names, gates, 3)
     with w.loop("unit", units):
-        sums.weighted(w, names, ["update_x", "reset_x"], x, "kernel", rules.of_input)
-        sums.weighted(w, names, ["update_h", "reset_h"], (hidden, units), "recurrent", rules.of_state)
+        for part in gates:
+            sums.weighted(w, names, part)
         _integer_gates(w, rules, names, sums)
         kept = shifted(f"(int64_t)reset * {hidden}[unit]", rules.gate.power)
         w(w.use(c99.STORE, "updates[unit]", "update"))
         w(w.use(c99.STORE, "recalled[unit]", hold(w, kept, str(LARGEST))))
+    sums.before_units(w, site, names, candidate, 3)
     with w.loop("unit", units):
-        sums.weighted(w, names, ["candidate_x"], x, "kernel_candidate", rules.of_input)
-        sums.weighted(w, names, ["candidate_h"], ("recalled", units), "recurrent_candidate", rules.of_state)
+        for part in candidate:
+            sums.weighted(w, names, part)
         sums.total(w, "candidate", "candidate_x", "candidate_h", rules.value)
         recurrent_integer.apply(w, names, rules.value, "candidate", "activation")
         w(w.use(c99.STORE, f"{names.scratch}[unit]", _integer_blend(w, rules, "updates[unit]", hidden)))
@@ -173,69 +130,56 @@ class _Floats(Cells[GRU]):
         packed = {role: units.pack(matrix[:, :split], 2) for role, matrix in matrices.items()}
         return packed | {f"{role}_candidate": units.pack(matrix[:, split:], 1) for role, matrix in matrices.items()}
 
-    def step(self, w: Writer, site: Site[GRU], names: Names, units: Units) -> None:
-        if site.attributes.reset_after:
-            self._after(w, site, names, units)
+    def step(self, step: Step[GRU]) -> None:
+        if step.site.attributes.reset_after:
+            self._after(step)
         else:
-            self._before(w, site, names, units)
+            self._before(step)
 
-    def _after(self, w: Writer, site: Site[GRU], names: Names, units: Units) -> None:
-        v, (hidden,), fresh = units.floats, state_names(site, names), fresh_state(site, names, units)
+    def _after(self, step: Step[GRU]) -> None:
+        w, v = step.w, step.floats
 
-        def gates(vector: int, place: str, count: int) -> None:
-            self._gates(w, site, units, vector)
+        def unit(vector: int, place: str, count: int) -> None:
+            self._gates(step, vector)
             recalled = v.use(w, "mul", "recall", f"of_state{vector}")
             v.declare(w, "candidate", v.use(w, "add", f"of_input{vector}", recalled))
-            recurrent_vector.apply(w, units, "proposal", site.attributes.activation, "candidate")
-            self._blend(w, total(fresh, place), total(hidden, place), count)
+            self._blend(step, "candidate", place, count)
 
-        def block(real: int) -> None:
-            recurrent_vector.sums(w, units, site, names, OF_X, OF_H)
-            each_vector(w, units, real, gates)
+        step.each_unit(unit, OF_X, OF_H)
 
-        blocks(w, units, block)
+    def _gates(self, step: Step[GRU], vector: int) -> None:
+        step.apply("keep", step.site.attributes.gate_activation, f"update{vector}")
+        step.apply("recall", step.site.attributes.gate_activation, f"reset{vector}")
 
-    def _gates(self, w: Writer, site: Site[GRU], units: Units, vector: int) -> None:
-        recurrent_vector.apply(w, units, "keep", site.attributes.gate_activation, f"update{vector}")
-        recurrent_vector.apply(w, units, "recall", site.attributes.gate_activation, f"reset{vector}")
-
-    def _blend(self, w: Writer, to: str, old: str, count: int) -> None:
+    def _blend(self, step: Step[GRU], candidate: str, place: str, count: int) -> None:
         """keep * old + (1 - keep) * proposal."""
-        v = self.floats
-        kept = v.use(w, "mul", "keep", v.load(w, old, count))
+        w, v = step.w, step.floats
+        step.apply("proposal", step.site.attributes.activation, candidate)
+        kept = v.use(w, "mul", "keep", v.load(w, f"{step.states[0]} + {place}", count))
         new = v.use(w, "mul", v.use(w, "sub", v.each(w, 1.0), "keep"), "proposal")
-        v.store(w, to, v.use(w, "add", kept, new), count)
+        v.store(w, f"{step.fresh} + {place}", v.use(w, "add", kept, new), count)
 
-    def _before(self, w: Writer, site: Site[GRU], names: Names, units: Units) -> None:
-        v, (hidden,), fresh = units.floats, state_names(site, names), fresh_state(site, names, units)
-        w(f"float *keeps = {names.scratch} + {units.units};")
-        w(f"float *recalled = {names.scratch} + {2 * units.units};")
+    def _before(self, step: Step[GRU]) -> None:
+        """The reset gate acts on the whole state before the candidate's product: the gates of all units come first."""
+        w, v, units = step.w, step.floats, step.units.units
+        w(f"float *keeps = {step.names.scratch} + {units};")
+        w(f"float *recalled = {step.names.scratch} + {2 * units};")
 
         def gates(vector: int, place: str, count: int) -> None:
-            self._gates(w, site, units, vector)
+            self._gates(step, vector)
             v.store(w, f"keeps + {place}", "keep", count)
-            old = v.load(w, f"{hidden} + {place}", count)
+            old = v.load(w, f"{step.states[0]} + {place}", count)
             v.store(w, f"recalled + {place}", v.use(w, "mul", "recall", old), count)
 
         def candidate(vector: int, place: str, count: int) -> None:
-            recurrent_vector.apply(w, units, "proposal", site.attributes.activation, f"candidate{vector}")
             v.declare(w, "keep", v.load(w, f"keeps + {place}", count))
-            self._blend(w, total(fresh, place), total(hidden, place), count)
+            self._blend(step, f"candidate{vector}", place, count)
 
-        def gate_block(real: int) -> None:
-            recurrent_vector.sums(w, units, site, names, ("update", "reset"))
-            each_vector(w, units, real, gates)
-
-        def candidate_block(real: int) -> None:
-            recurrent_vector.sums(w, units, site, names, ("candidate",), state="recalled", suffix="_candidate")
-            each_vector(w, units, real, candidate)
-
-        blocks(w, units, gate_block)
-        blocks(w, units, candidate_block)
+        step.each_unit(gates, ("update", "reset"))
+        step.each_unit(candidate, ("candidate",), state="recalled", suffix="_candidate")
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    *on_any_floats(_Floats),
     *integer_kernels(_demand_integers, _emit_integers),
-    on_each("float", _Floats),
 )

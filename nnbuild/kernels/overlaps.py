@@ -18,7 +18,7 @@ from nnbuild.ops.site import Site
 IN_PLACE = (Overlap(),)
 """Every element is read before the one at its place is written."""
 
-SIZES = {"float32": 4, "int8": 1, "int16": 2, "int32": 4}
+SIZES = {"float32": 4, "int8": 1, "int16": 2, "int32": 4, "uint8": 1}
 
 
 def lead(units: int, written: Callable[[int], int], unread: Callable[[int], int | None]) -> int:

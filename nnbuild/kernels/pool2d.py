@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -13,14 +13,13 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.isa.vector_functions import SPECIAL
-from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import scalar_layers
+from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float
-from nnbuild.kernels.loops.across import across
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.overlaps import IN_PLACE, rows
+from nnbuild.kernels.sums import any_format
 from nnbuild.kernels.window import Window, window_of
 from nnbuild.kernels.window_loops import column_taps, each_position, each_row, product, row_taps, taps_count, total
 from nnbuild.numeric.rounding import INT8, rounding_mean
@@ -116,7 +115,8 @@ class _Floats:
 
     def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
         with _windows(w, site) as place:
-            across(w, self.floats.lanes * TOGETHER, site.shape()[2], partial(self._channels, w, site, names, place))
+            for channel, count in in_vectors(w, self.floats.lanes * TOGETHER, site.shape()[2]):
+                self._channels(w, site, names, place, channel, count)
 
     def _channels(self, w: Writer, site: Site[Pool2D], names: Names, place: str, channel: str, count: int) -> None:
         """`count` channels of the output at a place, from the first one on."""
@@ -182,7 +182,8 @@ class _Bytes:
     def emit(self, w: Writer, site: Site[Pool2D], names: Names) -> None:
         with _windows(w, site) as place:
             w(f"int8_t *to = {names.outputs[0]} + {place};")
-            across(w, self.v.lanes, site.shape()[2], partial(self._lanes, w, site, names))
+            for c, real in in_vectors(w, self.v.lanes, site.shape()[2]):
+                self._lanes(w, site, names, c, real)
 
     def _lanes(self, w: Writer, site: Site[Pool2D], names: Names, c: str, real: int) -> None:
         v, window, operation = self.v, window_of(site), "max" if _is_max(site) else "add"
@@ -290,7 +291,7 @@ def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, scalar_layers.any_format, demand, _emit),
+    Kernel("scalar", PORTABLE, any_format, demand, _emit),
     Kernel("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
     on_each("float", _Floats),
     on_each("integer", _Bytes),

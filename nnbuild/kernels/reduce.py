@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.vectors import Vectors
+from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
 from nnbuild.kernels.integers import centred, finish, requantized, zero
-from nnbuild.kernels.loops.across import across
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.tensor_sums import Scaled, scaled_by
 from nnbuild.kernels.window_loops import product, total
@@ -113,7 +112,8 @@ class _Floats:
             if after == 1:
                 self._lanes_of_one(w, site.attributes.function, size)
             else:
-                across(w, TOGETHER * self.floats.lanes, after, partial(self._columns, w, site))
+                for column, count in in_vectors(w, TOGETHER * self.floats.lanes, after):
+                    self._columns(w, site, column, count)
 
     def _columns(self, w: Writer, site: Site[Reduce], column: str, count: int) -> None:
         """The results of `count` columns from one on."""
@@ -186,7 +186,8 @@ class _Bytes:
 
     def emit(self, w: Writer, site: Site[Reduce], names: Names) -> None:
         with _rows(w, site, names):
-            across(w, self.v.lanes, _sizes(site)[2], partial(self._lanes, w, site))
+            for c, real in in_vectors(w, self.v.lanes, _sizes(site)[2]):
+                self._lanes(w, site, c, real)
 
     def _lanes(self, w: Writer, site: Site[Reduce], c: str, real: int) -> None:
         scale, v, (_, size, channels) = _scale(site), self.v, _sizes(site)

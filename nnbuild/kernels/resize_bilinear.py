@@ -1,43 +1,55 @@
-"""Bilinear upsampling; the two sources and the weight repeat with the factor."""
+"""Bilinear resizing; which two inputs an output lies between, and how near, are tables for each axis."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nnbuild.base.literals import C_TYPES, float_literal
+import numpy as np
+
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
 from nnbuild.kernels.integers import declare, store
 from nnbuild.kernels.window_loops import product
-from nnbuild.numeric.resize import BITS, ONE, position
+from nnbuild.model.graph import Array
+from nnbuild.numeric.resize import BITS, ONE, parts, taps
 from nnbuild.ops.resize_bilinear import ResizeBilinear
 from nnbuild.ops.site import Site
 
-Source = Callable[[Writer, str, int, int, bool], None]
-"""(writer, axis, its size, factor, whether centred) declares {axis}_low and {axis}_high, an output's two inputs."""
+
+def _tables(site: Site[ResizeBilinear], exact: bool) -> dict[str, Array]:
+    """By axis, the lower inputs, the upper ones, and their shares."""
+    found: dict[str, Array] = {}
+    for axis, size, out in zip("yx", site.shape(), site.attributes.size, strict=False):
+        low, high, share = (parts if exact else taps)(size, out, site.attributes.mode)
+        found |= {f"{axis}_low": low.astype(np.int16), f"{axis}_high": high.astype(np.int16)}
+        found[f"{axis}_share"] = share if exact else share.astype(np.int16)
+    return found
 
 
 def _demand(site: Site[ResizeBilinear]) -> Demand:
-    return Demand(extent=site.output_shape()[0])
+    return Demand(extent=site.output_shape()[0], packed=_tables(site, site.inputs[0].dtype == "float32"))
 
 
 @contextmanager
-def _corners(w: Writer, site: Site[ResizeBilinear], names: Names, source: Source) -> Iterator[None]:
+def _corners(w: Writer, site: Site[ResizeBilinear], names: Names) -> Iterator[None]:
     """The loops over the outputs `to[c]`, with pointers to the four inputs around them: low_low to high_high."""
-    height, width, channels = site.shape()
+    _, width, channels = site.shape()
     rows, columns, _ = site.output_shape()
-    kind, (down, along), centred = C_TYPES[site.inputs[0].dtype], site.attributes.factors, site.attributes.centred
+    kind = C_TYPES[site.inputs[0].dtype]
+    share = "float" if kind == "float" else "int32_t"
     with w.loop("y", "end", start="begin", trips=rows):
-        source(w, "y", height, down, centred)
+        w(w.use(c99.LOAD_AS, f"const {share}", "y_share", f"{names.packed['y_share']}[y]"))
         with w.loop("x", columns):
-            source(w, "x", width, along, centred)
+            w(w.use(c99.LOAD_AS, f"const {share}", "x_share", f"{names.packed['x_share']}[x]"))
             for row in ("low", "high"):
                 for column in ("low", "high"):
-                    place = f"({product(f'y_{row}', width)} + x_{column}) * {channels}"
+                    places = (f"{names.packed[f'y_{row}']}[y]", f"{names.packed[f'x_{column}']}[x]")
+                    place = f"({product(places[0], width)} + {places[1]}) * {channels}"
                     w(f"const {kind} *{row}_{column} = {names.inputs[0]} + {place};")
+            w.bill(16)
             w(f"{kind} *to = {names.outputs[0]} + ({product('y', columns)} + x) * {channels};")
             with w.loop("c", channels):
                 yield
@@ -48,47 +60,22 @@ def _emit(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
         w(w.use(c99.LOAD, name, f"{c99.product(w, first, f'1.0f - {part}')} + {c99.product(w, second, part)}"))
         w.bill(4)
 
-    with _corners(w, site, names, _source):
-        blend("left", "low_low[c]", "high_low[c]", "y_part")
-        blend("right", "low_high[c]", "high_high[c]", "y_part")
-        blend("value", "left", "right", "x_part")
+    with _corners(w, site, names):
+        blend("left", "low_low[c]", "high_low[c]", "y_share")
+        blend("right", "low_high[c]", "high_high[c]", "y_share")
+        blend("value", "left", "right", "x_share")
         w(w.use(c99.STORE, "to[c]", "value"))
-
-
-def _source(w: Writer, name: str, size: int, factor: int, centred: bool) -> None:
-    """Output i has its centre at (i + 1/2) / factor - 1/2 inputs: twice that, in whole numbers, is `twice`/factor.
-
-    Where pixels lie at their corners, its place is i / factor.
-    """
-    w(f"const int32_t {name}_twice = {added(f'2 * {name}', 1 - factor if centred else 0)};")
-    w(f"const int32_t {name}_floor = {name}_twice < 0 ? -1 : {name}_twice / {2 * factor};")
-    w(f"const int32_t {name}_low = {name}_floor < 0 ? 0 : {name}_floor;")
-    w(f"const int32_t {name}_high = {name}_floor + 1 < {size} ? {name}_floor + 1 : {size - 1};")
-    steps = f"(float)({name}_twice - {name}_floor * {2 * factor})"
-    distance = c99.product(w, steps, float_literal(1 / (2 * factor)))
-    w(f"const float {name}_part = {name}_floor < 0 ? 0.0f : {distance};")
-    w.bill(20)
 
 
 def _emit_integers(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
     """In 1024ths of a pixel."""
     kind = "const int32_t" if site.inputs[0].dtype == "int8" else "const int64_t"
-    with _corners(w, site, names, _integer_source):
+    with _corners(w, site, names):
         for row in ("low", "high"):
             declare(w, f"{row}_row", f"{row}_low[c] * ({ONE} - x_share) + {row}_high[c] * x_share", kind)
         w.bill(16)
         declare(w, "total", f"low_row * ({ONE} - y_share) + high_row * y_share", kind)
         store(w, "to[c]", w.helper("rounding_shift", "total", str(2 * BITS)), site.outputs[0])
-
-
-def _integer_source(w: Writer, name: str, size: int, factor: int, centred: bool) -> None:
-    """Also declares the share of the upper input; before the first centre both inputs are the first."""
-    step, start = position(size, factor, centred)
-    declare(w, f"{name}_at", added(f"{name} * {step}", start))
-    declare(w, f"{name}_low", f"{name}_at < 0 ? 0 : {name}_at / {ONE}")
-    declare(w, f"{name}_next", f"({name}_at + {ONE - 1}) / {ONE}")
-    declare(w, f"{name}_high", f"{name}_next < {size} ? {name}_next : {size - 1}")
-    declare(w, f"{name}_share", f"{name}_at - {name}_low * {ONE}")
 
 
 VARIANTS = (

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Kernel, Names, on_each, only_float
-from nnbuild.kernels.loops import recurrent, recurrent_integer, recurrent_vector
-from nnbuild.kernels.loops.recurrent import state_names, time_steps
-from nnbuild.kernels.loops.recurrent_integer import Sums, hold, shifted
-from nnbuild.kernels.loops.recurrent_pairs import integer_kernels
-from nnbuild.kernels.loops.recurrent_vector import Cells, Units, blocks, each_vector, fresh_state
+from nnbuild.kernels.contract import Names, on_any_floats
+from nnbuild.kernels.loops import recurrent_integer
+from nnbuild.kernels.loops.recurrent import Cells, Step, state_names
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, shifted, time_steps
+from nnbuild.kernels.loops.recurrent_sums import integer_kernels
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import LARGEST
 from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.site import Site
 
 
-def _emit(w: Writer, site: Site[SimpleRNN], names: Names) -> None:
-    with time_steps(w, site, names), w.loop("unit", site.attributes.units):
-        recurrent.sums(w, site, names, ("sum",))
-        recurrent.apply(w, "shown", site.attributes.activation, "sum")
-        w(w.use(c99.STORE, f"{names.scratch}[unit]", "shown"))
-
-
 def _emit_integers(sums: Sums, w: Writer, site: Site[SimpleRNN], names: Names) -> None:
     units, rules = site.attributes.units, rules_of(site)
     (hidden,) = state_names(site, names)
     with time_steps(w, site, names):
-        sums.begin_step(w, site, names)
+        parts = (
+            Part(["of_x"], "x", site.shape()[1], "kernel", rules.of_input),
+            Part(["of_h"], hidden, units, "recurrent", rules.of_state),
+        )
+        sums.before_units(w, site, names, parts)
         with w.loop("unit", units):
-            sums.weighted(w, names, ["of_x"], ("x", site.shape()[1]), "kernel", rules.of_input)
-            sums.weighted(w, names, ["of_h"], (hidden, units), "recurrent", rules.of_state)
+            for part in parts:
+                sums.weighted(w, names, part)
             sums.total(w, "shown", "of_x", "of_h", rules.value)
             recurrent_integer.apply(w, names, rules.value, "shown", "activation")
             result = shifted("(int64_t)shown", rules.value.power - rules.hidden_power)
@@ -40,22 +36,15 @@ def _emit_integers(sums: Sums, w: Writer, site: Site[SimpleRNN], names: Names) -
 class _Floats(Cells[SimpleRNN]):
     sums = 1
 
-    def step(self, w: Writer, site: Site[SimpleRNN], names: Names, units: Units) -> None:
-        fresh = fresh_state(site, names, units)
-
+    def step(self, step: Step[SimpleRNN]) -> None:
         def shown(vector: int, place: str, count: int) -> None:
-            recurrent_vector.apply(w, units, "shown", site.attributes.activation, f"sum{vector}")
-            units.floats.store(w, f"{fresh} + {place}", "shown", count)
+            step.apply("shown", step.site.attributes.activation, f"sum{vector}")
+            step.floats.store(step.w, f"{step.fresh} + {place}", "shown", count)
 
-        def block(real: int) -> None:
-            recurrent_vector.sums(w, units, site, names, ("sum",))
-            each_vector(w, units, real, shown)
-
-        blocks(w, units, block)
+        step.each_unit(shown, ("sum",))
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, only_float, recurrent.all_gates, _emit),
+    *on_any_floats(_Floats),
     *integer_kernels(Sums.all_gates, _emit_integers),
-    on_each("float", _Floats),
 )

@@ -10,7 +10,7 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.loops.recurrent import accumulate
+from nnbuild.kernels.loops.recurrent_integer import accumulate
 from nnbuild.kernels.window_loops import product
 from nnbuild.numeric.lstm import GATE_INTEGER_BITS
 from nnbuild.ops.integer import quant_of
@@ -57,14 +57,14 @@ def _emit(w: Writer, site: Site[TfliteLstm], names: Names) -> None:
 def _sums(w: Writer, lstm: TfliteLstm, names: Names, features: int) -> None:
     """Each gate before its activation, with 12 bits after the point; the first step has no hidden state."""
     _begin(w, SUMS, names.packed["bias"])
-    accumulate(w, SUMS, "x", features, names.packed["kernel"], is_float=False)
+    accumulate(w, SUMS, "x", features, names.packed["kernel"])
     for name, scale in zip(SUMS, lstm.input_scales, strict=True):
         w(f"{name} = {w.helper('requantize', name, str(scale.multiplier), str(scale.shift))};")
         _hold(w, name, 16)
     with w.block("if (t > 0)"):
         w(f"const int8_t *before = hidden - {lstm.units};")
         _begin(w, FROM_HIDDEN, names.packed["recurrent_bias"])
-        accumulate(w, FROM_HIDDEN, "before", lstm.units, names.packed["recurrent"], is_float=False)
+        accumulate(w, FROM_HIDDEN, "before", lstm.units, names.packed["recurrent"])
         for name, sum_name, scale in zip(SUMS, FROM_HIDDEN, lstm.recurrent_scales, strict=True):
             scaled = w.helper("requantize", sum_name, str(scale.multiplier), str(scale.shift))
             # Held to 16 bits, and before that to what cannot overflow when it is added.

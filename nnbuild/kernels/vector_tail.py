@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.vector_functions import missing, spell
+from nnbuild.kernels.functions import ALONE, spell
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP, Clamp, Pair
 from nnbuild.ops.binary import Binary
@@ -101,8 +101,8 @@ def refusal(site: Site, kinds: frozenset[str] = KINDS) -> str | None:
             return "a softmax must come last"
         if isinstance(attributes, Binary) and not _alike(part):
             return "the other operand has another shape"
-        if isinstance(attributes, Activation) and missing(attributes.function):
-            return missing(attributes.function)
+        if isinstance(attributes, Activation) and attributes.function in ALONE:
+            return f"it has no {attributes.function} in vectors"
     return None
 
 

@@ -44,6 +44,10 @@ class Quant:
         return self.scales[0]
 
 
+WHOLE = Quant((1.0,))
+"""Of numbers that mean themselves: indices and counts (int32), raw bytes (uint8), truth values (int8, 0 or 1)."""
+
+
 @dataclass(frozen=True)
 class Tensor:
     """A value computed at run time. `layer` names the model layer whose output it is, if it is one's."""
@@ -53,6 +57,11 @@ class Tensor:
     dtype: str = "float32"
     quant: Quant | None = None
     layer: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it holds numbers that mean themselves, and so no quantization may change its format."""
+        return self.quant == WHOLE and self.dtype != "int16"
 
     @property
     def nbytes(self) -> int:

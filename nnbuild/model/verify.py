@@ -12,12 +12,14 @@ from nnbuild.model.graph import Graph, Op, Shape, Tensor
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.rounding import limits
 
-DTYPES = ("float32", "int8", "int16", "int32")
+DTYPES = ("float32", "int8", "int16", "int32", "uint8")
 LARGEST_RATIO = 2.0**30
 """Between the scales of one operation's tensors: beyond it the shifts of its rule leave 32 bits."""
-MOVES = ("reshape", "transpose", "slice", "repeat", "pad", "pool2d", "resize_bilinear")
+MOVES = ("reshape", "transpose", "slice", "repeat", "pad", "pool2d", "resize_bilinear", "pick")
 """What carries or chooses integers as they are, so that input and output must mean the same by them."""
-MIXED = ("convert", "lstm", "gru", "simple_rnn", "tflite_lstm")
+WHOLE_NUMBERS = ("arg", "compare", "gather", "known", "select", "whole")
+"""What reads or computes numbers that mean themselves, beside others."""
+MIXED = ("convert", "lstm", "gru", "simple_rnn", "tflite_lstm", *WHOLE_NUMBERS)
 """What may have tensors of several types."""
 SOFTMAX_OUTPUT = {"int8": (2.0**-8, -128), "int16": (2.0**-15, 0)}
 REPORT = "Please report this model: nnbuild built a graph that its own rules refuse."
@@ -59,7 +61,7 @@ def _broken_names(graph: Graph) -> Iterator[tuple[str, str]]:
 
 
 def _broken_format(tensor: Tensor) -> str | None:
-    """Floats have no scale, integers have one, and only 8-bit ones a zero point."""
+    """Floats have no scale, integers have one, and only those of 8 bits a zero point."""
     quant = tensor.quant
     if quant is None:
         return None if tensor.dtype == "float32" else f"has integers ({tensor.dtype}) but no scale"
@@ -69,7 +71,7 @@ def _broken_format(tensor: Tensor) -> str | None:
         return "has more than one scale"
     if not (np.isfinite(quant.scale) and quant.scale >= SMALLEST_SCALE):
         return f"has the scale {quant.scale:g}, which is not a number from {SMALLEST_SCALE:g} on"
-    low, high = limits(tensor.dtype) if tensor.dtype == "int8" else (0, 0)
+    low, high = limits(tensor.dtype) if tensor.dtype in ("int8", "uint8") else (0, 0)
     return None if low <= quant.zero_point <= high else f"has the zero point {quant.zero_point} in {tensor.dtype}"
 
 
@@ -123,7 +125,8 @@ def _broken_integers(graph: Graph, op: Op) -> Iterator[str]:
     """What the integer form of an operation asks of its formats beyond those of each tensor."""
     inputs, outputs = ([graph.tensors[name] for name in names] for names in (op.inputs, op.outputs))
     tensors = inputs + outputs
-    scales = [tensor.quant.scale for tensor in tensors if tensor.quant is not None]
+    scales = [tensor.quant.scale for tensor in tensors if tensor.quant is not None and not tensor.is_whole]
+    yield from _broken_choice(op, inputs, outputs)
     if not scales:
         return
     types = sorted({tensor.dtype for tensor in tensors})
@@ -142,6 +145,13 @@ def _broken_integers(graph: Graph, op: Op) -> Iterator[str]:
         quant = outputs[0].quant
         if quant is not None and (quant.scale, quant.zero_point) != (scale, zero):
             yield f"the output of a softmax in {types[0]} has the scale {scale:g} and the zero point {zero}."
+
+
+def _broken_choice(op: Op, inputs: list[Tensor], outputs: list[Tensor]) -> Iterator[str]:
+    """What carries elements that indices or truth values choose."""
+    carried = {"gather": inputs[:-1], "select": inputs[1:]}.get(op.kind, [])
+    if any((tensor.dtype, tensor.quant) != (outputs[0].dtype, outputs[0].quant) for tensor in carried):
+        yield "it only chooses values, but its output has another format than its input."
 
 
 def _broken_states(graph: Graph) -> Iterator[tuple[str, str]]:

@@ -1,51 +1,75 @@
-"""Bilinear upsampling in 1024ths of a pixel."""
+"""Where a resized axis takes its values from, in 1024ths of a pixel and in floats, as TFLite does."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from nnbuild.numeric.rounding import Ints, ints, rounding_shift
 
 BITS = 10
 ONE = 1 << BITS
 
-
-class Position(NamedTuple):
-    """Output i lies at i * step + start of the input, in 1024ths."""
-
-    step: int
-    start: int
+CENTRES, CORNERS, EDGES = "centres", "corners", "edges"
+"""What lies upon what: pixels' centres at halves; the first and the last pixels; or the pixels' first edges."""
+MODES = (CENTRES, CORNERS, EDGES)
 
 
-def position(size: int, factor: int, centred: bool = True) -> Position:
-    """The step is rounded, so that it drifts where the factor does not divide 1024, as TFLite's does.
+class Taps(NamedTuple):
+    """For each output the lower and the upper input, and the upper one's share."""
 
-    Pixel centres are at halves, or all pixels at their first corner.
-    """
-    out = size * factor
-    step = (ONE * size + out // 2) // out
-    return Position(step, step // 2 - ONE // 2 if centred else 0)
+    low: Ints
+    high: Ints
+    share: Ints
 
 
-def taps(size: int, factor: int, centred: bool = True) -> tuple[Ints, Ints, Ints]:
-    """For each output the lower and the upper input, and the upper one's share.
+def _ratio(size: int, out: int, mode: str) -> tuple[int, int]:
+    return (size - 1, out - 1) if mode == CORNERS and out > 1 else (size, out)
 
-    C: low = at < 0 ? 0 : at / 1024; high = (at + 1023) / 1024, but size - 1 at most; share = at - 1024 * low
-    """
-    step, start = position(size, factor, centred)
-    at = np.arange(size * factor, dtype=np.int64) * step + start
+
+def taps(size: int, out: int, mode: str) -> Taps:
+    """In 1024ths. The step is rounded, so that it drifts where the sizes do not divide, as TFLite's does."""
+    inputs, outputs = _ratio(size, out, mode)
+    step = (ONE * inputs + outputs // 2) // outputs
+    at = np.arange(out, dtype=np.int64) * step + (step // 2 - ONE // 2 if mode == CENTRES else 0)
     low = np.maximum(at, 0) >> BITS
-    return low, np.minimum((at + ONE - 1) >> BITS, size - 1), at - (low << BITS)
+    return Taps(low, np.minimum((at + ONE - 1) >> BITS, size - 1), at - (low << BITS))
 
 
-def bilinear(x: ArrayLike, factors: tuple[int, int], centred: bool = True) -> Ints:
+class Parts(NamedTuple):
+    """As `Taps`, with the share as a float32."""
+
+    low: Ints
+    high: Ints
+    part: NDArray[np.float32]
+
+
+def parts(size: int, out: int, mode: str) -> Parts:
+    """Before the first centre both inputs are the first, so their shares do not matter."""
+    inputs, outputs = _ratio(size, out, mode)
+    half = 0.5 if mode == CENTRES else 0.0
+    at = (np.arange(out) + half) * (inputs / outputs) - half
+    low = np.floor(at).astype(np.int64)
+    part = np.where(low < 0, 0.0, at - low).astype(np.float32)
+    return Parts(np.clip(low, 0, size - 1), np.clip(low + 1, 0, size - 1), part)
+
+
+def nearest(size: int, out: int, mode: str, centred: bool = False) -> Ints:
+    """TFLite's RESIZE_NEAREST_NEIGHBOR, which may be asked for corners and centres at once; in float32, as there."""
+    inputs, outputs = _ratio(size, out, mode)
+    offset = np.float32(0.5 if centred or mode == CENTRES else 0.0)
+    at = (np.arange(out, dtype=np.float32) + offset) * (np.float32(inputs) / np.float32(outputs))
+    chosen = np.floor(at + np.float32(0.5)) if mode == CORNERS else np.floor(at)
+    return np.asarray(np.clip(chosen.astype(np.int64), 0, size - 1))
+
+
+def bilinear(x: ArrayLike, size: tuple[int, int], mode: str) -> Ints:
     """[batch, height, width, channels], rounded once, halves away from zero."""
     value = ints(x)
-    top, bottom, down = taps(value.shape[1], factors[0], centred)
-    left, right, across = taps(value.shape[2], factors[1], centred)
+    top, bottom, down = taps(value.shape[1], size[0], mode)
+    left, right, across = taps(value.shape[2], size[1], mode)
     rows, columns = down[None, :, None, None], across[None, None, :, None]
     upper = value[:, top][:, :, left] * (ONE - columns) + value[:, top][:, :, right] * columns
     lower = value[:, bottom][:, :, left] * (ONE - columns) + value[:, bottom][:, :, right] * columns

@@ -49,12 +49,12 @@ class Binary(Attributes):
             raise ValueError(f"its operands {left} and {right} do not fit each other.") from None
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
-        left, right = _aligned(inputs, constants)
+        left, right = aligned(inputs, constants)
         return (self.clamp.apply(FUNCTIONS[self.function](left, right)),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's, but for divide, and for operands of maximum and minimum that are of another scale."""
-        left, right = _aligned(inputs, {role: constant.data for role, constant in site.constants.items()})
+        left, right = aligned(inputs, {role: constant.data for role, constant in site.constants.items()})
         out = site.outputs[0]
         return (clamped(combined(self.function, left, right, formats(site)), self.clamp, out),)
 
@@ -68,7 +68,7 @@ def operands(inputs: Sequence[T], constants: Mapping[str, T]) -> tuple[T, T]:
     return inputs[0], inputs[1]
 
 
-def _aligned(inputs: Sequence[Array], constants: Arrays) -> tuple[Array, Array]:
+def aligned(inputs: Sequence[Array], constants: Arrays) -> tuple[Array, Array]:
     """The operands with one rank, the axes of the smaller one filled up after the batch."""
     left, right = operands(inputs, {role: value[None] for role, value in constants.items()})
     rank = max(left.ndim, right.ndim)

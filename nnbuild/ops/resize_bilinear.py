@@ -1,4 +1,4 @@
-"""Bilinear upsampling by whole factors."""
+"""Bilinear resizing to any size."""
 
 from __future__ import annotations
 
@@ -9,32 +9,35 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.model.graph import Array, Shape
-from nnbuild.numeric.resize import bilinear
+from nnbuild.numeric.resize import CENTRES, MODES, bilinear, parts
 from nnbuild.ops.base import Arrays, Attributes, Pair, expect
 from nnbuild.ops.integer import as_type
 from nnbuild.ops.site import Site
 
+LARGEST = 2**15 - 1
+"""Sizes whose places fit the kernels' tables."""
+
 
 @dataclass(frozen=True)
 class ResizeBilinear(Attributes):
-    """With `centred` the pixels' centres lie at halves, as Keras' UpSampling2D means it; without, at their corners."""
+    """`mode` is one of `numeric.resize.MODES`; Keras means the pixels' centres."""
 
     kind: ClassVar[str] = "resize_bilinear"
 
-    factors: Pair = (1, 1)
-    centred: bool = True
+    size: Pair = (1, 1)
+    mode: str = CENTRES
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
-        expect(len(inputs[0]) == 3, f"upsampling needs [height, width, channels], not {inputs[0]}.")
-        expect(min(self.factors) > 0, f"the factors {self.factors} are not positive.")
-        height, width, channels = inputs[0]
-        return ((height * self.factors[0], width * self.factors[1], channels),)
+        expect(len(inputs[0]) == 3, f"resizing needs [height, width, channels], not {inputs[0]}.")
+        expect(self.mode in MODES, f"there is no mode {self.mode!r}.")
+        fits = min(self.size) > 0 and max(*self.size, *inputs[0][:2]) <= LARGEST
+        expect(fits, f"it resizes {inputs[0][:2]} to {self.size}; sizes go from 1 to {LARGEST}.")
+        return ((*self.size, inputs[0][2]),)
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         x = inputs[0]
-        for axis, factor in enumerate(self.factors, 1):
-            size = x.shape[axis]
-            low, high, part = zip(*(taps(i, factor, size, self.centred) for i in range(size * factor)), strict=True)
+        for axis, out in enumerate(self.size, 1):
+            low, high, part = parts(x.shape[axis], out, self.mode)
             along = [1] * x.ndim
             along[axis] = -1
             weight = np.asarray(part, x.dtype).reshape(along)
@@ -46,12 +49,4 @@ class ResizeBilinear(Attributes):
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's RESIZE_BILINEAR; input and output have one scale."""
-        return (as_type(bilinear(inputs[0], self.factors, self.centred), site.outputs[0]),)
-
-
-def taps(index: int, factor: int, size: int, centred: bool = True) -> tuple[int, int, float]:
-    """The two inputs around an output's place, and how much the later one weighs."""
-    centre = (index + 0.5) / factor - 0.5 if centred else index / factor
-    low = int(centre // 1)
-    part = centre - low
-    return max(low, 0), min(low + 1, size - 1), part if low >= 0 else 0.0
+        return (as_type(bilinear(inputs[0], self.size, self.mode), site.outputs[0]),)

@@ -41,4 +41,4 @@ def run(graph: Graph) -> Graph:
 
 
 def is_quantized(graph: Graph) -> bool:
-    return any(tensor.quant is not None for tensor in graph.tensors.values())
+    return any(tensor.quant is not None and not tensor.is_whole for tensor in graph.tensors.values())

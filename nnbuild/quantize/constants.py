@@ -6,18 +6,23 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from nnbuild.model.graph import Array, Constant, Quant
+from nnbuild.model.graph import Array, Constant, Quant, Tensor
 from nnbuild.numeric.layer_norm import UNIT, summand_scale
+from nnbuild.numeric.rounding import limits
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary
+from nnbuild.ops.compare import Compare
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.gather import Gather
 from nnbuild.ops.integer import quant_of
+from nnbuild.ops.known import Known
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.select import Select
 from nnbuild.ops.site import Site
 from nnbuild.quantize.formats import SMALLEST, quantized_values, quantized_weights, weight_scales
 from nnbuild.quantize.recurrent import recurrent_constants
@@ -44,9 +49,22 @@ def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: in
     if isinstance(attributes, LayerNorm):
         return _norm_constants(site)
     dtype = site.inputs[0].dtype
-    if isinstance(attributes, Binary | PReLU):
+    if isinstance(attributes, Gather | Known | Select):
+        return {role: _in_format(constant, site.outputs[0]) for role, constant in site.constants.items()}
+    if site.inputs[0].is_whole:
+        return dict(site.constants)
+    if isinstance(attributes, Binary | Compare | PReLU):
         return {role: quantized_values(c.name, c.data, dtype) for role, c in site.constants.items()}
     return dict(site.constants)
+
+
+def _in_format(constant: Constant, like: Tensor) -> Constant:
+    """A constant that is carried: in the format of what it is carried to."""
+    if like.is_whole:
+        return constant
+    quant = quant_of(like)
+    steps = np.round(constant.data.astype(np.float64) / quant.scale) + quant.zero_point
+    return Constant(constant.name, np.clip(steps, *limits(like.dtype)).astype(like.dtype), quant)
 
 
 def _weights_and_bias(site: Site, means: tuple[float, ...], bits: int) -> dict[str, Constant]:

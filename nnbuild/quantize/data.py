@@ -16,6 +16,7 @@ from nnbuild.base.errors import ToolMissing, UsageError
 from nnbuild.base.shown import shown
 from nnbuild.model.graph import Array, Graph, Tensor
 from nnbuild.model.samples import UNSOUND, checked_labels, refuse_bomb
+from nnbuild.ops.drawn import drawn
 from nnbuild.quantize.calibrate import Batch, batch_size
 
 RANDOM_SAMPLES = 64
@@ -36,13 +37,13 @@ def batches(source: Source, graph: Graph) -> Iterator[Batch]:
     inputs = [graph.tensors[name] for name in graph.inputs]
     size = batch_size(graph)
     spread = {tensor.name: (np.inf, -np.inf) for tensor in inputs}
-    for batch in _raw_batches(source, inputs, size):
+    for batch in _raw_batches(source, graph, size):
         checked = {tensor.name: _checked(source, tensor, batch[tensor.name]) for tensor in inputs}
         for name, value in checked.items():
             spread[name] = (min(spread[name][0], float(value.min())), max(spread[name][1], float(value.max())))
         yield checked
     for name, (low, high) in spread.items():
-        if low == high:
+        if low == high and not graph.tensors[name].is_whole:
             raise UsageError(
                 f"calibration, input {name!r}",
                 f"all its values are {low + 0.0:g}, which says nothing of its range.",
@@ -78,10 +79,10 @@ def _classes(where: str, known: Array, width: int) -> Array:
     return known
 
 
-def _raw_batches(source: Source, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
-    path = source.path
+def _raw_batches(source: Source, graph: Graph, size: int) -> Iterator[Batch]:
+    path, inputs = source.path, [graph.tensors[name] for name in graph.inputs]
     if path is None:
-        yield from _random(inputs, size)
+        yield from _random(graph, size)
     elif path.is_dir():
         yield from _images(source, path, inputs, size)
     elif not path.is_file():
@@ -92,11 +93,11 @@ def _raw_batches(source: Source, inputs: Sequence[Tensor], size: int) -> Iterato
         yield from _npz(path, inputs, size)
 
 
-def _random(inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
+def _random(graph: Graph, size: int) -> Iterator[Batch]:
     chance = np.random.default_rng(0)
     for at in range(0, RANDOM_SAMPLES, size):
         count = min(size, RANDOM_SAMPLES - at)
-        yield {t.name: chance.normal(size=(count, *t.shape)).astype(np.float32) for t in inputs}
+        yield {name: drawn(graph, name, chance, count) for name in graph.inputs}
 
 
 def _npy(path: Path, inputs: Sequence[Tensor], size: int) -> Iterator[Batch]:
@@ -204,8 +205,9 @@ def _images(source: Source, folder: Path, inputs: Sequence[Tensor], size: int) -
         raise UsageError(
             f"calibration {str(folder)!r}", f"the model's input {shape} is no image.", "Give a .npz instead."
         )
+    levels = (0.0, 255.0) if inputs[0].dtype == "uint8" else source.image_range
     for at in range(0, len(files), size):
-        yield {inputs[0].name: np.stack([_image(path, shape, source.image_range) for path in files[at : at + size]])}
+        yield {inputs[0].name: np.stack([_image(path, shape, levels) for path in files[at : at + size]])}
 
 
 def _image(path: Path, shape: tuple[int, ...], levels: tuple[float, float]) -> Array:

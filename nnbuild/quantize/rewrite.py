@@ -15,22 +15,26 @@ from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.gather import Gather
+from nnbuild.ops.known import Known
 from nnbuild.ops.pad import Pad
+from nnbuild.ops.pick import Pick
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.resize_bilinear import ResizeBilinear
+from nnbuild.ops.select import Select
 from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
-from nnbuild.quantize.calibrate import Ranges
+from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import activation_format, fixed_format
 from nnbuild.quantize.recurrent import Format, behind, state_formats, weight_bits, with_room
 
-SAME_SCALE = (Pad, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
+SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
 """Operations that choose or move values, and so leave them in their input's format."""
 
 
@@ -40,6 +44,7 @@ class _Draft:
 
     states: Mapping[str, Format]
     behind: frozenset[str]
+    whole: frozenset[str]
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
@@ -49,7 +54,8 @@ class _Draft:
 def rewrite(graph: Graph, ranges: Ranges, formats: Mapping[str, str], default: str, float_edge: bool) -> Graph:
     """`formats` names the format of single operations by their names; all others take the default."""
     forms = {op.name: formats.get(op.name, default) for op in graph.ops}
-    draft = _Draft(state_formats(graph, ranges, forms), behind(graph))
+    whole = frozenset(name for name, tensor in graph.tensors.items() if tensor.is_whole)
+    draft = _Draft(state_formats(graph, ranges, forms), behind(graph), whole)
     ranges = with_room(graph, ranges, forms, draft.behind)
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]
@@ -81,7 +87,7 @@ def _first_format(graph: Graph, name: str, formats: Mapping[str, str], default: 
 
 
 def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
-    if form == "float":
+    if form == "float" or tensor.is_whole:
         return tensor
     if tensor.name in draft.states:
         return draft.states[tensor.name].of(tensor)
@@ -96,6 +102,8 @@ def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
 
 
 def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) -> None:
+    if isinstance(op.attributes, Convert) and graph.tensors[op.inputs[0]].dtype == "int32":
+        form = "float"  # whole numbers have no range that integers of fewer bits could hold
     inputs = _inputs(draft, op, ranges, form)
     if form == "float":
         outputs = [graph.tensors[name] for name in op.outputs]
@@ -103,7 +111,7 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
     else:
         outputs = [_output(draft, graph, op, inputs, index, ranges, form) for index in range(len(op.outputs))]
         _comparable(op, [draft.tensors[name] for name in inputs] + outputs)
-        inputs = _aligned(draft, op, inputs, outputs[0])
+        inputs = _aligned(draft, graph, op, inputs, outputs[0])
         site = Site(
             op,
             tuple(draft.tensors[name] for name in inputs),
@@ -119,6 +127,8 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
 
 def _inputs(draft: _Draft, op: Op, ranges: Ranges, form: str) -> tuple[str, ...]:
     """A recurrent operation takes 16 bits where they are there already, and initial states in its states' formats."""
+    if isinstance(op.attributes, Known):
+        return op.inputs
     if form == "float" or not isinstance(op.attributes, Recurrent):
         return tuple(_in_format(draft, name, ranges, form) for name in op.inputs)
     x, *before = op.inputs
@@ -132,16 +142,21 @@ def _output(
     draft: _Draft, graph: Graph, op: Op, inputs: tuple[str, ...], index: int, ranges: Ranges, form: str
 ) -> Tensor:
     tensor = graph.tensors[op.outputs[index]]
-    if same_scale(op.attributes):
+    if tensor.is_whole:
+        return tensor
+    if same_scale(op.attributes) or (isinstance(op.attributes, Gather) and len(inputs) == 2):
         return replace(tensor, dtype=form, quant=draft.tensors[inputs[0]].quant)
+    if "table" in op.constants:
+        table = graph.constants[op.constants["table"]].data
+        return replace(tensor, dtype=form, quant=activation_format(Range(float(table.min()), float(table.max())), form))
     fixed = fixed_format(op.attributes, form)
     return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(draft, tensor, ranges, form)
 
 
 def _comparable(op: Op, tensors: list[Tensor]) -> None:
     """Refuses values of an operation so different in size that no shift leads from one to the other."""
-    sized = {tensor.quant.scale: tensor.name for tensor in tensors if tensor.quant is not None}
-    small, large = min(sized), max(sized)
+    sized = {t.quant.scale: t.name for t in tensors if t.quant is not None and not t.is_whole}
+    small, large = min(sized, default=1.0), max(sized, default=1.0)
     if large >= _most_apart(op, tensors[-1], small) * small:
         raise UsageError(
             f"layer {op.layer or op.name!r}",
@@ -164,8 +179,10 @@ def same_scale(attributes: Attributes) -> bool:
     return isinstance(attributes, SAME_SCALE)
 
 
-def _aligned(draft: _Draft, op: Op, inputs: tuple[str, ...], output: Tensor) -> tuple[str, ...]:
-    """A maximum or minimum of two tensors compares integers, so both must have the output's format."""
+def _aligned(draft: _Draft, graph: Graph, op: Op, inputs: tuple[str, ...], output: Tensor) -> tuple[str, ...]:
+    """A maximum or minimum compares integers, and a choice carries them, so operands must have the output's format."""
+    if isinstance(op.attributes, Select):
+        return (inputs[0], *(_converted(draft, name, output) for name in inputs[1:]))
     if getattr(op.attributes, "function", "") not in ("maximum", "minimum"):
         return inputs
     return tuple(_converted(draft, name, output) for name in inputs)
@@ -175,7 +192,7 @@ def _in_format(draft: _Draft, name: str, ranges: Ranges, form: str) -> str:
     """The tensor itself, or a conversion of it, in the format an operation computes in."""
     tensor = draft.tensors[name]
     dtype = "float32" if form == "float" else form
-    if tensor.dtype == dtype:
+    if tensor.dtype == dtype or name in draft.whole:
         return name
     quant = None if form == "float" else activation_format(ranges[name], form)
     return _converted(draft, name, replace(tensor, dtype=dtype, quant=quant))

@@ -43,6 +43,8 @@ KINDS: dict[str, str] = {
     **dict.fromkeys(("pool2d", "reduce", "lrn"), "pooling"),
     **dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum", "concatenate"), "merge"),
     **dict.fromkeys(("reshape", "transpose", "pad", "slice", "repeat", "resize_bilinear", "convert"), "moving"),
+    **dict.fromkeys(("gather", "pick", "known"), "moving"),
+    "matmul": "dense",
     "input": "input",
 }
 """Kind of operation -> the paint of its family; what is not here works on each value by itself."""

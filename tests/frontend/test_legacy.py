@@ -9,7 +9,7 @@ import pytest
 
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
-from tests.frontend.test_zoo import numbered
+from tests.frontend.test_zoo import assert_close, numbered
 from tests.zoo import TFKERAS, names, zoo
 from tests.zoo.legacy import DIALECTS, Dialect, rewrite
 
@@ -41,7 +41,7 @@ def test_old_files_agree_with_keras(dialect: Dialect, tmp_path: Path) -> None:
             golden = dict(file)
         graph = load(target)
         inputs = dict(zip(graph.inputs, numbered(golden, "x", len(graph.inputs)), strict=True))
-        found = interpret.run(graph, inputs)
+        single, double = interpret.run(graph, inputs), interpret.run(graph, inputs, "float64")
         for output, answer in zip(graph.outputs, numbered(golden, "y", len(graph.outputs)), strict=True):
-            np.testing.assert_allclose(found[output], answer, rtol=1e-5, atol=1e-5, err_msg=name)
+            assert_close(single[output], double[output], answer, name)
         target.unlink()

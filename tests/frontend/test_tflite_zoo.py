@@ -19,6 +19,7 @@ from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
+from nnbuild.ops.drawn import drawn as any_drawn
 from tests.frontend.tflite_files import to_bytes
 from tests.fuzz.tflite_seeds import SEEDS
 from tests.support.compiled import run_graph
@@ -52,6 +53,7 @@ def samples_of(graph: Graph, given: list[Array]) -> dict[str, Array]:
 def wrong(found: Array, wanted: Array) -> int:
     """How many numbers differ; floats may by a rounding error."""
     wanted = wanted.reshape(found.shape)
+    wanted = wanted.astype(found.dtype) if wanted.dtype in (np.bool_, np.int64) else wanted
     assert found.dtype == wanted.dtype
     if found.dtype.kind == "f":
         return int((np.abs(found - wanted) > TOLERANCE * (1 + np.abs(wanted).max())).sum())
@@ -109,20 +111,19 @@ def reference(path: Path, given: list[list[Array]]) -> list[Array]:
     for sample in given:
         interpreter.reset_all_variables()
         for detail, value in zip(interpreter.get_input_details(), sample, strict=True):
-            interpreter.set_tensor(detail["index"], value.reshape(detail["shape"]))
+            interpreter.set_tensor(detail["index"], value.reshape(detail["shape"]).astype(detail["dtype"]))
         interpreter.invoke()
         rows.append([interpreter.get_tensor(detail["index"]) for detail in ends])
     return [np.stack(column) for column in zip(*rows, strict=True)]
 
 
 def drawn(graph: Graph, name: str, positive: bool, chance: np.random.Generator) -> Array:
-    tensor = graph.tensors[name]
+    (values,), tensor = any_drawn(graph, name, chance, 1), graph.tensors[name]
+    if not positive:
+        return values
     if tensor.quant is None:
-        values = chance.normal(size=tensor.shape).astype(np.float32)
-        return np.abs(values) if positive else values
-    info = np.iinfo(tensor.dtype)
-    low = tensor.quant.zero_point + 1 if positive else info.min
-    return chance.integers(low, info.max + 1, tensor.shape).astype(tensor.dtype)
+        return np.abs(values)
+    return np.maximum(values, tensor.quant.zero_point + 1).astype(tensor.dtype)
 
 
 def test_single_operators(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.frontend.tflite_files import File, O, T
+from tests.fuzz.tflite_choosing_seeds import CHOOSING
 
 RNG = np.random.default_rng(5)
 IMAGE = (1, 6, 5, 4)
@@ -221,5 +222,6 @@ MOVES: tuple[tuple[str, Sequence[Any], Sequence[int], str, dict[str, Any]], ...]
 )  # fmt: skip
 
 SEEDS: dict[str, File] = {
-    f"{kind}-{dtype}": maker(dtype) for kind, (maker, dtypes) in _makers().items() for dtype in dtypes
+    **{f"{kind}-{dtype}": maker(dtype) for kind, (maker, dtypes) in _makers().items() for dtype in dtypes},
+    **CHOOSING,
 }

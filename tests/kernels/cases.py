@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from nnbuild.model.graph import Graph
+from nnbuild.numeric.resize import MODES
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import Clamp
@@ -22,7 +23,9 @@ from nnbuild.ops.gru import GRU
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.lrn import LRN
 from nnbuild.ops.lstm import LSTM
+from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.pad import Pad
+from nnbuild.ops.pick import Pick
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.reduce import Reduce
@@ -55,6 +58,7 @@ def cases() -> Iterator[tuple[str, Maker]]:
     yield from _moves()
     yield from _vectors()
     yield from _recurrent()
+    yield from _products()
 
 
 def _convolutions() -> Iterator[tuple[str, Maker]]:
@@ -216,8 +220,31 @@ def _moves() -> Iterator[tuple[str, Maker]]:
         yield f"slice-{begins}-{steps}", lambda b=begins, s=steps, c=counts: single(Slice(b, s, c), [(2, 3, 4)])
     for times in ((1, 1, 1), (2, 3, 1), (1, 1, 4), (3, 1, 2)):
         yield f"repeat-{times}", lambda t=times: single(Repeat(t), [(2, 3, 4)])
-    for factors in ((2, 2), (1, 3), (3, 4)):
-        yield f"resize_bilinear-{factors}", lambda f=factors: single(ResizeBilinear(f), [(3, 4, 2)])
+    for places in (((1, 0), None, (3, 3, 0)), (None, (2, 1, 0, 0), None), ((0,), (1,), (2,)), (None, None, (1, 2))):
+        yield f"pick-{places}", lambda p=places: single(Pick(p), [(2, 3, 4)])
+    for size in ((6, 8), (3, 12), (9, 16), (2, 3), (7, 5), (1, 1), (5, 9)):
+        for mode in MODES:
+            resize = ResizeBilinear(size, mode)
+            yield f"resize_bilinear-{size}-{mode}", lambda r=resize: single(r, [(3, 4, 2)])
+
+
+def _products() -> Iterator[tuple[str, Maker]]:
+    shapes = [
+        # leading axes, rows, depth, columns
+        ((), 3, 4, 5),
+        ((2,), 1, 7, 3),
+        ((2, 3), 5, 1, 4),
+        ((4,), 9, 16, 9),
+        ((1,), 8, 33, 2),
+        ((), 6, 19, 21),
+    ]
+    for index, (before, rows, depth, columns) in enumerate(shapes):
+        for turned in (False, True):
+            right = (columns, depth) if turned else (depth, columns)
+            yield (
+                f"matmul-{index}-{turned}",
+                lambda t=turned, s=((*before, rows, depth), (*before, *right)): single(MatMul(t), list(s)),
+            )
 
 
 def _vectors() -> Iterator[tuple[str, Maker]]:

@@ -12,6 +12,7 @@ pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
 
 from nnbuild.model.graph import Array, Constant, Op, Quant, Tensor
+from nnbuild.numeric.resize import CENTRES, CORNERS, EDGES
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes, Clamp
 from nnbuild.ops.binary import Binary
@@ -74,10 +75,8 @@ def _concatenate(op: Operator) -> Attributes | None:
 def _bilinear(op: Operator) -> Attributes | None:
     source, out = op.inputs[0], op.outputs[0]
     assert source is not None
-    (rows, no_rows), (columns, no_columns) = (divmod(out.shape[i], source.shape[i]) for i in (1, 2))
-    if no_rows or no_columns or not op.options.HalfPixelCenters() or op.options.AlignCorners():
-        return None
-    return ResizeBilinear((rows, columns))
+    centred, corners = op.options.HalfPixelCenters(), op.options.AlignCorners()
+    return ResizeBilinear(out.shape[1:3], CENTRES if centred else CORNERS if corners else EDGES)
 
 
 MAKERS: dict[str, Maker] = {

@@ -38,7 +38,7 @@ def test_sums_are_near_the_real_ones_down_to_the_limit(dtype: str, function: str
                                                       ("int16", 2**13, True), ("int16", 2**14, False)])  # fmt: skip
 def test_an_output_scale_far_below_the_inputs_is_refused(dtype: str, ratio: int, fits: bool) -> None:
     op = single(Binary("subtract"), [(4,), (4,)]).ops[0]
-    tensors = [Tensor(n, (4,), dtype, Quant((s,), 0)) for n, s in (("x0", 1.0), ("x1", 0.5), ("y0", 1 / ratio))]
+    tensors = [Tensor(n, (4,), dtype, Quant((s,), 0)) for n, s in (("x0", 3.0), ("x1", 1.5), ("y0", 3 / ratio))]
     if fits:
         _comparable(op, tensors)
         return

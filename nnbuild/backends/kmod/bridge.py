@@ -20,7 +20,7 @@ from nnbuild.emit.text import SIZES, described, place
 from nnbuild.emit.weights import WEIGHTS
 from nnbuild.isa.c99 import C99
 from nnbuild.model.graph import Array, Tensor
-from nnbuild.numeric.rounding import limits
+from nnbuild.ops.drawn import drawn
 from nnbuild.ops.tolerance import Standard, standards
 from nnbuild.plan.plan import Location, Plan, Step, make_plan
 from nnbuild.plan.target import Target
@@ -256,16 +256,7 @@ def _close_case(plan: Plan, index: int, wanted: Standard) -> str:
 def golden_inputs(plan: Plan) -> dict[str, Array]:
     """Random numbers from the range of each input, always the same."""
     chance = np.random.default_rng(0)
-    values: dict[str, Array] = {}
-    for name in plan.graph.inputs:
-        tensor = plan.tensor(name)
-        shape = (GOLDEN_SAMPLES, *tensor.shape)
-        if tensor.dtype == "float32":
-            values[name] = chance.normal(size=shape).astype(np.float32)
-        else:
-            low, high = limits(tensor.dtype)
-            values[name] = chance.integers(low, high + 1, shape).astype(tensor.dtype)
-    return values
+    return {name: drawn(plan.graph, name, chance, GOLDEN_SAMPLES) for name in plan.graph.inputs}
 
 
 def golden_source(plan: Plan) -> str:

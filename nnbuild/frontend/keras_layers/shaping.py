@@ -98,7 +98,8 @@ def _upsampling_2d(call: Call) -> str:
     _of_rank(call, 2)
     factors = call.config.pair("size", 2)
     if call.config.choice("interpolation", "nearest", ("nearest", "bilinear")) == "bilinear":
-        return call.one(ResizeBilinear(factors), call.input)
+        size = call.shape[0] * factors[0], call.shape[1] * factors[1]
+        return call.one(ResizeBilinear(size), call.input)
     return call.one(Repeat((*factors, 1)), call.input)
 
 

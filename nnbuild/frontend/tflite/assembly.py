@@ -41,6 +41,10 @@ class Assembly:
         self._inputs.append(name)
         return name
 
+    def first(self) -> list[str]:
+        """The model's first input."""
+        return self._inputs[:1]
+
     def tensor(self, tensor: Tensor) -> str:
         name = self._unique(tensor.name)
         self.tensors[name] = replace(tensor, name=name)
@@ -140,6 +144,6 @@ class Assembly:
 
 
 def _close_scales(operator: Operator, tensors: Sequence[Tensor]) -> None:
-    scales = [tensor.quant.scale for tensor in tensors if tensor.quant is not None]
+    scales = [tensor.quant.scale for tensor in tensors if tensor.quant is not None and not tensor.is_whole]
     if scales and max(scales) >= LARGEST_RATIO * min(scales):
         raise operator.error(f"its scales {min(scales):.4g} and {max(scales):.4g} are too far apart.", CALIBRATE)

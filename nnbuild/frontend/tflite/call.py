@@ -18,25 +18,34 @@ from nnbuild.base.errors import ModelError
 from nnbuild.frontend.tflite.assembly import CALIBRATE, Assembly
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, DAMAGED, Operator, Quantization
 from nnbuild.frontend.tflite.records import Tensor as Stored
-from nnbuild.model.graph import Array, Quant, Shape, Tensor
+from nnbuild.model.graph import WHOLE, Array, Quant, Shape, Tensor
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.base import NO_CLAMP, Attributes, Clamp
+from nnbuild.ops.convert import Convert
+from nnbuild.ops.known import Known
+from nnbuild.ops.pick import Pick
+from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.slice import Slice
+from nnbuild.ops.transpose import Transpose
 
+CARRIERS = (Convert, Pick, Repeat, Reshape, Slice, Transpose)
+"""What may hold raw bytes."""
 BATCH_ONE = "Convert the model with a batch size of 1."
 LARGEST_SCALE = 2.0**28
 CLAMPS = {0: NO_CLAMP, 1: Clamp(0.0, None), 2: Clamp(-1.0, 1.0), 3: Clamp(0.0, 6.0)}
-RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
+RANGES = {"int8": (-128, 127), "int16": (-32768, 32767), "uint8": (0, 255)}
+TYPES = {name: name for name in ("float32", "int8", "int16", "uint8", "int32")} | {"int64": "int32", "bool": "int8"}
+"""In what a run-time tensor is computed: whole numbers in 32 bits, truth values in 8."""
+WHOLE_TYPES = ("int32", "int64", "bool")
 
 
 def form(stored: Stored, batch: int) -> Tensor:
     """A tensor of the file as a run-time tensor of ours."""
-    if stored.dtype not in ("float32", "int8", "int16"):
-        next_step = CONVERT_AGAIN
-        if stored.dtype == "UINT8":
-            next_step = "Convert with inference_input_type and inference_output_type tf.int8."
-        raise stored.error(f"it is computed as {stored.dtype}, which nnbuild does not support.", next_step)
-    return Tensor(stored.name, sample_shape(stored, batch), stored.dtype, activation_quant(stored), stored.name)
+    dtype = TYPES.get(stored.dtype)
+    if dtype is None:
+        raise stored.error(f"it is computed as {stored.dtype}, which nnbuild does not support.", CONVERT_AGAIN)
+    return Tensor(stored.name, sample_shape(stored, batch), dtype, activation_quant(stored), stored.name)
 
 
 def sample_shape(stored: Stored, batch: int) -> Shape:
@@ -58,6 +67,8 @@ def activation_quant(stored: Stored) -> Quant | None:
     if stored.dtype == "float32":
         return None
     known = stored.quantization
+    if stored.dtype in WHOLE_TYPES or (stored.dtype == "uint8" and known is None):
+        return WHOLE
     if known is None:
         raise stored.error(f"it is of type {stored.dtype}, but has no scale.", CONVERT_AGAIN)
     if len(known.scales) != 1:
@@ -68,7 +79,7 @@ def activation_quant(stored: Stored) -> Quant | None:
             f"its scale is {scale:.6g}, outside 2^-28 to 2^28.",
             CALIBRATE,
         )
-    low, high = RANGES[stored.dtype] if stored.dtype == "int8" else (0, 0)
+    low, high = RANGES[stored.dtype] if stored.dtype != "int16" else (0, 0)
     if not low <= zero <= high:
         raise stored.error(f"its zero point is {zero}, which {stored.dtype} tensors cannot have.")
     return Quant((scale,), zero)
@@ -147,9 +158,13 @@ class Call:
         if stored.index in self._known:
             name = self._known[stored.index]
             return name if shape is None else self.seen(name, shape)
-        cause = f"its input {stored.name!r} is a constant" if stored.data is not None else ""
-        cause = cause or f"its input {stored.name!r} is not computed before it"
-        raise self.error(f"{cause}, which nnbuild does not support here.", CONVERT_AGAIN)
+        if stored.data is None:
+            raise self.error(f"its input {stored.name!r} is not computed before it.", CONVERT_AGAIN)
+        like = form(replace(stored, dtype="float32") if stored.dtype == "float16" else stored, self.batch)
+        held = self.constant(index, stored.values().astype(like.dtype).reshape(like.shape), like.quant)
+        name = self.add(Known(), self.assembly.first(), {"values": held}, like=like)
+        self._known[stored.index] = name
+        return name if shape is None else self.seen(name, shape)
 
     def seen(self, name: str, shape: Shape) -> str:
         tensor = self.assembly.tensors[name]
@@ -195,12 +210,15 @@ class Call:
         self.expect(fits, f"{list(whole)} cannot be seen as {list(wanted)}.")
         return tuple(prod(whole) // known if n == -1 else n for n in wanted)
 
-    def view(self, index: int, first: bool) -> tuple[str, int]:
+    def view(self, index: int, first: bool, mixed: bool = False) -> tuple[str, int]:
         """An input for an operator that names axes, and how many axes of the file's it lacks.
 
-        `first` is whether the operator means the first axis, which is the batch if it has several samples.
+        `first` is whether the operator means the first axis, which is the batch if it has several samples; `mixed`
+        whether its output may be of another type.
         """
-        (name,) = self.data_inputs(index)
+        name = self.value(index)
+        if not mixed:
+            self.same_type([name])
         whole = self.whole(index)
         if self.batch > 1:
             self.expect(not first, "it works along the batch axis, so it mixes samples.", BATCH_ONE)
@@ -254,12 +272,23 @@ class Call:
         return names
 
     def same_type(self, names: Sequence[str]) -> None:
+        wanted = TYPES.get(self.output().dtype, self.output().dtype)
+        if wanted != "uint8":
+            self._refuse_bytes(names)
         for name in names:
             tensor = self.tensor(name)
             self.expect(
-                tensor.dtype == self.output().dtype,
-                f"its input {tensor.name!r} is {tensor.dtype}, but its output {self.output().dtype}.",
+                tensor.dtype == wanted,
+                f"its input {tensor.name!r} is {tensor.dtype}, but its output {wanted}.",
                 CONVERT_AGAIN,
+            )
+
+    def _refuse_bytes(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.expect(
+                self.tensor(name).dtype != "uint8",
+                f"it computes on {name!r}, whose type is uint8; nnbuild takes that only at a model's ends.",
+                "Convert the model again: converters since 2019 compute in int8.",
             )
 
     def same_quant(self, *names: str) -> None:
@@ -293,6 +322,8 @@ class Call:
         constants: Mapping[str, str] | None = None,
         outer: Shape = (),
     ) -> tuple[str, ...]:
+        if not isinstance(attributes, CARRIERS):
+            self._refuse_bytes(inputs)
         return self.assembly.add(self.operator, self.layer, attributes, inputs, like, constants, outer)
 
     def add(

@@ -7,6 +7,7 @@ from functools import partial
 from math import inf, sqrt
 
 from nnbuild.frontend.tflite.call import LARGEST_SCALE, RANGES, Call, as_float
+from nnbuild.frontend.tflite.choosing import two_sided, whole
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Array, Quant
 from nnbuild.numeric.elementwise import sum_limit
@@ -17,6 +18,8 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.softmax import Softmax
+from nnbuild.ops.whole import FUNCTIONS as WHOLE_NUMBERS
+from nnbuild.ops.whole import Whole
 
 # Scale ratios below which a result with its zero point stays within 32 bits.
 SHIFT_LIMIT = 2.0**21
@@ -57,6 +60,11 @@ def _within_tables(call: Call, function: str, own: Quant, out: Quant) -> None:
         call.ratio(1 / (sqrt(own.scale) * out.scale), SHIFT_LIMIT)
 
 
+def looked_up(function: str, call: Call) -> None:
+    """TFLite's 16-bit tables are other ones than nnbuild's."""
+    unary(function, (), call, integers=call.output().dtype == "int8")
+
+
 def leaky_relu(call: Call) -> None:
     alpha = call.number("LeakyReluOptions", "Alpha", 0.0)
     call.expect(abs(alpha) < 2.0**10, f"its Alpha is {alpha:g}.")
@@ -71,8 +79,9 @@ def elu(call: Call) -> None:
 
 
 def gelu(call: Call) -> None:
+    """In int8 a table, as the other functions that TFLite looks up."""
     tanh_form = bool(call.option("GeluOptions", "Approximate", False))
-    unary("gelu_tanh" if tanh_form else "gelu", (), call, integers=False)
+    looked_up("gelu_tanh" if tanh_form else "gelu", call)
 
 
 def prelu(call: Call) -> None:
@@ -91,6 +100,10 @@ def prelu(call: Call) -> None:
 
 def binary(function: str, options: str, call: Call) -> None:
     clamp = call.clamp(options) if options else NO_CLAMP
+    if call.like().is_whole and call.like().dtype == "int32":
+        call.expect(clamp == NO_CLAMP and function in WHOLE_NUMBERS, f"nnbuild computes no {function} of int32.")
+        two_sided(Whole(function), call)
+        return
     call.expect(len(call.operator.inputs) == 2, "it needs two operands.")
     names, constants, quants = [], {}, []
     for index, role in enumerate(("left", "right")):
@@ -197,12 +210,12 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "LOGISTIC": partial(unary, "sigmoid", ()),
     "TANH": partial(unary, "tanh", ()),
     "RSQRT": partial(unary, "rsqrt", ()),
-    "ABS": _float_only("absolute"),
+    "ABS": partial(unary, "absolute", ()),
     "NEG": _float_only("negative"),
     "SQUARE": _float_only("square"),
     "SQRT": _float_only("sqrt"),
-    "EXP": _float_only("exponential"),
-    "LOG": _float_only("log"),
+    "EXP": partial(looked_up, "exponential"),
+    "LOG": partial(looked_up, "log"),
     "SIN": _float_only("sin"),
     "COS": _float_only("cos"),
     "FLOOR": _float_only("floor"),
@@ -211,6 +224,8 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "SUB": partial(binary, "subtract", "SubOptions"),
     "MUL": partial(binary, "multiply", "MulOptions"),
     "DIV": partial(binary, "divide", "DivOptions"),
+    "FLOOR_DIV": partial(whole, "floor_divide"),
+    "FLOOR_MOD": partial(whole, "floor_mod"),
     "MAXIMUM": partial(binary, "maximum", ""),
     "MINIMUM": partial(binary, "minimum", ""),
     "SQUARED_DIFFERENCE": partial(binary, "squared_difference", ""),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nnbuild.frontend.tflite.call import Call
-from nnbuild.frontend.tflite.records import NUMBERS
+from nnbuild.frontend.tflite.records import NUMBERS, Quantization
 from nnbuild.model.graph import Array
 
 LARGEST = 2**24
@@ -33,7 +33,7 @@ def folded(call: Call) -> bool:
     given = [i for i in range(len(call.operator.inputs)) if call.given(i)]
     if fold is None or not given or not all(call.is_constant(i) for i in given):
         return False
-    if any(call.stored(i).quantization is not None and kind not in MOVES for i in given):
+    if any(call.stored(i).quantization is not None and kind not in (*MOVES, "FILL") for i in given):
         return False
     if any(call.stored(i).dtype not in NUMBERS.values() or call.stored(i).is_sparse for i in given):
         return False
@@ -45,8 +45,15 @@ def folded(call: Call) -> bool:
     call.expect(len(results) == len(call.operator.outputs), "it has another number of outputs than it computes.")
     for index, values in enumerate(results):
         _within(call, values.size)
-        call.fold(np.asarray(values), index, call.stored(given[0]).quantization if kind in MOVES else None)
+        call.fold(np.asarray(values), index, _quantization(call, given))
     return True
+
+
+def _quantization(call: Call, given: Sequence[int]) -> Quantization | None:
+    """What carries values as they are hands on their scale: the input's, or of FILL the value's."""
+    kind = call.operator.kind
+    carried = given[0] if kind in MOVES else given[-1] if kind == "FILL" else None
+    return None if carried is None else call.stored(carried).quantization
 
 
 def _within(call: Call, elements: int) -> None:

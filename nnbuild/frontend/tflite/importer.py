@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nnbuild.base.errors import ModelError
-from nnbuild.frontend.tflite import elementwise, linear, recurrent, shaping, summing
+from nnbuild.frontend.tflite import choosing, elementwise, linear, products, recurrent, shaping, summing
 from nnbuild.frontend.tflite.assembly import Assembly
 from nnbuild.frontend.tflite.call import Call, form
 from nnbuild.frontend.tflite.folding import folded
@@ -18,8 +18,11 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **shaping.OPERATORS,
     **summing.OPERATORS,
     **recurrent.OPERATORS,
+    **choosing.OPERATORS,
+    **products.OPERATORS,
 }
-LOOPS = ("WHILE", "IF", "CALL", "CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
+LOOPS = ("WHILE", "IF", "CALL")
+VARIABLES = ("CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
 
 
 def import_model(name: str, file: str, model: Model) -> Graph:
@@ -72,6 +75,12 @@ def _reader(operator: Operator) -> Callable[[Call], None]:
         raise operator.error(
             f"nnbuild does not support {operator.kind}, into which converters turn recurrent layers with a state.",
             "Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert again.",
+        )
+    if operator.kind in VARIABLES:
+        raise operator.error(
+            "the model keeps variables from one run to the next, as streaming models do, which nnbuild does not "
+            "support in .tflite files.",
+            "Give the .h5 or .keras file, with stateful=True on the recurrent layers that keep a state.",
         )
     if operator.kind.startswith("CUSTOM"):
         raise operator.error(

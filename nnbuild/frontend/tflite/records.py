@@ -20,6 +20,8 @@ SMALLER = "No microcontroller or PC program of a sensible size can hold it; use 
 
 MAX_ELEMENTS = 2**28
 MAX_AXES = 8
+WITHOUT_OUTPUTS = ("CALL_ONCE", "ASSIGN_VARIABLE")
+"""Operators that are there for what they do."""
 SPARE = bytes(16)
 """Behind the file's own bytes, so that reading a number at its very end stays inside."""
 
@@ -110,6 +112,7 @@ NUMBERS = {
     "INT32": "int32",
     "INT64": "int64",
     "BOOL": "bool",
+    "UINT8": "uint8",
 }
 
 
@@ -213,7 +216,7 @@ class _Reader:
         inputs = self._chosen(where, raw.InputsAsNumpy() if raw.InputsLength() else [], tensors)
         outputs = self._chosen(where, raw.OutputsAsNumpy() if raw.OutputsLength() else [], tensors)
         inside = self._chosen(where, raw.IntermediatesAsNumpy() if raw.IntermediatesLength() else [], tensors)
-        if not outputs or any(tensor is None for tensor in outputs + inside):
+        if (not outputs and kind not in WITHOUT_OUTPUTS) or any(tensor is None for tensor in outputs + inside):
             raise ModelError(where, "its outputs are not all there.", DAMAGED)
         options_kind, options = self.options.get(raw.BuiltinOptionsType(), "NONE"), None
         if options_kind != "NONE" and raw.BuiltinOptions() is not None:

@@ -9,11 +9,14 @@ from nnbuild.frontend.tflite.call import BATCH_ONE, Call
 from nnbuild.frontend.tflite.linear import image
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Shape
+from nnbuild.numeric.resize import CENTRES, CORNERS, EDGES
+from nnbuild.numeric.resize import nearest as nearest_places
 from nnbuild.ops.base import Pair
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.pad import Pad
+from nnbuild.ops.pick import Pick
 from nnbuild.ops.repeat import Repeat
-from nnbuild.ops.resize_bilinear import ResizeBilinear
+from nnbuild.ops.resize_bilinear import LARGEST, ResizeBilinear
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
 
@@ -278,24 +281,30 @@ def mirror_pad(call: Call) -> None:
 
 
 def resize(call: Call) -> None:
-    """By whole factors."""
+    """Nearest by whole factors repeats, by others picks."""
     nearest = call.operator.kind == "RESIZE_NEAREST_NEIGHBOR"
     kind = "ResizeNearestNeighborOptions" if nearest else "ResizeBilinearOptions"
     x, shape, outer = image(call, 0)
     call.same_quant(x)
     size = call.integers(1)
-    whole = len(size) == 2 and all(s > 0 and s % n == 0 for s, n in zip(size, shape, strict=False))
-    call.expect(whole, f"it resizes {list(shape[:2])} to {list(size)}; only whole factors are supported.", _WHOLE)
-    call.expect(not call.option(kind, "AlignCorners", False), "it aligns corners.", _WHOLE)
-    factors = (size[0] // shape[0], size[1] // shape[1])
-    if nearest:
-        call.done(call.add(Repeat((*factors, 1)), [x], outer=outer))
-        return
+    call.expect(len(size) == 2 and min(size) > 0 and max(size) <= LARGEST, f"it resizes {list(shape[:2])} to {size}.")
+    corners = bool(call.option(kind, "AlignCorners", False))
     centred = bool(call.option(kind, "HalfPixelCenters", False))
-    call.done(call.add(ResizeBilinear(factors, centred), [x], outer=outer))
+    mode = CORNERS if corners else CENTRES if centred else EDGES
+    if not nearest:
+        call.expect(not (corners and centred), "it aligns corners and centres at once.", CONVERT_AGAIN)
+        call.done(call.add(ResizeBilinear((size[0], size[1]), mode), [x], outer=outer))
+        return
+    places = [tuple(nearest_places(n, m, mode, centred).tolist()) for n, m in zip(shape, size, strict=False)]
+    call.done(call.add(nearest_of(places, shape), [x], outer=outer))
 
 
-_WHOLE = "Use UpSampling2D, or resize by whole factors without aligned corners."
+def nearest_of(places: Sequence[tuple[int, ...]], shape: Shape) -> Repeat | Pick:
+    """What takes these rows and columns of an image."""
+    factors = [len(p) // n for p, n in zip(places, shape, strict=False)]
+    plain = [tuple(i // max(1, f) for i in range(n * f)) for n, f in zip(shape, factors, strict=False)]
+    return Repeat((*factors, 1)) if plain == list(places) else Pick((*places, None))
+
 
 OPERATORS: dict[str, Callable[[Call], None]] = {
     "RESHAPE": reshape,

@@ -53,8 +53,6 @@ def _within_sums(call: Call, function: str, name: str, axes: list[int]) -> None:
     own, out = call.tensor(name).quant, call.like().quant
     if own is None or out is None or function in ("max", "min"):
         return
-    # TFLite's integer SUM is raw and unsaturated where input and output have one scale, and in floats where not.
-    call.expect(function == "mean", "nnbuild computes SUM only in float32.", "Use a mean, or convert it to float32.")
     count = 1
     for axis in axes:
         count *= call.shape(name)[axis]

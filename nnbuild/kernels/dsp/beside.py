@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.numeric.linear_sum import FRACTION, LinearSum, linear_sum, pairs
 from nnbuild.numeric.rounding import INT8, saturate
 from nnbuild.ops.binary import Binary, Formats, combined, formats

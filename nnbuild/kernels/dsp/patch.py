@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.kernels.dsp.inputs import C_TYPE, STORE_TWO, copy, expand, fill
 from nnbuild.kernels.dsp.weights import INPUT_ORDER, padded_taps
 from nnbuild.kernels.window import Window

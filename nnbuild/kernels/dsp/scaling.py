@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.base.writer import Instruction, Row, Writer
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import added
 from nnbuild.numeric.requant import General, Layer
 from nnbuild.numeric.requant_product import Form, Products, common_level, products

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from nnbuild.base.writer import Instruction, Row, Writer
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, scaled

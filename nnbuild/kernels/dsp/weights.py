@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.sums import Sums
 from nnbuild.model.graph import Array

@@ -20,8 +20,7 @@ from nnbuild.kernels import overlaps
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
-from nnbuild.kernels.loops.nest import WindowNest
-from nnbuild.kernels.window import Axis, Strip, strips
+from nnbuild.kernels.window import Axis, Strip, WindowNest, strips
 from nnbuild.kernels.window_loops import each_row, each_strip, product, repeated, row_taps, total
 from nnbuild.model.graph import Array
 
@@ -34,12 +33,13 @@ UNROLLED = 2
 class Edges(WindowNest[Lanes]):
     """weights: given where the lanes want them otherwise than they are.
 
-    blank: what padding counts as, if not nothing: then rows beyond the input are copied too.
+    blank: what is copied for padding. whole: sums are to have it too, so rows beyond the input are copied as well.
     """
 
     registers: int
     weights: Array | None = None
-    blank: str | None = None
+    blank: str = "0"
+    whole: bool = False
 
     @cached_property
     def strips(self) -> list[Strip]:
@@ -50,7 +50,7 @@ class Edges(WindowNest[Lanes]):
     @property
     def row_edges(self) -> bool:
         """Whether rows beyond the input are copied."""
-        return self.blank is not None and not self.window.rows.always_inside
+        return self.whole and not self.window.rows.always_inside
 
     def width(self, strip: Strip) -> int:
         """Columns under a tile."""
@@ -68,7 +68,7 @@ class Edges(WindowNest[Lanes]):
         return Demand(window.rows.places, size, kind, packed, overlaps.rows(self.site, window.rows), rows=True)
 
     def emit(self, w: Writer, names: Names) -> None:
-        with each_row(w, self.window.rows, counted=self.blank is None):
+        with each_row(w, self.window.rows, counted=not self.whole):
             for strip in self.strips:
                 with each_strip(w, strip) as x:
                     self._tile(w, names, strip, x)
@@ -111,13 +111,12 @@ class Edges(WindowNest[Lanes]):
         rows, columns = self.window.rows, self.window.columns
         lefts = [place * columns.stride - columns.pad for place in range(strip.place, strip.stop, strip.size)]
         beside = sum(not 0 <= left <= columns.size - self.width(strip) for left in lefts) / strip.count
-        above = 1 - len(rows.inside) / rows.places if self.blank is not None else 0.0
+        above = 1 - len(rows.inside) / rows.places if self.whole else 0.0
         return beside + (1 - beside) * above
 
     def _copy(self, w: Writer, names: Names, size: int) -> None:
         """The columns under a tile for every row of taps, or for every real one, with padding beside the input."""
         columns, rows, channels = self.window.columns, self.window.rows, self.window.channels
-        blank = self.blank or "0"
         w(f"const int32_t before = left < 0 ? {product('-left', channels)} : 0;")
         end = f"{columns.size} - left < {size} ? {product(f'{columns.size} - left', channels)} : {size * channels}"
         w(f"const int32_t real_end = {end};")
@@ -131,16 +130,16 @@ class Edges(WindowNest[Lanes]):
                 last = "last"
             w("int32_t i = 0;")
             for stop, value, share in (
-                (f"before && i < {last}", blank, 0.1),
+                (f"before && i < {last}", self.blank, 0.1),
                 (last, f"{names.inputs[0]}[row + i]", 0.8),
-                (str(size * channels), blank, 0.1),
+                (str(size * channels), self.blank, 0.1),
             ):
                 with w.block(f"for (; i < {stop}; ++i)"), w.trips(share * size * channels):
                     w(w.use(COPY, "copy[i]", value))
 
     def _row_taps(self, w: Writer) -> AbstractContextManager[None]:
         """The loop `ky` over rows of taps."""
-        return row_taps(w, self.window.rows) if self.blank is None else w.loop("ky", self.window.rows.kernel)
+        return row_taps(w, self.window.rows) if not self.whole else w.loop("ky", self.window.rows.kernel)
 
     def _block(self, w: Writer, block: Block, strip: Strip, line: str) -> None:
         lanes, window = self.lanes, self.window

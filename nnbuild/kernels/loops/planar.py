@@ -13,13 +13,12 @@ from functools import lru_cache, partial
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
-from nnbuild.isa.armv7em_dsp import DSP
+from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left
 from nnbuild.kernels.dsp.scaling import scaled as scale
-from nnbuild.kernels.loops.planes import GROUP, REGISTERS, Pairing, Planes, planes, taps_of
-from nnbuild.kernels.loops.spread import fill
+from nnbuild.kernels.loops.planes import GROUP, REGISTERS, Pairing, Planes, fill, planes, taps_of
 from nnbuild.kernels.sums import layer_of, sums_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array

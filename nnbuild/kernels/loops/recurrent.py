@@ -1,32 +1,36 @@
-"""What the kernels of LSTM, GRU and SimpleRNN share: the walk over time, and the sums of one unit in portable floats.
+"""What the kernels of LSTM, GRU and SimpleRNN share; those of floats: units are lanes, a block of them at a time.
 
-The states live in the operation's state outputs. A new hidden state is gathered in scratch while the old one is
-still read, and takes its place at the end of the time step.
+The states live in the operation's state outputs. All sums of a block's gates grow together, so that each input is
+loaded once for all of them. Where there are several blocks, their new hidden states wait in scratch until the last one
+has read the old state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
-from nnbuild.isa import c99
-from nnbuild.kernels.contract import Demand, Names, Overlap
-from nnbuild.kernels.functions import spell
-from nnbuild.kernels.window_loops import product
+from nnbuild.isa import vector_functions as math
+from nnbuild.isa.vector_lanes import vector_lanes
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import Demand, Names, Overlap, only_float
+from nnbuild.kernels.functions import missing, spell
+from nnbuild.kernels.loops.tiling import stall
+from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
+from nnbuild.ops.base import NO_CLAMP
 from nnbuild.ops.functions import Function
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
 
-
-def by_unit(matrix: Array, gates: int) -> Array:
-    """Keras' [rows, gates * units] -> [units, rows, gates]."""
-    rows, width = matrix.shape
-    return matrix.reshape(rows, gates, width // gates).transpose(2, 0, 1)
+SUMS = 8
+"""So many sums keep a core from waiting for them."""
 
 
 def demand(
@@ -45,75 +49,174 @@ def demand(
     )
 
 
-def all_gates(site: Site[Recurrent]) -> Demand:
-    """What portable floats read where all sums of a unit are computed together."""
-    gates = site.attributes.gates
-    packed = {role: by_unit(site.constant(role), gates) for role in ("kernel", "recurrent")}
-    if "bias" in site.constants:
-        packed["bias"] = site.constant("bias").reshape(gates, -1).T
-    return demand(site, packed)
-
-
 def state_names(site: Site[Recurrent], names: Names) -> Sequence[str]:
     return names.outputs[int(site.attributes.sequences) :]
 
 
-@contextmanager
-def time_steps(w: Writer, site: Site[Recurrent], names: Names) -> Iterator[None]:
-    """The loop over time; `x` is the step's input. Before the first step the states take their initial values."""
-    attributes, (steps, features) = site.attributes, site.shape()
-    states, is_float = state_names(site, names), site.dtypes == {"float32"}
-    with w.block("if (begin == 0)"), w.loop("unit", attributes.units):
-        for index, state in enumerate(states):
-            zero = "0.0f" if is_float else "0"
-            initial = f"{names.inputs[1 + index]}[unit]" if len(names.inputs) > 1 else zero
-            w(w.use(c99.STORE, f"{state}[unit]", initial))
-    with w.loop("t", "end", start="begin", trips=steps):
-        step = f"{steps - 1} - t" if attributes.backwards else "t"
-        w(f"const {C_TYPES[site.inputs[0].dtype]} *x = {names.inputs[0]} + {product(step, features)};")
-        yield
-        fresh = f"{names.scratch}[unit]" if is_float else f"(int16_t){names.scratch}[unit]"
-        with w.loop("unit", attributes.units):
-            w(w.use(c99.STORE, f"{states[0]}[unit]", fresh))
+@dataclass(frozen=True)
+class Units:
+    """The units of a layer as lanes: `vectors` in a block."""
+
+    floats: Vectors
+    units: int
+    vectors: int
+
+    @property
+    def width(self) -> int:
+        return self.vectors * self.floats.lanes
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.units // self.width)
+
+    def pack(self, matrix: Array, gates: int) -> Array:
+        """[rows, gates * units] -> [blocks, rows, gates, width], the units filled up with zeros."""
+        rows = matrix.shape[0]
+        whole = np.zeros((rows, gates, self.blocks * self.width), matrix.dtype)
+        whole[:, :, : self.units] = matrix.reshape(rows, gates, self.units)
+        ordered: Array = whole.reshape(rows, gates, self.blocks, self.width).transpose(2, 0, 1, 3)
+        return np.ascontiguousarray(ordered).reshape(-1)
+
+
+R = TypeVar("R", bound=Recurrent)
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Generic[R]):
+    """Prints one time step of a layer on floats."""
+
+    w: Writer
+    site: Site[R]
+    names: Names
+    units: Units
+
+    @property
+    def floats(self) -> Vectors:
+        return self.units.floats
+
+    @property
+    def states(self) -> Sequence[str]:
+        return state_names(self.site, self.names)
+
+    @property
+    def fresh(self) -> str:
+        """Where a block's new hidden state goes: where the old one is, if no other block will read that."""
+        return self.names.scratch if self.units.blocks > 1 else self.states[0]
+
+    @contextmanager
+    def each_step(self) -> Iterator[None]:
+        """The loop over time: `x` is the step's input. Before the first step the states take their initial values."""
+        w, attributes, (steps, features) = self.w, self.site.attributes, self.site.shape()
+        given = self.names.inputs[1:]
+        with w.block("if (begin == 0)"):
+            for index, state in enumerate(self.states):
+                with w.block(f"if ({state} != {given[index]})") if given else nullcontext():
+                    self._copy(state, given[index] if given else "")
+        with w.loop("t", "end", start="begin", trips=steps):
+            step = f"{steps - 1} - t" if attributes.backwards else "t"
+            w(f"const float *x = {self.names.inputs[0]} + {product(step, features)};")
+            yield
+            if self.units.blocks > 1:
+                self._copy(self.states[0], self.names.scratch)
             if attributes.sequences:
-                place = f"{names.outputs[0]}[{product('t', attributes.units)} + unit]"
-                w(w.use(c99.STORE, place, fresh))
+                self._copy(f"{self.names.outputs[0]} + {product('t', attributes.units)}", self.fresh)
+
+    def _copy(self, to: str, source: str) -> None:
+        vector_lanes(self.floats, {}, NO_CLAMP).copy(self.w, to, source, self.units.units)
+
+    def each_unit(
+        self,
+        body: Callable[[int, str, int], None],
+        of_x: Sequence[str],
+        of_h: Sequence[str] = (),
+        state: str = "",
+        suffix: str = "",
+    ) -> None:
+        """The body for every vector of units, behind its block's sums: (number in the block, first unit, how many).
+
+        A sum has a vector for each gate, and begins with its bias; of_x are those of the input, of_h of a state: where
+        none are given, the same. `suffix` tells the constants of some gates from others.
+        """
+        w, units = self.w, self.units
+        for place, real in in_vectors(w, units.width, units.units, "unit"):
+            if place != "unit":
+                w(f"const int32_t unit = {place};")
+            self._sums(of_x, of_h or of_x, state or self.states[0], suffix)
+            for vector, first in enumerate(range(0, real, self.floats.lanes)):
+                with w.block(""):
+                    body(vector, total("unit", str(first)), min(self.floats.lanes, real - first))
+
+    def _sums(self, of_x: Sequence[str], of_h: Sequence[str], state: str, suffix: str) -> None:
+        w, floats, units = self.w, self.floats, self.units
+        declared, bias = list(dict.fromkeys((*of_x, *of_h))), self.names.packed.get(f"bias{suffix}")
+        for gate, name in enumerate(declared):
+            for vector in range(units.vectors):
+                place = f"unit * {len(declared)} + {gate * units.width + vector * floats.lanes}"
+                value = floats.load(w, f"{bias} + {place}") if bias else floats.each(w, 0.0)
+                floats.declare(w, f"{name}{vector}", value)
+        self._accumulate(of_x, ("x", self.site.shape()[1]), self.names.packed[f"kernel{suffix}"])
+        self._accumulate(of_h, (state, units.units), self.names.packed[f"recurrent{suffix}"])
+
+    def _accumulate(self, sums: Sequence[str], inputs: tuple[str, int], weights: str) -> None:
+        """sums += the vector `inputs` of so many values by the weights of the block, laid out [inputs][gate][width]."""
+        w, floats, units, (pointer, size) = self.w, self.floats, self.units, inputs
+        with w.block(""):
+            w(f"const float *k = {weights} + {product('unit', size * len(sums))};")
+            with w.loop("i", size):
+                floats.declare(w, "value", floats.broadcast(w, f"{pointer} + i", 1))
+                for gate, name in enumerate(sums):
+                    for vector in range(units.vectors):
+                        loaded = floats.load(w, f"k + {gate * units.width + vector * floats.lanes}")
+                        floats.accumulate(w, f"{name}{vector}", "value", loaded)
+                w.bill(stall(1, len(sums) * units.vectors))
+                w(f"k += {len(sums) * units.width};")
+
+    def apply(self, name: str, function: Function, argument: str) -> None:
+        """Declares `name` = function(argument)."""
+        short = CELLS.get(function[0]) if self.floats.lanes > 1 else None
+        call = self.w.call(short(self.floats), argument) if short else spell(self.w, self.floats, function, argument)
+        self.floats.declare(self.w, name, call)
 
 
-def sums(
-    w: Writer,
-    site: Site[Recurrent],
-    names: Names,
-    of_x: Sequence[str],
-    of_h: Sequence[str] = (),
-    state: str = "",
-    suffix: str = "",
-) -> None:
-    """Declares the sums of the present unit, each beginning with its bias: those of the input, and of a state.
-
-    Where `of_h` is not given both go into the same ones. `suffix` tells the constants of some gates from others.
-    """
-    of_h = of_h or of_x
-    declared, bias = list(dict.fromkeys((*of_x, *of_h))), names.packed.get(f"bias{suffix}")
-    for index, name in enumerate(declared):
-        begin = f"{bias}[{product('unit', len(declared))} + {index}]" if bias else "0.0f"
-        w(w.use(c99.LOAD_MUTABLE, name, begin))
-    accumulate(w, of_x, "x", site.shape()[1], names.packed[f"kernel{suffix}"])
-    state = state or state_names(site, names)[0]
-    accumulate(w, of_h, state, site.attributes.units, names.packed[f"recurrent{suffix}"])
+CELLS = {"tanh": math.cell_tanh, "sigmoid": math.cell_sigmoid}
+"""Shorter ways to functions that the next time step waits for, in vectors."""
 
 
-def accumulate(w: Writer, sums: Sequence[str], vector: str, size: int, weights: str, is_float: bool = True) -> None:
-    """sums[g] += vector · weights of the present unit; `weights` is laid out [unit][size][gate]."""
-    with w.loop("i", size):
-        for index, name in enumerate(sums):
-            place = f"{weights}[({product('unit', size)} + i) * {len(sums)} + {index}]"
-            if is_float:
-                c99.multiply_add(w, name, f"{vector}[i]", place)
-            else:
-                w(w.use(c99.MULTIPLY_ADD, name, f"{vector}[i]", place))
+@dataclass(frozen=True)
+class Cells(ABC, Generic[R]):
+    """The kernel of a kind of layer on one set, which computes `sums` of a unit at once."""
 
+    floats: Vectors
+    sums: ClassVar[int]
 
-def apply(w: Writer, name: str, function: Function, argument: str) -> None:
-    """Declares `name` = function(argument)."""
-    w(w.use(c99.LOAD, name, spell(w, function[0], function[1], argument)))
+    def units(self, site: Site[R]) -> Units:
+        needed = -(-site.attributes.units // self.floats.lanes)
+        most = max(1, SUMS // self.sums) if self.floats.lanes > 1 else 1
+        return Units(self.floats, site.attributes.units, -(-needed // -(-needed // most)))
+
+    def held(self, site: Site[R]) -> int:
+        """How many values of each unit are kept in scratch behind the place of the new state."""
+        return 0
+
+    def pack(self, site: Site[R], units: Units) -> dict[str, Array]:
+        packed = {role: units.pack(site.constant(role), self.sums) for role in ("kernel", "recurrent")}
+        if "bias" in site.constants:
+            packed["bias"] = units.pack(site.constant("bias").reshape(1, -1), self.sums)
+        return packed
+
+    @abstractmethod
+    def step(self, step: Step[R]) -> None:
+        """Prints one time step."""
+
+    def accepts(self, site: Site[R]) -> str | None:
+        functions = (site.attributes.activation[0], site.attributes.gate_activation[0])
+        return only_float(site) or next(filter(None, (missing(self.floats, name) for name in functions)), None)
+
+    def demand(self, site: Site[R]) -> Demand:
+        units, held = self.units(site), self.held(site)
+        return demand(site, self.pack(site, units), held + 1 if held or units.blocks > 1 else 0)
+
+    def emit(self, w: Writer, site: Site[R], names: Names) -> None:
+        step = Step(w, site, names, self.units(site))
+        with step.each_step():
+            self.step(step)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Names
 from nnbuild.kernels.integers import declare, value_of
 from nnbuild.kernels.loops import recurrent
-from nnbuild.kernels.loops.recurrent import by_unit
+from nnbuild.kernels.loops.recurrent import state_names
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.numeric.tables import fine_table
@@ -20,6 +22,16 @@ from nnbuild.ops import activation_rules
 from nnbuild.ops.recurrent import Recurrent, rules_of
 from nnbuild.ops.recurrent_rules import Curve, Products, Smooth
 from nnbuild.ops.site import Site
+
+
+class Part(NamedTuple):
+    """What a vector adds to some sums of every unit, by their names."""
+
+    sums: Sequence[str]
+    vector: str
+    size: int
+    name: str
+    products: Products
 
 
 class Sums:
@@ -57,31 +69,72 @@ class Sums:
         kernel = self.packed(site, "kernel", rules.of_input)
         return self.demand(site, kernel | self.packed(site, "recurrent", rules.of_state))
 
-    def begin_step(self, w: Writer, site: Site[Recurrent], names: Names) -> None:
-        """What is done once a time step, before any unit."""
-
-    def weighted(
-        self, w: Writer, names: Names, sums: Sequence[str], vector: tuple[str, int], name: str, products: Products
+    def before_units(
+        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
     ) -> None:
-        """Declares for each of `sums` the part that the vector (its name and size) adds to it, in its unit."""
+        """What is done in a time step before the loop over units whose `weighted` takes these parts; so many numbers
+        a unit are held in scratch."""
+
+    def weighted(self, w: Writer, names: Names, part: Part) -> None:
+        """Declares what the part adds to each of its sums, in their unit."""
+        sums, vector, size, name, products = part
         kind = "int32_t" if products.narrow else "int64_t"
-        count, (values, size) = len(sums), vector
+        count = len(sums)
         start = names.packed.get(f"{name}_start")
         place = [f"{product('unit', count)} + {index}" for index in range(count)]
-        for part, at in zip(sums, place, strict=True):
-            declare(w, f"{part}_sum", f"{start}[{at}]" if start else "0", kind)
+        for one, at in zip(sums, place, strict=True):
+            declare(w, f"{one}_sum", f"{start}[{at}]" if start else "0", kind)
         with w.loop("i", size):
-            declare(w, "value", f"{values}[i]", f"const {kind}")
-            for index, part in enumerate(sums):
+            declare(w, "value", f"{vector}[i]", f"const {kind}")
+            for index, one in enumerate(sums):
                 weight = f"{names.packed[name]}[({product('unit', size)} + i) * {count} + {index}]"
-                w(w.use(c99.MULTIPLY_ADD, f"{part}_sum", "value", weight))
-        for part, at in zip(sums, place, strict=True):
-            scale = [f"{names.packed[f'{name}_{what}']}[{at}]" for what in ("multiplier", "right")]
-            declare(w, part, w.helper("scale_wide", f"{part}_sum", *scale))
+                w(w.use(c99.MULTIPLY_ADD, f"{one}_sum", "value", weight))
+        for one, at in zip(sums, place, strict=True):
+            self.scaled(w, names, one, f"{one}_sum", name, at)
+
+    def scaled(self, w: Writer, names: Names, result: str, total: str, name: str, at: str) -> None:
+        """Declares what a sum of the unit's is in the unit of what it goes into."""
+        scale = [f"{names.packed[f'{name}_{what}']}[{at}]" for what in ("multiplier", "right")]
+        declare(w, result, w.helper("scale_wide", total, *scale))
 
     def total(self, w: Writer, name: str, first: str, second: str, curve: Curve) -> None:
         """Declares the sum of two parts, held within what the function takes."""
         declare(w, name, hold(w, f"(int64_t){first} + {second}", str(curve.limit)), "int32_t")
+
+
+def by_unit(matrix: Array, gates: int) -> Array:
+    """Keras' [rows, gates * units] -> [units, rows, gates]."""
+    rows, width = matrix.shape
+    return matrix.reshape(rows, gates, width // gates).transpose(2, 0, 1)
+
+
+@contextmanager
+def time_steps(w: Writer, site: Site[Recurrent], names: Names) -> Iterator[None]:
+    """The loop over time, as that of floats: a new hidden state waits in scratch until the end of its step."""
+    attributes, (steps, features) = site.attributes, site.shape()
+    states = state_names(site, names)
+    with w.block("if (begin == 0)"), w.loop("unit", attributes.units):
+        for index, state in enumerate(states):
+            initial = f"{names.inputs[1 + index]}[unit]" if len(names.inputs) > 1 else "0"
+            w(w.use(c99.STORE, f"{state}[unit]", initial))
+    with w.loop("t", "end", start="begin", trips=steps):
+        step = f"{steps - 1} - t" if attributes.backwards else "t"
+        w(f"const {C_TYPES[site.inputs[0].dtype]} *x = {names.inputs[0]} + {product(step, features)};")
+        yield
+        fresh = f"(int16_t){names.scratch}[unit]"
+        with w.loop("unit", attributes.units):
+            w(w.use(c99.STORE, f"{states[0]}[unit]", fresh))
+            if attributes.sequences:
+                place = f"{names.outputs[0]}[{product('t', attributes.units)} + unit]"
+                w(w.use(c99.STORE, place, fresh))
+
+
+def accumulate(w: Writer, sums: Sequence[str], vector: str, size: int, weights: str) -> None:
+    """sums[g] += vector · weights of the present unit; `weights` is laid out [unit][size][gate]."""
+    with w.loop("i", size):
+        for index, name in enumerate(sums):
+            place = f"{weights}[({product('unit', size)} + i) * {len(sums)} + {index}]"
+            w(w.use(c99.MULTIPLY_ADD, name, f"{vector}[i]", place))
 
 
 def columns(products: Products) -> dict[str, Array]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
+from nnbuild.isa.vectors import in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, same_type
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Shape
@@ -66,27 +67,25 @@ class Loops:
         """Which operands have one value for all lanes of a vector."""
         return [walk.strides[-1] == 0 for walk in self.walks]
 
-    def no_vectors(self) -> str | None:
+    def no_vectors(self, lanes: int) -> str | None:
         """Why vectors do not serve: the first walk must go on by one, the others by one or not at all."""
         steps = [walk.strides[-1] for walk in self.walks]
-        if self.sizes[-1] == 1 or (steps[0] == 1 and {0, 1} >= set(steps)):
+        if lanes == 1 or self.sizes[-1] == 1 or (steps[0] == 1 and {0, 1} >= set(steps)):
             return None
         return "its values do not lie side by side"
 
     def vector_nest(self, w: Writer, lanes: int, body: Callable[[list[str], int], None]) -> None:
         """The same by vectors: `body` also gets how many lanes count."""
+        if lanes == 1:
+            self.nest(w, lambda at: body(at, 1))
+            return
         if len(self.sizes) == 1:
             self._alone(w, lanes, body)
             return
-        whole, rest = divmod(self.sizes[-1], lanes)
         before = [_index(Walk(walk.strides[:-1], walk.start)) for walk in self.walks]
         with _counted(w, self.sizes[:-1]):
-            if whole:
-                with w.loop("i", whole * lanes, step=lanes):
-                    body(self._places(before, "i"), lanes)
-            if rest:
-                with w.block(""):
-                    body(self._places(before, str(whole * lanes)), rest)
+            for place, count in in_vectors(w, lanes, self.sizes[-1], "i"):
+                body(self._places(before, place), count)
 
     def _alone(self, w: Writer, lanes: int, body: Callable[[list[str], int], None]) -> None:
         whole, rest = divmod(self.extent, lanes)

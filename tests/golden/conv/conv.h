@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define CONV_HASH "dafe07d00d900c4d"
-#define CONV_ARENA_BYTES 160
+#define CONV_ARENA_BYTES 208
 #define CONV_STATE_BYTES 0
 #define CONV_STEPS 4
 #define CONV_INPUTS 1
@@ -38,7 +38,7 @@ extern "C" {
 /* All the memory a run works in. The caller owns it; it may be static, and there may be several. */
 typedef struct conv_context {
     union {
-        float f32[40];
+        float f32[52];
     } arena;
 } CONV_ALIGNED conv_context;
 

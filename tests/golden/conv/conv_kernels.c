@@ -135,76 +135,74 @@ static float conv_expf(float x)
     return conv_product(y, conv_float_of((conv_bits_of(shifted) + 127) << 23));
 }
 
-/* conv: conv2d [4][4][1] -> [4][4][2], 288 MACs, scalar, about 2,188 cycles */
-void conv_00_conv_op(const float *in, float *out, int32_t begin, int32_t end)
+/* conv: conv2d [4][4][1] -> [4][4][2], 288 MACs, scalar, about 2,572 cycles */
+void conv_00_conv_op(const float *in, float *out, float *scratch, int32_t begin, int32_t end)
 {
     for (int32_t y = begin; y < end; ++y) {
         const int32_t top = y - 1;
         const int32_t ky_begin = top < 0 ? -top : 0;
         const int32_t ky_end = 4 - top < 3 ? 4 - top : 3;
-        const float *from = in;
-        const float *taps = conv_00_conv_op_kernel;
-        const float *bias = conv_00_conv_op_bias;
-        float *to = out + y * 8;
-        for (int32_t x = 0; x < 4;) {
+        for (int32_t x = 0; x < 4; x += 2) {
             const int32_t left = x - 1;
-            if (x >= 1 && x <= 1) {
-                float sum00 = bias[0];
-                float sum01 = bias[1];
-                float sum10 = bias[0];
-                float sum11 = bias[1];
+            const float *from = in;
+            int32_t first = top * 4 + left;
+            int32_t line = 4;
+            if (left < 0 || left > 0) {
+                const int32_t before = left < 0 ? -left : 0;
+                const int32_t real_end = 4 - left < 4 ? (4 - left) : 4;
                 for (int32_t ky = ky_begin; ky < ky_end; ++ky) {
-                    const float *row = from + (top + ky) * 4 + left;
-                    const float *k = taps + ky * 6;
-                    for (int32_t i = 0; i < 3; ++i) {
-                        const float w0 = *k;
-                        const float w1 = k[1];
-                        const float x0 = row[i];
-                        sum00 += conv_product(x0, w0);
-                        sum01 += conv_product(x0, w1);
-                        const float x1 = row[1 + i];
-                        sum10 += conv_product(x1, w0);
-                        sum11 += conv_product(x1, w1);
-                        k += 2;
+                    const int32_t row = first + ky * 4;
+                    float *copy = scratch + ky * 4;
+                    int32_t i = 0;
+                    for (; i < before && i < real_end; ++i) {
+                        copy[i] = 0;
+                    }
+                    for (; i < real_end; ++i) {
+                        copy[i] = in[row + i];
+                    }
+                    for (; i < 4; ++i) {
+                        copy[i] = 0;
                     }
                 }
-                if (sum00 < 0.0f) sum00 = 0.0f;
-                to[x * 2] = sum00;
-                if (sum01 < 0.0f) sum01 = 0.0f;
-                to[x * 2 + 1] = sum01;
-                if (sum10 < 0.0f) sum10 = 0.0f;
-                to[(x + 1) * 2] = sum10;
-                if (sum11 < 0.0f) sum11 = 0.0f;
-                to[(x + 1) * 2 + 1] = sum11;
-                x += 2;
-            } else {
-                const int32_t kx_begin = left < 0 ? -left : 0;
-                const int32_t kx_end = 4 - left < 3 ? 4 - left : 3;
-                float sum00 = bias[0];
-                float sum01 = bias[1];
-                for (int32_t ky = ky_begin; ky < ky_end; ++ky) {
-                    const float *row = from + (top + ky) * 4 + (left + kx_begin);
-                    const float *k = taps + ky * 6 + kx_begin * 2;
-                    const int32_t run = (kx_end - kx_begin);
-                    for (int32_t i = 0; i < run; ++i) {
-                        const float w0 = *k;
-                        const float w1 = k[1];
-                        const float x0 = row[i];
-                        sum00 += conv_product(x0, w0);
-                        sum01 += conv_product(x0, w1);
-                        k += 2;
-                    }
-                }
-                if (sum00 < 0.0f) sum00 = 0.0f;
-                to[x * 2] = sum00;
-                if (sum01 < 0.0f) sum01 = 0.0f;
-                to[x * 2 + 1] = sum01;
-                x += 1;
+                from = scratch;
+                first = 0;
+                line = 4;
             }
+            float *to = out + (y * 4 + x) * 2;
+            const float *taps = conv_00_conv_op_kernel;
+            const float *bias = conv_00_conv_op_bias;
+            float sum00 = bias[0];
+            float sum01 = bias[1];
+            float sum10 = bias[0];
+            float sum11 = bias[1];
+            for (int32_t ky = ky_begin; ky < ky_end; ++ky) {
+                const float *row = from + (first + ky * line);
+                const float *k = taps + ky * 6;
+                for (int32_t i = 0; i < 3; ++i) {
+                    float w0 = *k;
+                    float w1 = k[1];
+                    float x0 = *row;
+                    sum00 += conv_product(x0, w0);
+                    sum01 += conv_product(x0, w1);
+                    float x1 = row[1];
+                    sum10 += conv_product(x1, w0);
+                    sum11 += conv_product(x1, w1);
+                    row += 1;
+                    k += 2;
+                }
+            }
+            if (sum00 < 0.0f) sum00 = 0.0f;
+            *to = sum00;
+            if (sum01 < 0.0f) sum01 = 0.0f;
+            to[1] = sum01;
+            if (sum10 < 0.0f) sum10 = 0.0f;
+            to[2] = sum10;
+            if (sum11 < 0.0f) sum11 = 0.0f;
+            to[3] = sum11;
+            taps += 18;
+            bias += 2;
+            to += 2;
         }
-        taps += 18;
-        bias += 2;
-        to += 2;
     }
 }
 
@@ -242,10 +240,10 @@ void conv_02_head_op(const float *restrict in, float *restrict out, int32_t begi
         float sum01 = bias[1];
         float sum02 = bias[2];
         for (int32_t i = 0; i < 8; ++i) {
-            const float w0 = *k;
-            const float w1 = k[1];
-            const float w2 = k[2];
-            const float x0 = from[i];
+            float w0 = *k;
+            float w1 = k[1];
+            float w2 = k[2];
+            float x0 = from[i];
             sum00 += conv_product(x0, w0);
             sum01 += conv_product(x0, w1);
             sum02 += conv_product(x0, w2);

@@ -126,7 +126,7 @@ CONV_VNNI_TARGET static inline conv_vnni_avx512_vnni_bytes conv_vnni_avx512_vnni
 {
     conv_vnni_avx512_vnni_bytes r;
 
-    for (int32_t i = 0; i < 16 * 4; ++i) r.at[i] = from[i];
+    for (int32_t i = 0; i < 64; ++i) r.at[i] = from[i];
     return r;
 }
 
@@ -135,7 +135,7 @@ CONV_VNNI_TARGET static inline conv_vnni_avx512_vnni_bytes conv_vnni_avx512_vnni
 {
     conv_vnni_avx512_vnni_bytes r;
 
-    for (int32_t i = 0; i < 16 * 4; ++i) r.at[i] = from[(i / 4 < 6 ? i / 4 / 3 * 8 : 0) + i % 4];
+    for (int32_t i = 0; i < 64; ++i) r.at[i] = from[(i / 4 < 6 ? i / 4 / 3 * 8 : 0) + i % 4];
     return r;
 }
 
@@ -157,7 +157,7 @@ CONV_VNNI_TARGET static inline conv_vnni_avx512_vnni_wide conv_vnni_avx512_vnni_
 {
     conv_vnni_avx512_vnni_wide r;
 
-    for (int32_t i = 0; i < 16 / 2; ++i) r.at[i] = from[i];
+    for (int32_t i = 0; i < 8; ++i) r.at[i] = from[i];
     return r;
 }
 

@@ -210,9 +210,9 @@ void dense_00_first_op(const float *restrict in, float *restrict out, int32_t be
         float sum00 = bias[0];
         float sum01 = bias[1];
         for (int32_t i = 0; i < 3; ++i) {
-            const float w0 = *k;
-            const float w1 = k[1];
-            const float x0 = from[i];
+            float w0 = *k;
+            float w1 = k[1];
+            float x0 = from[i];
             sum00 += dense_product(x0, w0);
             sum01 += dense_product(x0, w1);
             k += 2;
@@ -229,8 +229,8 @@ void dense_00_first_op(const float *restrict in, float *restrict out, int32_t be
 /* bent: activation [2] -> [2], scalar, about 92 cycles */
 void dense_01_bent_op(const float *restrict in, float *restrict out, int32_t begin, int32_t end)
 {
-    for (int32_t i = begin; i < end; ++i) {
-        const float x = in[i];
-        out[i] = dense_tanhf(x);
+    for (int32_t i0 = begin; i0 < end; ++i0) {
+        float x = in[i0];
+        out[i0] = dense_tanhf(x);
     }
 }

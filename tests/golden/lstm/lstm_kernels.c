@@ -211,44 +211,54 @@ static float lstm_tanhf(float x)
     return lstm_float_of(lstm_bits_of(p) | sign);
 }
 
-/* op: lstm [1][1], [2], [2] -> [2], [2], 24 MACs, scalar, about 561 cycles */
+/* op: lstm [1][1], [2], [2] -> [2], [2], 24 MACs, scalar, about 612 cycles */
 void lstm_00_op(const float *in0, const float *in1, const float *in2, float *out0, float *out1, float *scratch,
         int32_t begin, int32_t end)
 {
     if (begin == 0) {
-        for (int32_t unit = 0; unit < 2; ++unit) {
-            out0[unit] = in1[unit];
-            out1[unit] = in2[unit];
+        if (out0 != in1) {
+            out0[0] = in1[0];
+            out0[1] = in1[1];
+        }
+        if (out1 != in2) {
+            out1[0] = in2[0];
+            out1[1] = in2[1];
         }
     }
     for (int32_t t = begin; t < end; ++t) {
         const float *x = in0 + t;
         for (int32_t unit = 0; unit < 2; ++unit) {
-            float let_in = lstm_00_op_kernel[unit * 4];
-            float forget = lstm_00_op_kernel[unit * 4 + 1];
-            float candidate = lstm_00_op_kernel[unit * 4 + 2];
-            float let_out = lstm_00_op_kernel[unit * 4 + 3];
-            let_in += lstm_product(x[0], lstm_00_op_kernel[unit * 4]);
-            forget += lstm_product(x[0], lstm_00_op_kernel[unit * 4 + 1]);
-            candidate += lstm_product(x[0], lstm_00_op_kernel[unit * 4 + 2]);
-            let_out += lstm_product(x[0], lstm_00_op_kernel[unit * 4 + 3]);
+            float let_in0 = lstm_00_op_kernel[unit * 4];
+            float forget0 = lstm_00_op_kernel[unit * 4 + 1];
+            float candidate0 = lstm_00_op_kernel[unit * 4 + 2];
+            float let_out0 = lstm_00_op_kernel[unit * 4 + 3];
+            const float *k = lstm_00_op_kernel + unit * 4;
+            float value = x[0];
+            let_in0 += lstm_product(value, k[0]);
+            forget0 += lstm_product(value, k[1]);
+            candidate0 += lstm_product(value, k[2]);
+            let_out0 += lstm_product(value, k[3]);
+            k += 4;
+            const float *k_2 = lstm_00_op_recurrent + unit * 8;
             for (int32_t i = 0; i < 2; ++i) {
-                let_in += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4]);
-                forget += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4 + 1]);
-                candidate += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4 + 2]);
-                let_out += lstm_product(out0[i], lstm_00_op_recurrent[(unit * 2 + i) * 4 + 3]);
+                float value_2 = out0[i];
+                let_in0 += lstm_product(value_2, k_2[0]);
+                forget0 += lstm_product(value_2, k_2[1]);
+                candidate0 += lstm_product(value_2, k_2[2]);
+                let_out0 += lstm_product(value_2, k_2[3]);
+                k_2 += 4;
             }
-            const float entry = lstm_logisticf(let_in);
-            const float keep = lstm_logisticf(forget);
-            const float exit = lstm_logisticf(let_out);
-            const float proposal = lstm_tanhf(candidate);
-            const float cell = lstm_product(keep, out1[unit]) + lstm_product(entry, proposal);
-            const float shown = lstm_tanhf(cell);
+            float entry = lstm_logisticf(let_in0);
+            float keep = lstm_logisticf(forget0);
+            float exit = lstm_logisticf(let_out0);
+            float proposal = lstm_tanhf(candidate0);
+            float old = out1[unit];
+            float cell = lstm_product(keep, old) + lstm_product(entry, proposal);
             out1[unit] = cell;
+            float shown = lstm_tanhf(cell);
             scratch[unit] = lstm_product(exit, shown);
         }
-        for (int32_t unit = 0; unit < 2; ++unit) {
-            out0[unit] = scratch[unit];
-        }
+        out0[0] = scratch[0];
+        out0[1] = scratch[1];
     }
 }

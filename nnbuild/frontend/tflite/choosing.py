@@ -1,0 +1,214 @@
+"""Operators of whole numbers and truth values, and those that choose by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import inf, prod
+
+import numpy as np
+
+from nnbuild.frontend.tflite.call import BATCH_ONE, Call
+from nnbuild.frontend.tflite.records import CONVERT_AGAIN
+from nnbuild.model.graph import WHOLE, Array, Quant, Shape
+from nnbuild.numeric.rounding import limits
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.arg import Arg
+from nnbuild.ops.base import Attributes
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.compare import Compare
+from nnbuild.ops.convert import Convert
+from nnbuild.ops.gather import Gather
+from nnbuild.ops.pick import Pick
+from nnbuild.ops.select import Select
+from nnbuild.ops.whole import Whole
+
+
+def whole_type(dtype: str) -> str:
+    """Whole numbers of all widths are computed in 32 bits; a truth value takes 8."""
+    return {"int64": "int32", "bool": "int8"}.get(dtype, dtype)
+
+
+def operand(call: Call, index: int) -> tuple[str | None, Array | None, Quant | None, str]:
+    """One side of an operator: (a run-time tensor or a constant's values, its scale, its type)."""
+    if not call.is_constant(index):
+        name = call.value(index)
+        tensor = call.tensor(name)
+        return name, None, tensor.quant, tensor.dtype
+    stored, values = call.stored(index), call.stored(index).values()
+    rank = len(call.output().shape)
+    if values.ndim == rank and rank > 1:
+        call.expect(call.batch == 1 or values.shape[0] == 1, f"its constant {stored.name!r} differs between samples.")
+        values = values[0] if values.shape[0] == 1 else values
+    if stored.dtype in ("float32", "float16"):
+        call.expect(bool(np.isfinite(values).all()), f"its constant {stored.name!r} holds values that are not finite.")
+        return None, values.astype(np.float32), None, "float32"
+    if stored.quantization is None:
+        low, high = limits("int32")
+        return None, np.clip(values, low, high).astype(whole_type(stored.dtype)), WHOLE, whole_type(stored.dtype)
+    known = stored.quantization
+    call.expect(len(known.scales) == 1, f"its constant {stored.name!r} has several scales.", CONVERT_AGAIN)
+    return None, values, Quant(known.scales, known.zero_points[0]), stored.dtype
+
+
+def two_sided(attributes: Attributes, call: Call) -> None:
+    """Compare and Whole: two operands of one type, of which one may be a constant."""
+    call.expect(len(call.operator.inputs) == 2, "it needs two operands.")
+    names, constants, kinds = [], {}, set()
+    for index, role in enumerate(("left", "right")):
+        name, values, quant, dtype = operand(call, index)
+        kinds.add(dtype)
+        if name is not None:
+            names.append(name)
+        elif values is not None:
+            constants[role] = call.constant(index, values, quant)
+    call.expect(len(kinds) == 1, f"its operands are of the types {' and '.join(sorted(kinds))}.", CONVERT_AGAIN)
+    call.done(call.add(attributes, names, constants))
+
+
+def compare(function: str, call: Call) -> None:
+    two_sided(Compare(function), call)
+
+
+def whole(function: str, call: Call) -> None:
+    dtype = call.like().dtype
+    only = "nnbuild computes it only on whole numbers and truth values."
+    call.expect(call.like().is_whole and dtype in ("int32", "int8"), only, CONVERT_AGAIN)
+    two_sided(Whole(function), call)
+
+
+def logical_not(call: Call) -> None:
+    zero = call.assembly.constant(call.operator, f"{call.layer}/zero", np.zeros((1,), np.int8), WHOLE)
+    call.done(call.add(Compare("equal"), [call.value(0)], {"right": zero}))
+
+
+def select(call: Call) -> None:
+    """SELECT's condition may have the first axis alone, which is the batch, and then chooses whole samples."""
+    odd = call.operator.kind == "SELECT" and len(call.whole(0)) < len(call.output().shape)
+    call.expect(not odd or not call.whole(0), "its condition chooses between samples.", BATCH_ONE)
+    condition, constants, names, out = call.value(0), {}, [], call.like()
+    for index, role in ((1, "chosen"), (2, "other")):
+        name, values, quant, dtype = operand(call, index)
+        call.expect((dtype, quant) == (out.dtype, out.quant), "its operands and its output differ in format.")
+        if name is not None:
+            names.append(name)
+        elif values is not None:
+            constants[role] = call.constant(index, values, quant)
+    call.done(call.add(Select(), [condition, *names], constants))
+
+
+def gather(call: Call) -> None:
+    """Constant indices pick, others are looked up; a constant table has no batch."""
+    axis, shared = int(call.option("GatherOptions", "Axis", 0)), int(call.option("GatherOptions", "BatchDims", 0))
+    table = call.whole(0)
+    axis = call.axis(axis, len(table))
+    call.expect(shared == 0 or (shared == 1 and call.whole(0)[:1] == (1,)), f"it has {shared} batch axes.", BATCH_ONE)
+    if call.is_constant(0):
+        _embedding(call, axis)
+        return
+    (name,), indices = call.data_inputs(0), call.whole(1)[shared:]
+    call.same_quant(name)
+    if call.is_constant(1):
+        _picked(call, axis, call.whole(1)[shared:])
+        return
+    call.expect(call.batch == 1, "it looks up samples of a batch.", BATCH_ONE)
+    x = call.seen(name, table[shared:] or (1,))
+    rows = call.seen(call.value(1), indices or (1,))
+    made = call.add(Gather(axis - shared), [x, rows])
+    call.reshaped(made, whole=(*table[:axis], *indices, *table[axis + 1 :]))
+
+
+def _embedding(call: Call, axis: int) -> None:
+    call.expect(axis == 0, f"it looks a constant up along its axis {axis}.", CONVERT_AGAIN)
+    stored, out = call.stored(0), call.like()
+    values, quant = (call.weights(0), None) if call.is_float() else (stored.values(), out.quant)
+    if quant is not None and not out.is_whole:
+        known = stored.quantization
+        same = known is not None and (known.scales, known.zero_points[:1]) == (quant.scales, (quant.zero_point,))
+        call.expect(same and stored.dtype == out.dtype, "its table and its output have different scales.")
+    table = call.constant(0, values.astype(out.dtype), quant)
+    rows = call.value(1)
+    call.expect(call.tensor(rows).dtype == "int32", f"its indices are {call.tensor(rows).dtype}.", CONVERT_AGAIN)
+    call.reshaped(call.add(Gather(), [rows], {"table": table}), whole=(*call.whole(1), *values.shape[1:]))
+
+
+def _picked(call: Call, axis: int, shape: Shape) -> None:
+    places = tuple(int(p) for p in call.stored(1).values().reshape(-1))
+    name, missing = call.view(0, axis == 0)
+    sizes = call.shape(name)
+    pick = Pick(tuple(places if a == axis - missing else None for a in range(len(sizes))))
+    table = call.whole(0)
+    call.reshaped(call.add(pick, [name]), whole=(*table[:axis], *shape, *table[axis + 1 :]))
+
+
+def gather_nd(call: Call) -> None:
+    """Constant indices: the axes they name are seen as one, and picked from."""
+    (name,), table = call.data_inputs(0), call.whole(0)
+    call.same_quant(name)
+    call.expect(call.is_constant(1), "its indices are computed at run time.", CONVERT_AGAIN)
+    call.expect(call.batch == 1, "it looks up samples of a batch.", BATCH_ONE)
+    indices = call.stored(1).values()
+    depth = indices.shape[-1] if indices.ndim else 0
+    call.expect(0 < depth <= len(table), f"its indices name {depth} axes of {len(table)}.")
+    inside = (indices >= 0).all() and (indices < np.asarray(table[:depth])).all()
+    call.expect(bool(inside), "its indices lie outside its input.")
+    flat = np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), table[:depth]).reshape(-1)
+    rest = (prod(table[depth:]),)
+    seen = call.seen(name, (prod(table[:depth]), *rest))
+    pick = Pick((tuple(int(i) for i in flat), None))
+    call.reshaped(call.add(pick, [seen]), whole=(*indices.shape[:-1], *table[depth:]))
+
+
+def arg(function: str, call: Call) -> None:
+    (axis,) = call.integers(1) or (0,)
+    whole_shape = call.whole(0)
+    place = call.axis(axis, len(whole_shape))
+    name, missing = call.view(0, place == 0, mixed=True)
+    made = call.add(Arg(function, place - missing), [name])
+    call.reshaped(made, whole=(*whole_shape[:place], *whole_shape[place + 1 :]))
+
+
+def cast(call: Call) -> None:
+    """Floats lose their fraction on the way to whole numbers; what is not 0 is true."""
+    name = call.value(0)
+    x, out = call.tensor(name), call.like()
+    to_bool = call.output().dtype == "bool"
+    plain = (x.quant is None or x.is_whole) and (out.quant is None or out.is_whole)
+    call.expect(plain, f"it casts {x.dtype} with a scale.", CONVERT_AGAIN)
+    if to_bool and call.stored(0).dtype != "bool":
+        kind = np.float32 if x.quant is None else np.dtype(x.dtype)
+        zero = call.assembly.constant(call.operator, f"{call.layer}/zero", np.zeros((1,), kind), x.quant)
+        call.done(call.add(Compare("not_equal"), [name], {"right": zero}))
+        return
+    if (x.dtype, x.quant) != (out.dtype, out.quant):
+        if x.quant is None:
+            name = _without_fraction(call, name)
+        call.expect(out.dtype in ("float32", "int32"), f"it casts to {out.dtype}.", CONVERT_AGAIN)
+        name = call.add(Convert(), [name])
+    call.done(name)
+
+
+def _without_fraction(call: Call, name: str) -> str:
+    """The floor of what is positive, and the ceiling of what is negative."""
+    x = call.tensor(name)
+    halves = []
+    for bounds, function in (((0.0, inf), "floor"), ((-inf, 0.0), "ceil")):
+        half = call.add(Activation("clamp", bounds), [name], like=x)
+        halves.append(call.add(Activation(function), [half], like=x))
+    return call.add(Binary("add"), halves, like=x)
+
+
+COMPARISONS = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    **{kind: partial(compare, kind.lower()) for kind in COMPARISONS},
+    "LOGICAL_AND": partial(whole, "and"),
+    "LOGICAL_OR": partial(whole, "or"),
+    "LOGICAL_NOT": logical_not,
+    "SELECT": select,
+    "SELECT_V2": select,
+    "GATHER": gather,
+    "GATHER_ND": gather_nd,
+    "ARG_MAX": partial(arg, "max"),
+    "ARG_MIN": partial(arg, "min"),
+    "CAST": cast,
+}

@@ -1,0 +1,81 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from nnbuild.frontend.tflite.call import BATCH_ONE, Call
+from nnbuild.frontend.tflite.linear import CONVOLUTION_LIMIT, filter_quant, weighted
+from nnbuild.frontend.tflite.records import CONVERT_AGAIN
+from nnbuild.model.graph import Shape
+from nnbuild.ops.base import Clamp
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.matmul import MatMul
+from nnbuild.ops.repeat import Repeat
+from nnbuild.ops.transpose import Transpose
+
+_KIND = "BatchMatMulOptions"
+
+
+def batch_matmul(call: Call) -> None:
+    """A constant right side is a convolution of one tap, whose sums are scaled by the same rule."""
+    call.expect(call.batch == 1, "it multiplies matrices of a batch.", BATCH_ONE)
+    turned = bool(call.option(_KIND, "AdjY", False))
+    left = _matrices(call, 0, bool(call.option(_KIND, "AdjX", False)))
+    if call.is_constant(1):
+        _by_constant(call, left, turned)
+        return
+    right = _matrices(call, 1, False)
+    before = np.broadcast_shapes(call.shape(left)[:-2], call.shape(right)[:-2])
+    names = [_repeated(call, name, before) for name in (left, right)]
+    own, other, out = (call.tensor(names[0]).quant, call.tensor(names[1]).quant, call.like().quant)
+    if own is not None and other is not None and out is not None:
+        call.ratio(own.scale * other.scale / out.scale, CONVOLUTION_LIMIT)
+        depth = call.shape(names[0])[-1]
+        call.expect(depth * 255 * 255 < 2**31 or call.output().dtype == "int16", f"its sums are of {depth} products.")
+    made = call.add(MatMul(turned), names)
+    call.reshaped(made, whole=_whole(call, call.shape(made)))
+
+
+def _whole(call: Call, made: Shape) -> Shape:
+    rank = max(len(call.whole(0)), len(call.whole(1)))
+    return (1,) * (rank - len(made)) + made[max(0, len(made) - rank) :]
+
+
+def _matrices(call: Call, index: int, transposed: bool) -> str:
+    """An operand with all its axes but a batch of one."""
+    (name,), whole = call.data_inputs(index), call.whole(index)
+    call.expect(len(whole) >= 2, f"its input {index} has the shape {list(whole)}.")
+    shape = whole[1:] if len(whole) > 2 and whole[0] == 1 else whole
+    name = call.seen(name, shape)
+    if not transposed:
+        return name
+    order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    return call.add(Transpose(order), [name], like=call.tensor(name))
+
+
+def _repeated(call: Call, name: str, before: Shape) -> str:
+    own = call.shape(name)
+    own = (1,) * (len(before) + 2 - len(own)) + own
+    name = call.seen(name, own)
+    times = tuple(b // n for b, n in zip(before, own, strict=False))
+    return name if set(times) <= {1} else call.add(Repeat((*times, 1, 1)), [name], like=call.tensor(name))
+
+
+def _by_constant(call: Call, left: str, turned: bool) -> None:
+    values = call.weights(1)
+    depth, columns = values.shape[-2:] if not turned else values.shape[:-3:-1]
+    call.expect(values.size == depth * columns, "its constant holds several matrices.", CONVERT_AGAIN)
+    shape = call.shape(left)
+    call.expect(shape[-1] == depth, f"its operands {list(shape)} and {list(values.shape)} do not fit each other.")
+    kernel = values.reshape(values.shape[-2:])
+    kernel = (kernel.T if turned else kernel).reshape(1, 1, depth, columns)
+    rows = call.seen(left, (1, prod(shape[:-1]), depth))
+    made = weighted(call, Conv2D(clamp=Clamp()), rows, (1, 2), kernel, filter_quant(call, 1, columns, 3), ())
+    call.reshaped(made, whole=_whole(call, (*shape[:-1], columns)))
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {"BATCH_MATMUL": batch_matmul}

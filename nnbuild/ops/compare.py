@@ -1,0 +1,84 @@
+"""Two operands compared, element by element: 1 where it is so, 0 where not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nnbuild.model.graph import Array, Constant, Shape, Tensor
+from nnbuild.numeric.multiplier import Multiplier, quantize_multiplier
+from nnbuild.numeric.rounding import ints, requantize
+from nnbuild.ops.base import Arrays, Attributes, expect
+from nnbuild.ops.binary import aligned, operands
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.site import Site
+
+FUNCTIONS: dict[str, Callable[[Array, Array], Array]] = {
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+}
+SPARE = 8
+"""Bits below, in which TFLite compares numbers of different scales."""
+
+
+@dataclass(frozen=True)
+class Compare(Attributes):
+    """left (function) right, as truth values. One operand may be the constant "left" or "right"."""
+
+    kind: ClassVar[str] = "compare"
+    optional: ClassVar[tuple[str, ...]] = ("left", "right")
+
+    function: str = "equal"
+
+    def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
+        expect(self.function in FUNCTIONS, f"there is no comparison named {self.function!r}.")
+        expect(len(inputs) + len(constants) == 2, "it needs two operands.")
+        left, right = operands(inputs, constants)
+        try:
+            return (tuple(np.broadcast_shapes(left, right)),)
+        except ValueError:
+            raise ValueError(f"its operands {left} and {right} do not fit each other.") from None
+
+    def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
+        return (FUNCTIONS[self.function](*aligned(inputs, constants)).astype(np.int8),)
+
+    def rounds(self) -> bool:
+        return False
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Floats and whole numbers as they are; TFLite's comparison of scaled numbers."""
+        constants = {role: constant.data for role, constant in site.constants.items()}
+        scales = self.scales(site)
+        if scales is None:
+            return self.reference(inputs, constants)
+        left, right = aligned(inputs, constants)
+        zeros = self.zeros(site)
+        values = [requantize((ints(v) - z) << SPARE, *s) for v, z, s in zip((left, right), zeros, scales, strict=True)]
+        return (np.asarray(FUNCTIONS[self.function](*values), np.int8),)
+
+    def zeros(self, site: Site) -> tuple[int, int]:
+        left, right = _sides(site)
+        return quant_of(left).zero_point, quant_of(right).zero_point
+
+    def scales(self, site: Site) -> tuple[Multiplier, Multiplier] | None:
+        """What brings scaled operands to one scale; None where they may be compared as they are."""
+        left, right = _sides(site)
+        if left.quant is None or right.quant is None or left.quant == right.quant:
+            return None
+        scales = left.quant.scale, right.quant.scale
+        largest = max(scales)
+        if largest >= 1.0:  # TFLite takes smaller ones only
+            scales = scales[0] / (2 * largest), scales[1] / (2 * largest)
+        return quantize_multiplier(scales[0]), quantize_multiplier(scales[1])
+
+
+def _sides(site: Site) -> tuple[Tensor | Constant, Tensor | Constant]:
+    tensors: list[Tensor | Constant] = list(site.inputs)
+    return operands(tensors, dict[str, Tensor | Constant](site.constants))

@@ -1,0 +1,57 @@
+"""The product of two tensors' matrices, both computed at run time: what attention is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from nnbuild.model.graph import Array, Shape
+from nnbuild.numeric.multiplier import Multiplier, convolution_scales, quantize_multiplier
+from nnbuild.numeric.rounding import requantize, requantize64
+from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, expect
+from nnbuild.ops.integer import centred, clamped, quant_of
+from nnbuild.ops.site import Site
+
+
+@dataclass(frozen=True)
+class MatMul(Attributes):
+    """[…, m, k] by […, k, n], or by […, n, k] where `turned`, -> […, m, n]; the axes before are the same."""
+
+    kind: ClassVar[str] = "matmul"
+
+    turned: bool = False
+
+    def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
+        expect(len(inputs) == 2 and min(len(shape) for shape in inputs) >= 2, "it needs two operands of two axes each.")
+        left, right = inputs
+        expect(left[:-2] == right[:-2], f"its operands {left} and {right} differ in their leading axes.")
+        depth, columns = right[-2:] if not self.turned else right[:-3:-1]
+        expect(left[-1] == depth, f"its operands {left} and {right} do not fit each other.")
+        return ((*left[:-1], columns),)
+
+    def _columns(self, right: Array) -> Array:
+        return np.swapaxes(right, -1, -2) if self.turned else right
+
+    def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
+        return (inputs[0] @ self._columns(inputs[1]),)
+
+    def magnitude(self, inputs: Sequence[Array], constants: Arrays, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        return self.reference([np.abs(x) for x in inputs], constants)
+
+    def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """TFLite's BATCH_MATMUL."""
+        sums = (centred(site, inputs[0]) @ self._columns(centred(site, inputs[1], 1))).astype(np.int64)
+        out = site.outputs[0]
+        scaled = (requantize64 if out.dtype == "int16" else requantize)(sums, *self.scale(site))
+        return (clamped(scaled + quant_of(out).zero_point, NO_CLAMP, out),)
+
+    def scale(self, site: Site) -> Multiplier:
+        left, right, out = (quant_of(tensor).scale for tensor in (*site.inputs, site.outputs[0]))
+        return quantize_multiplier(float(convolution_scales(left, (right,), out)[0]))
+
+    def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
+        return prod(outputs[0]) * inputs[0][-1]
