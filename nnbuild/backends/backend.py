@@ -128,6 +128,8 @@ class Backend:
     settle: Callable[[Plan, Target], Plan] = _same_plan
     """The plan as it suits the program; refuses one that does not."""
     notes: Callable[[Plan], tuple[str, ...]] = _nothing_to_say
+    quick: bool = False
+    """Whether a sample costs so little that hundreds may be drawn for a check."""
     threads: bool = False
     """Whether large steps may be computed by several threads."""
     exchanges_weights: bool = False

@@ -14,6 +14,7 @@ from nnbuild import __version__
 from nnbuild.backends.listing import commands
 from nnbuild.base.errors import NnbuildError
 from nnbuild.base.paths import CMAKE, PLATFORMIO
+from nnbuild.base.shown import encodable
 
 COMMANDS = {
     "inspect": "what is in a model: its layers, shapes, parameters and work",
@@ -63,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
+    encodable()
     chosen, _ = parser().parse_known_args(words[:1])
     try:
         summary, name = known()[chosen.command]

@@ -13,6 +13,7 @@ from typing import Any
 from nnbuild.backends.backend import add_choices, chosen
 from nnbuild.backends.registry import choices
 from nnbuild.base.files import write_whole
+from nnbuild.base.shown import printable
 from nnbuild.jobs.job import Place, place
 from nnbuild.jobs.pipeline import CHOICES, Options
 from nnbuild.quantize.formats import FORMATS
@@ -165,4 +166,4 @@ def progress(what: str) -> Callable[[int, int | None], None] | None:
 
 def say_notes(notes: tuple[str, ...]) -> None:
     for note in notes:
-        print(f"nnbuild: note: {note}", file=sys.stderr)
+        print(f"nnbuild: note: {printable(note)}", file=sys.stderr)

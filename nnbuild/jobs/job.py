@@ -35,6 +35,10 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.tolerance import standards
 
+MOST = 1000
+"""Drawn samples of an integer program on this PC: its smallest mistakes show in one of hundreds."""
+MACS = 50_000_000
+"""Work of all of them at most."""
 Progress = Callable[[int, int], None]
 
 
@@ -84,7 +88,9 @@ def samples_for(compiled: Compiled, path: Path | None) -> SampleSet:
     if path is not None:
         tensors = graph.tensors
         return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
-    return drawn_samples(graph)
+    many = backend_of(compiled.board).quick and precision(graph) != "float"
+    macs = sum(step.macs for step in compiled.plan.steps)
+    return drawn_samples(graph, min(MOST, MACS // max(1, macs)) if many else 0)
 
 
 def run_job(
