@@ -5,14 +5,20 @@ from __future__ import annotations
 from nnbuild.frontend.keras_config import LayerSpec
 from nnbuild.frontend.keras_layers import (
     activation,
+    attention,
+    conv_recurrent,
     convolution,
     dense,
+    embedding,
     merging,
     normalization,
     operations,
     pooling,
+    preprocessing,
+    products,
     recurrent,
     shaping,
+    volumes,
     wrappers,
 )
 from nnbuild.frontend.keras_layers.base import LayerKind
@@ -29,6 +35,12 @@ LAYERS: dict[str, LayerKind] = {
     **recurrent.LAYERS,
     **shaping.LAYERS,
     **wrappers.LAYERS,
+    **attention.LAYERS,
+    **conv_recurrent.LAYERS,
+    **embedding.LAYERS,
+    **preprocessing.LAYERS,
+    **products.LAYERS,
+    **volumes.LAYERS,
 }
 
 
