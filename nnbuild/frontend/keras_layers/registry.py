@@ -50,7 +50,8 @@ def kind_of(spec: LayerSpec) -> LayerKind:
             "a Lambda layer is Python bytecode, which nnbuild never runs: a model file must not be able to run code.",
             "Rebuild the model with the Keras layers or keras.ops that do the same.",
         )
-    kind = operations.keras3_operation(spec.class_name) if spec.operation else LAYERS.get(spec.class_name)
+    kind = None if spec.operation else LAYERS.get(spec.class_name)
+    kind = kind or operations.keras3_operation(spec.class_name)  # an operation may look like a layer, as Cast does
     if kind is None:
         raise spec.config.error(
             f"its class {shown(spec.class_name)} is not supported.",
