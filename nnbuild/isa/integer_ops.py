@@ -23,20 +23,8 @@ def _sums(meaning: str, cycles: float = 0.5, operands: str = "sums a, sums b") -
     return Operation("sums", operands, meaning, cycles)
 
 
-def _mask(count: int, first: int, others: int) -> Operation:
-    return _sums(f"i < {count} ? {first} : {others}", 0.2, "void")
-
-
-def _shift_left(by: int) -> Operation:
-    return _sums(f"(int32_t)((uint32_t)a.at[i] << {by})", 0.5, "sums a")
-
-
-def _shift_right(by: int) -> Operation:
-    return _sums(f"a.at[i] >> {by}", 0.5, "sums a")
-
-
-def _shift_down(by: int) -> Operation:
-    return _sums(f"(int32_t)((uint32_t)a.at[i] >> {by})", 0.5, "sums a")
+def _shift(meaning: str) -> Family:
+    return lambda by: _sums(meaning.format(by=by), 0.5, "sums a")
 
 
 def _widen(count: int) -> Operation:
@@ -59,22 +47,8 @@ def _all(depth: int, value: str, operands: str, cycles: float) -> Operation:
     return Operation(kind, operands, f"{kind} r;\n\n{loop}\nreturn r;", cycles)
 
 
-def _inputs(depth: int) -> Operation:
-    """Inputs that lie side by side and are ready."""
-    return _all(depth, "from[i]", f"const {READY[depth]} *from", 0.5)
-
-
-def _weights(depth: int) -> Operation:
-    return _all(depth, "from[i]", "const int8_t *from", 0.5 if depth == 4 else 1.0)
-
-
-def _repeat(depth: int) -> Operation:
-    """The `depth` inputs at a pointer, in every lane."""
-    return _all(depth, f"from[i % {depth}]", f"const {READY[depth]} *from", 0.5)
-
-
 def _repeat_apart(depth: int, outputs: int, channels: int, step: int) -> Operation:
-    """The same for the inputs of several outputs, which lie `step` apart, a lane for every channel of each."""
+    """As `repeat` the inputs of several outputs, which lie `step` apart, a lane for every channel of each."""
     output = f"(i / {depth} < {outputs * channels} ? i / {depth} / {channels} * {step} : 0)"
     return _all(depth, f"from[{output} + i % {depth}]", f"const {READY[depth]} *from", 1.0)
 
@@ -172,6 +146,7 @@ def _stored(depth: int, names: str, numbers: tuple[int, int, int, int], kind: st
 
 INTEGERS: dict[str, Operation | Family] = {
     "load": _sums("from[i]", 0.5, "const int32_t *from"),
+    "store": Operation("void", "int32_t *to, sums a", "for (int32_t i = 0; i < LANES; ++i) to[i] = a.at[i];", 0.5),
     "widen": _widen,
     "load_wide": Operation(
         "wide",
@@ -183,7 +158,7 @@ INTEGERS: dict[str, Operation | Family] = {
     "each_wide": Operation(
         "wide", "int64_t a", "wide r;\n\nfor (int32_t i = 0; i < LANES / 2; ++i) r.at[i] = a;\nreturn r;", 0.2
     ),
-    "mask": _mask,
+    "mask": lambda count, first, others: _sums(f"i < {count} ? {first} : {others}", 0.2, "void"),
     "add": _sums(WRAPPED.format("+", "b.at[i]")),
     "sub": _sums(WRAPPED.format("-", "b.at[i]")),
     "mul": _sums(WRAPPED.format("*", "b.at[i]")),
@@ -191,16 +166,17 @@ INTEGERS: dict[str, Operation | Family] = {
     "max": _sums("a.at[i] > b.at[i] ? a.at[i] : b.at[i]"),
     "and": _sums("a.at[i] & b.at[i]"),
     "xor": _sums("a.at[i] ^ b.at[i]"),
-    "shift_left": _shift_left,
-    "shift_right": _shift_right,
-    "shift_down": _shift_down,
+    "shift_left": _shift("(int32_t)((uint32_t)a.at[i] << {by})"),
+    "shift_right": _shift("a.at[i] >> {by}"),
+    "shift_down": _shift("(int32_t)((uint32_t)a.at[i] >> {by})"),
     "shift_left_each": _sums("(int32_t)((uint32_t)a.at[i] << by.at[i])", 0.5, "sums a, sums by"),
     "shift_right_each": _sums("a.at[i] >> by.at[i]", 0.5, "sums a, sums by"),
     "shift_by_powers": _sums("(int32_t)((int64_t)a.at[i] * (uint32_t)b.at[i] >> 31)", 4.0),
     "scaled": _scaled,
-    "inputs": _inputs,
-    "weights": _weights,
-    "repeat": _repeat,
+    # inputs that lie side by side and are ready, weights, and the `depth` inputs at a pointer in every lane
+    "inputs": lambda depth: _all(depth, "from[i]", f"const {READY[depth]} *from", 0.5),
+    "weights": lambda depth: _all(depth, "from[i]", "const int8_t *from", 0.5 if depth == 4 else 1.0),
+    "repeat": lambda depth: _all(depth, f"from[i % {depth}]", f"const {READY[depth]} *from", 0.5),
     "repeat_apart": _repeat_apart,
     "dot": _dot,
     "lift": _lift,

@@ -58,18 +58,6 @@ def _floats(meaning: str, cycles: float = 0.5, operands: str = "floats a, floats
     return Operation("floats", operands, meaning, cycles)
 
 
-def _first(count: int) -> Operation:
-    return _floats(f"i < {count} ? from[i] : 0.0f", 0.7, "const float *from")
-
-
-def _store_first(count: int) -> Operation:
-    return Operation("void", "float *to, floats a", f"for (int32_t i = 0; i < {count}; ++i) to[i] = a.at[i];", 1.0)
-
-
-def _repeat(depth: int) -> Operation:
-    return _floats(f"from[i % {depth}]", 0.2, "const float *from")
-
-
 def _join(depth: int, positions: int, channels: int) -> Operation:
     """Of each of some vectors, one a position, the sums of every `depth` lanes: the first `channels` of them, those of
     the first position first and without a gap. Neighbours are added up before their sums are."""
@@ -101,11 +89,13 @@ def _across(operation: str, count: int) -> Operation:
 
 FLOATS: dict[str, Operation | Family] = {
     "f_load": _floats("from[i]", LOAD_CYCLES, "const float *from"),
-    "f_load_first": _first,
+    "f_load_first": lambda count: _floats(f"i < {count} ? from[i] : 0.0f", 0.7, "const float *from"),
     "f_store": Operation("void", "float *to, floats a", f"{EACH}to[i] = a.at[i];"),
-    "f_store_first": _store_first,
+    "f_store_first": lambda count: Operation(
+        "void", "float *to, floats a", f"for (int32_t i = 0; i < {count}; ++i) to[i] = a.at[i];", 1.0
+    ),
     "f_each": _floats("a", 0.2, "float a"),
-    "f_repeat": _repeat,
+    "f_repeat": lambda depth: _floats(f"from[i % {depth}]", 0.2, "const float *from"),
     "f_add": _floats("a.at[i] + b.at[i]"),
     "f_sub": _floats("a.at[i] - b.at[i]"),
     "f_mul": _floats("{prefix}_product(a.at[i], b.at[i])"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from nnbuild.isa.vectors import Spelling
+from nnbuild.isa.vectors import Spelling, Vectors
 
 LOWEST = {8: -128, 16: -32768}
 
@@ -42,6 +42,7 @@ def spellings(bits: int) -> dict[str, Spelling]:
     return {
         "load": v.load("from"),
         "load_wide": v.load("from"),
+        "store": v.store("to", "a"),
         "each_wide": v("set1_epi64" if bits == 512 else "set1_epi64x", "a"),
         "sub": v("sub_epi32", "a", "b"),
         "mul": v("mullo_epi32", "a", "b"),
@@ -73,6 +74,13 @@ def dot(bits: int, steps: dict[int, str]) -> Spelling:
         return f'a = {value};\n__asm__("" : "+{"v" if bits == 512 else "x"}"(a));\nreturn a;'
 
     return spelt
+
+
+def vnni(base: Vectors, name: str, suffix: str) -> Vectors:
+    """A set with products of four bytes in one step: the inputs unsigned, the weights signed."""
+    steps = {depth: f"{operation}_{suffix}epi32" for depth, operation in ((4, "dpbusd"), (2, "dpwssd"))}
+    spellings = {**base.spellings, "dot": dot(32 * base.lanes, steps)}
+    return replace(base, name=name, kernels=("integer",), depth=4, lift=128, spellings=spellings, cycles={"dot": 0.5})
 
 
 def scaled(bits: int, halves: str) -> Spelling:

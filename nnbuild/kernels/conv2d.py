@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from nnbuild.isa.arm import FEATURES, FPU
-from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import integer_layers, scalar_layers
+from nnbuild.kernels import integer_layers
 from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import compact, patches, winograd
@@ -18,7 +17,8 @@ from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_winograd import refused as winograd_refused
 from nnbuild.kernels.loops.vector_winograd import vector_winograd
 from nnbuild.kernels.small_lanes import ByteLanes, ShortByteLanes
-from nnbuild.kernels.vector_tail import KINDS, POINTWISE, refusal, tail_of
+from nnbuild.kernels.sums import any_format, float_lanes, scalar_lanes
+from nnbuild.kernels.vector_tail import KINDS, POINTWISE, refusal
 from nnbuild.kernels.window import window_of
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
@@ -27,12 +27,11 @@ from nnbuild.ops.site import Site
 
 def _scalar(site: Site[Conv2D]) -> Edges:
     zero = quant_of(site.inputs[0]).zero_point if site.inputs[0].quant else 0
-    return Edges(site, scalar_layers.lanes_of(site, site.attributes.clamp), 14, blank=str(zero))
+    return Edges(site, scalar_lanes(site), 14, blank=str(zero))
 
 
 def _fpu(site: Site[Conv2D]) -> Edges:
-    lanes = vector_lanes(FPU, scalar_layers.bias_of(site), site.attributes.clamp)
-    return Edges(site, lanes.holding(4), FPU.registers)
+    return Edges(site, float_lanes(FPU, site).holding(4), FPU.registers)
 
 
 def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D]) -> Edges:
@@ -42,7 +41,7 @@ def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D]) -> Edges:
 
 def _floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> Tiled:
     registers, window = floats.registers - floats.temporaries, window_of(site)
-    lanes = vector_lanes(floats, scalar_layers.bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
+    lanes = float_lanes(floats, site, depth)
     if depth > 1 and window.filters <= lanes.lanes and window.groups == 1:
         lanes = lanes.joining(window.filters)
     draft = tiled(site, lanes, registers)
@@ -89,7 +88,7 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
 
 
 VARIANTS = (
-    variant("scalar", frozenset(), scalar_layers.any_format, _scalar),
+    variant("scalar", frozenset(), any_format, _scalar),
     variant("fpu", FEATURES, only_float, _fpu),
     variant("bytes", frozenset({"armv7m"}), only_int8, partial(_bytes, ByteLanes, 14)),
     variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortByteLanes, 10)),

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
-from nnbuild.kernels import scalar_layers
 from nnbuild.kernels.contract import Demand, Names, variant
 from nnbuild.kernels.loops import dot
+from nnbuild.kernels.sums import any_format, scalar_lanes
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.site import Site
@@ -70,7 +70,7 @@ def _source(
 
 
 def _nest(site: Site[Conv2DTranspose]) -> Gather:
-    return Gather(site, scalar_layers.lanes_of(site, site.attributes.clamp))
+    return Gather(site, scalar_lanes(site))
 
 
-VARIANTS = (variant("scalar", frozenset(), scalar_layers.any_format, _nest),)
+VARIANTS = (variant("scalar", frozenset(), any_format, _nest),)

@@ -9,16 +9,16 @@ from functools import partial
 
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.lanes import Lanes
-from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
+from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import integer_layers, scalar_layers
+from nnbuild.kernels import integer_layers
 from nnbuild.kernels.contract import Kernel, Nest, OnEach, only_float, variant
 from nnbuild.kernels.loops import compact, dot, patches
 from nnbuild.kernels.loops.padded import padded
-from nnbuild.kernels.loops.rows import Rows
-from nnbuild.kernels.loops.split import SUMS, SingleRow, SplitFloats, split_integers
+from nnbuild.kernels.loops.rows import SUMS, Rows, SingleRow, SplitFloats, split_integers
 from nnbuild.kernels.loops.tiled import tiled
 from nnbuild.kernels.loops.tiling import best_vectors
+from nnbuild.kernels.sums import any_format, float_lanes, scalar_lanes
 from nnbuild.kernels.vector_tail import POINTWISE, refusal, tail_of
 from nnbuild.kernels.window import window_of
 from nnbuild.ops.dense import Dense
@@ -39,18 +39,18 @@ def _portable(site: Site[Dense], lanes: Lanes) -> Nest:
 
 
 def _scalar(site: Site[Dense]) -> Nest:
-    return _portable(site, scalar_layers.lanes_of(site, site.attributes.clamp))
+    return _portable(site, scalar_lanes(site))
 
 
 def _fpu(site: Site[Dense]) -> Nest:
-    lanes, width = vector_lanes(FPU, scalar_layers.bias_of(site), site.attributes.clamp), 4
+    lanes, width = float_lanes(FPU, site), 4
     if _rows(site) == 1:
         return _portable(site, lanes.holding(min(ALONE, site.output_shape()[-1])))
     return _portable(site, lanes.holding(width, pixels=(FPU.registers - width - 2) // width))
 
 
 def _vector_lanes(floats: Vectors, depth: int, site: Site[Dense]) -> VectorLanes:
-    lanes = vector_lanes(floats, scalar_layers.bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
+    lanes = float_lanes(floats, site, depth)
     needed = -(-site.output_shape()[-1] // lanes.lanes)
     if _rows(site) > 1:
         registers = floats.registers - floats.temporaries
@@ -107,7 +107,7 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Dense]]:
 
 
 VARIANTS = (
-    variant("scalar", frozenset(), scalar_layers.any_format, _scalar),
+    variant("scalar", frozenset(), any_format, _scalar),
     variant("fpu", FEATURES, only_float, _fpu),
     *compact.VARIANTS,
     *patches.variants(frozenset()),

@@ -5,16 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from nnbuild.isa.arm import FEATURES, FPU
-from nnbuild.isa.vector_lanes import vector_lanes
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import integer_layers, scalar_layers
+from nnbuild.kernels import integer_layers
 from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
 from nnbuild.kernels.loops import planar
 from nnbuild.kernels.loops.interleaved import Interleaved
-from nnbuild.kernels.loops.sliding import Sliding
-from nnbuild.kernels.loops.taps import Taps
+from nnbuild.kernels.loops.sliding import Sliding, Taps
 from nnbuild.kernels.small_lanes import ByteLanes, CentredByteLanes, ShortCentredByteLanes
-from nnbuild.kernels.vector_tail import POINTWISE, refusal, tail_of
+from nnbuild.kernels.sums import any_format, float_lanes, scalar_lanes
+from nnbuild.kernels.vector_tail import POINTWISE, refusal
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 
@@ -25,11 +24,11 @@ LONGEST_PERIOD = 1024
 
 
 def _scalar(site: Site[DepthwiseConv2D]) -> Taps:
-    return Taps(site, scalar_layers.lanes_of(site, site.attributes.clamp))
+    return Taps(site, scalar_lanes(site))
 
 
 def _fpu(site: Site[DepthwiseConv2D]) -> Sliding:
-    return Sliding(site, vector_lanes(FPU, scalar_layers.bias_of(site), site.attributes.clamp), 6)
+    return Sliding(site, float_lanes(FPU, site), 6)
 
 
 def _bytes(lanes: type[ByteLanes], positions: int, site: Site[DepthwiseConv2D]) -> Sliding:
@@ -38,7 +37,7 @@ def _bytes(lanes: type[ByteLanes], positions: int, site: Site[DepthwiseConv2D]) 
 
 def _floats(floats: Vectors, site: Site[DepthwiseConv2D]) -> Sliding:
     spare = floats.registers - floats.temporaries - site.constant("kernel").shape[1] - 1
-    lanes = vector_lanes(floats, scalar_layers.bias_of(site), site.attributes.clamp, finish=tail_of(site).finish)
+    lanes = float_lanes(floats, site)
     return Sliding(site, lanes, max(1, min(LONGEST, spare)))
 
 
@@ -73,7 +72,7 @@ def _on_integers(chosen: Vectors) -> list[Kernel[DepthwiseConv2D]]:
 
 
 VARIANTS = (
-    variant("scalar", frozenset(), scalar_layers.any_format, _scalar),
+    variant("scalar", frozenset(), any_format, _scalar),
     variant("fpu", FEATURES, only_float, _fpu),
     variant("sliding", frozenset({"armv7m"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
     variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortCentredByteLanes, 2)),

@@ -10,8 +10,8 @@ from nnbuild.kernels.contract import Demand, Names, on_any_floats
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops import recurrent_integer
 from nnbuild.kernels.loops.recurrent import Cells, Step, Units, state_names
-from nnbuild.kernels.loops.recurrent_integer import Sums, hold, shifted, time_steps
-from nnbuild.kernels.loops.recurrent_pairs import integer_kernels
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, shifted, time_steps
+from nnbuild.kernels.loops.recurrent_sums import integer_kernels
 from nnbuild.model.graph import Array
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.recurrent import rules_of
@@ -41,7 +41,6 @@ def _demand_integers(sums: Sums, site: Site[GRU]) -> Demand:
 
 def _emit_integers(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
     with time_steps(w, site, names):
-        sums.begin_step(w, site, names)
         if site.attributes.reset_after:
             _integers_after(sums, w, site, names)
         else:
@@ -65,10 +64,15 @@ def _integer_blend(w: Writer, rules: Rules, update: str, hidden: str) -> str:
 
 def _integers_after(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
     units, rules, (hidden,) = site.attributes.units, rules_of(site), state_names(site, names)
-    parts = ("update", "reset", "candidate")
+    names_of = ("update", "reset", "candidate")
+    parts = (
+        Part([f"{name}_x" for name in names_of], "x", site.shape()[1], "kernel", rules.of_input),
+        Part([f"{name}_h" for name in names_of], hidden, units, "recurrent", rules.of_state),
+    )
+    sums.before_units(w, site, names, parts)
     with w.loop("unit", units):
-        sums.weighted(w, names, [f"{p}_x" for p in parts], ("x", site.shape()[1]), "kernel", rules.of_input)
-        sums.weighted(w, names, [f"{p}_h" for p in parts], (hidden, units), "recurrent", rules.of_state)
+        for part in parts:
+            sums.weighted(w, names, part)
         _integer_gates(w, rules, names, sums)
         declare(w, "recalled", shifted("(int64_t)reset * candidate_h", rules.gate.power), "const int64_t")
         sums.total(w, "candidate", "candidate_x", "recalled", rules.value)
@@ -78,19 +82,29 @@ def _integers_after(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> Non
 
 def _integers_before(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
     units, rules, (hidden,) = site.attributes.units, rules_of(site), state_names(site, names)
-    x = ("x", site.shape()[1])
+    features = site.shape()[1]
+    gates = (
+        Part(["update_x", "reset_x"], "x", features, "kernel", rules.of_input),
+        Part(["update_h", "reset_h"], hidden, units, "recurrent", rules.of_state),
+    )
+    candidate = (
+        Part(["candidate_x"], "x", features, "kernel_candidate", rules.of_input),
+        Part(["candidate_h"], "recalled", units, "recurrent_candidate", rules.of_state),
+    )
     w(f"int32_t *updates = {names.scratch} + {units};")
     w(f"int32_t *recalled = {names.scratch} + {2 * units};")
+    sums.before_units(w, site, names, gates, 3)
     with w.loop("unit", units):
-        sums.weighted(w, names, ["update_x", "reset_x"], x, "kernel", rules.of_input)
-        sums.weighted(w, names, ["update_h", "reset_h"], (hidden, units), "recurrent", rules.of_state)
+        for part in gates:
+            sums.weighted(w, names, part)
         _integer_gates(w, rules, names, sums)
         kept = shifted(f"(int64_t)reset * {hidden}[unit]", rules.gate.power)
         w(w.use(c99.STORE, "updates[unit]", "update"))
         w(w.use(c99.STORE, "recalled[unit]", hold(w, kept, str(LARGEST))))
+    sums.before_units(w, site, names, candidate, 3)
     with w.loop("unit", units):
-        sums.weighted(w, names, ["candidate_x"], x, "kernel_candidate", rules.of_input)
-        sums.weighted(w, names, ["candidate_h"], ("recalled", units), "recurrent_candidate", rules.of_state)
+        for part in candidate:
+            sums.weighted(w, names, part)
         sums.total(w, "candidate", "candidate_x", "candidate_h", rules.value)
         recurrent_integer.apply(w, names, rules.value, "candidate", "activation")
         w(w.use(c99.STORE, f"{names.scratch}[unit]", _integer_blend(w, rules, "updates[unit]", hidden)))

@@ -8,8 +8,8 @@ from nnbuild.kernels.contract import Names, on_any_floats
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops import recurrent_integer
 from nnbuild.kernels.loops.recurrent import Cells, Step, state_names
-from nnbuild.kernels.loops.recurrent_integer import Sums, hold, shifted, time_steps
-from nnbuild.kernels.loops.recurrent_pairs import integer_kernels
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, shifted, time_steps
+from nnbuild.kernels.loops.recurrent_sums import integer_kernels
 from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import LARGEST
@@ -24,11 +24,15 @@ def _emit_integers(sums: Sums, w: Writer, site: Site[LSTM], names: Names) -> Non
     hidden, memory = state_names(site, names)
     point, value_point = rules.gate.power, rules.value.power
     with time_steps(w, site, names):
-        sums.begin_step(w, site, names)
+        of_x, of_h = [f"{name}_x" for name in SUMS], [f"{name}_h" for name in SUMS]
+        parts = (
+            Part(of_x, "x", site.shape()[1], "kernel", rules.of_input),
+            Part(of_h, hidden, units, "recurrent", rules.of_state),
+        )
+        sums.before_units(w, site, names, parts)
         with w.loop("unit", units):
-            of_x, of_h = [f"{name}_x" for name in SUMS], [f"{name}_h" for name in SUMS]
-            sums.weighted(w, names, of_x, ("x", site.shape()[1]), "kernel", rules.of_input)
-            sums.weighted(w, names, of_h, (hidden, units), "recurrent", rules.of_state)
+            for part in parts:
+                sums.weighted(w, names, part)
             for name, first, second in zip(SUMS, of_x, of_h, strict=True):
                 curve, table = (rules.value, "activation") if name == "candidate" else (rules.gate, "gate")
                 sums.total(w, name, first, second, curve)

@@ -16,10 +16,10 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels import scalar_layers
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.overlaps import IN_PLACE, rows
+from nnbuild.kernels.sums import any_format
 from nnbuild.kernels.window import Window, window_of
 from nnbuild.kernels.window_loops import column_taps, each_position, each_row, product, row_taps, taps_count, total
 from nnbuild.numeric.rounding import INT8, rounding_mean
@@ -291,7 +291,7 @@ def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, scalar_layers.any_format, demand, _emit),
+    Kernel("scalar", PORTABLE, any_format, demand, _emit),
     Kernel("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
     on_each("float", _Floats),
     on_each("integer", _Bytes),

@@ -7,8 +7,8 @@ from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names, on_any_floats
 from nnbuild.kernels.loops import recurrent_integer
 from nnbuild.kernels.loops.recurrent import Cells, Step, state_names
-from nnbuild.kernels.loops.recurrent_integer import Sums, hold, shifted, time_steps
-from nnbuild.kernels.loops.recurrent_pairs import integer_kernels
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, shifted, time_steps
+from nnbuild.kernels.loops.recurrent_sums import integer_kernels
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import LARGEST
 from nnbuild.ops.simple_rnn import SimpleRNN
@@ -19,10 +19,14 @@ def _emit_integers(sums: Sums, w: Writer, site: Site[SimpleRNN], names: Names) -
     units, rules = site.attributes.units, rules_of(site)
     (hidden,) = state_names(site, names)
     with time_steps(w, site, names):
-        sums.begin_step(w, site, names)
+        parts = (
+            Part(["of_x"], "x", site.shape()[1], "kernel", rules.of_input),
+            Part(["of_h"], hidden, units, "recurrent", rules.of_state),
+        )
+        sums.before_units(w, site, names, parts)
         with w.loop("unit", units):
-            sums.weighted(w, names, ["of_x"], ("x", site.shape()[1]), "kernel", rules.of_input)
-            sums.weighted(w, names, ["of_h"], (hidden, units), "recurrent", rules.of_state)
+            for part in parts:
+                sums.weighted(w, names, part)
             sums.total(w, "shown", "of_x", "of_h", rules.value)
             recurrent_integer.apply(w, names, rules.value, "shown", "activation")
             result = shifted("(int64_t)shown", rules.value.power - rules.hidden_power)

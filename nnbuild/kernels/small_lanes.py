@@ -25,9 +25,6 @@ from nnbuild.ops.site import Site
 
 LOAD = Row("const int32_t {0} = {1};", 1)
 START = Row("int32_t {0} = {1};", 1)
-MULTIPLY_ADD = Row("{0} += {1} * {2};", 1)
-SHORT_MULTIPLY_ADD = Row("{0} += {1} * {2};", 2)
-"""Of a core that multiplies and adds in two instructions."""
 ADD = Row("{0} += {1};", 1)
 SCALE = Row("{0} * {1}", 1)
 STORE = Row("{0} = (int8_t){1};", 1)
@@ -51,6 +48,9 @@ class ByteLanes(Lanes):
     output_type = "int8_t"
 
     vectors = 4
+    product = Row("{0} += {1} * {2};", 1)
+    load_cycles = store_cycles = 0
+    """What a load or a store of a sum takes beyond one instruction each."""
 
     def __init__(self, site: Site[Convolution]) -> None:
         self.scaling = found = scaling_of(site)
@@ -64,15 +64,18 @@ class ByteLanes(Lanes):
         w(w.use(START, accumulator, f"start[{channel}]"))
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
+        w.bill(self.load_cycles)
         w(w.use(LOAD, name, c99.at(pointer)))
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
+        w.bill(self.load_cycles)
         w(w.use(LOAD, name, c99.at(pointer)))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        w(w.use(MULTIPLY_ADD, accumulator, name, weights))
+        w(w.use(self.product, accumulator, name, weights))
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
+        w.bill(self.store_cycles)
         columns = {name: f"{name}[{channel}]" for name in self.channels}
         if self.scaling.form is None:
             value = c99.added(general(w, self.scaling, accumulator, columns), self.scaling.zero)
@@ -97,6 +100,8 @@ class ShortByteLanes(ByteLanes):
     """
 
     weight_type = "uint8_t"
+    product = Row("{0} += {1} * {2};", 2)
+    store_cycles = 20
 
     @staticmethod
     def stored(kernel: Array) -> Array:
@@ -112,11 +117,7 @@ class ShortByteLanes(ByteLanes):
         w(w.use(ADD, f"{name.replace('x', 'sum')}0_inputs", name))
         w.bill(1)
 
-    def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        w(w.use(SHORT_MULTIPLY_ADD, accumulator, name, weights))
-
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
-        w.bill(20)
         w(f"{accumulator} -= {accumulator[: -len(str(int(channel)))]}0_inputs * 128;")
         super().store(w, accumulator, pointer, channel, count)
 
@@ -130,25 +131,13 @@ class CentredByteLanes(ByteLanes):
         self.channels["start"] = centred_start(site, self.scaling.centre).astype(np.int32)
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
-        w.bill(1)
+        w.bill(1 + self.load_cycles)
         w(w.use(LOAD, name, c99.added(c99.at(pointer), -self.zero)))
 
 
 class ShortCentredByteLanes(CentredByteLanes):
     """The same on Cortex-M0: signed loads, products that are added, and a high product take more instructions."""
 
-    def inputs(self, w: Writer, name: str, pointer: str) -> None:
-        w.bill(2)
-        super().inputs(w, name, pointer)
-
-    def weights(self, w: Writer, name: str, pointer: str) -> None:
-        w.bill(2)
-        super().weights(w, name, pointer)
-
-    def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        w.bill(1)
-        w(w.use(SHORT_MULTIPLY_ADD, accumulator, name, weights))
-
-    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
-        w.bill(25)
-        super().store(w, accumulator, pointer, channel, count)
+    product = Row("{0} += {1} * {2};", 3)
+    load_cycles = 2
+    store_cycles = 25

@@ -1,4 +1,4 @@
-"""The weighted sums of a convolution or dense layer: their integer weights, how far they reach, and their rule."""
+"""The weighted sums of a layer: integer weights, how far they reach, their rule, and the lanes that know no vectors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
+from nnbuild.isa.c99 import SINGLE, IntegerLanes
+from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.vector_tail import tail_of
 from nnbuild.kernels.window import Weighted
 from nnbuild.model.graph import Array
 from nnbuild.numeric.multiplier import convolution_scales
@@ -70,3 +75,35 @@ def centred_start(site: Site, centre: Ints) -> Array:
     """Where sums of inputs less their zero point start: the bias, less the centre of their scaling."""
     bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(len(centre), np.int64)
     return bias - centre
+
+
+def bias_of(site: Site) -> dict[str, Array]:
+    return {"bias": site.constant("bias")} if "bias" in site.constants else {}
+
+
+def float_lanes(floats: Vectors, site: Site[Weighted], depth: int = 1) -> VectorLanes:
+    """Lanes for a site's sums, with what follows in its tail."""
+    return vector_lanes(floats, bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
+
+
+def scalar_lanes(site: Site[Weighted]) -> VectorLanes | IntegerLanes:
+    """The lanes of portable C."""
+    if site.dtypes == {"float32"}:
+        return float_lanes(SINGLE, site).holding(4, pixels=2)
+    x, out, kernel, scaling = site.inputs[0], site.outputs[0], site.constants["kernel"], general_of(site)
+    return IntegerLanes(
+        channels=bias_of(site) | dict(scaling.constants),
+        input_type=C_TYPES[x.dtype],
+        weight_type=C_TYPES[kernel.data.dtype.name],
+        output_type=C_TYPES[out.dtype],
+        input_zero=quant_of(x).zero_point,
+        weight_zero=quant_of(kernel).zero_point,
+        output_zero=quant_of(out).zero_point,
+        bounds=bounds(site.attributes.clamp, out),
+        scaling=scaling,
+    )
+
+
+def any_format(site: Site) -> str | None:
+    """Why a scalar kernel cannot serve: it needs one number format throughout."""
+    return None if len(site.dtypes) == 1 else f"its formats are mixed: {', '.join(sorted(site.dtypes))}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
+from typing import Generic, TypeVar
 
 from nnbuild.ops.base import Pair
 from nnbuild.ops.conv2d import Conv2D
@@ -260,3 +262,17 @@ def _axes(site: Site, kernel: Pair, dilation: Pair) -> tuple[Axis, Axis]:
     apart = [by if size > 1 else 1 for by, size in zip(dilation, kernel, strict=True)]
     rows, columns = (Axis(inputs[i], outputs[i], kernel[i], strides[i], apart[i], padding[i][0]) for i in (0, 1))
     return rows, columns
+
+
+L = TypeVar("L", covariant=True)
+"""The lanes that compute in it, or what stands for them."""
+
+
+@dataclass(frozen=True, eq=False)
+class WindowNest(Generic[L]):
+    site: Site[Weighted]
+    lanes: L
+
+    @cached_property
+    def window(self) -> Window:
+        return window_of(self.site)

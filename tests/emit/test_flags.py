@@ -24,6 +24,8 @@ from tests.support.many import run_many
 ZIG = f"{sys.executable} -m ziglang cc"
 LEVELS = ("-O0", "-O2", "-O3", "-Os")
 TEMPTING = ("", "-march=native", "-ffp-contract=fast", "-mfma", "-mfma -ffp-contract=fast")
+OFTEN = (("-O3", "-mfma -ffp-contract=fast"), ("-Os", ""))
+"""The others are tested in full runs."""
 SETS = ("c99", "sse2", "avx2_fma", "avx512")
 KINDS = (
     "activation",
@@ -85,8 +87,14 @@ def test_the_most_tempting_flags_change_no_bit(name: str, compiler: str, plain: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", TEMPTING)
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("level", "flags"),
+    [
+        pytest.param(level, flags, marks=() if (level, flags) in OFTEN else pytest.mark.full)
+        for level in LEVELS
+        for flags in TEMPTING
+    ],
+)
 @pytest.mark.parametrize("compiler", ["gcc", "clang", ZIG], ids=["gcc", "clang", "zig"])
 @pytest.mark.parametrize("name", SETS)
 def test_no_flag_changes_a_bit(name: str, compiler: str, level: str, flags: str, plain: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from nnbuild.plan.target import Target
 from tests.emit.nets import NETS
 from tests.kernels.cases import cases
 from tests.kernels.test_variants import FEATURES, FORMATS, graph_of
+from tests.support.shares import in_shares
 
 SIGNS = {
     "a product of numbers": re.compile(r"(?<![*/%] )(?<![\w.])\d+ [*/%] \d+(?![\w.])"),
@@ -28,6 +29,7 @@ SIGNS = {
     "a comparison of numbers": re.compile(r"(?<![-+*/%] )(?<![\w.])\d+ (<|>|<=|>=|==|!=) \d+(?![\w.])"),
     "a block without a head": re.compile(r"^ +\{$"),
 }
+SHARES = 5
 LOOP = re.compile(r"for \(int32_t (\w+) = (\d+); \1 < (\d+); (?:\+\+\1|\1 \+= (\d+))\)")
 
 
@@ -75,9 +77,10 @@ def test_golden_networks_are_folded(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", isas())
-def test_kernels_are_folded(name: str, form: str) -> None:
+@in_shares(SHARES)
+def test_kernels_are_folded(name: str, form: str, share: int) -> None:
     wrong = []
-    for case, maker in cases():
+    for case, maker in list(cases())[share::SHARES]:
         graph = graph_of(case, maker, form)
         for kernel, text in printed(graph, isas()[name]) if graph is not None else ():
             wrong += [f"{case}, {kernel}: {line}" for line in unfolded(text)]

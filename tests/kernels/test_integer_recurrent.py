@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nnbuild.isa import registry
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Array, Graph
@@ -22,8 +23,10 @@ from nnbuild.plan.select import refusal
 from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.rewrite import rewrite
+from tests.kernels import made_up_set
 from tests.kernels.cases import cases
-from tests.support.batch import Entry, run_batch
+from tests.kernels.test_variants import runs_here
+from tests.support.batch import GCC_SANITIZED, Entry, run_batch
 from tests.support.graphs import single
 from tests.support.quantized import full_range
 from tests.support.recurrent import bidirectional, handed_over, stacked
@@ -86,7 +89,7 @@ def extreme(graph: Graph, count: int) -> dict[str, Array]:
 
 def target_for(graph: Graph, kernel: str) -> Target:
     """One that takes the kernel of this name for every recurrent layer that it can compute."""
-    target = Target(isas()["armv7em_dsp"])
+    target = Target(isas()[kernel.removesuffix("_integers") if kernel.endswith("_integers") else "armv7em_dsp"])
     wanted = {}
     for op in graph.ops:
         for variant in variants(op.kind):
@@ -102,14 +105,32 @@ def target_for(graph: Graph, kernel: str) -> Target:
     [("int8", "integer"), ("int16", "integer"), ("int8", "pairs"), ("int8", "pairs_wide"), ("int16", "pairs_wide")],
 )
 def test_kernels_equal_the_reference(form: str, kernel: str, tmp_path: Path) -> None:
-    every = 1 if kernel == "integer" else 3
+    compare(form, kernel, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sse2", "avx2_fma", pytest.param("avx512", marks=pytest.mark.full)])
+@pytest.mark.parametrize("flags", [(), ("-DNN_PORTABLE",)], ids=["native", "portable"])
+def test_vectors_equal_the_reference(name: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    if not flags and not runs_here(isas()[name]):
+        pytest.skip(f"this processor has no {name}")
+    compare("int8", f"{name}_integers", tmp_path, flags)
+
+
+def test_a_set_that_is_added_has_them(tmp_path: Path) -> None:
+    with registry.added(made_up_set.ISA, made_up_set.VECTORS):
+        compare("int8", "made_up_integers", tmp_path, every=9)
+
+
+def compare(form: str, kernel: str, tmp_path: Path, flags: tuple[str, ...] = (), every: int = 3) -> None:
+    every = 1 if kernel == "integer" else every
     graphs = {name: quantized(graph, form) for name, graph in list(models().items())[::every]}
     inputs = {name: extreme(graph, 6) for name, graph in graphs.items()}
     targets = {name: Target() if kernel == "integer" else target_for(graph, kernel) for name, graph in graphs.items()}
     served = [name for name in graphs if kernel == "integer" or targets[name].kernels]
     assert len(served) > len(graphs) // 2
     entries = [Entry(make_plan(graphs[name], f"net{i}", targets[name]), inputs[name]) for i, name in enumerate(served)]
-    for name, found in zip(served, run_batch(entries, tmp_path), strict=True):
+    for name, found in zip(served, run_batch(entries, tmp_path, (*GCC_SANITIZED, *flags)), strict=True):
         wanted = interpret.run(graphs[name], inputs[name])
         for output in graphs[name].outputs:
             np.testing.assert_array_equal(found[output], wanted[output], err_msg=f"{name}, {output}")

@@ -71,7 +71,7 @@ def test_some_equal_the_reference(form: str, flags: tuple[str, ...], tmp_path: P
     compare(found(form)[::EVERY], form, tmp_path / "some", flags)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("flags", [("-O1",), PORTABLE], ids=["native", "portable"])
 @pytest.mark.parametrize("form", SEEN)
 def test_all_equal_the_reference(form: str, flags: tuple[str, ...], tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from tests.kernels.cases import cases
 from tests.kernels.test_variants import candidates, runs_here
 from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
+from tests.support.shares import in_shares
 
 SHAPES = ("conv2d-1", "conv2d-10", "depthwise-10-1", "dense-1", "dense-7")
 CLAMPS = {"none": Clamp(), "relu": Clamp(0.0, None), "relu6": Clamp(0.0, 6.0)}
@@ -122,6 +123,7 @@ def empty(chance: np.random.Generator, graph: Graph) -> Graph:
     return with_(graph, scales_of(graph), weights=np.zeros_like(kernel.data))
 
 
+SHARES = 9
 CHANGES: dict[str, Change] = {
     "dead": dead,
     "nearly dead by 2**9": nearly_dead(9),
@@ -162,8 +164,9 @@ def drawn(form: str) -> list[tuple[str, Graph, Target]]:
     ("isa", "form"),
     [(name, form) for name in isas() if name != "c99" for form in FORMATS if form == "int8" or name.startswith("armv")],
 )
-def test_values_are_no_reason_to_refuse(isa: str, form: str) -> None:
-    mine = [(what, graph, target) for what, graph, target in drawn(form) if target.isa.name == isa]
+@in_shares(SHARES)
+def test_values_are_no_reason_to_refuse(isa: str, form: str, share: int) -> None:
+    mine = [(what, graph, target) for what, graph, target in drawn(form) if target.isa.name == isa][share::SHARES]
     refused = [what for what, graph, target in mine if what.rpartition(": ")[2] not in dict(candidates(graph))]
     assert not refused
 
@@ -171,14 +174,15 @@ def test_values_are_no_reason_to_refuse(isa: str, form: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("isa", [name for name in isas() if name != "c99"])
-def test_any_values_give_the_reference(isa: str, form: str, tmp_path: Path) -> None:
+@in_shares(SHARES)
+def test_any_values_give_the_reference(isa: str, form: str, share: int, tmp_path: Path) -> None:
     if not runs_here(isas()[isa]):
         pytest.skip(f"this processor has no {isa}")
     mine = [
         (what, graph, target)
         for what, graph, target in drawn(form)
         if target.isa.name == isa and what.rpartition(": ")[2] in dict(candidates(graph))
-    ]
+    ][share::SHARES]
     for begin in range(0, len(mine), BATCH):
         batch = mine[begin : begin + BATCH]
         runs = [(graph, full_range(graph, 4, seed=begin)) for _, graph, _ in batch]

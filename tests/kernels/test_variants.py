@@ -28,6 +28,7 @@ from tests.kernels.test_integer import MOVES, RECURRENT
 from tests.support.compiled import SANITIZE
 from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
+from tests.support.shares import in_shares
 
 FEATURES = frozenset({"arm_fpu"})
 FORMATS = ("float", "int8", "int16")
@@ -37,6 +38,7 @@ QUICK = {("armv7em_dsp", "int8", ()), ("avx2_fma", "float", ())}
 """What is run even when little time is to be spent."""
 BATCH = 60
 """Kernels in one program."""
+SHARES = 9
 
 
 def runs_here(isa: Isa) -> bool:
@@ -90,11 +92,12 @@ def candidates(graph: Graph) -> Iterator[tuple[str, Target]]:
         for flags in ([(), PORTABLE] if isa.guard else [()])
     ],
 )
-def test_variants_equal_the_reference(name: str, form: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+@in_shares(SHARES)
+def test_variants_equal_the_reference(name: str, form: str, flags: tuple[str, ...], share: int, tmp_path: Path) -> None:
     isa = isas()[name]
     if flags != PORTABLE and not runs_here(isa):
         pytest.skip(f"this processor has no {name}")
-    mine = [item for item in found(form) if item[3].isa == isa]
+    mine = [item for item in found(form) if item[3].isa == isa][share::SHARES]
     for begin in range(0, len(mine), BATCH):
         compare(mine[begin : begin + BATCH], form, tmp_path / str(begin), flags)
 

@@ -76,16 +76,16 @@ def program(folder: Path, tool: tuple[str, ...] = ("gcc", "-O2")) -> Path:
         if not runs_here(isa) and "-DNN_PORTABLE" not in tool:
             continue
         target = "" if "-DNN_PORTABLE" in tool else f'__attribute__((target("{isa.target}"))) '
+        known, functions = set(w.instructions), []
         for name, maker in FUNCTIONS.items():
-            known = set(w.instructions)
             call = floats.call(w, "f_store", "out + i", w.call(maker(floats), floats.load(w, "in + i")))
-            new = [instruction for name, instruction in w.instructions.items() if name not in known]
-            parts.append(instructions(new, "f", target))
-            parts.append(
+            functions.append(
                 f"{target}static void {floats.name}_{name}(const float *in, float *out, long n)\n{{\n"
                 f"    for (long i = 0; i < n; i += {floats.lanes})\n        {call};\n}}\n"
             )
             calls.append(f"{floats.name}_{name}")
+        new = [instruction for name, instruction in w.instructions.items() if name not in known]
+        parts += [instructions(new, "f", target), *functions]
     for name in ("expf", "logf"):
         calls.append(f"library_{name}")
         loop = f"for (long i = 0; i < n; ++i)\n        out[i] = f_{name}(in[i]);"

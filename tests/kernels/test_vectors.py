@@ -209,7 +209,7 @@ def piece_by_piece(plan: Plan) -> Artifact:
     name = f"{plan.prefix}.c"
     text = made.files[name].decode()
     loop = r"for (int32_t piece = 0; piece < \3; ++piece) \1(\2, piece, piece + 1);"
-    changed, count = re.subn(r"(\w+)\((.*), 0, (\d+)\);", loop, text)
+    changed, count = re.subn(r"(\w+)\(([^;{]*),\s+0,\s+(\d+)\);", loop, text)
     assert count == len(plan.steps)
     return Artifact({**made.files, name: changed.encode()})
 

@@ -16,6 +16,9 @@ ZIG = (sys.executable, "-m", "ziglang", "cc")
 DIGESTS = HERE / "digests.txt"
 COMMON = (f"-I{HERE}",)
 TEMPTING = ("", "-march=native", "-ffp-contract=fast", "-mfma", "-mfma -ffp-contract=fast")
+LEVELS = ("-O0", "-O2", "-O3", "-Os")
+OFTEN = (("-O3", "-mfma -ffp-contract=fast"), ("-Os", ""))
+"""The others are tested in full runs."""
 CORTEX_M4F = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 
 
@@ -29,8 +32,14 @@ def test_the_most_tempting_flags(compiler: str, libm: Path, run: Run, tool: Tool
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", TEMPTING)
-@pytest.mark.parametrize("level", ["-O0", "-O2", "-O3", "-Os"])
+@pytest.mark.parametrize(
+    ("level", "flags"),
+    [
+        pytest.param(level, flags, marks=() if (level, flags) in OFTEN else pytest.mark.full)
+        for level in LEVELS
+        for flags in TEMPTING
+    ],
+)
 @pytest.mark.parametrize("compiler", [("gcc",), ("clang",), ZIG], ids=["gcc", "clang", "zig"])
 def test_this_machine(
     compiler: tuple[str, ...], level: str, flags: str, libm: Path, run: Run, tool: Tool, tmp_path: Path

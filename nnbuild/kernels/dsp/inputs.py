@@ -17,15 +17,12 @@ C_TYPE = {"int8": "int8_t", "int16": "int16_t"}
 CALL_CYCLES = 8
 
 
-def expand(w: Writer, dtype: str, patch: str, sources: tuple[str, ...], count: int) -> None:
-    """Prints a call that lays out `count` inputs, a multiple of 4, of one position or two."""
-    routine, cycles = _routine(dtype, len(sources), _unroll(count // 4))
+def expand(w: Writer, dtype: str, patch: str, sources: tuple[str, ...], count: int, most: int = 4) -> None:
+    """Prints a call that lays out `count` inputs, a multiple of 4, of one position or two; `most` fours in a turn."""
+    unroll = next(size for size in range(most, 0, -1) if count // 4 % size == 0)
+    routine, cycles = _routine(dtype, len(sources), unroll)
     w.bill(CALL_CYCLES + count // 4 * cycles)
-    w(f"{w.call(routine, patch, *sources, str(count // 4 // _unroll(count // 4)))};")
-
-
-def _unroll(quads: int) -> int:
-    return next(size for size in (4, 3, 2, 1) if quads % size == 0)
+    w(f"{w.call(routine, patch, *sources, str(count // 4 // unroll))};")
 
 
 def _routine(dtype: str, positions: int, unroll: int) -> tuple[Instruction, float]:

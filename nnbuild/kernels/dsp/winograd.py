@@ -33,6 +33,12 @@ WIDTH = 4
 ROWS = 4
 COLUMNS = 6
 """Inputs under these tiles."""
+COMBINED = {
+    (0, 2): (("top", "p_sub", 0),),
+    (1, 3): (("bottom", "p_sub", 3),),
+    (2, 1): (("sum", "p_add", 1), ("apart", "p_sub", 2)),
+}
+"""Of two rows of inputs: what they are combined to, how, and which row of transformed inputs that is."""
 LONGEST = 32
 """Pairs of channels in straight code."""
 LET = Row("const int32_t {0} = {1};", 0)
@@ -101,8 +107,8 @@ def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> No
         body(f"const int8_t *row{row} = from{f' + {row} * stride' if row else ''};")
     body.bill(6)
     with body.loop("i", shape.depth, step=4):
-        for half, name in (("p_even_bytes", "even"), ("p_odd_bytes", "odd")):
-            _rows(body, shape, half, name)
+        for at, half in enumerate(("p_even_bytes", "p_odd_bytes")):
+            _rows(body, shape, half, at)
         for row in range(ROWS):
             body(f"row{row} += 4;")
         body("patch += 2;")
@@ -115,35 +121,19 @@ def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> No
     w(f"{w.call(routine, 'patch', source, stride)};")
 
 
-def _rows(w: Writer, shape: Winograd, half: str, name: str) -> None:
+def _rows(w: Writer, shape: Winograd, half: str, at: int) -> None:
     """Two of four channels: first along the columns, then along the rows."""
-    at = 0 if name == "even" else 1
-    for first, second, combined in ((0, 2, (("top", "p_sub", 0),)), (1, 3, (("bottom", "p_sub", 3),))):
-        _combine(w, shape, half, name, (first, second), combined, at)
-    _combine(w, shape, half, name, (2, 1), (("sum", "p_add", 1), ("apart", "p_sub", 2)), at)
-
-
-def _combine(
-    w: Writer,
-    shape: Winograd,
-    half: str,
-    name: str,
-    rows: tuple[int, int],
-    combined: tuple[tuple[str, str, int], ...],
-    at: int,
-) -> None:
-    with w.block(""):
-        for column in range(COLUMNS):
-            values = []
-            for row in rows:
-                value = f"x{row}{column}"
-                place = f"row{row} + {column * shape.depth}" if column else f"row{row}"
-                w(w.use(LET, value, DSP.call(w, half, DSP.call(w, "load_bytes", place, of=(4,)))))
-                values.append(value)
-            for label, operation, _ in combined:
-                w(w.use(LET, f"{label}{column}", DSP.call(w, operation, *values)))
-        for label, _, row in combined:
-            _along(w, shape, label, row, at)
+    for rows, combined in COMBINED.items():
+        with w.block(""):
+            for column in range(COLUMNS):
+                values = [f"x{row}{column}" for row in rows]
+                for row, value in zip(rows, values, strict=True):
+                    place = f"row{row} + {column * shape.depth}" if column else f"row{row}"
+                    w(w.use(LET, value, DSP.call(w, half, DSP.call(w, "load_bytes", place, of=(4,)))))
+                for label, operation, _ in combined:
+                    w(w.use(LET, f"{label}{column}", DSP.call(w, operation, *values)))
+            for label, _, row in combined:
+                _along(w, shape, label, row, at)
 
 
 def _along(w: Writer, shape: Winograd, label: str, row: int, at: int) -> None:

@@ -20,8 +20,7 @@ from nnbuild.kernels import overlaps
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
-from nnbuild.kernels.loops.nest import WindowNest
-from nnbuild.kernels.window import Axis, Strip, strips
+from nnbuild.kernels.window import Axis, Strip, WindowNest, strips
 from nnbuild.kernels.window_loops import each_row, each_strip, product, repeated, row_taps, total
 from nnbuild.model.graph import Array
 

@@ -17,8 +17,8 @@ from nnbuild.isa.integer_lanes import GROUP as VECTORS
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
-from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.loops.padded import copy_between, strip_rows
+from nnbuild.kernels.window import WindowNest
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
 

@@ -18,9 +18,8 @@ from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
-from nnbuild.kernels.loops.nest import WindowNest
 from nnbuild.kernels.loops.tiling import Tile
-from nnbuild.kernels.window import Weighted, Window, window_of
+from nnbuild.kernels.window import Weighted, Window, WindowNest, window_of
 from nnbuild.kernels.window_loops import product, repeated, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site

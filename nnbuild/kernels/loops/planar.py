@@ -18,8 +18,7 @@ from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left
 from nnbuild.kernels.dsp.scaling import scaled as scale
-from nnbuild.kernels.loops.planes import GROUP, REGISTERS, Pairing, Planes, planes, taps_of
-from nnbuild.kernels.loops.spread import fill
+from nnbuild.kernels.loops.planes import GROUP, REGISTERS, Pairing, Planes, fill, planes, taps_of
 from nnbuild.kernels.sums import layer_of, sums_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
@@ -311,6 +310,8 @@ def _accepts(band: int, site: Site[DepthwiseConv2D]) -> str | None:
     if refused:
         return refused
     shape = planes(site, band)
+    if shape.empty:
+        return "its taps pass by all rows of the image"
     if shape.down.kernel * shape.across.kernel > MOST_TAPS:
         return f"it spells out at most {MOST_TAPS} taps"
     if band < BAND and shape.bands == planes(site, BAND).bands:

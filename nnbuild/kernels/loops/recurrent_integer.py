@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,16 @@ from nnbuild.ops import activation_rules
 from nnbuild.ops.recurrent import Recurrent, rules_of
 from nnbuild.ops.recurrent_rules import Curve, Products, Smooth
 from nnbuild.ops.site import Site
+
+
+class Part(NamedTuple):
+    """What a vector adds to some sums of every unit, by their names."""
+
+    sums: Sequence[str]
+    vector: str
+    size: int
+    name: str
+    products: Products
 
 
 class Sums:
@@ -59,27 +69,33 @@ class Sums:
         kernel = self.packed(site, "kernel", rules.of_input)
         return self.demand(site, kernel | self.packed(site, "recurrent", rules.of_state))
 
-    def begin_step(self, w: Writer, site: Site[Recurrent], names: Names) -> None:
-        """What is done once a time step, before any unit."""
-
-    def weighted(
-        self, w: Writer, names: Names, sums: Sequence[str], vector: tuple[str, int], name: str, products: Products
+    def before_units(
+        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
     ) -> None:
-        """Declares for each of `sums` the part that the vector (its name and size) adds to it, in its unit."""
+        """What is done in a time step before the loop over units whose `weighted` takes these parts; so many numbers
+        a unit are held in scratch."""
+
+    def weighted(self, w: Writer, names: Names, part: Part) -> None:
+        """Declares what the part adds to each of its sums, in their unit."""
+        sums, vector, size, name, products = part
         kind = "int32_t" if products.narrow else "int64_t"
-        count, (values, size) = len(sums), vector
+        count = len(sums)
         start = names.packed.get(f"{name}_start")
         place = [f"{product('unit', count)} + {index}" for index in range(count)]
-        for part, at in zip(sums, place, strict=True):
-            declare(w, f"{part}_sum", f"{start}[{at}]" if start else "0", kind)
+        for one, at in zip(sums, place, strict=True):
+            declare(w, f"{one}_sum", f"{start}[{at}]" if start else "0", kind)
         with w.loop("i", size):
-            declare(w, "value", f"{values}[i]", f"const {kind}")
-            for index, part in enumerate(sums):
+            declare(w, "value", f"{vector}[i]", f"const {kind}")
+            for index, one in enumerate(sums):
                 weight = f"{names.packed[name]}[({product('unit', size)} + i) * {count} + {index}]"
-                w(w.use(c99.MULTIPLY_ADD, f"{part}_sum", "value", weight))
-        for part, at in zip(sums, place, strict=True):
-            scale = [f"{names.packed[f'{name}_{what}']}[{at}]" for what in ("multiplier", "right")]
-            declare(w, part, w.helper("scale_wide", f"{part}_sum", *scale))
+                w(w.use(c99.MULTIPLY_ADD, f"{one}_sum", "value", weight))
+        for one, at in zip(sums, place, strict=True):
+            self.scaled(w, names, one, f"{one}_sum", name, at)
+
+    def scaled(self, w: Writer, names: Names, result: str, total: str, name: str, at: str) -> None:
+        """Declares what a sum of the unit's is in the unit of what it goes into."""
+        scale = [f"{names.packed[f'{name}_{what}']}[{at}]" for what in ("multiplier", "right")]
+        declare(w, result, w.helper("scale_wide", total, *scale))
 
     def total(self, w: Writer, name: str, first: str, second: str, curve: Curve) -> None:
         """Declares the sum of two parts, held within what the function takes."""

@@ -9,20 +9,19 @@ then the rounding constant is whole and the rest is one shift. Sums that need 64
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
-from nnbuild.kernels.contract import Demand, Kernel, Names
+from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops.recurrent import state_names
-from nnbuild.kernels.loops.recurrent_integer import Sums, by_unit, columns
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, by_unit, columns
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32
@@ -92,7 +91,9 @@ class PairedSums(Sums):
         made = super().demand(site, packed, scratch_vectors, scratch_type)
         return replace(made, scratch=2 * (_state_place(site) + whole(site.attributes.units)))
 
-    def begin_step(self, w: Writer, site: Site[Recurrent], names: Names) -> None:
+    def before_units(
+        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
+    ) -> None:
         hidden, units, features = state_names(site, names)[0], site.attributes.units, site.shape()[1]
         for name, source, place, size in (
             ("inputs", "x", _input_place(site), features),
@@ -104,27 +105,25 @@ class PairedSums(Sums):
             for index in range(size, whole(size)):
                 w(w.use(c99.STORE, f"{name}[{index}]", "0"))
 
-    def weighted(
-        self, w: Writer, names: Names, sums: Sequence[str], vector: tuple[str, int], name: str, products: Products
-    ) -> None:
-        by, count, size = raised(products), len(sums), whole(vector[1])
-        source = "inputs" if vector[0] == "x" else "state"
+    def weighted(self, w: Writer, names: Names, part: Part) -> None:
+        sums, vector, inputs, name, products = part
+        by, count, size = raised(products), len(sums), whole(inputs)
+        source = "inputs" if vector == "x" else "state"
         start, kind = names.packed.get(f"{name}_start"), "int16_t" if self.wide else "int8_t"
-        for index, part in enumerate(sums):
+        for index, one in enumerate(sums):
             first = f"{start}[{product('unit', count)} + {index}]" if start else "0"
-            w(w.use(c99.LOAD_AS, "int64_t" if by is None else "int32_t", f"{part}_sum", first))
+            w(w.use(c99.LOAD_AS, "int64_t" if by is None else "int32_t", f"{one}_sum", first))
         with w.block(""):
             w(f"const {kind} *k = {names.packed[name]} + {product('unit', size * count)};")
             with w.loop("i", size, step=AT_ONCE):
                 self._four(w, sums, source, "p_long_dot" if by is None else "p_dot")
                 w(f"k += {AT_ONCE * count};")
-        for index, part in enumerate(sums):
+        for index, one in enumerate(sums):
             place = f"unit * {count} + {index}" if count > 1 else "unit"
             if by is None:
-                scale = [f"{names.packed[f'{name}_{what}']}[{place}]" for what in ("multiplier", "right")]
-                declare(w, part, w.helper("scale_wide", f"{part}_sum", *scale))
+                self.scaled(w, names, one, f"{one}_sum", name, place)
             else:
-                self._scale(w, f"{names.packed[f'{name}_scale']} + {product(place, 3)}", part, by)
+                self._scale(w, f"{names.packed[f'{name}_scale']} + {product(place, 3)}", one, by)
 
     def _four(self, w: Writer, sums: Sequence[str], source: str, multiply: str) -> None:
         w("int32_t x1;")
@@ -171,16 +170,3 @@ def _input_place(site: Site[Recurrent]) -> int:
 
 def _state_place(site: Site[Recurrent]) -> int:
     return _input_place(site) + whole(site.shape()[1])
-
-
-FORMS = {"integer": Sums(), "pairs_wide": PairedSums(True), "pairs": PairedSums(False)}
-R = TypeVar("R", bound=Recurrent)
-Emit = Callable[[Sums, Writer, Site[R], Names], None]
-
-
-def integer_kernels(demand: Callable[[Sums, Site[R]], Demand], emit: Emit[R]) -> tuple[Kernel[R], ...]:
-    """A recurrent operation's integer kernels: portable, and on pairs for weights of 16 bits and of 8."""
-    return tuple(
-        Kernel(name, sums.needs, sums.accepts, partial(demand, sums), partial(emit, sums))
-        for name, sums in FORMS.items()
-    )

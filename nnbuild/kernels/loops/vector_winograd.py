@@ -21,8 +21,8 @@ from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.tiled import Tiled
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors, stall
-from nnbuild.kernels.scalar_layers import bias_of
-from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal, tail_of
+from nnbuild.kernels.sums import float_lanes
+from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal
 from nnbuild.kernels.window import strips, window_of
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
@@ -190,7 +190,7 @@ class VectorWinograd:
 
 def vector_winograd(floats: Vectors, site: Site[Conv2D]) -> VectorWinograd:
     """The nest of a tile's patches: its inputs are copied where there is padding."""
-    lanes = vector_lanes(floats, bias_of(site), site.attributes.clamp, finish=tail_of(site).finish)
+    lanes = float_lanes(floats, site)
     window = window_of(site)
     registers, padded = floats.registers - floats.temporaries, not window.inside
     plan = Tiled(site, lanes, registers, replace(window, pool=(OUT, OUT)), padded, padded)

@@ -1,0 +1,32 @@
+"""The integer kernels of LSTM, GRU and SimpleRNN: each with weighted sums of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
+from nnbuild.kernels.loops.recurrent_columns import ColumnSums
+from nnbuild.kernels.loops.recurrent_integer import Sums
+from nnbuild.kernels.loops.recurrent_pairs import PairedSums
+from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.site import Site
+
+FORMS = {"integer": Sums(), "pairs_wide": PairedSums(True), "pairs": PairedSums(False)}
+R = TypeVar("R", bound=Recurrent)
+Emit = Callable[[Sums, Writer, Site[R], Names], None]
+
+
+def integer_kernels(demand: Callable[[Sums, Site[R]], Demand], emit: Emit[R]) -> tuple[Kernel[R] | OnEach[R], ...]:
+    """Portable, on pairs for weights of 16 bits and of 8, and on every set of vectors."""
+
+    def kernel(name: str, needs: frozenset[str], sums: Sums) -> Kernel[R]:
+        return Kernel(name, needs, sums.accepts, partial(demand, sums), partial(emit, sums))
+
+    def on_vectors(v: Vectors) -> list[Kernel[R]]:
+        return [kernel(f"{v.name}_integers", frozenset({v.name}), ColumnSums(v))]
+
+    return *(kernel(name, sums.needs, sums) for name, sums in FORMS.items()), OnEach("integer", on_vectors)
