@@ -7,7 +7,7 @@ from functools import partial
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
-from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
+from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import compact, patches, winograd
 from nnbuild.kernels.loops.edges import REGISTERS, Edges
@@ -17,7 +17,7 @@ from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_winograd import refused as winograd_refused
 from nnbuild.kernels.loops.vector_winograd import vector_winograd
 from nnbuild.kernels.small_lanes import ByteLanes, ShortByteLanes
-from nnbuild.kernels.sums import any_format, float_lanes, scalar_lanes
+from nnbuild.kernels.sums import float_lanes, scalar_lanes
 from nnbuild.kernels.vector_tail import KINDS, POINTWISE, refusal
 from nnbuild.kernels.window import window_of
 from nnbuild.ops.conv2d import Conv2D

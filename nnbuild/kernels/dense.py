@@ -11,14 +11,14 @@ from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
-from nnbuild.kernels.contract import Kernel, Nest, OnEach, only_float, variant
+from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, only_float, variant
 from nnbuild.kernels.loops import compact, dot, patches
 from nnbuild.kernels.loops.edges import REGISTERS, Edges
 from nnbuild.kernels.loops.padded import padded
 from nnbuild.kernels.loops.rows import SUMS, SingleRow, SplitFloats, split_integers
 from nnbuild.kernels.loops.tiled import tiled
 from nnbuild.kernels.loops.tiling import best_vectors
-from nnbuild.kernels.sums import any_format, float_lanes, scalar_lanes
+from nnbuild.kernels.sums import float_lanes, scalar_lanes
 from nnbuild.kernels.vector_tail import POINTWISE, refusal, tail_of
 from nnbuild.kernels.window import window_of
 from nnbuild.ops.dense import Dense

@@ -102,8 +102,3 @@ def scalar_lanes(site: Site[Weighted]) -> VectorLanes | IntegerLanes:
         bounds=bounds(site.attributes.clamp, out),
         scaling=scaling,
     )
-
-
-def any_format(site: Site) -> str | None:
-    """Why a scalar kernel cannot serve: it needs one number format throughout."""
-    return None if len(site.dtypes) == 1 else f"its formats are mixed: {', '.join(sorted(site.dtypes))}"
