@@ -8,19 +8,24 @@ import sys
 
 import pytest
 
+from benchmarks.footprint import BASELINE, grown, rows
 from tests.boards.conftest import ROOT
 
 pytestmark = pytest.mark.emulator
 
+OFTEN = ("mnist", "kws", "resnet8")
+MODELS = tuple(dict.fromkeys(row.model for row in rows()))
 
-def test_nothing_has_grown() -> None:
-    done = subprocess.run([sys.executable, "benchmarks/footprint.py"], cwd=ROOT, capture_output=True, text=True)
+
+@pytest.mark.parametrize(
+    "model", [*OFTEN, *(pytest.param(name, marks=pytest.mark.full) for name in MODELS if name not in OFTEN)]
+)
+def test_nothing_has_grown(model: str) -> None:
+    done = subprocess.run([sys.executable, "benchmarks/footprint.py", model], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
 
 
 def test_growth_is_noticed() -> None:
-    from benchmarks.footprint import BASELINE, grown
-
     known = json.loads(BASELINE.read_text())
     row = next(iter(known.values()))
     assert grown(row, row) == []

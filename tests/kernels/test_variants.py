@@ -38,7 +38,7 @@ QUICK = {("armv7em_dsp", "int8", ()), ("avx2_fma", "float", ())}
 """What is run even when little time is to be spent."""
 BATCH = 60
 """Kernels in one program."""
-SHARES = 5
+SHARES = 9
 
 
 def runs_here(isa: Isa) -> bool:
