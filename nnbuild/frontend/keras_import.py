@@ -19,7 +19,9 @@ from nnbuild.frontend.weights import Child, Stored, WeightTree
 from nnbuild.model.graph import Graph
 
 NOT_AT_INFERENCE = ("training",)
-"""Arguments of a layer's call that say nothing about inference."""
+"""Arguments of a layer's call that its builder need not see."""
+RATES = ("rate", "stddev", "dropout", "recurrent_dropout")
+"""What makes a layer random while it learns; without, most compute the same as ever."""
 
 
 class Importer:
@@ -157,6 +159,7 @@ class Importer:
         with self.builder.at(label):
             since = self.builder.mark()
             if spec.model is not None:
+                _refuse_training(spec, named, whole=True)
                 outputs = self._model(spec, path, tuple(wires((arguments, named))), stored)
             else:
                 outputs = self._build(spec, path, arguments, named, stored)
@@ -171,6 +174,7 @@ class Importer:
         stored: Stored,
     ) -> tuple[str, ...]:
         kind = kind_of(spec)
+        _refuse_training(spec, named, whole=False)
         named = {key: value for key, value in named.items() if key not in NOT_AT_INFERENCE}
         if any(wires(named.get("mask"))) or (kind.sees_mask and self._masked):
             raise spec.config.error(
@@ -195,6 +199,21 @@ class Importer:
                 )
         if isinstance(name, str) and name != "float32":
             self.builder.note(f"saved to be computed as {shown(name)}; computed in float32")
+
+
+def _refuse_training(spec: LayerSpec, named: Mapping[str, Any], whole: bool) -> None:
+    """A call fixed to `training=True` drops numbers by chance, or normalizes by the batch, at inference too."""
+    if named.get("training") in (None, False, 0):
+        return
+    learns = spec.class_name == "BatchNormalization" and spec.config.get("trainable") is not False
+    chance = any(isinstance(spec.config.get(key), int | float) and spec.config.get(key) for key in RATES)
+    inner = "layer" in spec.config  # a wrapper hands it on
+    if whole or learns or chance or inner:
+        raise spec.config.error(
+            "it is called with training=True, so it behaves at inference as it does while it learns: its results "
+            "depend on chance or on the other samples.",
+            "Build the model for inference, without training=True, and save that.",
+        )
 
 
 def _fill(ref: Ref, values: Mapping[tuple[str, int], tuple[str, ...]], layer: LayerSpec) -> Wire:

@@ -10,8 +10,10 @@ import numpy as np
 from nnbuild.base.errors import UsageError
 from nnbuild.model.graph import Constant, Graph, Op, State, Tensor
 from nnbuild.model.verify import LARGEST_RATIO, verify
+from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.base import Attributes
+from nnbuild.ops.binary import Binary
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.known import Known
@@ -155,12 +157,20 @@ def _comparable(op: Op, tensors: list[Tensor]) -> None:
     """Refuses values of an operation so different in size that no shift leads from one to the other."""
     sized = {t.quant.scale: t.name for t in tensors if t.quant is not None and not t.is_whole}
     small, large = min(sized, default=1.0), max(sized, default=1.0)
-    if large >= LARGEST_RATIO * small:
+    if large >= _most_apart(op, tensors[-1], small) * small:
         raise UsageError(
             f"layer {op.layer or op.name!r}",
             f"a step of {sized[large]!r} is {large:.3g}, of {sized[small]!r} {small:.3g}: too far apart for integers.",
             f"Give --keep {op.layer or op.name}=float, or train with values of similar size.",
         )
+
+
+def _most_apart(op: Op, out: Tensor, small: float) -> float:
+    """A sum whose output is the smallest of all has less room than others: see `sum_limit`."""
+    adds = isinstance(op.attributes, Binary) and op.attributes.function in ("add", "subtract")
+    if not adds or out.quant is None or out.quant.scale > small:
+        return LARGEST_RATIO
+    return sum_limit(8 * np.dtype(out.dtype).itemsize) / 2
 
 
 def same_scale(attributes: Attributes) -> bool:

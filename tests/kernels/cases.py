@@ -139,6 +139,8 @@ def _depthwise() -> Iterator[tuple[str, Maker]]:
         (14, 1, 4, (4, 1), (1, 1), (3, 1), ((3, 6), (0, 0)), False),
         (3, 3, 70, (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), True),
         (5, 5, 4, (2, 2), (1, 1), (1, 1), ((0, 0), (0, 0)), False),
+        (1, 9, 8, (2, 3), (1, 1), (3, 1), ((1, 2), (1, 1)), False),
+        (9, 1, 4, (2, 2), (1, 1), (1, 3), ((0, 1), (1, 2)), True),
     ]
     for index, (h, w, c, kernel, strides, dilation, padding, bounded) in enumerate(shapes):
         depthwise = DepthwiseConv2D(strides, dilation, padding, clamp=Clamp(low=0.0) if bounded else Clamp())

@@ -308,6 +308,8 @@ def _accepts(band: int, site: Site[DepthwiseConv2D]) -> str | None:
     if refused:
         return refused
     shape = planes(site, band)
+    if shape.empty:
+        return "its taps pass by all rows of the image"
     if shape.down.kernel * shape.across.kernel > MOST_TAPS:
         return f"it spells out at most {MOST_TAPS} taps"
     if band < BAND and shape.bands == planes(site, BAND).bands:
