@@ -120,6 +120,8 @@ class Backend:
     """Makes what is made of the linked program."""
     finished_names: tuple[str, ...] = ()
     stack: RunStack = RunStack()
+    bounded: str | None = None
+    """The function that a run is, in programs on whose code a bound of instructions can be proved."""
 
     prepare: Callable[[Graph, Target, str | None], Target] = _as_it_is
     """What the plan is to be made for, given the instruction set that the user named."""

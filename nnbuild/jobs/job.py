@@ -15,6 +15,7 @@ from nnbuild.backends.build import build
 from nnbuild.backends.host.program import POOL_STACK
 from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.registry import backend_of
+from nnbuild.backends.run_bound import hold_budget
 from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, first_wrong, judge
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
@@ -60,14 +61,17 @@ def place(program: Path | None, port: str | None = None, chosen: Chosen | None =
 
 
 def build_program(compiled: Compiled, where: Place) -> Path:
-    """The program that was given, or one built now."""
+    """The program that was given, or one built now; held to the budget of instructions if there is one."""
     board = compiled.board
     if where.program is not None:
         backend_of(board).refuse_program(board, where.program)
+        hold_budget(board, where.program)
         return where.program
     files = Artifact(program_files(compiled))
     files.write(where.folder)
-    return build(board, compiled.plan.prefix, where.folder, files.files, where.chosen)
+    program = build(board, compiled.plan.prefix, where.folder, files.files, where.chosen)
+    hold_budget(board, program)
+    return program
 
 
 @contextmanager
