@@ -9,7 +9,7 @@ from nnbuild.base.errors import ModelError
 from nnbuild.frontend.builder import MAX_OPS, SIMPLIFY, GraphBuilder
 from nnbuild.frontend.dialect import Dialect
 from nnbuild.frontend.keras_config import FIX_SHAPE, LayerSpec, declared_shape, input_shape, layer_spec
-from nnbuild.frontend.keras_layers.base import Call, Wire, wires
+from nnbuild.frontend.keras_layers.base import Call, Wire, as_floats, wires
 from nnbuild.frontend.keras_layers.registry import kind_of
 from nnbuild.frontend.keras_names import folders
 from nnbuild.frontend.keras_nodes import Ref
@@ -18,6 +18,10 @@ from nnbuild.frontend.settings import BROKEN, shown
 from nnbuild.frontend.weights import Child, Stored, WeightTree
 from nnbuild.model.graph import Graph
 
+INPUT_TYPES = {"uint8": "uint8", "bool": "int8"} | dict.fromkeys(
+    ("int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"), "int32"
+)
+"""In what a model takes inputs of whole numbers."""
 NOT_AT_INFERENCE = ("training",)
 """Arguments of a layer's call that its builder need not see."""
 RATES = ("rate", "stddev", "dropout", "recurrent_dropout")
@@ -34,7 +38,6 @@ class Importer:
         self._wirings: dict[int, Wiring] = {}
         self._calls: dict[tuple[str, ...], int] = {}
         self._count = 0
-        self._masked = False
 
     def weights_of(self, data: Any, where: str) -> WeightTree:
         return self.tree(self._spec(data, where))
@@ -103,7 +106,7 @@ class Importer:
             self.builder.note(f"saved for batches of {batch} samples; the compiled model computes one at a time")
         if layer.config.get("dtype") in ("string", "resource"):
             raise layer.config.error("its input is text.", "Turn the text into numbers outside the model.")
-        return self.builder.input(name, shape)
+        return self.builder.input(name, shape, INPUT_TYPES.get(str(layer.config.get("dtype")), "float32"))
 
     def _model(self, spec: LayerSpec, path: tuple[str, ...], inputs: Sequence[str], stored: Stored) -> tuple[str, ...]:
         assert spec.model is not None
@@ -176,15 +179,23 @@ class Importer:
         kind = kind_of(spec)
         _refuse_training(spec, named, whole=False)
         named = {key: value for key, value in named.items() if key not in NOT_AT_INFERENCE}
-        if any(wires(named.get("mask"))) or (kind.sees_mask and self._masked):
+        given = [*wires(named.pop("mask", None))]
+        first = next(wires((arguments, named)), None)
+        mask = given[0] if given else self.builder.masks.get(first) if first is not None else None
+        if len(given) > 1 or (mask is not None and (given or kind.sees_mask) and not kind.takes_mask):
             raise spec.config.error(
-                "a mask makes it skip some of its input, which nnbuild does not support.",
-                "Leave out the Masking layer, and give sequences of their real length.",
+                "a mask makes it skip some of its input, which nnbuild does not support here.",
+                "Leave out the mask, and give sequences of their real length.",
             )
-        self._masked |= spec.class_name == "Masking"
         self._check_policy(spec)
+        if not kind.takes_whole:
+            arguments, named = as_floats(self.builder, arguments), as_floats(self.builder, named)
         inputs = tuple(wires((arguments, named)))
-        return kind.build(Call(self.builder, self, self.dialect, path, spec.config, inputs, arguments, named, stored))
+        call = Call(self.builder, self, self.dialect, path, spec.config, inputs, arguments, named, stored, mask)
+        outputs = kind.build(call)
+        if mask is not None and kind.passes_mask:
+            self.builder.masks[outputs[0]] = mask
+        return outputs
 
     def _check_policy(self, spec: LayerSpec) -> None:
         """Everything is computed in single precision, whatever precision it was saved for."""

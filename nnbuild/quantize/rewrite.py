@@ -38,6 +38,11 @@ SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpo
 """Operations that choose or move values, and so leave them in their input's format."""
 
 
+MASKED = -1e8
+BELOW = 8.0
+"""How far below all scores what a softmax must not see lies: the exponential of that is below a step of 8 bits."""
+
+
 @dataclass
 class _Draft:
     """The graph under construction; what recurrent layers ask for is known beforehand."""
@@ -149,8 +154,17 @@ def _output(
     if "table" in op.constants:
         table = graph.constants[op.constants["table"]].data
         return replace(tensor, dtype=form, quant=activation_format(Range(float(table.min()), float(table.max())), form))
+    if isinstance(op.attributes, Select) and _leaves_out(graph, op):
+        scores = ranges[op.inputs[1]]
+        quant = activation_format(Range(scores.low - BELOW, scores.high), form)
+        return replace(tensor, dtype=form, quant=quant)
     fixed = fixed_format(op.attributes, form)
     return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(draft, tensor, ranges, form)
+
+
+def _leaves_out(graph: Graph, op: Op) -> bool:
+    """Whether it masks scores: what it leaves out lies so low that no softmax sees it, and need not be told apart."""
+    return "other" in op.constants and float(graph.constants[op.constants["other"]].data.max()) <= MASKED
 
 
 def _comparable(op: Op, tensors: list[Tensor]) -> None:

@@ -258,6 +258,9 @@ def _vectors() -> Iterator[tuple[str, Maker]]:
                 LayerNorm(c, 1e-3), [(3, 4, 5)], {"scale": normal(*s), "shift": normal(*s)}
             ),
         )
+    rms = LayerNorm(1, 1e-2, centred=False)
+    yield "layer_norm-rms", lambda: single(rms, [(4, 6)], {"scale": normal(6)})
+    yield "layer_norm-rms-bare", lambda: single(LayerNorm(2, 1e-2, centred=False), [(2, 3, 5)])
     yield "layer_norm-bare", lambda: single(LayerNorm(1, 1e-2), [(4, 6)])
     for beta in (0.5, 0.75, 1.0, 0.6):
         yield f"lrn-{beta}", lambda b=beta: single(LRN(2, 1.5, 0.3, b), [(2, 3, 8)])
