@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.replay import INPUT, Replay
+from nnbuild.audit.code import Code
+from nnbuild.audit.places import Locator
 from nnbuild.backends.run_bound import run_bound
 from nnbuild.base.paths import EXAMPLE
 from nnbuild.board.tables import find
@@ -38,11 +40,10 @@ def test_a_model_keeps_to_its_bound(board: str, tmp_path: Path) -> None:
 def test_every_form_of_instruction_of_a_program_is_pinned(board: str, quantize: str, tmp_path: Path) -> None:
     compiled = compile_model(Options(EXAMPLE / "mnist.h5", board, quantize))
     image = Replay(build_program(compiled, Place(tmp_path))).image
-    found = {}
-    for extent in image.file.symbols:
-        start = image.functions.get(extent.name)
-        if start is not None and extent.name.startswith("mnist_"):
-            for sequence in sequences(image, start, start + extent.size):
+    code, found = Code(Locator(image.file)), {}
+    for extent in code.locator.functions:
+        for chunk in code.chunks_of(extent) if extent.symbol.name.startswith("mnist_") else ():
+            for sequence in sequences(image, chunk.start, chunk.start + len(chunk.code)):
                 if not branches(sequence):
                     found.setdefault(form(sequence), sequence)
     assert len(found) > 40
