@@ -171,7 +171,19 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
     own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
     program: list[Any] = own.Program(f"{where}/{recipe.program}", objects, SPAWN=_link)
     own.Depends(program, [_audit(env, chosen, recipe, objects), *(n for n in files if n.name == recipe.script)])
-    return program + _finished(own, where, program, backend)
+    return program + _finished(own, where, program, backend) + _bound(env, chosen, where, program)
+
+
+def _bound(env: Any, chosen: Options, where: str, program: list[Any]) -> list[Any]:
+    """bound.json is there only when the program keeps to the budget of instructions."""
+    budget = board_of(chosen).instruction_budget
+    if budget is None:
+        return []
+    target = f"{where}/bound.json"
+    command = ["bound", _path(program[0]), "--board", chosen.board, "--max-instructions", str(budget)]
+    action = _nnbuild(env, [*command, "--json", str(_where(env.File(target)))], f"nnbuild bound {program[0]}")
+    made: list[Any] = env.Command(target, program[0], action)
+    return made
 
 
 def _link(shell: str, escape: Any, command: str, words: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -312,6 +324,9 @@ def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
         known["calibrate"] = _where(env.File(known["calibrate"]))
     if "baud" in known:
         known["baud"] = _number("baud", str(known["baud"]), "the rate of the serial line, for example baud=921600")
+    if "max_instructions" in known:
+        what = "the most that a run may execute, for example max_instructions=3000000"
+        known["max_instructions"] = _number("max_instructions", str(known["max_instructions"]), what)
     if "threads" in known:
         known["threads"] = _number("threads", str(known["threads"]), "how many parts at a time, for example threads=4")
     model = env.File(source)

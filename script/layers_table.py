@@ -13,14 +13,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from nnbuild.frontend.keras_layers import (
     activation,
+    attention,
+    conv_recurrent,
     convolution,
     dense,
+    embedding,
     merging,
     normalization,
     operations,
     pooling,
+    preprocessing,
+    products,
     recurrent,
     shaping,
+    volumes,
     wrappers,
 )
 from nnbuild.frontend.tflite.importer import OPERATORS
@@ -38,6 +44,12 @@ FAMILIES: dict[str, ModuleType] = {
     "merging": merging,
     "shaping": shaping,
     "recurrent": recurrent,
+    "three axes": volumes,
+    "convolutional recurrent": conv_recurrent,
+    "tables and masks": embedding,
+    "attention": attention,
+    "products": products,
+    "preparing images": preprocessing,
     "wrappers, and what does nothing at inference": wrappers,
 }
 

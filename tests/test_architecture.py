@@ -41,13 +41,14 @@ ROOMS = {
     "emit": {"base", "model", "ops", "isa", "kernels", "plan", "__init__"},
     # Apart.
     "audit": {"base"},
+    "bound": {"base", "audit"},
     "board": {"base"},
     "device": {"base", "numeric"},
     "report": {"base", "device"},
     # What becomes of the C.
     "backends": {
         *("base", "numeric", "model", "ops", "isa", "plan", "emit"),
-        *("board", "audit", "device", "__init__"),
+        *("board", "audit", "bound", "device", "__init__"),
     },
     "outputs": {"base", "model", "plan", "emit", "board", "backends", "__init__"},
     # All of it together, and what users call.
@@ -57,7 +58,7 @@ ROOMS = {
     },
     "cli": {
         *("base", "model", "frontend", "passes", "quantize", "ops", "plan", "emit"),
-        *("board", "audit", "device", "report", "backends", "outputs", "jobs", "__init__"),
+        *("board", "audit", "bound", "device", "report", "backends", "outputs", "jobs", "__init__"),
     },
     "builds": set(),
     "scons": {"base", "emit", "board", "backends", "jobs"},

@@ -10,6 +10,9 @@ import pytest
 
 from nnbuild.base.errors import UsageError
 from nnbuild.model.samples import load_samples, save_outputs
+from nnbuild.ops.activation import Activation
+from nnbuild.quantize.data import Source, batches
+from tests.support.graphs import single
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,10 @@ REFUSED = [
     ({"x": np.array([[[None, 1], [1, 1]]])}, "It is no sound .npz file of plain numbers (ValueError)."),
     ({"x": GOOD, "labels": np.array([0.5, 1, 2])}, "array 'labels': Labels are whole numbers, one per sample"),
     ({"x": GOOD, "labels": np.array([np.nan, 1, 2])}, "array 'labels': Labels are whole numbers, one per sample"),
+    ({"x": GOOD, "labels": np.array([0, np.inf, 2])}, "one-hot rows, and the label at [1] is inf. Save them as int64."),
+    ({"x": GOOD, "labels": np.array([0, 2, 2.5])}, "one-hot rows, and the label at [2] is 2.5. Save them as int64."),
+    ({"x": GOOD, "labels": np.array([0, 2, 1 << 40])}, "and the label at [2] is 1099511627776. Number the classes"),
+    ({"\x1b[2Jz": GOOD}, "There is no array for input 'image'; it holds \\x1b[2Jz. Name the arrays"),
     ({"x": GOOD, "labels": np.array([0, 1])}, "array 'labels': It has 2 rows for 3 samples. Give one row per sample."),
     (
         {"x": GOOD, "labels": np.array([0, -1, 1])},
@@ -150,3 +157,16 @@ def test_names_of_classes_are_no_labels(tmp_path: Path) -> None:
     found = load_samples(path, [Port("x", (3,))])
     assert found.labels is None
     assert found.notes == (f"{path}: its array 'labels' holds names, not the samples' classes, and is left aside",)
+
+
+def test_a_file_that_unpacks_to_too_much_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nnbuild.model.samples.LARGEST", 10_000)
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was unpacked"))
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, x=np.zeros((1000, 2, 2), np.float32))
+    assert path.stat().st_size < 1000
+    with pytest.raises(UsageError) as caught:
+        load_samples(path, ONE)
+    assert "It unpacks to 16,128 bytes, more than the 10,000 that are read. Give fewer samples" in str(caught.value)
+    with pytest.raises(UsageError, match="unpacks to 16,128 bytes"):
+        list(batches(Source(path), single(Activation("tanh"), [(2, 2)])))

@@ -120,12 +120,16 @@ class Backend:
     """Makes what is made of the linked program."""
     finished_names: tuple[str, ...] = ()
     stack: RunStack = RunStack()
+    bounded: str | None = None
+    """The function that a run is, in programs on whose code a bound of instructions can be proved."""
 
     prepare: Callable[[Graph, Target, str | None], Target] = _as_it_is
     """What the plan is to be made for, given the instruction set that the user named."""
     settle: Callable[[Plan, Target], Plan] = _same_plan
     """The plan as it suits the program; refuses one that does not."""
     notes: Callable[[Plan], tuple[str, ...]] = _nothing_to_say
+    quick: bool = False
+    """Whether a sample costs so little that hundreds may be drawn for a check."""
     threads: bool = False
     """Whether large steps may be computed by several threads."""
     exchanges_weights: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nnbuild.base.shown import printable
+
 
 class NnbuildError(Exception):
     """An expected failure. `where` is a layer, tensor, file or device; `next_step` is what the user can do."""
@@ -15,7 +17,7 @@ class NnbuildError(Exception):
         self.next_step = next_step
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.cause} {self.next_step}"
+        return printable(f"{self.where}: {self.cause} {self.next_step}")
 
 
 class UsageError(NnbuildError):

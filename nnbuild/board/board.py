@@ -139,6 +139,10 @@ class Board:
     link_flags: tuple[str, ...]
     audit_policy: str
     stack_budget: int | None
+    instruction_budget: int | None
+    """The most that a run may execute, for every input."""
+    core: str | None
+    """The processor, where bounds can be proved of its programs."""
     memories: tuple[Memory, ...]
     firmware: Firmware | None
     emulator: Emulator | None
@@ -170,6 +174,11 @@ def at_rate(board: Board, baud: int | None) -> Board:
         cause = f"its serial port makes {found:,.0f} baud of {baud:,}, {off}"
         raise UsageError(f"board {board.name!r}", cause, f"Take one of {fitting}.")
     return replace(board, baud=baud)
+
+
+def within_instructions(board: Board, most: int | None) -> Board:
+    """The board with another budget of instructions than its table's."""
+    return board if most is None else replace(board, instruction_budget=most)
 
 
 def in_memory(board: Board, name: str | None) -> Board:

@@ -77,6 +77,8 @@ def _read(name: str, table: Mapping[str, Any]) -> Board:
             link_flags=tuple(build["link_flags"]),
             audit_policy=audit["policy"],
             stack_budget=audit.get("stack"),
+            instruction_budget=_budget(name, audit.get("instructions")),
+            core=table.get("cpu", {}).get("core"),
             memories=tuple(Memory(key, m["origin"], m["length"]) for key, m in table.get("memory", {}).items()),
             firmware=_firmware(table["firmware"]) if "firmware" in table else None,
             emulator=_emulator(table.get("emulator", {})),
@@ -91,6 +93,13 @@ def _read(name: str, table: Mapping[str, Any]) -> Board:
             f"its board.toml does not say {missing}.",
             "Compare it with that of a board that is like it, in boards/.",
         ) from None
+
+
+def _budget(name: str, value: Any) -> int | None:
+    if value is None or (type(value) is int and value > 0):
+        return value
+    cause = f"its [audit] instructions = {value!r} is no number of instructions."
+    raise UsageError(f"board {name!r}", cause, "Write a whole number above 0, as instructions = 3_000_000.")
 
 
 def _toolchain(entry: Mapping[str, Any], cpu: Mapping[str, Any]) -> Toolchain:

@@ -14,6 +14,7 @@ from nnbuild import __version__
 from nnbuild.backends.listing import commands
 from nnbuild.base.errors import NnbuildError
 from nnbuild.base.paths import CMAKE, PLATFORMIO
+from nnbuild.base.shown import encodable
 
 COMMANDS = {
     "inspect": "what is in a model: its layers, shapes, parameters and work",
@@ -25,6 +26,7 @@ COMMANDS = {
     "mutate": "how many small mistakes in a program the samples would notice",
     "flash": "put a model's program into a board's flash",
     "profile": "what each layer costs on a board",
+    "bound": "how many instructions a run executes at most, for every input, proved on the linked program",
     "quantize": "what a model loses in integers, layer by layer",
     "report": "a page that shows all there is to know of a model on a board",
     "diff": "compare two builds: size, memory, cost, accuracy",
@@ -62,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
+    encodable()
     chosen, _ = parser().parse_known_args(words[:1])
     try:
         summary, name = known()[chosen.command]

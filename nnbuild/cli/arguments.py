@@ -13,6 +13,7 @@ from typing import Any
 from nnbuild.backends.backend import add_choices, chosen
 from nnbuild.backends.registry import choices
 from nnbuild.base.files import write_whole
+from nnbuild.base.shown import printable
 from nnbuild.jobs.job import Place, place
 from nnbuild.jobs.pipeline import CHOICES, Options
 from nnbuild.quantize.formats import FORMATS
@@ -28,6 +29,7 @@ _ISA = "instruction set of the kernels: c99, sse2, avx2_fma, native …, or seve
 _DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
 _MEMORY = "which of the board's memories the model works in (default: the first that fits)"
 _BAUD = "rate of the serial line, 115200 to 2000000, built into the firmware (default: the board's)"
+_MAX_INSTRUCTIONS = "fail unless it is proved that a run executes at most so many, for every input (Cortex-M)"
 _SWAPPABLE = "weights can be exchanged while the program runs, on boards where it can do so"
 _IO = "number format at the edges of a quantized model (default: %(default)s)"
 
@@ -40,6 +42,12 @@ def _pair(text: str) -> tuple[float, float]:
 def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 256:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 256")
+    return int(text)
+
+
+def _instructions(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of instructions")
     return int(text)
 
 
@@ -100,6 +108,11 @@ def place_of(arguments: argparse.Namespace) -> AbstractContextManager[Place]:
     return place(arguments.program, arguments.port, chosen(arguments, choices()))
 
 
+def add_max_instructions(parser: argparse.ArgumentParser) -> None:
+    """For the commands that build or are given a program."""
+    parser.add_argument("--max-instructions", type=_instructions, metavar="N", help=_MAX_INSTRUCTIONS)
+
+
 def add_baud(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baud", type=int, metavar="RATE", help=_BAUD)
 
@@ -125,6 +138,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         baud=getattr(arguments, "baud", None),
         swappable=arguments.swappable,
         memory=getattr(arguments, "memory", None),
+        max_instructions=getattr(arguments, "max_instructions", None),
     )
 
 
@@ -152,4 +166,4 @@ def progress(what: str) -> Callable[[int, int | None], None] | None:
 
 def say_notes(notes: tuple[str, ...]) -> None:
     for note in notes:
-        print(f"nnbuild: note: {note}", file=sys.stderr)
+        print(f"nnbuild: note: {printable(note)}", file=sys.stderr)

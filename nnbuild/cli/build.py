@@ -9,7 +9,16 @@ from typing import Any
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.depfile import write_depfile
 from nnbuild.board.tables import find
-from nnbuild.cli.arguments import add_baud, add_build_options, add_layers, options_of, print_json, progress, say_notes
+from nnbuild.cli.arguments import (
+    add_baud,
+    add_build_options,
+    add_layers,
+    add_max_instructions,
+    options_of,
+    print_json,
+    progress,
+    say_notes,
+)
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import compile_model, inputs_of, prefix_of
@@ -19,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     add_layers(parser)
     add_baud(parser)
+    add_max_instructions(parser)
     parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", required=True, help="the folder for the files")
     parser.add_argument("--stamp", type=Path, metavar="FILE", help="a file to make anew; --depfile names it as made")
     parser.add_argument("--dry-run", action="store_true", help="build nothing; say what would be built")

@@ -7,7 +7,16 @@ import math
 from pathlib import Path
 
 from nnbuild.base.files import write_whole
-from nnbuild.cli.arguments import add_build_options, add_place, options_of, place_of, print_json, progress, say_notes
+from nnbuild.cli.arguments import (
+    add_build_options,
+    add_max_instructions,
+    add_place,
+    options_of,
+    place_of,
+    print_json,
+    progress,
+    say_notes,
+)
 from nnbuild.device.check import Gates
 from nnbuild.jobs.job import check_job, samples_for
 from nnbuild.jobs.pipeline import compile_model
@@ -35,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reset-each", action="store_true", help="begin a new sequence with every sample")
     parser.add_argument("--layers", action="store_true", help="compare every layer's output, built without fusing")
     add_place(parser)
+    add_max_instructions(parser)
     add_gates(parser)
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the report as JSON")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="the report as JUnit XML")

@@ -142,7 +142,10 @@ def confusion_matrix(labels: Array, values: Array) -> npt.NDArray[np.int64]:
     actual = label_classes(labels, predicted)
     classes = max(2, values.shape[-1])
     if actual.max(initial=0) >= classes:
-        raise ValueError(f"there is a label {actual.max()}, but the model's classes are 0 to {classes - 1}")
+        place = [int(index) for index in np.argwhere(actual >= classes)[0]]
+        raise ValueError(
+            f"there is a label {actual[tuple(place)]}, but the model's classes are 0 to {classes - 1}: at {place}"
+        )
     matrix = np.zeros((classes, classes), np.int64)
     np.add.at(matrix, (actual.reshape(-1), predicted.reshape(-1)), 1)
     return matrix

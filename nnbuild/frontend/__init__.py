@@ -7,6 +7,7 @@ from pathlib import Path
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.base.names import identifier
 from nnbuild.frontend import hdf5_format, keras_h5, keras_zip
+from nnbuild.frontend.names import with_shown_names
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
 
@@ -17,19 +18,23 @@ TFLITE_IDENTIFIER = b"TFL3"
 def load(path: Path, name: str | None = None) -> Graph:
     """The model in a file, whose content says which kind it is; `name` is the graph's, else the file names it."""
     prefix = identifier(path.stem) if name is None else name
+    return with_shown_names(verify(_read(path, prefix)))
+
+
+def _read(path: Path, prefix: str) -> Graph:
     try:
         with path.open("rb") as file:
             start = file.read(512)
     except OSError as error:
         raise UsageError(str(path), f"it cannot be read ({error.strerror}).", "Check the path.") from None
     if start.startswith(hdf5_format.SIGNATURE):
-        return verify(keras_h5.load(path, prefix))
+        return keras_h5.load(path, prefix)
     if start.startswith(keras_zip.MAGIC):
-        return verify(keras_zip.load(path, prefix))
+        return keras_zip.load(path, prefix)
     if start[4:8] == TFLITE_IDENTIFIER:
         from nnbuild.frontend import tflite
 
-        return verify(tflite.load(path, prefix))
+        return tflite.load(path, prefix)
     next_step = "Give a .h5 or .keras file that model.save() has written, or a .tflite file."
     raise ModelError(path.name, _unknown(start), next_step)
 

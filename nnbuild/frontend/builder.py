@@ -8,9 +8,29 @@ from dataclasses import replace
 from math import prod
 
 from nnbuild.base.errors import ModelError
-from nnbuild.model.graph import Array, Constant, Graph, Op, Shape, State, Tensor
+from nnbuild.model.graph import WHOLE, Array, Constant, Graph, Op, Quant, Shape, State, Tensor
 from nnbuild.ops.activation import Activation
+from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
+from nnbuild.ops.compare import Compare
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.convert import Convert
+from nnbuild.ops.gather import Gather
+from nnbuild.ops.pick import Pick, copy_of
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.repeat import Repeat
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.select import Select
+from nnbuild.ops.slice import Slice
+from nnbuild.ops.transpose import Transpose
+from nnbuild.ops.whole import Whole
+
+Form = tuple[str, Quant | None]
+"""A type, and for integers how they are meant."""
+FLOAT: Form = ("float32", None)
+INT32: Form = ("int32", WHOLE)
+TRUTH: Form = ("int8", WHOLE)
+CARRIERS = (Concatenate, Gather, Pick, Repeat, Reshape, Select, Slice, Transpose, Whole)
 
 MAX_OPS = 20_000
 """Shared models that call shared models multiply; no real network comes near this."""
@@ -35,33 +55,46 @@ class GraphBuilder:
         self._states: dict[tuple[str, ...], tuple[str, str]] = {}
         self._names: set[tuple[str, str]] = set()
         self._letters = 0
+        self.masks: dict[str, str] = {}
+        """Which steps of a tensor's first axis count: the truth values that belong to it."""
         self._counts: dict[tuple[str, str], int] = {}
 
     def shape(self, tensor: str) -> Shape:
         """Without the axes an enclosing `along` takes away."""
         return self._tensors[tensor].shape[len(self._outer) :]
 
+    def tensor(self, name: str) -> Tensor:
+        return self._tensors[name]
+
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
 
-    def input(self, name: str, shape: Shape) -> str:
-        tensor = self._tensor(name, shape, layer=name)
+    def input(self, name: str, shape: Shape, dtype: str = "float32") -> str:
+        """`dtype` is that of a float, or of whole numbers."""
+        tensor = self._tensor(name, shape, layer=name, form=FLOAT if dtype == "float32" else (dtype, WHOLE))
         self._inputs.append(tensor)
         return tensor
 
     def constant(self, key: tuple[str, ...], make: Callable[[], Array]) -> str:
-        """The constant of this key, made at its first use: shared layers share it."""
+        """The constant of this key, made at its first use: shared layers share it. Integers are whole numbers."""
         if key not in self._shared:
-            name = self._unique("/".join(key))
-            self._constants[name] = Constant(name, make())
+            name, data = self._unique("/".join(key)), make()
+            self._constants[name] = Constant(name, data, None if data.dtype.kind == "f" else WHOLE)
             self._shared[key] = name
         return self._shared[key]
 
     def add(
-        self, attributes: Attributes, inputs: Sequence[str], constants: Mapping[str, str] | None = None
+        self,
+        attributes: Attributes,
+        inputs: Sequence[str],
+        constants: Mapping[str, str] | None = None,
+        form: Form | None = None,
     ) -> tuple[str, ...]:
-        """One more operation; its outputs, whose shapes follow from the operation's own rule."""
+        """One more operation; its outputs, whose shapes follow from the operation's own rule, as their types do.
+
+        Only conversions must be told the type that they are for.
+        """
         if len(self._ops) >= MAX_OPS:
             raise ModelError(f"layer {self.layer!r}", f"the model has more than {MAX_OPS} operations.", SIMPLIFY)
         constants = dict(constants or {})
@@ -71,7 +104,8 @@ class GraphBuilder:
         except ValueError as error:
             raise ModelError(f"layer {self.layer!r}", str(error), CHECK) from None
         base = f"{self.layer}/{attributes.kind}"
-        outputs = tuple(self._tensor(base, self._outer + shape) for shape in shapes)
+        made = form or self._form(attributes, inputs, constants)
+        outputs = tuple(self._tensor(base, self._outer + shape, form=made) for shape in shapes)
         name = self._unique(base, "operation")
         op = Op(name, attributes, tuple(inputs), outputs, constants, self.layer, self._outer)
         self._ops.append(op)
@@ -81,6 +115,37 @@ class GraphBuilder:
         """As `add`, for an operation with a single output."""
         (output,) = self.add(attributes, inputs, constants)
         return output
+
+    def _form(self, attributes: Attributes, inputs: Sequence[str], constants: Mapping[str, str]) -> Form:
+        """What carries or chooses values hands on their type."""
+        held = constants.get("table", constants.get("values"))
+        if held is not None:
+            constant = self._constants[held]
+            return FLOAT if constant.quant is None else (constant.data.dtype.name, constant.quant)
+        if isinstance(attributes, Compare):
+            return TRUTH
+        if isinstance(attributes, Arg):
+            return INT32
+        if isinstance(attributes, Select):
+            inputs = inputs[1:]
+        match attributes:
+            case Activation(function) | Reduce(function):
+                carried = function in ("linear", "max", "min")
+            case _:
+                carried = isinstance(attributes, CARRIERS)
+        if not carried or not inputs:
+            return FLOAT
+        tensor = self._tensors[inputs[0]]
+        return tensor.dtype, tensor.quant
+
+    def as_float(self, name: str) -> str:
+        """Whole numbers as floats; floats as they are."""
+        if not self._tensors[name].is_whole:
+            return name
+        (made,) = self.add(Convert(), [name], form=FLOAT)
+        if name in self.masks:
+            self.masks[made] = self.masks[name]
+        return made
 
     def state(self, key: tuple[str, ...], shape: Shape) -> str:
         """The tensor that holds a state at this point: from the run before, or from an earlier call in this one."""
@@ -126,7 +191,7 @@ class GraphBuilder:
             output = renamed.get(output, output)
             if output not in made or self._tensors[output].layer is not None:
                 with self.at(layer):
-                    output = self.one(Activation(), (output,))
+                    output = self.copied(output)
             name = self._unique(known_as)
             self._rename(output, name, known_as, since)
             renamed[output] = name
@@ -153,15 +218,22 @@ class GraphBuilder:
         for output in outputs:
             if output in taken:
                 with self.at(self._tensors[output].layer or output):
-                    output = self.one(Activation(), (output,))
+                    output = self.copied(output)
             taken.add(output)
             yield output
 
-    def _tensor(self, base: str, shape: Shape, layer: str | None = None) -> str:
+    def copied(self, name: str) -> str:
+        """The same values under a name of their own."""
+        made = self.one(copy_of(self._tensors[name]), (name,))
+        if name in self.masks:
+            self.masks[made] = self.masks[name]
+        return made
+
+    def _tensor(self, base: str, shape: Shape, layer: str | None = None, form: Form = FLOAT) -> str:
         if prod(shape) > MAX_ELEMENTS:
             raise ModelError(f"layer {self.layer or base!r}", f"its output {shape} is too large.", SIMPLIFY)
         name = self._unique(base)
-        self._tensors[name] = Tensor(name, shape, layer=layer)
+        self._tensors[name] = Tensor(name, shape, *form, layer=layer)
         return name
 
     def _rename(self, old: str, new: str, layer: str, since: int) -> None:
@@ -172,6 +244,7 @@ class GraphBuilder:
                 inputs = tuple(new if name == old else name for name in op.inputs)
                 outputs = tuple(new if name == old else name for name in op.outputs)
                 self._ops[index] = replace(op, inputs=inputs, outputs=outputs)
+        self.masks = {new if k == old else k: new if v == old else v for k, v in self.masks.items()}
         for key, (before, after) in self._states.items():
             if after == old:
                 self._states[key] = (before, new)

@@ -9,7 +9,7 @@ from nnbuild.base.errors import ModelError
 from nnbuild.frontend.builder import MAX_OPS, SIMPLIFY, GraphBuilder
 from nnbuild.frontend.dialect import Dialect
 from nnbuild.frontend.keras_config import FIX_SHAPE, LayerSpec, declared_shape, input_shape, layer_spec
-from nnbuild.frontend.keras_layers.base import Call, Wire, wires
+from nnbuild.frontend.keras_layers.base import Call, Wire, as_floats, wires
 from nnbuild.frontend.keras_layers.registry import kind_of
 from nnbuild.frontend.keras_names import folders
 from nnbuild.frontend.keras_nodes import Ref
@@ -18,8 +18,14 @@ from nnbuild.frontend.settings import BROKEN, shown
 from nnbuild.frontend.weights import Child, Stored, WeightTree
 from nnbuild.model.graph import Graph
 
+INPUT_TYPES = {"uint8": "uint8", "bool": "int8"} | dict.fromkeys(
+    ("int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"), "int32"
+)
+"""In what a model takes inputs of whole numbers."""
 NOT_AT_INFERENCE = ("training",)
-"""Arguments of a layer's call that say nothing about inference."""
+"""Arguments of a layer's call that its builder need not see."""
+RATES = ("rate", "stddev", "dropout", "recurrent_dropout")
+"""What makes a layer random while it learns; without, most compute the same as ever."""
 
 
 class Importer:
@@ -32,7 +38,6 @@ class Importer:
         self._wirings: dict[int, Wiring] = {}
         self._calls: dict[tuple[str, ...], int] = {}
         self._count = 0
-        self._masked = False
 
     def weights_of(self, data: Any, where: str) -> WeightTree:
         return self.tree(self._spec(data, where))
@@ -101,7 +106,7 @@ class Importer:
             self.builder.note(f"saved for batches of {batch} samples; the compiled model computes one at a time")
         if layer.config.get("dtype") in ("string", "resource"):
             raise layer.config.error("its input is text.", "Turn the text into numbers outside the model.")
-        return self.builder.input(name, shape)
+        return self.builder.input(name, shape, INPUT_TYPES.get(str(layer.config.get("dtype")), "float32"))
 
     def _model(self, spec: LayerSpec, path: tuple[str, ...], inputs: Sequence[str], stored: Stored) -> tuple[str, ...]:
         assert spec.model is not None
@@ -157,6 +162,7 @@ class Importer:
         with self.builder.at(label):
             since = self.builder.mark()
             if spec.model is not None:
+                _refuse_training(spec, named, whole=True)
                 outputs = self._model(spec, path, tuple(wires((arguments, named))), stored)
             else:
                 outputs = self._build(spec, path, arguments, named, stored)
@@ -171,16 +177,25 @@ class Importer:
         stored: Stored,
     ) -> tuple[str, ...]:
         kind = kind_of(spec)
+        _refuse_training(spec, named, whole=False)
         named = {key: value for key, value in named.items() if key not in NOT_AT_INFERENCE}
-        if any(wires(named.get("mask"))) or (kind.sees_mask and self._masked):
+        given = [*wires(named.pop("mask", None))]
+        first = next(wires((arguments, named)), None)
+        mask = given[0] if given else self.builder.masks.get(first) if first is not None else None
+        if len(given) > 1 or (mask is not None and (given or kind.sees_mask) and not kind.takes_mask):
             raise spec.config.error(
-                "a mask makes it skip some of its input, which nnbuild does not support.",
-                "Leave out the Masking layer, and give sequences of their real length.",
+                "a mask makes it skip some of its input, which nnbuild does not support here.",
+                "Leave out the mask, and give sequences of their real length.",
             )
-        self._masked |= spec.class_name == "Masking"
         self._check_policy(spec)
+        if not kind.takes_whole:
+            arguments, named = as_floats(self.builder, arguments), as_floats(self.builder, named)
         inputs = tuple(wires((arguments, named)))
-        return kind.build(Call(self.builder, self, self.dialect, path, spec.config, inputs, arguments, named, stored))
+        call = Call(self.builder, self, self.dialect, path, spec.config, inputs, arguments, named, stored, mask)
+        outputs = kind.build(call)
+        if mask is not None and kind.passes_mask:
+            self.builder.masks[outputs[0]] = mask
+        return outputs
 
     def _check_policy(self, spec: LayerSpec) -> None:
         """Everything is computed in single precision, whatever precision it was saved for."""
@@ -195,6 +210,21 @@ class Importer:
                 )
         if isinstance(name, str) and name != "float32":
             self.builder.note(f"saved to be computed as {shown(name)}; computed in float32")
+
+
+def _refuse_training(spec: LayerSpec, named: Mapping[str, Any], whole: bool) -> None:
+    """A call fixed to `training=True` drops numbers by chance, or normalizes by the batch, at inference too."""
+    if named.get("training") in (None, False, 0):
+        return
+    learns = spec.class_name == "BatchNormalization" and spec.config.get("trainable") is not False
+    chance = any(isinstance(spec.config.get(key), int | float) and spec.config.get(key) for key in RATES)
+    inner = "layer" in spec.config  # a wrapper hands it on
+    if whole or learns or chance or inner:
+        raise spec.config.error(
+            "it is called with training=True, so it behaves at inference as it does while it learns: its results "
+            "depend on chance or on the other samples.",
+            "Build the model for inference, without training=True, and save that.",
+        )
 
 
 def _fill(ref: Ref, values: Mapping[tuple[str, int], tuple[str, ...]], layer: LayerSpec) -> Wire:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+OWN_NAMES = {"Model": "Functional", "GroupQueryAttention": "GroupedQueryAttention"}
+"""Classes that Keras exports under another name than their own."""
+
 
 def snake_case(class_name: str) -> str:
     """As Keras spells it: TFOpLambda is tf_op_lambda."""
@@ -21,7 +24,7 @@ def folders(layers: Sequence[tuple[str, bool]]) -> list[str]:
         if operation:
             found.append("")
             continue
-        name = snake_case("Functional" if class_name == "Model" else class_name)
+        name = snake_case(OWN_NAMES.get(class_name, class_name))
         number = used.get(name, -1) + 1
         used[name] = number
         found.append(f"layers/{name}_{number}" if number else f"layers/{name}")

@@ -111,7 +111,7 @@ SINGLE = Single(name="scalar", guard="", lanes=1, registers=14, types={}, spelli
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class IntegerLanes(Lanes):
-    """Single integers: 8-bit inputs into 32-bit sums, 16-bit inputs into 64-bit ones, in tiles of 2 by 4 sums.
+    """Single integers: 8-bit inputs into 32-bit sums, 16-bit inputs into 64-bit ones.
 
     scaling: how a sum becomes an output, with what `channels` has of each. The zero points are of inputs, weights and
     outputs; only the weights of a dense layer may have one that is not 0.
@@ -126,7 +126,6 @@ class IntegerLanes(Lanes):
     output_zero: int
     bounds: tuple[int, int]
     scaling: General
-    pixels: int = 2
     vectors: int = 4
 
     @property

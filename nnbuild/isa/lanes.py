@@ -28,8 +28,6 @@ class Lanes(ABC):
     """output channels in one vector"""
     depth: int = 1
     """consecutive inputs that one multiply consumes"""
-    pixels: int = 1
-    """output positions of a full tile"""
     vectors: int = 1
     """vectors of output channels of a full tile"""
 

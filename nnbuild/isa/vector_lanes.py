@@ -32,7 +32,6 @@ class VectorLanes(Lanes):
     channels: Mapping[str, Array]
     lanes: int
     depth: int
-    pixels: int = 1
     vectors: int = 1
     finish: Finish | None = None
     filters: int = 0
@@ -40,9 +39,9 @@ class VectorLanes(Lanes):
     weight_type: str = "float"
     output_type: str = "float"
 
-    def holding(self, vectors: int, pixels: int = 1) -> VectorLanes:
-        """The same for tiles of so many vectors, and of so many positions where a nest does not choose these."""
-        return replace(self, vectors=vectors, pixels=pixels)
+    def holding(self, vectors: int) -> VectorLanes:
+        """The same for tiles of so many vectors."""
+        return replace(self, vectors=vectors)
 
     def joining(self, filters: int) -> VectorLanes:
         """The same with the sums of several positions brought together."""

@@ -1,4 +1,4 @@
-"""The samples of a check to which none are given: random ones, and extreme ones."""
+"""Samples that are drawn: for a check to which none are given, and to find one that tells two programs apart."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ from nnbuild.ops.drawn import drawn, reach
 RANDOM = 16
 REACH = 4.0
 """How far the extremes of a float lie from zero: random ones are normal, and seldom get there."""
+DRAWN = 2**31
+"""The seed of a check's samples: those that are searched otherwise are other ones."""
+FAMILIES = 8
 PATTERNS = ("minimum", "maximum", "zero", "alternating", "alternating back")
 
 
-def drawn_samples(graph: Graph) -> SampleSet:
+def drawn_samples(graph: Graph, more: int = 0) -> SampleSet:
     """Random samples first, then each input at its minimum, its maximum, its zero point, and alternating between the
-    ends, in both ways: the ends of tables and saturation are reached. Always the same."""
+    ends, in both ways: the ends of tables and saturation are reached. Then so many of every kind. Always the same."""
     chance = np.random.default_rng(0)
-    return SampleSet({name: _values(chance, graph, graph.tensors[name]) for name in graph.inputs}, drawn=True)
+    few = SampleSet({name: _values(chance, graph, graph.tensors[name]) for name in graph.inputs}, drawn=True)
+    if not more or not graph.inputs:
+        return few
+    many = searched_samples(graph, few, more, DRAWN).inputs
+    return SampleSet({name: np.concatenate([few.inputs[name], many[name]]) for name in few.inputs}, drawn=True)
 
 
 def _values(chance: np.random.Generator, graph: Graph, tensor: Tensor) -> FloatArray:
@@ -59,3 +66,45 @@ def pattern(name: str, shape: tuple[int, ...], low: float, high: float) -> Float
         low, high = (high, low) if name.endswith("back") else (low, high)
         return np.where(odd == 1, np.float32(high), np.float32(low))
     return np.full(shape, {"minimum": low, "maximum": high, "zero": 0.0}[name], np.float32)
+
+
+def searched_samples(graph: Graph, samples: SampleSet, count: int, seed: int) -> SampleSet:
+    """By turns: normal, uniform, saturated, sparse, single numbers at an end, levels, changed samples, and smooth
+    ones. The same for a seed."""
+    chance = np.random.default_rng([seed, 1])
+    made = {name: np.empty((count, *graph.tensors[name].shape), np.float32) for name in graph.inputs}
+    for name, values in made.items():
+        span = ends(graph, graph.tensors[name])
+        for index in range(count):
+            given = samples.inputs[name][index % len(samples)]
+            values[index] = _drawn(chance, index % FAMILIES, graph.tensors[name], span, given)
+        if graph.tensors[name].is_whole:
+            np.rint(values, out=values)
+    return SampleSet(made, drawn=True)
+
+
+def _drawn(
+    chance: np.random.Generator, family: int, tensor: Tensor, span: tuple[float, float], given: FloatArray
+) -> FloatArray:
+    low, high = span
+    shape, middle, half = tensor.shape, (low + high) / 2, (high - low) / 2
+    uniform = chance.uniform(low, high, shape)
+    match family:
+        case 0:
+            values = middle + chance.normal(size=shape) * half * 10.0 ** chance.uniform(-2, 0)
+        case 1:
+            values = uniform
+        case 2:
+            values = np.where(uniform < middle, low, high)
+        case 3:
+            values = np.where(chance.random(shape) < chance.random() * 0.3, uniform, 0.0)
+        case 4:
+            values = np.where(np.arange(uniform.size).reshape(shape) == chance.integers(uniform.size), high, low)
+        case 5:
+            values = np.full(shape, chance.uniform(low, high)) + chance.normal(size=shape) * half / 50
+        case 6:
+            values = given + chance.normal(size=shape) * half * 10.0 ** chance.uniform(-2.5, -0.5)
+        case _:
+            values = np.cumsum(chance.normal(size=uniform.size)).reshape(shape)
+            values = middle + values / max(1e-6, float(np.abs(values).max())) * half
+    return np.asarray(np.clip(values, low, high), np.float32)

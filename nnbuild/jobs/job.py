@@ -15,6 +15,7 @@ from nnbuild.backends.build import build
 from nnbuild.backends.host.program import POOL_STACK
 from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.registry import backend_of
+from nnbuild.backends.run_bound import hold_budget
 from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, first_wrong, judge
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
@@ -34,6 +35,10 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.tolerance import standards
 
+MOST = 1000
+"""Drawn samples of an integer program on this PC: its smallest mistakes show in one of hundreds."""
+MACS = 50_000_000
+"""Work of all of them at most."""
 Progress = Callable[[int, int], None]
 
 
@@ -56,14 +61,17 @@ def place(program: Path | None, port: str | None = None, chosen: Chosen | None =
 
 
 def build_program(compiled: Compiled, where: Place) -> Path:
-    """The program that was given, or one built now."""
+    """The program that was given, or one built now; held to the budget of instructions if there is one."""
     board = compiled.board
     if where.program is not None:
         backend_of(board).refuse_program(board, where.program)
+        hold_budget(board, where.program)
         return where.program
     files = Artifact(program_files(compiled))
     files.write(where.folder)
-    return build(board, compiled.plan.prefix, where.folder, files.files, where.chosen)
+    program = build(board, compiled.plan.prefix, where.folder, files.files, where.chosen)
+    hold_budget(board, program)
+    return program
 
 
 @contextmanager
@@ -80,7 +88,9 @@ def samples_for(compiled: Compiled, path: Path | None) -> SampleSet:
     if path is not None:
         tensors = graph.tensors
         return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
-    return drawn_samples(graph)
+    many = backend_of(compiled.board).quick and precision(graph) != "float"
+    macs = sum(step.macs for step in compiled.plan.steps)
+    return drawn_samples(graph, min(MOST, MACS // max(1, macs)) if many else 0)
 
 
 def run_job(

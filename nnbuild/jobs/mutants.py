@@ -90,7 +90,8 @@ def _changed(data: Array, kind: str, chance: np.random.Generator) -> tuple[int, 
     if flat.dtype.kind == "f":
         options = [-old, 2 * old, np.zeros_like(old), old + np.copysign(max(abs(old), 2.0**-7) / 8, old)]
     elif kind == "multiplier":
-        options = [old + (int(old) >> int(chance.integers(1, 12))), old - (int(old) >> int(chance.integers(1, 12)))]
+        whole = int(old)
+        options = [whole + (whole >> int(chance.integers(1, 12))), whole - (whole >> int(chance.integers(1, 12)))]
     else:
         options = [int(old) + 1, int(old) - 1, -int(old), int(old) ^ (1 << int(chance.integers(8 * flat.itemsize)))]
     new = _stored(options[int(chance.integers(len(options)))], flat.dtype)

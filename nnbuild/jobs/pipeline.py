@@ -12,7 +12,7 @@ from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.base.names import identifier
 from nnbuild.base.paths import generator_files
-from nnbuild.board.board import Board, at_rate, in_memory
+from nnbuild.board.board import Board, at_rate, in_memory, within_instructions
 from nnbuild.board.tables import boards, find
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
@@ -65,6 +65,7 @@ class Options:
     memory: str | None = None
     kernels: tuple[tuple[str, str], ...] = ()
     swappable: bool = False
+    max_instructions: int | None = None
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -91,8 +92,9 @@ class Compiled:
 
 
 def board_of(options: Options) -> Board:
-    """The board, with the line rate and the memory that are asked for."""
-    return in_memory(at_rate(find(options.board), options.baud), options.memory)
+    """The board, with the line rate, the memory and the budget that are asked for."""
+    board = in_memory(at_rate(find(options.board), options.baud), options.memory)
+    return within_instructions(board, options.max_instructions)
 
 
 def prefix_of(options: Options) -> str:

@@ -26,7 +26,6 @@ from nnbuild.kernels.integers import centred, declare, finish, requantized
 from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
 from nnbuild.kernels.tensor_sums import ProductRule, SumRule, product_rule, sum_rule
 from nnbuild.kernels.vector_tail import OPERATIONS
-from nnbuild.kernels.window_loops import product
 from nnbuild.numeric.elementwise import AddScales
 from nnbuild.numeric.linear_sum import LinearSum
 from nnbuild.numeric.rounding import INT8
@@ -142,28 +141,19 @@ class _Bytes:
         return rule if isinstance(rule, str) else None
 
     def demand(self, site: Site[Binary]) -> Demand:
-        extent = -(-prod(site.shape()) // self.v.lanes)
-        return Demand(extent=extent, overlaps=(Overlap(0, 0), Overlap(0, 1)))
+        return Demand(extent=_loops(site).vectors(self.v.lanes), overlaps=(Overlap(0, 0), Overlap(0, 1)))
 
     def emit(self, w: Writer, site: Site[Binary], names: Names) -> None:
-        whole, rest = divmod(prod(site.shape()), self.v.lanes)
-        with w.loop("i", "end", start="begin", trips=whole):
-            if not rest:
-                self._vector(w, site, names, self.v.lanes)
-                return
-            with w.block(f"if (i < {whole})"):
-                self._vector(w, site, names, self.v.lanes)
-            with w.block("else"), w.trips(0):
-                self._vector(w, site, names, rest)
-
-    def _vector(self, w: Writer, site: Site[Binary], names: Names, count: int) -> None:
         rule, v = _rule(site), self.v
         assert not isinstance(rule, str)
-        place = product("i", v.lanes)
-        for name, source, const in zip(("sum", "other"), names.inputs, ("", "const "), strict=True):
-            v.let(w, "sums", name, v.call(w, "widen", f"{source} + {place}", of=(count,)), const)
-        rule.join(w, v, "sum", "other", "sum")
-        w(f"{v.call(w, 'store_bytes', f'{names.outputs[0]} + {place}', 'sum', of=(*rule.bounds, count))};")
+
+        def element(at: list[str], count: int) -> None:
+            for name, source, const in zip(("sum", "other"), names.inputs, ("", "const "), strict=True):
+                v.let(w, "sums", name, v.call(w, "widen", f"{source} + {at[0]}", of=(count,)), const)
+            rule.join(w, v, "sum", "other", "sum")
+            w(f"{v.call(w, 'store_bytes', f'{names.outputs[0]} + {at[0]}', 'sum', of=(*rule.bounds, count))};")
+
+        _loops(site).vector_nest(w, v.lanes, element)
 
 
 AT_ONCE = 8

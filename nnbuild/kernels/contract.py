@@ -98,8 +98,9 @@ def only_integer(site: Site) -> str | None:
     return None if fits else f"it computes int8 or int16 only, not {', '.join(sorted(site.dtypes))}"
 
 
-def same_type(site: Site) -> str | None:
-    return None if len(site.dtypes) == 1 else "its input and output types differ"
+def any_format(site: Site) -> str | None:
+    """One number format throughout, whichever."""
+    return None if len(site.dtypes) == 1 else f"its formats are mixed: {', '.join(sorted(site.dtypes))}"
 
 
 def only_int8(site: Site) -> str | None:

@@ -7,17 +7,17 @@ from functools import partial
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
-from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
+from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import compact, patches, winograd
-from nnbuild.kernels.loops.edges import Edges
+from nnbuild.kernels.loops.edges import REGISTERS, Edges
 from nnbuild.kernels.loops.padded import Padded, padded
 from nnbuild.kernels.loops.tiled import Tiled, tiled
 from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_winograd import refused as winograd_refused
 from nnbuild.kernels.loops.vector_winograd import vector_winograd
 from nnbuild.kernels.small_lanes import ByteLanes, ShortByteLanes
-from nnbuild.kernels.sums import any_format, float_lanes, scalar_lanes
+from nnbuild.kernels.sums import float_lanes, scalar_lanes
 from nnbuild.kernels.vector_tail import KINDS, POINTWISE, refusal
 from nnbuild.kernels.window import window_of
 from nnbuild.ops.conv2d import Conv2D
@@ -27,7 +27,7 @@ from nnbuild.ops.site import Site
 
 def _scalar(site: Site[Conv2D]) -> Edges:
     zero = quant_of(site.inputs[0]).zero_point if site.inputs[0].quant else 0
-    return Edges(site, scalar_lanes(site), 14, blank=str(zero))
+    return Edges(site, scalar_lanes(site), REGISTERS, blank=str(zero))
 
 
 def _fpu(site: Site[Conv2D]) -> Edges:
@@ -90,7 +90,7 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
 VARIANTS = (
     variant("scalar", frozenset(), any_format, _scalar),
     variant("fpu", FEATURES, only_float, _fpu),
-    variant("bytes", frozenset({"armv7m"}), only_int8, partial(_bytes, ByteLanes, 14)),
+    variant("bytes", frozenset({"armv7m"}), only_int8, partial(_bytes, ByteLanes, REGISTERS)),
     variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortByteLanes, 10)),
     *compact.VARIANTS,
     *patches.variants(FUSES),

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
-from nnbuild.kernels.contract import Demand, Names, variant
+from nnbuild.kernels.contract import Demand, Names, any_format, variant
 from nnbuild.kernels.loops import dot
-from nnbuild.kernels.sums import any_format, scalar_lanes
+from nnbuild.kernels.sums import scalar_lanes
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.site import Site

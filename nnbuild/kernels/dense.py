@@ -8,17 +8,17 @@ from __future__ import annotations
 from functools import partial
 
 from nnbuild.isa.arm import FEATURES, FPU
-from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
-from nnbuild.kernels.contract import Kernel, Nest, OnEach, only_float, variant
+from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, only_float, variant
 from nnbuild.kernels.loops import compact, dot, patches
+from nnbuild.kernels.loops.edges import REGISTERS, Edges
 from nnbuild.kernels.loops.padded import padded
-from nnbuild.kernels.loops.rows import SUMS, Rows, SingleRow, SplitFloats, split_integers
+from nnbuild.kernels.loops.rows import SUMS, SingleRow, SplitFloats, split_integers
 from nnbuild.kernels.loops.tiled import tiled
 from nnbuild.kernels.loops.tiling import best_vectors
-from nnbuild.kernels.sums import any_format, float_lanes, scalar_lanes
+from nnbuild.kernels.sums import float_lanes, scalar_lanes
 from nnbuild.kernels.vector_tail import POINTWISE, refusal, tail_of
 from nnbuild.kernels.window import window_of
 from nnbuild.ops.dense import Dense
@@ -34,19 +34,16 @@ def _rows(site: Site[Dense]) -> int:
     return window_of(site).rows.places
 
 
-def _portable(site: Site[Dense], lanes: Lanes) -> Nest:
-    return SingleRow(site, lanes) if _rows(site) == 1 else Rows(site, lanes)
-
-
 def _scalar(site: Site[Dense]) -> Nest:
-    return _portable(site, scalar_lanes(site))
+    lanes = scalar_lanes(site)
+    return SingleRow(site, lanes) if _rows(site) == 1 else Edges(site, lanes, REGISTERS)
 
 
 def _fpu(site: Site[Dense]) -> Nest:
-    lanes, width = float_lanes(FPU, site), 4
+    lanes = float_lanes(FPU, site)
     if _rows(site) == 1:
-        return _portable(site, lanes.holding(min(ALONE, site.output_shape()[-1])))
-    return _portable(site, lanes.holding(width, pixels=(FPU.registers - width - 2) // width))
+        return SingleRow(site, lanes.holding(min(ALONE, site.output_shape()[-1])))
+    return Edges(site, lanes.holding(4), FPU.registers)
 
 
 def _vector_lanes(floats: Vectors, depth: int, site: Site[Dense]) -> VectorLanes:

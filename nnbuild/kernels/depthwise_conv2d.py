@@ -7,12 +7,12 @@ from functools import partial
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
-from nnbuild.kernels.contract import Kernel, OnEach, only_float, only_int8, variant
+from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
 from nnbuild.kernels.loops import planar
 from nnbuild.kernels.loops.interleaved import Interleaved
 from nnbuild.kernels.loops.sliding import Sliding, Taps
 from nnbuild.kernels.small_lanes import ByteLanes, CentredByteLanes, ShortCentredByteLanes
-from nnbuild.kernels.sums import any_format, float_lanes, scalar_lanes
+from nnbuild.kernels.sums import float_lanes, scalar_lanes
 from nnbuild.kernels.vector_tail import POINTWISE, refusal
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site

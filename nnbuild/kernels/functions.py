@@ -47,6 +47,10 @@ class Lane:
             x = self.op("min", high, x)
         return self.op("max", low, x) if low != -inf else x
 
+    def within_reach(self, x: str) -> str:
+        """x, or a number from which on the sigmoid is next to 0: of vectors it never is 0 itself."""
+        return self.op("max", -1e5, x)
+
     def negative(self, x: str) -> str:
         return self.op("sub", 0.0, x)
 
@@ -71,6 +75,9 @@ class SingleLane(Lane):
         below = super().bounded(x, -inf, high)
         self.w.bill(4)
         return f"({x} < {float_literal(low)} ? {float_literal(low)} : {below})" if low != -inf else below
+
+    def within_reach(self, x: str) -> str:
+        return x
 
     def negative(self, x: str) -> str:
         return f"-{x}"
@@ -130,7 +137,7 @@ SPELLINGS: dict[str, Spell] = {
     "sigmoid": lambda v, x: v.call("logisticf", x),
     "hard_sigmoid": _hard_sigmoid,
     "hard_sigmoid_fifth": lambda v, x: v.line_sigmoid(x, 0.2, 2.5),
-    "swish": lambda v, x: v.op("mul", x, v.call("logisticf", x)),
+    "swish": lambda v, x: v.op("mul", v.within_reach(x), v.call("logisticf", x)),
     "hard_swish": lambda v, x: v.op("mul", x, _hard_sigmoid(v, x)),
     "gelu": _gelu,
     "gelu_tanh": _gelu_tanh,

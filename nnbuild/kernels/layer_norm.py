@@ -43,17 +43,20 @@ def _rows(w: Writer, site: Site[LayerNorm], names: Names) -> Iterator[int]:
 
 def _emit(w: Writer, site: Site[LayerNorm], names: Names) -> None:
     with _rows(w, site, names) as size:
-        w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
-        with w.loop("i", size):
-            w(w.use(c99.ADD, "sum", "from[i]"))
-        w(w.use(c99.LOAD, "mean", f"sum / {size}.0f"))
+        centred = "from[i]"
+        if site.attributes.centred:
+            centred = "from[i] - mean"
+            w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
+            with w.loop("i", size):
+                w(w.use(c99.ADD, "sum", "from[i]"))
+            w(w.use(c99.LOAD, "mean", f"sum / {size}.0f"))
         w(w.use(c99.LOAD_MUTABLE, "squares", "0.0f"))
         with w.loop("i", size):
-            c99.multiply_add(w, "squares", "from[i] - mean", "from[i] - mean")
+            c99.multiply_add(w, "squares", centred, centred)
         root = w.helper("sqrtf", f"squares / {size}.0f + {float_literal(site.attributes.epsilon)}")
         w(w.use(c99.LOAD, "scale", f"1.0f / {root}"))
         with w.loop("i", size):
-            value = c99.product(w, "from[i] - mean", "scale")
+            value = c99.product(w, centred, "scale")
             if "scale" in names.packed:
                 value = c99.product(w, value, f"{names.packed['scale']}[i]")
             if "shift" in names.packed:
@@ -73,7 +76,10 @@ def _emit_integers(w: Writer, site: Site[LayerNorm], names: Names) -> None:
     """The steps of `numeric.layer_norm`."""
     x, out, scales = site.inputs[0], site.outputs[0], site.attributes.scales(site)
     with _rows(w, site, names) as size:
-        _mean(w, size, zero(x), scales)
+        if site.attributes.centred:
+            _mean(w, size, zero(x), scales)
+        else:
+            declare(w, "mean", str(zero(x) << scales.fraction))
         centred = f"from[i] * {1 << scales.fraction} - mean"
         _root(w, size, centred, scales)
         with w.loop("i", size):

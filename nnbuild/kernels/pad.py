@@ -7,7 +7,7 @@ from math import prod
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, same_type
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, any_format
 from nnbuild.kernels.loops.strided import contiguous
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.numeric.edge import quantize
@@ -63,4 +63,4 @@ def _value(site: Site[Pad]) -> str:
     return float_literal(value) if tensor.quant is None else str(quantize(value, *scale_and_limits(tensor)))
 
 
-VARIANTS = (Kernel("scalar", PORTABLE, same_type, _demand, _emit),)
+VARIANTS = (Kernel("scalar", PORTABLE, any_format, _demand, _emit),)

@@ -8,7 +8,7 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, same_type
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, any_format
 from nnbuild.kernels.loops.strided import contiguous
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
@@ -41,4 +41,4 @@ def _emit(w: Writer, site: Site[Pick], names: Names) -> None:
         w(w.use(c99.STORE, f"{names.outputs[0]}[{total(*target)}]", f"{names.inputs[0]}[{total(*source)}]"))
 
 
-VARIANTS = (Kernel("scalar", PORTABLE, same_type, _demand, _emit),)
+VARIANTS = (Kernel("scalar", PORTABLE, any_format, _demand, _emit),)

@@ -16,10 +16,9 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, on_each, only_float
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, any_format, on_each, only_float
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.overlaps import IN_PLACE, rows
-from nnbuild.kernels.sums import any_format
 from nnbuild.kernels.window import Window, window_of
 from nnbuild.kernels.window_loops import column_taps, each_position, each_row, product, row_taps, taps_count, total
 from nnbuild.numeric.rounding import INT8, rounding_mean

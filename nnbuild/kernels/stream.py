@@ -254,7 +254,7 @@ class Stream:
             f"{C_TYPES[part.result.dtype]} *{apart}{plain.outputs[0]}",
             *([f"{C_TYPES[part.demand.scratch_type]} *{apart}scratch"] if part.demand.scratch else []),
         ]
-        name = f"rows_of_{fragment(part.site.op.name)}"
+        name = f"rows_of_{index}_{fragment(part.site.op.name)}"
         head = f"void {{name}}({', '.join(parameters)}, int32_t begin, int32_t end)"
         cycles = inner.cycles / part.result.shape[0]
         return Instruction(name, head, str(inner), cycles, uses=tuple(inner.instructions.values()), outlined=True)

@@ -89,7 +89,7 @@ def float_lanes(floats: Vectors, site: Site[Weighted], depth: int = 1) -> Vector
 def scalar_lanes(site: Site[Weighted]) -> VectorLanes | IntegerLanes:
     """The lanes of portable C."""
     if site.dtypes == {"float32"}:
-        return float_lanes(SINGLE, site).holding(4, pixels=2)
+        return float_lanes(SINGLE, site).holding(4)
     x, out, kernel, scaling = site.inputs[0], site.outputs[0], site.constants["kernel"], general_of(site)
     return IntegerLanes(
         channels=bias_of(site) | dict(scaling.constants),
@@ -102,8 +102,3 @@ def scalar_lanes(site: Site[Weighted]) -> VectorLanes | IntegerLanes:
         bounds=bounds(site.attributes.clamp, out),
         scaling=scaling,
     )
-
-
-def any_format(site: Site) -> str | None:
-    """Why a scalar kernel cannot serve: it needs one number format throughout."""
-    return None if len(site.dtypes) == 1 else f"its formats are mixed: {', '.join(sorted(site.dtypes))}"

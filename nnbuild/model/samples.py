@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.files import write_whole
+from nnbuild.base.shown import shown
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float32]
@@ -28,6 +29,11 @@ UNSOUND = (
     *(zipfile.BadZipFile, zlib.error, SyntaxError, tokenize.TokenError),
 )
 """What numpy and Python raise for damaged or encrypted archives; an array's header is read as Python's own syntax."""
+
+
+MOST_CLASSES = 2**31
+LARGEST = 8 << 30
+"""Bytes that a file of samples may unpack to."""
 
 
 class Port(Protocol):
@@ -77,8 +83,10 @@ def _read(path: Path) -> dict[str, Array]:
     if path.suffix.lower() != ".npz":
         raise UsageError(str(path), "Samples come in a .npz file.", "Write one with numpy.savez(path, x=inputs).")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        with zipfile.ZipFile(path) as archive:
+            refuse_bomb(str(path), archive)
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
     except FileNotFoundError:
         raise UsageError(str(path), "There is no such file.", "Check the path.") from None
     except OSError as error:
@@ -89,6 +97,14 @@ def _read(path: Path) -> dict[str, Array]:
             f"It is no sound .npz file of plain numbers ({type(error).__name__}).",
             "Write it again with numpy.savez(path, x=inputs).",
         ) from None
+
+
+def refuse_bomb(where: str, archive: zipfile.ZipFile) -> None:
+    """An archive says how large its members become, and zipfile gives no more than it says."""
+    size = sum(member.file_size for member in archive.infolist())
+    if size > LARGEST:
+        cause = f"It unpacks to {size:,} bytes, more than the {LARGEST:,} that are read."
+        raise UsageError(where, cause, "Give fewer samples, or float32 in the place of float64.")
 
 
 def _numbered(prefix: str, count: int) -> list[str]:
@@ -104,7 +120,7 @@ def _input_names(path: str | Path, arrays: Mapping[str, Array], inputs: Sequence
     missing = [name for name in by_name if name not in arrays]
     raise UsageError(
         str(path),
-        f"There is no array for input '{missing[0]}'; it holds {', '.join(sorted(arrays)) or 'nothing'}.",
+        f"There is no array for input '{missing[0]}'; it holds {', '.join(map(shown, sorted(arrays))) or 'nothing'}.",
         f"Name the arrays {', '.join(by_name)}, or {', '.join(numbered)}.",
     )
 
@@ -170,12 +186,25 @@ def _labels(path: str | Path, arrays: Mapping[str, Array], count: int) -> Array 
 
 def checked_labels(where: str, labels: Array, count: int) -> Array:
     """Labels as whole numbers, one per sample, or rows of them."""
-    if labels.ndim == 0 or labels.dtype.kind not in "iufb" or not np.array_equal(labels, np.trunc(labels)):
+    if labels.ndim == 0 or labels.dtype.kind not in "iufb":
         raise UsageError(where, "Labels are whole numbers, one per sample, or one-hot rows.", "Save them as int64.")
     _matching(where, len(labels), count)
+    broken = ~np.isfinite(labels) | (labels != np.trunc(labels))
+    if broken.any():
+        cause = f"Labels are whole numbers, one per sample, or one-hot rows, and {_first(labels, broken)}."
+        raise UsageError(where, cause, "Save them as int64.")
     if (labels < 0).any():
         raise UsageError(where, f"A label is negative ({labels.min()}).", "Number the classes from 0.")
+    beyond = labels > MOST_CLASSES
+    if beyond.any():
+        cause = f"There are at most {MOST_CLASSES:,} classes, and {_first(labels, beyond)}."
+        raise UsageError(where, cause, "Number the classes from 0.")
     return np.asarray(labels, np.int64)
+
+
+def _first(labels: Array, wrong: Array) -> str:
+    place = [int(index) for index in np.argwhere(wrong)[0]]
+    return f"the label at {place} is {labels[tuple(place)]}"
 
 
 def _matching(where: str, found: int, count: int) -> None:

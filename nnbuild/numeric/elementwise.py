@@ -46,9 +46,19 @@ class AddScales(NamedTuple):
     output: Multiplier
 
 
+def spare_bits(bits: int) -> int:
+    """20 for 8-bit tensors, 15 for 16-bit ones, so that a sum fits 32."""
+    return 20 if bits == 8 else 15
+
+
+def sum_limit(bits: int) -> float:
+    """Twice the larger scale of a sum's operands must be less than so many of the output's: from there on TFLite's own
+    multiplier would be no fraction, which it refuses, and sums would leave their 32 bits."""
+    return 2.0 ** spare_bits(bits)
+
+
 def add_scales(first: float, second: float, output: float, bits: int) -> AddScales:
-    """20 spare bits for 8-bit tensors, 15 for 16-bit ones, so that the sum fits 32."""
-    left_shift = 20 if bits == 8 else 15
+    left_shift = spare_bits(bits)
     twice = 2.0 * max(float(first), float(second))
     return AddScales(
         left_shift,

@@ -43,14 +43,14 @@ def summand_scale(factor_scale: float) -> float:
     return factor_scale / 2.0 ** (POINT - SUMMAND_SHIFT)
 
 
-def normalized(x: ArrayLike, scales: LayerNormScales) -> Ints:
-    """(x - mean) / sqrt(variance + epsilon) over the last axis, with 16 bits after the point.
+def normalized(x: ArrayLike, scales: LayerNormScales, moved: bool = True) -> Ints:
+    """(x - mean) / sqrt(variance + epsilon) over the last axis, with 16 bits after the point; or without the mean.
 
     The variance loses pairs of bits until it fits 31; the root loses as many single ones.
     """
     value = ints(x) << scales.fraction
     size = value.shape[-1]
-    centred = value - rounding_mean(value.sum(axis=-1, keepdims=True), size)
+    centred = value - rounding_mean(value.sum(axis=-1, keepdims=True), size) if moved else value
     variance = np.square(centred).sum(axis=-1, keepdims=True) // size + scales.epsilon
     pairs = np.zeros_like(variance)
     while np.any(variance >> 31):
@@ -60,7 +60,14 @@ def normalized(x: ArrayLike, scales: LayerNormScales) -> Ints:
     return half_up_shift(centred * root, 31 - POINT + pairs - shift)
 
 
-def layer_norm(x: ArrayLike, factor: ArrayLike, summand: ArrayLike, out_zero: int, scales: LayerNormScales) -> Ints:
+def layer_norm(
+    x: ArrayLike,
+    factor: ArrayLike,
+    summand: ArrayLike,
+    out_zero: int,
+    scales: LayerNormScales,
+    moved: bool = True,
+) -> Ints:
     """x less its zero point, normalized over the last axis; not yet clamped."""
-    total = normalized(x, scales) * ints(factor) + (ints(summand) << SUMMAND_SHIFT)
+    total = normalized(x, scales, moved) * ints(factor) + (ints(summand) << SUMMAND_SHIFT)
     return scale_wide(total, *scales.output) + out_zero

@@ -9,7 +9,9 @@ decrease, so they are equal when they agree on either side of every step.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -17,10 +19,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nnbuild.base.errors import ModelError
 from nnbuild.numeric.multiplier import round_half_away
 from nnbuild.numeric.rounding import Ints, ints
 
 LOW_BITS = 26
+SMALLEST = -48
+"""Below 2**-48 no accumulator reaches a half."""
 WIDTHS = (31, 36, 40, 44, 48, 52, 53)  # how many bits a multiplier may have; 53 hold a float64 exactly
 
 
@@ -58,21 +63,40 @@ def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[in
     """
     if real == 0.0:
         return IntegerScale(0, LOW_BITS + 5, False)
+    if math.frexp(real)[1] < SMALLEST:  # whatever the accumulator, it becomes zero
+        return IntegerScale(0, LOW_BITS + 5, False)
     steps, values = steps_of(real, acc_bounds, out_bounds)
-    for width in WIDTHS:
-        multiplier, shift = _nearest(real, width)
+    near = (candidate for width in WIDTHS for candidate in _forms(Fraction(real), real, width))
+    between = (form for limit in _limits(steps, values) for width in WIDTHS for form in _forms(limit, real, width))
+    for candidate in itertools.chain(near, between):
+        if candidate.shift > LOW_BITS and _agrees(candidate, real, steps, values):
+            return candidate
+    cause = f"no integer multiplier reproduces its scale {real!r} for sums from {acc_bounds[0]} to {acc_bounds[1]}."
+    raise ModelError("a dense layer", cause, "Keep it in float with --keep, or train it with other scales.")
+
+
+def _forms(exact: Fraction, real: float, width: int) -> Iterator[IntegerScale]:
+    """Multipliers of so many bits next to a number that is about the scale."""
+    shift = width - math.frexp(real)[1]
+    nearest = round(exact * 2**shift)
+    for multiplier in (nearest, nearest + 1, nearest - 1) if exact != Fraction(real) else (nearest,):
         for away in (False, True):
-            candidate = IntegerScale(multiplier, shift, away)
-            if _agrees(candidate, real, steps, values):
-                return candidate
-    raise ArithmeticError(f"no integer multiplier reproduces the scale {real!r}")
+            yield IntegerScale(multiplier, shift, away)
 
 
-def _nearest(real: float, width: int) -> tuple[int, int]:
-    fraction, exponent = math.frexp(real)
-    shift = width - exponent
-    multiplier = round(Fraction(fraction) * 2**width)
-    return multiplier, shift
+def _limits(steps: Ints, values: Ints) -> Iterator[Fraction]:
+    """Where the float64 product was rounded to a half itself, the scale does not step where it should; any number does
+    that lies between the smallest and the largest that the steps allow."""
+    low, high = Fraction(0), Fraction(2) ** 64
+    for step, value in zip(steps.tolist(), values.tolist(), strict=True):
+        half = Fraction(2 * value - 1, 2)
+        for acc, above in ((step, True), (step - 1, False)):
+            if acc and above == (acc > 0):
+                low = max(low, half / acc)
+            elif acc:
+                high = min(high, half / acc)
+    if low <= high:
+        yield from ((low + high) / 2, low, high)
 
 
 def steps_of(real: float, accs: tuple[int, int], outs: tuple[int, int]) -> tuple[Ints, Ints]:

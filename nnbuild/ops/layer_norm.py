@@ -18,13 +18,17 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class LayerNorm(Attributes):
-    """(x - mean) / sqrt(variance + epsilon) * scale + shift over the last `count` axes."""
+    """(x - mean) / sqrt(variance + epsilon) * scale + shift over the last `count` axes.
+
+    Where it is not `centred` the mean counts as 0: what is called the root mean square.
+    """
 
     kind: ClassVar[str] = "layer_norm"
     optional: ClassVar[tuple[str, ...]] = ("scale", "shift")
 
     count: int = 1
     epsilon: float = 1e-3
+    centred: bool = True
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(0 < self.count <= len(inputs[0]), f"{inputs[0]} has no {self.count} axes to normalize.")
@@ -35,7 +39,7 @@ class LayerNorm(Attributes):
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         x = inputs[0]
         axes = tuple(range(x.ndim - self.count, x.ndim))
-        centred = x - x.mean(axis=axes, keepdims=True)
+        centred = x - x.mean(axis=axes, keepdims=True) if self.centred else x
         variance = np.square(centred).mean(axis=axes, keepdims=True)
         result = centred / np.sqrt(variance + x.dtype.type(self.epsilon))
         if "scale" in constants:
@@ -48,6 +52,8 @@ class LayerNorm(Attributes):
         """The mean is taken away from every value, so both count."""
         x = inputs[0]
         axes = tuple(range(x.ndim - self.count, x.ndim))
+        if not self.centred:
+            return (np.abs(outputs[0]) + np.abs(constants.get("shift", 0.0)),)
         sizes = np.abs(x) + np.abs(x).mean(axis=axes, keepdims=True)
         sizes = sizes / np.sqrt(x.var(axis=axes, keepdims=True) + self.epsilon)
         return (sizes * np.abs(constants.get("scale", 1.0)) + np.abs(constants.get("shift", 0.0)),)
@@ -58,7 +64,8 @@ class LayerNorm(Attributes):
         factor = site.constant("scale").reshape(-1) if "scale" in site.constants else UNIT
         summand = site.constant("shift").reshape(-1) if "shift" in site.constants else 0
         rows = x.reshape(*x.shape[: x.ndim - self.count], -1)
-        values = layer_norm(rows, factor, summand, quant_of(site.outputs[0]).zero_point, self.scales(site))
+        zero = quant_of(site.outputs[0]).zero_point
+        values = layer_norm(rows, factor, summand, zero, self.scales(site), self.centred)
         return (clamped(values.reshape(x.shape), NO_CLAMP, site.outputs[0]),)
 
     def scales(self, site: Site) -> LayerNormScales:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from nnbuild.model.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape, Tensor
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Arrays, Attributes, expect
 from nnbuild.ops.site import Site
 
@@ -41,3 +42,8 @@ class Pick(Attributes):
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The same move: input and output have one scale."""
         return self.reference(inputs, {})
+
+
+def copy_of(tensor: Tensor) -> Attributes:
+    """What copies a tensor of any type."""
+    return Activation() if tensor.dtype != "int32" else Pick((None,) * len(tensor.shape))

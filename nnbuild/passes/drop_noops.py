@@ -7,6 +7,7 @@ from math import inf
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.pad import Pad
+from nnbuild.ops.pick import Pick
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.slice import Slice
@@ -33,6 +34,8 @@ def _changes_nothing(draft: Draft, op: Op) -> bool:
     match op.attributes:
         case Activation(function, parameters):
             return (function, parameters) in NOTHING
+        case Pick(places):
+            return all(chosen is None for chosen in places)
         case Transpose(order):
             return order == tuple(range(len(order)))
         case Slice(_, steps, counts):

@@ -13,8 +13,9 @@ from typing import IO, Any
 import numpy as np
 
 from nnbuild.base.errors import ToolMissing, UsageError
+from nnbuild.base.shown import shown
 from nnbuild.model.graph import Array, Graph, Tensor
-from nnbuild.model.samples import UNSOUND, checked_labels
+from nnbuild.model.samples import UNSOUND, checked_labels, refuse_bomb
 from nnbuild.ops.drawn import drawn
 from nnbuild.quantize.calibrate import Batch, batch_size
 
@@ -118,6 +119,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive; whatever is wrong with its bytes is said as one error."""
     try:
         with zipfile.ZipFile(path) as archive:
+            refuse_bomb(f"calibration {str(path)!r}", archive)
             yield archive
     except (OSError, *UNSOUND) as error:
         raise UsageError(f"calibration {str(path)!r}", f"it cannot be read as .npz ({error}).", NEXT) from None
@@ -149,7 +151,7 @@ def _member_names(path: Path, members: Mapping[str, str], inputs: Sequence[Tenso
             return names
     raise UsageError(
         f"calibration {str(path)!r}",
-        f"it holds {', '.join(members) or 'nothing'}, and not every input.",
+        f"it holds {', '.join(map(shown, members)) or 'nothing'}, and not every input.",
         f"Name its arrays {', '.join(numbered)}.",
     )
 

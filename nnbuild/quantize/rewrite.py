@@ -10,8 +10,10 @@ import numpy as np
 from nnbuild.base.errors import UsageError
 from nnbuild.model.graph import Constant, Graph, Op, State, Tensor
 from nnbuild.model.verify import LARGEST_RATIO, verify
+from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.base import Attributes
+from nnbuild.ops.binary import Binary
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.known import Known
@@ -34,6 +36,11 @@ from nnbuild.quantize.recurrent import Format, behind, state_formats, weight_bit
 
 SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
 """Operations that choose or move values, and so leave them in their input's format."""
+
+
+MASKED = -1e8
+BELOW = 8.0
+"""How far below all scores what a softmax must not see lies: the exponential of that is below a step of 8 bits."""
 
 
 @dataclass
@@ -147,20 +154,37 @@ def _output(
     if "table" in op.constants:
         table = graph.constants[op.constants["table"]].data
         return replace(tensor, dtype=form, quant=activation_format(Range(float(table.min()), float(table.max())), form))
+    if isinstance(op.attributes, Select) and _leaves_out(graph, op):
+        scores = ranges[op.inputs[1]]
+        quant = activation_format(Range(scores.low - BELOW, scores.high), form)
+        return replace(tensor, dtype=form, quant=quant)
     fixed = fixed_format(op.attributes, form)
     return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(draft, tensor, ranges, form)
+
+
+def _leaves_out(graph: Graph, op: Op) -> bool:
+    """Whether it masks scores: what it leaves out lies so low that no softmax sees it, and need not be told apart."""
+    return "other" in op.constants and float(graph.constants[op.constants["other"]].data.max()) <= MASKED
 
 
 def _comparable(op: Op, tensors: list[Tensor]) -> None:
     """Refuses values of an operation so different in size that no shift leads from one to the other."""
     sized = {t.quant.scale: t.name for t in tensors if t.quant is not None and not t.is_whole}
     small, large = min(sized, default=1.0), max(sized, default=1.0)
-    if large >= LARGEST_RATIO * small:
+    if large >= _most_apart(op, tensors[-1], small) * small:
         raise UsageError(
             f"layer {op.layer or op.name!r}",
             f"a step of {sized[large]!r} is {large:.3g}, of {sized[small]!r} {small:.3g}: too far apart for integers.",
             f"Give --keep {op.layer or op.name}=float, or train with values of similar size.",
         )
+
+
+def _most_apart(op: Op, out: Tensor, small: float) -> float:
+    """A sum whose output is the smallest of all has less room than others: see `sum_limit`."""
+    adds = isinstance(op.attributes, Binary) and op.attributes.function in ("add", "subtract")
+    if not adds or out.quant is None or out.quant.scale > small:
+        return LARGEST_RATIO
+    return sum_limit(8 * np.dtype(out.dtype).itemsize) / 2
 
 
 def same_scale(attributes: Attributes) -> bool:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nnbuild.jobs.drawn import searched_samples
 from nnbuild.jobs.mutants import KINDS, NUMBER, _kind_in
 from nnbuild.jobs.pipeline import Options, compile_model
-from nnbuild.jobs.searched import searched_samples
 from nnbuild.model.samples import SampleSet
 from tests.cli.conftest import Nnbuild, numbers
 from tests.cli.test_gate import WIDTH, layers

@@ -73,7 +73,7 @@ def test_classes() -> None:
     assert metrics.accuracy(np.array([[0, 1], [0, 1], [0, 1]]), scores) == pytest.approx(2 / 3)
     assert metrics.accuracy(labels[:, None], scores) == pytest.approx(2 / 3)
     assert metrics.confusion_matrix(labels, scores).tolist() == [[0, 0], [1, 2]]
-    with pytest.raises(ValueError, match=r"there is a label 4, but the model's classes are 0 to 1"):
+    with pytest.raises(ValueError, match=r"there is a label 4, but the model's classes are 0 to 1: at \[0\]"):
         metrics.confusion_matrix(np.array([4, 0, 1]), scores)
     assert metrics.agreement(scores, scores[::-1]) == 1
     assert metrics.agreement(scores, 1 - scores) == 0

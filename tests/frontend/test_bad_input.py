@@ -178,7 +178,7 @@ CASES: dict[str, Callable[[], bytes]] = {
     "a mask": lambda: only(
         input_layer("x", [6, 4]),
         layer("Masking", "mask", mask_value=0.0),
-        layer("SimpleRNN", "rnn", units=3),
+        layer("SimpleRNN", "rnn", units=3, stateful=True),
         weights={"rnn": random_arrays((4, 3), (3, 3), (3,))},
     ),
     "a circle": lambda: wired(called(dense("dense", 3), "again"), called(layer("ReLU", "again"), "dense")),

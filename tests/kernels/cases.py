@@ -139,6 +139,8 @@ def _depthwise() -> Iterator[tuple[str, Maker]]:
         (14, 1, 4, (4, 1), (1, 1), (3, 1), ((3, 6), (0, 0)), False),
         (3, 3, 70, (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), True),
         (5, 5, 4, (2, 2), (1, 1), (1, 1), ((0, 0), (0, 0)), False),
+        (1, 9, 8, (2, 3), (1, 1), (3, 1), ((1, 2), (1, 1)), False),
+        (9, 1, 4, (2, 2), (1, 1), (1, 3), ((0, 1), (1, 2)), True),
     ]
     for index, (h, w, c, kernel, strides, dilation, padding, bounded) in enumerate(shapes):
         depthwise = DepthwiseConv2D(strides, dilation, padding, clamp=Clamp(low=0.0) if bounded else Clamp())
@@ -256,6 +258,9 @@ def _vectors() -> Iterator[tuple[str, Maker]]:
                 LayerNorm(c, 1e-3), [(3, 4, 5)], {"scale": normal(*s), "shift": normal(*s)}
             ),
         )
+    rms = LayerNorm(1, 1e-2, centred=False)
+    yield "layer_norm-rms", lambda: single(rms, [(4, 6)], {"scale": normal(6)})
+    yield "layer_norm-rms-bare", lambda: single(LayerNorm(2, 1e-2, centred=False), [(2, 3, 5)])
     yield "layer_norm-bare", lambda: single(LayerNorm(1, 1e-2), [(4, 6)])
     for beta in (0.5, 0.75, 1.0, 0.6):
         yield f"lrn-{beta}", lambda b=beta: single(LRN(2, 1.5, 0.3, b), [(2, 3, 8)])

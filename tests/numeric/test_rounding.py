@@ -200,3 +200,32 @@ def test_every_rule_takes_arrays() -> None:
     for rule in rules:
         assert np.shape(rule(np.ones((2, 3, 4)), np.full(4, 2**30), np.full(4, -2))) == (2, 3, 4)
     assert Multiplier(3, -1).shift == -1
+
+
+def test_dense_scales_of_every_size_are_reproduced() -> None:
+    """Powers of two, whose products lie on ties, small multiples of them, and quotients: all sizes."""
+    chance = np.random.default_rng(3)
+    for index in range(200):
+        real = (
+            float(2.0 ** chance.integers(-70, 20)),
+            float(chance.integers(1, 64) * 2.0 ** chance.integers(-50, 10)),
+            float(np.float32(2.0 ** chance.uniform(-40, 4))) / float(np.float32(2.0 ** chance.uniform(-30, 0))) / 128,
+            float(np.float32(chance.random())) * 2.0 ** int(chance.integers(-30, 8)),
+        )[index % 4]
+        reach, outputs = int(2 ** chance.uniform(4, 35.9)), (-129, 128) if index % 7 else (-2049, 2048)
+        scale = real_scale.integer_scale(real, (-reach, reach), outputs)
+        assert 26 < scale.shift <= 88, real
+        steps, _ = real_scale.steps_of(real, (-reach, reach), outputs)
+        accs = np.unique(np.clip([*steps, *(steps - 1), *(steps + 1), -reach, 0, reach], -reach, reach))
+        by_float = rounding.saturate(real_scale.apply_real_scale(accs, real), *outputs)
+        by_integers = rounding.saturate(real_scale.apply_integer_scale(accs, scale), *outputs)
+        assert np.array_equal(by_integers, by_float), (real, reach, outputs)
+
+
+def test_a_scale_between_two_limits_is_found_where_the_nearest_ones_fail() -> None:
+    """A reference that rounds up just below a half: no number near the scale itself does so."""
+    steps, values = np.array([-5, 6, 17]), np.array([0, 1, 2])
+    low, high = 0.5 / 6, 0.5 / 5
+    found = list(real_scale._limits(steps, values))
+    assert found and all(low <= float(limit) <= high for limit in found)
+    assert list(real_scale._limits(np.array([2, 3]), np.array([1, 9]))) == [], "no number does that"

@@ -220,8 +220,13 @@ UNFIT = {
     "too few": (CLASSES[:30], "It has 30 rows for 150 samples. Give one row per sample."),
     "too many": (np.zeros(151, int), "It has 151 rows for 150 samples. Give one row per sample."),
     "names": (np.array(["a"] * 150), WHOLE),
-    "fractions": (CLASSES + 0.5, WHOLE),
-    "not numbers": (CLASSES * np.nan, WHOLE),
+    "fractions": (CLASSES + 0.5, WHOLE.replace(". S", f", and the label at [0] is {CLASSES[0] + 0.5}. S")),
+    "not numbers": (CLASSES * np.nan, WHOLE.replace(". S", ", and the label at [0] is nan. S")),
+    "infinite": (np.where(np.arange(150) == 7, np.inf, 0), WHOLE.replace(". S", ", and the label at [7] is inf. S")),
+    "far too large": (
+        CLASSES + 1e30,
+        "There are at most 2,147,483,648 classes, and the label at [0] is 1e+30. Number the classes from 0.",
+    ),
     "one for all": (np.int64(4), WHOLE),
     "negative": (CLASSES - 5, "A label is negative (-5). Number the classes from 0."),
     "no such class": (

@@ -31,6 +31,7 @@ BACKEND = Backend(
     finish=write_images,
     finished_names=IMAGES,
     stack=RunStack(library=()),
+    bounded="nn_target_run",
     refuse_program=refuse_program,
     cannot_run=cannot_run,
 )

@@ -23,5 +23,6 @@ BACKEND = Backend(
     files=files,
     open_line=open_line,
     recipe=recipe,
+    quick=True,
     threads=True,
 )

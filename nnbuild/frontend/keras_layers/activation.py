@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy as np
 
 from nnbuild.frontend.dialect import NO_BOUND, Dialect
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
@@ -14,12 +16,16 @@ from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import normal_axis
 from nnbuild.ops.functions import Function
 from nnbuild.ops.prelu import PReLU
+from nnbuild.ops.select import Select
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.transpose import Transpose
 
 LINEAR: Function = ("linear", ())
 SOFTMAX: Function = ("softmax", ())
 """Stands for the softmax over the last axis, which is an operation of its own."""
+
+NOTHING = -1e9
+"""The score of what must not count: as Keras has it, so low that a softmax makes nothing of it."""
 
 BY_NAME: dict[str, Function] = {
     "linear": LINEAR,
@@ -147,13 +153,26 @@ def _nested(config: Config, dialect: Dialect) -> Function:
 _AS_FUNCTION = {"ReLU": _relu, "LeakyReLU": _leaky, "ELU": _elu, "Activation": _nested}
 
 
+def _as_layer(function: Callable[[Config, Dialect], Function]) -> LayerKind:
+    return LayerKind(
+        single(lambda call: apply(call, call.input, function(call.config, call.dialect))), passes_mask=True
+    )
+
+
 def _activation(call: Call) -> str:
     return activate(call, call.input)
 
 
 def _softmax(call: Call) -> str:
-    axes = call.config.integers("axis", (-1,))
-    return softmax_over(call, call.input, sample_axes(call.config, axes, call.shape))
+    axes = sample_axes(call.config, call.config.integers("axis", (-1,)), call.shape)
+    x = call.input if call.mask is None else chosen(call, call.mask, call.input)
+    return softmax_over(call, x, axes)
+
+
+def chosen(call: Call, allowed: str, scores: str) -> str:
+    """The scores that a mask allows; of the others a softmax makes nothing."""
+    none = call.constant("nothing", lambda: np.full((1,), NOTHING, np.float32))
+    return call.one(Select(), allowed, scores, other=none)
 
 
 def _shared_axes(config: Config) -> tuple[int, ...]:
@@ -172,10 +191,12 @@ def _prelu_weights(config: Config, layers: Layers) -> WeightTree:
 
 
 LAYERS = {
-    "Activation": LayerKind(single(_activation)),
-    "ReLU": LayerKind(single(lambda call: apply(call, call.input, _relu(call.config, call.dialect)))),
-    "LeakyReLU": LayerKind(single(lambda call: apply(call, call.input, _leaky(call.config, call.dialect)))),
-    "ELU": LayerKind(single(lambda call: apply(call, call.input, _elu(call.config, call.dialect)))),
-    "Softmax": LayerKind(single(_softmax), sees_mask=True),
-    "PReLU": LayerKind(single(_prelu), _prelu_weights),
+    "Activation": LayerKind(single(_activation), passes_mask=True),
+    "ReLU": LayerKind(single(lambda call: apply(call, call.input, _relu(call.config, call.dialect))), passes_mask=True),
+    "LeakyReLU": LayerKind(
+        single(lambda call: apply(call, call.input, _leaky(call.config, call.dialect))), passes_mask=True
+    ),
+    "ELU": LayerKind(single(lambda call: apply(call, call.input, _elu(call.config, call.dialect))), passes_mask=True),
+    "Softmax": LayerKind(single(_softmax), sees_mask=True, takes_mask=True, passes_mask=True),
+    "PReLU": LayerKind(single(_prelu), _prelu_weights, passes_mask=True),
 }

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nnbuild.base.errors import ModelError
-from nnbuild.frontend.builder import GraphBuilder
+from nnbuild.frontend.builder import Form, GraphBuilder
 from nnbuild.frontend.dialect import Dialect
 from nnbuild.frontend.settings import Config
 from nnbuild.frontend.weights import DAMAGED, Stored, WeightTree, finite
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Attributes
+from nnbuild.ops.convert import Convert
 
 LAST = "Rebuild the model with data_format='channels_last' (Keras' default) and save it again."
 
@@ -49,6 +50,8 @@ class Call:
     arguments: tuple[Any, ...]
     named: Mapping[str, Any]
     stored: Stored
+    mask: str | None = None
+    """Truth values, one for each step of the first axis of its first input: which of them count."""
 
     @property
     def shape(self) -> Shape:
@@ -80,6 +83,12 @@ class Call:
     def constant(self, role: str, make: Callable[[], Array]) -> str:
         return self.builder.constant((*self.path, role), make)
 
+    def convert(self, x: str, form: Form) -> str:
+        tensor = self.builder.tensor(x)
+        if (tensor.dtype, tensor.quant) == form:
+            return x
+        return self.builder.add(Convert(), [x], form=form)[0]
+
     def channels_last(self) -> None:
         if self.config.get("data_format") == "channels_first":
             raise self.config.error("it works on data_format='channels_first', which nnbuild does not support.", LAST)
@@ -95,11 +104,19 @@ def no_weights(config: Config, layers: Layers) -> WeightTree:
 
 @dataclass(frozen=True)
 class LayerKind:
-    """`sees_mask`: a mask from an earlier Masking layer would change what it computes."""
+    """`sees_mask`: a mask would change what it computes; `takes_mask`: and it does.
+
+    `passes_mask`: what it computes has the mask of its first input.
+
+    `takes_whole`: it reads whole numbers as they are; all others read them as floats.
+    """
 
     build: Build
     weights: WeightRule = no_weights
     sees_mask: bool = False
+    takes_mask: bool = False
+    passes_mask: bool = False
+    takes_whole: bool = False
 
 
 def single(build: Callable[[Call], str]) -> Build:
@@ -126,3 +143,14 @@ def wires(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping):
         for key in sorted(value):
             yield from wires(value[key])
+
+
+def as_floats(builder: GraphBuilder, value: Any) -> Any:
+    """Arguments in which whole numbers are floats."""
+    if isinstance(value, Wire):
+        return Wire(builder.as_float(value.name))
+    if isinstance(value, tuple):
+        return tuple(as_floats(builder, item) for item in value)
+    if isinstance(value, Mapping):
+        return {key: as_floats(builder, item) for key, item in value.items()}
+    return value

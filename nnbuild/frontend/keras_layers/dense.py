@@ -17,4 +17,4 @@ def _dense(call: Call) -> str:
     return activate(call, call.builder.one(Dense(), (call.input,), constants))
 
 
-LAYERS = {"Dense": LayerKind(single(_dense), trained_by("kernel"))}
+LAYERS = {"Dense": LayerKind(single(_dense), trained_by("kernel"), passes_mask=True)}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from nnbuild.frontend.keras_layers.activation import inverse, sample_axes
+from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
+from nnbuild.frontend.keras_layers.products import normalized, unit_length
 from nnbuild.frontend.settings import Config, shown
 from nnbuild.frontend.weights import WeightTree
 from nnbuild.model.graph import Array
@@ -17,6 +19,7 @@ from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.lrn import LRN
+from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.transpose import Transpose
 
 
@@ -77,13 +80,45 @@ def _layer_norm(call: Call) -> str:
     constants = {
         ours: call.weight(theirs, size) for ours, (theirs, key) in roles.items() if call.config.flag(key, True)
     }
-    op = LayerNorm(len(axes), call.config.number("epsilon", 1e-3))
-    rank = len(call.shape)
-    if axes == tuple(range(rank - len(axes), rank)):
-        return call.builder.one(op, (call.input,), constants)
-    order = (*(axis for axis in range(rank) if axis not in axes), *axes)
-    turned = call.builder.one(op, (call.one(Transpose(order), call.input),), constants)
-    return call.one(Transpose(inverse(order)), turned)
+    return normalized(call, call.input, LayerNorm(len(axes), call.config.number("epsilon", 1e-3)), axes, constants)
+
+
+def _root_mean_square(call: Call) -> str:
+    axes = sample_axes(call.config, call.config.integers("axis", (-1,)), call.shape)
+    scale = call.weight("scale", tuple(call.shape[axis] for axis in axes))
+    op = LayerNorm(len(axes), call.config.number("epsilon", 1e-6), centred=False)
+    return normalized(call, call.input, op, axes, {"scale": scale})
+
+
+def _unit(call: Call) -> str:
+    axes = call.config.integers("axis", (-1,)) if "axis" in call.config else tuple(range(1, len(call.shape) + 1))
+    return unit_length(call, call.input, sample_axes(call.config, axes, call.shape))
+
+
+def _group(call: Call) -> str:
+    """Over all places and the channels of a group at once, then a factor and a summand for every channel."""
+    (axis,) = sample_axes(call.config, call.config.integers("axis", (-1,)), call.shape)
+    channels, groups = call.shape[axis], call.config.integer("groups", 32, -1)
+    groups = channels if groups == -1 else groups
+    if axis != len(call.shape) - 1 or groups < 1 or channels % groups:
+        cause = f"it takes the {channels} channels of axis {axis + 1} in {groups} groups."
+        raise call.config.error(cause, "Put the channels last, and let the groups divide them.")
+    places, each = prod(call.shape[:-1]), channels // groups
+    x = call.one(Transpose((1, 0, 2)), call.one(Reshape((places, groups, each)), call.input))
+    x = call.one(LayerNorm(2, call.config.number("epsilon", 1e-3)), x)
+    x = call.one(Reshape(call.shape), call.one(Transpose((1, 0, 2)), x))
+    roles = (("scale", "gamma", "scale", np.ones), ("shift", "beta", "center", np.zeros))
+    constants = {
+        ours: call.weight(theirs, (channels,))
+        if call.config.flag(key, True)
+        else call.constant(theirs, partial(make, channels, np.float32))
+        for ours, theirs, key, make in roles
+    }
+    return call.builder.one(Affine(axis), (x,), constants)
+
+
+def _layer_scale(call: Call) -> str:
+    return call.one(Binary("multiply"), call.input, right=call.weight("gamma", call.shape[-1:]))
 
 
 def _numbers(config: Config, key: str) -> Array:
@@ -174,9 +209,13 @@ def _lrn_layer(call: Call) -> str:
 
 
 LAYERS = {
-    "BatchNormalization": LayerKind(single(_batch), _batch_weights),
+    "BatchNormalization": LayerKind(single(_batch), _batch_weights, passes_mask=True),
     "BatchNormalizationV1": LayerKind(single(_batch), _batch_weights),  # TensorFlow 1's name for it
-    "LayerNormalization": LayerKind(single(_layer_norm), _layer_weights),
+    "LayerNormalization": LayerKind(single(_layer_norm), _layer_weights, passes_mask=True),
+    "GroupNormalization": LayerKind(single(_group), _layer_weights, passes_mask=True),
+    "RMSNormalization": LayerKind(single(_root_mean_square), lambda config, layers: WeightTree(("scale",))),
+    "UnitNormalization": LayerKind(single(_unit), passes_mask=True),
+    "LayerScale": LayerKind(single(_layer_scale), lambda config, layers: WeightTree(("gamma",))),
     "Normalization": LayerKind(single(_normalization), _normalization_weights),
     "Rescaling": LayerKind(single(_rescaling)),
     "LRN": LayerKind(single(_lrn_layer)),

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from nnbuild.frontend.dialect import NO_BOUND
+from nnbuild.frontend.keras_layers import operation_choices as choices
 from nnbuild.frontend.keras_layers import operation_shapes as shapes
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
-from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, single
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, single, wires
 from nnbuild.frontend.keras_layers.merging import concatenated
 from nnbuild.frontend.keras_layers.normalization import as_array, lrn, single_precision
+from nnbuild.frontend.keras_layers.operation_choices import is_whole, two_sided
 from nnbuild.frontend.keras_layers.operation_shapes import options
 from nnbuild.frontend.settings import shown
 from nnbuild.ops.binary import Binary
+from nnbuild.ops.compare import FUNCTIONS as COMPARISONS
 from nnbuild.ops.functions import Function
+from nnbuild.ops.whole import FUNCTIONS as WHOLE_NUMBERS
+from nnbuild.ops.whole import Whole
 
 OPERANDS = (
     "x",
@@ -45,10 +51,14 @@ OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
 
 @dataclass(frozen=True)
 class Operation:
-    """`options` are the arguments that `build` understands; any other one that is set is refused."""
+    """`options` are the arguments that `build` understands; any other one that is set is refused.
+
+    `whole` says that it reads whole numbers as they are; all others read them as floats.
+    """
 
     build: Callable[[Call], str]
     options: tuple[str, ...] = ()
+    whole: bool = False
 
 
 def _operands(call: Call) -> tuple[Any, Any]:
@@ -61,6 +71,9 @@ def _operands(call: Call) -> tuple[Any, Any]:
 def _binary(function: str) -> Operation:
     def build(call: Call) -> str:
         left, right = _operands(call)
+        if function in WHOLE_NUMBERS and function != "divide" and is_whole(call, left) and is_whole(call, right):
+            return two_sided(call, Whole(function), left, right)
+        left, right = (as_floats(call.builder, side) for side in (left, right))
         if isinstance(left, Wire) and isinstance(right, Wire):
             ranks = {len(call.builder.shape(side.name)) for side in (left, right)}
             if len(ranks) > 1:  # TensorFlow would then take the batch of one for an axis of the other
@@ -72,7 +85,7 @@ def _binary(function: str) -> Operation:
             return call.one(Binary(function), right.name, left=_number(call, left, right.name))
         raise call.config.error("it has no tensor among its operands.", OTHERWISE)
 
-    return Operation(build)
+    return Operation(build, whole=True)
 
 
 def _number(call: Call, value: Any, other: str) -> str:
@@ -152,11 +165,8 @@ def _lrn(call: Call) -> str:
     return lrn(call, call.input, options(call))
 
 
-def _copy(call: Call) -> str:
-    kind = call.named.get("dtype", call.config.get("dtype"))
-    if kind is not None and "float" not in str(kind):
-        raise call.config.error(f"it converts to {shown(kind)}.", OTHERWISE)
-    return call.input
+def _whole_only(function: str) -> Operation:
+    return Operation(lambda call: two_sided(call, Whole(function), *_operands(call)), whole=True)
 
 
 _REDUCED = ("axis", "keepdims")
@@ -214,21 +224,36 @@ OPERATIONS: dict[str, Operation] = {
     "reduce_sum": Operation(lambda call: shapes.reduced(call, "sum"), _REDUCED),
     "reduce_max": Operation(lambda call: shapes.reduced(call, "max"), _REDUCED),
     "reduce_min": Operation(lambda call: shapes.reduced(call, "min"), _REDUCED),
-    "concatenate": Operation(_concatenate, ("axis",)),
-    "concat": Operation(_concatenate, ("axis",)),
-    "reshape": Operation(shapes.reshaped, ("shape", "newshape")),
-    "transpose": Operation(shapes.transposed, ("perm", "axes")),
-    "expand_dims": Operation(shapes.expanded, ("axis",)),
-    "squeeze": Operation(shapes.squeezed, ("axis",)),
+    "concatenate": Operation(_concatenate, ("axis",), whole=True),
+    "concat": Operation(_concatenate, ("axis",), whole=True),
+    "reshape": Operation(shapes.reshaped, ("shape", "newshape"), whole=True),
+    "transpose": Operation(shapes.transposed, ("perm", "axes"), whole=True),
+    "expand_dims": Operation(shapes.expanded, ("axis",), whole=True),
+    "squeeze": Operation(shapes.squeezed, ("axis",), whole=True),
     "pad": Operation(shapes.padded, ("pad_width", "paddings", "mode", "constant_values")),
-    "get_item": Operation(shapes.picked, ("key", "slice_spec")),
-    "getitem": Operation(shapes.picked, ("key", "slice_spec")),
+    "get_item": Operation(shapes.picked, ("key", "slice_spec"), whole=True),
+    "getitem": Operation(shapes.picked, ("key", "slice_spec"), whole=True),
     "local_response_normalization": Operation(_lrn, ("depth_radius", "bias", "alpha", "beta")),
     "lrn": Operation(_lrn, ("depth_radius", "bias", "alpha", "beta")),
-    "identity": Operation(_copy),
-    "copy": Operation(_copy),
-    "cast": Operation(_copy),
-    "stop_gradient": Operation(_copy, ("variable",)),
+    "identity": Operation(lambda call: call.input, whole=True),
+    "copy": Operation(lambda call: call.input, whole=True),
+    "stop_gradient": Operation(lambda call: call.input, ("variable",), whole=True),
+    "cast": Operation(choices.cast, ("dtype",), whole=True),
+    **{name: Operation(partial(choices.compared, function=name), whole=True) for name in COMPARISONS},
+    "logical_and": Operation(partial(choices.logical, function="and"), whole=True),
+    "logical_or": Operation(partial(choices.logical, function="or"), whole=True),
+    "logical_xor": Operation(partial(choices.logical, function="xor"), whole=True),
+    "logical_not": Operation(choices.logical_not, whole=True),
+    "floor_divide": _whole_only("floor_divide"),
+    "mod": _whole_only("floor_mod"),
+    "where": Operation(choices.where, ("condition",), whole=True),
+    "any": Operation(partial(choices.reduced_truth, function="max"), _REDUCED, whole=True),
+    "all": Operation(partial(choices.reduced_truth, function="min"), _REDUCED, whole=True),
+    "argmax": Operation(partial(choices.arg, function="max"), _REDUCED, whole=True),
+    "argmin": Operation(partial(choices.arg, function="min"), _REDUCED, whole=True),
+    "take": Operation(choices.take, ("axis", "indices"), whole=True),
+    "matmul": Operation(choices.matmul, ("x1", "x2", "a", "b"), whole=True),
+    "einsum": Operation(choices.einsum, ("subscripts",), whole=True),
 }
 
 
@@ -240,6 +265,9 @@ def _checked(call: Call, name: str) -> str:
         default = value is None or value is False or (key == "beta" and name in ("silu", "swish") and value == 1.0)
         if key not in (*operation.options, *OPERANDS, *IGNORED) and not default:
             raise call.config.error(f"the argument {shown(key)} of {name!r} is not supported.", OTHERWISE)
+    if not operation.whole:
+        arguments, named = as_floats(call.builder, call.arguments), as_floats(call.builder, call.named)
+        call = replace(call, arguments=arguments, named=named, inputs=tuple(wires((arguments, named))))
     return operation.build(call)
 
 
@@ -253,7 +281,7 @@ def _lambda(call: Call) -> str:
 def keras3_operation(class_name: str) -> LayerKind | None:
     """The builder of an operation layer such as `TrueDivide`, or None for an unknown one."""
     name = re.sub("([a-z0-9])([A-Z])", r"\1_\2", class_name).lower()
-    return LayerKind(single(lambda call: _checked(call, name))) if name in OPERATIONS else None
+    return LayerKind(single(lambda call: _checked(call, name)), takes_whole=True) if name in OPERATIONS else None
 
 
-LAYERS = {"TFOpLambda": LayerKind(single(_lambda)), "SlicingOpLambda": LayerKind(single(_lambda))}
+LAYERS = dict.fromkeys(("TFOpLambda", "SlicingOpLambda"), LayerKind(single(_lambda), takes_whole=True))

@@ -6,8 +6,10 @@ from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.keras_layers.convolution import PADDINGS, Geometry, as_row, from_row, pads
 from nnbuild.frontend.settings import Config
 from nnbuild.ops.base import Pair
+from nnbuild.ops.binary import Binary
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.reshape import Reshape
 
 
 def _window(config: Config, flat: bool) -> Geometry:
@@ -34,9 +36,19 @@ def _global(function: str, axes: int) -> LayerKind:
         call.channels_last()
         if len(call.shape) != axes + 1:
             raise call.config.error(f"it needs an input of {axes + 1} axes, not {call.shape}.")
-        return call.one(Reduce(function, 0, axes, call.config.flag("keepdims", False)), call.input)
+        keep = call.config.flag("keepdims", False)
+        if call.mask is not None and function == "mean":
+            return _masked_mean(call, call.mask, keep)
+        return call.one(Reduce(function, 0, axes, keep), call.input)
 
-    return LayerKind(single(build), sees_mask=axes == 1)
+    return LayerKind(single(build), sees_mask=axes == 1, takes_mask=axes == 1)
+
+
+def _masked_mean(call: Call, mask: str, keep: bool) -> str:
+    """Over the steps that count; the maximum of Keras takes all of them."""
+    counted = call.builder.as_float(call.one(Reshape((call.shape[0], 1)), mask))
+    total = call.one(Reduce("sum", 0, 1, keep), call.one(Binary("multiply"), call.input, counted))
+    return call.one(Binary("divide"), total, call.one(Reduce("sum", 0, 1, keep), counted))
 
 
 LAYERS = {

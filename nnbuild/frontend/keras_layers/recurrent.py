@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from nnbuild.frontend.keras_layers.activation import SOFTMAX, function_of
-from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers
-from nnbuild.frontend.settings import Config
+from nnbuild.frontend.keras_layers.base import Build, Call, LayerKind, Layers, WeightRule
+from nnbuild.frontend.settings import Config, shown
 from nnbuild.frontend.weights import WeightTree, parts
+from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.functions import Function
 from nnbuild.ops.gru import GRU
+from nnbuild.ops.known import Known
 from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.select import Select
 from nnbuild.ops.simple_rnn import SimpleRNN
+from nnbuild.ops.slice import Slice
+
+MOST_STEPS = 256
+"""With a mask each step is printed as an operation of its own."""
+UNMASKED = "Leave out the mask, and give sequences of their real length."
+OF_LAYER = ("return_sequences", "return_state", "go_backwards", "stateful", "time_major")
 
 
 def cell_weights(config: Config, layers: Layers) -> WeightTree:
@@ -77,21 +90,73 @@ def run(call: Call, op: Recurrent) -> tuple[str, ...]:
         raise call.config.error("it is called without any tensor.")
     constants = _constants(call, op)
     states, kept = _initial(call, op)
-    outputs = call.builder.add(op, (call.inputs[0], *states), constants)
+    if call.mask is not None:
+        outputs = _step_by_step(call, op, states, constants, call.mask)
+    else:
+        outputs = call.builder.add(op, (call.inputs[0], *states), constants)
     after = outputs[-op.states :]
     if kept:
         for index, state in enumerate(after):
             call.builder.keep_state((*call.path, f"state{index}"), state)
+    if call.mask is not None and op.sequences:
+        call.builder.masks[outputs[0]] = call.mask
     if not call.config.flag("return_state"):
         return outputs[:1]
     return (outputs[0], *after)
+
+
+def _step_by_step(
+    call: Call, op: Recurrent, states: tuple[str, ...], constants: dict[str, str], mask: str
+) -> tuple[str, ...]:
+    """A step that does not count leaves the states, and so the output, as they were."""
+    x, (count, features) = call.inputs[0], call.builder.shape(call.inputs[0])
+    if states:
+        raise call.config.error("it has a mask and initial states, which nnbuild does not support together.", UNMASKED)
+    if count > MOST_STEPS:
+        raise call.config.error(f"it has a mask over {count} steps, more than {MOST_STEPS}.", UNMASKED)
+    zeros = call.constant("zeros", lambda: np.zeros((op.units,), np.float32))
+    states = tuple(call.one(Known(), x, values=zeros) for _ in range(op.states))
+    single_step = replace(op, sequences=False, backwards=False)
+    rows = []
+    for step in range(count - 1, -1, -1) if op.backwards else range(count):
+        here = call.one(Slice((step, 0), (1, 1), (1, features)), x)
+        counts = call.one(Slice((step,), (1,), (1,)), mask)
+        after = call.builder.add(single_step, (here, *states), constants)[-op.states :]
+        states = tuple(call.one(Select(), counts, new, old) for new, old in zip(after, states, strict=True))
+        rows.append(states[0])
+    if not op.sequences:
+        return states[0], *states
+    rows = [call.one(Reshape((1, op.units)), row) for row in rows]
+    return (rows[0] if count == 1 else call.one(Concatenate(0), *rows)), *states
+
+
+def _of_cell(call: Call) -> tuple[str, ...]:
+    """RNN(cell): the layer that has such a cell."""
+    cell = call.config.mapping("cell")
+    kind, inner = str(cell.get("class_name", "")).removesuffix("Cell"), cell.get("config")
+    if kind not in KINDS or not isinstance(inner, dict):
+        raise call.config.error(
+            f"its cell is {shown(cell.get('class_name'))}.", f"Use one of {', '.join(f'{k}Cell' for k in KINDS)}."
+        )
+    options = {key: call.config.values[key] for key in OF_LAYER if key in call.config}
+    whole = replace(call, config=Config(call.config.where, {**inner, **options}))
+    return run(whole, KINDS[kind](whole))
+
+
+def _rnn_weights(config: Config, layers: Layers) -> WeightTree:
+    inner = config.mapping("cell").get("config")
+    return cell_weights(Config(config.where, inner if isinstance(inner, dict) else {}), layers)
 
 
 KINDS = {"LSTM": _lstm, "GRU": _gru, "SimpleRNN": _simple}
 
 
 def _kind(name: str) -> LayerKind:
-    return LayerKind(lambda call: run(call, KINDS[name](call)), cell_weights, sees_mask=True)
+    return _masked(lambda call: run(call, KINDS[name](call)), cell_weights)
 
 
-LAYERS = {name: _kind(name) for name in KINDS}
+def _masked(build: Build, weights: WeightRule) -> LayerKind:
+    return LayerKind(build, weights, sees_mask=True, takes_mask=True)
+
+
+LAYERS = {**{name: _kind(name) for name in KINDS}, "RNN": _masked(_of_cell, _rnn_weights)}

@@ -5,14 +5,20 @@ from __future__ import annotations
 from nnbuild.frontend.keras_config import LayerSpec
 from nnbuild.frontend.keras_layers import (
     activation,
+    attention,
+    conv_recurrent,
     convolution,
     dense,
+    embedding,
     merging,
     normalization,
     operations,
     pooling,
+    preprocessing,
+    products,
     recurrent,
     shaping,
+    volumes,
     wrappers,
 )
 from nnbuild.frontend.keras_layers.base import LayerKind
@@ -29,6 +35,12 @@ LAYERS: dict[str, LayerKind] = {
     **recurrent.LAYERS,
     **shaping.LAYERS,
     **wrappers.LAYERS,
+    **attention.LAYERS,
+    **conv_recurrent.LAYERS,
+    **embedding.LAYERS,
+    **preprocessing.LAYERS,
+    **products.LAYERS,
+    **volumes.LAYERS,
 }
 
 
@@ -38,7 +50,8 @@ def kind_of(spec: LayerSpec) -> LayerKind:
             "a Lambda layer is Python bytecode, which nnbuild never runs: a model file must not be able to run code.",
             "Rebuild the model with the Keras layers or keras.ops that do the same.",
         )
-    kind = operations.keras3_operation(spec.class_name) if spec.operation else LAYERS.get(spec.class_name)
+    kind = None if spec.operation else LAYERS.get(spec.class_name)
+    kind = kind or operations.keras3_operation(spec.class_name)  # an operation may look like a layer, as Cast does
     if kind is None:
         raise spec.config.error(
             f"its class {shown(spec.class_name)} is not supported.",

@@ -103,15 +103,7 @@ def _upsampling_2d(call: Call) -> str:
     return call.one(Repeat((*factors, 1)), call.input)
 
 
-def _masking(call: Call) -> str:
-    if call.config.number("mask_value", 0.0) != 0:
-        raise call.config.error(
-            "its mask_value is not 0, so that it changes the values.", "Mask in the program that calls the model."
-        )
-    return call.input
-
-
-NOTHING_TO_DO = LayerKind(single(lambda call: call.input))
+NOTHING_TO_DO = LayerKind(single(lambda call: call.input), passes_mask=True, takes_whole=True)
 
 LAYERS = {
     "Flatten": LayerKind(single(_flatten)),
@@ -124,7 +116,6 @@ LAYERS = {
     "Cropping2D": _cropping(2),
     "UpSampling1D": LayerKind(single(_upsampling_1d)),
     "UpSampling2D": LayerKind(single(_upsampling_2d)),
-    "Masking": LayerKind(single(_masking)),
     "Dropout": NOTHING_TO_DO,
     "SpatialDropout1D": NOTHING_TO_DO,
     "SpatialDropout2D": NOTHING_TO_DO,

@@ -82,6 +82,8 @@ def _merged(call: Call, forward: str, backward: str) -> tuple[str, ...]:
 
 
 LAYERS = {
-    "TimeDistributed": LayerKind(_time_distributed, _time_distributed_weights, sees_mask=True),
-    "Bidirectional": LayerKind(_bidirectional, _bidirectional_weights, sees_mask=True),
+    "TimeDistributed": LayerKind(_time_distributed, _time_distributed_weights, takes_mask=True, passes_mask=True),
+    "Bidirectional": LayerKind(
+        _bidirectional, _bidirectional_weights, sees_mask=True, takes_mask=True, passes_mask=True
+    ),
 }

@@ -10,8 +10,8 @@ from nnbuild.frontend.builder import MAX_OPS
 from nnbuild.frontend.tflite.records import MAX_ELEMENTS, SMALLER, Operator
 from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, Shape, Tensor
 from nnbuild.model.verify import LARGEST_RATIO
-from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes
+from nnbuild.ops.pick import copy_of
 
 CHECK = "Check the operator's options and shapes; if TFLite itself runs this model, please report it."
 CALIBRATE = "Calibrate the model with samples in which its tensors vary, and convert it again."
@@ -121,7 +121,7 @@ class Assembly:
             if name in taken:
                 tensor = self.tensors[name]
                 name = self.tensor(replace(tensor, layer=None))
-                self._ops.append(Op(self._unique(f"{name}:op"), Activation(), (tensor.name,), (name,), layer=name))
+                self._ops.append(Op(self._unique(f"{name}:op"), copy_of(tensor), (tensor.name,), (name,), layer=name))
             taken.add(name)
             distinct.append(name)
         return Graph(

@@ -10,6 +10,7 @@ from nnbuild.frontend.tflite.call import LARGEST_SCALE, RANGES, Call, as_float
 from nnbuild.frontend.tflite.choosing import two_sided, whole
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Array, Quant
+from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP
@@ -22,7 +23,6 @@ from nnbuild.ops.whole import Whole
 
 # Scale ratios below which a result with its zero point stays within 32 bits.
 SHIFT_LIMIT = 2.0**21
-SUM_LIMIT = 2.0**22
 PRODUCT_LIMIT = 2.0**14
 
 TABLE_LIMIT = 32767 / (4096 * 3)
@@ -147,7 +147,7 @@ def _within_sums(call: Call, function: str, quants: list[Quant | None]) -> None:
     twice = 2 * max(left.scale, right.scale)
     match function:
         case "add" | "subtract":
-            call.ratio(twice / out.scale, SUM_LIMIT)
+            call.ratio(twice / out.scale, sum_limit(16 if call.output().dtype == "int16" else 8))
         case "multiply":
             call.ratio(left.scale * right.scale / out.scale, PRODUCT_LIMIT)
         case "squared_difference":

@@ -20,11 +20,13 @@ from nnbuild.kernels import overlaps
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
-from nnbuild.kernels.window import Axis, Strip, WindowNest, strips
+from nnbuild.kernels.window import Axis, Strip, Window, WindowNest, strips, window_of
 from nnbuild.kernels.window_loops import each_row, each_strip, product, repeated, row_taps, total
 from nnbuild.model.graph import Array
 
 COPY = Row("{0} = {1};", 6)
+REGISTERS = 14
+"""Values of a tile that any core keeps at hand."""
 UNROLLED = 2
 """Inputs of one turn of the inner loop, where their number divides."""
 
@@ -40,6 +42,12 @@ class Edges(WindowNest[Lanes]):
     weights: Array | None = None
     blank: str = "0"
     whole: bool = False
+
+    @cached_property
+    def window(self) -> Window:
+        """Rows of a dense layer are positions of one tap, several in a row."""
+        window = window_of(self.site)
+        return window.joined() if self.site.op.kind == "dense" else window
 
     @cached_property
     def strips(self) -> list[Strip]:
@@ -65,6 +73,8 @@ class Edges(WindowNest[Lanes]):
         inside = window.columns.always_inside and not self.row_edges
         copied = 0 if inside else window.rows.kernel * max(map(self.width, self.strips)) * window.channels
         size = copied * np.dtype(kind).itemsize
+        if self.site.op.kind == "dense":
+            return Demand(window.rows.places, packed=packed)
         return Demand(window.rows.places, size, kind, packed, overlaps.rows(self.site, window.rows), rows=True)
 
     def emit(self, w: Writer, names: Names) -> None:

@@ -25,7 +25,7 @@ from nnbuild.kernels.dsp.weights import Layout, Packed, Wide, padded_taps
 from nnbuild.kernels.overlaps import SIZES, rows
 from nnbuild.kernels.overlaps import tiles as tiles_apart
 from nnbuild.kernels.sums import sums_of
-from nnbuild.kernels.window import Weighted, Window, window_of
+from nnbuild.kernels.window import Weighted, WindowNest, window_of
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.integer import quant_of
@@ -68,19 +68,12 @@ def _accepts(layout: Layout, site: Site[Weighted]) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Patches:
+class Patches(WindowNest[Tile]):
     """Two positions at a time."""
-
-    site: Site[Weighted]
-    tile: Tile
 
     @cached_property
     def patch(self) -> Patch:
         return patch_of(self.site)
-
-    @property
-    def window(self) -> Window:
-        return self.patch.window
 
     @property
     def width(self) -> int:
@@ -115,7 +108,7 @@ class Patches:
         sums = replace(sums, weights=self.patch.in_order(sums.weights))
         share = self.window.share
         groups = [slice(first, first + share) for first in range(0, self.window.filters, share)]
-        return {"kernel": np.concatenate([tiles.pack(self.tile, sums, self.patch.dtype, group) for group in groups])}
+        return {"kernel": np.concatenate([tiles.pack(self.lanes, sums, self.patch.dtype, group) for group in groups])}
 
     def emit(self, w: Writer, names: Names) -> None:
         window, patch = self.window, self.patch
@@ -138,7 +131,7 @@ class Patches:
 
     def _pair(self, w: Writer, names: Names) -> None:
         """All channels of positions x and `next`."""
-        window, tile = self.window, self.tile
+        window, tile = self.window, self.lanes
         kind = tiles.TYPES[tile.scaling.bits]
         row = "0" if window.flat else product("y", window.columns.places * window.filters)
         place, apart = total(row, product("x", window.filters)), product("next - x", window.filters)
@@ -162,15 +155,8 @@ class Patches:
 
 
 @dataclass(frozen=True, eq=False)
-class SingleRow:
+class SingleRow(WindowNest[Tile]):
     """A dense layer's only row of inputs; a piece of work is a block of outputs."""
-
-    site: Site[Weighted]
-    tile: Tile
-
-    @property
-    def window(self) -> Window:
-        return window_of(self.site)
 
     @property
     def dtype(self) -> str:
@@ -181,9 +167,9 @@ class SingleRow:
         gathered = padded_taps(depth) * size if depth % 4 else 0
         return Demand(
             extent=sum(run.count for run in tiles.runs(outputs)),
-            scratch=-(-(self.tile.pairs * 4 + gathered) // 8) * 8,
+            scratch=-(-(self.lanes.pairs * 4 + gathered) // 8) * 8,
             scratch_type="int64",
-            packed={"kernel": tiles.pack(self.tile, sums_of(self.site), self.dtype, slice(0, outputs))},
+            packed={"kernel": tiles.pack(self.lanes, sums_of(self.site), self.dtype, slice(0, outputs))},
             overlaps=(Overlap(lead=-depth * size, pieces=outputs * size),),
         )
 
@@ -191,14 +177,14 @@ class SingleRow:
         self._lay_out(w, names)
         piece = weights = output = 0
         for run in tiles.runs(self.window.filters):
-            size = self.tile.size(run.width)
+            size = self.lanes.size(run.width)
             with w.block(""):
                 w(f"const int32_t first = begin > {piece} ? begin : {piece};")
                 w(f"const int32_t last = end < {piece + run.count} ? end : {piece + run.count};")
                 kernel = _from(names.packed["kernel"], weights - piece * size, size)
                 to = _from(names.outputs[0], output - piece * run.real, run.real)
                 with w.block("if (first < last)"):
-                    tiles.call(w, self.tile, run, kernel, (to,), "last - first")
+                    tiles.call(w, self.lanes, run, kernel, (to,), "last - first")
             w.bill(8)
             piece += run.count
             weights += run.count * size
@@ -210,7 +196,7 @@ class SingleRow:
         taps = padded_taps(depth)
         w(f"int64_t *const patch = {names.scratch};")
         if depth != taps:
-            w(f"{kind} *const gathered = ({kind} *)(patch + {self.tile.pairs // 2});")
+            w(f"{kind} *const gathered = ({kind} *)(patch + {self.lanes.pairs // 2});")
             with w.loop("i", taps):
                 w(w.use(CLEAR, "gathered[i]"))
             copy(w, self.dtype, "gathered", source, depth)

@@ -12,13 +12,13 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from nnbuild.base.writer import Row, Writer
+from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left
 from nnbuild.kernels.dsp.scaling import scaled as scale
-from nnbuild.kernels.loops.planes import GROUP, REGISTERS, Pairing, Planes, fill, planes, taps_of
+from nnbuild.kernels.loops.planes import GROUP, LOAD, REGISTERS, STEP, Pairing, Planes, fill, planes, taps_of
 from nnbuild.kernels.sums import layer_of, sums_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
@@ -35,8 +35,6 @@ MOST_TAPS = 64
 """What a tile spells out; beyond it the code would be too long."""
 COPIED = 8
 """Words that one turn of a loop moves."""
-LOAD = Row("const int32_t {0} = {1};", 1)
-STEP = Row("{0} += {1};", 1)
 
 
 @lru_cache(maxsize=256)
@@ -310,6 +308,8 @@ def _accepts(band: int, site: Site[DepthwiseConv2D]) -> str | None:
     if refused:
         return refused
     shape = planes(site, band)
+    if shape.empty:
+        return "its taps pass by all rows of the image"
     if shape.down.kernel * shape.across.kernel > MOST_TAPS:
         return f"it spells out at most {MOST_TAPS} taps"
     if band < BAND and shape.bands == planes(site, BAND).bands:

@@ -134,10 +134,13 @@ class Planes:
         """The lines of a band that are filled for every group; a whole image's blank ones keep what they have."""
         if self.bands < self.tiles:
             return range(self.held)
-        return range(
-            next(line for line in range(self.held) if self._real(2 * line * self.down.dilation)),
-            next(line for line in range(self.held, 0, -1) if self._real(2 * (line - 1) * self.down.dilation)),
-        )
+        real = [line for line in range(self.held) if self._real(2 * line * self.down.dilation)]
+        return range(real[0], real[-1] + 1) if real else range(0)
+
+    @property
+    def empty(self) -> bool:
+        """Whether dilated taps pass by all of a low image."""
+        return not self.filled
 
     def _real(self, upper: int) -> bool:
         """Whether the line with this upper row, counted from the first padded one, has a row of the image."""

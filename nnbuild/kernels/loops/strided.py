@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, same_type
+from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, any_format
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Shape
 from nnbuild.ops.site import Site
@@ -153,4 +153,4 @@ def carrier(
 
         walks(site).nest(w, element)
 
-    return Kernel("scalar", PORTABLE, same_type, demand, emit)
+    return Kernel("scalar", PORTABLE, any_format, demand, emit)

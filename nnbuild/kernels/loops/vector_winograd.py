@@ -23,7 +23,7 @@ from nnbuild.kernels.loops.tiled import Tiled
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors, stall
 from nnbuild.kernels.sums import float_lanes
 from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal
-from nnbuild.kernels.window import strips, window_of
+from nnbuild.kernels.window import Window, strips, window_of
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import NO_CLAMP
@@ -57,35 +57,31 @@ class VectorWinograd:
         return self.lanes.floats
 
     @property
+    def window(self) -> Window:
+        return self.plan.window
+
+    @property
     def extent(self) -> int:
-        return self.plan.window.rows.places // OUT // self.rows
+        return self.window.rows.places // OUT // self.rows
 
     @property
     def across(self) -> int:
         """Patches in a row."""
-        return self.plan.window.columns.places // OUT
+        return self.window.columns.places // OUT
 
     @property
     def patches(self) -> int:
         return self.rows * self.across
 
-    @property
-    def channels(self) -> int:
-        return self.plan.window.channels
-
-    @property
-    def filters(self) -> int:
-        return self.plan.window.filters
-
     def demand(self) -> Demand:
         weights = [dot.pack(matrix, self.sums) for matrix in transformed(self.plan.site.constant("kernel"))]
-        between = PATCH * PATCH * self.patches * (self.channels + self.filters)
+        between = PATCH * PATCH * self.patches * (self.window.channels + self.window.filters)
         packed = {"kernel": np.concatenate(weights), **self.lanes.channels}
         return Demand(extent=self.extent, scratch=4 * (self.plan.elements + between), packed=packed)
 
     def emit(self, w: Writer, names: Names) -> None:
         w(f"float *patches = {total(names.scratch, str(self.plan.elements))};")
-        w(f"float *sums = patches + {PATCH * PATCH * self.patches * self.channels};")
+        w(f"float *sums = patches + {PATCH * PATCH * self.patches * self.window.channels};")
         if self.plan.copied:
             self.plan.copy_rows(w, names, self.rows)
         dot.declare_channels(w, self.lanes, names.packed)
@@ -107,58 +103,62 @@ class VectorWinograd:
         """Every patch to its other form: first its rows, then its columns."""
         source = names.scratch if self.plan.copied else names.inputs[0]
         floats = self.floats
-        with self._each_patch(w, self.channels) as (top, left):
-            place = f"{product(top, self.plan.row_size)} + {product(left, self.channels)}"
+        with self._each_patch(w, self.window.channels) as (top, left):
+            place = f"{product(top, self.plan.row_size)} + {product(left, self.window.channels)}"
             w(f"const float *from = {source} + {place} + c;")
-            w(f"float *to = patches + {product('patch', self.channels)} + c;")
+            w(f"float *to = patches + {product('patch', self.window.channels)} + c;")
             for i in range(PATCH):
                 for j in range(PATCH):
-                    at = i * self.plan.row_size + j * self.channels
+                    at = i * self.plan.row_size + j * self.window.channels
                     floats.declare(w, f"d{i}{j}", floats.load(w, dot.offset("from", at)))
             for j in range(PATCH):
                 for i, (first, operation, second) in enumerate(INPUT):
                     floats.declare(w, f"t{i}{j}", floats.use(w, operation, f"d{first}{j}", f"d{second}{j}"))
             for i in range(PATCH):
                 for j, (first, operation, second) in enumerate(INPUT):
-                    at = (i * PATCH + j) * self.patches * self.channels
+                    at = (i * PATCH + j) * self.patches * self.window.channels
                     floats.store(w, dot.offset("to", at), floats.use(w, operation, f"t{i}{first}", f"t{i}{second}"))
 
     def _products(self, w: Writer, names: Names) -> None:
         """Sixteen times the sums over the input channels, for all patches."""
-        blocks = dot.divide(self.filters, self.sums)
-        size = self.channels * sum(block.vectors * count for block, count in blocks.classes()) * self.floats.lanes
+        blocks = dot.divide(self.window.filters, self.sums)
+        size = (
+            self.window.channels * sum(block.vectors * count for block, count in blocks.classes()) * self.floats.lanes
+        )
         with w.loop("e", PATCH * PATCH):
-            w(f"const float *from = patches + {product('e', self.patches * self.channels)};")
-            w(f"float *to = sums + {product('e', self.patches * self.filters)};")
+            w(f"const float *from = patches + {product('e', self.patches * self.window.channels)};")
+            w(f"float *to = sums + {product('e', self.patches * self.window.filters)};")
             w(f"const float *taps = {names.packed['kernel']} + {product('e', size)};")
             for block, count in blocks.classes():
                 with w.loop("block", count):
                     self._block(w, block)
-                    w(f"taps += {self.channels * block.vectors * self.floats.lanes};")
+                    w(f"taps += {self.window.channels * block.vectors * self.floats.lanes};")
                     w(f"to += {block.channels};")
 
     def _block(self, w: Writer, block: Block) -> None:
         """One block of output channels for all patches."""
-        for strip in strips(self.patches, best_pixels(self.patches, block.vectors, self.channels, self.plan.registers)):
+        for strip in strips(
+            self.patches, best_pixels(self.patches, block.vectors, self.window.channels, self.plan.registers)
+        ):
             with w.loop("x", strip.stop, start=strip.place, step=strip.size):
                 dot.start(w, self.sums, strip.size, block)
-                w(f"const float *row = from + {product('x', self.channels)};")
+                w(f"const float *row = from + {product('x', self.window.channels)};")
                 w("const float *k = taps;")
-                with w.loop("i", self.channels):
-                    pointers = [f"row + {total(str(pixel * self.channels), 'i')}" for pixel in range(strip.size)]
+                with w.loop("i", self.window.channels):
+                    pointers = [f"row + {total(str(pixel * self.window.channels), 'i')}" for pixel in range(strip.size)]
                     dot.multiply(w, self.sums, block, pointers, "k")
                     w.bill(stall(strip.size, block.vectors))
                     w(f"k += {block.vectors * self.floats.lanes};")
-                w(f"float *result = to + {product('x', self.filters)};")
-                results = [dot.offset("result", pixel * self.filters) for pixel in range(strip.size)]
+                w(f"float *result = to + {product('x', self.window.filters)};")
+                results = [dot.offset("result", pixel * self.window.filters) for pixel in range(strip.size)]
                 dot.store(w, self.sums, block, results)
 
     def _outputs(self, w: Writer, names: Names) -> None:
         """The sums of every patch back to 2 by 2 outputs, and what follows."""
-        columns = self.plan.window.columns.places
-        with self._each_patch(w, self.filters) as (top, left):
-            w(f"const float *from = sums + {product('patch', self.filters)} + c;")
-            place = f"({product(top, columns)} + {left}) * {self.filters} + c"
+        columns = self.window.columns.places
+        with self._each_patch(w, self.window.filters) as (top, left):
+            w(f"const float *from = sums + {product('patch', self.window.filters)} + c;")
+            place = f"({product(top, columns)} + {left}) * {self.window.filters} + c"
             w(f"float *to = {names.outputs[0]} + {place};")
             for operand in range(1, len(names.inputs)):
                 w(f"const float *{beside_name(operand)} = {names.inputs[operand]} + {place};")
@@ -168,14 +168,14 @@ class VectorWinograd:
                     self.lanes.start(w, f"y{i}{j}", "c")
                     combined = self._combined(w, j, [f"u{i}{k}" for k in range(PATCH)])
                     w(f"y{i}{j} = {self.floats.use(w, 'add', f'y{i}{j}', combined)};")
-                    at = (i * columns + j) * self.filters
+                    at = (i * columns + j) * self.window.filters
                     self.lanes.store(w, f"y{i}{j}", dot.offset("to", at), "c", self.floats.lanes)
 
     def _gathered(self, w: Writer) -> None:
         """u: for each of the two rows of outputs, four values in a line."""
         for j in range(PATCH):
             for i in range(PATCH):
-                at = (i * PATCH + j) * self.patches * self.filters
+                at = (i * PATCH + j) * self.patches * self.window.filters
                 self.floats.declare(w, f"m{i}{j}", self.floats.load(w, dot.offset("from", at)))
             for i in range(OUT):
                 self.floats.declare(w, f"u{i}{j}", self._combined(w, i, [f"m{k}{j}" for k in range(PATCH)]))

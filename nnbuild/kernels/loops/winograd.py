@@ -7,7 +7,7 @@ edge it is moved back, so that some outputs are computed twice, to the same valu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from nnbuild.kernels.dsp.winograd import COLUMNS, PLACES, ROWS, WIDTH, Winograd
 from nnbuild.kernels.loops.patches import NEEDS
 from nnbuild.kernels.overlaps import lead
 from nnbuild.kernels.sums import layer_of, sums_of
-from nnbuild.kernels.window import Axis, Window, window_of
+from nnbuild.kernels.window import Axis, WindowNest, window_of
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.numeric.requant_product import Form
 from nnbuild.ops.conv2d import Conv2D
@@ -61,24 +61,11 @@ def _accepts(site: Site[Conv2D]) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Tiles:
-    site: Site[Conv2D]
-
-    @cached_property
-    def window(self) -> Window:
-        return window_of(self.site)
-
-    @cached_property
-    def shape(self) -> Winograd:
-        scaling = _scaling(self.site)
-        assert isinstance(scaling, Scaling)
-        window = self.window
-        return Winograd(window.depth, window.filters, window.columns.places, scaling, beside_of(self.site))
-
+class Tiles(WindowNest[Winograd]):
     @property
     def products_at(self) -> int:
         """Where the products lie in the scratch: behind the transformed inputs."""
-        return PLACES * self.shape.pairs
+        return PLACES * self.lanes.pairs
 
     @property
     def inside_share(self) -> float:
@@ -92,7 +79,7 @@ class Tiles:
         return sum(inside) / len(inside)
 
     def demand(self) -> Demand:
-        shape, window = self.shape, self.window
+        shape, window = self.lanes, self.window
         gathered = ROWS * COLUMNS * shape.depth if self.inside_share < 1 else 0
         once = window.rows.places % DOWN == 0 and window.columns.places % ACROSS == 0
         # the other operand of a sum may lie where the outputs do, unless some are computed twice
@@ -112,7 +99,7 @@ class Tiles:
         return lead(len(unread), lambda piece: min(DOWN * piece + DOWN, rows.places) * out, lambda piece: unread[piece])
 
     def emit(self, w: Writer, names: Names) -> None:
-        shape, window = self.shape, self.window
+        shape, window = self.lanes, self.window
         rows, columns = window.rows, window.columns
         w(f"int64_t *const patch = {names.scratch};")
         w(f"int32_t *const products = (int32_t *)({names.scratch} + {self.products_at});")
@@ -138,14 +125,14 @@ class Tiles:
         rows, columns = window.rows.size, window.columns.size
         place = f"{source} + {product(f'top * {columns} + left', window.channels)}"
         if share == 1:
-            winograd.transform_inputs(w, self.shape, place, str(window.line))
+            winograd.transform_inputs(w, self.lanes, place, str(window.line))
             return
         condition = f"top >= 0 && top <= {rows - ROWS} && left >= 0 && left <= {columns - COLUMNS}"
         with w.block(f"if ({condition})"), w.trips(share):
-            winograd.transform_inputs(w, self.shape, place, str(window.line))
+            winograd.transform_inputs(w, self.lanes, place, str(window.line))
         with w.block("else"), w.trips(1 - share):
             self._gather(w, source)
-            winograd.transform_inputs(w, self.shape, "gathered", str(COLUMNS * window.channels))
+            winograd.transform_inputs(w, self.lanes, "gathered", str(COLUMNS * window.channels))
 
     def _gather(self, w: Writer, source: str) -> None:
         """The inputs under both tiles, with the zero point where there are none."""
@@ -173,4 +160,10 @@ def _held(value: str, places: int, size: int) -> str:
     return f"{value} < {last} ? {value} : {last}" if places % size else value
 
 
-VARIANTS = (variant("winograd", NEEDS, _accepts, Tiles, FUSES),)
+def _nest(site: Site[Conv2D]) -> Tiles:
+    scaling, window = _scaling(site), window_of(site)
+    assert isinstance(scaling, Scaling)
+    return Tiles(site, Winograd(window.depth, window.filters, window.columns.places, scaling, beside_of(site)))
+
+
+VARIANTS = (variant("winograd", NEEDS, _accepts, _nest, FUSES),)

@@ -1,0 +1,54 @@
+"""The bound on the instructions of a run, proved on the linked program of a board."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from nnbuild.backends.registry import backend_of
+from nnbuild.base.errors import CheckFailed, UsageError
+from nnbuild.board.board import Board
+from nnbuild.bound import Bound, Image, prove, read_image
+from nnbuild.bound.cycles import CORES
+
+
+def run_bound(board: Board, program: Path) -> Bound:
+    """Refuses a program for which no bound can be proved, or whose bound is above the board's budget."""
+    entry = backend_of(board).bounded
+    if entry is None or board.core is None:
+        cause = "a bound is proved only for programs of boards with a Cortex-M0, M3, M4 or M7."
+        raise UsageError(f"board {board.name!r}", cause, "Name such a board; all boards: nnbuild boards")
+    bound = _proved(program, program.stat().st_mtime_ns, entry, board.core)
+    within(bound, board.instruction_budget)
+    return bound
+
+
+@lru_cache(maxsize=4)
+def _proved(program: Path, changed: int, entry: str, core: str | None) -> Bound:
+    """Kept, as a command may hold a budget and show the bound as well."""
+    return image_bound(read_image(program), entry, core)
+
+
+def image_bound(image: Image, entry: str, core: str | None) -> Bound:
+    """`core` names the processor where one whose cycles are known is meant."""
+    stack = image.symbol("nn_stack_high") or max(end for _, end in image.writable)
+    return prove(image, entry, stack & ~7, CORES.get(core or ""))
+
+
+def within(bound: Bound, budget: int | None) -> None:
+    if budget is None or bound.instructions <= budget:
+        return
+    inner = [part for part in bound.parts if part.total < 0.9 * bound.instructions]
+    costly = max(inner or bound.parts, key=lambda part: part.total)
+    over = bound.instructions - budget
+    text = (
+        f"{bound.entry} executes at most {bound.instructions:,} instructions, {over:,} more than the {budget:,} allowed"
+    )
+    step = "Use a smaller model or type, or allow more with --max-instructions."
+    raise CheckFailed("bound", f"{text}; most of them, {costly.total:,}, in {costly.name}.", step)
+
+
+def hold_budget(board: Board, program: Path) -> None:
+    """Proves the bound where the board or the user gives a budget."""
+    if board.instruction_budget is not None:
+        run_bound(board, program)

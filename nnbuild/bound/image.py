@@ -1,0 +1,84 @@
+"""A linked program as the proof sees it: constants and code that never change, memory that may hold anything."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from nnbuild.audit.archive import open_file
+from nnbuild.audit.elf import SHT_NOBITS, STT_FUNC, ObjectFile
+from nnbuild.base.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Region:
+    start: int
+    data: bytes
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.data)
+
+
+@dataclass(frozen=True)
+class Image:
+    name: str
+    file: ObjectFile
+    constant: tuple[Region, ...]
+    """What no store may change: sections that are not writable, code among them."""
+    writable: tuple[tuple[int, int], ...]
+
+    @cached_property
+    def functions(self) -> dict[str, int]:
+        found = {}
+        for symbol in self.file.symbols:
+            address = self.file.address_of(symbol) if symbol.kind == STT_FUNC else None
+            if address is not None and symbol.name:
+                found[symbol.name] = address
+        return found
+
+    @cached_property
+    def _names(self) -> tuple[list[int], list[str]]:
+        pairs = sorted({address: name for name, address in sorted(self.functions.items(), reverse=True)}.items())
+        return [address for address, _ in pairs], [name for _, name in pairs]
+
+    def symbol(self, name: str) -> int | None:
+        return next((s.value for s in self.file.symbols if s.name == name), None)
+
+    def name_of(self, address: int) -> str:
+        """`function+offset`, for messages and reports."""
+        starts, names = self._names
+        place = bisect_right(starts, address & ~1) - 1
+        if place < 0:
+            return f"{address:#x}"
+        offset = (address & ~1) - starts[place]
+        return f"{names[place]}+{offset:#x}" if offset else names[place]
+
+    def code_at(self, address: int) -> bytes:
+        """Up to four bytes of what is constant there; empty where nothing is."""
+        for region in self.constant:
+            if region.start <= address < region.end:
+                return region.data[address - region.start : address - region.start + 4]
+        return b""
+
+
+def read_image(path: Path) -> Image:
+    (file,) = open_file(path).objects[:1] or (None,)
+    if file is None or file.kind != "executable" or file.machine != "arm" or not file.little:
+        raise UsageError(str(path), "is no linked program for a Cortex-M.", "Give the program.elf of a build.")
+    held = [s for s in file.sections if s.allocated and s.size]
+    constant = [Region(s.address, file.content(s)) for s in held if not s.writable and s.kind != SHT_NOBITS]
+    writable = [(s.address, s.address + s.size) for s in held if s.writable]
+    return Image(path.name, file, tuple(sorted(constant, key=lambda r: r.start)), tuple(_joined(writable)))
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined

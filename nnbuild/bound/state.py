@@ -1,0 +1,108 @@
+"""What is known between two blocks, and several such states on their way through one function."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nnbuild.bound.block import Refused, Value
+from nnbuild.bound.memory import Words
+from nnbuild.bound.order import Order
+
+ROUNDS = 100_000
+"""Visits of a loop's head, with several ways open, after which nothing known seems to end the loop."""
+Trail = tuple[tuple[int, int], ...]
+"""The loops around a block by their heads, and how often each head was reached since its loop was entered."""
+Key = tuple[int, ...]
+
+
+@dataclass
+class State:
+    registers: list[Value]
+    words: Words
+    count: int = 0
+    cycles: int = 0
+
+    def fork(self) -> State:
+        return State(self.registers.copy(), self.words.copy(), self.count, self.cycles)
+
+    def join(self, other: State) -> None:
+        """What holds whichever of the two ways was gone."""
+        mine, theirs = self.registers, other.registers
+        if mine != theirs:
+            self.registers = [a if a == b else None for a, b in zip(mine, theirs, strict=True)]
+        if self.words != other.words:
+            get = other.words.get
+            self.words = {place: word for place, word in self.words.items() if get(place) == word}
+        self.count = max(self.count, other.count)
+        self.cycles = max(self.cycles, other.cycles)
+
+    def same(self, other: State) -> bool:
+        return self.registers == other.registers and self.words == other.words
+
+
+@dataclass
+class Way:
+    """A state, and the block that it is to go on with."""
+
+    state: State
+    at: int
+    trail: Trail
+
+
+class Waiting:
+    """Ways by how far they are. Two that come to one block in the same rounds of all loops become one."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self._ways: dict[Key, Way] = {}
+        self._keys: list[Key] = []
+        self._visits: dict[int, int] = {}
+        self._marks: dict[int, State] = {}
+
+    def __len__(self) -> int:
+        return len(self._ways)
+
+    @property
+    def ways(self) -> list[Way]:
+        return list(self._ways.values())
+
+    def anew(self, order: Order, counted: Callable[[Way], Trail]) -> Waiting:
+        """The same ways under another order of the blocks."""
+        fresh = Waiting(order)
+        fresh._visits, fresh._marks = self._visits, self._marks
+        for way in self.ways:
+            fresh.add(Way(way.state, way.at, counted(way)))
+        return fresh
+
+    def add(self, way: Way) -> None:
+        key = self._key(way)
+        met = self._ways.get(key)
+        if met is not None:
+            met.state.join(way.state)
+            return
+        self._ways[key] = way
+        heapq.heappush(self._keys, key)
+
+    def behind(self) -> Way:
+        way = self._ways.pop(heapq.heappop(self._keys))
+        if way.trail and way.trail[-1][0] == way.at:
+            self._ends(way)
+        return way
+
+    def _key(self, way: Way) -> Key:
+        place = self.order.place
+        counts = [number for head, count in way.trail for number in (place[head], count)]
+        if not way.trail or way.trail[-1][0] != way.at:
+            counts.append(place[way.at])
+        return tuple(counts)
+
+    def _ends(self, way: Way) -> None:
+        """Refuses a loop that comes back to its head with nothing changed, or too often: nothing known ends it."""
+        visits = self._visits[way.at] = self._visits.get(way.at, 0) + 1
+        mark = self._marks.get(way.at)
+        if visits > ROUNDS or (mark is not None and mark.same(way.state)):
+            raise Refused("input-dependent loop", way.at, "how often it goes round depends on inputs")
+        if visits & (visits - 1) == 0:
+            self._marks[way.at] = way.state.fork()

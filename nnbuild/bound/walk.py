@@ -1,0 +1,283 @@
+"""The proof: executes a function of a linked program on known and unknown values, every way that is possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from nnbuild.base.errors import CheckFailed, UsageError
+from nnbuild.bound.block import Block, Blocks, Refused, Value
+from nnbuild.bound.cycles import Prices
+from nnbuild.bound.function import Function
+from nnbuild.bound.image import Image
+from nnbuild.bound.memory import Memory, WildStore
+from nnbuild.bound.state import State, Waiting, Way
+from nnbuild.bound.summary import LR, MANY, NO_SUMMARY, OFTEN, SMALL, SP, Summary, opening
+from nnbuild.bound.writer import REGISTERS
+
+LIMIT = 1_000_000_000
+"""Instructions after which a function counts as one that never ends."""
+DEEPEST = 100
+BACK = 0xFFFF_FFFE
+"""Where the function that is looked at returns to."""
+
+
+class Unbounded(CheckFailed):
+    """A program for which no bound can be proved."""
+
+
+class Part(NamedTuple):
+    """One function: how often it was followed, and the most that one call and all calls together execute."""
+
+    name: str
+    calls: int
+    worst: int
+    total: int
+    cycles: int
+
+
+class Loop(NamedTuple):
+    """A loop by the address of its head: how often at most the head is reached each time the loop is entered."""
+
+    function: str
+    head: int
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Bound:
+    entry: str
+    instructions: int
+    cycles: int | None
+    core: str
+    branches: int
+    """Places of branches whose outcome is unknown."""
+    parts: tuple[Part, ...]
+    loops: tuple[Loop, ...]
+    irregular: tuple[int, ...]
+    """Heads of loops that can be entered elsewhere too, or of which only a table tells: other tools hear no facts."""
+    jumps: tuple[tuple[int, tuple[int, ...]], ...]
+    """Jumps through tables and pointers, with every place they lead to."""
+
+
+def prove(image: Image, entry: str, stack: int, prices: Prices | None = None, limit: int = LIMIT) -> Bound:
+    """The bound of one call of `entry`, which takes no arguments, for whatever memory holds, with the stack pointer at
+    `stack` and 8 below: at every alignment that a caller may leave it."""
+    address = image.functions.get(entry)
+    if address is None:
+        raise UsageError(entry, f"is no function of {image.name}.", "Name one that its symbol table holds.")
+    memory = Memory(image)
+    blocks = Blocks(image, memory.functions, prices)
+    found = [_Walk(image, memory, blocks, limit).bound(entry, address, place) for place in (stack, stack - 8)]
+    worst = max(found, key=lambda each: each.instructions)
+    cycles = max(each.cycles or 0 for each in found) if prices is not None else None
+    loops: dict[int, Loop] = {}
+    for loop in sorted((loop for each in found for loop in each.loops), key=lambda each: each.rounds):
+        loops[loop.head] = loop
+    core = prices.name if prices is not None else ""
+    return replace(worst, cycles=cycles, core=core, loops=tuple(sorted(loops.values(), key=lambda each: each.head)))
+
+
+class _Walk:
+    """Follows every way that is possible from one value of the stack pointer."""
+
+    def __init__(self, image: Image, memory: Memory, blocks: Blocks, limit: int) -> None:
+        self._image, self._memory, self._blocks, self._limit = image, memory, blocks, limit
+        self._functions: dict[int, Function] = {}
+        self._summaries: dict[tuple[int, int], Summary | None] = {}
+        self._unknown: set[int] = set()
+        self._parted = 0
+        self._depth = 0
+
+    def bound(self, entry: str, address: int, stack: int) -> Bound:
+        state = State([None] * len(REGISTERS), {})
+        state.registers[SP], state.registers[LR] = stack, BACK | 1
+        try:
+            state, _ = self._call(address, state, BACK)
+        except Refused as problem:
+            raise self._unbounded(entry, problem) from None
+        functions = self._functions.values()
+        name = self._image.name_of
+        loops = [Loop(name(f.entry), head, rounds) for f in functions for head, rounds in f.rounds.items()]
+        irregular = {head for f in functions for head in f.order.irregular | f.doubtful}
+        return Bound(
+            entry=entry,
+            instructions=state.count,
+            cycles=state.cycles,
+            core="",
+            branches=len(self._unknown),
+            parts=tuple(Part(name(f.entry), f.calls, f.worst, f.total, f.cycles) for f in functions),
+            loops=tuple(loop for loop in loops if loop.head not in irregular),
+            irregular=tuple(sorted(irregular)),
+            jumps=self._jumps(),
+        )
+
+    def _jumps(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        found: dict[int, set[int]] = {}
+        for function in self._functions.values():
+            for origin, targets in function.beyond.items():
+                block = self._blocks.at(origin)
+                if block.kind == "jump":
+                    found.setdefault(block.last, set()).update(targets)
+        return tuple((address, tuple(sorted(found[address]))) for address in sorted(found))
+
+    def _unbounded(self, entry: str, problem: Refused) -> Unbounded:
+        where = f"{self._image.name_of(problem.address)} ({problem.address:#x})"
+        text = f"no bound of {entry} can be proved.\n  [{problem.kind}] {where}: {problem.cause}.\n"
+        return Unbounded("bound", text, "docs/bound.md says what each kind means and what helps.")
+
+    # One call
+
+    def _call(self, address: int, state: State, back: Value) -> tuple[State, Value]:
+        """Follows a call to its end; gives the state and where it returned to, which is `back` but for helpers that
+        read a table behind the call."""
+        function = self._functions.get(address)
+        if function is None:
+            function = self._functions[address] = Function(address, self._blocks)
+        before, cycles = state.count, state.cycles
+        summary = self._summary(function, state.registers[SP])
+        if summary is not None:
+            self._memory.written(summary.lowest)
+            summary.apply(state)
+            target = back
+        else:
+            parted = self._parted
+            state, target = self._follow(function, state, back)
+            function.parted += self._parted - parted
+            function.followed += 1
+        function.count_call(state.count - before, state.cycles - cycles)
+        return state, target
+
+    def _follow(self, function: Function, state: State, back: Value) -> tuple[State, Value]:
+        if self._depth == DEEPEST:
+            raise Refused("recursion", function.entry, f"calls are nested deeper than {DEEPEST}")
+        self._depth += 1
+        ends: dict[Value, State] = {}
+        ways = [Way(state, function.entry, function.counted(function.entry, ()))]
+        while ways:
+            ways = self._straight(function, ways[0], back, ends)
+            if ways:
+                ways = self._together(function, ways, back, ends)
+        self._depth -= 1
+        if len(ends) != 1:
+            raise Refused("unknown target", function.entry, "it returns to several places")
+        ((target, state),) = ends.items()
+        return state, target
+
+    def _summary(self, function: Function, stack: Value) -> Summary | None:
+        """What a helper does whatever its arguments are; None where it is not called often or has no summary."""
+        if stack is None or function.parted < OFTEN:
+            return None
+        key = function.entry, stack
+        if key not in self._summaries:
+            if function.parted < MANY * function.followed or function.worst > SMALL:
+                return None
+            self._summaries[key] = None  # it has none while it is being followed
+            self._summaries[key] = self._summarize(function, stack)
+        return self._summaries[key]
+
+    def _summarize(self, function: Function, stack: int) -> Summary | None:
+        state, depth = opening(stack), self._depth
+        back = state.registers[LR]
+        try:
+            with self._memory.only_below(stack) as lowest:
+                state, target = self._follow(function, state, back)
+                found = Summary(state, lowest())
+        except (Refused, *NO_SUMMARY):
+            self._depth = depth
+            return None
+        return found if target is back and state.registers[SP] == stack else None
+
+    def _straight(self, function: Function, way: Way, back: Value, ends: dict[Value, State]) -> list[Way]:
+        """Goes on for as long as there is only one way; gives those into which it parts, none at the end."""
+        state, at, trail = way.state, way.at, way.trail
+        find, step, limit = self._blocks.at, function.step, self._limit
+        while True:
+            block = find(at)
+            try:
+                target = block.run(state.registers, state.words)
+            except WildStore as problem:
+                raise _refused(problem) from None
+            state.count += block.count
+            if state.count > limit:
+                raise Refused("no end", block.last, f"it does not end within {limit:,} instructions")
+            if block.kind == "branch":
+                if target is None:
+                    return self._part(function, block, Way(state, at, trail))
+                state.cycles += block.cycles_taken if target == block.taken else block.cycles
+            else:
+                state.cycles += block.cycles
+                if block.kind != "goto":
+                    state, target = self._beyond(block, state, target, back, ends)
+                    if target is None:
+                        return []
+            assert target is not None
+            trail = step(at, target, trail)
+            at = target
+
+    def _beyond(
+        self, block: Block, state: State, target: Value, back: Value, ends: dict[Value, State]
+    ) -> tuple[State, Value]:
+        """Behind a call, a jump or a return: the state and the next block, None where the function has ended."""
+        if target is None:
+            raise Refused("unknown target", block.last, "where it leads to depends on inputs")
+        if target is not back:
+            target &= ~1
+        if block.kind == "call":
+            return self._call(target, state, block.fall)
+        if block.kind != "return" and target != back:
+            return state, target
+        if target in ends:
+            ends[target].join(state)
+        else:
+            ends[target] = state
+        return state, None
+
+    def _part(self, function: Function, block: Block, way: Way) -> list[Way]:
+        """Both ways of a branch whose condition is unknown."""
+        self._unknown.add(block.last)
+        self._parted += 1
+        other = way.state.fork()
+        way.state.cycles += block.cycles_taken
+        other.cycles += block.cycles
+        taken = Way(way.state, block.taken, function.step(way.at, block.taken, way.trail))
+        return [taken, Way(other, block.fall, function.step(way.at, block.fall, way.trail))]
+
+    def _together(self, function: Function, ways: list[Way], back: Value, ends: dict[Value, State]) -> list[Way]:
+        """Brings several ways forward, always the one that is behind, until one is left or all have ended."""
+        waiting = Waiting(function.order)
+        for way in ways:
+            waiting.add(way)
+        while len(waiting) > (0 if ends else 1):
+            way = waiting.behind()
+            for each in self._forward(function, way, back, ends):
+                if function.order is not waiting.order:
+                    waiting = waiting.anew(function.order, lambda w: function.counted(w.at, w.trail))
+                    each.trail = function.counted(each.at, each.trail)
+                waiting.add(each)
+        return waiting.ways
+
+    def _forward(self, function: Function, way: Way, back: Value, ends: dict[Value, State]) -> list[Way]:
+        """One block of one of several ways."""
+        block, state = self._blocks.at(way.at), way.state
+        try:
+            target = block.run(state.registers, state.words)
+        except WildStore as problem:
+            raise _refused(problem) from None
+        state.count += block.count
+        if block.kind == "branch" and target is None:
+            return self._part(function, block, way)
+        state.cycles += block.cycles_taken if target == block.taken else block.cycles
+        if block.kind not in ("goto", "branch"):
+            state, target = self._beyond(block, state, target, back, ends)
+            if target is None:
+                return []
+        assert target is not None
+        return [Way(state, target, function.step(way.at, target, way.trail))]
+
+
+def _refused(problem: WildStore) -> Refused:
+    if problem.place is None:
+        return Refused("unknown store", problem.address, "the address that it writes to depends on inputs")
+    cause = f"it writes to {problem.place:#x}, where the program has no variables"
+    return Refused("wild store", problem.address, cause)

@@ -1,0 +1,237 @@
+"""Attention layers: products of tensors, and a softmax between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+
+import numpy as np
+
+from nnbuild.frontend.keras_layers.activation import chosen, softmax_over
+from nnbuild.frontend.keras_layers.base import Build, Call, LayerKind, Layers, WeightRule, Wire, wires
+from nnbuild.frontend.keras_layers.products import by_kernel, multiplied, repeated, seen
+from nnbuild.frontend.settings import Config
+from nnbuild.frontend.weights import Child, WeightTree, parts
+from nnbuild.model.graph import Array
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.compare import Compare
+from nnbuild.ops.known import Known
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.whole import Whole
+
+PROJECTIONS = ("query_dense", "key_dense", "value_dense", "output_dense")
+PLAIN = "Give it a query and a value of the shape [time, features]."
+
+
+def _heads_weights(config: Config, layers: Layers) -> WeightTree:
+    roles = ("kernel", "bias") if config.flag("use_bias", True) else ("kernel",)
+    return WeightTree(children=parts(**dict.fromkeys(PROJECTIONS, WeightTree(roles))))
+
+
+def _grouped_weights(config: Config, layers: Layers) -> WeightTree:
+    """The layer has no other names for them than its private ones."""
+    roles = ("kernel", "bias") if config.flag("use_bias", True) else ("kernel",)
+    return WeightTree(children=tuple(Child(name, WeightTree(roles), f"_{name}") for name in PROJECTIONS))
+
+
+def _given(call: Call, *names: str) -> dict[str, str]:
+    """The tensors a layer is called with, by the names of its arguments; those behind each other come first."""
+    found = dict(zip(names, (one for item in call.arguments for one in wires(item)), strict=False))
+    for name in names:
+        if isinstance(call.named.get(name), Wire):
+            found[name] = call.named[name].name
+    return found
+
+
+def _sequences(call: Call, names: Iterator[str] | tuple[str, ...]) -> None:
+    for name in names:
+        if len(call.builder.shape(name)) != 2:
+            raise call.config.error(f"it attends to tensors of the shape {call.builder.shape(name)}.", PLAIN)
+
+
+def _projected(call: Call, x: str, role: str, heads: int, size: int, factor: float = 1.0) -> str:
+    """[time, features] -> [time, heads, size]."""
+    features = call.builder.shape(x)[-1]
+    shape = (features, heads, size)
+
+    def kernel() -> Array:
+        return (call.values(f"{role}/kernel", shape) * np.float32(factor)).reshape(features, heads * size)
+
+    def bias() -> Array:
+        return (call.values(f"{role}/bias", (heads, size)) * np.float32(factor)).reshape(-1)
+
+    held = call.constant(f"{role} by {factor:g}", kernel)
+    added = call.constant(f"{role} bias by {factor:g}", bias) if call.config.flag("use_bias", True) else None
+    return by_kernel(call, x, ("td", "dhk", "thk"), held, shape, added)
+
+
+def _merged(call: Call, x: str, heads: int, size: int, out: int) -> str:
+    """[heads, time, size] -> [time, features]."""
+    shape, role = (heads, size, out), PROJECTIONS[3]
+    kernel = call.constant(role, lambda: call.values(f"{role}/kernel", shape).reshape(heads * size, out))
+    bias = call.weight(f"{role}/bias", (out,)) if call.config.flag("use_bias", True) else None
+    return by_kernel(call, x, ("htk", "hko", "to"), kernel, shape, bias)
+
+
+def masked(call: Call, scores: str, masks: list[str], ordered: bool) -> str:
+    """Scores […, time, steps] where all masks, [time or 1, steps], and time itself allow; else none."""
+    rows, columns = call.builder.shape(scores)[-2:]
+    past = f"past {rows} by {columns}"
+
+    def earlier() -> Array:
+        return np.tril(np.ones((rows, columns), np.int8))
+
+    allowed = masks[0] if masks else None
+    for mask in masks[1:]:
+        allowed = call.one(Whole("and"), str(allowed), mask)
+    if ordered and allowed is not None:
+        allowed = call.one(Whole("and"), allowed, right=call.constant(past, earlier))
+    elif ordered:
+        allowed = call.one(Known(), scores, values=call.constant(past, earlier))
+    return scores if allowed is None else chosen(call, allowed, scores)
+
+
+def _masks(call: Call, query: str, value: str, key: str) -> list[str]:
+    """Those of the layer's own arguments, and those that come with its tensors."""
+    rows, columns = call.builder.shape(query)[0], call.builder.shape(value)[0]
+    found = []
+    for mask, shape in (
+        (call.builder.masks.get(query), (rows, 1)),
+        (call.builder.masks.get(value), (1, columns)),
+        (call.builder.masks.get(key) if key != value else None, (1, columns)),
+    ):
+        if mask is not None:
+            found.append(seen(call, mask, shape))
+    given = call.named.get("attention_mask")
+    if isinstance(given, Wire):
+        mask, wanted = truth(call, given.name), call.builder.shape(given.name)
+        found.append(mask if len(wanted) == 2 else seen(call, mask, (1, *wanted[-1:])))
+    return found
+
+
+def truth(call: Call, x: str) -> str:
+    """A mask as truth values, whatever it was given in."""
+    tensor = call.builder.tensor(x)
+    if tensor.dtype == "int8":
+        return x
+    kind = np.dtype(tensor.dtype)
+    return call.one(Compare("not_equal"), x, right=call.constant(f"no {kind}", lambda: np.zeros((1,), kind)))
+
+
+def _attend(call: Call, tensors: tuple[str, str, str], masks: list[str]) -> tuple[str, str]:
+    """Queries, keys and values [time, heads, size] -> (what is attended to [heads, time, size], the shares)."""
+    query, key, value = tensors
+    scores = multiplied(call, ("thk", "shk", "hts"), query, key)
+    scores = masked(call, scores, masks, bool(call.named.get("use_causal_mask")))
+    shares = softmax_over(call, scores, (2,))
+    return multiplied(call, ("hts", "shv", "htv"), shares, value), shares
+
+
+def _multi_head(call: Call) -> tuple[str, ...]:
+    given = _given(call, "query", "value", "key")
+    if "query" not in given or "value" not in given:
+        raise call.config.error("it is called without a query or a value.")
+    query, value = given["query"], given["value"]
+    key = given.get("key", value)
+    _sequences(call, (query, value, key))
+    axes = call.config.get("attention_axes")
+    if axes not in (None, [1], (1,), 1):
+        raise call.config.error(f"it attends along the axes {axes}.", PLAIN)
+    heads, size = call.config.integer("num_heads"), call.config.integer("key_dim")
+    depth = call.config.integer("value_dim", size) if "value_dim" in call.config else size
+    q = _projected(call, query, PROJECTIONS[0], heads, size, 1 / sqrt(size))
+    k = _projected(call, key, PROJECTIONS[1], heads, size)
+    v = _projected(call, value, PROJECTIONS[2], heads, depth)
+    y, shares = _attend(call, (q, k, v), _masks(call, query, value, key))
+    wanted = call.config.integers("output_shape") if "output_shape" in call.config else call.builder.shape(query)[-1:]
+    if len(wanted) != 1:
+        raise call.config.error(f"its output_shape is {wanted}.", "Give it one number, or none.")
+    return _results(call, _merged(call, y, heads, depth, wanted[0]), shares)
+
+
+def _results(call: Call, y: str, shares: str) -> tuple[str, ...]:
+    return (y, shares) if call.named.get("return_attention_scores") else (y,)
+
+
+def _grouped(call: Call) -> tuple[str, ...]:
+    given = _given(call, "query", "value", "key")
+    if "query" not in given or "value" not in given:
+        raise call.config.error("it is called without a query or a value.")
+    for key in ("use_gate", "sliding_window"):
+        call.config.refuse(key, "Use GroupQueryAttention without it.")
+    query, value = given["query"], given["value"]
+    key = given.get("key", value)
+    _sequences(call, (query, value, key))
+    size, heads = call.config.integer("head_dim"), call.config.integer("num_query_heads")
+    groups = call.config.integer("num_key_value_heads")
+    if heads % groups:
+        raise call.config.error(f"its {heads} heads do not divide into {groups}.")
+    q = _projected(call, query, PROJECTIONS[0], heads, size, 1 / sqrt(size))
+    k = repeated(call, _projected(call, key, PROJECTIONS[1], groups, size), 1, heads // groups)
+    v = repeated(call, _projected(call, value, PROJECTIONS[2], groups, size), 1, heads // groups)
+    y, shares = _attend(call, (q, k, v), _masks(call, query, value, key))
+    return _results(call, _merged(call, y, heads, size, call.builder.shape(query)[-1]), shares)
+
+
+def _attention_weights(config: Config, layers: Layers) -> WeightTree:
+    roles = ("scale",) if config.flag("use_scale", False) else ()
+    return WeightTree((*roles, "concat_score_weight") if config.values.get("score_mode") == "concat" else roles)
+
+
+def _listed(call: Call) -> tuple[str, str, str]:
+    """The one argument that is a list: query, value and perhaps key."""
+    found = list(wires(call.arguments[0] if call.arguments else ()))
+    if not 2 <= len(found) <= 3:
+        raise call.config.error(f"it is called with {len(found)} tensors instead of two or three.")
+    _sequences(call, tuple(found))
+    return found[0], found[1], found[-1] if len(found) == 3 else found[1]
+
+
+def _attention(call: Call) -> tuple[str, ...]:
+    query, value, key = _listed(call)
+    if call.config.values.get("score_mode", "dot") != "dot":
+        raise call.config.error("its score_mode is not 'dot'.", "Use dot products.")
+    scores = multiplied(call, ("tk", "sk", "ts"), query, key)
+    if call.config.flag("use_scale", False):
+        scores = call.one(Binary("multiply"), scores, right=call.weight("scale", (), (1,)))
+    return _weighed(call, scores, query, value)
+
+
+def _weighed(call: Call, scores: str, query: str, value: str) -> tuple[str, ...]:
+    """Masked steps of the value are not looked at, those of the query give zeros."""
+    (rows, columns), masks = call.builder.shape(scores), call.builder.masks
+    seen_steps = [seen(call, masks[value], (1, columns))] if value in masks else []
+    shares = softmax_over(call, masked(call, scores, seen_steps, bool(call.named.get("use_causal_mask"))), (1,))
+    y = multiplied(call, ("ts", "sv", "tv"), shares, value)
+    if query in masks:
+        y = call.one(Binary("multiply"), y, call.builder.as_float(seen(call, masks[query], (rows, 1))))
+    return _results(call, y, shares)
+
+
+def _additive(call: Call) -> tuple[str, ...]:
+    """The sum over features of tanh(query + key), each weighed by a scale."""
+    query, value, key = _listed(call)
+    (rows, size), columns = call.builder.shape(query), call.builder.shape(key)[0]
+    pairs = call.one(Binary("add"), seen(call, query, (rows, 1, size)), seen(call, key, (1, columns, size)))
+    bent = call.one(Activation("tanh"), pairs)
+    if call.config.flag("use_scale", True):
+        bent = call.one(Binary("multiply"), bent, right=call.weight("scale", (size,)))
+    return _weighed(call, call.one(Reduce("sum", 2), bent), query, value)
+
+
+def _additive_weights(config: Config, layers: Layers) -> WeightTree:
+    return WeightTree(("scale",) if config.flag("use_scale", True) else ())
+
+
+def _kind(build: Build, weights: WeightRule) -> LayerKind:
+    return LayerKind(build, weights, sees_mask=True, takes_mask=True, passes_mask=True, takes_whole=True)
+
+
+LAYERS = {
+    "MultiHeadAttention": _kind(_multi_head, _heads_weights),
+    "GroupQueryAttention": _kind(_grouped, _grouped_weights),
+    "GroupedQueryAttention": _kind(_grouped, _grouped_weights),
+    "Attention": _kind(_attention, _attention_weights),
+    "AdditiveAttention": _kind(_additive, _additive_weights),
+}

@@ -1,0 +1,196 @@
+"""Operations of whole numbers and truth values, those that choose by them, and products of tensors."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from nnbuild.frontend.builder import INT32, TRUTH
+from nnbuild.frontend.keras_layers.activation import apply, sample_axes
+from nnbuild.frontend.keras_layers.base import Call, Wire
+from nnbuild.frontend.keras_layers.normalization import as_array
+from nnbuild.frontend.keras_layers.operation_shapes import options
+from nnbuild.frontend.keras_layers.products import equation_of, multiplied
+from nnbuild.frontend.settings import is_integer, shown
+from nnbuild.ops.arg import Arg
+from nnbuild.ops.base import Attributes
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.compare import Compare
+from nnbuild.ops.pick import Pick
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.select import Select
+from nnbuild.ops.whole import Whole
+
+OTHERWISE = "Express it with a Keras layer, or compute it outside the model."
+
+
+def is_whole(call: Call, side: Any) -> bool:
+    """A tensor of whole numbers, or a number that is one."""
+    if isinstance(side, Wire):
+        return call.builder.tensor(side.name).is_whole
+    return isinstance(side, bool) or is_integer(side)
+
+
+def two_sided(call: Call, attributes: Attributes, left: Any, right: Any) -> str:
+    """Two operands of one type, of which one may be a number."""
+    sides = [left, right]
+    tensors = [side for side in sides if isinstance(side, Wire)]
+    if not tensors:
+        raise call.config.error("it has no tensor among its operands.", OTHERWISE)
+    types = {call.builder.tensor(side.name).dtype for side in tensors}
+    if not all(is_whole(call, side) for side in sides):
+        sides = [Wire(call.builder.as_float(side.name)) if isinstance(side, Wire) else side for side in sides]
+        types = {"float32"}
+    elif len(types) > 1 or types == {"uint8"}:
+        sides = [Wire(call.convert(side.name, INT32)) if isinstance(side, Wire) else side for side in sides]
+        types = {"int32"}
+    (kind,) = types
+    names, constants = [], {}
+    for role, side in zip(("left", "right"), sides, strict=True):
+        if isinstance(side, Wire):
+            names.append(side.name)
+        else:
+            constants[role] = number(call, side, kind)
+    return call.builder.one(attributes, names, constants)
+
+
+def number(call: Call, value: Any, dtype: str, role: str = "operand") -> str:
+    found = as_array(call.config, value, role)
+    found = found.reshape(found.shape or (1,))
+    if dtype != "float32" and not (np.abs(found) < 2**31).all():
+        raise call.config.error(f"its operand {shown(value)} does not fit 32 bits.", OTHERWISE)
+    return call.constant(f"{role} of {call.builder.layer}", lambda: found.astype(dtype))
+
+
+def operands(call: Call, count: int, *names: str) -> list[Any]:
+    given = [*call.arguments, *(call.named[name] for name in names if name in call.named)]
+    if len(given) != count:
+        raise call.config.error(f"it is called with {len(given)} operands instead of {count}.", OTHERWISE)
+    return given
+
+
+def compared(call: Call, function: str) -> str:
+    left, right = operands(call, 2, "x", "x1", "x2", "y")
+    return two_sided(call, Compare(function), left, right)
+
+
+def logical(call: Call, function: str) -> str:
+    return two_sided(call, Whole(function), *(truth(call, x) for x in operands(call, 2, "x", "x1", "x2", "y")))
+
+
+def truth(call: Call, x: Any) -> Any:
+    """Whether it is not 0."""
+    if not isinstance(x, Wire):
+        return bool(x)
+    tensor = call.builder.tensor(x.name)
+    if (tensor.dtype, tensor.quant) == TRUTH:
+        return x
+    kind = np.dtype(tensor.dtype)
+    zero = call.constant(f"no {kind}", lambda: np.zeros((1,), kind))
+    return Wire(call.one(Compare("not_equal"), x.name, right=zero))
+
+
+def logical_not(call: Call) -> str:
+    zero = call.constant("false", lambda: np.zeros((1,), np.int8))
+    return call.one(Compare("equal"), truth(call, Wire(call.input)).name, right=zero)
+
+
+def where(call: Call) -> str:
+    condition, chosen, other = operands(call, 3, "condition", "x1", "x2", "x", "y")
+    if not isinstance(condition, Wire):
+        raise call.config.error("its condition is no tensor.", OTHERWISE)
+    sides = {"chosen": chosen, "other": other}
+    whole = all(is_whole(call, side) for side in sides.values())
+    names, constants = [truth(call, condition).name], {}
+    for role, side in sides.items():
+        if isinstance(side, Wire):
+            names.append(call.convert(side.name, INT32) if whole else call.builder.as_float(side.name))
+        else:
+            constants[role] = number(call, side, "int32" if whole else "float32", role)
+    return call.builder.one(Select(), names, constants)
+
+
+def reduced_truth(call: Call, function: str) -> str:
+    """any is the maximum of truth values, all the minimum."""
+    found = options(call)
+    if "axis" not in found:
+        raise call.config.error("it reduces over all axes, the batch among them.", OTHERWISE)
+    x = str(truth(call, Wire(call.input)).name)
+    keep = found.flag("keepdims") if "keepdims" in found else False
+    for axis in reversed(sample_axes(call.config, found.integers("axis"), call.shape)):
+        x = call.one(Reduce(function, axis, 1, keep), x)
+    return x
+
+
+def arg(call: Call, function: str) -> str:
+    found = options(call)
+    if "axis" not in found:
+        raise call.config.error("it looks at all axes, the batch among them.", OTHERWISE)
+    (axis,) = sample_axes(call.config, found.integers("axis"), call.shape)
+    y = call.one(Arg(function, axis), call.input)
+    if "keepdims" in found and found.flag("keepdims"):
+        return call.one(Reshape(tuple(1 if i == axis else n for i, n in enumerate(call.shape))), y)
+    wanted = (*call.shape[:axis], *call.shape[axis + 1 :])
+    return y if call.builder.shape(y) == wanted else call.one(Reshape(wanted), y)
+
+
+def take(call: Call) -> str:
+    """Along an axis of the sample; the indices are a tensor of the same for each sample, or numbers."""
+    found = options(call)
+    x, indices = operands(call, 2, "x", "indices")
+    if not isinstance(x, Wire) or "axis" not in found:
+        raise call.config.error("it takes from a constant, or along all axes.", OTHERWISE)
+    shape = call.builder.shape(x.name)
+    (axis,) = sample_axes(call.config, found.integers("axis"), shape)
+    if isinstance(indices, Wire):
+        raise call.config.error("its indices are computed, across samples.", "Look them up in an Embedding layer.")
+    places = as_array(call.config, indices, "indices").astype(np.int64)
+    if not ((places >= -shape[axis]) & (places < shape[axis])).all():
+        raise call.config.error(f"it takes indices beyond an axis of {shape[axis]}.", OTHERWISE)
+    chosen = tuple(int(i) % shape[axis] for i in places.reshape(-1))
+    y = call.one(Pick(tuple(chosen if i == axis else None for i in range(len(shape)))), x.name)
+    return call.one(Reshape((*shape[:axis], *places.shape, *shape[axis + 1 :])), y)
+
+
+def cast(call: Call) -> str:
+    """To floats, to truth values, or without their fraction to whole numbers."""
+    kind = str(call.named.get("dtype", call.config.get("dtype")))
+    if kind == "bool":
+        return str(truth(call, Wire(call.input)).name)
+    if "int" not in kind:
+        return call.builder.as_float(call.input)
+    x = call.input
+    if not call.builder.tensor(x).is_whole:
+        down = apply(call, apply(call, x, ("clamp", (0.0, inf))), ("floor", ()))
+        up = apply(call, apply(call, x, ("clamp", (-inf, 0.0))), ("ceil", ()))
+        x = call.one(Binary("add"), down, up)
+    return call.convert(x, INT32)
+
+
+def matmul(call: Call) -> str:
+    left, right = operands(call, 2, "x1", "x2", "a", "b")
+    if not isinstance(left, Wire) or not isinstance(right, Wire):
+        raise call.config.error("it multiplies by a constant.", "Use a Dense layer.")
+    names = [call.builder.as_float(side.name) for side in (left, right)]
+    ranks = {len(call.builder.shape(name)) for name in names}
+    if len(ranks) != 1 or min(ranks) < 2:
+        raise call.config.error("its operands have another number of axes.", OTHERWISE)
+    lead = "abcdefgh"[: ranks.pop() - 2]
+    return multiplied(call, (f"{lead}xk", f"{lead}ky", f"{lead}xy"), *names)
+
+
+def einsum(call: Call) -> str:
+    """Of two tensors; the first letter of each is the batch."""
+    given = [item for item in call.arguments if isinstance(item, str)]
+    equation = call.config.get("subscripts") or (given[0] if given else None)
+    if len(call.inputs) != 2:
+        raise call.config.error(f"it multiplies {len(call.inputs)} tensors.", OTHERWISE)
+    ranks = tuple(len(call.builder.shape(name)) + 1 for name in call.inputs)
+    a, b, out = equation_of(call.config, equation, ranks)
+    if not (a[0] == b[0] == out[:1]):
+        raise call.config.error("its equation works along the batch axis.", OTHERWISE)
+    names = [call.builder.as_float(name) for name in call.inputs]
+    return multiplied(call, (a[1:], b[1:], out[1:]), *names)

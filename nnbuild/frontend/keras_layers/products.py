@@ -1,0 +1,193 @@
+"""Products along named axes: EinsumDense, Dot, and what attention layers share."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from nnbuild.frontend.keras_layers.activation import activate, inverse, sample_axes
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
+from nnbuild.frontend.settings import Config, shown
+from nnbuild.frontend.weights import WeightTree
+from nnbuild.model.graph import Array, Shape
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.matmul import MatMul
+from nnbuild.ops.repeat import Repeat
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.transpose import Transpose
+
+TINY = 1e-12
+"""What Keras adds to a sum of squares before its root."""
+OTHERWISE = "Express it with Dense, Dot or MultiHeadAttention layers."
+
+
+def ordered(call: Call, x: str, order: tuple[int, ...]) -> str:
+    return x if order == tuple(range(len(order))) else call.one(Transpose(order), x)
+
+
+def seen(call: Call, x: str, shape: Shape) -> str:
+    return x if call.builder.shape(x) == shape else call.one(Reshape(shape), x)
+
+
+def unit_length(call: Call, x: str, axes: tuple[int, ...]) -> str:
+    """Divided by the root of the sum of squares over these axes."""
+    shape = call.builder.shape(x)
+    size = tuple(shape[axis] for axis in axes)
+    root = np.full(size, 1 / np.sqrt(prod(size)), np.float32)
+    scale = call.constant(f"length {size}", lambda: root)
+    return normalized(call, x, LayerNorm(len(axes), TINY / prod(size), centred=False), axes, {"scale": scale})
+
+
+def normalized(call: Call, x: str, op: LayerNorm, axes: tuple[int, ...], constants: dict[str, str]) -> str:
+    """The operation over any axes, which are brought to the end and taken back."""
+    rank = len(call.builder.shape(x))
+    order = (*(axis for axis in range(rank) if axis not in axes), *axes)
+    made = call.builder.one(op, (ordered(call, x, order),), constants)
+    return ordered(call, made, inverse(order))
+
+
+def equation_of(config: Config, equation: object, ranks: tuple[int, ...]) -> tuple[str, ...]:
+    """The letters of each operand and of the result, without those of the batch; an ellipsis is spelt out."""
+    text = equation.replace(" ", "") if isinstance(equation, str) else ""
+    left, arrow, out = text.partition("->")
+    operands = left.split(",")
+    spare = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in text]
+    fits = arrow == "->" and len(operands) == len(ranks)
+    if fits:
+        for operand, rank in zip(operands, ranks, strict=True):
+            missing = rank - len(operand.replace("...", ""))
+            fits &= missing == 0 or ("..." in operand and 0 <= missing <= len(spare))
+            spelt = "".join(spare[:missing])
+            operands = [o.replace("...", spelt) if o is operand else o for o in operands]
+            out = out.replace("...", spelt) if "..." in operand else out
+    parts = (*operands, out)
+    letters = {c for o in operands for c in o}
+    fits = fits and all(len(set(p)) == len(p) and p.isalpha() for p in parts if p) and set(out) <= letters
+    if not fits:
+        raise config.error(f"its equation {shown(equation)} is not one that nnbuild computes.", OTHERWISE)
+    return parts
+
+
+def by_kernel(call: Call, x: str, parts: tuple[str, str, str], kernel: str, sizes: Shape, bias: str | None) -> str:
+    """x times a constant whose axes are named by letters; `kernel` is stored as [contracted…, free…]."""
+    own, held, out = parts
+    summed = [c for c in held if c in own]
+    free = [c for c in held if c not in own]
+    kept = [c for c in own if c not in held]
+    if sorted(out) != sorted(kept + free):
+        raise call.config.error(f"its equation sums over {shown(''.join(own))} in an unusual way.", OTHERWISE)
+    shape, rank = call.builder.shape(x), dict(zip(own, range(len(own)), strict=True))
+    x = ordered(call, x, tuple(rank[c] for c in (*kept, *summed)))
+    rows = tuple(shape[rank[c]] for c in kept)
+    x = seen(call, x, (*rows, prod(sizes[held.index(c)] for c in summed)))
+    constants = {"kernel": kernel, **({"bias": bias} if bias else {})}
+    y = call.builder.one(Dense(), (x,), constants)
+    y = seen(call, y, (*rows, *(sizes[held.index(c)] for c in free)))
+    made = kept + free
+    return ordered(call, y, tuple(made.index(c) for c in out))
+
+
+def _matrix(values: Array, parts: tuple[str, str, str]) -> Array:
+    """A kernel as [what is summed over, what is not]."""
+    own, held, _ = parts
+    summed = [i for i, c in enumerate(held) if c in own]
+    free = [i for i, c in enumerate(held) if c not in own]
+    return values.transpose(*summed, *free).reshape(prod(values.shape[i] for i in summed), -1)
+
+
+def einsum_dense(call: Call) -> str:
+    own, held, out = equation_of(
+        call.config, call.config.get("equation"), (len(call.shape) + 1, _held_rank(call), 0)[:2]
+    )
+    if own[0] in held or own[0] != out[0]:
+        raise call.config.error("its equation works along the batch axis.", OTHERWISE)
+    parts = (own[1:], held, out[1:])
+    known = dict(zip(own[1:], call.shape, strict=True)) | dict(zip(out, _output_sizes(call, out), strict=True))
+    sizes = tuple(call.shape[own.index(c) - 1] if c in own else known[c] or 0 for c in held)
+    if not all(sizes):
+        raise call.config.error("its output_shape leaves an axis open that its equation names.", OTHERWISE)
+    kernel = call.constant("matrix", lambda: np.ascontiguousarray(_matrix(call.values("kernel", sizes), parts)))
+    y = by_kernel(call, call.input, parts, kernel, sizes, None)
+    axes = call.config.get("bias_axes")
+    if axes:
+        shape = dict(zip(out[1:], call.builder.shape(y), strict=True))
+        stored = tuple(shape[c] for c in out[1:] if c in axes)
+        first = min(i for i, c in enumerate(out[1:]) if c in axes)
+        spread = tuple(
+            n if c in axes else 1 for c, n in zip(out[1 + first :], call.builder.shape(y)[first:], strict=True)
+        )
+        y = call.one(Binary("add"), y, right=call.weight("bias", stored, spread))
+    return activate(call, y)
+
+
+def _held_rank(call: Call) -> int:
+    stored = call.stored.get("kernel")
+    return len(stored.shape) if stored is not None else 0
+
+
+def _output_sizes(call: Call, out: str) -> tuple[int | None, ...]:
+    """The output's sizes by letter as far as `output_shape` says them; it counts from the end."""
+    value = call.config.get("output_shape")
+    items = list(value) if isinstance(value, (list, tuple)) else [value]
+    known = [item if isinstance(item, int) and 0 < item < 2**31 else None for item in items]
+    return (*(None,) * (len(out) - len(known)), *known[-len(out) :])
+
+
+def _einsum_weights(config: Config, layers: Layers) -> WeightTree:
+    return WeightTree(("kernel", "bias") if config.get("bias_axes") else ("kernel",))
+
+
+def multiplied(call: Call, parts: tuple[str, ...], left: str, right: str) -> str:
+    """Two tensors along named axes, the batch left out: shared letters lead, the contracted ones are summed over."""
+    a, b, out = parts
+    shared = [c for c in a if c in b and c in out]
+    summed = [c for c in a if c in b and c not in out]
+    rows, columns = ([c for c in own if c not in other] for own, other in ((a, b), (b, a)))
+    if sorted(out) != sorted(shared + rows + columns):
+        raise call.config.error(f"its equation {a},{b}->{out} sums over one operand alone.", OTHERWISE)
+    sizes: dict[str, int] = {}
+    for letters, name in ((a, left), (b, right)):
+        sizes |= dict(zip(letters, call.builder.shape(name), strict=True))
+    lead = tuple(sizes[c] for c in shared)
+    depth = prod(sizes[c] for c in summed)
+    names = []
+    for letters, name, free in ((a, left, rows), (b, right, columns)):
+        x = ordered(call, name, tuple(letters.index(c) for c in (*shared, *free, *summed)))
+        names.append(seen(call, x, (*lead, prod(sizes[c] for c in free), depth)))
+    y = call.one(MatMul(turned=True), *names)
+    made = shared + rows + columns
+    y = seen(call, y, tuple(sizes[c] for c in made) or (1,))
+    return ordered(call, y, tuple(made.index(c) for c in out)) if out else y
+
+
+def _dot(call: Call) -> str:
+    if len(call.inputs) != 2:
+        raise call.config.error(f"it is called with {len(call.inputs)} tensors instead of two.")
+    axes = call.config.integers("axes")
+    names, places = list(call.inputs), []
+    for index, axis in enumerate((axes[0], axes[-1])):
+        shape = call.builder.shape(names[index])
+        (place,) = sample_axes(call.config, (axis,), shape)
+        if call.config.flag("normalize", False):
+            names[index] = unit_length(call, names[index], (place,))
+        places.append(place)
+    left, right = (len(call.builder.shape(name)) for name in names)
+    a = "abcdefgh"[:left]
+    b = "stuvwxyz"[:right]
+    a, b = a[: places[0]] + "k" + a[places[0] + 1 :], b[: places[1]] + "k" + b[places[1] + 1 :]
+    return multiplied(call, (a, b, a.replace("k", "") + b.replace("k", "")), *names)
+
+
+def repeated(call: Call, x: str, axis: int, times: int) -> str:
+    if times == 1:
+        return x
+    return call.one(Repeat(tuple(times if i == axis else 1 for i in range(len(call.builder.shape(x))))), x)
+
+
+LAYERS = {
+    "EinsumDense": LayerKind(single(einsum_dense), _einsum_weights, passes_mask=True),
+    "Dot": LayerKind(single(_dot)),
+}

@@ -1,0 +1,155 @@
+"""Layers of three axes, composed of those of two: a window's slices lie side by side as channels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.frontend.keras_layers.activation import activate
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, single, trained_by
+from nnbuild.frontend.keras_layers.convolution import PADDINGS, bias
+from nnbuild.frontend.settings import Config
+from nnbuild.model.graph import Array, Shape
+from nnbuild.ops.base import Pair
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.pad import Pad
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.repeat import Repeat
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.slice import Slice
+from nnbuild.ops.windows import same_padding, spread
+
+Triple = tuple[int, int, int]
+
+
+def triple(config: Config, key: str, default: int = 1) -> Triple:
+    found = config.integers(key, (default,), 1) if key in config else (default,)
+    if len(found) not in (1, 3):
+        raise config.wrong(key, "one or three whole numbers")
+    return found[0], found[len(found) // 2], found[-1]
+
+
+@dataclass(frozen=True)
+class Window:
+    size: Triple
+    strides: Triple
+    dilation: Triple
+    padding: tuple[Pair, Pair, Pair]
+
+
+def _window(call: Call, size: Triple, strides: Triple, dilation: Triple = (1, 1, 1)) -> Window:
+    call.channels_last()
+    if len(call.shape) != 4:
+        raise call.config.error(f"it needs an input [depth, height, width, channels], not {call.shape}.")
+    around: list[Pair] = [(0, 0)] * 3
+    if call.config.choice("padding", "valid", PADDINGS) == "same":
+        around = [same_padding(call.shape[i], size[i], strides[i], dilation[i]) for i in range(3)]
+    return Window(size, strides, dilation, (around[0], around[1], around[2]))
+
+
+def _conv(call: Call) -> str:
+    """Every output's slices along the depth become its channels; then it is a convolution of two axes."""
+    size, strides, dilation = (triple(call.config, key) for key in ("kernel_size", "strides", "dilation_rate"))
+    window, channels, out = _window(call, size, strides, dilation), call.shape[3], call.config.integer("filters")
+    if call.config.integer("groups", 1) != 1:
+        raise call.config.error("it has groups, which nnbuild does not support in three axes.", "Use groups=1.")
+    x = call.one(Pad((window.padding[0], (0, 0), (0, 0), (0, 0))), call.input)
+    depth, height, width, _ = call.builder.shape(x)
+    places = (depth - spread(size[0], dilation[0])) // strides[0] + 1
+    if places < 1:
+        raise call.config.error(f"its window of {size[0]} is deeper than its input.")
+    slices = [
+        call.one(Slice((i * dilation[0], 0, 0, 0), (strides[0], 1, 1, 1), (places, height, width, channels)), x)
+        for i in range(size[0])
+    ]
+    joined = slices[0] if len(slices) == 1 else call.one(Concatenate(3), *slices)
+    stored = (*size, channels, out)
+
+    def kernel() -> Array:
+        """[depth, rows, columns, in, out] with the depth among the inputs."""
+        moved = call.values("kernel", stored).transpose(1, 2, 0, 3, 4)
+        return np.ascontiguousarray(moved.reshape(size[1], size[2], size[0] * channels, out))
+
+    op = Conv2D(strides[1:], dilation[1:], window.padding[1:])
+    constants = {"kernel": call.constant("flat kernel", kernel), **bias(call, out)}
+    with call.builder.along((places,)):
+        y = call.builder.one(op, (joined,), constants)
+    return activate(call, y)
+
+
+def _pool(function: str) -> LayerKind:
+    """First over rows and columns, then over the depth: both functions divide like that."""
+
+    def build(call: Call) -> str:
+        size = triple(call.config, "pool_size", 2)
+        strides = triple(call.config, "strides") if "strides" in call.config else size
+        window = _window(call, size, strides)
+        with call.builder.along(call.shape[:1]):
+            x = call.one(Pool2D(function, size[1:], strides[1:], window.padding[1:]), call.input)
+        depth, height, width, channels = call.builder.shape(x)
+        x = call.one(Reshape((depth, height * width, channels)), x)
+        x = call.one(Pool2D(function, (size[0], 1), (strides[0], 1), (window.padding[0], (0, 0))), x)
+        return call.one(Reshape((call.builder.shape(x)[0], height, width, channels)), x)
+
+    return LayerKind(single(build))
+
+
+def _global(function: str) -> LayerKind:
+    def build(call: Call) -> str:
+        _of_three(call)
+        return call.one(Reduce(function, 0, 3, call.config.flag("keepdims", False)), call.input)
+
+    return LayerKind(single(build))
+
+
+def _of_three(call: Call) -> Shape:
+    call.channels_last()
+    if len(call.shape) != 4:
+        raise call.config.error(f"it needs an input [depth, height, width, channels], not {call.shape}.")
+    return call.shape
+
+
+def _sides(config: Config, key: str) -> tuple[Pair, Pair, Pair]:
+    """One number, one for each axis, or (before, after) for each axis."""
+    value = config.values.get(key, 1)
+    items = list(value) if isinstance(value, (list, tuple)) else [value] * 3
+    if len(items) != 3:
+        raise config.wrong(key, "one number or three")
+    each = Config(config.where, {f"{key}[{i}]": item for i, item in enumerate(items)})
+    first, second, third = (each.pair(f"{key}[{i}]", 0, 0) for i in range(3))
+    return first, second, third
+
+
+def _padding(call: Call) -> str:
+    _of_three(call)
+    return call.one(Pad((*_sides(call.config, "padding"), (0, 0))), call.input)
+
+
+def _cropping(call: Call) -> str:
+    shape = _of_three(call)
+    cut = (*_sides(call.config, "cropping"), (0, 0))
+    counts = tuple(n - sum(pair) for n, pair in zip(shape, cut, strict=True))
+    return call.one(Slice(tuple(pair[0] for pair in cut), (1,) * 4, counts), call.input)
+
+
+def _upsampling(call: Call) -> str:
+    _of_three(call)
+    return call.one(Repeat((*triple(call.config, "size", 2), 1)), call.input)
+
+
+LAYERS = {
+    "Conv3D": LayerKind(single(_conv), trained_by("kernel")),
+    "Convolution3D": LayerKind(single(_conv), trained_by("kernel")),
+    "MaxPooling3D": _pool("max"),
+    "AveragePooling3D": _pool("average"),
+    "MaxPool3D": _pool("max"),
+    "AveragePool3D": _pool("average"),
+    "GlobalAveragePooling3D": _global("mean"),
+    "GlobalMaxPooling3D": _global("max"),
+    "ZeroPadding3D": LayerKind(single(_padding)),
+    "Cropping3D": LayerKind(single(_cropping)),
+    "UpSampling3D": LayerKind(single(_upsampling)),
+}

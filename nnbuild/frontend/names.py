@@ -1,0 +1,43 @@
+"""Names out of a model file, made fit to be shown before anything else sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from nnbuild.base.shown import printable, shown
+from nnbuild.model.graph import Graph, Op, State, Tensor
+
+
+def with_shown_names(graph: Graph) -> Graph:
+    """The same graph with names of layers and tensors that hold nothing but what prints."""
+    if all(shown(name) == name for name in _names(graph)) and all(printable(note) == note for note in graph.notes):
+        return graph
+    return replace(
+        graph,
+        tensors={shown(name): _tensor(tensor) for name, tensor in graph.tensors.items()},
+        ops=tuple(_op(op) for op in graph.ops),
+        inputs=_all(graph.inputs),
+        outputs=_all(graph.outputs),
+        states=tuple(State(shown(state.before), shown(state.after)) for state in graph.states),
+        notes=tuple(printable(note) for note in graph.notes),
+    )
+
+
+def _names(graph: Graph) -> Iterable[str]:
+    yield from graph.tensors
+    yield from (tensor.layer or "" for tensor in graph.tensors.values())
+    for op in graph.ops:
+        yield from (op.name, op.layer)
+
+
+def _tensor(tensor: Tensor) -> Tensor:
+    return replace(tensor, name=shown(tensor.name), layer=shown(tensor.layer) if tensor.layer is not None else None)
+
+
+def _op(op: Op) -> Op:
+    return replace(op, name=shown(op.name), layer=shown(op.layer), inputs=_all(op.inputs), outputs=_all(op.outputs))
+
+
+def _all(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(shown(name) for name in names)

@@ -1,0 +1,52 @@
+"""Whole models: the bound is above every run that is seen, and close to the longest."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from benchmarks.replay import INPUT, Replay
+from nnbuild.backends.run_bound import run_bound
+from nnbuild.base.paths import EXAMPLE
+from nnbuild.board.tables import find
+from nnbuild.jobs.job import Place, build_program
+from nnbuild.jobs.pipeline import Options, compile_model
+from tests.bound.pinned import Pin, branches, form, sequences
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("board", ["mps2-an386", "microbit"])
+def test_a_model_keeps_to_its_bound(board: str, tmp_path: Path) -> None:
+    compiled = compile_model(Options(EXAMPLE / "mnist.h5", board, "int8"))
+    program = build_program(compiled, Place(tmp_path))
+    bound = run_bound(find(board), program)
+    replay, chance = Replay(program), random.Random(5)
+    replay.call("nn_target_init")
+    ((address, size),) = replay.regions(INPUT)
+    contents = [bytes([byte]) * size for byte in (0, 127, 128, 255)] + [chance.randbytes(size) for _ in range(12)]
+    seen = []
+    for content in contents:
+        replay.cpu.mem_write(address, content)
+        seen.append(replay.call("nn_target_run"))
+    assert max(seen) <= bound.instructions <= 1.01 * max(seen)
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize(("board", "quantize"), [("mps2-an386", "int8"), ("mps2-an386", "float"), ("microbit", "int8")])
+def test_every_form_of_instruction_of_a_program_is_pinned(board: str, quantize: str, tmp_path: Path) -> None:
+    compiled = compile_model(Options(EXAMPLE / "mnist.h5", board, quantize))
+    image = Replay(build_program(compiled, Place(tmp_path))).image
+    found = {}
+    for extent in image.file.symbols:
+        start = image.functions.get(extent.name)
+        if start is not None and extent.name.startswith("mnist_"):
+            for sequence in sequences(image, start, start + extent.size):
+                if not branches(sequence):
+                    found.setdefault(form(sequence), sequence)
+    assert len(found) > 40
+    context = max(image.writable, key=lambda span: span[1] - span[0])[0] + 2048
+    pin = Pin(image, context)
+    for sequence in found.values():
+        pin.check(sequence, 6)

@@ -1,0 +1,73 @@
+"""nnbuild bound, and the budget of instructions that other commands hold programs to."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from nnbuild.backends.run_bound import run_bound
+from nnbuild.base.errors import UsageError
+from nnbuild.board.tables import find
+from tests.cli.conftest import Nnbuild
+from tests.frontend.keras_files import put
+from tests.support.running import ROOT
+
+BOARD = ("--board", "mps2-an386", "--quantize", "int8")
+
+
+def test_a_model(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    said = nnbuild("bound", model, *BOARD, "--facts", tmp_path / "facts", "--json", tmp_path / "bound.json")
+    assert said.status == 0
+    found = json.loads((tmp_path / "bound.json").read_text())
+    most = found["instructions"]
+    assert f"at most {most:,} instructions for every input" in said.out
+    assert f"at most {found['cycles']:,} cycles on a Cortex-M4 at zero wait states" in said.out
+    assert {path.name for path in (tmp_path / "facts").iterdir()} == {"program.elf", "program.ff", "program.ais"}
+    again = nnbuild("bound", tmp_path / "facts" / "program.elf", "--json")
+    assert (again.json()["instructions"], again.json()["cycles"]) == (most, None)
+    inner = nnbuild("bound", tmp_path / "facts" / "program.elf", "--entry", "nn_target_steps", "--json").json()
+    assert inner["instructions"] == 2
+    assert nnbuild("build", model, *BOARD, "-o", tmp_path / "a", "--max-instructions", most).status == 0
+    program = tmp_path / "a" / "program.elf"
+    said = nnbuild("bound", program, "--max-instructions", most - 1)
+    assert (said.status, said.out) == (1, "")
+    assert f"{most:,} instructions, 1 more than the {most - 1:,} allowed; most of them, " in said.err
+    said = nnbuild("check", model, *BOARD, "--program", program, "--max-instructions", most - 1)
+    assert said.status == 1
+    assert "1 more than" in said.err
+
+
+def test_what_cannot_be_bounded(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    for board, program in (("linux", "program"), ("mps3-an547", "program.elf")):
+        given = put(tmp_path / program, b"")
+        with pytest.raises(UsageError, match="only for programs of boards with a Cortex-M0, M3, M4 or M7"):
+            run_bound(find(board), given)
+    said = nnbuild("bound", model, *BOARD, "--entry", "f")
+    assert said.status == 2
+    assert "names a function of a linked program" in said.err
+    (tmp_path / "x.elf").write_bytes(b"\x7fELF")
+    assert nnbuild("bound", tmp_path / "x.elf").status == 2
+
+
+@pytest.mark.parametrize("word", ["0", "-1", "many", "1e6", "²"])
+def test_a_budget_is_a_number(nnbuild: Nnbuild, model: Path, word: str) -> None:
+    assert nnbuild("bound", model, *BOARD, f"--max-instructions={word}").status == 2
+
+
+@pytest.mark.parametrize("value", ["0", "-5", '"many"', "1.5", "true"])
+def test_the_budget_of_a_board(tmp_path: Path, value: str) -> None:
+    folder = tmp_path / "boards"
+    for source in (ROOT / "boards").glob("*/board.toml"):
+        target = folder / source.parent.name / "board.toml"
+        target.parent.mkdir(parents=True)
+        target.write_text(source.read_text())
+    table = folder / "microbit" / "board.toml"
+    text = table.read_text()
+    table.write_text(re.sub(r"\[audit\]", "[audit]\ninstructions = 3_000_000", text))
+    assert find("microbit", folder).instruction_budget == 3_000_000
+    table.write_text(re.sub(r"\[audit\]", f"[audit]\ninstructions = {value}", text))
+    with pytest.raises(UsageError, match="is no number of instructions"):
+        find("microbit", folder)

@@ -1,0 +1,211 @@
+"""Attention, embeddings, masks, resizing, three axes and single operations, against Keras' own answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nnbuild import passes
+from nnbuild.frontend import load
+from nnbuild.model.graph import Array, Graph
+from nnbuild.ops import interpret
+from tests.frontend.test_zoo import assert_close
+from tests.support.many import run_many
+
+pytestmark = pytest.mark.oracle
+
+Build = Callable[[Any], Any]
+COMPILED = 24
+"""Models whose C is compiled together."""
+
+
+def line(shape: tuple[int, ...], *layers: Callable[[Any], Any], dtype: str = "float32") -> Build:
+    """Layers in a row; each is made from the module of layers."""
+
+    def build(keras: Any) -> Any:
+        x = first = keras.Input(shape, dtype=dtype)
+        for layer in layers:
+            x = layer(keras.layers)(x)
+        return keras.Model(first, x)
+
+    return build
+
+
+def joined(left: tuple[int, ...], right: tuple[int, ...], join: Callable[[Any, Any, Any], Any]) -> Build:
+    def build(keras: Any) -> Any:
+        a, b = keras.Input(left), keras.Input(right)
+        return keras.Model([a, b], join(keras, a, b))
+
+    return build
+
+
+def alone(shape: tuple[int, ...], function: Callable[[Any, Any], Any], dtype: str = "float32") -> Build:
+    def build(keras: Any) -> Any:
+        x = keras.Input(shape, dtype=dtype)
+        return keras.Model(x, function(keras, x))
+
+    return build
+
+
+def masked_heads(keras: Any, x: Any) -> Any:
+    rows = keras.layers.Embedding(4, 6, mask_zero=True)(x)
+    return keras.layers.MultiHeadAttention(2, 3)(rows, rows)
+
+
+def encoder(keras: Any, x: Any) -> Any:
+    layers = keras.layers
+    for _ in range(2):
+        x = layers.LayerNormalization()(x + layers.MultiHeadAttention(2, 4)(x, x))
+        x = layers.LayerNormalization()(x + layers.Dense(8)(layers.Dense(12, activation="gelu")(x)))
+    return layers.Dense(3)(layers.GlobalAveragePooling1D()(x))
+
+
+CASES: dict[str, Build] = {
+    "encoder": alone((5, 8), encoder),
+    "heads": joined((5, 6), (7, 6), lambda k, a, b: k.layers.MultiHeadAttention(3, 4)(a, b)),
+    "heads of another depth": joined(
+        (5, 6),
+        (7, 6),
+        lambda k, a, b: k.layers.MultiHeadAttention(2, 4, value_dim=5, use_bias=False, output_shape=9)(a, b),
+    ),
+    "causal heads": alone((6, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3)(x, x, use_causal_mask=True)),
+    "scores": alone((6, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3)(x, x, return_attention_scores=True)),
+    "grouped heads": alone((6, 8), lambda k, x: k.layers.GroupQueryAttention(3, 4, 2)(x, x)),
+    "masked heads": alone((5,), masked_heads, "int32"),
+    "attention": joined((5, 6), (7, 6), lambda k, a, b: k.layers.Attention(use_scale=True)([a, b])),
+    "additive attention": joined((5, 6), (7, 6), lambda k, a, b: k.layers.AdditiveAttention()([a, b])),
+    "dot": joined((6,), (6,), lambda k, a, b: k.layers.Dot(1)([a, b])),
+    "cosine": joined((6,), (6,), lambda k, a, b: k.layers.Dot(1, normalize=True)([a, b])),
+    "dot of matrices": joined((4, 6), (6, 3), lambda k, a, b: k.layers.Dot((2, 1))([a, b])),
+    "einsum, rows": line((5, 6), lambda m: m.EinsumDense("abc,cd->abd", (None, 7), bias_axes="d", activation="relu")),
+    "einsum, ellipsis": line((5, 6), lambda m: m.EinsumDense("...x,xy->...y", 7, bias_axes="y")),
+    "einsum, heads": line((5, 6), lambda m: m.EinsumDense("abc,cde->abde", (None, 2, 7), bias_axes="de")),
+    "einsum, columns": line((5, 6), lambda m: m.EinsumDense("abc,bd->acd", (6, 4), bias_axes="cd")),
+    "embedding": line((7,), lambda m: m.Embedding(11, 4), lambda m: m.GRU(5), dtype="int32"),
+    "masked mean": line(
+        (7,), lambda m: m.Embedding(5, 4, mask_zero=True), lambda m: m.GlobalAveragePooling1D(), dtype="int32"
+    ),
+    "masked lstm": line((6,), lambda m: m.Embedding(5, 4, mask_zero=True), lambda m: m.LSTM(3), dtype="int32"),
+    "masked sequence": line(
+        (6,),
+        lambda m: m.Embedding(5, 4, mask_zero=True),
+        lambda m: m.GRU(3, return_sequences=True),
+        lambda m: m.GlobalAveragePooling1D(),
+        dtype="int32",
+    ),
+    "masked both ways": line(
+        (6,), lambda m: m.Embedding(5, 4, mask_zero=True), lambda m: m.Bidirectional(m.LSTM(3)), dtype="int32"
+    ),
+    "masking": line((6, 2), lambda m: m.Masking(0.0), lambda m: m.SimpleRNN(3)),
+    "masking ones": line((6, 2), lambda m: m.Masking(1.0), lambda m: m.Dense(3), lambda m: m.GlobalAveragePooling1D()),
+    "groups": line((4, 5, 6), lambda m: m.GroupNormalization(2)),
+    "instances": line((4, 5, 6), lambda m: m.GroupNormalization(-1, center=False)),
+    "root mean square": line((4, 6), lambda m: m.RMSNormalization()),
+    "unit": line((4, 6), lambda m: m.UnitNormalization()),
+    "unit, first axis": line((4, 6), lambda m: m.UnitNormalization(axis=1)),
+    "resized": line((5, 12, 3), lambda m: m.Resizing(7, 9)),
+    "resized, nearest": line((5, 12, 3), lambda m: m.Resizing(7, 9, interpolation="nearest")),
+    "resized, cubic": line((5, 12, 3), lambda m: m.Resizing(7, 9, interpolation="bicubic")),
+    "resized and cropped": line((5, 12, 3), lambda m: m.Resizing(6, 6, crop_to_aspect_ratio=True)),
+    "cropped": line((5, 12, 3), lambda m: m.CenterCrop(3, 6)),
+    "prepared": line(
+        (10, 12, 3),
+        lambda m: m.Rescaling(1 / 127.5, -1),
+        lambda m: m.Resizing(8, 8),
+        lambda m: m.RandomFlip(),
+        lambda m: m.RandomRotation(0.2),
+        lambda m: m.Conv2D(3, 3),
+        lambda m: m.Flatten(),
+        lambda m: m.Dense(2),
+    ),
+    "bytes": line((6, 6, 3), lambda m: m.Rescaling(1 / 255.0), lambda m: m.Conv2D(3, 3), dtype="uint8"),
+    "volume": line(
+        (6, 5, 7, 2),
+        lambda m: m.Conv3D(4, 3, padding="same", activation="relu"),
+        lambda m: m.MaxPooling3D(),
+        lambda m: m.AveragePooling3D(2, strides=1, padding="same"),
+    ),
+    "volume, strides": line((6, 5, 7, 2), lambda m: m.Conv3D(4, (2, 3, 1), strides=(2, 1, 2))),
+    "volume, dilated": line((6, 5, 7, 2), lambda m: m.Conv3D(4, (2, 3, 2), dilation_rate=(2, 1, 2))),
+    "volume, moved": line(
+        (3, 4, 2, 2),
+        lambda m: m.ZeroPadding3D(1),
+        lambda m: m.Cropping3D(((1, 0), (0, 1), (1, 1))),
+        lambda m: m.UpSampling3D(2),
+        lambda m: m.GlobalAveragePooling3D(),
+    ),
+    "convlstm": line((3, 5, 6, 2), lambda m: m.ConvLSTM2D(3, 3, padding="same")),
+    "convlstm, backwards": line(
+        (3, 5, 6, 2), lambda m: m.ConvLSTM2D(2, (2, 3), strides=(2, 1), return_sequences=True, go_backwards=True)
+    ),
+    "convlstm of rows": line((3, 6, 2), lambda m: m.ConvLSTM1D(3, 3, padding="same", return_sequences=True)),
+    "cell": line((5, 3), lambda m: m.RNN(m.LSTMCell(4), return_sequences=True)),
+    "cell, gru": line((5, 3), lambda m: m.RNN(m.GRUCell(4))),
+    "where": alone((4, 5), lambda k, x: k.ops.where(k.ops.greater(x, 0.3), x * 2, -x)),
+    "whole numbers": alone((4, 5), lambda k, x: k.ops.cast((x + 3) * 2 - k.ops.mod(x, 3), "float32"), "int32"),
+    "argmax": alone((4, 5), lambda k, x: k.ops.argmax(x, axis=-1)),
+    "einsum of two": joined((4, 5), (3, 5), lambda k, a, b: k.ops.einsum("bij,bkj->bki", a, b)),
+    "matmul": joined((2, 4, 5), (2, 5, 3), lambda k, a, b: k.ops.matmul(a, b)),
+    "take": alone((4, 5), lambda k, x: k.ops.take(x, [2, 0, 2], axis=1)),
+    "logic": alone(
+        (4, 5),
+        lambda k, x: k.ops.cast(k.ops.any(k.ops.logical_and(x > 0, k.ops.logical_not(x > 1)), axis=-1), "float32"),
+    ),
+}
+
+
+def inputs_of(model: Any, chance: np.random.Generator) -> list[Array]:
+    """Small whole numbers, zeros among them, so that masks have what to leave out."""
+    found = []
+    for tensor in model.inputs:
+        shape = (3, *tensor.shape[1:])
+        if "int" in tensor.dtype:
+            found.append(chance.integers(0, 255 if tensor.dtype == "uint8" else 4, shape).astype(tensor.dtype))
+        else:
+            found.append(chance.integers(-1, 2, shape).astype(np.float32) + (shape[-1] > 2) * _noise(chance, shape))
+    return found
+
+
+def _noise(chance: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return chance.normal(size=shape).astype(np.float32)
+
+
+def graph_and_golden(name: str, folder: Path, suffix: str) -> tuple[Graph, dict[str, Array], list[Array]]:
+    keras = pytest.importorskip("keras")
+    chance = np.random.default_rng(len(name))
+    model = CASES[name](keras)
+    model.set_weights([_noise(chance, w.shape) * 0.5 + (w.ndim == 1) for w in model.get_weights()])
+    given = inputs_of(model, chance)
+    golden = model(given if len(given) > 1 else given[0], training=False)
+    path = folder / f"model.{suffix}"
+    model.save(path)
+    graph = passes.run(load(path))
+    values = {n: interpret.as_input(graph.tensors[n], x, "float32") for n, x in zip(graph.inputs, given, strict=True)}
+    return graph, values, [np.asarray(y) for y in (golden if isinstance(golden, (list, tuple)) else [golden])]
+
+
+def compare(graph: Graph, inputs: dict[str, Array], golden: list[Array], name: str) -> None:
+    single, double = interpret.run(graph, inputs), interpret.run(graph, inputs, "float64")
+    for output, wanted in zip(graph.outputs, golden, strict=True):
+        assert_close(single[output].reshape(wanted.shape), double[output].reshape(wanted.shape), wanted, name)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_keras(name: str, tmp_path: Path) -> None:
+    suffix = ("keras", "h5")[list(CASES).index(name) % 2]
+    compare(*graph_and_golden(name, tmp_path, suffix), name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", range(3))
+def test_the_c_agrees_with_the_reference(group: int, tmp_path: Path) -> None:
+    names = list(CASES)[group::3]
+    runs = [graph_and_golden(name, tmp_path, "keras")[:2] for name in names]
+    for name, (graph, inputs), found in zip(names, runs, run_many(runs, tmp_path), strict=True):
+        wanted = interpret.run(graph, inputs, "float64")
+        for output in graph.outputs:
+            np.testing.assert_allclose(found[output], wanted[output], rtol=2e-5, atol=2e-5, err_msg=name)
