@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -51,6 +52,7 @@ def standards(
     return {name: _joined(graph, name, [part[name] for part in parts]) for name in names}
 
 
+@lru_cache(maxsize=4)
 def rounded(graph: Graph) -> frozenset[str]:
     """The tensors that a rounding of floating point leads to: all others are the same on every machine."""
     sites = [site_of(graph, op) for op in graph.ops]
@@ -164,7 +166,7 @@ def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
     values = np.where(np.isfinite(part.single) & np.isfinite(values), values, part.single.astype(np.float32))
     if name not in rounded(graph):
         return Standard(values, np.zeros(len(values)))
-    return Standard(values, _of_floats(part, STEP_CAP if _behind_integers(graph, name) else FLOAT_CAP))
+    return Standard(values, _of_floats(part, STEP_CAP if name in _behind_integers(graph) else FLOAT_CAP))
 
 
 def _of_floats(part: _Part, cap: float) -> npt.NDArray[np.float64]:
@@ -220,7 +222,7 @@ def _led_to(graph: Graph, begun: set[str]) -> set[str]:
             return found
 
 
-def _behind_integers(graph: Graph, name: str) -> bool:
-    """Whether a float depends on integers that themselves depend on floating point."""
-    jumping = {other for other in rounded(graph) if graph.tensors[other].quant is not None}
-    return name in _led_to(graph, jumping)
+@lru_cache(maxsize=4)
+def _behind_integers(graph: Graph) -> frozenset[str]:
+    """What depends on integers that themselves depend on floating point."""
+    return frozenset(_led_to(graph, {name for name in rounded(graph) if graph.tensors[name].quant is not None}))

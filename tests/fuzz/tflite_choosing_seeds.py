@@ -40,6 +40,7 @@ def seeds() -> Iterator[tuple[str, File]]:
     yield from _whole_numbers()
     yield from _products()
     yield from _resizes()
+    yield from _composed()
     for kind, options in (("EXP", "NONE"), ("GELU", "GeluOptions"), ("ABS", "NONE")):
         x, out = plain("x", SHAPE, "int8"), T("out", SHAPE, "int8", (0.3,), (-20,))
         yield f"{kind}-int8", file(kind, [x], out, options, 2 if options == "GeluOptions" else 1)
@@ -136,6 +137,20 @@ def _resizes() -> Iterator[tuple[str, File]]:
                     to, out = plain("to", (2,), "int32", size), plain("out", (1, *size, 3), dtype)
                     name = f"{kind}-{size[0]}x{size[1]}-{corners:d}{centres:d}-{dtype}"
                     yield name, file(kind, [plain("x", (1, 5, 4, 3), dtype), to], out, options, version, **values)
+
+
+def _composed() -> Iterator[tuple[str, File]]:
+    for dtype in ("int8", "float32"):
+        shapes = ("DEPTH_TO_SPACE", (1, 2, 3, 8), (1, 4, 6, 2)), ("SPACE_TO_DEPTH", (1, 4, 6, 3), (1, 2, 3, 12))
+        for kind, shape, made in shapes:
+            options = "DepthToSpaceOptions" if kind.startswith("D") else "SpaceToDepthOptions"
+            x, out = plain("x", shape, dtype), plain("out", made, dtype)
+            yield f"{kind}-{dtype}", file(kind, [x], out, options, 1, BlockSize=2)
+    floats = [plain(name, SHAPE, "float32") for name in ("x", "y", "z")]
+    yield "ADD_N-float32", file("ADD_N", floats, plain("out", SHAPE, "float32"))
+    yield "L2_NORMALIZATION-float32", file("L2_NORMALIZATION", floats[:1], plain("out", SHAPE, "float32"))
+    pair = [plain("x", SHAPE, "int32"), plain("y", SHAPE, "int32")]
+    yield "BITWISE_XOR-int32", file("BITWISE_XOR", pair, plain("out", SHAPE, "int32"))
 
 
 CHOOSING = dict(seeds())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nnbuild.base.errors import ModelError
-from nnbuild.frontend.tflite import choosing, elementwise, linear, products, recurrent, shaping, summing
+from nnbuild.frontend.tflite import choosing, composed, elementwise, linear, products, recurrent, shaping, summing
 from nnbuild.frontend.tflite.assembly import Assembly
 from nnbuild.frontend.tflite.call import Call, form
 from nnbuild.frontend.tflite.folding import folded
@@ -19,6 +19,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **summing.OPERATORS,
     **recurrent.OPERATORS,
     **choosing.OPERATORS,
+    **composed.OPERATORS,
     **products.OPERATORS,
 }
 LOOPS = ("WHILE", "IF", "CALL")

@@ -1,0 +1,63 @@
+"""Operators that are composed of several operations of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from nnbuild.frontend.tflite.call import Call
+from nnbuild.frontend.tflite.choosing import whole
+from nnbuild.frontend.tflite.linear import image
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.transpose import Transpose
+
+FLOAT = "Convert it to float32."
+TINY = 1e-12
+
+
+def blocks(deep: bool, call: Call) -> None:
+    """DEPTH_TO_SPACE and SPACE_TO_DEPTH: squares of pixels lie side by side as channels, or the other way round."""
+    kind = "DepthToSpaceOptions" if deep else "SpaceToDepthOptions"
+    size = int(call.option(kind, "BlockSize", 1))
+    x, (height, width, channels), outer = image(call, 0)
+    call.same_quant(x)
+    fits = 0 < size < 2**15 and (channels % (size * size) == 0 if deep else height % size == 0 and width % size == 0)
+    call.expect(fits, f"blocks of {size} do not divide {[height, width, channels]}.")
+    if deep:
+        channels //= size * size
+        seen, order, made = (height, width, size, size, channels), (0, 2, 1, 3, 4), (height * size, width * size)
+    else:
+        height, width = height // size, width // size
+        seen, order, made = (height, size, width, size, channels), (0, 2, 1, 3, 4), (height, width)
+        channels *= size * size
+    turned = call.add(Transpose(order), [call.seen(x, outer + seen)], like=call.tensor(x), outer=outer)
+    call.done(call.seen(turned, (*outer, *made, channels)))
+
+
+def add_n(call: Call) -> None:
+    first, *others = call.data_inputs(*range(len(call.operator.inputs)))
+    call.expect(call.is_float(), "nnbuild computes ADD_N only in float32.", FLOAT)
+    for other in others:
+        first = call.add(Binary("add"), [first, other])
+    call.done(first)
+
+
+def unit_length(call: Call) -> None:
+    (x,) = call.data_inputs(0)
+    call.expect(call.is_float(), "nnbuild computes L2_NORMALIZATION only in float32.", FLOAT)
+    size = call.shape(x)[-1]
+    data = np.full((size,), 1 / np.sqrt(size), np.float32)
+    scale = call.assembly.constant(call.operator, f"{call.layer}/length", data, None)
+    call.done(call.add(LayerNorm(1, TINY / size, centred=False), [x], {"scale": scale}))
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    "DEPTH_TO_SPACE": partial(blocks, True),
+    "SPACE_TO_DEPTH": partial(blocks, False),
+    "ADD_N": add_n,
+    "L2_NORMALIZATION": unit_length,
+    "BITWISE_XOR": partial(whole, "xor"),
+}
