@@ -183,6 +183,7 @@ def _bound(env: Any, chosen: Options, where: str, program: list[Any]) -> list[An
     command = ["bound", _path(program[0]), "--board", chosen.board, "--max-instructions", str(budget)]
     action = _nnbuild(env, [*command, "--json", str(_where(env.File(target)))], f"nnbuild bound {program[0]}")
     made: list[Any] = env.Command(target, program[0], action)
+    env.Depends(made, env.Value(json.dumps(command)))
     return made
 
 

@@ -65,6 +65,18 @@ def test_a_project_of_ones_own_in_folders(project: Path) -> None:
     assert "PASS: 21 samples" in said.out
 
 
+def test_a_budget_of_instructions(project: Path) -> None:
+    """Proved on the linked program; below the bound the build fails, and says by how much."""
+    for budget, status in ((100_000, 0), (20, 2)):
+        line = f"env.NNProgram('small.h5', board='stm32', max_instructions={budget})\n"
+        (project / "SConstruct").write_text(HEAD + line)
+        said = scons(project, "-Q")
+        assert said.status == status, said.out + said.err
+        found = list(project.rglob("bound.json"))
+        assert len(found) == (status == 0)
+    assert "more than the 20 allowed" in said.err
+
+
 def test_the_linker_finds_a_memory_full(checkout: Path) -> None:
     """What was known before compiling let this pass: the whole of the code is known to the linker alone."""
     shutil.copy2(MNIST, checkout)
