@@ -70,7 +70,7 @@ def _join(depth: int, positions: int, channels: int) -> Operation:
         first = f"{position * channels} + " if position else ""
         lines.append(f"for (int32_t i = 0; i < {channels}; ++i) r.at[{first}i] = {name}.at[i * {depth}];")
     lines.append("return r;")
-    cycles = 2.5 + 1.5 * depth.bit_length() + positions / 2
+    cycles = 1.5 * depth.bit_length() + positions / 2
     return _floats("\n".join(lines), cycles, ", ".join(f"floats {name}" for name in names))
 
 

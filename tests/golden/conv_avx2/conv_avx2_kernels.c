@@ -233,7 +233,7 @@ CONV_AVX2_TARGET static inline void conv_avx2_avx2_fma_f_store_first_3(float *to
 
 #endif
 
-/* op: conv2d [5][5][4] -> [3][3][3], 108 MACs, avx2_fma_by_2, about 116 cycles */
+/* op: conv2d [5][5][4] -> [3][3][3], 108 MACs, avx2_fma_by_2, about 100 cycles */
 CONV_AVX2_TARGET void conv_avx2_00_op(const float *restrict in, float *restrict out, int32_t begin, int32_t end)
 {
     for (int32_t y = begin; y < end; ++y) {
