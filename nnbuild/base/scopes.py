@@ -18,8 +18,8 @@ _DECLARED = re.compile(
     r"(?: \*+| )(?:const |restrict )*)(?P<name>[A-Za-z_]\w*)(?P<size>\[[^=;]*\])?(?P<end> = (?P<value>.*);|;)$"
 )
 _CONSTANT = re.compile(r"const (?:int32_t|int64_t|size_t) $")
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_KEPT = re.compile(r"(?:(?:const )?int32_t )?(\w+) = ([^()]*|\([^()]*\)[^()]*);$")
+NAME = re.compile(r"[A-Za-z_]\w*")
+_KEPT = re.compile(r"(?:(?:const )?[A-Za-z_]\w* \*?)?(\w+) = ((?:(?!\w\(|\+\+|--|=).)*);$")
 _HEAD = re.compile(r"(if|while|else if) \((.*)\)$")
 _GUARDED = re.compile(r"(if|while) \((.*)\) (?!\{)(.*;)$")
 _LOOP = re.compile(r"for \(int32_t (\w+) = (\d+); \1 < (\d+); (?:\+\+\1|\1 \+= (\d+))\) (?!\{)(.*;)$")
@@ -59,7 +59,7 @@ def _folded(text: str, texts: Texts, ranges: Ranges) -> tuple[str, frozenset[str
     """The expression, and the names that folding took out of it."""
     written = _written(text, texts)
     new = folded(written, dict(ranges))
-    return new, frozenset() if new == written else frozenset(_NAME.findall(written)) - set(_NAME.findall(new))
+    return new, frozenset() if new == written else frozenset(NAME.findall(written)) - set(NAME.findall(new))
 
 
 @lru_cache(maxsize=16384)
@@ -154,15 +154,19 @@ class Scopes:
         found = _expression(text, *self._known(text))
         return found.range if found else ANY
 
+    def lose(self, lines: list[str]) -> None:
+        """Notes the names of lines that are not printed after all."""
+        self._lost.update(*map(NAME.findall, lines))
+
     def unused(self, lines: list[str]) -> list[int]:
         """Which of a block's lines declare what nothing reads any more."""
         found: list[int] = []
         while names := self._lost & self._stack[-1].declared:
             self._lost -= names
             for name in names:
-                there = [at for at, line in enumerate(lines) if at not in found and name in _NAME.findall(line)]
+                there = [at for at, line in enumerate(lines) if at not in found and name in NAME.findall(line)]
                 kept = [_KEPT.match(lines[at].strip()) for at in there]
-                values = [set(_NAME.findall(one[2])) for one in kept if one and one[1] == name]
+                values = [set(NAME.findall(one[2])) for one in kept if one and one[1] == name]
                 if len(values) == len(there) and not any(name in value for value in values):
                     found += there
                     self._lost.update(*values)

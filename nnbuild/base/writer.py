@@ -6,11 +6,11 @@ leave their statements, and a constant that comes to a number is printed where i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nnbuild.base.scopes import Scopes
+from nnbuild.base.scopes import NAME, Scopes
 
 INDENT = "    "
 LOOP_CYCLES = 3  # compare, add, branch
@@ -148,14 +148,22 @@ class Writer:
         kept = len(self._lines), set(self.helpers), dict(self.instructions)
         with self._plain(), self.trips(0):
             yield
+        self._scopes.lose(self._lines[kept[0] :])
         del self._lines[kept[0] :]
         self.helpers, self.instructions = kept[1:]
 
     @contextmanager
-    def function(self, signature: str) -> Iterator[None]:
+    def function(self, signature: str, parameters: Iterable[str] = ()) -> Iterator[None]:
+        """Of these parameters those that the function does not use are shown to compilers, which would warn."""
         self._print(signature)
         with self._braces(""):
+            first = len(self._lines)
             yield
+            self._without_unused(first)
+            used = set().union(*(NAME.findall(line) for line in self._lines[first:]))
+            for name in parameters:
+                if name not in used:
+                    self._print(f"(void){name};")
 
     @contextmanager
     def loop(

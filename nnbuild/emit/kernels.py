@@ -134,11 +134,11 @@ def _function(w: Writer, step: Step, version: Version, attribute: str) -> None:
     names, emit = version.names, version.choice.kernel.emit
     w(f"/* {describe(step, version)} */")
     if not step.op.outer:
-        with w.function(attribute + signature(step, version)):
+        with w.function(attribute + signature(step, version), names.inputs):
             emit(w, step.site, names)
         return
     once = f"{version.function}_once"
-    with w.function(f"{attribute}static {signature(step, version, once)}"):
+    with w.function(f"{attribute}static {signature(step, version, once)}", names.inputs):
         emit(w, step.site, names)
     w()
     arguments = [

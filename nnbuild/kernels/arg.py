@@ -25,7 +25,6 @@ def _emit(w: Writer, site: Site[Arg], names: Names) -> None:
     before, size, after = around(site.shape(), site.attributes.axis)
     kind, sign = C_TYPES[site.inputs[0].dtype], ">" if site.attributes.function == "max" else "<"
     if size == 1:
-        w(f"(void){names.inputs[0]};")
         with w.loop("i", "end", start="begin", trips=before * after):
             w(w.use(c99.STORE, f"{names.outputs[0]}[i]", "0"))
         return

@@ -19,7 +19,6 @@ def _demand(site: Site[Known]) -> Demand:
 
 
 def _emit(w: Writer, site: Site[Known], names: Names) -> None:
-    w(f"(void){names.inputs[0]};")
     with w.loop("i", "end", start="begin", trips=site.constant("values").size):
         w.bill(c99.LOAD.cycles)
         w(w.use(c99.STORE, f"{names.outputs[0]}[i]", f"{names.packed['values']}[i]"))

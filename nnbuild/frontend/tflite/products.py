@@ -29,7 +29,7 @@ def batch_matmul(call: Call) -> None:
         _by_constant(call, left, turned)
         return
     right = _matrices(call, 1, False)
-    before = np.broadcast_shapes(call.shape(left)[:-2], call.shape(right)[:-2])
+    before = _common(call, call.shape(left)[:-2], call.shape(right)[:-2])
     names = [_repeated(call, name, before) for name in (left, right)]
     own, other, out = (call.tensor(names[0]).quant, call.tensor(names[1]).quant, call.like().quant)
     if own is not None and other is not None and out is not None:
@@ -38,6 +38,13 @@ def batch_matmul(call: Call) -> None:
         call.expect(depth * 255 * 255 < 2**31 or call.output().dtype == "int16", f"its sums are of {depth} products.")
     made = call.add(MatMul(turned), names)
     call.reshaped(made, whole=_whole(call, call.shape(made)))
+
+
+def _common(call: Call, left: Shape, right: Shape) -> Shape:
+    """The shape that both are repeated to."""
+    fits = all(a == b or 1 in (a, b) for a, b in zip(reversed(left), reversed(right), strict=False))
+    call.expect(fits, f"its operands hold {list(left)} and {list(right)} matrices.")
+    return tuple(np.broadcast_shapes(left, right))
 
 
 def _whole(call: Call, made: Shape) -> Shape:
