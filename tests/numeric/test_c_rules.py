@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from ctypes import POINTER, byref, c_int16, c_int32, c_int64, c_uint16, c_uint32
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,8 @@ def test_requantize64(rules: ctypes.CDLL) -> None:
 def test_scale_once(rules: ctypes.CDLL) -> None:
     acc = spread(32)
     for real, away in ((0.0123, False), (2.0**-9, True), (3e-6, True)):
-        scale = real_scale.IntegerScale(*real_scale._nearest(real, 44), away)
+        form = next(real_scale._forms(Fraction(real), real, 44))
+        scale = real_scale.IntegerScale(form.multiplier, form.shift, away)
         wanted = real_scale.apply_integer_scale(acc, scale).tolist()
         assert [rules.nn_scale_once(a, scale.multiplier, scale.shift, away) for a in acc.tolist()] == wanted
 

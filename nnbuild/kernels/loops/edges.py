@@ -113,7 +113,8 @@ class Edges(WindowNest[Lanes]):
     def _beyond(self, size: int) -> str:
         """Whether a tile of so many columns reaches over an edge."""
         rows, columns = self.window.rows, self.window.columns
-        parts = [] if columns.always_inside else [f"left < 0 || left > {columns.size - size}"]
+        last = columns.size - size
+        parts = [] if columns.always_inside else [f"left < 0 || left > {last}" if last >= 0 else "1"]
         return " || ".join(parts + [f"top < 0 || top > {rows.size - rows.span}"] * self.row_edges)
 
     def _edge_share(self, strip: Strip) -> float:
