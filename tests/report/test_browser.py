@@ -87,7 +87,7 @@ def opened(browser: Any, report: Path, width: int, **options: Any) -> tuple[Any,
     view.on("console", lambda message: said.append(f"console: {message.text}"))
     view.on("pageerror", lambda error: said.append(f"error: {error}"))
     view.on("request", lambda request: said.append(request.url))
-    view.goto(report.as_uri())
+    view.goto(report.as_uri(), timeout=0)  # however loaded the machine is
     return view, said
 
 
