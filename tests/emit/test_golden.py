@@ -56,7 +56,7 @@ def test_golden(name: str, request: pytest.FixtureRequest) -> None:
         assert content.decode() == (folder / file).read_text(), f"{file} has changed; see --update-golden"
 
 
-@pytest.mark.parametrize("every", [pytest.param(97, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [pytest.param(97, id="some"), pytest.param(1, id="all", marks=pytest.mark.full)])
 def test_no_line_is_too_long(every: int) -> None:
     """Of every kind of kernel, for every set of instructions."""
     makers = list(cases())

@@ -20,8 +20,14 @@ pytestmark = pytest.mark.oracle
 LOTS = [(writer, index) for writer in ("keras3", "tfkeras") for index in range(len(batches(writer)))]
 
 
-@pytest.mark.parametrize("form", ["int8", "int16"])
-@pytest.mark.parametrize(("writer", "lot"), LOTS)
+@pytest.mark.parametrize(
+    ("writer", "lot", "form"),
+    [
+        pytest.param(*lot, form, marks=() if (number + (form == "int16")) % 2 == 0 else pytest.mark.full)
+        for number, lot in enumerate(LOTS)
+        for form in ("int8", "int16")
+    ],
+)
 def test_integer_models_equal_their_reference(writer: str, lot: int, form: str, tmp_path: Path) -> None:
     wrong: list[str] = []
     entries: list[Entry] = []
