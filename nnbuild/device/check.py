@@ -376,7 +376,9 @@ def _stack_gates(stack: Stack, gates: Gates) -> list[GateResult]:
 def _agreeing(where: str, gate: str, what: str, output: Output, found: float, share: float) -> GateResult:
     count = math.prod(output.y.shape[:-1])
     wanted = fewest(count, share)
-    detail = f"top-1 agreement with {what} is {found:.4g}, at least {share:g} wanted: {wanted} of {count} samples"
+    detail = (
+        f"top-1 agreement with {what} is {found:.4g}, at least {share:g} wanted: {wanted} of {count} samples are enough"
+    )
     return GateResult(where, gate, round(found * count) >= wanted, detail)
 
 

@@ -41,12 +41,7 @@ class Binary(Attributes):
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(self.function in FUNCTIONS, f"there is no binary operation named {self.function!r}.")
-        expect(len(inputs) + len(constants) == 2, "it needs two operands.")
-        left, right = operands(inputs, constants)
-        try:
-            return (tuple(np.broadcast_shapes(left, right)),)
-        except ValueError:
-            raise ValueError(f"its operands {left} and {right} do not fit each other.") from None
+        return (common_shape(inputs, constants),)
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         left, right = aligned(inputs, constants)
@@ -66,6 +61,16 @@ def operands(inputs: Sequence[T], constants: Mapping[str, T]) -> tuple[T, T]:
     if "right" in constants:
         return inputs[0], constants["right"]
     return inputs[0], inputs[1]
+
+
+def common_shape(inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> Shape:
+    """The shape that two operands are repeated to."""
+    expect(len(inputs) + len(constants) == 2, "it needs two operands.")
+    left, right = operands(inputs, constants)
+    try:
+        return tuple(np.broadcast_shapes(left, right))
+    except ValueError:
+        raise ValueError(f"its operands {left} and {right} do not fit each other.") from None
 
 
 def aligned(inputs: Sequence[Array], constants: Arrays) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from nnbuild.model.graph import Array, Constant, Shape, Tensor
 from nnbuild.numeric.multiplier import Multiplier, quantize_multiplier
 from nnbuild.numeric.rounding import ints, requantize
 from nnbuild.ops.base import Arrays, Attributes, expect
-from nnbuild.ops.binary import aligned, operands
+from nnbuild.ops.binary import aligned, common_shape, operands
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
@@ -39,12 +39,7 @@ class Compare(Attributes):
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(self.function in FUNCTIONS, f"there is no comparison named {self.function!r}.")
-        expect(len(inputs) + len(constants) == 2, "it needs two operands.")
-        left, right = operands(inputs, constants)
-        try:
-            return (tuple(np.broadcast_shapes(left, right)),)
-        except ValueError:
-            raise ValueError(f"its operands {left} and {right} do not fit each other.") from None
+        return (common_shape(inputs, constants),)
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         return (FUNCTIONS[self.function](*aligned(inputs, constants)).astype(np.int8),)

@@ -10,7 +10,7 @@ import numpy as np
 
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Arrays, Attributes, expect
-from nnbuild.ops.binary import aligned, operands
+from nnbuild.ops.binary import aligned, common_shape
 from nnbuild.ops.site import Site
 
 
@@ -50,12 +50,7 @@ class Whole(Attributes):
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(self.function in FUNCTIONS, f"there is no whole-number operation named {self.function!r}.")
-        expect(len(inputs) + len(constants) == 2, "it needs two operands.")
-        left, right = operands(inputs, constants)
-        try:
-            return (tuple(np.broadcast_shapes(left, right)),)
-        except ValueError:
-            raise ValueError(f"its operands {left} and {right} do not fit each other.") from None
+        return (common_shape(inputs, constants),)
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
         left, right = (v.astype(np.int64) for v in aligned(inputs, constants))

@@ -100,7 +100,7 @@ def test_classes_that_tie_are_no_disagreement(
     running(monkeypatch, nudged)
     said = nnbuild("check", model, "--inputs", tmp_path / "x.npz")
     assert said.status == 0, said.out
-    assert "top-1 agreement with float is 1, at least 0.98 wanted: 18 of 20 samples" in said.out
+    assert "top-1 agreement with float is 1, at least 0.98 wanted: 18 of 20 samples are enough" in said.out
 
 
 def test_every_gate_is_printed_with_its_limit(nnbuild: Nnbuild, tmp_path: Path) -> None:

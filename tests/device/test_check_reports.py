@@ -36,7 +36,10 @@ def test_text_of_a_pass() -> None:
     assert TABLE in text
     assert FIGURES in text
     assert "accuracy 100.00%, float model 100.00%" in text
-    assert "\npassed  output 'probs': top-1 agreement with float is 1, at least 0.98 wanted: 47 of 50 samples\n" in text
+    assert (
+        "\npassed  output 'probs': top-1 agreement with float is 1, at least 0.98 wanted: 47 of 50 samples are enough\n"
+        in text
+    )
     assert text.endswith("\n\nPASS: 50 samples, 6 gates\n")
 
 
