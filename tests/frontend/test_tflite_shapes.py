@@ -14,7 +14,7 @@ pytest.importorskip("tflite")
 from nnbuild import passes
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
-from nnbuild.frontend.tflite.assembly import Assembly
+from nnbuild.frontend.assembly import Assembly
 from nnbuild.frontend.tflite.call import Call
 from nnbuild.frontend.tflite.folding import FOLDS, folded
 from nnbuild.frontend.tflite.records import Tensor, read

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nnbuild.base.errors import ModelError
-from nnbuild.frontend.tflite.assembly import CALIBRATE, Assembly
+from nnbuild.frontend.assembly import CALIBRATE, Assembly
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, DAMAGED, Operator, Quantization
 from nnbuild.frontend.tflite.records import Tensor as Stored
 from nnbuild.model.graph import WHOLE, Array, Quant, Shape, Tensor

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nnbuild.base.errors import ModelError
+from nnbuild.frontend.assembly import Assembly
 from nnbuild.frontend.tflite import choosing, composed, elementwise, linear, products, recurrent, shaping, summing
-from nnbuild.frontend.tflite.assembly import Assembly
 from nnbuild.frontend.tflite.call import Call, form
 from nnbuild.frontend.tflite.folding import folded
 from nnbuild.frontend.tflite.records import DAMAGED, Model, Operator, Tensor

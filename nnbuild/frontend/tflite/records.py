@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from nnbuild.base.errors import ModelError, ToolMissing
+from nnbuild.frontend.assembly import SMALLER
+from nnbuild.frontend.builder import MAX_ELEMENTS
 from nnbuild.frontend.tflite.verifier import Damaged, check
 from nnbuild.model.graph import Array, Shape
 
 DAMAGED = "The file is damaged; convert the model again."
 CONVERT_AGAIN = "Convert the model again, or give the .h5 or .keras file that it was made from."
-SMALLER = "No microcontroller or PC program of a sensible size can hold it; use a smaller model."
 
-MAX_ELEMENTS = 2**28
 MAX_AXES = 8
 WITHOUT_OUTPUTS = ("CALL_ONCE", "ASSIGN_VARIABLE")
 """Operators that are there for what they do."""

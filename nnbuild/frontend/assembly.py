@@ -1,21 +1,29 @@
-"""Collects a graph while a `.tflite` file is read: its tensors keep the file's names, types and scales."""
+"""Collects a graph while a `.tflite` or `.onnx` file is read: its tensors keep the file's names, types and scales."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import Protocol
 
-from nnbuild.frontend.builder import MAX_OPS
-from nnbuild.frontend.tflite.records import MAX_ELEMENTS, SMALLER, Operator
+from nnbuild.base.errors import ModelError
+from nnbuild.frontend.builder import MAX_ELEMENTS, MAX_OPS
 from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, Shape, Tensor
 from nnbuild.model.verify import LARGEST_RATIO
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.pick import copy_of
 
-CHECK = "Check the operator's options and shapes; if TFLite itself runs this model, please report it."
+CHECK = "Check the operator's options and shapes; if other programs run this model, please report it."
+SMALLER = "No microcontroller or PC program of a sensible size can hold it; use a smaller model."
 CALIBRATE = "Calibrate the model with samples in which its tensors vary, and convert it again."
 MAX_CONSTANT_ELEMENTS = 2**27
+
+
+class Operator(Protocol):
+    """Whatever a file calls its operations: what can say of an error where it is."""
+
+    def error(self, cause: str, next_step: str) -> ModelError: ...
 
 
 class Assembly:
