@@ -33,7 +33,7 @@ def sources() -> dict[str, Path]:
 @cache
 def _source(name: str) -> str:
     folder = LIBM if (LIBM / f"nn_{name}.c").is_file() else NUMERIC
-    return (folder / f"nn_{name}.c").read_text()
+    return (folder / f"nn_{name}.c").read_text("utf-8")
 
 
 def _uses(name: str) -> list[str]:
@@ -70,12 +70,12 @@ def definitions(names: Iterable[str], prefix: str) -> str:
 @cache
 def _inline() -> dict[str, str]:
     """The functions of nn_bits.h, each with its comment."""
-    return {found[2]: found[1] for found in INLINE.finditer(_bare((LIBM / BITS).read_text()))}
+    return {found[2]: found[1] for found in INLINE.finditer(_bare((LIBM / BITS).read_text("utf-8")))}
 
 
 def float_rules() -> str:
     """What makes a file compute floats as it is written: before all else in it, headers included."""
-    text = _bare((LIBM / FLOATS).read_text())
+    text = _bare((LIBM / FLOATS).read_text("utf-8"))
     return text[: text.rindex("#endif")].strip() + "\n"
 
 

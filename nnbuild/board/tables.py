@@ -160,7 +160,7 @@ def _flash_tool(name: str, table: Mapping[str, Any], names: Mapping[str, str]) -
 def _whole_table(name: str, folder: Path) -> dict[str, Any]:
     """The board's own table over the one it extends."""
     try:
-        own = tomllib.loads((folder / name / "board.toml").read_text())
+        own = tomllib.loads((folder / name / "board.toml").read_text("utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"board {name!r}", f"its board.toml is no TOML: {error}.", "Mend that line.") from None
     except FileNotFoundError:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from nnbuild.base.errors import ToolMissing
 from nnbuild.device.problems import DeviceMissing, TransportClosed
@@ -42,7 +43,7 @@ class EmulatorTransport(Transport):
                     stdin=subprocess.DEVNULL,
                     stdout=self._words,
                     stderr=subprocess.STDOUT,
-                    preexec_fn=end_with_parent,
+                    **ending_with_us(),
                 )
             except OSError as error:
                 self._words.close()
@@ -98,10 +99,11 @@ class EmulatorTransport(Transport):
         self._words.close()
 
 
-def end_with_parent() -> None:
-    """Asks Linux to end this process when the one that started it is gone, however that was ended."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def ending_with_us() -> dict[str, Any]:
+    """How a process is started that Linux ends when ours is gone, however that was ended."""
+    if sys.platform != "linux":
+        return {}
+    return {"preexec_fn": lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)}
 
 
 def require(command: Sequence[str], what: str, install: str) -> None:

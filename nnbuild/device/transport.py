@@ -1,4 +1,4 @@
-"""Lines to a device: a process's pipes, a pty or character device, a TCP socket, a serial port.
+"""Lines to a device: a process's pipes, a TCP socket, a serial port. Those of POSIX alone are in character.py.
 
 Every transport is a context manager that closes what it opened and reaps what it started.
 """
@@ -6,23 +6,24 @@ Every transport is a context manager that closes what it opened and reaps what i
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import socket
 import subprocess
-import termios
 import time
-import tty
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
 from nnbuild.device.problems import DeviceMissing, TransportClosed
+from nnbuild.device.terminal import PORT_ERRORS, TERMINAL_ERRORS, without_lost_parity
 
-_CHUNK = 65536
-_WRITE_PATIENCE = 10.0  # seconds a device may refuse to take bytes before the line counts as dead
+CHUNK = 65536
+_LAST_MOMENT = 1.0  # seconds a thread may take to notice that its program has ended
+WRITE_PATIENCE = 10.0  # seconds a device may refuse to take bytes before the line counts as dead
 
 
 class Transport(ABC):
@@ -59,80 +60,71 @@ class Transport(ABC):
         return TransportClosed(self.name, cause, "See that the device is connected and running, then start again.")
 
 
-class DescriptorTransport(Transport):
-    """A line over file descriptors, which may be one and the same; owns them."""
-
-    def __init__(self, name: str, reads: int, writes: int) -> None:
-        self.name = name
-        self._reads = reads
-        self._writes = writes
-        os.set_blocking(reads, False)
-        os.set_blocking(writes, False)
-
-    def write(self, data: bytes) -> None:
-        deadline = self.now() + _WRITE_PATIENCE
-        left = memoryview(data)
-        while left:
-            if self._writes < 0:
-                raise self.closed("The line is closed.")
-            try:
-                left = left[os.write(self._writes, left) :]
-                continue
-            except BlockingIOError:
-                pass
-            except BrokenPipeError:
-                raise self.closed(self._why_ended()) from None
-            except OSError as error:
-                raise self.closed(f"The line ended while sending ({error.strerror}).") from None
-            if self.now() > deadline:
-                raise self.closed("The device takes no more bytes.")
-            select.select([], [self._writes], [], 0.1)
-
-    def read(self, timeout: float) -> bytes:
-        if self._reads < 0:
-            raise self.closed("The line is closed.")
-        ready, _, _ = select.select([self._reads], [], [], max(0.0, timeout))
-        if not ready:
-            return b""
-        try:
-            data = os.read(self._reads, _CHUNK)
-        except BlockingIOError:
-            return b""
-        except OSError as error:
-            raise self.closed(f"The line ended while receiving ({error.strerror}).") from None
-        if not data:
-            raise self.closed(self._why_ended())
-        return data
-
-    def _why_ended(self) -> str:
-        return "The line ended."
-
-    def close(self) -> None:
-        for descriptor in {self._reads, self._writes} - {-1}:
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
-        self._reads = self._writes = -1
-
-
-class ProcessTransport(DescriptorTransport):
-    """A program that speaks the link on its standard input and output: the host build, an emulator."""
+class ProcessTransport(Transport):
+    """A program that speaks the link on its standard input and output: the host build, an emulator. A thread takes what
+    it sends and another gives it what it is sent, since not every system can wait for a pipe with a limit of time."""
 
     def __init__(self, command: Sequence[str | Path], name: str | None = None) -> None:
-        program = name or Path(command[0]).name
+        self.name = name or Path(command[0]).name
         try:
             self._process = subprocess.Popen(
                 [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
             )
         except OSError as error:
             raise DeviceMissing(
-                program, f"It cannot be started ({error.strerror}).", "Build it first, or name another board."
+                self.name, f"It cannot be started ({error.strerror}).", "Build it first, or name another board."
             ) from None
-        assert self._process.stdin is not None and self._process.stdout is not None
-        # Taken over from Popen, so that exactly one owner closes them.
-        reads, writes = os.dup(self._process.stdout.fileno()), os.dup(self._process.stdin.fileno())
-        self._process.stdin.close()
-        self._process.stdout.close()
-        super().__init__(program, reads, writes)
+        self._arrived: SimpleQueue[bytes] = SimpleQueue()
+        self._leaving: SimpleQueue[bytes | None] = SimpleQueue()
+        self._sent: SimpleQueue[OSError | None] = SimpleQueue()
+        self._open = True
+        self._threads = [Thread(target=each, daemon=True) for each in (self._receive, self._send)]
+        for thread in self._threads:
+            thread.start()
+
+    def _receive(self) -> None:
+        """Hands on what arrives; at the end, nothing."""
+        assert self._process.stdout is not None
+        data = b"first"
+        while data:
+            data = self._process.stdout.read(CHUNK)
+            self._arrived.put(data)
+
+    def _send(self) -> None:
+        """Sends what is put into the queue until None is, and says of each whether it went."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError), self._process.stdin as pipe:
+            while (data := self._leaving.get()) is not None:
+                try:
+                    left = memoryview(data)
+                    while left:
+                        left = left[pipe.write(left) :]
+                    self._sent.put(None)
+                except OSError as error:
+                    self._sent.put(error)
+
+    def write(self, data: bytes) -> None:
+        if not self._open:
+            raise self.closed("The line is closed.")
+        self._leaving.put(data)
+        try:
+            problem = self._sent.get(timeout=WRITE_PATIENCE)
+        except Empty:
+            raise self.closed("The device takes no more bytes.") from None
+        if problem is not None:
+            raise self.closed(self._why_ended())
+
+    def read(self, timeout: float) -> bytes:
+        if not self._open:
+            raise self.closed("The line is closed.")
+        try:
+            data = self._arrived.get(timeout=max(0.0, timeout))
+        except Empty:
+            return b""
+        if not data:
+            self._arrived.put(data)  # it has ended for whoever reads next, too
+            raise self.closed(self._why_ended())
+        return data
 
     def _why_ended(self) -> str:
         try:
@@ -142,8 +134,15 @@ class ProcessTransport(DescriptorTransport):
         return f"The program ended with signal {-code}." if code < 0 else f"The program ended with code {code}."
 
     def close(self) -> None:
-        super().close()
+        if not self._open:
+            return
+        self._open = False
+        self._leaving.put(None)
         reap(self._process)
+        for thread in self._threads:
+            thread.join(_LAST_MOMENT)
+        if self._process.stdout is not None and not self._threads[0].is_alive():
+            self._process.stdout.close()
 
 
 def reap(process: subprocess.Popen[Any], patience: float = 1.0) -> None:
@@ -159,27 +158,79 @@ def reap(process: subprocess.Popen[Any], patience: float = 1.0) -> None:
     process.wait()
 
 
-class PtyTransport(DescriptorTransport):
-    """A pty, or a character device that speaks the link, opened by its path."""
+class PolledTransport(Transport):
+    """A line that the system can wait for, on a descriptor of its own."""
 
-    def __init__(self, path: str | Path) -> None:
+    @abstractmethod
+    def descriptor(self) -> int:
+        """Below 0 when the line is closed."""
+
+    @abstractmethod
+    def give(self, data: memoryview) -> int:
+        """How many of these bytes went now."""
+
+    @abstractmethod
+    def take(self) -> bytes:
+        """What is there; nothing at the end."""
+
+    def write(self, data: bytes) -> None:
+        deadline = self.now() + WRITE_PATIENCE
+        left = memoryview(data)
+        while left:
+            descriptor = self._opened()
+            try:
+                left = left[self.give(left) :]
+                continue
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                raise self.closed(f"The line ended while sending ({error.strerror}).") from None
+            if self.now() > deadline:
+                raise self.closed("The device takes no more bytes.")
+            select.select([], [descriptor], [], 0.1)
+
+    def read(self, timeout: float) -> bytes:
+        ready, _, _ = select.select([self._opened()], [], [], max(0.0, timeout))
+        if not ready:
+            return b""
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+            data = self.take()
+        except BlockingIOError:
+            return b""
         except OSError as error:
-            raise cannot_open(str(path), error) from None
-        with contextlib.suppress(termios.error):  # a character device that is no terminal needs no raw mode
-            tty.setraw(descriptor)
-        super().__init__(str(path), descriptor, descriptor)
+            raise self.closed(f"The line ended while receiving ({error.strerror}).") from None
+        if not data:
+            raise self.closed("The line ended.")
+        return data
+
+    def _opened(self) -> int:
+        descriptor = self.descriptor()
+        if descriptor < 0:
+            raise self.closed("The line is closed.")
+        return descriptor
 
 
-class SocketTransport(DescriptorTransport):
+class SocketTransport(PolledTransport):
     """A connected TCP or Unix socket; takes it over."""
 
     def __init__(self, name: str, connection: socket.socket) -> None:
+        self.name = name
         if connection.family in (socket.AF_INET, socket.AF_INET6):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        descriptor = connection.detach()
-        super().__init__(name, descriptor, descriptor)
+        connection.setblocking(False)
+        self._socket = connection
+
+    def descriptor(self) -> int:
+        return self._socket.fileno()
+
+    def give(self, data: memoryview) -> int:
+        return self._socket.send(data)
+
+    def take(self) -> bytes:
+        return self._socket.recv(CHUNK)
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 def connect(host: str, port: int, timeout: float = 5.0) -> SocketTransport:
@@ -231,18 +282,18 @@ class SerialTransport(Transport):
             ) from None
         try:
             self._port: Any = serial.serial_for_url(
-                path, baudrate=baud, parity=parity, timeout=0, write_timeout=_WRITE_PATIENCE
+                path, baudrate=baud, parity=parity, timeout=0, write_timeout=WRITE_PATIENCE
             )
-            _without_lost_parity(self._port)
+            without_lost_parity(self._port)
             if "://" not in path:
                 self._port.exclusive = True
-        except (OSError, ValueError, termios.error) as error:  # SerialException is an OSError
+        except PORT_ERRORS as error:
             raise cannot_open(path, error) from None
 
     def write(self, data: bytes) -> None:
         try:
             self._port.write(data)
-        except (OSError, TypeError) as error:  # pyserial raises TypeError on a port that was closed
+        except PORT_ERRORS as error:
             raise self.closed(f"The line ended while sending ({error}).") from None
 
     def read(self, timeout: float) -> bytes:
@@ -250,7 +301,7 @@ class SerialTransport(Transport):
             self._port.timeout = max(0.0, timeout)
             first: bytes = self._port.read(1)
             return first + self._port.read(self._port.in_waiting) if first else b""
-        except (OSError, TypeError, termios.error) as error:
+        except PORT_ERRORS as error:
             raise self.closed(f"The line ended while receiving ({error}).") from None
 
     def close(self) -> None:
@@ -258,17 +309,10 @@ class SerialTransport(Transport):
             self._port.close()
 
 
-def _without_lost_parity(port: Any) -> None:
-    """A pseudo terminal has no parity bit, and the next setting of anything would fail for asking it again."""
-    descriptor = getattr(port, "fd", None)
-    if port.parity != "N" and descriptor is not None and not termios.tcgetattr(descriptor)[2] & termios.PARENB:
-        port.parity = "N"
-
-
 def cannot_open(path: str, error: Exception) -> DeviceMissing:
     """Says why a port cannot be opened, and what to do about it."""
     text = str(error)
-    number = error.args[0] if isinstance(error, termios.error) else getattr(error, "errno", None)
+    number = error.args[0] if isinstance(error, TERMINAL_ERRORS) else getattr(error, "errno", None)
     if number == 13 or "Permission denied" in text:
         return DeviceMissing(
             path,

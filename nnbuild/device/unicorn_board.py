@@ -13,11 +13,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import select
 import sys
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
 from elftools.elf.elffile import ELFFile
@@ -41,6 +42,7 @@ class UnicornBoard:
         self._instructions = 0
         self._lengths: dict[tuple[int, int], int] = {}
         self._arrived: deque[int] = deque()
+        self._incoming: SimpleQueue[bytes] = SimpleQueue()
         self._leaving = bytearray()
         self._pause = False
         self._restart = False
@@ -55,6 +57,7 @@ class UnicornBoard:
 
     def serve(self) -> int:
         """Runs until the host is gone (0) or the processor cannot go on (1)."""
+        Thread(target=self._listen, daemon=True).start()
         self._start()
         while not self._ended:
             try:
@@ -128,12 +131,21 @@ class UnicornBoard:
         if self._arrived:
             return
         self._send()
-        if select.select([0], [], [], patience)[0]:
+        try:
+            data = self._incoming.get(patience != 0.0, patience)
+        except Empty:
+            return
+        self._arrived.extend(data)
+        if not data:
+            self._ended = True
+            self._cpu.emu_stop()
+
+    def _listen(self) -> None:
+        """Takes what the host sends: a thread, since not every system can look whether a pipe holds something."""
+        data = b"first"
+        while data:
             data = os.read(0, 65536)
-            self._arrived.extend(data)
-            if not data:
-                self._ended = True
-                self._cpu.emu_stop()
+            self._incoming.put(data)
 
     def _send(self) -> None:
         while self._leaving:

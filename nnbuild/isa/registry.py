@@ -91,7 +91,7 @@ def fits(isa: Isa, architecture: str) -> bool:
 def cpu_flags() -> frozenset[str]:
     """What Linux says of this PC's processor; elsewhere nothing is known, and portable code serves."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
         return frozenset()
     return frozenset(next((line.split(":")[1].split() for line in lines if line.startswith("flags")), []))

@@ -295,7 +295,9 @@ def _versions(compiled: Compiled, ran: bool) -> tuple[tuple[str, str], ...]:
 def _version_of(command: Sequence[str]) -> str:
     """The first line of what a tool says of itself."""
     try:
-        done = subprocess.run([*command, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [*command, "--version"], capture_output=True, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL
+        )
     except OSError:
         return Path(command[0] if command[0] != sys.executable else command[-1]).name
     return (done.stdout or done.stderr).strip().partition("\n")[0]

@@ -82,7 +82,7 @@ def archiver(compiler: tuple[str, ...]) -> list[str]:
 
 def _run(command: list[str], what: str) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
     except FileNotFoundError:
         raise ToolMissing(what, f"{command[0]} is not installed.", "apt install binutils") from None
     if done.returncode != 0:

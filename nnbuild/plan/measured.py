@@ -42,7 +42,7 @@ def file_of(isa: str) -> Path:
 @cache
 def table(isa: str) -> Table:
     try:
-        found: Table = json.loads(file_of(isa).read_text())
+        found: Table = json.loads(file_of(isa).read_text("utf-8"))
     except FileNotFoundError:
         return {}
     return found

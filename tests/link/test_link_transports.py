@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from link_devices import SHORT, Faults, SpoiltTransport, fake_outputs, host_program, samples
 
+from nnbuild.device.character import CharacterTransport
 from nnbuild.device.link import Link, Timing
 from nnbuild.device.problems import DeviceFault, DeviceMissing, ModelRefused, TransportClosed
 from nnbuild.device.session import open_model, profile_sample, run_samples
 from nnbuild.device.transport import (
     Listener,
     ProcessTransport,
-    PtyTransport,
     SerialTransport,
     Transport,
     cannot_open,
@@ -56,7 +56,7 @@ def on_pty(program: Path) -> Iterator[str]:
 
 @contextmanager
 def over_pty(program: Path) -> Iterator[Transport]:
-    with on_pty(program) as path, PtyTransport(path) as line:
+    with on_pty(program) as path, CharacterTransport(path) as line:
         yield line
 
 
@@ -199,7 +199,7 @@ def test_things_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(DeviceMissing, match="It cannot be started"):
         ProcessTransport([tmp_path / "none"])
     with pytest.raises(DeviceMissing, match="There is no such port"):
-        PtyTransport(tmp_path / "none")
+        CharacterTransport(tmp_path / "none")
     with pytest.raises(DeviceMissing, match="There is no such port"):
         SerialTransport(str(tmp_path / "none"))
     with Listener() as free:

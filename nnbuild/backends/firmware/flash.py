@@ -107,7 +107,7 @@ def _with_tool(board: Board, tool: FlashTool, program: Path, image: Image) -> No
     with tempfile.TemporaryDirectory(prefix="nnbuild-flash-") as name:
         folder = Path(name)
         (folder / "program.bin").write_bytes(image.data)
-        (folder / "program.hex").write_text("".join(f"{line}\n" for line in hex_lines(image)))
+        (folder / "program.hex").write_text("".join(f"{line}\n" for line in hex_lines(image)), "utf-8")
         places = {"elf": str(program), "address": f"{image.address:#010x}", "size": str(len(image.data))}
         places |= {kind: str(folder / f"program.{kind}") for kind in ("bin", "hex", "read")}
         for command in tool.commands:

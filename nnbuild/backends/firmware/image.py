@@ -92,5 +92,5 @@ def write_images(elf: Path) -> list[Path]:
     image = read_image(elf)
     binary, text = elf.with_suffix(".bin"), elf.with_suffix(".hex")
     binary.write_bytes(image.data)
-    text.write_text("".join(f"{line}\n" for line in hex_lines(image)))
+    text.write_text("".join(f"{line}\n" for line in hex_lines(image)), "utf-8")
     return [binary, text]

@@ -12,13 +12,16 @@ from nnbuild.backends.kmod.line import KernelTransport
 from nnbuild.backends.kmod.module import audit_module, make_module
 from nnbuild.backends.kmod.weights import refuse_hidden_weights
 from nnbuild.board.board import Board
-from nnbuild.device.transport import PtyTransport
 from nnbuild.plan.plan import Plan
 from nnbuild.plan.target import Target
 
 
 def open_line(board: Board, program: Path, port: str | None) -> Line:
-    return Line(PtyTransport(port) if port is not None else KernelTransport(board, program))
+    if port is None:
+        return Line(KernelTransport(board, program))
+    from nnbuild.device.character import CharacterTransport  # of POSIX systems alone
+
+    return Line(CharacterTransport(port))
 
 
 def settle(plan: Plan, target: Target) -> Plan:

@@ -56,7 +56,9 @@ def build(board: Board, folder: Path, choice: KernelChoice, extra: Mapping[str, 
     kernels = kernels_of(board)
     where = headers_for(board, choice)
     command = ["make", "-C", str(folder), f"KDIR={where}", *_words(kernels, extra or {})]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", errors="replace", env={**os.environ, "LC_ALL": "C"}
+    )
     if done.returncode != 0:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if PROBLEM.search(line)]
         said = "\n".join(lines[:12]) or done.stderr.strip()[-500:]

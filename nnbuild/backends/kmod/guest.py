@@ -18,7 +18,7 @@ from nnbuild.backends.kmod.packages import unpacked
 from nnbuild.backends.kmod.versions import Kernels, Machine
 from nnbuild.base.errors import CheckFailed, ToolMissing, UsageError
 from nnbuild.board.board import Board
-from nnbuild.device.emulator import end_with_parent
+from nnbuild.device.emulator import ending_with_us
 from nnbuild.device.transport import reap
 
 VERMAGIC = re.compile(rb"(?:^|\0)vermagic=(\S+) ")
@@ -147,7 +147,7 @@ class Boot:
         command = command_line(machine, guest, image, initrd, self._console, lines)
         with (folder / "words").open("wb") as words:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=words, stderr=subprocess.STDOUT, preexec_fn=end_with_parent
+                command, stdin=subprocess.DEVNULL, stdout=words, stderr=subprocess.STDOUT, **ending_with_us()
             )
 
     @property
@@ -157,7 +157,7 @@ class Boot:
     def log(self) -> str:
         """What QEMU said, and the console."""
         parts = [
-            path.read_text(errors="replace")
+            path.read_text("utf-8", "replace")
             for path in (self._console.with_name("words"), self._console)
             if path.is_file()
         ]

@@ -24,7 +24,7 @@ def folder_of(kernels: Kernels, version: Version) -> Path:
 
 def release_of(folder: Path) -> str:
     """Which kernel these headers are for, as its `uname -r` says."""
-    found = UTS_RELEASE.search((folder / "include" / "generated" / "utsrelease.h").read_text())
+    found = UTS_RELEASE.search((folder / "include" / "generated" / "utsrelease.h").read_text("utf-8"))
     assert found is not None, f"{folder} says no release"
     return found[1]
 
@@ -55,7 +55,7 @@ def _unpacked(package: str, kernels: Kernels) -> Path:
         unpack_together([package, *own], kernels.debian, folder)
         _add_tools(folder, tools)
         makefile = source / "Makefile"
-        makefile.write_text(ABSOLUTE.sub(str(folder / "usr" / "src"), makefile.read_text()))
+        makefile.write_text(ABSOLUTE.sub(str(folder / "usr" / "src"), makefile.read_text("utf-8")), "utf-8")
     return source
 
 

@@ -29,7 +29,7 @@ def make_module(
 
 def audit_module(board: Board, prefix: str, folder: Path) -> AuditReport:
     """Every object by itself, since only the model's own may hold floating point, and none where it has no floats."""
-    floats = FPU_FLAG in (folder / "Kbuild").read_text()
+    floats = FPU_FLAG in (folder / "Kbuild").read_text("utf-8")
     model = [f"{prefix}_kernels.o", f"{prefix}_weights.o", f"{prefix}_bridge.o"]
     policy = load_policy(board.audit_policy).with_overrides(may_use_fp=model if floats else [], model_objects=model)
     report = audit_files(module_objects(folder), policy)

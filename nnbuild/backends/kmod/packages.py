@@ -77,7 +77,7 @@ def _fetch(packages: Sequence[str], debian: str, folder: Path) -> None:
         whole = Path(work) / "whole"
         for package in sorted(download.glob("*.deb")):
             _said(["dpkg", "-x", str(package), str(whole)], package.name)
-        (whole / UNPACKED).write_text("\n".join(packages) + "\n")
+        (whole / UNPACKED).write_text("\n".join(packages) + "\n", "utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         whole.rename(folder)
 
@@ -111,7 +111,7 @@ def _said(command: list[str], what: str, folder: Path | None = None) -> str:
     install = "Debian's tools are needed to fetch kernels; elsewhere give kdir= and boot the module yourself."
     if shutil.which(command[0]) is None:
         raise ToolMissing(what, f"{command[0]} is not installed.", install)
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", cwd=folder)
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         cause = said[-1] if said else f"{command[0]} ended with code {done.returncode}"

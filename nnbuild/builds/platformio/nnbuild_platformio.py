@@ -92,7 +92,7 @@ def arguments(model: str) -> list[str]:
 
 
 def run(words: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*command(), *words], env=environment(), text=True, **more)
+    return subprocess.run([*command(), *words], env=environment(), encoding="utf-8", errors="replace", **more)
 
 
 def expected(words: list[str]) -> Any:
