@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from nnbuild.base.errors import UsageError
@@ -39,8 +40,10 @@ class Memory:
 
 @dataclass(frozen=True)
 class Firmware:
-    """Which parts of firmware/ make up the program around a model. `defines` are numbers these parts ask for."""
+    """Which parts of firmware/ make up the program around a model. `defines` are numbers these parts ask for; a board
+    of one's own may bring parts in a `folder` of the same layout, which outrank ours."""
 
+    folder: Path | None
     architecture: str
     soc: str
     uart: str
@@ -150,6 +153,8 @@ class Board:
     baud: int
     rates: RateClock | None
     table: Mapping[str, Any]
+    file: Path
+    """Where the table stands."""
 
     def memory(self, name: str) -> Memory:
         return next(memory for memory in self.memories if memory.name == name)

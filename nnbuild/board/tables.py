@@ -1,4 +1,4 @@
-"""Boards are tables: reads boards/<name>/board.toml."""
+"""Boards are tables: reads them, each over the one that it extends."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from nnbuild.board.board import (
     StandIn,
     Toolchain,
 )
+from nnbuild.board.contradictions import contradictions
+from nnbuild.board.places import files, in_folder, is_file, name_of
 
 FLASH_PLACES = ("elf", "hex", "bin", "address", "size", "read")
 """What is put into a flash tool's commands when they run."""
@@ -30,16 +32,27 @@ OWN = ("abstract", "aliases", "summary", "tested_on")
 """What a board never inherits from the one it extends."""
 
 
-def boards(folder: Path = BOARDS) -> tuple[Board, ...]:
+def boards() -> tuple[Board, ...]:
     """All boards; a table that says `abstract` is only there to be extended."""
-    names = [path.parent.name for path in sorted(folder.glob("*/board.toml"))]
-    tables = {name: _whole_table(name, folder) for name in names}
-    return tuple(_read(name, table) for name, table in tables.items() if not table.get("abstract"))
+    known = files()
+    tables = {name: _whole_table(file, known) for name, file in known.items()}
+    found = (_read(known[name], table) for name, table in tables.items() if not table.get("abstract"))
+    return tuple(sorted(found, key=lambda board: board.name))
 
 
-def find(name: str, folder: Path = BOARDS) -> Board:
-    """The board of this name or alias."""
-    known = boards(folder)
+def find(name: str) -> Board:
+    """The board of this name or alias, or of this file. One that is not ours is held against its part."""
+    board = read_unproved(name)
+    return board if BOARDS in board.file.parents else sound(board)
+
+
+def read_unproved(name: str) -> Board:
+    """The same, whatever its numbers are."""
+    if is_file(name):
+        return _of_file(Path(name))
+    file = files().get(name)
+    named = _read_if_board(file) if file is not None else None
+    known = boards() if named is None else (named,)
     for board in known:
         if name == board.name or name in board.aliases:
             return board
@@ -47,6 +60,33 @@ def find(name: str, folder: Path = BOARDS) -> Board:
     near = difflib.get_close_matches(name, names, 3, 0.4)
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
     raise UsageError(f"board {name!r}", "there is no such board.", f"{hint}All boards: nnbuild boards")
+
+
+def _read_if_board(file: Path) -> Board | None:
+    """None of a family, which is there to be extended."""
+    table = _whole_table(file, files())
+    return None if table.get("abstract") else _read(file, table)
+
+
+def _of_file(file: Path) -> Board:
+    if not file.is_file():
+        step = "Check its name; 'nnbuild board new NAME --like BOARD' writes one."
+        raise UsageError(f"board {str(file)!r}", "there is no such file.", step)
+    near = {name_of(each): each for each in in_folder(file.parent)}
+    table = _whole_table(file, {**files(), **near})
+    if table.get("abstract"):
+        step = "Name a board that extends it."
+        raise UsageError(f"board {str(file)!r}", "it is a family of boards, and no board.", step)
+    return _read(file, table)
+
+
+def sound(board: Board) -> Board:
+    """The board, unless its numbers contradict each other."""
+    found = contradictions(board)
+    if found:
+        step = f"Mend {board.file}; 'nnbuild board check {board.file}' lists all that is wrong."
+        raise UsageError(f"board {board.name!r}", found[0], step)
+    return board
 
 
 def _rates(table: Mapping[str, Any]) -> RateClock:
@@ -59,7 +99,8 @@ def _rates(table: Mapping[str, Any]) -> RateClock:
     )
 
 
-def _read(name: str, table: Mapping[str, Any]) -> Board:
+def _read(file: Path, table: Mapping[str, Any]) -> Board:
+    name = name_of(file)
     try:
         build, audit = table["build"], table["audit"]
         return Board(
@@ -80,12 +121,13 @@ def _read(name: str, table: Mapping[str, Any]) -> Board:
             instruction_budget=_budget(name, audit.get("instructions")),
             core=table.get("cpu", {}).get("core"),
             memories=tuple(Memory(key, m["origin"], m["length"]) for key, m in table.get("memory", {}).items()),
-            firmware=_firmware(table["firmware"]) if "firmware" in table else None,
+            firmware=_firmware(table["firmware"], file.parent) if "firmware" in table else None,
             emulator=_emulator(table.get("emulator", {})),
             flash=_flash(table["flash"]) if "tools" in table.get("flash", {}) else None,
             baud=table.get("serial", {}).get("baud", STANDARD_RATES[0]),
             rates=_rates(table["serial"]) if "serial" in table else None,
             table=table,
+            file=file,
         )
     except KeyError as missing:
         raise UsageError(
@@ -116,8 +158,9 @@ def _toolchain(entry: Mapping[str, Any], cpu: Mapping[str, Any]) -> Toolchain:
     )
 
 
-def _firmware(table: Mapping[str, Any]) -> Firmware:
+def _firmware(table: Mapping[str, Any], folder: Path) -> Firmware:
     return Firmware(
+        folder=folder / table["folder"] if "folder" in table else None,
         architecture=table["architecture"],
         soc=table["soc"],
         uart=table["uart"],
@@ -157,18 +200,25 @@ def _flash_tool(name: str, table: Mapping[str, Any], names: Mapping[str, str]) -
     return FlashTool(name, commands, table["install"])
 
 
-def _whole_table(name: str, folder: Path) -> dict[str, Any]:
+def _whole_table(file: Path, known: Mapping[str, Path], inside: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The board's own table over the one it extends."""
+    where = f"board {name_of(file)!r}"
     try:
-        own = tomllib.loads((folder / name / "board.toml").read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"board {name!r}", f"its board.toml is no TOML: {error}.", "Mend that line.") from None
-    except FileNotFoundError:
-        raise UsageError(f"board {name!r}", "a board extends it, but it is not there.", "Mend that name.") from None
+        own = tomllib.loads(file.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(where, f"{file} is no TOML: {error}.", "Mend that line.") from None
+    except OSError as error:
+        raise UsageError(where, f"{file} cannot be read ({error.strerror}).", "Check the file.") from None
     base = own.pop("extends", None)
     if base is None:
         return own
-    inherited = _whole_table(base, folder)
+    if base not in known:
+        near = difflib.get_close_matches(str(base), known, 1, 0.4)
+        step = f"Did you mean {near[0]}?" if near else "Mend that name."
+        raise UsageError(where, f"it extends {base!r}, which is not there.", step)
+    if known[base] in inside:
+        raise UsageError(where, f"it extends {base!r}, which extends it in turn.", "Break the circle.")
+    inherited = _whole_table(known[base], known, (*inside, file))
     return _merged({key: value for key, value in inherited.items() if key not in OWN}, own)
 
 

@@ -32,6 +32,7 @@ COMMANDS = {
     "diff": "compare two builds: size, memory, cost, accuracy",
     "audit": "what an object, archive or image needs and holds",
     "boards": "the boards there are",
+    "board": "a table for a board of your own: begin one, see whether its numbers go together",
 }
 PLACES = {"--cmakedir": ("the CMake package", CMAKE), "--platformio-script": ("the PlatformIO script", PLATFORMIO)}
 WRONG_USAGE = 2
@@ -71,7 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module = importlib.import_module(name)
         command = argparse.ArgumentParser(prog=f"nnbuild {chosen.command}", description=summary)
         module.add_arguments(command)
-        status: int = module.run(command.parse_intermixed_args(words[1:]))
+        # Commands of a command stand before their options, as everywhere.
+        parse = command.parse_args if getattr(module, "NESTED", False) else command.parse_intermixed_args
+        status: int = module.run(parse(words[1:]))
         sys.stdout.flush()
         return status
     except NnbuildError as error:

@@ -180,7 +180,7 @@ def inputs_of(options: Options) -> list[Path]:
         given = [samples, *sorted(path for path in samples.rglob("*") if path.is_file())]
     else:
         given = [samples]
-    return [options.model, *given, *generator_files()]
+    return [options.model, *given, find(options.board).file, *generator_files()]
 
 
 def board_for(isa: str | None) -> str:

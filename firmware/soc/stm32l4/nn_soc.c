@@ -38,7 +38,7 @@
 #define MSI_HERTZ 4000000u /* what the chip starts with */
 #define HSI_HERTZ 16000000u
 #define PLL_M     2u
-#define PLL_N     30u
+#define PLL_N     NN_PLL_N
 #define PLL_R     2u
 #define PLL_HERTZ (HSI_HERTZ / PLL_M * PLL_N / PLL_R)
 

@@ -10,6 +10,7 @@ from nnbuild.backends.firmware.layout import layout_of
 from nnbuild.backends.firmware.linker_script import linker_script
 from nnbuild.backends.link_binding import TARGET_FILE, target
 from nnbuild.backends.recipe import WARNINGS, Recipe, choose
+from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import FIRMWARE
 from nnbuild.board.board import Board, Firmware
 from nnbuild.plan.plan import Plan
@@ -36,7 +37,7 @@ def recipe(board: Board, generated: Iterable[str]) -> Recipe:
         toolchain=toolchain,
         generated=tuple(name for name in generated if name.endswith((".c", ".S"))),
         firmware=tuple(sources(part)),
-        includes=(FIRMWARE / "include", LINK, BARE, FIRMWARE / "soc", FIRMWARE / "arch" / part.architecture, LIBM),
+        includes=(FIRMWARE / "include", LINK, BARE, FIRMWARE / "soc", _part(part, f"arch/{part.architecture}"), LIBM),
         flags=(*WARNINGS, *board.flags, *toolchain.flags, *toolchain.stack_flags, *flags),
         link_flags=(*board.link_flags, *toolchain.link_flags),
         script=SCRIPT,
@@ -45,13 +46,24 @@ def recipe(board: Board, generated: Iterable[str]) -> Recipe:
 
 def sources(part: Firmware) -> list[Path]:
     """Everything but the model. The linker leaves out what is not used."""
-    folders = [LINK, BARE, FIRMWARE / "arch" / part.architecture, FIRMWARE / "soc" / part.soc]
+    folders = [LINK, BARE, _part(part, f"arch/{part.architecture}"), _part(part, f"soc/{part.soc}")]
     found = [path for folder in folders for path in sorted(folder.glob("*.c"))]
-    found.append(FIRMWARE / "uart" / f"uart_{part.uart}.c")
+    found.append(_part(part, f"uart/uart_{part.uart}.c"))
     if part.timer is not None:
-        found.append(FIRMWARE / "timer" / f"timer_{part.timer}.c")
+        found.append(_part(part, f"timer/timer_{part.timer}.c"))
     for name in MEMORY_FUNCTIONS:
         found += [LIBM / f"nn_{name}.c", LIBM / "plain" / f"{name}.c"]
+    return found
+
+
+def _part(part: Firmware, name: str) -> Path:
+    """Of the board's own folder, if it is there, or ours."""
+    own = part.folder / name if part.folder is not None else None
+    found = own if own is not None and own.exists() else FIRMWARE / name
+    if not found.exists():
+        cause = f"it names a part of the firmware that is not there, {name}."
+        step = f"Take one of those in {found.parent}, or bring your own in [firmware] folder."
+        raise UsageError("the board's table", cause, step)
     return found
 
 

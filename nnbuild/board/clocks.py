@@ -1,0 +1,62 @@
+"""The clocks that the start code of each family makes: firmware/soc/<family>/nn_soc.c in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+MEGA = 1_000_000
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Hertz of the processor, of what feeds the serial port, and of the two peripheral buses; of the oscillator inside
+    the PLL and the range it must stay in, where there is one; and the wait states that the start code sets."""
+
+    cpu: int
+    uart: int
+    apb1: int
+    apb2: int
+    vco: int | None = None
+    vco_range: tuple[int, int] = (0, 0)
+    waits: int | None = None
+
+
+def _stm32f4(numbers: Mapping[str, int]) -> Clocks:
+    """16 MHz by 16 into the PLL, times N, by 2."""
+    vco = MEGA * numbers["NN_PLL_N"]
+    cpu = vco // 2
+    apb1, apb2 = cpu // 4, cpu // 2
+    uart = apb2 if numbers["NN_UART_ON_APB2"] else apb1
+    return Clocks(cpu, uart, apb1, apb2, vco, (100 * MEGA, 432 * MEGA), waits=numbers.get("NN_FLASH_WAITS", 5))
+
+
+def _stm32l4(numbers: Mapping[str, int]) -> Clocks:
+    """16 MHz by 2 into the PLL, times N, by 2; no bus is divided."""
+    vco = 8 * MEGA * numbers["NN_PLL_N"]
+    cpu = vco // 2
+    return Clocks(cpu, cpu, cpu, cpu, vco, (64 * MEGA, 344 * MEGA), waits=numbers.get("NN_FLASH_WAITS", 5))
+
+
+def _fixed(numbers: Mapping[str, int]) -> Clocks:
+    cpu, uart = numbers["NN_CPU_HERTZ"], numbers["NN_UART_HERTZ"]
+    return Clocks(cpu, uart, uart, uart)
+
+
+FAMILIES: Mapping[str, Callable[[Mapping[str, int]], Clocks]] = {
+    "fixed": _fixed,
+    "nrf51": lambda numbers: Clocks(16 * MEGA, 16 * MEGA, 16 * MEGA, 16 * MEGA),
+    "nrf52": lambda numbers: Clocks(64 * MEGA, 16 * MEGA, 16 * MEGA, 16 * MEGA),
+    "stm32f1": lambda numbers: Clocks(24 * MEGA, 24 * MEGA, 24 * MEGA, 24 * MEGA),
+    "stm32f4": _stm32f4,
+    "stm32h7": lambda numbers: Clocks(
+        400 * MEGA, 100 * MEGA, 100 * MEGA, 100 * MEGA, 800 * MEGA, (192 * MEGA, 836 * MEGA)
+    ),
+    "stm32l4": _stm32l4,
+}
+
+
+def clocks_of(family: str, numbers: Mapping[str, int]) -> Clocks | None:
+    """None of a family whose start code is the user's own. A number that is missing is a KeyError."""
+    made = FAMILIES.get(family)
+    return made(numbers) if made is not None else None

@@ -1,0 +1,78 @@
+"""nnbuild board: begin a table for a board of your own, and see whether its numbers go together."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from nnbuild.base.errors import UsageError
+from nnbuild.base.files import make_folder, write_whole
+from nnbuild.base.shown import shown
+from nnbuild.board.board import Board
+from nnbuild.board.contradictions import contradictions, parts
+from nnbuild.board.places import OWN, files, name_of
+from nnbuild.board.tables import boards, find, read_unproved
+from nnbuild.cli.arguments import print_json
+
+NESTED = True
+TO_MEND = """\
+# A board of your own, begun as a copy of {like}. What is not said here comes from the table that it extends.
+# Change what differs, then: nnbuild board check {file}
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    new = commands.add_parser("new", help="write the table of a board that is like another")
+    new.add_argument("name", metavar="NAME", help="the board's name, or the file to write, NAME.toml")
+    new.add_argument("--like", required=True, metavar="BOARD", help="the board to begin with")
+    check = commands.add_parser("check", help="hold tables against their parts' clocks, ports and memories")
+    check.add_argument("boards", nargs="*", metavar="BOARD", help="names or files (default: all boards)")
+    check.add_argument("--json", nargs="?", const="-", metavar="FILE", help="what was found, as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return _new(arguments.name, arguments.like) if arguments.what == "new" else _check(arguments)
+
+
+def _new(name: str, like: str) -> int:
+    file = Path(name) if name.endswith(".toml") else Path(OWN) / f"{name}.toml"
+    known = files()
+    if name_of(file) in known:
+        step = "Give yours another name."
+        raise UsageError(f"board {name_of(file)!r}", f"there is one of this name, {known[name_of(file)]}.", step)
+    if file.exists():
+        raise UsageError(str(file), "it is there already.", "Name another file, or remove it.")
+    make_folder(file.parent)
+    write_whole(file, _table(find(like), file).encode())
+    print(f"{file}: like {like}; part may be one of {', '.join(parts())}")
+    return 0
+
+
+def _table(like: Board, file: Path) -> str:
+    """The other board's table, under a name of its own; it is no alias, and nobody has tried it."""
+    text = like.file.read_text("utf-8")
+    text = re.sub(r"(?m)^aliases = .*\n", "", text)
+    text = re.sub(r"(?m)^tested_on = .*$", 'tested_on = "build only"', text)
+    text = re.sub(
+        r'(?m)^summary = ".*?([:(].*)?"$', lambda found: f'summary = "{name_of(file)}{_tail(found[1])}"', text
+    )
+    return TO_MEND.format(like=like.name, file=file) + text
+
+
+def _tail(rest: str | None) -> str:
+    return "" if rest is None else f" {rest}" if rest.startswith("(") else rest
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    chosen = [read_unproved(name) for name in arguments.boards] if arguments.boards else list(boards())
+    found = {board.name: contradictions(board) for board in chosen}
+    if arguments.json is not None:
+        print_json({"boards": {name: list(wrong) for name, wrong in found.items()}}, arguments.json)
+    if arguments.json != "-":
+        for name, wrong in found.items():
+            print(f"{shown(name)}: {'nothing contradicts' if not wrong else ''}".rstrip())
+            for sentence in wrong:
+                print(f"  {sentence}")
+    return 1 if any(found.values()) else 0

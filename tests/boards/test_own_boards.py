@@ -1,0 +1,163 @@
+"""Boards of a user's own: where their tables are found, how they are begun, and that what contradicts is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nnbuild.base.errors import UsageError
+from nnbuild.base.paths import BOARDS
+from nnbuild.board import places
+from nnbuild.board.board import Board
+from nnbuild.board.contradictions import contradictions
+from nnbuild.board.tables import boards, find, read_unproved
+from nnbuild.cli import main
+from tests.frontend.keras_files import h5_bytes, put, small
+
+F446 = (BOARDS / "nucleo-f446re" / "board.toml").read_text("utf-8")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def own(folder: Path, text: str, name: str = "mine") -> Path:
+    file = folder / f"{name}.toml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(re.sub(r"(?m)^aliases = .*\n", "", text), "utf-8")
+    return file
+
+
+PLANTED = {
+    "serial clock": ("clock = 45_000_000", "clock = 42_000_000", "every rate would be off by 7 %"),
+    "serial bus": ("NN_UART_ON_APB2 = 0", "NN_UART_ON_APB2 = 1", "every rate would be off by 100 %"),
+    "processor's clock": ("NN_PLL_N = 360", "NN_PLL_N = 400", "the processor would run at 200 MHz; the part bears 180"),
+    "bus clock": ("NN_PLL_N = 360", "NN_PLL_N = 400", "the first peripheral bus would run at 50 MHz"),
+    "slow PLL": ("NN_PLL_N = 360", "NN_PLL_N = 90", "its PLL would run at 90 MHz; it must stay from 100 MHz"),
+    "fast PLL": ("NN_PLL_N = 360", "NN_PLL_N = 440", "its PLL would run at 440 MHz"),
+    "no over-drive asked for": ("NN_OVERDRIVE = 1", "NN_OVERDRIVE = 0", "180 MHz needs NN_OVERDRIVE = 1"),
+    "no over-drive there": ('"stm32f446re"', '"stm32f405rg"', "the part has no over-drive"),
+    "summary": ("180 MHz", "168 MHz", "its summary says 168 MHz, its clocks make 180 MHz"),
+    "wait states": ("NN_UART_AF = 7", "NN_UART_AF = 7\nNN_FLASH_WAITS = 3", "its flash needs 5 wait states at 180 MHz"),
+    "baud": ("least = 16", "least = 16\nbaud = 2_000_000", "baud = 2_000_000, but the port makes 1_956_522"),
+    "interrupt": ("NN_UART_IRQ = 38", "NN_UART_IRQ = 37", "NN_UART_IRQ = 37, but that of USART2 is 38"),
+    "enable bit": ("NN_UART_ENABLE_BIT = 17", "NN_UART_ENABLE_BIT = 4", "that of USART2 is 17"),
+    "port": ("0x40004400", "0x40004440", "NN_UART_BASE = 0x40004440 is no serial port of the family"),
+    "one pin": ("NN_UART_RX_PIN = 3", "NN_UART_RX_PIN = 2", "sends and receives on one pin, 2"),
+    "pin": ("NN_UART_TX_PIN = 2", "NN_UART_TX_PIN = 16", "NN_UART_TX_PIN = 16; they go from 0 to 15"),
+    "flash too long": ("length = 524_288", "length = 1_048_576", "its memory 'flash', 1,048,576 bytes at 0x08000000"),
+    "flash elsewhere": ("0x0800_0000", "0x0900_0000", "is not in the part"),
+    "RAM too long": ("length = 131_072", "length = 196_608", "its memory 'ram', 196,608 bytes at 0x20000000"),
+    "overlap": ("[serial]", "axi = { origin = 0x2001_0000, length = 16 }\n[serial]", "'axi' and 'ram' overlap"),
+    "pages": ("[3, 131_072]]", "[4, 131_072]]", "its flash has 524,288 bytes, its pages 655,360"),
+    "chip": ("chip = 0x421", "chip = 0x413", "chip = 0x413, but the part's bootloader answers 0x421"),
+    "core": ('"stm32f446re"', '"stm32f767zi"', "it is compiled for a cortex-m4, the part is a cortex-m7"),
+    "part": ('"stm32f446re"', '"stm32f446xx"', "part = 'stm32f446xx' is none of those known"),
+    "memory of the model": ("[serial]", '[firmware]\ncontext_memory = ["ccm"]\n[serial]', "[memory] has no 'ccm'"),
+    "missing number": ('extends = "stm32f4"', 'extends = "cortex-m4f"', "does not say"),
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_planted_contradiction_is_refused(planted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new, told = PLANTED[planted]
+    assert old in F446
+    text = F446.replace(old, new, 1)
+    if planted == "missing number":
+        text = text.replace(
+            "[firmware.defines]", '[firmware]\nsoc = "stm32f4"\nuart = "stm32_usart_v1"\n[firmware.defines]'
+        )
+        text = text.replace("NN_PLL_N = 360", "")
+    file = own(tmp_path, text)
+    assert any(told in sentence for sentence in contradictions(read_unproved(str(file))))
+    with pytest.raises(UsageError):
+        find(str(file))
+    assert main(["board", "check", str(file)]) == 1
+    assert told in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("board", boards(), ids=lambda board: board.name)
+def test_nothing_in_our_own_tables_contradicts(board: Board) -> None:
+    assert contradictions(board) == ()
+
+
+def test_a_board_is_found_by_its_file_and_in_the_projects_folder(project: Path) -> None:
+    file = own(project / "boards", F446)
+    by_name, by_file = find("mine"), find(str(file))
+    assert by_name.name == by_file.name == "mine"
+    assert by_name.memories == find("nucleo-f446re").memories
+    assert "mine" in [board.name for board in boards()]
+
+
+def test_a_table_extends_its_neighbour(project: Path) -> None:
+    own(project / "tables", F446, "base")
+    file = own(project / "tables", 'extends = "base"\nsummary = "another"\ntested_on = "build only"\n', "other")
+    assert find(str(file)).memories == find("nucleo-f446re").memories
+
+
+def test_a_package_offers_boards(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own(project / "package", F446, "theirs")
+    monkeypatch.setattr(places, "of_packages", lambda: (project / "package",))
+    assert find("theirs").name == "theirs"
+
+
+BROKEN = [
+    ("x = [", "is no TOML"),
+    ('extends = "stm32f44"', "it extends 'stm32f44', which is not there. Did you mean stm32f4?"),
+    ('extends = "mine"', "it extends 'mine', which extends it in turn."),
+    ("abstract = true", "it is a family of boards, and no board."),
+    ('summary = "x"', "its board.toml does not say 'build'"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), BROKEN)
+def test_a_broken_table_is_named(text: str, told: str, project: Path) -> None:
+    file = own(project, text)
+    with pytest.raises(UsageError, match="mine") as raised:
+        find(str(file))
+    assert told in str(raised.value)
+
+
+def test_a_table_of_ones_own_harms_no_other_board(project: Path) -> None:
+    own(project / "boards", "x = [")
+    assert find("stm32f405").name == "stm32f405"
+
+
+def test_names(project: Path) -> None:
+    with pytest.raises(UsageError, match="there is no such file"):
+        find("nothing.toml")
+    with pytest.raises(UsageError, match="a board is named as its file"):
+        find(str(own(project, F446, "my board")))
+    own(project / "boards", F446, "stm32f405")
+    with pytest.raises(UsageError, match="two tables have this name"):
+        find("stm32f405")
+
+
+def test_a_new_board_is_like_another_and_sound(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["board", "new", "mine", "--like", "nucleo-h743zi"]) == 0
+    assert main(["board", "check", "mine"]) == 0
+    assert "mine: nothing contradicts" in capsys.readouterr().out
+    mine = find("mine")
+    assert mine.aliases == () and mine.tested_on == "build only" and mine.summary.startswith("mine (Cortex-M7F")
+    assert main(["board", "new", "mine", "--like", "stm32"]) == 2
+    assert "there is one of this name" in capsys.readouterr().err
+
+
+def test_parts_of_the_firmware_of_ones_own(project: Path) -> None:
+    model = put(project / "small.h5", h5_bytes(*small()))
+    (project / "parts" / "soc" / "mine").mkdir(parents=True)
+    theirs = project / "parts" / "soc" / "mine" / "nn_soc.c"
+    theirs.write_text("int mine;\n")
+    bring = '[firmware]\nfolder = "parts"\nsoc = "mine"\n[firmware.defines]'
+    file = own(project, F446.replace("[firmware.defines]", bring))
+    assert main(["compile", str(model), "--board", str(file), "--link", "-o", "out"]) == 0
+    from nnbuild.backends.firmware.program import parts, sources
+
+    assert theirs in sources(parts(find(str(file))))
+    file.write_text(file.read_text().replace('soc = "mine"', 'soc = "other"'))
+    with pytest.raises(UsageError, match="it names a part of the firmware that is not there, soc/other"):
+        sources(parts(find(str(file))))
