@@ -44,7 +44,8 @@ ROOMS = {
     "bound": {"base", "audit"},
     "board": {"base"},
     "device": {"base", "numeric"},
-    "report": {"base", "device"},
+    "cycles": {"base", "bound", "board"},
+    "report": {"base", "device", "cycles"},
     # What becomes of the C.
     "backends": {
         *("base", "numeric", "model", "ops", "isa", "plan", "emit"),
@@ -54,7 +55,7 @@ ROOMS = {
     # All of it together, and what users call.
     "jobs": {
         *("base", "numeric", "model", "ops", "frontend", "passes", "quantize", "isa", "kernels", "plan", "emit"),
-        *("board", "audit", "device", "report", "backends", "__init__"),
+        *("board", "audit", "device", "report", "backends", "cycles", "__init__"),
     },
     "cli": {
         *("base", "model", "frontend", "passes", "quantize", "ops", "plan", "emit"),

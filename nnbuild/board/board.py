@@ -96,6 +96,22 @@ class Flash:
     pages: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class FlashSpeed:
+    """How flash answers at the clock the board runs at. wait: cycles a read waits beyond its own. read: bytes that one
+    brings. line: bytes of a cache line, which is filled read by read. code_lines, data_lines: how many lines the caches
+    of code and of data hold. prefetch: whether what follows the code that is read is read ahead. error: by how many
+    percent a model of it may be below and above the part."""
+
+    wait: int = 0
+    read: int = 16
+    line: int = 16
+    code_lines: int = 0
+    data_lines: int = 0
+    prefetch: bool = False
+    error: tuple[float, float] = (0, 0)
+
+
 STANDARD_RATES = (115_200, 230_400, 460_800, 921_600, 1_000_000, 1_500_000, 2_000_000)
 FARTHEST_OFF = 0.02
 """What a byte of ten bits still bears when both ends err."""
@@ -145,7 +161,10 @@ class Board:
     instruction_budget: int | None
     """The most that a run may execute, for every input."""
     core: str | None
-    """The processor, where bounds can be proved of its programs."""
+    """The processor, where bounds can be proved of its programs and their cycles be told."""
+    multiplier: int
+    """Cycles of a multiplication where makers of parts choose them."""
+    flash_speed: FlashSpeed
     memories: tuple[Memory, ...]
     firmware: Firmware | None
     emulator: Emulator | None

@@ -101,6 +101,8 @@ def _clocks(board: Board, firmware: Firmware, clocks: Clocks, part: Part | None)
         told = re.search(r"(\d+) MHz", board.summary)
         if told is not None and int(told[1]) * 1_000_000 != clocks.cpu:
             yield f"its summary says {told[0]}, its clocks make {_mega(clocks.cpu)}."
+    if clocks.waits is not None and board.flash_speed.wait not in (0, clocks.waits):
+        yield f"[flash.speed] wait = {board.flash_speed.wait}, but its start code sets {clocks.waits} wait states."
     if part is None:
         return
     for name, hertz, most in (

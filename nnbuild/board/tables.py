@@ -17,6 +17,7 @@ from nnbuild.board.board import (
     Emulator,
     Firmware,
     Flash,
+    FlashSpeed,
     FlashTool,
     Memory,
     RateClock,
@@ -120,6 +121,8 @@ def _read(file: Path, table: Mapping[str, Any]) -> Board:
             stack_budget=audit.get("stack"),
             instruction_budget=_budget(name, audit.get("instructions")),
             core=table.get("cpu", {}).get("core"),
+            multiplier=table.get("cpu", {}).get("multiplier", 1),
+            flash_speed=_flash_speed(name, table.get("flash", {}).get("speed", {})),
             memories=tuple(Memory(key, m["origin"], m["length"]) for key, m in table.get("memory", {}).items()),
             firmware=_firmware(table["firmware"], file.parent) if "firmware" in table else None,
             emulator=_emulator(table.get("emulator", {})),
@@ -142,6 +145,29 @@ def _budget(name: str, value: Any) -> int | None:
         return value
     cause = f"its [audit] instructions = {value!r} is no number of instructions."
     raise UsageError(f"board {name!r}", cause, "Write a whole number above 0, as instructions = 3_000_000.")
+
+
+SPEEDS = {"wait": 0, "read": 4, "line": 4, "code_lines": 0, "data_lines": 0, "prefetch": 0, "error": 0}
+"""The words of [flash.speed], and the least that each may be."""
+
+
+def _flash_speed(name: str, table: Mapping[str, Any]) -> FlashSpeed:
+    for key, value in table.items():
+        least = SPEEDS.get(key)
+        if least is None:
+            raise UsageError(f"board {name!r}", f"its [flash.speed] has no {key}.", f"Write {', '.join(SPEEDS)}.")
+        right = type(value) is bool if key == "prefetch" else type(value) is int and value >= least
+        if key == "error":
+            right = isinstance(value, list) and len(value) == 2 and all(type(each) in (int, float) for each in value)
+        if not right:
+            step = "Write them as the board that is most like it does, in boards/."
+            raise UsageError(f"board {name!r}", f"its [flash.speed] {key} = {value!r} cannot be.", step)
+    given: dict[str, Any] = {key: tuple(value) if key == "error" else value for key, value in table.items()}
+    speed = FlashSpeed(**given)
+    if speed.line % speed.read:
+        cause = f"its flash has lines of {speed.line} bytes, which reads of {speed.read} do not fill."
+        raise UsageError(f"board {name!r}", cause, "Make [flash.speed] line a multiple of read.")
+    return speed
 
 
 def _toolchain(entry: Mapping[str, Any], cpu: Mapping[str, Any]) -> Toolchain:

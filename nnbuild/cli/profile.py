@@ -8,15 +8,18 @@ from dataclasses import asdict
 from nnbuild.base.errors import UsageError
 from nnbuild.cli.arguments import add_build_options, add_place, options_of, place_of, print_json, progress
 from nnbuild.jobs.alternatives import Measurement, measure, save
+from nnbuild.jobs.cycles import cycles_job
 from nnbuild.jobs.job import profile_job
-from nnbuild.jobs.pipeline import compile_model
+from nnbuild.jobs.pipeline import Compiled, compile_model
 from nnbuild.report import profile_object, profile_text
+from nnbuild.report.cycles import cycles_object, cycles_text
 from nnbuild.report.table import render
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     add_place(parser)
+    parser.add_argument("--cycles", action="store_true", help="cycles of the board's part, modelled, and their causes")
     parser.add_argument("--alternatives", action="store_true", help="measure every kernel that could serve each layer")
     parser.add_argument("--save", action="store_true", help="with --alternatives: keep the costs, to choose by them")
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the profile as JSON")
@@ -28,12 +31,26 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save:
         raise UsageError("--save", "it keeps what --alternatives measures.", "Give --alternatives too.")
     compiled = compile_model(options_of(arguments), progress("calibration sample"))
+    if arguments.cycles:
+        return _cycles(arguments, compiled)
     with place_of(arguments) as where:
         profile = profile_job(compiled, where)
     if arguments.json is not None:
         print_json(profile_object(profile), arguments.json)
     if arguments.json != "-":
         print(profile_text(profile), end="")
+    return 0
+
+
+def _cycles(arguments: argparse.Namespace, compiled: Compiled) -> int:
+    if arguments.port is not None:
+        raise UsageError("--cycles", "it models a part; at a port, cycles are measured.", "Leave out one of the two.")
+    with place_of(arguments) as where:
+        profile = cycles_job(compiled, where)
+    if arguments.json is not None:
+        print_json(cycles_object(profile), arguments.json)
+    if arguments.json != "-":
+        print(cycles_text(profile), end="")
     return 0
 
 

@@ -1,0 +1,97 @@
+"""Blocks of code that are executed without a branch, timed once for each way in which their loads fall on memories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from nnbuild.bound.image import Image
+from nnbuild.bound.instruction import Instruction, decode
+from nnbuild.cycles.pipeline import leaves
+from nnbuild.cycles.registers import in_memory, is_load, words
+
+CODE, DATA = 0, 1
+
+
+class Core(Protocol):
+    def costs(self, body: Sequence[Instruction], in_flash: Sequence[bool]) -> list[int]: ...
+    def taken(self, i: Instruction, target: Instruction | None) -> int: ...
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A block's cycles, those of them that loads and stores take beyond one each, and what happens at which of them:
+    (cycles since what happened before, CODE or DATA, number of the read of code)."""
+
+    cycles: int
+    loads: int
+    events: tuple[tuple[int, int, int], ...]
+    rest: int
+    """Cycles behind the last event."""
+
+
+@dataclass
+class Block:
+    address: int
+    end: int
+    body: tuple[Instruction, ...]
+    conditional: bool
+    """Whether some of its loads may be passed without being done."""
+    seen: int = 0
+    patterns: dict[int, tuple[bool, ...]] = field(default_factory=dict)
+    """By the number of words read from flash, which instructions read them."""
+    timings: dict[int, Timing] = field(default_factory=dict)
+    branches: dict[int, int] = field(default_factory=dict)
+    """By where it goes on, the cycles that this takes."""
+
+    @property
+    def last(self) -> Instruction:
+        return self.body[-1]
+
+    def learn(self, places: Sequence[int]) -> None:
+        """What an execution has shown whose words came by instructions at these places."""
+        known = set(places)
+        self.patterns[len(places)] = tuple(i.address in known for i in self.body)
+
+
+def read_block(image: Image, address: int, size: int) -> Block:
+    body: list[Instruction] = []
+    at, end, under = address, address + size, 0
+    conditional = False
+    while at < end:
+        i = decode(image.code_at(at), at)
+        if i is None:
+            at += 4 if image.code_at(at)[1] >> 3 >= 0b11101 else 2
+            continue
+        conditional |= under > 0 and in_memory(i)
+        under = len(i.name) - 1 if i.name.startswith("it") else max(0, under - 1)
+        body.append(i)
+        at = i.next
+    return Block(address, end, tuple(body), conditional)
+
+
+def timed(block: Block, core: Core, pattern: tuple[bool, ...], read: int) -> Timing:
+    """`read`: bytes of code that the flash gives at once; 0 where no code waits."""
+    costs = core.costs(block.body, pattern)
+    loads = sum(max(0, cost - 1) for i, cost in zip(block.body, costs, strict=True) if in_memory(i))
+    events: list[tuple[int, int, int]] = []
+    passed, line = 0, -1
+    for i, cost, in_flash in zip(block.body, costs, pattern, strict=True):
+        if read:
+            for unit in range(i.address // read, (i.next - 1) // read + 1):
+                if unit != line:
+                    events.append((passed, CODE, unit))
+                    passed, line = 0, unit
+        if in_flash and is_load(i):
+            events += [(passed, DATA, 0)] + [(0, DATA, 0)] * (words(i) - 1)
+            passed = 0
+        passed += cost
+    return Timing(sum(costs), loads, tuple(events), passed)
+
+
+def branch(block: Block, core: Core, image: Image, to: int) -> int:
+    """Cycles beyond the block's own that going on at `to` takes."""
+    if to == block.end or not block.body or not leaves(block.last):
+        return 0
+    return core.taken(block.last, decode(image.code_at(to), to))

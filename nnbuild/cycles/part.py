@@ -1,0 +1,61 @@
+"""The part behind a board: its core, its flash, its clock, and how far the model of each may be off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nnbuild.base.errors import UsageError
+from nnbuild.board.board import Board, FlashSpeed
+from nnbuild.board.clocks import clocks_of
+from nnbuild.cycles.blocks import Core
+from nnbuild.cycles.pipeline import Classic, Small
+from nnbuild.cycles.scoreboard import Scoreboard
+
+M3 = Classic(accumulate=2, long_multiply=4, long_accumulate=5, divide=7)
+M4 = Classic(accumulate=1, long_multiply=1, long_accumulate=1, divide=7)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A processor: its rules, the most that a model of it was seen to be off in percent, and what emulates it."""
+
+    name: str
+    core: Core
+    error: float
+    emulated: str
+
+
+@dataclass(frozen=True)
+class Part:
+    kind: Kind
+    flash: FlashSpeed
+    hertz: int
+    spans: tuple[tuple[int, int], ...]
+    """The addresses of its flash."""
+
+    def error(self, waits: bool) -> tuple[float, float]:
+        """Percent by which cycles may be fewer and more than told; `waits` says whether flash was waited for."""
+        low, high = self.flash.error if waits else (0, 0)
+        return min(low, -self.kind.error), max(high, self.kind.error)
+
+
+def kind_of(core: str, multiplier: int) -> Kind | None:
+    kinds = {
+        "cortex-m0": Kind("Cortex-M0", Small(multiplier, refill=2, call=3), 3, "CORTEX_M0"),
+        "cortex-m0plus": Kind("Cortex-M0+", Small(multiplier, refill=1, call=2), 10, "CORTEX_M0"),
+        "cortex-m3": Kind("Cortex-M3", M3, 3, "CORTEX_M3"),
+        "cortex-m4": Kind("Cortex-M4", M4, 3, "CORTEX_M4"),
+        "cortex-m33": Kind("Cortex-M33", Scoreboard(), 3, "CORTEX_M33"),
+        "cortex-m7": Kind("Cortex-M7", Scoreboard(width=2, double=2, predicted=True), 25, "CORTEX_M7"),
+    }
+    return kinds.get(core)
+
+
+def part_of(board: Board) -> Part:
+    found = kind_of(board.core or "", board.multiplier)
+    clocks = clocks_of(board.firmware.soc, board.firmware.defines) if board.firmware is not None else None
+    if found is None or clocks is None:
+        cause = "cycles are told only of boards with a Cortex-M0, M3, M4, M33 or M7 whose clock is known."
+        raise UsageError(f"board {board.name!r}", cause, "Name such a board; all boards: nnbuild boards")
+    flash = board.memory("flash")
+    return Part(found, board.flash_speed, clocks.cpu, ((flash.origin, flash.origin + flash.length),))

@@ -1,0 +1,77 @@
+"""`nnbuild profile --cycles`, and what a board's table may say of its flash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nnbuild.base.errors import UsageError
+from nnbuild.base.paths import BOARDS, EXAMPLE
+from nnbuild.board.tables import find
+from nnbuild.cli import main
+from nnbuild.cycles.part import part_of
+
+
+def test_the_example_on_a_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = tmp_path / "cycles.json"
+    command = ["profile", str(EXAMPLE / "mnist.h5"), "--quantize", "int8", "--board", "stm32f405", "--cycles"]
+    assert main([*command, "--json", str(found)]) == 0
+    text, facts = capsys.readouterr().out, json.loads(found.read_text())
+    assert "cycles of a Cortex-M4, modelled; -5 to +15 %" in text
+    assert facts["cycles"] == facts["instructions"] + sum(facts["stalls"].values())
+    assert facts["cycles"] == sum(layer["cycles"] for layer in facts["layers"])
+    assert facts["milliseconds"] == pytest.approx(facts["cycles"] / 168e3)
+    assert facts["stalls"]["flash_data"] > 0
+    low, high = facts["milliseconds_error"]
+    assert low < 0 < high
+
+
+def test_cycles_are_modelled_or_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["profile", str(EXAMPLE / "mnist.h5"), "--board", "stm32", "--cycles", "--port", "/dev/ttyACM0"]
+    assert main(command) == 2
+    assert "it models a part; at a port, cycles are measured." in capsys.readouterr().err
+
+
+def test_a_core_without_rules_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", str(EXAMPLE / "mnist.h5"), "--board", "rv32", "--cycles"]) == 2
+    assert "cycles are told only of boards with a Cortex-M0" in capsys.readouterr().err
+
+
+def test_every_board_with_a_known_core_is_a_part() -> None:
+    for file in BOARDS.glob("*/board.toml"):
+        if "abstract" not in file.read_text():
+            board = find(file.parent.name)
+            if board.core is not None:
+                assert part_of(board).hertz >= 1_000_000
+
+
+def _board(folder: Path, text: str) -> Path:
+    file = folder / "mine" / "board.toml"
+    file.parent.mkdir()
+    told = 'extends = "stm32f405"\nsummary = "mine (168 MHz)"\ntested_on = "build only"\n'
+    file.write_text(f"{told}[flash.speed]\n{text}\n")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("latency = 5", "its [flash.speed] has no latency."),
+        ("wait = -1", "its [flash.speed] wait = -1 cannot be."),
+        ("prefetch = 1", "its [flash.speed] prefetch = 1 cannot be."),
+        ("error = [5]", "its [flash.speed] error = [5] cannot be."),
+        ("line = 24", "its flash has lines of 24 bytes, which reads of 16 do not fill."),
+    ],
+)
+def test_flash_that_cannot_be(tmp_path: Path, text: str, cause: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        find(str(_board(tmp_path, text)))
+    assert cause in str(refused.value)
+
+
+def test_wait_states_are_those_of_the_start_code(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        find(str(_board(tmp_path, "wait = 7")))
+    assert "wait = 7, but its start code sets 5 wait states" in str(refused.value)
