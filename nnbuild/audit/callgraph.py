@@ -31,7 +31,7 @@ FRAMELESS = frozenset({"__x86_return_thunk", "__fentry__", "__stack_chk_fail"})
 # Kernels and hardened programs call through pointers by way of these.
 POINTER_THUNKS = ("__x86_indirect_thunk_", "__llvm_retpoline_", "__x86_indirect_call_thunk_")
 # Machines whose jump tables hold relocations, so that a table of labels is told from a table of functions.
-TABLES_RELOCATED = ("x86", "x86-64", "riscv")
+TABLES_RELOCATED = ("x86", "x86-64", "riscv", "powerpc", "powerpc64")
 COLD_PART = re.compile(r"\.cold(?:\.\d+)?$")
 MAX_TEXT = 64 << 20  # of a .ci or .su file
 

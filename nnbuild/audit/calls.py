@@ -19,6 +19,7 @@ IMMEDIATE = re.compile(r"(?:^|, ?)#?(-?0x[0-9a-f]+|-?\d+)$")
 RIP_SLOT = re.compile(r"\[rip ([+-]) (0x[0-9a-f]+|\d+)\]")
 ARM_BRANCH = re.compile(r"^(?:bl?x?(?:eq|ne|hs|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le|al)?(?:\.w)?|cbn?z)$")
 A64_DIRECT = re.compile(r"^(?:bl?|b\.\w+|cbn?z|tbn?z)$")
+PPC_BRANCH = re.compile(r"^b(?:d?n?z|lt|le|eq|ge|gt|ne|so|ns|un|nu|c)?[tf]?(?:l?r|ctr)?l?[+-]?$")
 RISCV_DIRECT = re.compile(r"^(?:c\.)?(?:jal|j|beq|bne|blt|bge|bltu|bgeu|beqz|bnez|blez|bgez|bltz|bgtz)$")
 SLOT_TYPES = ("_JUMP_SLOT", "_GLOB_DAT", "_JMP_SLOT")
 
@@ -41,6 +42,7 @@ class CallReader:
         self._code = code
         self._file: ObjectFile = code.locator.file
         reader = {"x86": self._x86, "x86-64": self._x86, "arm": self._arm, "aarch64": self._aarch64}
+        reader |= {"powerpc": self._powerpc, "powerpc64": self._powerpc}
         self._decode = reader.get(self._file.machine, self._riscv)
 
     @cached_property
@@ -163,6 +165,18 @@ class CallReader:
             return Branch(instruction.address, False, None, "", _added(recent, operands))
         return None
 
+    def _powerpc(self, instruction: Instruction, recent: list[Instruction]) -> Branch | None:
+        """`bl` calls, `b` and its conditions jump; through the counter register where the place is computed."""
+        name = instruction.mnemonic.rstrip("+-")
+        if not PPC_BRANCH.match(name):
+            return None
+        if "ctr" in name:
+            is_call = name.endswith("l")
+            return Branch(instruction.address, is_call, None, "", not is_call and _counted_sum(recent))
+        if name.endswith("lr") or name.endswith("lrl"):
+            return Branch(instruction.address, True, None, "") if name.endswith("lrl") else None
+        return self._direct(instruction, name.endswith("l") and name != "bdnzl", self._relocation_in(instruction))
+
     def _riscv(self, instruction: Instruction, recent: list[Instruction]) -> Branch | None:
         name, operands = instruction.mnemonic.removeprefix("c."), instruction.operands
         relocation = self._relocations.get(instruction.address)
@@ -205,6 +219,16 @@ def _added(recent: list[Instruction], register: str) -> bool:
         if earlier.operands.split(",")[0] == register:
             return earlier.mnemonic == "add"
     return False
+
+
+def _counted_sum(recent: list[Instruction]) -> bool:
+    """PowerPC: whether what was last moved into the counter had just been added up, or taken out of a table."""
+    moves = [index for index, earlier in enumerate(recent) if earlier.mnemonic == "mtctr"]
+    if not moves:
+        return False
+    before, register = recent[: moves[-1]], recent[moves[-1]].operands
+    made = next((each for each in reversed(before) if each.operands.split(",")[0] == register), None)
+    return made is not None and made.mnemonic in ("add", "lwzx", "ldx")
 
 
 def _table_load(recent: list[Instruction]) -> bool:

@@ -14,7 +14,7 @@ from nnbuild.audit.elf import SHT_NOBITS, STT_FUNC, Section
 from nnbuild.audit.places import Extent, Locator
 from nnbuild.base.errors import ToolMissing
 
-SCANNED_MACHINES = ("x86", "x86-64", "arm", "aarch64", "riscv")
+SCANNED_MACHINES = ("x86", "x86-64", "arm", "aarch64", "riscv", "powerpc", "powerpc64")
 INSTALL_HINT = "Install it with `pip install capstone`."
 ARM_BE8 = 0x00800000  # linked big-endian ARM: data is big-endian, instructions are not
 
@@ -82,10 +82,13 @@ class Code:
                     cs.CS_ARCH_RISCV,
                     (cs.CS_MODE_RISCV64 if wide else cs.CS_MODE_RISCV32) | cs.CS_MODE_RISCVC,
                 ),
+                "powerpc": (cs.CS_ARCH_PPC, cs.CS_MODE_32),
+                "powerpc64": (cs.CS_ARCH_PPC, cs.CS_MODE_64),
             }
             arch, mode = modes[file.machine]
             # Everywhere else instructions are little-endian whatever the data is.
-            if file.machine == "arm" and not file.little and not file.flags & ARM_BE8:
+            big = (file.machine == "arm" and not file.flags & ARM_BE8) or file.machine.startswith("powerpc")
+            if big and not file.little:
                 mode |= cs.CS_MODE_BIG_ENDIAN
             engine = cs.Cs(arch, mode)
             engine.skipdata = True

@@ -18,6 +18,8 @@ from nnbuild.audit.relocations import RelocationTable, relocation_tables
 ABSOLUTE = {
     "R_X86_64_64": 8, "R_X86_64_32": 4, "R_X86_64_32S": 4, "R_386_32": 4, "R_ARM_ABS32": 4, "R_AARCH64_ABS64": 8,
     "R_AARCH64_ABS32": 4, "R_RISCV_32": 4, "R_RISCV_64": 8,
+    "R_PPC_ADDR32": 4, "R_PPC_UADDR32": 4, "R_PPC64_ADDR32": 4, "R_PPC64_ADDR64": 8,
+    "R_PPC64_UADDR32": 4, "R_PPC64_UADDR64": 8, "R_MIPS_32": 4, "R_MIPS_64": 8,
 }  # fmt: skip
 # RISC-V leaves differences of labels to the linker, as a set or an addition and a subtraction at one place.
 DIFFERENCES = {

@@ -25,7 +25,7 @@ STB_LOCAL, STB_GLOBAL, STB_WEAK = 0, 1, 2
 PT_LOAD, PT_GNU_STACK = 1, 0x6474E551
 PF_X, PF_W = 1, 2
 
-MACHINES = {3: "x86", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv"}
+MACHINES = {3: "x86", 8: "mips", 20: "powerpc", 21: "powerpc64", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv"}
 KINDS = {1: "object", 2: "executable", 3: "shared", 4: "core"}
 DEBUG_SECTION_LIMIT = 64 << 20  # a compressed section that grows past this is refused: no real one does
 
@@ -132,14 +132,44 @@ class ObjectFile:
 
     @cached_property
     def symbols(self) -> tuple[Symbol, ...]:
-        """The symbol table, entry 0 included, so that positions are those that relocations name."""
+        """The symbol table, entry 0 included, so that positions are those that relocations name; functions lie where
+        their code is."""
+        return tuple(self._at_its_code(symbol) for symbol in self.listed_symbols)
+
+    @cached_property
+    def listed_symbols(self) -> tuple[Symbol, ...]:
+        """The same, as the file has it."""
         table = next((section for section in self.sections if section.kind == SHT_SYMTAB), None)
         return _read_symbols(self, table) if table is not None else ()
 
     @cached_property
     def dynamic_symbols(self) -> tuple[Symbol, ...]:
         table = next((section for section in self.sections if section.kind == SHT_DYNSYM), None)
-        return _read_symbols(self, table) if table is not None else ()
+        return tuple(map(self._at_its_code, _read_symbols(self, table))) if table is not None else ()
+
+    @cached_property
+    def _entries(self) -> dict[int, tuple[int, int]]:
+        """In the older ABI of 64-bit PowerPC a function's symbol stands for a descriptor in `.opd`, whose first word is
+        the code's address: section and value of the code, by the descriptor's value."""
+        opd = self.section_named(".opd")
+        return _entries_of(self, opd) if self.machine == "powerpc64" and opd is not None else {}
+
+    def _at_its_code(self, symbol: Symbol) -> Symbol:
+        if not self._entries or not 0 < symbol.section < len(self.sections):
+            return symbol
+        if self.sections[symbol.section].name != ".opd" or symbol.kind == STT_SECTION:
+            return symbol
+        place = self._entries.get(symbol.value)
+        return symbol if place is None else symbol._replace(section=place[0], value=place[1])
+
+    @cached_property
+    def descriptors(self) -> dict[int, int]:
+        """Addresses of code by those of the descriptors that stand for it."""
+        opd = self.section_named(".opd")
+        if opd is None or not self._entries:
+            return {}
+        bases = self.bases if self.relocatable else (0,) * len(self.sections)
+        return {bases[opd.number] + at: bases[home] + value for at, (home, value) in self._entries.items()}
 
     @cached_property
     def bases(self) -> tuple[int, ...]:
@@ -303,3 +333,31 @@ def _extended_indices(file: ObjectFile, table: Section, count: int) -> np.ndarra
     return read_table(file.name, file.data, dtype, beside.offset, count, "table of section numbers")["index"].astype(
         np.int64
     )
+
+
+def _entries_of(file: ObjectFile, opd: Section) -> dict[int, tuple[int, int]]:
+    """What the descriptors hold or, in an object not yet linked, what its relocations put there."""
+    symbols = file.listed_symbols
+    order = "<" if file.little else ">"
+    if not file.relocatable:
+        words = np.frombuffer(file.content(opd)[: opd.size // 8 * 8], order + "u8").tolist()
+        homes = [section for section in file.sections if section.executable and section.allocated]
+        found = {}
+        for index, word in enumerate(words):
+            home = next((each for each in homes if each.address <= word < each.address + each.size), None)
+            if home is not None:
+                found[opd.address + 8 * index] = (home.number, word)
+        return found
+    table = next((each for each in file.sections if each.kind == SHT_RELA and each.info == opd.number), None)
+    if table is None:
+        return {}
+    dtype = np.dtype([(name, order + code) for name, code in (("offset", "u8"), ("info", "u8"), ("addend", "i8"))])
+    rows = read_table(file.name, file.data, dtype, table.offset, table.size // dtype.itemsize, "relocation table")
+    result: dict[int, tuple[int, int]] = {}
+    for offset, info, addend in rows.tolist():
+        number = info >> 32
+        if number < len(symbols) and 0 < symbols[number].section < len(file.sections):
+            home = symbols[number].section
+            if file.sections[home].executable:
+                result[offset] = (home, symbols[number].value + addend)
+    return result

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from nnbuild.audit.code import Chunk, Code
 
@@ -29,6 +30,14 @@ RISCV_DOUBLE = re.compile(r"^f(?!s?gnj|sgnj|mv|ld|sd)\w*[\w.]*\.d(?:\.|$)")
 RISCV_FP_OPCODES = frozenset({0x07, 0x27, 0x43, 0x47, 0x4B, 0x4F, 0x53, 0x57})
 RISCV_FP_COMPRESSED = frozenset({(0, 1), (0, 5), (2, 1), (2, 5)})
 RISCV32_FP_COMPRESSED = RISCV_FP_COMPRESSED | {(0, 3), (0, 7), (2, 3), (2, 7)}  # on RV64 these load and store words
+PPC_FP_OPCODES = frozenset({4, *range(48, 56), 57, 59, 60, 61, 63})
+"""Of the primary opcodes: AltiVec (or the embedded cores' SPE), loads and stores of floats, arithmetic, VSX. 57 and 61
+also load and store pairs of general registers where their last bits say so."""
+PPC_FP_INDEXED = re.compile(r"^(?:[ls]v|[ls]x?v|lxs|stxs|lf|stf|[ls]tv|stx[sv]|mtv|mfv|mtfpr|mffpr|dst|dss)")
+PPC_DOUBLE = re.compile(r"^(?:f(?:add|sub|mul|div|sqrt|n?madd|n?msub|rsqrte|re)\.?$|xs\w*dp$|xv\w*dp$|efd)")
+PPC_NO_ARITHMETIC = re.compile(
+    r"^x[sv](?:abs|nabs|neg|cpsgn|cmp\w*|ts\w*|xexp\w*|xsig\w*)\w*dp$|^xscvspdpn?$|^xscvdpspn?$"
+)
 MAX_ADDRESSES = 200
 
 
@@ -78,7 +87,13 @@ def _finder(code: Code) -> Callable[[Chunk], Iterator[Hit]]:
     if machine in ("x86", "x86-64"):
         known: dict[str, bool] = {}
         return lambda chunk: _scan_x86(code, chunk, known)
-    scanner = {"arm": _scan_arm, "aarch64": _scan_aarch64, "riscv": _scan_riscv}[machine]
+    scanner = {
+        "arm": _scan_arm,
+        "aarch64": _scan_aarch64,
+        "riscv": _scan_riscv,
+        "powerpc": _scan_powerpc,
+        "powerpc64": _scan_powerpc,
+    }[machine]
     return lambda chunk: scanner(code, chunk)
 
 
@@ -146,6 +161,27 @@ def is_fp_riscv(half: int, wide: bool) -> bool:
     if half & 3 == 3:
         return half & 0x7F in RISCV_FP_OPCODES
     return (half & 3, half >> 13) in (RISCV_FP_COMPRESSED if wide else RISCV32_FP_COMPRESSED)
+
+
+def _scan_powerpc(code: Code, chunk: Chunk) -> Iterator[Hit]:
+    order: Literal["little", "big"] = "little" if code.locator.file.little else "big"
+    for address, _, mnemonic, operands in code.lines_of(chunk):
+        word = int.from_bytes(chunk.code[address - chunk.start :][:4], order)
+        opcode = word >> 26
+        fp = (
+            opcode in PPC_FP_OPCODES
+            and not (opcode == 57 and word & 3 < 2)
+            and not (opcode == 4 and _ppc_integer(mnemonic))
+        )
+        if fp or (opcode == 31 and PPC_FP_INDEXED.match(mnemonic)):
+            double = bool(PPC_DOUBLE.match(mnemonic)) and not PPC_NO_ARITHMETIC.match(mnemonic)
+            text = f"{mnemonic} {operands}" if mnemonic != ".byte" else f"{word:08x}"
+            yield address, text.strip(), double
+
+
+def _ppc_integer(mnemonic: str) -> bool:
+    """Multiply-and-add of general registers, which shares AltiVec's opcode."""
+    return mnemonic.startswith("madd")
 
 
 def _scan_riscv(code: Code, chunk: Chunk) -> Iterator[Hit]:

@@ -27,6 +27,10 @@ RISCV_TYPES = {
     60: "SET_ULEB128", 61: "SUB_ULEB128",
 }  # fmt: skip
 
+# Of the 64-bit PowerPC's ABI, version 2, what pyelftools does not list.
+POWERPC64_TYPES = {118: "R_PPC64_ENTRY", 119: "R_PPC64_PLTSEQ", 120: "R_PPC64_PLTCALL", 121: "R_PPC64_PLTSEQ_NOTOC",
+                   122: "R_PPC64_PLTCALL_NOTOC", 123: "R_PPC64_PCREL_OPT"}  # fmt: skip
+
 
 def _names(table: Mapping[str, int]) -> dict[int, str]:
     return {number: name for name, number in table.items() if isinstance(number, int)}
@@ -38,6 +42,9 @@ TYPE_NAMES = {
     "arm": _names(enums.ENUM_RELOC_TYPE_ARM),
     "aarch64": _names(enums.ENUM_RELOC_TYPE_AARCH64),
     "riscv": {number: f"R_RISCV_{name}" for number, name in RISCV_TYPES.items()},
+    "powerpc": _names(enums.ENUM_RELOC_TYPE_PPC),
+    "powerpc64": {**_names(enums.ENUM_RELOC_TYPE_PPC64), **POWERPC64_TYPES},
+    "mips": _names(enums.ENUM_RELOC_TYPE_MIPS),
 }
 
 # Relocations of an instruction that calls or jumps to the symbol.
@@ -47,11 +54,13 @@ CALL_TYPES = frozenset(
         "R_X86_64_REX_GOTPCRELX", "R_ARM_PC24", "R_ARM_PLT32", "R_ARM_CALL", "R_ARM_JUMP24", "R_ARM_THM_CALL",
         "R_ARM_THM_JUMP24", "R_ARM_THM_JUMP19", "R_ARM_THM_JUMP11", "R_AARCH64_CALL26", "R_AARCH64_JUMP26",
         "R_AARCH64_CONDBR19", "R_RISCV_CALL", "R_RISCV_CALL_PLT", "R_RISCV_JAL", "R_RISCV_RVC_JUMP",
-        "R_RISCV_BRANCH", "R_RISCV_RVC_BRANCH",
+        "R_RISCV_BRANCH", "R_RISCV_RVC_BRANCH", "R_PPC_REL24", "R_PPC_PLTREL24", "R_PPC_LOCAL24PC", "R_PPC_REL14",
+        "R_PPC64_REL24", "R_PPC64_REL24_NOTOC", "R_PPC64_REL14", "R_MIPS_26", "R_MIPS_PC16",
     }
 )  # fmt: skip
 # Notes to the linker that refer to nothing.
-MARKER_TYPES = frozenset({"R_RISCV_RELAX", "R_RISCV_ALIGN", "R_ARM_NONE", "R_ARM_V4BX", "R_X86_64_NONE", "R_386_NONE"})
+MARKER_TYPES = frozenset({"R_RISCV_RELAX", "R_RISCV_ALIGN", "R_ARM_NONE", "R_ARM_V4BX", "R_X86_64_NONE", "R_386_NONE",
+                          "R_PPC64_ENTRY", "R_PPC64_NONE", "R_PPC_NONE", "R_MIPS_NONE", "R_MIPS_JALR"})  # fmt: skip
 
 
 class Relocation(NamedTuple):
@@ -120,11 +129,10 @@ def _read_table(file: ObjectFile, table: Section) -> RelocationTable:
     if table.entry_size not in (0, dtype.itemsize):
         raise bad_object(file.name, f"the relocations in {table.name} have an impossible size.")
     rows = read_table(file.name, file.data, dtype, table.offset, table.size // dtype.itemsize, "relocation table")
-    shift, mask = (32, 0xFFFFFFFF) if file.bits == 64 else (8, 0xFF)
     info = rows["info"].astype(np.uint64)
+    symbols, types = _split(file, info)
     linked_to = file.sections[table.link] if table.link < len(file.sections) else None
     dynamic = linked_to is not None and linked_to.name == ".dynsym"
-    symbols = (info >> np.uint64(shift)).astype(np.int64)
     limit = len(file.dynamic_symbols if dynamic else file.symbols)
     if symbols.size and int(symbols.max()) >= max(limit, 1):
         raise bad_object(file.name, f"a relocation in {table.name} names a symbol that does not exist.")
@@ -136,11 +144,23 @@ def _read_table(file: ObjectFile, table: Section) -> RelocationTable:
         table=table,
         target=target,
         offsets=rows["offset"].astype(np.int64),
-        types=(info & np.uint64(mask)).astype(np.int64),
+        types=types,
         symbols=symbols,
         addends=rows["addend"].astype(np.int64) if table.kind == SHT_RELA else None,
         dynamic=dynamic,
     )
+
+
+def _split(file: ObjectFile, info: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Symbols and types. On 64-bit MIPS an entry has up to three types, of which the first says what is meant, and the
+    bytes of the little-endian form stand in the order of the big one."""
+    shift, mask = (32, 0xFFFFFFFF) if file.bits == 64 else (8, 0xFF)
+    symbols, types = info >> np.uint64(shift), info & np.uint64(mask)
+    if file.machine == "mips" and file.bits == 64:
+        symbols, types = (
+            (info & np.uint64(mask), info >> np.uint64(56)) if file.little else (symbols, types & np.uint64(0xFF))
+        )
+    return symbols.astype(np.int64), types.astype(np.int64)
 
 
 def _signed(value: int, bits: int) -> int:
@@ -186,6 +206,8 @@ def call_target(file: ObjectFile, relocation: Relocation) -> int | None:
     start = file.address_of(symbol) if symbol is not None else None
     if start is None:
         return None
+    if file.descriptors:  # a section's symbol and a distance may name a descriptor
+        return file.descriptors.get(start + relocation.addend, start + relocation.addend)
     bias = 8 if relocation.type in ("R_ARM_CALL", "R_ARM_JUMP24", "R_ARM_PC24", "R_ARM_PLT32") else 0
     bias = bias or PC_BIAS.get(file.machine, 0)
     return start + relocation.addend + bias if file.machine in ("x86", "x86-64", "arm") else start + relocation.addend

@@ -92,6 +92,8 @@ def _rule_findings(locator: Locator, policy: Policy, notes: list[str]) -> list[F
 
 def _summary(file: ObjectFile) -> FileSummary:
     machine = f"riscv{file.bits}" if file.machine == "riscv" else file.machine
+    if machine == "powerpc64" and file.little:
+        machine = "powerpc64le"
     kind = "kernel module" if file.kernel_module else file.kind
     return FileSummary(file.name, machine, kind, sizes_of(file), MappingProxyType(section_sizes(file)))
 

@@ -70,8 +70,9 @@ def check_symbols(path: Path, readelf: str = "readelf") -> None:
         if not (parts and re.fullmatch(r"\d+:", parts[0]) and wanted):
             continue
         size = int(parts[2], 16 if parts[2].startswith("0x") else 10)
+        parts = re.sub(r"\[[^]]*\]", "", line).split()  # PowerPC's second entry of a function
         expected[int(parts[1], 16), size, section_number(parts[6])] += 1
-    found = Counter((s.value, s.size, section_label(s.section)) for s in file.symbols)
+    found = Counter((s.value, s.size, section_label(s.section)) for s in file.listed_symbols)
     assert found == expected
 
 
@@ -230,11 +231,15 @@ int pick(int n) { switch (n) { case 0: return 3; case 1: return plain(n); case 2
   case 3: return plain(4) - 5; case 4: return plain(n) / 3; case 5: return 99; default: return 0; } }
 """
 
+PPC_TEXT = re.compile(r"^(?!mflr|mfcr|mfctr)(?:[ls]t?f|f|x[sv]|xx|v|[ls]t?v|lx[sv]|stx[sv]|mtv|mfv|mff|mtf)")
+
 # What objdump's text shows where a floating-point or vector register is used.
 FP_TEXT = {
     "arm": re.compile(r"^(v\w|fldm|fstm)"),
     "aarch64": re.compile(r"(?:^|[\s,{\[])(?:[bhsdqv]\d+)(?:$|[\s,.}\]-])"),
     "riscv": re.compile(r"^(?:c\.)?f(?!ence)"),
+    "powerpc": PPC_TEXT,
+    "powerpc64": PPC_TEXT,
 }
 
 

@@ -156,13 +156,13 @@ def test_a_stripped_object_cannot_pass(tmp_path: Path) -> None:
 
 
 def test_an_unknown_machine_cannot_pass_where_floating_point_is_forbidden(good: Path) -> None:
-    bad = changed(good, 18, "<H", 21)
+    bad = changed(good, 18, "<H", 22)
     report = audit(bad, "kernel")
     assert [(f.rule, f.subject) for f in report.violations if f.rule == "floating-point"] == [
-        ("floating-point", "unknown machine 21")
+        ("floating-point", "unknown machine 22")
     ]
     assert (
-        "bad.o: unknown machine 21, whose instructions nnbuild cannot read: not scanned for floating point"
+        "bad.o: unknown machine 22, whose instructions nnbuild cannot read: not scanned for floating point"
         in report.notes
     )
     assert "expf" in {need.symbol for need in report.needs}

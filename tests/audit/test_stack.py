@@ -57,7 +57,8 @@ def test_the_deepest_path(chain: Toolchain, tmp_path: Path) -> None:
     assert report.errors == ()
     assert [name for name, _ in report.path] == ["run", "deep", "device"]
     assert report.depth == sum(size for _, size in report.path)
-    assert 5000 + 100 < report.depth < 5000 + 100 + 160
+    links = 112 if chain.machine == "powerpc64" else 0  # what its ABI adds to a frame, at most
+    assert 5000 + 100 < report.depth < 5000 + 100 + 160 + 2 * links
     assert stack_json(report)["path"][2] == {"function": "device", "bytes": 100}
 
 
@@ -234,7 +235,10 @@ def test_a_function_that_was_folded_into_its_twin(chain: Toolchain, tmp_path: Pa
     report = bound(chain, tmp_path, TWINS)
     assert report.errors == ()
     assert report.path[0][0] == "run" and len(report.path) == 2
-    assert 300 < report.depth < 400, "all of the array, though x86-64 keeps part of it in the red zone, by an index"
+    links = 112 if chain.machine == "powerpc64" else 0  # what its ABI adds to a frame, at most
+    assert 300 < report.depth < 400 + links, (
+        "all of the array, though x86-64 keeps part of it in the red zone, by an index"
+    )
 
 
 def test_damaged_tables_give_a_report_or_an_error(tmp_path: Path) -> None:

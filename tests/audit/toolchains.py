@@ -52,6 +52,10 @@ ALL = (
     Toolchain("aarch64-gcc", "aarch64", ("aarch64-linux-gnu-gcc",), "aarch64-linux-gnu-objdump"),
     Toolchain("aarch64-clang", "aarch64", ("clang", "--target=aarch64-linux-gnu"), "aarch64-linux-gnu-objdump"),
     Toolchain("riscv-gcc", "riscv", ("riscv64-unknown-elf-gcc", *RV32), "riscv64-unknown-elf-objdump", True),
+    Toolchain("powerpc-gcc", "powerpc", ("powerpc-linux-gnu-gcc",), "powerpc-linux-gnu-objdump"),
+    Toolchain("powerpc64-gcc", "powerpc64", ("powerpc64-linux-gnu-gcc",), "powerpc64-linux-gnu-objdump"),
+    Toolchain("powerpc64-clang", "powerpc64", ("clang", "--target=powerpc64-linux-gnu"), "powerpc64-linux-gnu-objdump"),
+    Toolchain("powerpc64le-gcc", "powerpc64", ("powerpc64le-linux-gnu-gcc",), "powerpc64le-linux-gnu-objdump"),
     Toolchain("riscv-clang", "riscv", ("clang", "--target=riscv32", *RV32), "riscv64-unknown-elf-objdump", True),
 )
 
