@@ -59,8 +59,11 @@ class Run:
     wanted: bool = True
 
 
-def gather(options: Options, run: Run, where: Place, progress: Progress | None = None) -> Facts:
-    compiled = compile_model(options, progress)
+def gather(
+    options: Options, run: Run, where: Place, progress: Progress | None = None, *, compiled: Compiled | None = None
+) -> Facts:
+    """`compiled` is what came of the options, where that is there already."""
+    compiled = compiled or compile_model(options, progress)
     _with_objects(compiled, where)
     reason = cannot_run(compiled.board, where.port) if run.wanted else "the run was left out (--no-run)"
     samples = samples_for(compiled, run.inputs)

@@ -1,5 +1,7 @@
 """Sample files: `.npz` archives with inputs, and perhaps golden outputs and labels; and outputs written back.
 
+A `.npy` file holds the samples of a model's only input.
+
 Inputs are in the model's own units. There is an array per input, named like the input, or `x` (`x0`, `x1` ... when
 there are several); its first axis counts the samples. Golden outputs are `y` (`y0`, `y1` ...).
 """
@@ -80,9 +82,13 @@ def load_samples(path: str | Path, inputs: Sequence[Port], outputs: Sequence[Por
 
 
 def _read(path: Path) -> dict[str, Array]:
-    if path.suffix.lower() != ".npz":
-        raise UsageError(str(path), "Samples come in a .npz file.", "Write one with numpy.savez(path, x=inputs).")
+    kind = path.suffix.lower()
+    if kind not in (".npz", ".npy"):
+        cause = "Samples come in a .npz file, or those of one input in a .npy file."
+        raise UsageError(str(path), cause, "Write one with numpy.savez(path, x=inputs).")
     try:
+        if kind == ".npy":
+            return {"x": np.load(path, mmap_mode="r", allow_pickle=False)}
         with zipfile.ZipFile(path) as archive:
             refuse_bomb(str(path), archive)
         with np.load(path, allow_pickle=False) as arrays:
@@ -94,8 +100,8 @@ def _read(path: Path) -> dict[str, Array]:
     except UNSOUND as error:
         raise UsageError(
             str(path),
-            f"It is no sound .npz file of plain numbers ({type(error).__name__}).",
-            "Write it again with numpy.savez(path, x=inputs).",
+            f"It is no sound {kind} file of plain numbers ({type(error).__name__}).",
+            f"Write it again with numpy.save{kind[-1]}(path, x=inputs).".replace("savey(path, x=", "save(path, "),
         ) from None
 
 
