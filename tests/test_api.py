@@ -61,7 +61,7 @@ def test_a_gate_that_is_missed_is_false(network: nnbuild.Network, file: Path) ->
 def test_a_keras_model_in_memory() -> None:
     keras = pytest.importorskip("keras")
     model = keras.Sequential(
-        [keras.Input((4,)), keras.layers.Dense(3, activation="relu"), keras.layers.Dense(2)], "tiny"
+        [keras.Input((4,)), keras.layers.Dense(3, activation="relu"), keras.layers.Dense(2)], name="tiny"
     )
     given = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
     network = nnbuild.compile(model)
