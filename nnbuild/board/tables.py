@@ -29,6 +29,8 @@ from nnbuild.board.places import files, in_folder, is_file, name_of
 
 FLASH_PLACES = ("elf", "hex", "bin", "address", "size", "read")
 """What is put into a flash tool's commands when they run."""
+EMULATOR_PLACES = ("port", "image", "plugin", "counter")
+"""What is put into an emulator's command when it starts."""
 OWN = ("abstract", "aliases", "summary", "tested_on")
 """What a board never inherits from the one it extends."""
 
@@ -201,7 +203,8 @@ def _emulator(table: Mapping[str, Any]) -> Emulator | None:
     """None for a board that no emulator has: its family may still say how one would be started."""
     if "instructions_per_tick" not in table:
         return None
-    fill = {"machine": table.get("machine", ""), "port": "{port}", "image": "{image}"}
+    later = {word: f"{{{word}}}" for word in EMULATOR_PLACES}
+    fill = {"machine": table.get("machine", ""), **later}
     command = tuple(word.format(**fill) for word in table["command"])
     unicorn = table.get("unicorn")
     stand_in = StandIn(unicorn["uart"], unicorn["counter"]) if unicorn is not None else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_line import HIGH, Lines
+from nnbuild.numeric.requant_twice import Twice
 from nnbuild.numeric.rounding import Ints, wrap
 
 GROUP = 4
@@ -33,6 +34,13 @@ class Follower(Protocol):
     def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None: ...
 
 
+class Rounded(NamedTuple):
+    """The outputs' zero point, and whether halves below it must go away from zero."""
+
+    zero: int
+    away: bool
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class IntegerVectors(Lanes):
     """Inputs and outputs of 8 or 16 bits, 32-bit sums.
@@ -41,6 +49,7 @@ class IntegerVectors(Lanes):
     doubled: whether sums are shifted left before they are scaled.
     apart: (outputs, channels of each, distance of their inputs) that one vector of sums holds.
     added: what the outputs are added to, as the left operand.
+    rounded: what there is to say of TFLite's own roundings, where the set has them as instructions.
     """
 
     v: Vectors
@@ -57,6 +66,8 @@ class IntegerVectors(Lanes):
     vectors: int = 1
     apart: tuple[int, int, int] = (1, 1, 0)
     added: Follower | None = None
+    rounded: Rounded | None = None
+    loaded: int = 1
 
     @property
     def lift(self) -> int:
@@ -90,6 +101,11 @@ class IntegerVectors(Lanes):
     @property
     def step_cycles(self) -> float:
         return self.v.price("dot", self.depth, self.lift)
+
+    def by_lane(self) -> IntegerVectors:
+        """The same with inputs of several steps in one load, where the set can multiply by one lane."""
+        alone = self.depth == 4 and self.apart[0] == 1 and "dot_of" in self.v.spellings
+        return replace(self, loaded=self.v.lanes) if alone else self
 
     def holding(self, vectors: int, apart: tuple[int, int, int] = (1, 1, 0)) -> IntegerVectors:
         """The same for tiles of so many vectors, of which one may hold the channels of several outputs."""
@@ -137,6 +153,7 @@ class IntegerVectors(Lanes):
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         row, of = ("repeat_apart", self.apart) if self.apart[0] > 1 else ("repeat", ())
+        row = "inputs" if self.loaded > 1 else row
         self.v.let(w, TAPS[self.depth], name, self.v.call(w, row, pointer, of=(self.depth, *of)))
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
@@ -160,6 +177,12 @@ class IntegerVectors(Lanes):
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         w(f"{accumulator} = {self.v.call(w, 'dot', accumulator, name, weights, of=(self.depth, self.lift))};")
 
+    def multiply_by(self, w: Writer, accumulator: str, name: str, step: int, weights: str) -> None:
+        if self.loaded == 1:
+            self.multiply(w, accumulator, name, weights)
+        else:
+            w(f"{accumulator} = {self.v.call(w, 'dot_of', accumulator, name, weights, of=(step,))};")
+
     # Outputs
 
     def prepare(self, w: Writer, channel: str) -> None:
@@ -167,6 +190,8 @@ class IntegerVectors(Lanes):
         for name in self.channels:
             if name not in ("bias", "addend"):
                 self._sums(w, f"{name}_now", self.v.call(w, "load", _at(name, channel)))
+        if self.rounded:
+            return
         for name, by in (("first", 0), ("second", self.lanes // 2)):
             at = _at(_at("addend", channel), str(by))
             self.v.let(w, "wide", f"{name}_now", self.v.call(w, "load_wide", at))
@@ -174,6 +199,9 @@ class IntegerVectors(Lanes):
     def scale(self, w: Writer, accumulator: str) -> None:
         """Turns sums into outputs, not yet within bounds."""
         v, value = self.v, accumulator
+        if self.rounded:
+            self._round(w, accumulator, self.rounded)
+            return
         if self.doubled:
             value = f"{accumulator}_doubled"
             self._sums(w, value, self._doubled(w, accumulator))
@@ -186,6 +214,19 @@ class IntegerVectors(Lanes):
         w(f"{accumulator} = {v.call(w, 'add', high, f'{accumulator}_sign') if self.doubled else high};")
         shift = "shift_by_powers" if v.powers else "shift_right_each"
         w(f"{accumulator} = {v.call(w, shift, accumulator, 'shift_now')};")
+
+    def _round(self, w: Writer, accumulator: str, rounded: Rounded) -> None:
+        v = self.v
+        value = v.call(w, "shift_left_each", accumulator, "left_now") if "left" in self.channels else accumulator
+        w(f"{accumulator} = {v.call(w, 'high_rounded', value, 'multiplier_now')};")
+        if rounded.away and "away" in self.channels:
+            sign = v.call(w, "and", v.call(w, "shift_right", accumulator, of=(31,)), "away_now")
+            w(f"{accumulator} = {v.call(w, 'add', accumulator, sign)};")
+        elif rounded.away:
+            w(f"{accumulator} = {v.call(w, 'away', accumulator)};")
+        w(f"{accumulator} = {v.call(w, 'round_each', accumulator, 'shift_now')};")
+        if rounded.zero:
+            self.combine(w, "add", accumulator, v.call(w, "each", str(rounded.zero)))
 
     def _doubled(self, w: Writer, accumulator: str) -> str:
         if "left" not in self.channels:
@@ -248,19 +289,21 @@ class IntegerVectors(Lanes):
 
 
 def integer_vectors(
-    v: Vectors, dtype: str, zero: int, bounds: tuple[int, int], weights: Array, bias: Array, lines: Lines
+    v: Vectors, dtype: str, zero: int, bounds: tuple[int, int], weights: Array, bias: Array, lines: Lines | Twice
 ) -> IntegerVectors:
     """Lanes for a layer with weights [taps, channels]."""
-    depth = v.depth if dtype == "int8" else 2
+    depth = v.depth if dtype == "int8" and weights.min(initial=0) >= v.least_weight else 2
     lifted = zero + v.lift if depth == 4 else 0
+    constants = lines.constants if isinstance(lines, Twice) else _constants(lines, v.powers)
     start = bias.astype(np.int64) - lifted * weights.astype(np.int64).sum(axis=0)
     return IntegerVectors(
         v=v,
         dtype=dtype,
         zero=zero,
         bounds=bounds,
-        channels={"bias": wrap(start, 32).astype(np.int32), **_constants(lines, v.powers)},
-        doubled=lines.shifted,
+        channels={"bias": wrap(start, 32).astype(np.int32), **constants},
+        doubled=isinstance(lines, Lines) and lines.shifted,
+        rounded=Rounded(lines.zero, lines.away) if isinstance(lines, Twice) else None,
         lanes=v.lanes,
         depth=depth,
         input_type=READY[depth],

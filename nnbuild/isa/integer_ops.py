@@ -53,9 +53,9 @@ def _repeat_apart(depth: int, outputs: int, channels: int, step: int) -> Operati
     return _all(depth, f"from[{output} + i % {depth}]", f"const {READY[depth]} *from", 1.0)
 
 
-def _dot(depth: int, lift: int) -> Operation:
-    """a + the products of each lane's inputs and weights."""
-    x = f"{'(uint8_t)' if lift else ''}x.at[i * {depth} + k]"
+def _dot(depth: int, lift: int, lane: str = "i") -> Operation:
+    """a + the products of each lane's inputs, or of those of one lane, and each lane's weights."""
+    x = f"{'(uint8_t)' if lift else ''}x.at[{lane} * {depth} + k]"
     total = f"total += (uint32_t)({x} * w.at[i * {depth} + k]);"
     body = f"""\
 for (int32_t i = 0; i < LANES; ++i) {{
@@ -173,12 +173,17 @@ INTEGERS: dict[str, Operation | Family] = {
     "shift_right_each": _sums("a.at[i] >> by.at[i]", 0.5, "sums a, sums by"),
     "shift_by_powers": _sums("(int32_t)((int64_t)a.at[i] * (uint32_t)b.at[i] >> 31)", 4.0),
     "scaled": _scaled,
+    # TFLite's two roundings: halves of the doubled high product go up, those of the shift, after `away`, from zero
+    "high_rounded": _sums("(int32_t)(((int64_t)a.at[i] * b.at[i] + (1 << 30)) >> 31)", 0.5),
+    "away": _sums("a.at[i] + (a.at[i] >> 31)", 0.5, "sums a"),
+    "round_each": _sums("(int32_t)((a.at[i] + (((int64_t)1 << by.at[i]) >> 1)) >> by.at[i])", 0.5, "sums a, sums by"),
     # inputs that lie side by side and are ready, weights, and the `depth` inputs at a pointer in every lane
     "inputs": lambda depth: _all(depth, "from[i]", f"const {READY[depth]} *from", 0.5),
     "weights": lambda depth: _all(depth, "from[i]", "const int8_t *from", 0.5 if depth == 4 else 1.0),
     "repeat": lambda depth: _all(depth, f"from[i % {depth}]", f"const {READY[depth]} *from", 0.5),
     "repeat_apart": _repeat_apart,
     "dot": _dot,
+    "dot_of": lambda lane: _dot(4, 0, str(lane)),
     "lift": _lift,
     "centre": _copying("int16_t", "int8_t", "from[i] - zero", ", int32_t zero"),
     "copy": _copying("int16_t", "int16_t", "from[i]"),

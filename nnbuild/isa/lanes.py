@@ -30,6 +30,8 @@ class Lanes(ABC):
     """consecutive inputs that one multiply consumes"""
     vectors: int = 1
     """vectors of output channels of a full tile"""
+    loaded: int = 1
+    """steps of `depth` inputs that one load brings"""
 
     @abstractmethod
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
@@ -59,6 +61,11 @@ class Lanes(ABC):
     @abstractmethod
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         """accumulator += inputs * weights."""
+
+    def multiply_by(self, w: Writer, accumulator: str, name: str, step: int, weights: str) -> None:
+        """accumulator += the inputs of one of the steps that were loaded together * weights."""
+        assert step == 0 and self.loaded == 1
+        self.multiply(w, accumulator, name, weights)
 
     @abstractmethod
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:

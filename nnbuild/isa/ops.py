@@ -104,6 +104,9 @@ FLOATS: dict[str, Operation | Family] = {
     "f_min": _floats("a.at[i] < b.at[i] ? a.at[i] : b.at[i]"),
     "f_sqrt": _floats(SQUARE_ROOT, 7.0, "floats a"),
     "f_fma": _floats("c.at[i] + {prefix}_product(a.at[i], b.at[i])", FMA_CYCLES, "floats a, floats b, floats c"),
+    "f_fma_of": lambda lane: _floats(
+        f"c.at[i] + {{prefix}}_product(a.at[{lane}], b.at[i])", FMA_CYCLES, "floats a, floats b, floats c"
+    ),
     "f_if_less": _floats(
         "a.at[i] < b.at[i] ? then.at[i] : otherwise.at[i]", 1.0, "floats a, floats b, floats then, floats otherwise"
     ),

@@ -16,7 +16,8 @@ from nnbuild.base.errors import UsageError
 from nnbuild.isa.isa import Isa
 from nnbuild.isa.vectors import Vectors
 
-PREFERRED = ("avx512_vnni", "avx512", "avx_vnni", "avx2_fma", "ssse3", "sse2")
+X86 = ("avx512_vnni", "avx512", "avx_vnni", "avx2_fma", "ssse3", "sse2")
+PREFERRED = (*X86, "neon_i8mm", "neon_dotprod", "neon")
 """What `native` takes of those that this PC has, the best first."""
 
 ALIASES = {"avx2": "avx2_fma"}
@@ -84,7 +85,8 @@ def find_all(names: str, architecture: str) -> tuple[Isa, ...]:
 
 
 def fits(isa: Isa, architecture: str) -> bool:
-    return not isa.architectures or architecture in isa.architectures
+    here = "aarch64" if architecture == "native" and is_arm64() else architecture
+    return not isa.architectures or here in isa.architectures
 
 
 @cache
@@ -94,21 +96,26 @@ def cpu_flags() -> frozenset[str]:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
         return frozenset()
-    return frozenset(next((line.split(":")[1].split() for line in lines if line.startswith("flags")), []))
+    named = (line.split(":")[1].split() for line in lines if line.startswith(("flags", "Features")))
+    return frozenset(next(named, []))
 
 
 def native() -> str:
     for name in PREFERRED:
         isa = isas().get(name)
-        if isa is not None and is_x86() and cpu_flags() >= set(isa.cpu_flags):
+        if isa is not None and fits(isa, "native") and cpu_flags() >= set(isa.cpu_flags):
             return name
     return baseline()
 
 
 def baseline() -> str:
     """What every PC of this one's kind can run."""
-    return "sse2" if is_x86() and "sse2" in isas() else "c99"
+    return "sse2" if is_x86() and "sse2" in isas() else "neon" if is_arm64() else "c99"
 
 
 def is_x86() -> bool:
     return platform.machine().lower() in ("x86_64", "amd64")
+
+
+def is_arm64() -> bool:
+    return platform.machine().lower() in ("aarch64", "arm64")

@@ -35,6 +35,7 @@ class VectorLanes(Lanes):
     vectors: int = 1
     finish: Finish | None = None
     filters: int = 0
+    loaded: int = 1
     input_type: str = "float"
     weight_type: str = "float"
     output_type: str = "float"
@@ -42,6 +43,11 @@ class VectorLanes(Lanes):
     def holding(self, vectors: int) -> VectorLanes:
         """The same for tiles of so many vectors."""
         return replace(self, vectors=vectors)
+
+    def by_lane(self) -> VectorLanes:
+        """The same with inputs loaded as many at a time as there are lanes, where the set can multiply by one lane."""
+        alone = self.depth == 1 and "f_fma_of" in self.floats.spellings
+        return replace(self, loaded=self.floats.lanes) if alone else self
 
     def joining(self, filters: int) -> VectorLanes:
         """The same with the sums of several positions brought together."""
@@ -74,13 +80,21 @@ class VectorLanes(Lanes):
         self.floats.declare(w, name, self.floats.load(w, pointer))
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
-        self.floats.declare(w, name, self.floats.broadcast(w, pointer, self.depth))
+        whole = self.loaded > 1
+        value = self.floats.load(w, pointer) if whole else self.floats.broadcast(w, pointer, self.depth)
+        self.floats.declare(w, name, value)
 
     def inputs_apart(self, w: Writer, name: str, pointer: str, count: int) -> None:
         self.floats.declare(w, name, self.floats.load(w, pointer, count))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         self.floats.accumulate(w, accumulator, name, weights)
+
+    def multiply_by(self, w: Writer, accumulator: str, name: str, step: int, weights: str) -> None:
+        if self.loaded == 1:
+            self.multiply(w, accumulator, name, weights)
+        else:
+            w(f"{accumulator} = {self.floats.call(w, 'f_fma_of', name, weights, accumulator, of=(step,))};")
 
     def fetch(self, w: Writer, pointer: str) -> None:
         w(f"{self.floats.call(w, 'fetch', pointer)};")

@@ -45,7 +45,8 @@ class Vectors:
     Of integers: bytes of inputs are multiplied `depth` at a time, as words where that is 2, and are lifted by `lift`
     before. `block` lanes stay side by side where taps are interleaved, all unless it is given. 64-bit numbers go with
     even and odd lanes where they are `alternating`, else with either half. Lanes are shifted by `powers` of two, as
-    products, or by counts. From `reach` bytes the inputs of several outputs are brought together in one vector.
+    products, or by counts. From `reach` bytes the inputs of several outputs are brought together in one vector. Bytes
+    of weights must be `least_weight` at least.
     """
 
     name: str
@@ -64,6 +65,12 @@ class Vectors:
     alternating: bool = False
     powers: bool = False
     reach: int = 0
+    least_weight: int = -128
+
+    @property
+    def rounds(self) -> bool:
+        """Whether it has TFLite's roundings as instructions."""
+        return "high_rounded" in self.spellings
 
     @cache  # noqa: B019  # sets live as long as the program
     def instruction(self, name: str, *parameters: int | str) -> Instruction:

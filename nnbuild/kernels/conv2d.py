@@ -41,12 +41,12 @@ def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D]) -> Edges:
 
 def _floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> Tiled:
     registers, window = floats.registers - floats.temporaries, window_of(site)
-    lanes = float_lanes(floats, site, depth)
+    lanes = float_lanes(floats, site, depth).by_lane()
     if depth > 1 and window.filters <= lanes.lanes and window.groups == 1:
         lanes = lanes.joining(window.filters)
     draft = tiled(site, lanes, registers)
     vectors = -(-window.share // lanes.lanes)
-    best = best_vectors(draft.places, [vectors], draft.steps, registers, window.area)
+    best = best_vectors(draft.places, [vectors], draft.steps, registers, window.area, lanes.loaded)
     return tiled(site, lanes.holding(best), registers)
 
 

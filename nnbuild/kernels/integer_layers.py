@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+import numpy as np
+
 from nnbuild.isa.integer_lanes import IntegerVectors, integer_vectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import only_integer
@@ -12,6 +14,7 @@ from nnbuild.kernels.sums import centred_start, layer_of
 from nnbuild.kernels.tensor_sums import SumRule, sum_rule
 from nnbuild.kernels.window import Weighted
 from nnbuild.numeric.requant_line import Lines, lines
+from nnbuild.numeric.requant_twice import Twice, twice
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import bounds, quant_of
@@ -26,6 +29,12 @@ def _lines(site: Site[Weighted]) -> Lines | str:
     if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
         return "its 16-bit inputs have a zero point"
     return lines(layer_of(site)) or "its sums times a channel's scale may need more than 64 bits"
+
+
+def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | str:
+    """By the set's own roundings where that may be."""
+    found = twice(layer_of(site)) if vectors.rounds and site.inputs[0].dtype == "int8" else None
+    return found or _lines(site)
 
 
 def refused(site: Site[Weighted]) -> str | None:
@@ -43,14 +52,15 @@ def refused(site: Site[Weighted]) -> str | None:
 
 def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
     """They also know of the pool or the sum that the tail asks for."""
-    found, out, zero = _lines(site), site.outputs[0], quant_of(site.inputs[0]).zero_point
-    assert isinstance(found, Lines)
+    found, out, zero = _rule(vectors, site), site.outputs[0], quant_of(site.inputs[0]).zero_point
+    assert not isinstance(found, str)
     low, high = bounds(site.attributes.clamp, out)
     if site.tail and isinstance(pool := site.tail[0].attributes, Pool2D):
         least, most = bounds(pool.clamp, site.tail[0].outputs[0])
         low, high = min(max(low, least), most), min(max(high, least), most)
     weights = site.constant("kernel").reshape(-1, site.output_shape()[-1])
-    bias = centred_start(site, found.of("centre"))
+    centre = found.of("centre") if isinstance(found, Lines) else np.zeros(weights.shape[1], np.int64)
+    bias = centred_start(site, centre)
     added = _added(site)
     lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, found)
     return replace(lanes, added=added) if isinstance(added, SumRule) else lanes

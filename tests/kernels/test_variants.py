@@ -6,6 +6,7 @@ meaning of their instructions, and those whose processor this is as they are.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -34,15 +35,26 @@ FEATURES = frozenset({"arm_fpu"})
 FORMATS = ("float", "int8", "int16")
 PORTABLE = ("-O0", "-DNN_PORTABLE")
 """Has the C compute what a set's instructions mean, not the instructions."""
-QUICK = {("armv7em_dsp", "int8", ()), ("avx2_fma", "float", ())}
+CROSS = ("-O1", "-static")
+QUICK = {("armv7em_dsp", "int8", ()), ("avx2_fma", "float", ()), ("neon_dotprod", "int8", ())}
 """What is run even when little time is to be spent."""
 BATCH = 60
 """Kernels in one program."""
 SHARES = 9
 
 
+EMULATED = {"aarch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64")}
+"""What compiles for other processors, and what runs them."""
+
+
 def runs_here(isa: Isa) -> bool:
     return cpu_flags() >= set(isa.cpu_flags)
+
+
+def emulated(isa: Isa) -> tuple[str, str] | None:
+    """How to run a set natively that this processor does not have."""
+    found = None if runs_here(isa) else next((EMULATED[a] for a in isa.architectures if a in EMULATED), None)
+    return found if found and all(map(shutil.which, found)) else None
 
 
 def home(kernel: Kernel) -> Isa | None:
@@ -95,20 +107,32 @@ def candidates(graph: Graph) -> Iterator[tuple[str, Target]]:
 @in_shares(SHARES)
 def test_variants_equal_the_reference(name: str, form: str, flags: tuple[str, ...], share: int, tmp_path: Path) -> None:
     isa = isas()[name]
-    if flags != PORTABLE and not runs_here(isa):
-        pytest.skip(f"this processor has no {name}")
+    elsewhere = emulated(isa) if flags != PORTABLE else None
+    if flags != PORTABLE and not runs_here(isa) and elsewhere is None:
+        pytest.skip(f"neither this processor nor an emulator has {name}")
     mine = [item for item in found(form) if item[3].isa == isa][share::SHARES]
     for begin in range(0, len(mine), BATCH):
-        compare(mine[begin : begin + BATCH], form, tmp_path / str(begin), flags)
+        compare(mine[begin : begin + BATCH], form, tmp_path / str(begin), flags, elsewhere)
 
 
-def compare(mine: list[tuple[str, str, Graph, Target]], form: str, folder: Path, flags: tuple[str, ...] = ()) -> None:
+def compare(
+    mine: list[tuple[str, str, Graph, Target]],
+    form: str,
+    folder: Path,
+    flags: tuple[str, ...] = (),
+    elsewhere: tuple[str, str] | None = None,
+) -> None:
     folder.mkdir()
     runs = []
     for name, _, graph, _ in mine:
         given = samples(graph, name.endswith("positive")) if form == "float" else full_range(graph, 6, seed=1)
         runs.append((graph, given))
-    outputs = run_many(runs, folder, targets=[target for _, _, _, target in mine], flags=flags or SANITIZE)
+    targets = [target for _, _, _, target in mine]
+    if elsewhere:
+        compiler, runner = elsewhere
+        outputs = run_many(runs, folder, targets=targets, flags=CROSS, compiler=compiler, runner=[runner])
+    else:
+        outputs = run_many(runs, folder, targets=targets, flags=flags or SANITIZE)
     for (name, kernel, graph, _), (_, inputs), result in zip(mine, runs, outputs, strict=True):
         wanted = interpret.run(graph, inputs, *(["float64"] if form == "float" else []))
         for output in graph.outputs:

@@ -1,20 +1,37 @@
-"""The back end of boards that are this PC."""
+"""The back end of boards that are this PC, or another one that an emulator runs here."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from nnbuild.backends.backend import Backend, Line
+from nnbuild.backends.host.counter import plugin
 from nnbuild.backends.host.program import PROGRAM, file_names, files, recipe
 from nnbuild.base.errors import UsageError
-from nnbuild.board.board import Board
+from nnbuild.board.board import Board, Emulator
+from nnbuild.device.emulator import require
 from nnbuild.device.transport import ProcessTransport
+
+COUNTER = 1000
+"""The number of the open file with the count: above all that a program opens."""
 
 
 def open_line(board: Board, program: Path, port: str | None) -> Line:
     if port is not None:
         raise UsageError(f"board {board.name!r}", "it runs on this PC and has no port.", "Leave out --port.")
+    if board.emulator is not None:
+        return _emulated(board, board.emulator, program)
     return Line(ProcessTransport([program.resolve()], name=f"{board.name} program"))
+
+
+def _emulated(board: Board, emulator: Emulator, program: Path) -> Line:
+    """What the program counts as time are instructions, which a plugin of ours shows it."""
+    require(emulator.command, f"board {board.name!r}", emulator.install)
+    places = {"image": program.resolve(), "plugin": plugin(board), "counter": COUNTER}
+    command = [word.format(**places) for word in emulator.command]
+    return Line(
+        ProcessTransport(command, name=f"emulated {board.name}"), "instructions", emulator.instructions_per_tick
+    )
 
 
 BACKEND = Backend(

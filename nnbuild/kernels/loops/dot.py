@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,14 +111,32 @@ def start(w: Writer, lanes: Lanes, pixels: int, block: Block) -> None:
         lanes.start(w, f"sum{pixel}{vector}", str(vector * lanes.lanes))
 
 
-def multiply(w: Writer, lanes: Lanes, block: Block, inputs: Sequence[str], weights: str) -> None:
-    """One step of the dot product: `inputs` points at each position's next values, `weights` at the block's."""
-    for vector in range(block.vectors):
-        lanes.weights(w, f"w{vector}", offset(weights, vector * lanes.lanes * lanes.depth))
-    for pixel, pointer in enumerate(inputs):
-        lanes.inputs(w, f"x{pixel}", pointer)
-        for vector in range(block.vectors):
-            lanes.multiply(w, f"sum{pixel}{vector}", f"x{pixel}", f"w{vector}")
+def multiply(w: Writer, lanes: Lanes, block: Block, inputs: Sequence[str], weights: str, steps: int = 1) -> None:
+    """Steps of the dot product: `inputs` points at each position's next values, `weights` at the block's."""
+    size = lanes.lanes * lanes.depth
+    for step in range(steps):
+        names = [f"w{step * block.vectors + vector}" for vector in range(block.vectors)]
+        for vector, name in enumerate(names):
+            lanes.weights(w, name, offset(weights, (step * block.vectors + vector) * size))
+        for pixel, pointer in enumerate(inputs):
+            if step == 0:
+                lanes.inputs(w, f"x{pixel}", pointer)
+            for vector, name in enumerate(names):
+                lanes.multiply_by(w, f"sum{pixel}{vector}", f"x{pixel}", step, name)
+
+
+def along(w: Writer, lanes: Lanes, block: Block, steps: int, inputs: Callable[[str], list[str]]) -> None:
+    """A run of so many steps, at `k`, by which it moves; `inputs` are each position's from an element on."""
+    width = block.vectors * lanes.lanes * lanes.depth
+    whole, rest = divmod(steps, lanes.loaded)
+    if whole:
+        with w.loop("i", whole * lanes.loaded * lanes.depth, step=lanes.loaded * lanes.depth):
+            multiply(w, lanes, block, inputs("i"), "k", lanes.loaded)
+            w(f"k += {lanes.loaded * width};")
+    if rest:
+        with w.block(""):
+            multiply(w, lanes, block, inputs(str(whole * lanes.loaded * lanes.depth)), "k", rest)
+            w(f"k += {rest * width};")
 
 
 def store(w: Writer, lanes: Lanes, block: Block, outputs: Sequence[str]) -> None:

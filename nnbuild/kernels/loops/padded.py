@@ -86,7 +86,10 @@ class Padded(WindowNest[IntegerVectors]):
         return min(tiles, key=self._cost)
 
     def _most_pixels(self, vectors: int) -> int:
-        return max(1, (self.lanes.v.registers - self.lanes.loads - vectors) // (vectors * self.window.area))
+        """In registers beside the inputs and a step's weights."""
+        lanes, area = self.lanes, self.window.area
+        free = lanes.v.registers - lanes.loads - vectors
+        return max(1, free // (vectors * area + (area if lanes.by_lane().loaded > 1 else 0)))
 
     def _cost(self, tile: Tile) -> float:
         """Cycles of a row: of every step the multiplications, the loads or their latency; and of the outputs."""
@@ -197,7 +200,7 @@ class Padded(WindowNest[IntegerVectors]):
         dot.start(w, lanes, len(positions), block)
         w(f"const {lanes.weight_type} *k = taps;")
         line, run = window.rows.dilation * window.padded_line, window.columns.dilation * window.channels
-        if self.lines * steps <= UNROLLED:
+        if self.lines * steps <= UNROLLED and lanes.loaded == 1:
             for index in range(self.lines * steps):
                 ky, (kx, i) = index // (window.runs * steps), divmod(index % (window.runs * steps), steps)
                 at = ky * line + kx * run + i * lanes.depth
@@ -207,13 +210,21 @@ class Padded(WindowNest[IntegerVectors]):
             with w.loop("ky", window.rows.kernel):
                 w(f"const {lanes.input_type} *row = {total(inputs, product('ky', line))};")
                 with repeated(w, "kx", window.runs):
-                    with w.loop("i", steps):
-                        self._step(w, block, [total("row", str(p)) for p in positions], 0)
-                        w(f"row += {lanes.depth};")
-                        w(f"k += {block.vectors * lanes.lanes * lanes.depth};")
+                    self._along(w, block, positions)
                     if window.runs > 1:
-                        w(f"row += {run - steps * lanes.depth};")
+                        w(f"row += {run - (steps * lanes.depth if lanes.loaded == 1 else 0)};")
         self._finish(w, block, to)
+
+    def _along(self, w: Writer, block: Block, positions: list[int]) -> None:
+        """A run of inputs from `row` on, which moves on with single steps."""
+        lanes = self.lanes
+        if lanes.loaded > 1:
+            dot.along(w, lanes, block, self.run_steps, lambda i: [total("row", i, str(p)) for p in positions])
+            return
+        with w.loop("i", self.run_steps):
+            self._step(w, block, [total("row", str(p)) for p in positions], 0)
+            w(f"row += {lanes.depth};")
+            w(f"k += {block.vectors * lanes.lanes * lanes.depth};")
 
     def _step(self, w: Writer, block: Block, inputs: list[str], index: int) -> None:
         step = block.vectors * self.lanes.lanes * self.lanes.depth
@@ -243,7 +254,7 @@ def padded(site: Site[Weighted], lanes: IntegerVectors) -> Padded:
     """The nest with the best tile, and lanes that know of it."""
     draft = Padded(site, lanes, Tile(1, 1))
     tile, window = draft.best_tile(), draft.window
-    held = lanes.holding(tile.vectors, (tile.together, window.filters, window.step))
+    held = lanes.holding(tile.vectors, (tile.together, window.filters, window.step)).by_lane()
     return replace(draft, lanes=held, tile=tile)
 
 

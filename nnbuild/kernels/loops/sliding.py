@@ -18,7 +18,7 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.overlaps import rows
 from nnbuild.kernels.vector_tail import beside_name
-from nnbuild.kernels.window import Strip, WindowNest, edged_strips
+from nnbuild.kernels.window import Axis, Strip, WindowNest, edged_strips
 from nnbuild.kernels.window_loops import (
     column_taps,
     each_position,
@@ -52,7 +52,9 @@ class Sliding(WindowNest[Lanes]):
         return ordered.reshape(-1)
 
     def emit(self, w: Writer, names: Names) -> None:
-        with each_row(w, self.window.rows):
+        rows, columns = self.window.rows, self.window.columns
+        blind = not columns.taps_at(0, columns.places)  # no column of a window is real: its rows need not be counted
+        with each_row(w, Axis(rows.places, rows.places) if blind else rows):
             for strip in edged_strips(self.window.columns, self.positions):
                 with each_strip(w, strip) as x:
                     self._channels(w, names, strip, x)

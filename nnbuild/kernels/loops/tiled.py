@@ -95,7 +95,8 @@ class Tiled:
     def tile_of(self, block: Block) -> Tile:
         """In one line, all blocks must divide alike."""
         vectors = self.blocks.classes()[0][0].vectors if self.flat else block.vectors
-        pixels = best_pixels(self.places, vectors, self.steps, self.registers, self.window.area)
+        loaded = self.lanes.loaded
+        pixels = best_pixels(self.places, vectors, self.steps, self.registers, self.window.area, loaded)
         return Tile(pixels, block.vectors, self.window.area)
 
     def strips(self, block: Block) -> list[Strip]:
@@ -113,7 +114,7 @@ class Tiled:
 
     def fetches(self, block: Block) -> bool:
         """Whether the weights of the next block are called for while this one is computed."""
-        return self.block_first and block == self.blocks.full and self.blocks.count > 1
+        return self.block_first and self.lanes.loaded == 1 and block == self.blocks.full and self.blocks.count > 1
 
     def weights(self, block: Block) -> int:
         return self.steps * self.lanes.depth * block.vectors * self.lanes.lanes
@@ -122,7 +123,7 @@ class Tiled:
         extent = sum(part.count for part in self.parts) if self.flat else self.lines
         weights = dot.filled(self.site.constant("kernel"), self.window, self.lanes.depth)
         packed = dot.packed(weights, self.lanes, self.window.groups) | self.lanes.row_constants
-        beyond = self.lanes.depth if self.copied else 0  # which the last step reads
+        beyond = self.lanes.depth * self.lanes.loaded if self.copied else 0  # which the last step reads
         return Demand(extent=extent, scratch=4 * (self.elements + beyond), packed=packed)
 
     def emit(self, w: Writer, names: Names) -> None:
@@ -254,6 +255,9 @@ class Tiled:
     def _along(self, w: Writer, block: Block, steps: list[int]) -> None:
         """A run of inputs that lie side by side."""
         lanes, width = self.lanes, self.lanes.lanes * self.lanes.depth
+        if lanes.loaded > 1:
+            dot.along(w, lanes, block, self.run_steps, lambda i: [f"row + {total(str(step), i)}" for step in steps])
+            return
         with w.loop("i", self.run_steps * lanes.depth, step=lanes.depth):
             dot.multiply(w, lanes, block, [f"row + {total(str(step), 'i')}" for step in steps], "k")
             w.bill(stall(len(steps), block.vectors))
@@ -285,13 +289,14 @@ class Tiled:
             source = f"{names.inputs[0]} + {product(real, window.line)}"
             lanes.copy(w, dot.offset("copy", before), source, window.line)
             lanes.copy(w, dot.offset("copy", before + window.line), "", self.row_size - before - window.line)
-        if lanes.depth > 1:
-            lanes.copy(w, f"{names.scratch} + {product('last_line', self.row_size)}", "", lanes.depth)
+        beyond = lanes.depth * lanes.loaded
+        if beyond > 1:
+            lanes.copy(w, f"{names.scratch} + {product('last_line', self.row_size)}", "", beyond)
 
 
 def tiled(site: Site, lanes: VectorLanes, registers: int) -> Tiled:
     window = window_of(site)
-    copied = not window.columns.always_inside or window.run % lanes.depth > 0
+    copied = not window.columns.always_inside or window.run % (lanes.depth * lanes.loaded) > 0
     draft = Tiled(site, lanes, registers, window, copied, False)
     above = not window.rows.always_inside and (window.pool[0] > 1 or (copied and draft.steps <= FEW_STEPS))
     return Tiled(site, lanes, registers, window, copied or above, above)

@@ -36,8 +36,9 @@ class Tile:
     def sums(self) -> int:
         return self.pixels * self.vectors * self.area
 
-    def registers(self) -> int:
-        return self.sums + self.vectors + 1
+    def registers(self, loaded: int = 1) -> int:
+        """Inputs of several steps that one load brings stay until all are multiplied."""
+        return self.sums + self.vectors + (self.pixels * self.area if loaded > 1 else 1)
 
     def step(self) -> float:
         """Cycles of one multiplication of everything: it is bound by the products, by loads or by the latency."""
@@ -60,14 +61,14 @@ def line_cycles(places: int, tile: Tile, steps: int) -> float:
     return sum(Tile(size, tile.vectors, tile.area).cycles(steps) * count for size, count in parts)
 
 
-def best_pixels(places: int, vectors: int, steps: int, registers: int, area: int = 1) -> int:
+def best_pixels(places: int, vectors: int, steps: int, registers: int, area: int = 1, loaded: int = 1) -> int:
     """The best number of positions for a number of vectors."""
     tiles = [Tile(pixels, vectors, area) for pixels in range(1, places + 1)]
-    fitting = [tile for tile in tiles if tile.registers() <= registers] or tiles[:1]
+    fitting = [tile for tile in tiles if tile.registers(loaded) <= registers] or tiles[:1]
     return min(fitting, key=lambda tile: (line_cycles(places, tile, steps), tile.pixels)).pixels
 
 
-def best_vectors(places: int, needed: Sequence[int], steps: int, registers: int, area: int = 1) -> int:
+def best_vectors(places: int, needed: Sequence[int], steps: int, registers: int, area: int = 1, loaded: int = 1) -> int:
     """The best number of vectors in a block, for groups that need as many as `needed` says."""
 
     def cycles(vectors: int) -> float:
@@ -76,9 +77,9 @@ def best_vectors(places: int, needed: Sequence[int], steps: int, registers: int,
             full, rest = divmod(count, vectors)
             for size, times in ((vectors, full), (rest, 1)):
                 if size and times:
-                    pixels = best_pixels(places, size, steps, registers, area)
+                    pixels = best_pixels(places, size, steps, registers, area, loaded)
                     total += times * line_cycles(places, Tile(pixels, size, area), steps)
         return total
 
-    choices = [v for v in range(1, min(8, max(needed)) + 1) if Tile(1, v, area).registers() <= registers]
+    choices = [v for v in range(1, min(8, max(needed)) + 1) if Tile(1, v, area).registers(loaded) <= registers]
     return min(choices or [1], key=lambda vectors: (cycles(vectors), vectors))

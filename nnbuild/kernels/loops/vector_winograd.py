@@ -138,20 +138,31 @@ class VectorWinograd:
     def _block(self, w: Writer, block: Block) -> None:
         """One block of output channels for all patches."""
         for strip in strips(
-            self.patches, best_pixels(self.patches, block.vectors, self.window.channels, self.plan.registers)
+            self.patches,
+            best_pixels(
+                self.patches, block.vectors, self.window.channels, self.plan.registers, loaded=self.sums.loaded
+            ),
         ):
             with w.loop("x", strip.stop, start=strip.place, step=strip.size):
                 dot.start(w, self.sums, strip.size, block)
                 w(f"const float *row = from + {product('x', self.window.channels)};")
                 w("const float *k = taps;")
-                with w.loop("i", self.window.channels):
-                    pointers = [f"row + {total(str(pixel * self.window.channels), 'i')}" for pixel in range(strip.size)]
-                    dot.multiply(w, self.sums, block, pointers, "k")
-                    w.bill(stall(strip.size, block.vectors))
-                    w(f"k += {block.vectors * self.floats.lanes};")
+                self._along(w, block, strip.size)
                 w(f"float *result = to + {product('x', self.window.filters)};")
                 results = [dot.offset("result", pixel * self.window.filters) for pixel in range(strip.size)]
                 dot.store(w, self.sums, block, results)
+
+    def _along(self, w: Writer, block: Block, pixels: int) -> None:
+        channels = self.window.channels
+        if self.sums.loaded > 1:
+            steps = range(0, pixels * channels, channels)
+            dot.along(w, self.sums, block, channels, lambda i: [f"row + {total(str(step), i)}" for step in steps])
+            return
+        with w.loop("i", channels):
+            pointers = [f"row + {total(str(pixel * channels), 'i')}" for pixel in range(pixels)]
+            dot.multiply(w, self.sums, block, pointers, "k")
+            w.bill(stall(pixels, block.vectors))
+            w(f"k += {block.vectors * self.floats.lanes};")
 
     def _outputs(self, w: Writer, names: Names) -> None:
         """The sums of every patch back to 2 by 2 outputs, and what follows."""
@@ -197,8 +208,9 @@ def vector_winograd(floats: Vectors, site: Site[Conv2D]) -> VectorWinograd:
     across, down = window.columns.places // OUT, window.rows.places // OUT
     rows = next(n for n in range(1, down + 1) if down % n == 0 and (n * across >= FEWEST or n == down))
     needed = -(-window.filters // floats.lanes)
-    vectors = best_vectors(rows * across, [needed], window.channels, registers)
-    return VectorWinograd(plan, lanes, vector_lanes(floats, {}, NO_CLAMP).holding(vectors), rows)
+    sums = vector_lanes(floats, {}, NO_CLAMP).by_lane()
+    vectors = best_vectors(rows * across, [needed], window.channels, registers, loaded=sums.loaded)
+    return VectorWinograd(plan, lanes, sums.holding(vectors), rows)
 
 
 def refused(floats: Vectors, site: Site[Conv2D]) -> str | None:

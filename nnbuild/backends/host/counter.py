@@ -1,0 +1,39 @@
+"""The plugin with which QEMU counts instructions: compiled on this PC when it is first needed, and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from nnbuild.base.errors import NnbuildError, ToolMissing
+from nnbuild.base.paths import FIRMWARE, cache
+from nnbuild.board.board import Board
+
+SOURCE = FIRMWARE / "platform" / "counted" / "nn_counter.c"
+COMPILERS = ("cc", "gcc", "clang")
+"""Any that compiles for this PC."""
+
+
+def plugin(board: Board) -> Path:
+    kept = cache() / "plugins" / f"{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]}.so"
+    if not kept.is_file():
+        _compile(kept, board)
+    return kept
+
+
+def _compile(target: Path, board: Board) -> None:
+    compiler = next((name for name in COMPILERS if shutil.which(name)), None)
+    if compiler is None:
+        cause = "no compiler for this PC is installed, and one is needed to count instructions."
+        raise ToolMissing(f"board {board.name!r}", cause, "apt install gcc libc6-dev")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        made = Path(folder) / target.name
+        command = [compiler, "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", str(made), str(SOURCE)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise NnbuildError(SOURCE.name, f"the compiler refused it:\n{done.stderr.strip()}\n", " ".join(command))
+        made.replace(target)

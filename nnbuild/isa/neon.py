@@ -1,0 +1,222 @@
+"""Four numbers of 32 bits at a time on 64-bit Arm, with a multiplication by one lane of another vector.
+
+Halves are rounded by instructions just as TFLite's reference rounds them, so its own numbers serve.
+"""
+
+from __future__ import annotations
+
+from nnbuild.isa import arm64
+from nnbuild.isa.vectors import Spelling, Vectors
+
+LOWEST = {8: -128, 16: -32768}
+
+_FLOAT_LOADS = {
+    1: "vld1q_lane_f32(from, vdupq_n_f32(0.0f), 0)",
+    2: "vcombine_f32(vld1_f32(from), vdup_n_f32(0.0f))",
+    3: "vld1q_lane_f32(from + 2, vcombine_f32(vld1_f32(from), vdup_n_f32(0.0f)), 2)",
+}
+_FLOAT_STORES = {
+    1: "vst1q_lane_f32(to, a, 0)",
+    2: "vst1_f32(to, vget_low_f32(a))",
+    3: "vst1_f32(to, vget_low_f32(a));\nvst1q_lane_f32(to + 2, a, 2);",
+}
+_REPEATS = {
+    1: "vld1q_dup_f32(from)",
+    2: "vcombine_f32(vld1_f32(from), vld1_f32(from))",
+    4: "vld1q_f32(from)",
+}
+_SCALED = """\
+const int64x2_t low = vmlal_s32(first, vget_low_s32(a), vget_low_s32(multiplier));
+const int64x2_t high = vmlal_high_s32(second, a, multiplier);
+return vuzp2q_s32(vreinterpretq_s32_s64(low), vreinterpretq_s32_s64(high));"""
+_BYTES_DOT = """\
+const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(w));
+return vpadalq_s16(a, vpaddq_s16(low, vmull_high_s8(x, w)));"""
+_WORDS_DOT = """\
+const int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(w));
+return vaddq_s32(a, vpaddq_s32(low, vmull_high_s16(x, w)));"""
+_FOUR = "(const int32_t *)(const void *)from"
+
+
+def _product() -> str:
+    """A product that no compiler joins to a sum: clang's -ffp-contract=fast heeds no pragma."""
+    return 'float32x4_t product = vmulq_f32(a, b);\n\n__asm__("" : "+w"(product));\nreturn product;'
+
+
+def _join(depth: int, positions: int, channels: int) -> str:
+    names = [name if at < positions else "abcd"[positions - 1] for at, name in enumerate("abcd")]
+    pairs = [f"vpaddq_f32({names[i]}, {names[i + 1]})" for i in (0, 2)]
+    if depth == 4:
+        return f"vpaddq_f32({pairs[0]}, {pairs[1]})"
+    return pairs[0] if channels == 2 else f"vuzp1q_f32({pairs[0]}, {pairs[0]})"
+
+
+def _across(operation: str, count: int) -> str:
+    steps = ("vrev64q_f32(a)", "vextq_f32(a, a, 2)")[: count.bit_length() - 1]
+    return "\n".join([*(f"a = v{operation}q_f32(a, {swapped});" for swapped in steps), "return a;"])
+
+
+def _held(values: list[str]) -> str:
+    return f"const int32_t held[4] = {{{', '.join(values)}}};\n\nreturn vld1q_s32(held);"
+
+
+def _widen(count: int) -> str:
+    if count == 4:
+        return f"vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vld1_dup_s32({_FOUR})))))"
+    return _held([f"from[{i}]" if i < count else "0" for i in range(4)])
+
+
+def _copied(bits: int, value: str, one: str) -> str:
+    """The body of a copy of `count` numbers, a vector at a time."""
+    step = 128 // bits
+    return f"""\
+int32_t i = 0;
+
+for (; i + {step} <= count; i += {step}) vst1q_s{bits}(to + i, {value});
+for (; i < count; ++i) to[i] = {one};"""
+
+
+def _centre() -> str:
+    zeros = "const int16x8_t zeros = vdupq_n_s16((int16_t)zero);\n"
+    return zeros + _copied(16, "vsubq_s16(vmovl_s8(vld1_s8(from + i)), zeros)", "(int16_t)(from[i] - zero)")
+
+
+def _fill(depth: int) -> str:
+    bits = 32 // depth
+    every = f"vst1q_s{bits}(to + i, vdupq_n_s{bits}(value));"
+    return f"for (int32_t i = 0; i < count; i += {4 * depth}) {every}"
+
+
+def _mix(depth: int, vector: int, block: int) -> str:
+    def zipped(bits: int, part: int, a: str, b: str) -> str:
+        return f"vzip{part + 1}q_s{bits}({a}, {b})"
+
+    if depth == 2:
+        return zipped(16, vector, "a", "b")
+    half, part = divmod(vector, 2)
+    pairs = [f"vreinterpretq_s16_s8({zipped(8, half, *names)})" for names in ("ab", "cd")]
+    return f"vreinterpretq_s8_s16({zipped(16, part, *pairs)})"
+
+
+def _stored(value: str, bits: int, low: int, high: int, count: int) -> str:
+    """Writes the first `count` numbers of a whole register or of half of one, within bounds."""
+    wide = "q" if count * bits > 64 else ""
+    for operation, bound, none in (("max", low, LOWEST[bits]), ("min", high, -LOWEST[bits] - 1)):
+        if bound != none:
+            value = f"v{operation}{wide}_s{bits}({value}, vdup{wide}_n_s{bits}({bound}))"
+    if count * bits in (64, 128):
+        return f"vst1{wide}_s{bits}(to, {value})"
+    lines = [f"const int{bits}x{(128 if wide else 64) // bits}_t all = {value};", ""]
+    done = 0
+    for part in (64, 32, 16, 8):
+        if count * bits & part:
+            cast = f"(int{part}_t *)(void *)(to + {done // bits})"
+            lane = f"vreinterpret{wide}_s{part}_s{bits}(all)" if part != bits else "all"
+            lines.append(f"vst1{wide}_lane_s{part}({cast}, {lane}, {done // part});")
+            done += part
+    return "\n".join(lines)
+
+
+def dot(depth: int, lift: int) -> str:
+    return _BYTES_DOT if depth == 4 else _WORDS_DOT
+
+
+def _store(bits: int) -> Spelling:
+    words = "vqmovn_s32(a)"
+    value = words if bits == 16 else f"vqmovn_s16(vcombine_s16({words}, vdup_n_s16(0)))"
+    return lambda low, high, count: _stored(value, bits, low, high, count)
+
+
+def _joined(a: str, b: str) -> str:
+    return f"vqmovn_high_s32(vqmovn_s32({a}), {b})"
+
+
+def _store_mixed(depth: int, block: int, low: int, high: int, count: int) -> str:
+    halves = f"vqmovn_s16({_joined('a', 'b')})"
+    if count <= 8:
+        return f"(void)c;\n(void)d;\n{_statement(_stored(halves, 8, low, high, count))}"
+    return _stored(f"vqmovn_high_s16({halves}, {_joined('c', 'd')})", 8, low, high, count)
+
+
+def _store_mixed_words(block: int, low: int, high: int, count: int) -> str:
+    if count <= 4:
+        return f"(void)b;\n{_statement(_stored('vqmovn_s32(a)', 16, low, high, count))}"
+    return _stored(_joined("a", "b"), 16, low, high, count)
+
+
+def _statement(body: str) -> str:
+    return body if ";" in body else f"{body};"
+
+
+FLOATS: dict[str, Spelling] = {
+    **{f"f_{name}": f"v{name}q_f32(a, b)" for name in ("add", "sub", "div", "max", "min")},
+    "f_mul": _product(),
+    "f_fma": "vfmaq_f32(c, a, b)",
+    "f_fma_of": lambda lane: f"vfmaq_laneq_f32(c, b, a, {lane})",
+    "f_load": "vld1q_f32(from)",
+    "f_load_first": _FLOAT_LOADS.__getitem__,
+    "f_store": "vst1q_f32(to, a)",
+    "f_store_first": _FLOAT_STORES.__getitem__,
+    "f_each": "vdupq_n_f32(a)",
+    "f_repeat": _REPEATS.__getitem__,
+    "f_sqrt": "vsqrtq_f32(a)",
+    "f_if_less": "vbslq_f32(vcltq_f32(a, b), then, otherwise)",
+    "f_join": _join,
+    "f_across": _across,
+    "f_bits": "vreinterpretq_s32_f32(a)",
+    "f_of_bits": "vreinterpretq_f32_s32(a)",
+    "f_of_sums": "vcvtq_f32_s32(a)",
+    "fetch": "__builtin_prefetch(from)",
+}
+INTEGERS: dict[str, Spelling] = {
+    "load": "vld1q_s32(from)",
+    "store": "vst1q_s32(to, a)",
+    "widen": _widen,
+    "load_wide": "vld1q_s64(from)",
+    "each": "vdupq_n_s32(a)",
+    "each_wide": "vdupq_n_s64(a)",
+    "mask": lambda count, first, others: _held([str(first if i < count else others) for i in range(4)]),
+    **{name: f"v{name}q_s32(a, b)" for name in ("add", "sub", "mul", "min", "max", "and")},
+    "xor": "veorq_s32(a, b)",
+    "shift_left": lambda by: f"vshlq_n_s32(a, {by})",
+    "shift_right": lambda by: f"vshrq_n_s32(a, {by})" if by else "a",
+    "shift_down": lambda by: f"vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), {by}))" if by else "a",
+    "shift_left_each": "vshlq_s32(a, by)",
+    "shift_right_each": "vshlq_s32(a, vnegq_s32(by))",
+    "scaled": lambda alternating: _SCALED,
+    "high_rounded": "vqrdmulhq_s32(a, b)",
+    "away": "vsraq_n_s32(a, a, 31)",
+    "round_each": "vrshlq_s32(a, vnegq_s32(by))",
+    "inputs": lambda depth: f"vld1q_s{32 // depth}(from)",
+    "weights": lambda depth: "vld1q_s8(from)" if depth == 4 else "vmovl_s8(vld1_s8(from))",
+    "repeat": lambda depth: f"vreinterpretq_s{32 // depth}_s32(vld1q_dup_s32({_FOUR}))",
+    "dot": dot,
+    "lift": lambda by: _copied(8, "vld1q_s8(from + i)", "from[i]"),
+    "centre": _centre(),
+    "copy": _copied(16, "vld1q_s16(from + i)", "from[i]"),
+    "fill": _fill,
+    "store_bytes": _store(8),
+    "store_words": _store(16),
+    "mix": _mix,
+    "store_mixed": _store_mixed,
+    "store_mixed_words": _store_mixed_words,
+}
+
+VECTORS = Vectors(
+    name="neon",
+    guard=arm64.GUARD,
+    lanes=4,
+    registers=32,
+    types={
+        "floats": "float32x4_t",
+        "sums": "int32x4_t",
+        "wide": "int64x2_t",
+        "words": "int16x8_t",
+        "bytes": "int8x16_t",
+    },
+    repeats=tuple(_REPEATS),
+    spellings=FLOATS | INTEGERS,
+    cycles={"dot": 2.0},
+    depth=4,
+    least_weight=-127,
+)

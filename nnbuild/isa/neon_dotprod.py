@@ -1,0 +1,20 @@
+"""NEON with products of four bytes a lane in one step, the inputs' four bytes from any lane."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nnbuild.isa import neon
+from nnbuild.isa.vectors import Vectors
+
+
+def with_dot(base: Vectors, name: str) -> Vectors:
+    spellings = {
+        **base.spellings,
+        "dot": lambda depth, lift: "vdotq_s32(a, x, w)" if depth == 4 else neon.dot(depth, lift),
+        "dot_of": lambda lane: f"vdotq_laneq_s32(a, w, x, {lane})",
+    }
+    return replace(base, name=name, kernels=("integer",), spellings=spellings, cycles={"dot": 0.5}, least_weight=-128)
+
+
+VECTORS = with_dot(neon.VECTORS, "neon_dotprod")
