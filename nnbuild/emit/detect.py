@@ -1,7 +1,7 @@
 """Finding out, when the program runs, which of several instruction sets the processor has.
 
-It asks the processor itself, so no library is needed; the operating system must keep the registers of a set, too,
-when it switches between programs.
+On x86 it asks the processor itself, so no library is needed; the operating system must keep the registers of a set,
+too, when it switches between programs. On 64-bit Arm it asks Linux.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ QUERIES = {
 }
 """Where the processor tells of what Linux calls by this name. SSE2 belongs to every x86-64."""
 
+ARM64 = {"asimddp": ("AT_HWCAP", 20), "i8mm": ("AT_HWCAP2", 13)}
+"""Where Linux tells of it. NEON belongs to every 64-bit Arm processor."""
+
 OSXSAVE = (1, 0, "c", 27)
 WIDE, WIDEST = 0x06, 0xE6
 """The registers of 256 and of 512 bits, as the operating system says that it keeps them."""
@@ -39,8 +42,10 @@ def detection(plan: Plan) -> str:
         for level, isa in reversed(levels)
         if level
     ]
+    arm64 = "aarch64" in plan.isas[0].architectures
+    probe = "#include <sys/auxv.h>\n" if arm64 else _probe(p)
     best = f"""\
-{_probe(p)}{_kept(p) if any(_registers(isa) for isa in plan.isas[:-1]) else ""}
+{probe}{_kept(p) if any(_registers(isa) for isa in plan.isas[:-1]) else ""}
 /* The best instruction set of which there is a version. */
 static int32_t {p}_detect(void)
 {{
@@ -49,9 +54,9 @@ static int32_t {p}_detect(void)
 }}
 """
     return f"""\
-#if {plan.isas[0].guard}
+#if {plan.isas[0].guard}{" && defined(__linux__)" if arm64 else ""}
 {best}
-#else /* the sets' meanings in portable C, all alike */
+#else /* {"nobody to ask" if arm64 else "the sets' meanings in portable C, all alike"} */
 static int32_t {p}_detect(void)
 {{
     return 0;
@@ -62,6 +67,7 @@ static int32_t {p}_detect(void)
 
 def _condition(p: str, isa: Isa) -> str:
     queries = [_has(p, QUERIES[flag]) for flag in isa.cpu_flags if flag in QUERIES]
+    queries += [f"(getauxval({w}) >> {bit} & 1UL)" for w, bit in (ARM64[f] for f in isa.cpu_flags if f in ARM64)]
     kept = _registers(isa)
     if kept:
         queries = [_has(p, OSXSAVE), f"({p}_kept() & 0x{kept:x}) == 0x{kept:x}", *queries]
