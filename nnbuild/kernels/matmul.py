@@ -12,6 +12,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
 from nnbuild.kernels.integers import declare, finish, zero
+from nnbuild.kernels.loops import products
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.numeric.rounding import limits, reduced_multiplier
 from nnbuild.ops.matmul import MatMul
@@ -69,4 +70,5 @@ def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    *products.VARIANTS,
 )

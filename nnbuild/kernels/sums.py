@@ -19,6 +19,7 @@ from nnbuild.numeric.requant import General, Layer, RuleName
 from nnbuild.numeric.rounding import Ints, ints, limits
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import bounds, quant_of
+from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
 
 
@@ -55,9 +56,14 @@ def sums_of(site: Site) -> Sums:
 
 @lru_cache(maxsize=256)
 def layer_of(site: Site[Weighted]) -> Layer:
-    """How these sums become outputs."""
-    attributes, out, sums = site.attributes, site.outputs[0], sums_of(site)
+    """How these sums become outputs; those of two tensors have one rule for all their columns."""
+    attributes, out = site.attributes, site.outputs[0]
     rule: RuleName = "wide" if out.dtype == "int16" else "twice"
+    if isinstance(attributes, MatMul):
+        reach = attributes.reach(site)
+        scales = np.array([attributes.real(site)])
+        return Layer(rule, scales, quant_of(out).zero_point, limits(out.dtype), ints([reach[0]]), ints([reach[1]]))
+    sums = sums_of(site)
     if isinstance(attributes, Dense) and site.constant("kernel").dtype == np.int8:
         rule = "once"
     weight_scales = quant_of(site.constants["kernel"]).scales

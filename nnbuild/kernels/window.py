@@ -12,12 +12,13 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import spread
 
-Weighted = Convolution | Dense
-"""What multiplies inputs by weights."""
+Weighted = Convolution | Dense | MatMul
+"""What multiplies inputs by weights, or by another tensor in their place."""
 LONGEST_ROW = 128
 """Positions up to which rows are joined to a longer one."""
 
@@ -234,8 +235,12 @@ class Window:
 
 
 def window_of(site: Site) -> Window:
-    """Of a convolution, with the pool that may follow in its tail, of a pool, or of a dense layer's rows."""
+    """Of a convolution, with the pool that may follow in its tail, of a pool, or of the rows of a dense layer's or of
+    one matrix."""
     attributes = site.attributes
+    if isinstance(attributes, MatMul):
+        height, depth = site.shape()[-2:]
+        return Window(Axis(height, height), Axis(1, 1), depth, depth, site.output_shape()[-1])
     if isinstance(attributes, Dense):
         inputs, filters = site.constant("kernel").shape
         count = prod(site.shape()[:-1])

@@ -11,8 +11,8 @@ import numpy as np
 
 from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.multiplier import Multiplier, convolution_scales, quantize_multiplier
-from nnbuild.numeric.rounding import requantize, requantize64
-from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, expect
+from nnbuild.numeric.rounding import limits, requantize, requantize64
+from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
 from nnbuild.ops.integer import centred, clamped, quant_of
 from nnbuild.ops.site import Site
 
@@ -22,6 +22,7 @@ class MatMul(Attributes):
     """[…, m, k] by […, k, n], or by […, n, k] where `turned`, -> […, m, n]; the axes before are the same."""
 
     kind: ClassVar[str] = "matmul"
+    clamp: ClassVar[Clamp] = NO_CLAMP
 
     turned: bool = False
 
@@ -50,8 +51,18 @@ class MatMul(Attributes):
         return (clamped(scaled + quant_of(out).zero_point, NO_CLAMP, out),)
 
     def scale(self, site: Site) -> Multiplier:
+        return quantize_multiplier(self.real(site))
+
+    def real(self, site: Site) -> float:
+        """What a sum is multiplied by."""
         left, right, out = (quant_of(tensor).scale for tensor in (*site.inputs, site.outputs[0]))
-        return quantize_multiplier(float(convolution_scales(left, (right,), out)[0]))
+        return float(convolution_scales(left, (right,), out)[0])
+
+    def reach(self, site: Site) -> tuple[int, int]:
+        """The smallest and the largest sum that any two tensors give."""
+        left, right = ([limit - quant_of(x).zero_point for limit in limits(x.dtype)] for x in site.inputs)
+        products = [a * b for a in left for b in right]
+        return site.shape()[-1] * min(products), site.shape()[-1] * max(products)
 
     def macs(self, inputs: Sequence[Shape], outputs: Sequence[Shape], constants: Mapping[str, Shape]) -> int:
         return prod(outputs[0]) * inputs[0][-1]

@@ -63,13 +63,17 @@ def runs(channels: int) -> list[Run]:
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """What is common to all blocks of an operation."""
+    """What is common to all blocks of an operation.
+
+    alike: all channels are scaled by the same numbers, which a block has once.
+    """
 
     layout: Layout
     scaling: Scaling
     pairs: int
     positions: int
     beside: Beside | None = None
+    alike: bool = False
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -78,7 +82,11 @@ class Tile:
 
     def size(self, width: int) -> int:
         """int64 of a block: where its sums start, the weights, then the roles of every channel."""
-        return width // 2 * (1 + len(self.roles)) + self.layout.size(self.pairs, width)
+        return width // 2 + self.layout.size(self.pairs, width) + self.told(width)
+
+    def told(self, width: int) -> int:
+        """int64 of what a block's scaling is told."""
+        return -(-len(self.roles) // 2) if self.alike else width // 2 * len(self.roles)
 
 
 @lru_cache(maxsize=256)
@@ -164,6 +172,7 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, float]:
         _block(body, tile, run, outputs)
     marks = [tile.layout.name, f"{tile.positions}x{run.real}", str(tile.pairs), *scaling.marks()]
     marks += [tile.beside.mark()] if tile.beside else []
+    marks += ["alike"] if tile.alike else []
     name = f"tile_{'_'.join(marks)}"
     pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
     pointers += [f"const int8_t *beside{position}" for position in range(tile.positions)] if tile.beside else []
@@ -186,7 +195,7 @@ def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
     w()
     for channel in range(run.real):
         _store(w, tile, channel, outputs)
-    w(f"k += {run.width // 2 * len(tile.roles)};")
+    w(f"k += {tile.told(run.width)};")
     for output in outputs:
         w(f"{output} += {run.real};")
     w.bill(2 + tile.positions)
@@ -244,10 +253,11 @@ def _single(w: Writer, tile: Tile, pairs: int) -> None:
 
 
 def _store(w: Writer, tile: Tile, channel: int, outputs: list[str]) -> None:
-    scaling, count = tile.scaling, len(tile.roles)
-    names = {role: f"{role}{channel}" for role in tile.roles}
-    for index, name in enumerate(names.values()):
-        w(f"const int32_t {name} = {word(w, count * channel + index, 'c')};")
+    scaling, first = tile.scaling, 0 if tile.alike else channel
+    names = {role: f"{role}{first}" for role in tile.roles}
+    if first == channel:
+        for index, name in enumerate(names.values()):
+            w(f"const int32_t {name} = {word(w, len(names) * first + index, 'c')};")
     if tile.beside:  # before any is stored, for the outputs may lie where these are
         for position in range(tile.positions):
             tile.beside.load(w, f"other{position}{channel}", f"beside{position}[{channel}]")
