@@ -1,12 +1,12 @@
 """Every model of keras.applications, with random weights, against Keras and against TFLite's reference kernels.
 
-    python benchmarks/applications.py LEDGER [--models NAME ...] [--forms keras h5 tflite int8] [--program] [--minutes M]
+    python benchmarks/applications.py LEDGER [--models NAME ...] [--forms FORM ...] [--program] [--minutes M]
     python benchmarks/applications.py LEDGER --summary
 
 A model is built with the smallest input it allows, the statistics of its normalizations are those of its samples, and
 it is saved as `.keras`, `.h5` and, by the default call of TFLite's converter, as `.tflite` in float and in int8. Every
-form is imported and computed; floats must be within 1e-5 of the largest output, int8 equal in every bit on outputs of at
-least 16 values. `--program` makes and checks a program for this PC of each form, too.
+form is imported and computed; floats must be within 1e-5 of the largest output, int8 equal in every bit, on outputs of
+at least 16 values. `--program` makes and checks a program for this PC of each form, too.
 
 Every line of the ledger is one form of one model. What is in it already is not run again, so a campaign may be stopped
 and taken up later. `--summary` prints the table of docs/applications.md, and fails where a bar is missed.
