@@ -2,9 +2,9 @@
 
     python examples.py --out DIR
 
-Of each model NAME.keras, NAME_float.tflite and NAME_int8.tflite, and beside each an .npz of the same name with samples x
-(or x0, x1, in the file's order) and the outputs y of Keras or of TFLite's reference kernels. NAME_calibration.npz holds
-all the samples.
+Of each model NAME.keras, NAME_float.tflite and NAME_int8.tflite, and beside each an .npz of the same name with samples
+x (or x0, x1, in the file's order) and the outputs y of Keras or of TFLite's reference kernels. NAME_calibration.npz
+holds all the samples.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 
 SUMMED = ("towers",)
-"""Their integers are summed by SUM, whose reference kernel reads beyond its data; the usual kernels are asked instead."""
+"""Their integers are summed by SUM, whose reference kernel reads beyond its data; the usual kernels are asked."""
 
 
 def drawn(tensor: Any, chance: np.random.Generator) -> np.ndarray:
