@@ -136,6 +136,7 @@ class Network:
     def write(self, folder: str | Path, *, link: bool = False) -> list[Path]:
         """Writes the C; with `link` also what serves the model to a host on its board. Tells the files."""
         files = program_files(self.compiled) if link else self.files
+        Artifact(files).refuse_strangers(Path(folder))
         Artifact(files).write(Path(folder))
         return [Path(folder) / name for name in files]
 

@@ -50,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     files = whole if arguments.link else package.files(compiled.board, compiled.plan, compiled.artifact)
     made: list[str] = []
     if not arguments.dry_run:
+        Artifact(files).refuse_strangers(arguments.folder)
         Artifact(files).write(arguments.folder)
         _remove_other_form(arguments.folder, compiled.plan.prefix, {*files})
         made = package.finish(compiled.board, compiled.plan, arguments.folder)

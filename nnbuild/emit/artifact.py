@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from nnbuild.base.errors import UsageError
 from nnbuild.base.files import make_folder, write_together
 
 
 @dataclass(frozen=True)
 class Artifact:
     files: Mapping[str, bytes]
+
+    def refuse_strangers(self, folder: Path) -> None:
+        """Before anything is written among a user's own files: what was not printed here is not written over."""
+        for name, content in self.files.items():
+            path = folder / name
+            if path.is_file() and not ours(path.read_bytes(), content):
+                step = "Name another folder with -o, another name with --name, or move that file."
+                raise UsageError(str(path), "it is there already, and nnbuild did not print it.", step)
 
     def write(self, folder: Path) -> None:
         """Writes the files whose content is new, so that nothing is rebuilt that has not changed."""
@@ -20,3 +30,12 @@ class Artifact:
         for parent in sorted({path.parent for path in wanted} - {folder}):
             make_folder(parent)
         write_together({p: c for p, c in wanted.items() if not p.is_file() or p.read_bytes() != c})
+
+
+def ours(found: bytes, printed: bytes) -> bool:
+    """Whether a file may be an earlier form of what is printed now. Ours begin with a sentence of their own; those that
+    cannot, as a Cargo.toml, name us. Weights are plain bytes and known by their name alone."""
+    if found == printed or b"\0" in printed:
+        return True
+    first, now = (re.sub(rb"\d+", b"", text.lstrip().split(b"\n", 1)[0]) for text in (found, printed))
+    return first == now and (first.startswith((b"/*", b"//")) or b"nnbuild" in found)

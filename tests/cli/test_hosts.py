@@ -1,0 +1,89 @@
+"""Every command of the README on a Python without POSIX' own modules, in a folder with a blank and an umlaut, and to an
+output that can encode neither; and that text files are read and written as UTF-8 everywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.cli import main
+from tests.frontend.keras_files import h5_bytes, put, small
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNNER = Path(__file__).with_name("without_posix.py")
+README = [
+    shlex.split(line.split("#")[0])[1:]
+    for line in re.findall(r"(?m)^nnbuild .*$", (ROOT / "README.md").read_text("utf-8"))
+]
+NO_PORT = {"flash": 3}
+"""There is no such port here."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with all that the README's commands name."""
+    folder = tmp_path / "my project ü"
+    folder.mkdir()
+    config, weights = small()
+    model = put(folder / "kws.h5", h5_bytes(config, weights))
+    rng = np.random.default_rng(2)
+    from nnbuild.frontend import load
+
+    graph = load(model, "kws")
+    x = rng.normal(size=(20, *graph.tensors[graph.inputs[0]].shape)).astype(np.float32)
+    for name in ("x", "golden", "samples"):
+        np.savez(folder / f"{name}.npz", x=x)
+    for name in ("before", "after"):
+        assert main(["report", str(model), "--json", str(folder / f"{name}.json"), "--no-run"]) == 0
+    assert main(["build", str(model), "-o", str(folder / "built")]) == 0
+    shutil.copy(folder / "built" / "kws.o", folder / "kws.o")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.emulator
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_every_command_of_the_readme(encoding: str, project: Path) -> None:
+    assert {words[0] for words in README} >= {"inspect", "new", "compile", "build", "run", "check", "report", "diff"}
+    (project / "commands.json").write_text(json.dumps(README), "utf-8")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-X",
+            "warn_default_encoding",
+            "-W",
+            "error::EncodingWarning:nnbuild",
+            RUNNER,
+            "commands.json",
+        ],
+        cwd=project,
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+    said = done.stdout.decode(encoding)
+    assert b"Traceback" not in done.stderr and done.returncode == 0, done.stderr.decode(encoding)[-2000:]
+    codes = json.loads(said.splitlines()[-1])
+    assert [(words, code) for words, code in zip(README, codes, strict=True) if code != NO_PORT.get(words[0], 0)] == []
+
+
+def test_a_name_that_cannot_be_printed_is_no_reason_to_fail(project: Path) -> None:
+    (project / "kws.h5").rename(project / "küche.h5")
+    for encoding in ("cp1252", "ascii"):
+        done = subprocess.run(
+            [sys.executable, "-m", "nnbuild", "check", "küche.h5", "--name", "kueche"],
+            cwd=project,
+            env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
