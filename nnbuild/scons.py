@@ -30,6 +30,7 @@ from nnbuild.base.paths import generator_files
 from nnbuild.board.board import Board
 from nnbuild.board.tables import find
 from nnbuild.emit.files import file_names
+from nnbuild.frontend.wishes import LAYOUTS
 from nnbuild.jobs.pipeline import CHOICES, Options, board_of, prefix_of, weights_form
 
 SHORT = {
@@ -308,6 +309,8 @@ def arguments_of(options: Options) -> list[str]:
     words += ["--memory", options.memory] if options.memory is not None else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
     words += ["--swappable"] if options.swappable else []
+    words += [word for name, sizes in options.shape for word in ("--shape", f"{name}={','.join(map(str, sizes))}")]
+    words += ["--io-layout", options.io_layout] if options.io_layout != LAYOUTS[0] else []
     words += ["--isa", options.isa] if options.isa else []
     words += ["--threads", str(options.threads)] if options.threads > 1 else []
     return words + (["--name", options.name] if options.name else [])
@@ -348,6 +351,10 @@ def _expect_known(options: Mapping[str, Any]) -> None:
             raise UsageError(f"option {name}=", "there is none of this name.", f"Those there are: {', '.join(names)}")
         if value not in CHOICES.get(name, (value,)):
             raise UsageError(f"{name}={value}", "there is no such choice.", f"Give one of {', '.join(CHOICES[name])}.")
+    if not all(isinstance(given, Sequence) and len(given) == 2 for given in options.get("shape", ())):
+        raise UsageError(
+            f"shape={options['shape']!r}", "it holds no pairs.", 'Give for example shape=[("x", (1, 3, 96, 96))].'
+        )
     if not all(isinstance(kept, Sequence) and len(kept) == 2 for kept in options.get("keep", ())):
         raise UsageError(
             f"keep={options['keep']!r}", "it holds no pairs.", 'Give for example keep=[("layer", "int16")].'

@@ -63,7 +63,7 @@ ROOMS = {
     },
     "builds": set(),
     "api": {"base", "device", "emit", "jobs", "report"},
-    "scons": {"base", "emit", "board", "backends", "jobs"},
+    "scons": {"base", "emit", "board", "backends", "jobs", "frontend.wishes"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -14,6 +14,7 @@ from nnbuild.backends.backend import add_choices, chosen
 from nnbuild.backends.registry import choices
 from nnbuild.base.files import write_whole
 from nnbuild.base.shown import printable
+from nnbuild.frontend.wishes import LAYOUTS, Wishes
 from nnbuild.jobs.job import Place, place
 from nnbuild.jobs.pipeline import CHOICES, Options
 from nnbuild.quantize.formats import FORMATS
@@ -31,6 +32,8 @@ _MEMORY = "which of the board's memories the model works in (default: the first 
 _BAUD = "rate of the serial line, 115200 to 2000000, built into the firmware (default: the board's)"
 _MAX_INSTRUCTIONS = "fail unless it is proved that a run executes at most so many, for every input (Cortex-M)"
 _SWAPPABLE = "weights can be exchanged while the program runs, on boards where it can do so"
+_SHAPE = "the sizes of an ONNX model's input, where the file leaves them open: x=1,3,96,96; for each such input"
+_LAYOUT = "how an ONNX model's images enter and leave: as in its file, or channels last (default: %(default)s)"
 _IO = "number format at the edges of a quantized model (default: %(default)s)"
 
 
@@ -51,6 +54,14 @@ def _instructions(text: str) -> int:
     return int(text)
 
 
+def _shaped(text: str) -> tuple[str, tuple[int, ...]]:
+    name, equals, sizes = text.rpartition("=")
+    parts = sizes.split(",")
+    if not equals or not all(part.isascii() and part.isdecimal() and 0 < int(part) < 2**31 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not INPUT=SIZES, as x=1,3,96,96")
+    return name, tuple(int(part) for part in parts)
+
+
 def _kept(text: str) -> tuple[str, str]:
     layer, equals, form = text.rpartition("=")
     if not equals or form not in FORMATS:
@@ -59,7 +70,9 @@ def _kept(text: str) -> tuple[str, str]:
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a .h5, .keras or .tflite file")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a .h5, .keras, .tflite or .onnx file")
+    parser.add_argument("--shape", action="append", default=[], type=_shaped, metavar="INPUT=SIZES", help=_SHAPE)
+    parser.add_argument("--io-layout", choices=CHOICES["io_layout"], default=LAYOUTS[0], help=_LAYOUT)
 
 
 def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> None:
@@ -117,6 +130,10 @@ def add_baud(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baud", type=int, metavar="RATE", help=_BAUD)
 
 
+def wishes_of(arguments: argparse.Namespace) -> Wishes:
+    return Wishes(dict(arguments.shape), arguments.io_layout)
+
+
 def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Options:
     return Options(
         model=arguments.model,
@@ -139,6 +156,8 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         swappable=arguments.swappable,
         memory=getattr(arguments, "memory", None),
         max_instructions=getattr(arguments, "max_instructions", None),
+        shape=tuple(arguments.shape),
+        io_layout=arguments.io_layout,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from nnbuild.cli.arguments import add_model, print_json
+from nnbuild.cli.arguments import add_model, print_json, wishes_of
 from nnbuild.frontend import load
 from nnbuild.model.graph import Graph, Op
 from nnbuild.model.verify import constant_shapes
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    graph = load(arguments.model, arguments.model.stem)  # no C is printed, so any name will do
+    graph = load(arguments.model, arguments.model.stem, wishes_of(arguments))  # no C is printed, so any name will do
     table = rows(graph)
     if arguments.json:
         print_json(as_json(graph, table))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.base.names import identifier
-from nnbuild.frontend import hdf5_format, keras_h5, keras_zip
+from nnbuild.frontend import hdf5_format, keras_h5, keras_zip, onnx
 from nnbuild.frontend.names import with_shown_names
+from nnbuild.frontend.wishes import NO_WISHES, Wishes
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
 
@@ -15,18 +16,23 @@ TFLITE_IDENTIFIER = b"TFL3"
 """After the first four bytes."""
 
 
-def load(path: Path, name: str | None = None) -> Graph:
+def load(path: Path, name: str | None = None, wishes: Wishes = NO_WISHES) -> Graph:
     """The model in a file, whose content says which kind it is; `name` is the graph's, else the file names it."""
     prefix = identifier(path.stem) if name is None else name
-    return with_shown_names(verify(_read(path, prefix)))
+    return with_shown_names(verify(_read(path, prefix, wishes)))
 
 
-def _read(path: Path, prefix: str) -> Graph:
+def _read(path: Path, prefix: str, wishes: Wishes) -> Graph:
     try:
         with path.open("rb") as file:
             start = file.read(512)
     except OSError as error:
         raise UsageError(str(path), f"it cannot be read ({error.strerror}).", "Check the path.") from None
+    if onnx.looks_like(start) or (start and path.suffix.lower() == ".onnx"):
+        return onnx.load(path, prefix, wishes)
+    if wishes != NO_WISHES:
+        option = "--shape" if wishes.shapes else "--io-layout"
+        raise UsageError(option, f"{path.name} is no ONNX file, and says all of its shapes.", "Leave it out.")
     if start.startswith(hdf5_format.SIGNATURE):
         return keras_h5.load(path, prefix)
     if start.startswith(keras_zip.MAGIC):
@@ -35,11 +41,11 @@ def _read(path: Path, prefix: str) -> Graph:
         from nnbuild.frontend import tflite
 
         return tflite.load(path, prefix)
-    next_step = "Give a .h5 or .keras file that model.save() has written, or a .tflite file."
+    next_step = "Give a .h5 or .keras file that model.save() has written, or a .tflite or .onnx file."
     raise ModelError(path.name, _unknown(start), next_step)
 
 
 def _unknown(start: bytes) -> str:
     if not start:
         return "it is empty."
-    return "it is neither HDF5, nor a Keras zip, nor TensorFlow Lite, so no model."
+    return "it is neither HDF5, nor a Keras zip, nor TensorFlow Lite, nor ONNX, so no model."

@@ -53,6 +53,9 @@ class Assembly:
         """The model's first input."""
         return self._inputs[:1]
 
+    def is_input(self, name: str) -> bool:
+        return name in self._inputs
+
     def tensor(self, tensor: Tensor) -> str:
         name = self._unique(tensor.name)
         self.tensors[name] = replace(tensor, name=name)

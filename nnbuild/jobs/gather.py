@@ -226,6 +226,7 @@ def option_words(options: Options) -> list[str]:
         "--accuracy-drop": options.accuracy_drop,
         "--optimize": options.optimize if options.optimize != "speed" else None,
         "--isa": options.isa,
+        "--io-layout": options.io_layout if options.io_layout != "model" else None,
         "--threads": options.threads if options.threads != 1 else None,
         "--name": options.name,
         "--baud": options.baud,
@@ -236,6 +237,8 @@ def option_words(options: Options) -> list[str]:
         words += [name, str(value)] if value is not None else []
     if options.image_range != (0, 1):  # in one word, for it may begin with a minus
         words.append(f"--image-range={','.join(map(str, options.image_range))}")
+    for name, sizes in options.shape:
+        words += ["--shape", f"{name}={','.join(map(str, sizes))}"]
     for layer, form in options.keep:
         words += ["--keep", f"{layer}={form}"]
     return words + ([] if options.bias_correction else ["--no-bias-correction"])

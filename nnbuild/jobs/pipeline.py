@@ -18,10 +18,11 @@ from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.frontend import load
+from nnbuild.frontend.wishes import LAYOUTS, Wishes
 from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.isa.registry import fits, isas
-from nnbuild.model.graph import Graph
+from nnbuild.model.graph import Graph, Shape
 from nnbuild.ops.convert import Convert
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.select import OPTIMIZE
@@ -43,7 +44,8 @@ LARGEST_ARRAYS = 256 * 1024
 class Options:
     """What a user can choose. `layers` keeps every layer's output, so that each can be compared; `memory` is the
     board's memory that the model works in; `kernels` are (operation, kernel) pairs that outrank the choice;
-    `swappable` makes a program whose weights can be exchanged while it runs."""
+    `swappable` makes a program whose weights can be exchanged while it runs; `shape` and `io_layout` say of an
+    ONNX file what it leaves open."""
 
     model: Path
     board: str = "linux"
@@ -66,6 +68,12 @@ class Options:
     kernels: tuple[tuple[str, str], ...] = ()
     swappable: bool = False
     max_instructions: int | None = None
+    shape: tuple[tuple[str, Shape], ...] = ()
+    io_layout: str = LAYOUTS[0]
+
+    @property
+    def wishes(self) -> Wishes:
+        return Wishes(dict(self.shape), self.io_layout)
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -74,6 +82,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "io": ("integer", "float"),
     "optimize": OPTIMIZE,
     "weights": ("auto", "array", "binary"),
+    "io_layout": LAYOUTS,
 }
 """What an option may be, where that is one of a few words."""
 
@@ -163,7 +172,7 @@ def weights_form(options: Options, imported: Graph | None = None) -> str:
         return options.weights
     if imported is None:
         try:
-            imported = load(options.model, prefix_of(options))
+            imported = load(options.model, prefix_of(options), options.wishes)
         except NnbuildError:
             return "array"  # the file is not there yet, or the compilation will say what is wrong with it
     weights = [constant.data for constant in imported.constants.values()]
@@ -199,7 +208,7 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
     taken to lie between -1 and 1."""
     prefix = prefix_of(options)
     board = board_of(options)
-    imported = load(options.model, prefix)
+    imported = load(options.model, prefix, options.wishes)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
     graph = _quantized(folded, options, progress, sizes_only)

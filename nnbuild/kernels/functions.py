@@ -134,6 +134,8 @@ SPELLINGS: dict[str, Spell] = {
     "softplus": _softplus,
     "softsign": lambda v, x: v.op("div", x, v.op("add", 1.0, v.absolute(x))),
     "tanh": lambda v, x: v.call("tanhf", x),
+    "erf": lambda v, x: v.call("erff", x),
+    "round": lambda v, x: v.call("rintf", x),
     "sigmoid": lambda v, x: v.call("logisticf", x),
     "hard_sigmoid": _hard_sigmoid,
     "hard_sigmoid_fifth": lambda v, x: v.line_sigmoid(x, 0.2, 2.5),
@@ -155,7 +157,7 @@ SPELLINGS: dict[str, Spell] = {
     "floor": lambda v, x: v.call("floorf", x),
     "ceil": lambda v, x: v.call("ceilf", x),
 }
-ALONE = frozenset({"softplus", "gelu", "mish", "sin", "cos", "floor", "ceil"})
+ALONE = frozenset({"softplus", "gelu", "mish", "sin", "cos", "floor", "ceil", "erf", "round"})
 """What is computed one by one: vectors have no such functions."""
 
 

@@ -16,7 +16,7 @@ from nnbuild.ops.functions import FUNCTIONS, apply
 from nnbuild.ops.integer import as_type
 from nnbuild.ops.site import Site
 
-EXACT = {"linear", "absolute", "negative", "floor", "ceil", "clamp"}
+EXACT = {"linear", "absolute", "negative", "floor", "ceil", "round", "clamp"}
 CANCELLING = {"gelu", "gelu_tanh", "hard_swish"}
 SUMMAND = {"hard_sigmoid": 0.5, "hard_sigmoid_fifth": 0.5}
 """What a product is added to before the sum is bounded."""

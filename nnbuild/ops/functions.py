@@ -49,9 +49,13 @@ def _relu(x: Array, high: float, slope: float, threshold: float) -> Array:
     return passed
 
 
+def _erf(x: Array) -> Array:
+    result: Array = np.vectorize(erf, otypes=[x.dtype])(x) if x.size else x
+    return result
+
+
 def _gelu(x: Array) -> Array:
-    errors = np.vectorize(erf, otypes=[x.dtype])(x / sqrt(2.0)) if x.size else x
-    result: Array = (x * 0.5 * (1 + errors)).astype(x.dtype)
+    result: Array = (x * 0.5 * (1 + _erf(x / sqrt(2.0)))).astype(x.dtype)
     return result
 
 
@@ -82,6 +86,8 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "softplus": softplus,
     "softsign": lambda x: x / (1 + np.abs(x)),
     "tanh": np.tanh,
+    "erf": _erf,
+    "round": np.rint,
     "sigmoid": sigmoid,
     "hard_sigmoid": _hard_sigmoid,
     "hard_sigmoid_fifth": _hard_sigmoid_fifth,

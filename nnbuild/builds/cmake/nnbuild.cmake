@@ -1,7 +1,8 @@
 # The functions. Each keeps its files in the build tree; nothing is written beside the sources.
 
 set(_nnbuild_options
-  BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE THREADS WEIGHTS)
+  BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE THREADS WEIGHTS SHAPE
+  IO_LAYOUT)
 set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and flashing go to")
 
 # nnbuild_add_model(<target> MODEL <file> [NAME <prefix>] [ISA <isa>] [BOARD <board>] [QUANTIZE float|int8|int16]
@@ -156,7 +157,7 @@ function(_nnbuild_checked function target)
     message(FATAL_ERROR "${function}(${target}): a value is missing behind ${ARG_KEYWORDS_MISSING_VALUES}.")
   endif()
   if(NOT ARG_MODEL)
-    message(FATAL_ERROR "${function}(${target}): give it a MODEL, a .h5, .keras or .tflite file.")
+    message(FATAL_ERROR "${function}(${target}): give it a MODEL, a .h5, .keras, .tflite or .onnx file.")
   endif()
   if(TARGET ${target})
     message(FATAL_ERROR "${function}(${target}): there is a target of that name already. Name this one otherwise.")

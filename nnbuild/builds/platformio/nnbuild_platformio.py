@@ -26,7 +26,7 @@ PACKAGE = Path(sys._getframe().f_code.co_filename).resolve().parents[2]
 """Scripts of SCons have no __file__."""
 WORDS = (
     *("name", "isa", "board", "quantize", "calibrate", "calibration", "image_range", "io"),
-    *("accuracy_drop", "optimize", "memory", "threads", "weights"),
+    *("accuracy_drop", "optimize", "memory", "threads", "weights", "shape", "io_layout"),
 )
 """Options with one value: custom_nnbuild_quantize becomes --quantize."""
 OTHERS = ("model", "keep", "no_bias_correction", "python", "flags")

@@ -1,0 +1,26 @@
+"""ONNX models, as PyTorch, TensorFlow, scikit-learn and others export them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nnbuild.frontend.onnx.importer import import_model
+from nnbuild.frontend.onnx.records import parse, read
+from nnbuild.frontend.wishes import NO_WISHES, Wishes
+from nnbuild.model.graph import Graph
+
+LARGEST_VERSION = 64
+
+
+def looks_like(start: bytes) -> bool:
+    """A protobuf message whose first field is a version, as exporters write it."""
+    return len(start) > 2 and start[0] == 8 and 0 < start[1] < LARGEST_VERSION
+
+
+def load(path: Path, name: str, wishes: Wishes = NO_WISHES) -> Graph:
+    return import_model(name, path.name, read(path), wishes)
+
+
+def load_bytes(data: bytes, name: str, wishes: Wishes = NO_WISHES) -> Graph:
+    """A model in memory, its weights inside."""
+    return import_model(name, name, parse(data, name), wishes)

@@ -1,0 +1,256 @@
+"""Operators that look up, count and order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from nnbuild.frontend.onnx.arithmetic import chosen, compared, pair, whole
+from nnbuild.frontend.onnx.call import FLOAT, INT32, Call, form_of
+from nnbuild.frontend.onnx.layout import Form, Value, plain
+from nnbuild.frontend.onnx.moving import as_shape, joined, part, picked
+from nnbuild.frontend.onnx.moving import every as all_of
+from nnbuild.frontend.onnx.reducing import extreme_place, reduced
+from nnbuild.frontend.onnx.views import View, stored
+from nnbuild.model.graph import Array, Shape
+from nnbuild.ops.gather import Gather
+from nnbuild.ops.pick import Pick
+
+MOST = 4096
+"""Elements that are computed one by one."""
+
+
+def gather(call: Call) -> None:
+    axis = call.axis(call.integer("axis", 0), len(call.shape(0)))
+    size = call.shape(0)[axis]
+    indices = call.item(1)
+    if isinstance(indices, np.ndarray):
+        x = call.value(0)
+        flat = [int(i) + size if i < 0 else int(i) for i in indices.reshape(-1)]
+        call.expect(bool(flat) and min(flat) >= 0 and max(flat) < size, f"its indices lie outside an axis of {size}.")
+        made = picked(call, x, axis, flat)
+        call.put(_reshaped_axis(made, axis, indices.shape, call))
+        return
+    wrapped = _from_the_end(call, indices, size)
+    rows = plain(call, wrapped)
+    seen = call.seen(rows.name, rows.shape or (1,))
+    shape = (*call.shape(0)[:axis], *rows.shape, *call.shape(0)[axis + 1 :])
+    if call.is_constant(0) and axis == 0:
+        table, form = _table(call, call.constant(0))
+        made_name = call.add(Gather(0), [seen], {"table": table}, form)
+        call.done(made_name, stored(shape), call.dtype(0))
+        return
+    x = plain(call, call.value(0))
+    made_name = call.add(Gather(axis), [call.seen(x.name, x.shape or (1,)), seen], form=call.form(x))
+    call.done(made_name, stored(shape), x.dtype)
+
+
+def _table(call: Call, values: Array) -> tuple[Array, Form]:
+    from nnbuild.frontend.onnx.call import as_whole
+
+    form = form_of(values.dtype.name)
+    return (call.as_floats(values, "table") if form == FLOAT else as_whole(values, form)), form
+
+
+def _from_the_end(call: Call, indices: Value, size: int) -> Value:
+    """Indices below 0 count from the end."""
+    below = compared(call, "less", indices, np.zeros((), np.int64))
+    return chosen(call, below, whole(call, "add", indices, np.array(size, np.int64)), indices)
+
+
+def _reshaped_axis(x: Value, axis: int, shape: Shape, call: Call) -> Value:
+    return as_shape(call, x, (*x.shape[:axis], *shape, *x.shape[axis + 1 :]))
+
+
+def gather_nd(call: Call) -> None:
+    """Constant indices: the axes they name are seen as one, and picked from."""
+    x, indices, lead = call.value(0), call.constant(1), call.integer("batch_dims", 0)
+    depth = indices.shape[-1] if indices.ndim else 0
+    shape = x.shape
+    call.expect(0 <= lead < indices.ndim and 0 < depth <= len(shape) - lead, "its indices do not fit its input.")
+    before, named = shape[:lead], shape[lead : lead + depth]
+    call.expect(indices.shape[:lead] == before, "its batch axes differ.")
+    places = np.where(indices < 0, indices + np.array(named), indices)
+    call.expect(bool(((places >= 0) & (places < np.array(named))).all()), "its indices lie outside its input.")
+    flat = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), named)
+    rows = flat.reshape(prod(before), -1) + np.arange(prod(before))[:, None] * prod(named)
+    seen = as_shape(call, x, (prod(before) * prod(named), prod(shape[lead + depth :])))
+    made = picked(call, seen, 0, [int(i) for i in rows.reshape(-1)])
+    call.put(as_shape(call, made, (*indices.shape[:-1], *shape[lead + depth :])))
+
+
+def gather_elements(call: Call) -> None:
+    """Constant indices."""
+    x, indices = call.value(0), call.constant(1)
+    axis = call.axis(call.integer("axis", 0), len(x.shape))
+    size = x.shape[axis]
+    places = np.where(indices < 0, indices + size, indices).astype(np.int64)
+    fits = indices.ndim == len(x.shape) and bool(((places >= 0) & (places < size)).all())
+    fits = fits and all(m <= n for i, (m, n) in enumerate(zip(indices.shape, x.shape, strict=True)) if i != axis)
+    call.expect(fits, "its indices do not fit its input.")
+    grid: list[Array] = list(np.indices(indices.shape))
+    grid[axis] = places
+    flat = np.ravel_multi_index(tuple(grid), x.shape).reshape(-1)
+    call.put(_elements(call, x, flat, indices.shape))
+
+
+def _elements(call: Call, x: Value, flat: Array, shape: Shape) -> Value:
+    """The elements at these places of the whole tensor in ONNX' order."""
+    x = plain(call, x)
+    name = call.seen(x.name, (prod(x.shape),))
+    made = call.add(Pick((tuple(int(i) for i in flat),)), [name], form=call.form(x))
+    return replace(x, name=made, view=stored(shape))
+
+
+def scatter_elements(call: Call) -> None:
+    x, indices = call.value(0), call.constant(1)
+    axis = call.axis(call.integer("axis", 0), len(x.shape))
+    size = x.shape[axis]
+    places = np.where(indices < 0, indices + size, indices).astype(np.int64)
+    call.expect(
+        bool(((places >= 0) & (places < size)).all()) and indices.ndim == len(x.shape), "its indices do not fit."
+    )
+    grid: list[Array] = list(np.indices(indices.shape))
+    grid[axis] = places
+    flat = np.ravel_multi_index(tuple(grid), x.shape).reshape(-1)
+    call.put(_scattered(call, x, flat, call.value(2), (prod(indices.shape),)))
+
+
+def scatter_nd(call: Call) -> None:
+    x, indices = call.value(0), call.constant(1)
+    depth = indices.shape[-1]
+    named, rest = x.shape[:depth], x.shape[depth:]
+    places = np.where(indices < 0, indices + np.array(named), indices).astype(np.int64)
+    call.expect(bool(((places >= 0) & (places < np.array(named))).all()), "its indices lie outside its input.")
+    rows = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), named).reshape(-1)
+    flat = (rows[:, None] * prod(rest) + np.arange(prod(rest))).reshape(-1)
+    call.put(_scattered(call, x, flat, call.value(2), (flat.size,)))
+
+
+def _scattered(call: Call, x: Value, flat: Array, updates: Value, seen: Shape) -> Value:
+    """x with the updates at these places, one round for each time that a place is written."""
+    function = {"none": "", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}.get(
+        call.text("reduction", "none")
+    )
+    if function is None:
+        raise call.unsupported(f"its reduction is {call.text('reduction')!r}")
+    shape, size = x.shape, prod(x.shape)
+    x = as_shape(call, plain(call, call.as_real(x) if x.is_number else x), (size,))
+    updates = as_shape(call, plain(call, call.as_real(updates) if updates.is_number else updates), seen)
+    left = np.arange(flat.size)
+    rounds = 0
+    while left.size:
+        call.expect(rounds < 64, "it writes a place more than 64 times.")
+        rounds += 1
+        _, first = np.unique(flat[left][::-1] if not function else flat[left], return_index=True)
+        now = left[left.size - 1 - first] if not function else left[first]
+        source = np.arange(size)
+        written = np.zeros(size, bool)
+        written[flat[now]] = True
+        source[flat[now]] = size + now
+        both = joined(call, [x, updates], 0)
+        new = _elements(call, both, source, (size,))
+        if function:
+            changed = pair(call, function, x, new)
+            x = changed if written.all() else chosen(call, written, changed, x)
+            left = np.setdiff1d(left, now)
+        else:
+            x, left = new, left[:0]
+    return as_shape(call, x, shape)
+
+
+def one_hot(call: Call) -> None:
+    depth, values = call.whole_numbers(1)[0], call.constant(2)
+    call.expect(0 < depth < 2**16 and values.size == 2, f"its depth is {depth}.")
+    indices = call.value(0)
+    if indices.is_number:
+        indices = call.converted(call.as_real(indices), INT32, "int64")
+    rank = len(indices.shape) + 1
+    axis = call.axis(call.integer("axis", -1), rank)
+    axes = list(indices.view.axes)
+    axes.insert(axis, ())
+    column = replace(_from_the_end(call, indices, depth), view=View(indices.view.atoms, tuple(axes)))
+    numbers = np.arange(depth).reshape([-1 if i == axis else 1 for i in range(rank)])
+    hit = compared(call, "equal", column, numbers)
+    call.put(chosen(call, call.plain(hit), values[1], call.as_value(np.broadcast_to(values[0], hit.shape).copy())))
+
+
+def top_k(call: Call) -> None:
+    """The largest ones after each other: each is found, and then left out."""
+    x, count = call.real(0), call.whole_numbers(1)[0] if call.given(1) else call.integer("k", 1)
+    axis = call.axis(call.integer("axis", -1), len(x.shape))
+    largest = bool(call.integer("largest", 1))
+    call.expect(0 < count <= min(x.shape[axis], 64), f"it asks for {count} of {x.shape[axis]}.")
+    function = "max" if largest else "min"
+    numbers = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(x.shape))])
+    limit = np.float32(-3e38 if largest else 3e38)
+    values, places = [], []
+    for _ in range(count):
+        place = extreme_place(call, x, function, axis, keep=True)
+        values.append(reduced(call, x, function, [axis], True))
+        places.append(place)
+        if len(values) < count:
+            x = chosen(call, compared(call, "equal", place, numbers), limit, x)
+    call.put(joined(call, values, axis))
+    call.put(joined(call, places, axis), 1)
+
+
+def cumulative(function: str, call: Call) -> None:
+    """Sums or products so far, by doubling steps: each adds what lies so many places before."""
+    x, axis = call.value(0), call.axis(call.whole_numbers(1)[0], len(call.shape(0)))
+    x = call.as_real(x) if x.is_number else x
+    size = x.shape[axis]
+    backwards, exclusive = bool(call.integer("reverse", 0)), bool(call.integer("exclusive", 0))
+    neutral = np.full(
+        [1 if i == axis else n for i, n in enumerate(x.shape)],
+        0 if function == "add" else 1,
+        np.float32 if x.is_number else x.dtype,
+    )
+
+    def piece(value: Value, begin: int, count: int) -> Value:
+        ranges = all_of(value.shape)
+        ranges[axis] = (begin, 1, count)
+        return part(call, value, ranges)
+
+    if backwards:
+        x = picked(call, x, axis, list(reversed(range(size))))
+    if exclusive:
+        rest = [call.as_value(neutral)] + ([piece(x, 0, size - 1)] if size > 1 else [])
+        x = joined(call, rest, axis)
+    step = 1
+    while step < size:
+        added = pair(call, function, piece(x, step, size - step), piece(x, 0, size - step))
+        x = joined(call, [piece(x, 0, step), added], axis)
+        step *= 2
+    if backwards:
+        x = picked(call, x, axis, list(reversed(range(size))))
+    call.put(x)
+
+
+def compress(call: Call) -> None:
+    x, kept = call.value(0), call.constant(1).reshape(-1)
+    if not call.has("axis"):
+        x = as_shape(call, x, (prod(x.shape),))
+    axis = call.axis(call.integer("axis", 0), len(x.shape))
+    places = [int(i) for i in np.flatnonzero(kept) if i < x.shape[axis]]
+    call.expect(bool(places), "it leaves nothing of its input.")
+    call.put(picked(call, x, axis, places))
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    "Gather": gather,
+    "GatherND": gather_nd,
+    "GatherElements": gather_elements,
+    "ScatterElements": scatter_elements,
+    "Scatter": scatter_elements,
+    "ScatterND": scatter_nd,
+    "OneHot": one_hot,
+    "TopK": top_k,
+    "CumSum": partial(cumulative, "add"),
+    "CumProd": partial(cumulative, "multiply"),
+    "Compress": compress,
+}

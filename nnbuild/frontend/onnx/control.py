@@ -1,0 +1,120 @@
+"""Control flow that is known while the file is read: a branch is taken, a loop is written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from nnbuild.frontend.onnx.call import Call, Item
+from nnbuild.frontend.onnx.layout import Value
+from nnbuild.frontend.onnx.moving import as_shape, every, joined, part
+from nnbuild.frontend.onnx.records import GraphRecord
+from nnbuild.frontend.onnx.scope import Scope
+from nnbuild.model.graph import Array
+
+MOST_TRIPS = 1024
+
+
+def body(call: Call, graph: GraphRecord, inputs: Sequence[Item]) -> list[Item]:
+    """A graph within the node's own, read with these inputs."""
+    scope = Scope(call.scope)
+    call.expect(len(inputs) <= len(graph.inputs), "its body takes fewer inputs than it is given.")
+    for port, item in zip(graph.inputs, inputs, strict=False):
+        scope.items[port.name] = item
+    call.importer.graph(graph, scope)
+    return [scope.find(call.node, port.name) for port in graph.outputs]
+
+
+def if_(call: Call) -> None:
+    condition = call.constant(0)
+    call.expect(condition.size == 1, "its condition is no single truth value.")
+    branch = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+    for index, item in enumerate(body(call, call.graph(branch), [])):
+        call.put(item, index)
+
+
+def _is_true(call: Call, item: Item) -> bool:
+    if isinstance(item, Value):
+        raise call.unsupported("its condition is computed at run time")
+    return bool(np.asarray(item).reshape(-1)[0]) if not isinstance(item, list) else False
+
+
+def loop(call: Call) -> None:
+    trips = int(call.constant(0).reshape(-1)[0]) if call.given(0) else MOST_TRIPS + 1
+    going = bool(call.constant(1).reshape(-1)[0]) if call.given(1) else True
+    graph = call.graph("body")
+    carried: list[Item] = [call.any(i) for i in range(2, call.count)]
+    scanned: list[list[Value | Array]] = [[] for _ in range(len(graph.outputs) - 1 - len(carried))]
+    trip = 0
+    while going and trip < trips:
+        call.expect(trip < MOST_TRIPS, f"it runs more than {MOST_TRIPS} times, or nobody knows how often.")
+        made = body(call, graph, [np.array(trip, np.int64), np.array(True), *carried])
+        going = _is_true(call, made[0])
+        carried = made[1 : 1 + len(carried)]
+        for rows, row in zip(scanned, made[1 + len(carried) :], strict=True):
+            if isinstance(row, list):
+                raise call.error("its body collects sequences.")
+            rows.append(row)
+        trip += 1
+    for index, item in enumerate(carried):
+        call.put(item, index)
+    for index, rows in enumerate(scanned, len(carried)):
+        call.put(stacked(call, rows, 0), index)
+
+
+def stacked(call: Call, rows: Sequence[Value | Array], axis: int) -> Value | Array:
+    call.expect(bool(rows), "it never runs, so that nothing is collected.")
+    if all(isinstance(row, np.ndarray) for row in rows):
+        return np.stack([np.asarray(row) for row in rows], axis)
+    values = [call.as_value(row) for row in rows]
+    rank = len(values[0].shape)
+    place = call.axis(axis, rank + 1)
+    return joined(call, [as_shape(call, v, (*v.shape[:place], 1, *v.shape[place:])) for v in values], place)
+
+
+def scan(call: Call) -> None:
+    call.expect(call.opset >= 9, "nnbuild reads it from opset 9 on.")
+    graph, count = call.graph("body"), call.integer("num_scan_inputs", 0)
+    state_count = call.count - count
+    call.expect(0 < count <= call.count, f"it has {call.count} inputs, {count} of them to scan.")
+    states: list[Item] = [call.any(i) for i in range(state_count)]
+    inputs = [call.item(i) for i in range(state_count, call.count)]
+    axes = call.integers("scan_input_axes") or (0,) * count
+    backwards = call.integers("scan_input_directions") or (0,) * count
+    call.expect(len(axes) == len(backwards) == count, "its options do not fit its inputs.")
+    places = [call.axis(a, len(i.shape)) for a, i in zip(axes, inputs, strict=True)]
+    lengths = {i.shape[a] for a, i in zip(places, inputs, strict=True)}
+    call.expect(len(lengths) == 1 and max(lengths) <= MOST_TRIPS, f"it scans {sorted(lengths)} steps.")
+    (steps,) = lengths
+    outputs = len(graph.outputs) - state_count
+    rows: list[list[Value | Array]] = [[] for _ in range(outputs)]
+    for step in range(steps):
+        taken = [
+            sliced(call, item, place, steps - 1 - step if back else step)
+            for item, place, back in zip(inputs, places, backwards, strict=True)
+        ]
+        made = body(call, graph, [*states, *taken])
+        states = made[:state_count]
+        for kept, row in zip(rows, made[state_count:], strict=True):
+            if isinstance(row, list):
+                raise call.error("its body collects sequences.")
+            kept.append(row)
+    for index, item in enumerate(states):
+        call.put(item, index)
+    ends = call.integers("scan_output_axes") or (0,) * outputs
+    turned = call.integers("scan_output_directions") or (0,) * outputs
+    for index, kept in enumerate(rows):
+        call.put(stacked(call, kept[::-1] if turned[index] else kept, ends[index]), state_count + index)
+
+
+def sliced(call: Call, item: Value | Array, axis: int, place: int) -> Value | Array:
+    """One index of an axis, which disappears."""
+    if isinstance(item, np.ndarray):
+        return np.asarray(item.take(place, axis))
+    ranges = every(item.shape)
+    ranges[axis] = (place, 1, 1)
+    return as_shape(call, part(call, item, ranges), tuple(n for i, n in enumerate(item.shape) if i != axis))
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {"If": if_, "Loop": loop, "Scan": scan}

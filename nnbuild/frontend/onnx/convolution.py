@@ -1,0 +1,242 @@
+"""Convolutions: images are stored with their channels last, whatever the file's order, and weights turned to match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from nnbuild.frontend.onnx.call import Call
+from nnbuild.frontend.onnx.layout import Form, Value, arranged, index_of
+from nnbuild.frontend.onnx.quantized import Mode, mode_of
+from nnbuild.frontend.onnx.views import View, stored
+from nnbuild.model.graph import Array, Shape
+from nnbuild.ops.base import Attributes, Pair
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.conv2d_transpose import Conv2DTranspose
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.pad import Pad
+from nnbuild.ops.slice import Slice
+from nnbuild.ops.windows import same_padding, spread, windows_along
+
+Pairs = tuple[Pair, ...]
+LARGEST = 2**15
+
+
+def per_axis(call: Call, name: str, count: int, default: int = 1) -> tuple[int, ...]:
+    found = call.integers(name) or (default,) * count
+    fits = len(found) == count and all(0 < n < LARGEST for n in found)
+    call.expect(fits, f"its option {name!r} is {list(found)} for {count} axes.")
+    return found
+
+
+def padding(
+    call: Call, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
+) -> Pairs:
+    """(before, after) for each axis, as `pads` or `auto_pad` say."""
+    mode, count = call.text("auto_pad", "NOTSET") or "NOTSET", len(sizes)
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        found = [same_padding(*each) for each in zip(sizes, kernel, strides, dilation, strict=True)]
+        return tuple(p if mode == "SAME_UPPER" else (p[1], p[0]) for p in found)
+    call.expect(mode in ("NOTSET", "VALID"), f"its auto_pad is {mode!r}.")
+    flat = call.integers("pads") if mode == "NOTSET" else ()
+    flat = flat or (0,) * 2 * count
+    call.expect(len(flat) == 2 * count and all(-LARGEST < n < LARGEST for n in flat), f"its pads are {list(flat)}.")
+    return tuple(zip(flat[:count], flat[count:], strict=True))
+
+
+def images(call: Call, value: Value) -> tuple[Value, str, Shape, Shape]:
+    """Rows and columns first, channels last in whatever order they lie; the tensor, seen as [rows, columns, channels]
+    (one row where there is one axis), and the axes that it is applied along."""
+    shape = value.shape
+    value = arranged(call, value, [0, *range(2, len(shape))])
+    inner = (*((1,) if len(shape) == 3 else ()), *shape[2:], shape[1])
+    outer = (shape[0],) if shape[0] > 1 else ()
+    return value, call.seen(value.name, (*outer, *inner)), inner, outer
+
+
+def pixels(shape: Shape) -> View:
+    """[batch, channels, rows, columns …] stored with the channels last."""
+    return stored(shape, (0, *range(2, len(shape)), 1))
+
+
+def _square(values: Sequence[int], fill: int) -> tuple[int, int]:
+    """For two axes, where a convolution of one axis has a single row."""
+    return (values[0], values[1]) if len(values) == 2 else (fill, values[0])
+
+
+def _around(pads: Sequence[Pair]) -> tuple[Pair, Pair]:
+    return (pads[0], pads[1]) if len(pads) == 2 else ((0, 0), pads[0])
+
+
+def conv(call: Call) -> None:
+    mode = mode_of(call, 1, 2)
+    x, kernel = mode.inputs[0], mode.weights
+    rank = len(x.shape)
+    call.expect(3 <= rank <= 5 and kernel.ndim == rank, f"its input {list(x.shape)} has no 1 to 3 axes of an image.")
+    sizes, window = x.shape[2:], kernel.shape[2:]
+    strides, dilation = (per_axis(call, name, rank - 2) for name in ("strides", "dilations"))
+    groups = call.integer("group", 1)
+    out, depth = kernel.shape[:2]
+    fits = groups > 0 and depth * groups == x.shape[1] and out % groups == 0
+    call.expect(fits, f"its weights {list(kernel.shape)} in {groups} groups do not fit {x.shape[1]} channels.")
+    call.expect(not call.has("kernel_shape") or call.integers("kernel_shape") == window, "its kernel_shape is wrong.")
+    pads = padding(call, sizes, window, strides, dilation)
+    x, pads = cropped(call, x, pads, mode.form)
+    try:
+        places = tuple(map(windows_along, x.shape[2:], window, strides, dilation, pads))
+    except ValueError as error:
+        raise call.error(str(error)) from None
+    shape = (x.shape[0], out, *places)
+    if rank == 5:
+        made = volume(call, mode, x, kernel, strides, dilation, pads, groups)
+        mode.finish(call, Value(made, pixels(shape), "float32"))
+        return
+    value, name, _, outer = images(call, x)
+    order = index_of(value.view, 1)
+    view = pixels(shape)
+    square = (_square(strides, 1), _square(dilation, 1), _around(pads))
+    if groups > 1 and depth == 1:
+        turned = kernel.reshape(groups, out // groups, *_square(window, 1)).transpose(2, 3, 0, 1)
+        channels = np.arange(out).reshape(groups, -1)[order].reshape(-1)
+        attributes: Attributes = DepthwiseConv2D(*square, clamp=mode.clamp)
+        turned = turned[:, :, order]
+        view = _kept(view, value.view, out == groups)
+        if out != groups and list(order) != list(range(groups)):
+            value = arranged(call, value, [0, *range(2, rank), 1])
+            raise call.unsupported("its channels are shuffled before a depthwise convolution that multiplies them")
+    else:
+        if groups > 1 and list(order) != list(range(len(order))):
+            value = arranged(call, value, [0, *range(2, rank), 1])
+            name, order = call.seen(value.name, call.tensor(name).shape), np.arange(len(order))
+        turned = kernel.reshape(out, depth, *_square(window, 1)).transpose(2, 3, 1, 0)
+        channels = np.arange(out)
+        turned = turned[:, :, order] if groups == 1 else turned
+        attributes = Conv2D(*square, groups, clamp=mode.clamp)
+    constants = mode.constants(turned, channels, 3)
+    mode.finish(call, Value(call.add(attributes, [name], constants, mode.form, outer), view, "float32"))
+
+
+def _kept(view: View, source: View, same: bool) -> View:
+    """A depthwise convolution leaves shuffled channels as they lie."""
+    if not same or len(source.axes[1]) < 2:
+        return view
+    own = source.axes[1]
+    first = len(view.atoms) - 1
+    atoms = (*view.atoms[:first], *(source.atoms[a] for a in sorted(own)))
+    places = {a: first + i for i, a in enumerate(sorted(own))}
+    axes = tuple(tuple(places[a] for a in own) if i == 1 else axis for i, axis in enumerate(view.axes))
+    return View(atoms, axes)
+
+
+def cropped(call: Call, x: Value, pads: Pairs, form: Form) -> tuple[Value, Pairs]:
+    """Padding below zero takes away."""
+    if all(min(pair) >= 0 for pair in pads):
+        return x, pads
+    from nnbuild.frontend.onnx.moving import part
+
+    ranges = [(0, 1, n) for n in x.shape]
+    for axis, (before, after) in enumerate(pads, 2):
+        low, high = max(0, -before), max(0, -after)
+        call.expect(low + high < x.shape[axis], f"its pads {list(pads)} leave nothing of its input.")
+        ranges[axis] = (low, 1, x.shape[axis] - low - high)
+    return part(call, x, ranges), tuple((max(0, b), max(0, a)) for b, a in pads)
+
+
+def volume(
+    call: Call,
+    mode: Mode,
+    x: Value,
+    kernel: Array,
+    strides: Sequence[int],
+    dilation: Sequence[int],
+    pads: Pairs,
+    groups: int,
+) -> str:
+    """Three axes: every output's slices along the depth lie side by side as channels of a convolution of two."""
+    call.expect(groups == 1, "it has groups in three axes, which nnbuild does not support.", "Use groups=1.")
+    value = arranged(call, x, [0, 2, 3, 4, 1])
+    batch, channels, *sizes = x.shape
+    name = call.seen(value.name, (batch, *sizes, channels))
+    name = call.add(Pad(((0, 0), pads[0], (0, 0), (0, 0), (0, 0))), [name], form=call.form(value))
+    places = (sizes[0] + sum(pads[0]) - spread(kernel.shape[2], dilation[0])) // strides[0] + 1
+    slices = [
+        call.add(
+            Slice((0, i * dilation[0], 0, 0, 0), (1, strides[0], 1, 1, 1), (batch, places, *sizes[1:], channels)),
+            [name],
+            form=call.form(value),
+        )
+        for i in range(kernel.shape[2])
+    ]
+    joined = slices[0] if len(slices) == 1 else call.add(Concatenate(4), slices, form=call.form(value))
+    turned = kernel.transpose(3, 4, 2, 1, 0).reshape(*kernel.shape[3:], -1, kernel.shape[0])
+    op = Conv2D((strides[1], strides[2]), (dilation[1], dilation[2]), (pads[1], pads[2]), clamp=mode.clamp)
+    constants = mode.constants(turned, np.arange(kernel.shape[0]), 3)
+    return call.add(op, [joined], constants, mode.form, (batch, places))
+
+
+def conv_transpose(call: Call) -> None:
+    mode = mode_of(call, 1, 2)
+    x, kernel = mode.inputs[0], mode.weights
+    rank = len(x.shape)
+    call.expect(rank in (3, 4) and kernel.ndim == rank, f"nnbuild computes it on one or two axes, not {rank - 2}.")
+    groups = call.integer("group", 1)
+    channels, share = kernel.shape[:2]
+    fits = groups > 0 and channels == x.shape[1] and channels % groups == 0
+    call.expect(fits, f"its weights {list(kernel.shape)} do not fit {x.shape[1]} channels.")
+    window, count = kernel.shape[2:], rank - 2
+    strides, dilation = (per_axis(call, name, count) for name in ("strides", "dilations"))
+    size, crop = _spread_over(call, x.shape[2:], window, strides, dilation)
+    if groups > 1:
+        kernel = _expanded(kernel, groups)
+    out = share * groups
+    value, name, _, outer = images(call, x)
+    turned = kernel.reshape(channels, out, *_square(window, 1)).transpose(2, 3, 1, 0)[..., index_of(value.view, 1)]
+    op = Conv2DTranspose(
+        _square(size, 1), _square(strides, 1), _square(dilation, 1), _square(crop, 0), clamp=mode.clamp
+    )
+    constants = mode.constants(turned, np.arange(out), 2)
+    made = call.add(op, [name], constants, mode.form, outer)
+    mode.finish(call, Value(made, pixels((x.shape[0], out, *size)), "float32"))
+
+
+def _expanded(kernel: Array, groups: int) -> Array:
+    """Groups as one convolution whose other weights are zero."""
+    channels, share = kernel.shape[:2]
+    each = channels // groups
+    whole = np.zeros((channels, share * groups, *kernel.shape[2:]), kernel.dtype)
+    for group in range(groups):
+        rows = slice(group * each, (group + 1) * each)
+        whole[rows, group * share : (group + 1) * share] = kernel[rows]
+    return whole
+
+
+def _spread_over(
+    call: Call, sizes: Shape, window: Shape, strides: Sequence[int], dilation: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The size of the output, and how much of its full extent is cut off before it."""
+    count = len(sizes)
+    extra = call.integers("output_padding") or (0,) * count
+    call.expect(len(extra) == count and min(extra) >= 0, f"its output_padding is {list(extra)}.")
+    full = [
+        s * (n - 1) + spread(k, d) + e for n, k, s, d, e in zip(sizes, window, strides, dilation, extra, strict=True)
+    ]
+    mode = call.text("auto_pad", "NOTSET") or "NOTSET"
+    wanted = call.integers("output_shape")[-count:] if call.has("output_shape") else None
+    if wanted is None and mode in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = tuple(n * s for n, s in zip(sizes, strides, strict=True))
+    if wanted is not None:
+        call.expect(len(wanted) == count and min(wanted) > 0 and max(wanted) < LARGEST, "its output_shape is wrong.")
+        total = [f - w for f, w in zip(full, wanted, strict=True)]
+        crop = [max(t, 0) // 2 if mode != "SAME_LOWER" else max(t, 0) - max(t, 0) // 2 for t in total]
+        return tuple(wanted), tuple(crop)
+    flat = call.integers("pads") if mode == "NOTSET" else ()
+    flat = flat or (0,) * 2 * count
+    call.expect(len(flat) == 2 * count and all(0 <= n < LARGEST for n in flat), f"its pads are {list(flat)}.")
+    size = tuple(f - flat[i] - flat[count + i] for i, f in enumerate(full))
+    call.expect(min(size) > 0, f"its pads {list(flat)} leave nothing of its output.")
+    return size, tuple(flat[:count])
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {"Conv": conv, "ConvTranspose": conv_transpose}

@@ -1,0 +1,364 @@
+"""Operators that treat every element by itself, alone, in pairs or among several; nothing is moved for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from math import inf
+
+import numpy as np
+
+from nnbuild.frontend.onnx.arithmetic import (
+    LARGE,
+    Operand,
+    chosen,
+    combined,
+    compared,
+    join,
+    pair,
+    raised,
+    times_plus,
+)
+from nnbuild.frontend.onnx.call import FLOAT, INT32, Call
+from nnbuild.frontend.onnx.layout import Form, Value, broadcast
+from nnbuild.frontend.onnx.quantized import formed, is_scaled
+from nnbuild.model.graph import Quant
+from nnbuild.numeric.elementwise import sum_limit
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.prelu import PReLU
+
+SHIFT_LIMIT, PRODUCT_LIMIT = 2.0**21, 2.0**14
+COMMUTE = ("add", "multiply", "maximum", "minimum")
+
+
+# One operand.
+
+
+def unary(function: str, parameters: tuple[float, ...], call: Call) -> None:
+    mode = formed(call, 0)
+    (x,) = mode.inputs
+    if mode.is_integer and not _fits(call.form(x), mode.form, function):
+        mode = replace(mode, inputs=(call.as_real(x),), form=FLOAT)
+        (x,) = mode.inputs
+    call.expect(x.is_number, f"nnbuild computes {call.node.kind} of floating-point numbers, not of {x.dtype}.")
+    made = call.add(Activation(function, parameters), [x.name], form=mode.form)
+    call.done(made, x.view)
+
+
+def _fits(own: Form, out: Form, function: str) -> bool:
+    """Whether the scales are ones for which an integer rule is defined."""
+    if own[1] is None or out[1] is None:
+        return False
+    if function not in (
+        "clamp",
+        "sigmoid",
+        "tanh",
+        "leaky_relu",
+        "elu",
+        "hard_sigmoid",
+        "swish",
+        "gelu",
+        "exponential",
+    ):
+        return False
+    straight = function in ("clamp", "leaky_relu")
+    return own[1].scale / out[1].scale < SHIFT_LIMIT and (own[0] == "int8" or straight)
+
+
+def relu(call: Call) -> None:
+    _clip(call, 0.0, inf)
+
+
+def clip(call: Call) -> None:
+    bounds = []
+    for index, (name, default) in enumerate((("min", -inf), ("max", inf)), 1):
+        if call.given(index):
+            found = call.item(index)
+            if isinstance(found, Value):
+                _clip_computed(call)
+                return
+            call.expect(found.size == 1, f"its {name} is no single number.")
+            bounds.append(float(found.reshape(-1)[0]))
+        else:
+            bounds.append(call.number(name, default))
+    low, high = bounds
+    _clip(call, min(low, high), high)
+
+
+def _clip_computed(call: Call) -> None:
+    made: Operand = call.item(0)
+    for index, function in ((1, "maximum"), (2, "minimum")):
+        if call.given(index):
+            made = pair(call, function, made, call.item(index))
+    call.put(made)
+
+
+def _clip(call: Call, low: float, high: float) -> None:
+    x = call.value(0)
+    if x.is_number:
+        low, high = (b if abs(b) < LARGE else inf if b > 0 else -inf for b in (low, high))
+        unary("clamp", (low, high), call)
+        return
+    made: Operand = x
+    for bound, function in ((low, "maximum"), (high, "minimum")):
+        if abs(bound) < 2.0**31:
+            made = pair(call, function, made, np.array(int(bound), x.dtype))
+    call.put(made)
+
+
+def _with_option(function: str, names: Sequence[tuple[str, float]], call: Call) -> None:
+    unary(function, tuple(call.number(name, default) for name, default in names), call)
+
+
+def hard_sigmoid(call: Call) -> None:
+    alpha, beta = call.number("alpha", 0.2), call.number("beta", 0.5)
+    if abs(alpha - 0.2) < 1e-6 and beta == 0.5:
+        unary("hard_sigmoid_fifth", (), call)
+    elif abs(alpha - 1 / 6) < 1e-6 and beta == 0.5:
+        unary("hard_sigmoid", (), call)
+    else:
+        call.put(call.activated(_line(call, call.real(0), alpha, beta), "clamp", (0.0, 1.0)))
+
+
+def _line(call: Call, x: Value, factor: float, summand: float) -> Value:
+    return times_plus(call, x, factor, summand)
+
+
+def gelu(call: Call) -> None:
+    kind = call.text("approximate", "none")
+    call.expect(kind in ("none", "tanh"), f"its approximate is {kind!r}.")
+    unary("gelu" if kind == "none" else "gelu_tanh", (), call)
+
+
+def selu(call: Call) -> None:
+    alpha, gamma = call.number("alpha", 1.6732632), call.number("gamma", 1.0507010)
+    call.put(times_plus(call, call.activated(call.real(0), "elu", (alpha,)), gamma))
+
+
+def celu(call: Call) -> None:
+    """alpha * elu(x / alpha) below 0."""
+    alpha = call.number("alpha", 1.0)
+    call.expect(alpha != 0, "its alpha is 0.")
+    call.put(times_plus(call, call.activated(times_plus(call, call.real(0), 1 / alpha), "elu", (1.0,)), alpha))
+
+
+def swish(call: Call) -> None:
+    alpha = call.number("alpha", 1.0)
+    if alpha == 1.0:
+        unary("swish", (), call)
+        return
+    x = call.real(0)
+    call.put(combined(call, "multiply", x, call.activated(times_plus(call, x, alpha), "sigmoid")))
+
+
+def reciprocal(call: Call) -> None:
+    call.put(combined(call, "divide", np.float32(1), call.real(0)))
+
+
+def above(call: Call) -> None:
+    """ThresholdedRelu: what is not above the threshold is 0."""
+    x, zero = call.real(0), np.float32(0)
+    call.put(chosen(call, compared(call, "greater", x, np.float32(call.number("alpha", 1.0))), x, zero))
+
+
+def shrink(call: Call) -> None:
+    x, lambd, bias = call.real(0), call.number("lambd", 0.5), call.number("bias", 0.0)
+    low, high = times_plus(call, x, 1.0, bias), times_plus(call, x, 1.0, -bias)
+    middle = chosen(call, compared(call, "greater", x, np.float32(lambd)), high, np.float32(0))
+    call.put(chosen(call, compared(call, "less", x, np.float32(-lambd)), low, middle))
+
+
+def sign(call: Call) -> None:
+    x = call.value(0)
+    x = call.real(0) if x.is_number else x
+    zero = np.zeros((), np.float32 if x.is_number else x.dtype)
+    above_zero, below = (call.converted(compared(call, f, x, zero), FLOAT, "float32") for f in ("greater", "less"))
+    made = combined(call, "subtract", above_zero, below)
+    call.put(made if x.is_number else call.converted(made, INT32, x.dtype))
+
+
+def negative(call: Call) -> None:
+    x = call.value(0)
+    if x.is_number:
+        unary("negative", (), call)
+    else:
+        call.put(pair(call, "subtract", np.zeros((), x.dtype), x))
+
+
+def absolute(call: Call) -> None:
+    x = call.value(0)
+    if x.is_number:
+        unary("absolute", (), call)
+    else:
+        call.put(pair(call, "maximum", x, pair(call, "subtract", np.zeros((), x.dtype), x)))
+
+
+def rounded(function: str, call: Call) -> None:
+    x = call.value(0)
+    if x.is_number:
+        unary(function, (), call)
+    else:
+        call.put(x)
+
+
+def tangent(call: Call) -> None:
+    x = call.real(0)
+    call.put(combined(call, "divide", call.activated(x, "sin"), call.activated(x, "cos")))
+
+
+def hyperbolic(sum_: bool, call: Call) -> None:
+    """(exp(x) - exp(-x)) / 2 and (exp(x) + exp(-x)) / 2; the first without a difference of what is nearly equal."""
+    x = call.real(0)
+    grown = call.activated(x, "exponential" if sum_ else "elu", () if sum_ else (1.0,))
+    if sum_:
+        made = combined(call, "add", grown, combined(call, "divide", np.float32(1), grown))
+        call.put(times_plus(call, made, 0.5))
+        return
+    size = call.activated(x, "absolute")
+    # With e = exp(-|x|) - 1, sinh |x| = -e * (1 + 1 / (1 + e)) / 2; its sign is that of x.
+    small = call.activated(call.activated(size, "negative"), "elu", (1.0,))
+    inner = times_plus(call, combined(call, "divide", np.float32(1), times_plus(call, small, 1.0, 1.0)), 1.0, 1.0)
+    made = times_plus(call, combined(call, "multiply", small, inner), -0.5)
+    call.put(chosen(call, compared(call, "less", x, np.float32(0)), call.activated(made, "negative"), made))
+
+
+# Two operands.
+
+
+def binary(function: str, call: Call) -> None:
+    call.expect(call.count == 2, "it needs two operands.")
+    left, right = call.item(0), call.item(1)
+    values = [v for v in (left, right) if isinstance(v, Value)]
+    if values and all(is_scaled(call, v) for v in values) and _integers(call, function, left, right):
+        return
+    call.put(pair(call, function, left, right))
+
+
+def _integers(call: Call, function: str, left: Operand, right: Operand) -> bool:
+    """On scaled integers, where there is a rule for their scales."""
+    from nnbuild.frontend.onnx.quantized import ahead, form_by
+
+    following = ahead(call, clamps=True)
+    if following is None or function not in ("add", "subtract", "multiply"):
+        return False
+    items: list[Operand] = []
+    quants: list[Quant] = []
+    for index, item in enumerate((left, right)):
+        if isinstance(item, Value):
+            dtype, quant = call.form(item)
+            items.append(item)
+        else:
+            held = call.scaled(index)
+            form = None if held is None else form_by(held.integers.dtype.name, held.scales, held.zeros)
+            if held is None or form is None or form[1] is None:
+                return False
+            dtype, quant = form
+            shift = 128 if held.integers.dtype == np.uint8 else 0
+            items.append((held.integers.astype(np.int64) - shift).astype(np.int8))
+        if dtype != following.form[0] or quant is None:
+            return False
+        quants.append(quant)
+    out = following.form[1]
+    assert out is not None
+    bits = 16 if following.form[0] == "int16" else 8
+    ratio = quants[0].scale * quants[1].scale / out.scale
+    twice = 2 * max(q.scale for q in quants) / out.scale
+    if not (ratio < PRODUCT_LIMIT if function == "multiply" else twice < sum_limit(bits)):
+        return False
+    made = join(
+        call, lambda: Binary(function, following.clamp), items, ("left", "right"), following.form, quants, "float32"
+    )
+    call.importer.absorbed.update(id(node) for node in following.nodes)
+    call.put(made)
+    return True
+
+
+def several(function: str, call: Call) -> None:
+    """Sum, Max, Min, Mean of any number of operands."""
+    call.expect(call.count > 0, "it has no inputs.")
+    made: Operand = call.item(0)
+    for index in range(1, call.count):
+        made = pair(call, function if function != "mean" else "add", made, call.item(index))
+    if function == "mean" and call.count > 1:
+        made = combined(call, "multiply", made, np.float32(1 / call.count))
+    call.put(made)
+
+
+def power(call: Call) -> None:
+    base, exponent = call.item(0), call.item(1)
+    if isinstance(exponent, Value) or exponent.size != 1:
+        raise call.unsupported("its exponent is computed at run time, or differs from element to element")
+    call.put(raised(call, call.as_value(base), float(exponent.reshape(-1)[0])))
+
+
+def divide(call: Call) -> None:
+    binary("divide", call)
+
+
+def prelu(call: Call) -> None:
+    x, slope = call.real(0), call.item(1)
+    if isinstance(slope, Value):
+        low = combined(call, "multiply", x, slope)
+        call.put(chosen(call, compared(call, "less", x, np.float32(0)), low, x))
+        return
+    values = call.as_floats(slope, "slope")
+    if values.ndim == 1 and len(x.shape) > 2 and values.size == x.shape[1]:
+        values = values.reshape(-1, *(1,) * (len(x.shape) - 2))  # as older exporters mean it
+    try:
+        view, (name, laid) = broadcast(call, [x, values])
+    except ValueError as error:
+        raise call.error(str(error)) from None
+    assert isinstance(name, str) and not isinstance(laid, str)
+    call.done(call.add(PReLU(), [name], {"slope": laid}), view)
+
+
+PLAIN = {
+    "Sigmoid": "sigmoid",
+    "Tanh": "tanh",
+    "Exp": "exponential",
+    "Log": "log",
+    "Sqrt": "sqrt",
+    "Sin": "sin",
+    "Cos": "cos",
+    "Erf": "erf",
+    "Softplus": "softplus",
+    "Softsign": "softsign",
+    "HardSwish": "hard_swish",
+    "Mish": "mish",
+}
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    **{kind: partial(unary, function, ()) for kind, function in PLAIN.items()},
+    "Relu": relu,
+    "Clip": clip,
+    "LeakyRelu": partial(_with_option, "leaky_relu", [("alpha", 0.01)]),
+    "Elu": partial(_with_option, "elu", [("alpha", 1.0)]),
+    "Selu": selu,
+    "Celu": celu,
+    "Gelu": gelu,
+    "Swish": swish,
+    "HardSigmoid": hard_sigmoid,
+    "ThresholdedRelu": above,
+    "Shrink": shrink,
+    "Reciprocal": reciprocal,
+    "Sign": sign,
+    "Neg": negative,
+    "Abs": absolute,
+    "Floor": partial(rounded, "floor"),
+    "Ceil": partial(rounded, "ceil"),
+    "Round": partial(rounded, "round"),
+    "Tan": tangent,
+    "Sinh": partial(hyperbolic, False),
+    "Cosh": partial(hyperbolic, True),
+    "Add": partial(binary, "add"),
+    "Sub": partial(binary, "subtract"),
+    "Mul": partial(binary, "multiply"),
+    "Div": divide,
+    "Sum": partial(several, "add"),
+    "Max": partial(several, "maximum"),
+    "Min": partial(several, "minimum"),
+    "Mean": partial(several, "mean"),
+    "Pow": power,
+    "PRelu": prelu,
+}

@@ -1,0 +1,52 @@
+"""Weights that a model keeps in files of their own: from the model's own folder only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from nnbuild.base.errors import ModelError
+
+TOGETHER = "Put the files of weights beside the model, or export it with its weights inside."
+
+
+def read_external(where: str, folder: Path | None, entries: Mapping[str, str], size: int) -> bytes:
+    """`size` bytes of the file that `entries` name."""
+    name = entries.get("location", "")
+    path = _inside(where, folder, name)
+    offset, length = (_number(where, entries, key) for key in ("offset", "length"))
+    if length not in (0, size):
+        raise ModelError(where, f"it takes {length} bytes of {name!r}, but needs {size}.", TOGETHER)
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.read(size)
+    except OSError as error:
+        raise ModelError(where, f"its file {name!r} cannot be read ({error.strerror}).", TOGETHER) from None
+    if len(data) != size:
+        raise ModelError(where, f"its file {name!r} ends before its {size} bytes.", TOGETHER)
+    return data
+
+
+def _inside(where: str, folder: Path | None, name: str) -> Path:
+    """A path below the model's folder, links followed."""
+    parts = PurePosixPath(name)
+    if folder is None:
+        raise ModelError(where, "its values lie in another file, and there is no folder to look in.", TOGETHER)
+    if not name or "\0" in name or parts.is_absolute() or ".." in parts.parts:
+        raise ModelError(where, f"its values lie in {name!r}, outside the model's folder.", TOGETHER)
+    home = folder.resolve()
+    try:
+        path = (home / name).resolve()
+    except (OSError, RuntimeError):
+        path = home
+    if not path.is_relative_to(home) or path == home:
+        raise ModelError(where, f"its values lie in {name!r}, outside the model's folder.", TOGETHER)
+    return path
+
+
+def _number(where: str, entries: Mapping[str, str], key: str) -> int:
+    text = entries.get(key, "0")
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise ModelError(where, f"its {key} {text[:20]!r} is no number of bytes.", TOGETHER)
+    return int(text)

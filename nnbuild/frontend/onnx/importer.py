@@ -1,0 +1,260 @@
+"""Builds a graph from the records of an `.onnx` file, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from nnbuild.base.errors import ModelError, UsageError
+from nnbuild.frontend.assembly import Assembly
+from nnbuild.frontend.onnx import (
+    choosing,
+    control,
+    convolution,
+    elementwise,
+    logic,
+    moving,
+    normalizing,
+    pooling,
+    products,
+    quantized,
+    recurrent,
+    reducing,
+    resizing,
+    sequences,
+)
+from nnbuild.frontend.onnx.call import FLOAT, Call, form_of
+from nnbuild.frontend.onnx.folding import folded
+from nnbuild.frontend.onnx.layout import Form, Value, plain, whole
+from nnbuild.frontend.onnx.records import DAMAGED, EXPORT_AGAIN, GraphRecord, Model, Node, Port
+from nnbuild.frontend.onnx.scope import Scope
+from nnbuild.frontend.onnx.views import stored
+from nnbuild.frontend.wishes import Wishes
+from nnbuild.model.graph import WHOLE, Graph, Shape, Tensor
+from nnbuild.ops.base import Attributes
+from nnbuild.ops.convert import Convert
+
+OLDEST = 7
+MAX_SIZE = 2**24
+MAX_RANK = 8
+MAX_DEPTH = 8
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    **choosing.OPERATORS,
+    **control.OPERATORS,
+    **convolution.OPERATORS,
+    **elementwise.OPERATORS,
+    **logic.OPERATORS,
+    **moving.OPERATORS,
+    **normalizing.OPERATORS,
+    **pooling.OPERATORS,
+    **products.OPERATORS,
+    **quantized.OPERATORS,
+    **recurrent.OPERATORS,
+    **reducing.OPERATORS,
+    **resizing.OPERATORS,
+    **sequences.OPERATORS,
+}
+DOMAINS = ("", "com.microsoft")
+FOREIGN: dict[str, Callable[[Call], None]] = {**quantized.FOREIGN}
+"""What onnxruntime has added in a domain of its own."""
+
+
+class Importer:
+    """What reading one model has made so far."""
+
+    def __init__(self, name: str, model: Model, wishes: Wishes) -> None:
+        self.assembly = Assembly(name)
+        self.model = model
+        self.wishes = wishes
+        self.absorbed: set[int] = set()
+        """Nodes that another has computed along with itself: an activation after a convolution."""
+        self._moved: dict[tuple[Attributes, str], str] = {}
+        self._ends = {port.name for port in model.graph.outputs}
+        self._depth = 0
+
+    def anchor(self) -> str:
+        """A tensor that is there from the start, for what reads none."""
+        return self.assembly.first()[0]
+
+    def moved(self, call: Call, attributes: Attributes, name: str) -> str:
+        key = (attributes, name)
+        if key not in self._moved:
+            tensor = self.assembly.tensors[name]
+            self._moved[key] = call.add(attributes, [name], form=(tensor.dtype, tensor.quant))
+        return self._moved[key]
+
+    def in_floats(self, call: Call, value: Value) -> Value:
+        """What a DequantizeLinear has made of integers, where nothing computes on the integers themselves."""
+        tensor = self.assembly.tensors[value.name]
+        if tensor.quant is None:
+            return value
+        key = (Convert(), value.name)
+        if key not in self._moved:
+            self._moved[key] = call.add(Convert(), [value.name], form=FLOAT)
+        return replace(value, name=self._moved[key])
+
+    def named(self, made: str, name: str) -> str:
+        """Gives a tensor that was just made the file's own name; an output's is kept for what leaves the model."""
+        if made in self._moved.values() or name in self._ends:
+            return made
+        return self.assembly.call(made, name)
+
+    def graph(self, record: GraphRecord, scope: Scope) -> None:
+        scope.items.update(record.constants)
+        self.nodes(record.nodes, scope, [p.name for p in record.outputs])
+
+    def nodes(self, nodes: Sequence[Node], scope: Scope, outputs: Sequence[str]) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise nodes[0].error("its graphs lie too deep inside each other.", EXPORT_AGAIN)
+        scope.wire(nodes, outputs)
+        early = [node for node in nodes if node.kind == "Constant" and not node.domain]
+        for node in (*early, *(node for node in nodes if not (node.kind == "Constant" and not node.domain))):
+            self.node(Call(self, scope, node))
+        self._depth -= 1
+
+    def node(self, call: Call) -> None:
+        node = call.node
+        if (node.domain, node.kind) in self.model.functions:
+            self._function(call)
+        elif id(node) in self.absorbed:
+            call.put(call.any(0))
+        elif not folded(call):
+            _reader(node)(call)
+
+    def _function(self, call: Call) -> None:
+        """A node that the file defines by others: they are read in its place."""
+        function = self.model.functions[call.node.domain, call.node.kind]
+        given = {name: found for name in call.node.attributes if (found := call.attribute(name)) is not None}
+        inner = Scope(None, {**function.defaults, **given})
+        for index, name in enumerate(function.inputs):
+            if call.given(index):
+                inner.items[name] = call.any(index)
+        self.nodes(function.nodes, inner, function.outputs)
+        for index, name in enumerate(function.outputs):
+            call.put(inner.find(call.node, name), index)
+
+    # The edges.
+
+    def input(self, port: Port, consumers: Sequence[Node], scope: Scope) -> Value:
+        shape = self._shape(port)
+        form = quantized.edge_form(port.dtype, consumers, scope) or _edge_form(port)
+        view, seen_as = stored(shape), _sample(shape)
+        if self.wishes.layout == "nhwc" and len(shape) == 4:
+            order = (0, 2, 3, 1)
+            view, seen_as = stored(shape, order), _sample(tuple(shape[i] for i in order))
+        name = self.assembly.input(Tensor(port.name, seen_as, *form))
+        return Value(name, view, port.dtype)
+
+    def _shape(self, port: Port) -> Shape:
+        where = f"input {port.name!r}"
+        wished = self.wishes.shapes.get(port.name)
+        if port.shape is None and wished is None:
+            raise ModelError(where, "the file does not say its shape.", f"Say it: --shape {port.name}=1,3,96,96.")
+        shape = port.shape if port.shape is not None else wished or ()
+        if wished is not None:
+            fits = len(wished) == len(shape)
+            if not fits:
+                cause = f"it has {len(shape)} axes, {list(shape)} in the file, but {list(wished)} is asked for."
+                raise UsageError(f"--shape {port.name}", cause, "Give a number for each of its axes.")
+            shape = wished
+        if shape and isinstance(shape[0], str):
+            self.assembly.note("The batch is left open in the file: the compiled model computes one sample at a time.")
+            shape = (1, *shape[1:])
+        opened = [i for i, n in enumerate(shape) if isinstance(n, str)]
+        if opened:
+            example = ",".join(str(n) if isinstance(n, int) else "N" for n in shape)
+            cause = f"its axes {opened} are open ({list(shape)}), but memory is planned before the model runs."
+            raise ModelError(where, cause, f"Give them sizes: --shape {port.name}={example}.")
+        fixed = tuple(int(n) for n in shape)
+        if len(fixed) > MAX_RANK or min(fixed, default=1) < 1 or max(fixed, default=1) > MAX_SIZE:
+            raise ModelError(where, f"its shape is {list(fixed)}.", "Give it fixed sizes above 0 with --shape.")
+        if len(fixed) > 1 and fixed[0] > 1:
+            self.assembly.note(
+                f"The file fixes the first axis of {port.name!r} at {fixed[0]}: a run computes all of it."
+            )
+        return fixed
+
+    def output(self, port: Port, scope: Scope) -> str:
+        found = scope.get(port.name)
+        node = next((n for n in self.model.graph.nodes if port.name in n.outputs), None)
+        if found is None:
+            raise ModelError(f"output {port.name!r}", "nothing computes it.", DAMAGED)
+        node = node or Node(0, "output", port.name, "", (port.name,), (port.name,), {})
+        call = Call(self, scope, node)
+        if isinstance(found, list):
+            raise ModelError(f"output {port.name!r}", "it is a sequence of tensors.", "Export its tensors one by one.")
+        value = call.as_value(found, port.name)
+        if value.is_number:
+            value = self.in_floats(call, value)
+        if self.wishes.layout == "nhwc" and len(value.shape) == 4:
+            value, order = whole(call, value, (0, 2, 3, 1))
+            return call.seen(value.name, _sample(tuple(value.shape[i] for i in order)))
+        value = plain(call, value)
+        return call.seen(value.name, _sample(value.shape))
+
+
+def _sample(shape: Shape) -> Shape:
+    """Without the batch of one."""
+    return (shape[1:] if len(shape) > 1 and shape[0] == 1 else shape) or (1,)
+
+
+def _edge_form(port: Port) -> Form:
+    return ("uint8", WHOLE) if port.dtype == "uint8" else form_of(port.dtype)
+
+
+READABLE = ("float32", "float64", "float16", "bfloat16", "bool", "int8", "uint8", "int16", "uint16", "int32", "int64")
+
+
+def import_model(name: str, file: str, model: Model, wishes: Wishes) -> Graph:
+    _known_opset(file, model)
+    importer, scope, record = Importer(name, model, wishes), Scope(), model.graph
+    if not record.inputs or not record.outputs:
+        raise ModelError(file, f"it has no {'outputs' if record.inputs else 'inputs'}.", DAMAGED)
+    known = {port.name for port in record.inputs}
+    for wished in wishes.shapes:
+        if wished not in known:
+            raise UsageError(f"--shape {wished}", f"the inputs of {file} are {', '.join(sorted(known))}.", "Name one.")
+    for port in record.inputs:
+        if port.dtype not in READABLE or port.name in scope.items:
+            cause = f"it is of the type {port.dtype}" if port.name not in scope.items else "it is listed twice"
+            raise ModelError(f"input {port.name!r}", f"{cause}, which nnbuild does not read.", EXPORT_AGAIN)
+        readers = [node for node in record.nodes if port.name in node.inputs]
+        scope.items[port.name] = importer.input(port, readers, Scope.of(record))
+    importer.graph(record, scope)
+    outputs = [importer.output(port, scope) for port in record.outputs]
+    return importer.assembly.finish(_named(importer.assembly, outputs, record.outputs))
+
+
+def _named(assembly: Assembly, made: Sequence[str], ports: Sequence[Port]) -> list[str]:
+    """Outputs under the file's names, unless they are an input or another output too."""
+    found: list[str] = []
+    for name, port in zip(made, ports, strict=True):
+        tensor = assembly.tensors[name]
+        mine = tensor.layer != port.name and name not in found and made.count(name) == 1
+        found.append(assembly.call(name, port.name) if mine and not assembly.is_input(name) else name)
+    return found
+
+
+def _known_opset(file: str, model: Model) -> None:
+    version = model.opsets.get("", 0)
+    if 0 < version < OLDEST:
+        cause = f"it is of opset {version}, and nnbuild reads {OLDEST} and later."
+        raise ModelError(file, cause, "Export it again with a newer opset, or convert it with onnx.version_converter.")
+
+
+def _reader(node: Node) -> Callable[[Call], None]:
+    table: Mapping[str, Callable[[Call], None]] = OPERATORS if not node.domain else {}
+    if node.domain == "com.microsoft":
+        table = FOREIGN
+    found = table.get(node.kind)
+    if found is not None:
+        return found
+    if node.domain not in DOMAINS:
+        raise node.error(
+            f"its domain {node.domain!r} is not ONNX' own, so its meaning is unknown.",
+            "Export the model with standard operators only.",
+        )
+    raise node.error(
+        f"nnbuild does not support {node.kind}.", "Replace the layer it comes from, or compute it outside."
+    )

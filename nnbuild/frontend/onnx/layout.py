@@ -1,0 +1,159 @@
+"""Brings run-time values into an order that an operation asks for, at no cost where they lie in it already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Protocol
+
+import numpy as np
+
+from nnbuild.frontend.onnx.views import Together, View, runs, stored, together
+from nnbuild.model.graph import Array, Quant, Shape, Tensor
+from nnbuild.ops.base import Attributes
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.transpose import Transpose
+
+NUMBERS = ("float32", "float64", "float16", "bfloat16")
+"""ONNX' types that are computed in float32."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """What a run computes: our tensor `name`, how it lies, and ONNX' type of it.
+
+    A number of type float32 whose tensor holds scaled integers has come out of a DequantizeLinear.
+    """
+
+    name: str
+    view: View
+    dtype: str
+
+    @property
+    def shape(self) -> Shape:
+        return self.view.shape
+
+    @property
+    def is_number(self) -> bool:
+        return self.dtype in NUMBERS
+
+
+class Maker(Protocol):
+    """What adds operations to the graph."""
+
+    def tensor(self, name: str) -> Tensor: ...
+
+    def moved(self, attributes: Attributes, name: str) -> str: ...
+
+
+def seen(maker: Maker, name: str, shape: Shape) -> str:
+    """The same elements in the same order under another shape."""
+    shape = shape or (1,)
+    return name if maker.tensor(name).shape == shape else maker.moved(Reshape(shape), name)
+
+
+def ordered(maker: Maker, value: Value, order: Sequence[int]) -> Value:
+    """With its atoms stored in this order."""
+    if list(order) == list(range(len(order))):
+        return value
+    atoms = value.view.atoms
+    pieces = runs(order)
+    starts = sorted(piece[0] for piece in pieces)
+    size = {piece[0]: prod(atoms[a] for a in piece) for piece in pieces}
+    name = seen(maker, value.name, tuple(size[s] for s in starts))
+    name = maker.moved(Transpose(tuple(starts.index(piece[0]) for piece in pieces)), name)
+    place = {atom: i for i, atom in enumerate(order)}
+    axes = tuple(tuple(place[a] for a in axis) for axis in value.view.axes)
+    return replace(value, name=name, view=View(tuple(atoms[a] for a in order), axes))
+
+
+def plain(maker: Maker, value: Value) -> Value:
+    """Stored as ONNX names it, one atom an axis."""
+    made = ordered(maker, value, [a for axis in value.view.axes for a in axis])
+    return replace(made, view=stored(made.shape))
+
+
+def arranged(
+    maker: Maker, value: Value, lead: Sequence[int] = (), tail: Sequence[int] = (), *, free: bool = False
+) -> Value:
+    """These axes stored first and last, the others between them as they lie; `free` lets the last lie in any order."""
+    axes = value.view.axes
+    first, last = ([a for i in which for a in axes[i]] for which in (lead, tail))
+    rest = [a for a in range(len(value.view.atoms)) if a not in first and a not in last]
+    return ordered(maker, value, [*first, *rest, *(sorted(last) if free else last)])
+
+
+def whole(maker: Maker, value: Value, order: Sequence[int] | None = None) -> tuple[Value, tuple[int, ...]]:
+    """The value with each axis in one piece, and the order of all its axes in storage: its own unless one is asked for.
+
+    Its tensor has a shape with every axis, 1 included. Axes of 1 go where they are named, before the next one.
+    """
+    if order is None:
+        found = value.view.order()
+        order = full_order(value.shape, found) if found is not None else tuple(range(len(value.shape)))
+    made = ordered(maker, value, [a for i in order for a in value.view.axes[i]])
+    made = replace(made, view=stored(made.shape, order))
+    return replace(made, name=seen(maker, made.name, tuple(made.shape[i] for i in order))), tuple(order)
+
+
+def full_order(shape: Shape, found: Sequence[int]) -> tuple[int, ...]:
+    """With the axes of 1: channels last where rows and columns are stored before them, else in front."""
+    missing = [i for i, n in enumerate(shape) if n == 1]
+    if list(found) == sorted(found):
+        return tuple(range(len(shape)))
+    last = [1] if 1 in missing and len(shape) > 2 else []
+    return (*(i for i in missing if i not in last), *found, *last)
+
+
+def common_order(values: Sequence[Value]) -> tuple[int, ...]:
+    """The order of storage that most operands of one rank have, the others being brought to it."""
+    rank = len(values[0].shape)
+    found = [order for order in (value.view.order() for value in values) if order is not None]
+    turned = [order for order in found if list(order) != sorted(order)]
+    best = max(turned or found or [tuple(range(rank))], key=len)
+    rest = [i for i in range(rank) if i not in best]
+    if list(best) == sorted(best):
+        return tuple(range(rank))
+    last = [i for i in rest if i == 1 and rank > 2]
+    return (*(i for i in rest if i not in last), *best, *last)
+
+
+def index_of(view: View, axis: int) -> Array:
+    """For each stored place along an axis, whose atoms lie together, which index ONNX has for it."""
+    own = view.axes[axis]
+    sizes = [view.atoms[a] for a in own]
+    numbers = np.arange(prod(sizes)).reshape(sizes)
+    return numbers.transpose(np.argsort(own, kind="stable")).reshape(-1)
+
+
+def laid(data: Array, view: View, order: Sequence[int], shape: Shape) -> Array:
+    """A constant in the layout of `together`."""
+    row = [a for axis in view.axes for a in axis]
+    atoms = data.reshape([view.atoms[a] for a in row])
+    return np.ascontiguousarray(atoms.transpose([row.index(a) for a in order]).reshape(shape))
+
+
+def broadcast(maker: Maker, items: Sequence[Value | Array]) -> tuple[View, list[str | Array]]:
+    """Operands in one layout: the view of the result, and each as the name of a tensor or as a constant."""
+    plan = _together(maker, items)
+    if plan is None:
+        items = [plain(maker, item) if isinstance(item, Value) else item for item in items]
+        plan = _together(maker, items)
+        assert plan is not None, "what is plain can be cut anywhere"
+    found: list[str | Array] = []
+    for item, view, order, shape in zip(items, plan.views, plan.orders, plan.shapes, strict=True):
+        if isinstance(item, Value):
+            made = ordered(maker, replace(item, view=view), order)
+            found.append(seen(maker, made.name, shape))
+        else:
+            found.append(laid(item, view, order, shape))
+    return plan.result, found
+
+
+def _together(maker: Maker, items: Sequence[Value | Array]) -> Together | None:
+    views = [item.view if isinstance(item, Value) else stored(item.shape) for item in items]
+    return together(views, [maker.tensor(i.name).shape if isinstance(i, Value) else None for i in items])
+
+
+Form = tuple[str, Quant | None]

@@ -1,0 +1,191 @@
+"""Normalizations: a line per channel where everything is known, else means and variances of what they are over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from nnbuild.frontend.onnx.arithmetic import combined, raised, times_plus
+from nnbuild.frontend.onnx.call import Call
+from nnbuild.frontend.onnx.layout import Value, arranged, whole
+from nnbuild.frontend.onnx.moving import as_shape
+from nnbuild.frontend.onnx.reducing import reduced
+from nnbuild.frontend.onnx.views import View
+from nnbuild.model.graph import Array
+from nnbuild.ops.affine import Affine
+from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.lrn import LRN
+
+
+def per_channel(call: Call, values: Array, rank: int, axis: int = 1) -> Array:
+    return values.reshape([-1 if i == axis else 1 for i in range(rank)])
+
+
+def batch_normalization(call: Call) -> None:
+    x = call.real(0)
+    call.expect(not call.integer("training_mode", 0), "it is in training mode.", "Export the model in evaluation mode.")
+    scale, bias, mean, variance = (call.weights(i).astype(np.float64).reshape(-1) for i in range(1, 5))
+    channels = x.shape[1] if len(x.shape) > 1 else 1
+    call.expect({v.size for v in (scale, bias, mean, variance)} == {channels}, "its constants do not fit its channels.")
+    spread = np.sqrt(variance + call.number("epsilon", 1e-5))
+    call.expect(bool((spread > 0).all()), "a variance is not above 0.")
+    factor = scale / spread
+    call.put(lined(call, x, factor.astype(np.float32), (bias - mean * factor).astype(np.float32)))
+
+
+def lined(call: Call, x: Value, factor: Array, summand: Array) -> Value:
+    """A factor and a summand for every channel."""
+    if len(x.shape) < 2 or len(x.view.axes[1]) > 1:
+        rank = len(x.shape)
+        x = combined(call, "multiply", x, per_channel(call, factor, rank) if rank > 1 else factor)
+        return combined(call, "add", x, per_channel(call, summand, rank) if rank > 1 else summand)
+    x, order = whole(call, x)
+    made = call.add(Affine(order.index(1)), [x.name], {"scale": factor, "shift": summand})
+    return replace(x, name=made)
+
+
+def normalized(call: Call, x: Value, axes: Sequence[int], epsilon: float) -> Value:
+    """(x - mean) / sqrt(variance + epsilon) over these axes."""
+    x = arranged(call, x, [], axes, free=True)
+    size = prod(x.shape[a] for a in axes)
+    rows = x.view.size // size
+    name = call.seen(x.name, (rows, size) if rows > 1 else (size,))
+    return replace(x, name=call.add(LayerNorm(1, epsilon), [name]))
+
+
+def layer_normalization(centred: bool, call: Call) -> None:
+    x = call.real(0)
+    rank = len(x.shape)
+    first = call.axis(call.integer("axis", -1), rank)
+    epsilon = call.number("epsilon", 1e-5)
+    axes = list(range(first, rank))
+    if len(call.node.outputs) > 1 and any(call.node.outputs[1:]):
+        _with_statistics(call, x, axes, epsilon)
+    x = arranged(call, x, [], axes)
+    size = prod(x.shape[first:])
+    rows = x.view.size // size
+    constants, late = {}, []
+    for index, role in ((1, "scale"), (2, "shift")):
+        if call.is_constant(index):
+            values = call.weights(index)
+            constants[role] = np.ascontiguousarray(np.broadcast_to(values, x.shape[first:]).reshape(-1))
+        elif call.given(index):
+            late.append(("multiply" if role == "scale" else "add", call.real(index)))
+    if late and late[0][0] == "multiply" and "shift" in constants:
+        shift = constants.pop("shift")
+        late.append(("add", call.as_value(shift.reshape(x.shape[first:]))))
+    name = call.seen(x.name, (rows, size) if rows > 1 else (size,))
+    made = replace(x, name=call.add(LayerNorm(1, epsilon, centred), [name], constants))
+    for function, operand in late:
+        made = combined(call, function, made, operand)
+    call.put(made)
+
+
+def _with_statistics(call: Call, x: Value, axes: Sequence[int], epsilon: float) -> None:
+    """The mean and the inverse of the deviation, which hardly anybody reads."""
+    mean = reduced(call, x, "mean", axes, True)
+    off = combined(call, "subtract", x, mean)
+    variance = reduced(call, call.activated(off, "square"), "mean", axes, True)
+    call.put(mean, 1)
+    call.put(call.activated(times_plus(call, variance, 1.0, epsilon), "rsqrt"), 2)
+
+
+def instance_normalization(call: Call) -> None:
+    x = call.real(0)
+    made = normalized(call, x, range(2, len(x.shape)), call.number("epsilon", 1e-5))
+    call.put(_scaled(call, made, 1, 2))
+
+
+def _scaled(call: Call, x: Value, scale: int, bias: int) -> Value:
+    rank = len(x.shape)
+    for index, function in ((scale, "multiply"), (bias, "add")):
+        item = call.item(index)
+        operand = (
+            as_shape(call, call.real(index), (item.shape[0], *(1,) * (rank - 2)))
+            if isinstance(item, Value)
+            else per_channel(call, call.weights(index), rank)
+        )
+        x = combined(call, function, x, operand)
+    return x
+
+
+def group_normalization(call: Call) -> None:
+    x, groups = call.real(0), call.integer("num_groups", 1)
+    shape = x.shape
+    call.expect(len(shape) > 2 and groups > 0 and shape[1] % groups == 0, f"{groups} groups do not fit {list(shape)}.")
+    seen = as_shape(call, x, (shape[0], groups, shape[1] // groups, *shape[2:]))
+    made = normalized(call, seen, range(2, len(shape) + 1), call.number("epsilon", 1e-5))
+    if call.shape(1) == (groups,) and groups != shape[1]:  # before opset 21
+        made = _per_group(call, made, groups)
+        call.put(as_shape(call, made, shape))
+        return
+    call.put(_scaled(call, as_shape(call, made, shape), 1, 2))
+
+
+def _per_group(call: Call, x: Value, groups: int) -> Value:
+    rank = len(x.shape)
+    for index, function in ((1, "multiply"), (2, "add")):
+        operand = as_shape(call, call.value(index), (groups, *(1,) * (rank - 2)))
+        x = combined(call, function, x, operand)
+    return x
+
+
+def mean_variance(call: Call) -> None:
+    x = call.real(0)
+    axes = call.axes(call.integers("axes", (0, 2, 3)), len(x.shape))
+    call.put(normalized(call, x, axes, 1e-9))
+
+
+def lp_normalization(call: Call) -> None:
+    x, p = call.real(0), call.integer("p", 2)
+    axis = call.axis(call.integer("axis", -1), len(x.shape))
+    call.expect(p in (1, 2), f"its p is {p}.")
+    total = reduced(call, call.activated(x, "absolute" if p == 1 else "square"), "sum", [axis], True)
+    length = total if p == 1 else call.activated(total, "sqrt")
+    tiny = combined(call, "maximum", length, np.float32(1e-30))
+    call.put(combined(call, "divide", x, tiny))
+
+
+def local_response(call: Call) -> None:
+    """Across channels, which lie last; an even number of them reaches one further ahead than back."""
+    x, size = call.real(0), call.integer("size", 1)
+    alpha, beta, bias = call.number("alpha", 1e-4), call.number("beta", 0.75), call.number("bias", 1.0)
+    call.expect(size > 0 and len(x.shape) > 2, f"its size is {size}.")
+    if size % 2:
+        value = arranged(call, x, [0, *range(2, len(x.shape))], [1])
+        shape = tuple(x.shape[i] for i in (0, *range(2, len(x.shape)), 1))
+        rows = prod(shape[:-1])
+        name = call.seen(value.name, (rows, shape[-1]))
+        made = call.add(LRN(size // 2, bias, alpha / size, beta), [name])
+        call.put(replace(value, name=made, view=View(value.view.atoms, value.view.axes)))
+        return
+    from nnbuild.frontend.onnx.moving import every, padded, part
+
+    squares = call.activated(x, "square")
+    around = [(0, 0)] * len(x.shape)
+    around[1] = ((size - 1) // 2, size // 2)
+    wide, total = padded(call, squares, around, "constant", 0.0), None
+    for place in range(size):
+        ranges = every(wide.shape)
+        ranges[1] = (place, 1, x.shape[1])
+        piece = part(call, wide, ranges)
+        total = piece if total is None else combined(call, "add", total, piece)
+    assert total is not None
+    lengths = raised(call, times_plus(call, total, alpha / size, bias), beta)
+    call.put(combined(call, "divide", x, lengths))
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    "BatchNormalization": batch_normalization,
+    "LayerNormalization": partial(layer_normalization, True),
+    "RMSNormalization": partial(layer_normalization, False),
+    "InstanceNormalization": instance_normalization,
+    "GroupNormalization": group_normalization,
+    "MeanVarianceNormalization": mean_variance,
+    "LpNormalization": lp_normalization,
+    "LRN": local_response,
+}

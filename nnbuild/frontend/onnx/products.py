@@ -1,0 +1,232 @@
+"""Products of matrices. A constant side is a dense layer, whose weights follow the order in which its input lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from nnbuild.frontend.onnx.arithmetic import combined, times_plus
+from nnbuild.frontend.onnx.call import FLOAT, Call
+from nnbuild.frontend.onnx.layout import Value, arranged, index_of, ordered
+from nnbuild.frontend.onnx.moving import repeated
+from nnbuild.frontend.onnx.quantized import Mode, mode_of
+from nnbuild.frontend.onnx.views import View, transposed
+from nnbuild.model.graph import Array
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.matmul import MatMul
+
+
+def dense(call: Call, mode: Mode, x: Value, kernel: Array) -> Value:
+    """x times a constant [in, out] along x's last axis, whose atoms may lie in any order."""
+    last = len(x.shape) - 1
+    call.expect(x.shape[last] == kernel.shape[0], f"{list(x.shape)} does not fit weights of {list(kernel.shape)}.")
+    value = arranged(call, x, [], [last], free=True)
+    rows, (depth, out) = x.view.size // x.shape[last], kernel.shape
+    name = call.seen(value.name, (rows, depth) if rows > 1 else (depth,))
+    constants = mode.constants(np.ascontiguousarray(kernel[index_of(value.view, last)]), np.arange(out), 1)
+    made = call.add(Dense(mode.clamp), [name], constants, mode.form)
+    count = len(value.view.atoms) - len(value.view.axes[last])
+    atoms = (*value.view.atoms[:count], *((out,) if out > 1 else ()))
+    return replace(value, name=made, view=View(atoms, (*value.view.axes[:-1], (count,) if out > 1 else ())))
+
+
+def matmul(call: Call) -> None:
+    left, right = call.item(0), call.item(1)
+    if isinstance(left, Value) and isinstance(right, np.ndarray) and right.ndim == 2:
+        mode = mode_of(call, 1, 99, 1, shifted=True)
+        mode.finish(call, dense(call, mode, mode.inputs[0], mode.weights))
+        return
+    if isinstance(right, Value) and isinstance(left, np.ndarray) and left.ndim == 2 and len(right.shape) >= 2:
+        call.put(_from_the_left(call, call.weights(0), call.real(1)))
+        return
+    call.put(multiplied(call, call.real(0), call.real(1)))
+
+
+def _from_the_left(call: Call, left: Array, right: Value) -> Value:
+    """A constant times x is x turned times the constant turned."""
+    turned = _swapped(right)
+    made = dense(call, Mode((turned,), FLOAT), turned, left.T)
+    return _swapped(made)
+
+
+def _swapped(x: Value) -> Value:
+    rank = len(x.shape)
+    return replace(x, view=transposed(x.view, (*range(rank - 2), rank - 1, rank - 2)))
+
+
+def multiplied(call: Call, left: Value, right: Value) -> Value:
+    """Of two run-time values, with the axes before the last two broadcast."""
+    flat = len(left.shape) == 1, len(right.shape) == 1
+    if flat[0]:
+        left = replace(left, view=View(left.view.atoms, ((), *left.view.axes)))
+    if flat[1]:
+        right = replace(right, view=View(right.view.atoms, (*right.view.axes, ())))
+    rank = max(len(left.shape), len(right.shape))
+    (m, k), (depth, n) = left.shape[-2:], right.shape[-2:]
+    call.expect(k == depth, f"{list(left.shape)} and {list(right.shape)} do not fit each other.")
+    try:
+        lead = tuple(int(v) for v in np.broadcast_shapes(left.shape[:-2], right.shape[:-2]))
+    except ValueError:
+        raise call.error(f"{list(left.shape)} and {list(right.shape)} do not fit each other.") from None
+    if prod(right.shape[:-2]) == 1 and prod(left.shape[:-2]) > 1:
+        # One matrix for all: the rows of all are those of one product.
+        rows = View(left.view.atoms, (tuple(a for axis in left.view.axes[:-1] for a in axis), left.view.axes[-1]))
+        made = _product(
+            call, replace(left, view=rows), replace(right, view=View(right.view.atoms, right.view.axes[-2:])), 0
+        )
+        made = replace(made, view=_unflat(made.view, (*lead, m, n)))
+    else:
+        left, right = (repeated(call, v, (*lead, *v.shape[-2:])) for v in (left, right))
+        made = _product(call, left, right, rank - 2)
+    axes = made.view.axes
+    if flat[0]:
+        axes = (*axes[:-2], axes[-1])
+    if flat[1]:
+        axes = axes[:-1]
+    return replace(made, view=View(made.view.atoms, axes))
+
+
+def _unflat(view: View, shape: Sequence[int]) -> View:
+    from nnbuild.frontend.onnx.views import reshaped
+
+    found = reshaped(view, tuple(shape))
+    assert found is not None
+    return found
+
+
+def _product(call: Call, left: Value, right: Value, lead: int) -> Value:
+    """[lead…, m, k] by [lead…, k, n]; the right side is read in whichever of its two orders it lies."""
+    (m, k), n = left.shape[-2:], right.shape[-1]
+    before = list(range(lead))
+    left = ordered(call, left, [a for i in (*before, lead, lead + 1) for a in left.view.axes[i]])
+    orders = [
+        [a for i in (*before, *pair) for a in right.view.axes[i]] for pair in ((lead, lead + 1), (lead + 1, lead))
+    ]
+    turned = orders[1] == list(range(len(orders[1]))) or orders[0] != list(range(len(orders[0])))
+    right = ordered(call, right, orders[1] if turned else orders[0])
+    count = prod(left.shape[:-2])
+    several = (count,) if count > 1 else ()
+    names = [
+        call.seen(left.name, (*several, m, k)),
+        call.seen(right.name, (*several, n, k) if turned else (*several, k, n)),
+    ]
+    made = call.add(MatMul(turned), names)
+    return call.of(made, (*left.shape[:-2], m, n))
+
+
+def gemm(call: Call) -> None:
+    alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
+    turns = [bool(call.integer(name, 0)) for name in ("transA", "transB")]
+    left = call.value(0)
+    call.expect(len(left.shape) == 2 and len(call.shape(1)) == 2, "its operands are no matrices.")
+    added = call.item(2) if call.given(2) else None
+    if not call.is_constant(1):
+        right = call.real(1)
+        left = call.as_real(left)
+        made = multiplied(call, _swapped(left) if turns[0] else left, _swapped(right) if turns[1] else right)
+        made = times_plus(call, made, alpha)
+        call.put(made if added is None or not beta else combined(call, "add", made, _times(call, added, beta)))
+        return
+    out = call.shape(1)[0 if turns[1] else 1]
+    folded = added is None or (isinstance(added, np.ndarray) and added.size == out and added.shape[-1:] == (out,))
+    plain = alpha == beta == 1.0
+    mode = mode_of(call, 1, 2 if folded else 99, 0 if turns[1] else 1, shifted=True) if folded and plain else None
+    if mode is None:
+        bias = beta * call.weights(2).reshape(-1) if folded and added is not None else None
+        mode = Mode((call.as_real(left),), FLOAT, weights=np.float32(alpha) * call.weights(1), bias=bias)
+        if bias is not None:
+            mode = replace(mode, bias=bias.astype(np.float32))
+    x = _swapped(mode.inputs[0]) if turns[0] else mode.inputs[0]
+    made = dense(call, mode, x, mode.weights.T if turns[1] else mode.weights)
+    if not folded and added is not None and beta:
+        made = combined(call, "add", made, _times(call, added, beta))
+    mode.finish(call, made)
+
+
+def _times(call: Call, item: Value | Array, factor: float) -> Value | Array:
+    if isinstance(item, Value):
+        return times_plus(call, call.as_real(item), factor)
+    return np.asarray(call.as_floats(item, "C") * np.float32(factor))
+
+
+def einsum(call: Call) -> None:
+    """One operand, or two whose shared letters are summed over or kept."""
+    parts = _equation(call)
+    items = [call.real(i) for i in range(call.count)]
+    call.expect(len(items) in (1, 2), f"it has {len(items)} operands, and nnbuild computes it of one or two.")
+    from nnbuild.frontend.onnx.reducing import reduced
+
+    *letters, out = parts
+    for index, (own, x) in enumerate(zip(letters, items, strict=True)):
+        others = set(out).union(*(o for i, o in enumerate(letters) if i != index))
+        own, x = _diagonal(call, own, x)
+        alone = [i for i, c in enumerate(own) if c not in others]
+        if alone:
+            x = reduced(call, x, "sum", alone, False)
+            own = [c for c in own if c in others]
+        letters[index], items[index] = own, x
+    if len(items) == 1:
+        made, held = items[0], letters[0]
+    else:
+        made, held = _contracted(call, letters, items, out)
+    call.expect(
+        sorted(held) == sorted(out), f"its equation {call.text('equation')!r} is not one that nnbuild computes."
+    )
+    call.put(replace(made, view=transposed(made.view, [held.index(c) for c in out])))
+
+
+def _diagonal(call: Call, own: list[str], x: Value) -> tuple[list[str], Value]:
+    for letter in [c for i, c in enumerate(own) if c in own[:i]]:
+        raise call.unsupported(f"its equation takes a diagonal (the letter {letter!r} twice)")
+    return own, x
+
+
+def _equation(call: Call) -> list[list[str]]:
+    """The letters of each operand and of the result; an ellipsis stands for as many letters as it has axes."""
+    text = "".join(call.text("equation").split())
+    left, arrow, right = text.partition("->")
+    operands = left.split(",")
+    call.expect(len(operands) == call.count and len(text) < 100, f"its equation {text!r} does not fit its operands.")
+    ranks = [len(call.shape(i)) for i in range(call.count)]
+    most = max(
+        (rank - len(o.replace("...", "")) for o, rank in zip(operands, ranks, strict=True) if "..." in o), default=0
+    )
+    rest = [f"_{i}" for i in range(max(most, 0))]
+    parts = []
+    for operand, rank in zip(operands, ranks, strict=True):
+        before, dots, after = operand.partition("...")
+        count = rank - len(before) - len(after)
+        call.expect(count == 0 or (bool(dots) and count > 0), f"its equation {text!r} does not fit its operands.")
+        parts.append([*before, *rest[len(rest) - count :], *after])
+    if arrow:
+        before, dots, after = right.partition("...")
+        out = [*before, *(rest if dots else []), *after]
+    else:
+        every = [c for p in parts for c in p]
+        out = [*rest, *sorted(c for c in set(every) if every.count(c) == 1 and c not in rest)]
+    known = {c for p in parts for c in p}
+    call.expect(set(out) <= known and len(set(out)) == len(out), f"its equation {text!r} is not sound.")
+    return [*parts, out]
+
+
+def _contracted(
+    call: Call, letters: Sequence[list[str]], items: Sequence[Value], out: Sequence[str]
+) -> tuple[Value, list[str]]:
+    a, b = letters
+    shared = [c for c in a if c in b and c in out]
+    summed = [c for c in a if c in b and c not in out]
+    rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
+    found = []
+    for own, x, order in ((a, items[0], [shared, rows, summed]), (b, items[1], [shared, summed, columns])):
+        axes = [tuple(t for c in group for t in x.view.axes[own.index(c)]) for group in order]
+        found.append(replace(x, view=View(x.view.atoms, tuple(axes))))
+    sizes = {c: n for own, x in zip(letters, items, strict=True) for c, n in zip(own, x.shape, strict=True)}
+    held = [*shared, *rows, *columns]
+    made = multiplied(call, found[0], found[1])
+    return replace(made, view=_unflat(made.view, [sizes[c] for c in held])), held
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {"MatMul": matmul, "Gemm": gemm, "Einsum": einsum}

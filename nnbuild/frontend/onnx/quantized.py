@@ -1,0 +1,431 @@
+"""Quantized models: operators between DequantizeLinear and QuantizeLinear computed on the integers themselves.
+
+A DequantizeLinear of a tensor makes nothing: its result is a value of floats whose tensor holds integers. An operator
+that has an integer rule, and whose result goes to a QuantizeLinear alone, is computed by that rule; every other one
+gets real floats, which is what ONNX defines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+
+import numpy as np
+
+from nnbuild.frontend.onnx.call import FLOAT, Call, Item
+from nnbuild.frontend.onnx.layout import Form, Value
+from nnbuild.frontend.onnx.records import Node
+from nnbuild.frontend.onnx.scope import Scaled, Scope
+from nnbuild.model.graph import WHOLE, Array, Quant, Tensor
+from nnbuild.numeric.multiplier import SMALLEST_SCALE
+from nnbuild.ops.base import NO_CLAMP, Clamp
+from nnbuild.ops.convert import Convert
+
+SHIFTS = {"uint8": ("int8", 128), "int8": ("int8", 0), "int16": ("int16", 0), "uint16": ("int16", 32768)}
+"""Type in the file -> in what it is computed, and what is taken away from its integers and its zero point."""
+LARGEST_SCALE = 2.0**28
+SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**36}
+BIAS_TYPES: Mapping[str, type[np.generic]] = {"int8": np.int32, "int16": np.int64}
+REACH = {"int8": 255, "int16": 32768}
+RATIO_LIMIT = 16.0
+RESULT_LIMIT = 2.0**30
+
+
+def form_by(dtype: str, scale: Array, zero: Array) -> Form | None:
+    """The format of a tensor that ONNX quantizes so; None where ours has no such."""
+    if dtype not in SHIFTS or scale.size != 1 or zero.size != 1:
+        return None
+    own, shift = SHIFTS[dtype]
+    value, point = float(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]) - shift
+    if not SMALLEST_SCALE <= value <= LARGEST_SCALE or (own == "int16" and point) or not -32768 <= point <= 32767:
+        return None
+    return own, Quant((value,), point)
+
+
+def _form_of(node: Node, scope: Scope) -> Form | None:
+    """What a QuantizeLinear or DequantizeLinear says of its integers."""
+    scale = scope.get(node.inputs[1]) if len(node.inputs) > 1 else None
+    zero = scope.get(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros((), np.uint8)
+    if not isinstance(scale, np.ndarray) or not isinstance(zero, np.ndarray):
+        return None
+    return form_by(zero.dtype.name, scale, zero)
+
+
+def edge_form(dtype: str, readers: Sequence[Node], scope: Scope) -> Form | None:
+    """The format of an input of integers, which those who read it know."""
+    if dtype not in SHIFTS:
+        return None
+    places = {"DequantizeLinear": (1, 2), "QLinearConv": (1, 2), "QLinearMatMul": (1, 2)}
+    for node in readers:
+        if node.kind in places:
+            found = _form_of(node, scope)
+            if found is not None and found[1] is not None:
+                kind, quant = found[0], found[1]
+                return ("uint8", Quant(quant.scales, quant.zero_point + 128)) if dtype == "uint8" else (kind, quant)
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Ahead:
+    """What becomes of a node's result: the format it is quantized to, bounds before that, and the nodes of those."""
+
+    form: Form
+    clamp: Clamp
+    nodes: tuple[Node, ...]
+
+
+def ahead(call: Call, *, clamps: bool) -> Ahead | None:
+    if isinstance(call, Dequantized):
+        return Ahead(call.target, NO_CLAMP, ()) if call.target is not None else None
+    name, clamp = call.node.outputs[0], NO_CLAMP
+    nodes: list[Node] = []
+    while name not in call.scope.ends:
+        readers = call.scope.readers.get(name, [])
+        if len(readers) != 1 or readers[0].inputs[0] != name or readers[0].domain not in ("", "com.microsoft"):
+            return None
+        (node,) = readers
+        if node.kind == "QuantizeLinear":
+            form = _form_of(node, call.scope)
+            return None if form is None else Ahead(form, clamp, tuple(nodes))
+        bounds = clamp_of(node, call.scope) if clamps else None
+        if bounds is None:
+            return None
+        clamp = clamp.merged(bounds)
+        nodes.append(node)
+        name = node.outputs[0]
+    return None
+
+
+def clamp_of(node: Node, scope: Scope) -> Clamp | None:
+    """The bounds of a Relu or a Clip of constants."""
+    if node.kind == "Relu":
+        return Clamp(0.0, None)
+    if node.kind != "Clip":
+        return None
+    bounds: list[float | None] = []
+    for index, name in enumerate(("min", "max"), 1):
+        if index < len(node.inputs) and node.inputs[index]:
+            found = scope.get(node.inputs[index])
+            if not isinstance(found, np.ndarray) or found.size != 1:
+                return None
+            bounds.append(float(found.reshape(-1)[0]))
+        else:
+            option = node.attributes.get(name)
+            bounds.append(option.number if option is not None and not option.refers_to else None)
+    low, high = (None if b is not None and abs(b) == inf else b for b in bounds)
+    return Clamp(low, high)
+
+
+def is_scaled(call: Call, value: Value) -> bool:
+    tensor = call.tensor(value.name)
+    return value.is_number and tensor.quant is not None and tensor.dtype in ("int8", "int16")
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """In what an operator computes: its inputs brought to it, the format of its result, and what it computes along."""
+
+    inputs: tuple[Value, ...]
+    form: Form
+    clamp: Clamp = NO_CLAMP
+    absorbed: tuple[Node, ...] = ()
+    weights: Array = field(default_factory=lambda: np.zeros(0))
+    bias: Array | None = None
+    scales: Array | None = None
+    zero: int = 0
+
+    @property
+    def is_integer(self) -> bool:
+        return self.form != FLOAT
+
+    def constants(self, kernel: Array, channels: Array, axis: int) -> dict[str, Array | tuple[Array, Quant | None]]:
+        """The operation's kernel, turned already so that `axis` has its scales, and its bias; `channels` says which
+        output each of them is for."""
+        found: dict[str, Array | tuple[Array, Quant | None]] = {}
+        if self.scales is None:
+            found["kernel"] = kernel
+        else:
+            several = len(self.scales) > 1
+            scales = self.scales[channels] if several else self.scales
+            found["kernel"] = (kernel, Quant(tuple(map(float, scales)), self.zero, axis if several else None))
+        if self.bias is not None:
+            bias = self.bias[channels]
+            found["bias"] = bias if self.scales is None else (bias, None)
+        return found
+
+    def finish(self, call: Call, value: Value) -> None:
+        call.importer.absorbed.update(id(node) for node in self.absorbed)
+        call.put(value)
+
+
+def mode_of(call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool = False) -> Mode:
+    """Of an operator with weights, whose outputs are counted by `axis` of them; `shifted` allows them a zero point."""
+    x = call.value(0)
+    found = _integer_mode(call, x, weights, bias, axis, shifted) if is_scaled(call, x) else None
+    if found is not None:
+        return found
+    kernel = call.weights(weights)
+    added = call.weights(bias).reshape(-1) if call.given(bias) else None
+    out = kernel.shape[axis] * (call.integer("group", 1) if axis == 1 and call.node.kind == "ConvTranspose" else 1)
+    call.expect(added is None or added.size == out, "its bias does not fit its outputs.")
+    return Mode((call.as_real(x),), FLOAT, weights=kernel, bias=added)
+
+
+def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shifted: bool) -> Mode | None:
+    next_one, held = ahead(call, clamps=True), call.scaled(weights)
+    own, quant = call.form(x)
+    if next_one is None or held is None or next_one.form[0] != own or quant is None or next_one.form[1] is None:
+        return None
+    if call.node.kind == "ConvTranspose":
+        axis = 1
+        if call.integer("group", 1) != 1:
+            return None
+    integers, zeros = held.integers.astype(np.int64), held.zeros.astype(np.int64).reshape(-1)
+    if held.integers.dtype == np.uint8:
+        integers, zeros = integers - 128, zeros - 128
+    scales = held.scales.reshape(-1).astype(np.float64)
+    several = scales.size > 1
+    if several and (held.axis % integers.ndim != axis or scales.size != integers.shape[axis]):
+        return None
+    if zeros.any() and not (shifted and zeros.size == 1):
+        low = integers - _along(zeros, integers.ndim, held.axis)  # narrow weights may still fit eight bits
+        if np.abs(low + 0.5).max() > 128:
+            return None
+        integers, zeros = low, np.zeros(1, np.int64)
+    if np.abs(integers + 0.5).max() > 128 or scales.min() <= 0 or scales.max() > LARGEST_SCALE:
+        return None
+    added = _bias(call, bias, quant.scale * scales, own, integers.shape[axis])
+    point = int(zeros[0]) if zeros.size == 1 else 0
+    if added is False or not _within(integers - point, axis, added, own, quant, scales, next_one.form[1]):
+        return None
+    return Mode(
+        (x,),
+        next_one.form,
+        next_one.clamp,
+        next_one.nodes,
+        integers.astype(np.int8),
+        None if added is None else np.asarray(added),
+        scales,
+        point,
+    )
+
+
+def _along(values: Array, rank: int, axis: int) -> Array:
+    if values.size == 1:
+        return values.reshape(())
+    return values.reshape([-1 if i == axis % rank else 1 for i in range(rank)])
+
+
+def _bias(call: Call, index: int, scales: Array, own: str, count: int) -> Array | bool | None:
+    """In steps of the sums; False where it does not fit their bits."""
+    if not call.given(index):
+        return None
+    held = call.scaled(index)
+    if held is not None and held.integers.dtype.kind == "i" and np.allclose(held.scales, scales, rtol=1e-6, atol=0):
+        values = held.integers.astype(np.float64).reshape(-1)
+    else:
+        values = np.rint(call.weights(index).astype(np.float64).reshape(-1) / scales)
+    if values.size != count or np.abs(values).max() >= SUM_LIMITS[own] / 2:
+        return False
+    return values.astype(BIAS_TYPES[own])
+
+
+def _within(
+    weights: Array, axis: int, added: Array | bool | None, own: str, x: Quant, scales: Array, out: Quant
+) -> bool:
+    """Whether sums and their scaling stay within the bits they are computed in."""
+    real = x.scale * scales.max() / out.scale
+    taps = np.abs(weights).sum(axis=tuple(i for i in range(weights.ndim) if i != axis)).max()
+    most = float(taps) * REACH[own] + (
+        float(np.abs(added.astype(np.float64)).max()) if isinstance(added, np.ndarray) else 0
+    )
+    return bool(real < RATIO_LIMIT and most < SUM_LIMITS[own] and (own == "int16" or most * real < RESULT_LIMIT))
+
+
+def formed(call: Call, *indices: int, clamps: bool = False, same: bool = False) -> Mode:
+    """Of an operator without weights. `same` is for what keeps its input's format, needing no QuantizeLinear."""
+    values = [call.value(i) for i in indices]
+    if all(is_scaled(call, v) for v in values):
+        forms = [call.form(v) for v in values]
+        if same and len(set(forms)) == 1:
+            return Mode(tuple(values), forms[0])
+        following = None if same else ahead(call, clamps=clamps)
+        if following is not None and {following.form[0]} == {dtype for dtype, _ in forms}:
+            return Mode(tuple(values), following.form, following.clamp, following.nodes)
+    if same and all(not v.is_number for v in values):
+        return Mode(tuple(values), call.form(values[0]))
+    return Mode(tuple(call.as_real(v) if v.is_number else v for v in values), FLOAT)
+
+
+# The conversions.
+
+
+def dequantize(call: Call) -> None:
+    item, scale = call.item(0), call.constant(1)
+    zero = call.constant(2) if call.given(2) else np.zeros((1,), np.int32)
+    axis = call.integer("axis", 1)
+    if isinstance(item, np.ndarray):
+        call.put(_dequantized(call, item, scale, zero, axis))
+        call.scope.scaled[call.node.outputs[0]] = Scaled(item, scale, np.asarray(zero), axis)
+        return
+    wanted = form_by(item.dtype, scale, zero)
+    if wanted is not None and call.form(item) == wanted:
+        call.put(replace(item, dtype="float32"))
+        return
+    tensor = call.tensor(item.name)
+    if wanted is not None and tensor.dtype == "uint8" and _is_shifted(tensor, wanted):
+        call.put(replace(item, name=call.add(Convert(), [item.name], form=wanted), dtype="float32"))
+        return
+    if tensor.quant != WHOLE:
+        raise call.unsupported("its scale is not that of the integers it reads")
+    from nnbuild.frontend.onnx.arithmetic import combined
+
+    floats = call.converted(item, FLOAT, "float32")
+    rank = len(item.shape)
+    shifted = combined(call, "subtract", floats, _along(zero.astype(np.float32), rank, axis))
+    call.put(combined(call, "multiply", shifted, _along(scale.astype(np.float32), rank, axis)))
+
+
+def _is_shifted(tensor: Tensor, form: Form) -> bool:
+    """Whether bytes from 0 to 255 mean what the format does from -128 to 127."""
+    if tensor.quant is None or form[1] is None:
+        return False
+    return (tensor.quant.scales, tensor.quant.zero_point - 128) == (form[1].scales, form[1].zero_point)
+
+
+def _dequantized(call: Call, values: Array, scale: Array, zero: Array, axis: int) -> Array:
+    """In float32, as ONNX defines it; blocks of a size share a scale."""
+    block, rank = call.integer("block_size", 0), values.ndim
+    if scale.size > 1 and scale.ndim == rank and block > 0:
+        scale, zero = (np.repeat(v, block, axis) if v.size > 1 else v for v in (scale, zero))
+        cut = tuple(slice(n) for n in values.shape)
+        scale, zero = scale[cut], zero[cut] if zero.ndim == rank else zero
+    else:
+        call.expect(scale.size == 1 or -rank <= axis < rank, f"its axis {axis} does not exist.")
+        call.expect(scale.size in (1, values.shape[axis] if rank else 1), "its scales do not fit its input.")
+        scale, zero = _along(scale.reshape(-1), rank, axis), _along(zero.reshape(-1), rank, axis)
+    return np.asarray(
+        (values.astype(np.float64) - zero.astype(np.float64)).astype(np.float32) * scale.astype(np.float32)
+    )
+
+
+def quantize(call: Call) -> None:
+    _item, scale = call.item(0), call.constant(1)
+    zero = call.constant(2) if call.given(2) else np.zeros((), np.uint8)
+    dtype = zero.dtype.name
+    wanted = form_by(dtype, scale, zero)
+    if wanted is None or dtype not in SHIFTS:
+        raise call.unsupported(f"it quantizes to {dtype} with {scale.size} scales")
+    value = call.value(0)
+    if not value.is_number:
+        value = call.converted(value, FLOAT, "float32")
+    call.put(call.converted(value, wanted, dtype))
+
+
+class Dequantized(Call):
+    """A node of integers as the one of floats that it stands for: its inputs dequantized, its result quantized."""
+
+    def __init__(self, call: Call, operands: Sequence[tuple[int, int, int] | int | None], out: tuple[int, int]) -> None:
+        """`operands` are (values, scale, zero point) or a plain input, by their places; `out` is (scale, zero)."""
+        super().__init__(call.importer, call.scope, call.node)
+        self._operands: list[Item | None] = []
+        self._held: dict[int, Scaled] = {}
+        for index, operand in enumerate(operands):
+            self._operands.append(None if operand is None else self._operand(call, index, operand))
+        zero = call.constant(out[1]) if call.given(out[1]) else np.zeros((), np.uint8)
+        self.dtype_out = zero.dtype.name
+        self.target = form_by(self.dtype_out, call.constant(out[0]), zero)
+        if self.target is None:
+            raise call.unsupported(f"its result is quantized to {self.dtype_out}")
+
+    def _operand(self, call: Call, index: int, operand: tuple[int, int, int] | int) -> Item | None:
+        if isinstance(operand, int):
+            return call.any(operand) if call.given(operand) else None
+        values, scale = call.item(operand[0]), call.constant(operand[1])
+        zero = call.constant(operand[2]) if call.given(operand[2]) else np.zeros((), np.uint8)
+        axis = 0 if self.node.kind == "QLinearConv" else -1
+        if isinstance(values, np.ndarray):
+            self._held[index] = Scaled(values, scale, zero, axis)
+            return _dequantized(call, values, scale, zero, axis)
+        form = form_by(values.dtype, scale, zero)
+        if form is None:
+            raise call.unsupported(f"its input {call.node.inputs[operand[0]]!r} is quantized in a way")
+        return replace(call.converted(values, form, values.dtype), dtype="float32")
+
+    @property
+    def count(self) -> int:
+        return len(self._operands)
+
+    def given(self, index: int) -> bool:
+        return index < len(self._operands) and self._operands[index] is not None
+
+    def any(self, index: int) -> Item:
+        found = self._operands[index] if index < len(self._operands) else None
+        if found is None:
+            raise self.error(f"its input {index} is missing.")
+        return found
+
+    def take(self, index: int, values: Array, held: Scaled) -> None:
+        self._operands[index], self._held[index] = values, held
+
+    def scaled(self, index: int) -> Scaled | None:
+        return self._held.get(index)
+
+    def put(self, item: Item, index: int = 0) -> None:
+        if isinstance(item, np.ndarray):
+            item = self.as_value(item)
+        assert self.target is not None
+        if isinstance(item, Value):
+            item = self.converted(item, self.target, self.dtype_out)
+        super().put(item, index)
+
+
+def qlinear_conv(call: Call) -> None:
+    from nnbuild.frontend.onnx.convolution import conv
+
+    inner = Dequantized(call, [(0, 1, 2), (3, 4, 5), None], (6, 7))
+    if call.given(8):
+        x, w = call.constant(1), call.constant(4)
+        steps = (x.astype(np.float64) * w.astype(np.float64)).reshape(-1)
+        bias = call.constant(8)
+        inner.take(2, (bias * steps).astype(np.float32), Scaled(bias, steps, np.zeros(1, np.int32), 0))
+    conv(inner)
+
+
+def qlinear_matmul(call: Call) -> None:
+    from nnbuild.frontend.onnx.products import matmul
+
+    matmul(Dequantized(call, [(0, 1, 2), (3, 4, 5)], (6, 7)))
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    "DequantizeLinear": dequantize,
+    "QuantizeLinear": quantize,
+    "QLinearConv": qlinear_conv,
+    "QLinearMatMul": qlinear_matmul,
+}
+
+
+def _of_microsoft(kind: str, operands: Sequence[tuple[int, int, int]], out: tuple[int, int]) -> Callable[[Call], None]:
+    """A node of onnxruntime's own that is a standard one on integers."""
+
+    def read(call: Call) -> None:
+        from nnbuild.frontend.onnx.importer import OPERATORS as standard
+
+        standard[kind](Dequantized(call, operands, out))
+
+    return read
+
+
+FOREIGN: dict[str, Callable[[Call], None]] = {
+    "QuantizeLinear": quantize,
+    "DequantizeLinear": dequantize,
+    "QLinearAdd": _of_microsoft("Add", [(0, 1, 2), (3, 4, 5)], (6, 7)),
+    "QLinearMul": _of_microsoft("Mul", [(0, 1, 2), (3, 4, 5)], (6, 7)),
+    "QLinearSigmoid": _of_microsoft("Sigmoid", [(0, 1, 2)], (3, 4)),
+    "QLinearLeakyRelu": _of_microsoft("LeakyRelu", [(0, 1, 2)], (3, 4)),
+    "QLinearGlobalAveragePool": _of_microsoft("GlobalAveragePool", [(0, 1, 2)], (3, 4)),
+    "QLinearAveragePool": _of_microsoft("AveragePool", [(0, 1, 2)], (3, 4)),
+    "QLinearSoftmax": _of_microsoft("Softmax", [(0, 1, 2)], (3, 4)),
+}

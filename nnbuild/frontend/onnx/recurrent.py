@@ -1,0 +1,264 @@
+"""LSTM, GRU and RNN, in one or both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from nnbuild.frontend.onnx.arithmetic import combined
+from nnbuild.frontend.onnx.call import FLOAT, Call
+from nnbuild.frontend.onnx.layout import Value, arranged
+from nnbuild.frontend.onnx.moving import as_shape, every, joined, part
+from nnbuild.frontend.onnx.products import dense
+from nnbuild.frontend.onnx.quantized import Mode
+from nnbuild.frontend.onnx.views import View
+from nnbuild.model.graph import Array
+from nnbuild.ops.functions import Function
+from nnbuild.ops.gru import GRU
+from nnbuild.ops.lstm import LSTM
+from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.simple_rnn import SimpleRNN
+from nnbuild.ops.slice import Slice
+
+FUNCTIONS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "tanh": ("tanh", ()),
+    "sigmoid": ("sigmoid", ()),
+    "relu": ("clamp", (0.0, float("inf"))),
+    "softsign": ("softsign", ()),
+    "softplus": ("softplus", ()),
+    "elu": ("elu", (1.0,)),
+    "leakyrelu": ("leaky_relu", (0.01,)),
+    "hardsigmoid": ("hard_sigmoid_fifth", ()),
+}
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+ORDERS = {"LSTM": (0, 2, 3, 1), "GRU": (0, 1, 2), "RNN": (0,)}
+"""Where our gates lie in ONNX': it has input, output, forget, candidate; update, reset, candidate."""
+MOST_STEPS = 512
+
+
+def recurrent(kind: str, call: Call) -> None:
+    x = call.real(0)
+    call.expect(len(x.shape) == 3, f"its input has the shape {list(x.shape)}, not [time, batch, features].")
+    layout = call.integer("layout", 0)
+    if layout:
+        x = replace(x, view=View(x.view.atoms, (x.view.axes[1], x.view.axes[0], x.view.axes[2])))
+    time, _batch, _ = x.shape
+    direction = call.text("direction", "forward")
+    call.expect(direction in ("forward", "reverse", "bidirectional"), f"its direction is {direction!r}.")
+    ways = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[direction]
+    weights, recurrences = call.weights(1), call.weights(2)
+    units = recurrences.shape[-1]
+    width = GATES[kind] * units
+    fits = weights.shape == (len(ways), width, x.shape[2]) and recurrences.shape == (len(ways), width, units)
+    call.expect(fits, f"its weights {list(weights.shape)} and {list(recurrences.shape)} do not fit its input.")
+    _full_length(call, time)
+    sequences, states = [], []
+    for index, backwards in enumerate(ways):
+        sequence, last = _one_way(call, kind, x, index, backwards, units)
+        sequences.append(sequence)
+        states.append(last)
+    every_step = joined(call, sequences, 1)
+    order = (2, 0, 1, 3) if layout else (0, 1, 2, 3)
+    call.put(replace(every_step, view=View(every_step.view.atoms, tuple(every_step.view.axes[i] for i in order))))
+    for place in range(len(states[0])):
+        made = joined(call, [last[place] for last in states], 0)
+        if layout:
+            made = replace(made, view=View(made.view.atoms, (made.view.axes[1], made.view.axes[0], made.view.axes[2])))
+        call.put(made, place + 1)
+
+
+def _full_length(call: Call, time: int) -> None:
+    """Lengths that are known and leave nothing out."""
+    if call.given(4):
+        lengths = call.whole_numbers(4)
+        call.expect(
+            set(lengths) == {time}, f"its sequence_lens {list(lengths)} cut its {time} steps.", "Cut the input."
+        )
+
+
+def _activations(call: Call, kind: str, index: int) -> list[Function]:
+    count = len(DEFAULTS[kind])
+    option = call.attribute("activations")
+    names = option.texts if option is not None else ()
+    chosen = names[index * count : (index + 1) * count] or DEFAULTS[kind]
+    call.expect(len(chosen) == count, f"its activations are {list(names)}.")
+    found = []
+    for name in chosen:
+        function = FUNCTIONS.get(name.lower())
+        if function is None or call.has("activation_alpha") or call.has("activation_beta"):
+            raise call.unsupported(f"its activations are {list(names)}")
+        found.append(function)
+    return found
+
+
+def _initial(call: Call, slot: int, index: int) -> Value | Array | None:
+    """An initial state of one direction as [batch, units]; None where it is zero."""
+    if not call.given(slot):
+        return None
+    found = call.item(slot)
+    if isinstance(found, np.ndarray):
+        values = call.weights(slot)
+        values = values[:, index] if call.integer("layout", 0) else values[index]
+        return values if values.any() else None
+    axis = 1 if call.integer("layout", 0) else 0
+    value = call.real(slot)
+    ranges = every(value.shape)
+    ranges[axis] = (index, 1, 1)
+    value = part(call, value, ranges)
+    return replace(value, view=View(value.view.atoms, tuple(a for i, a in enumerate(value.view.axes) if i != axis)))
+
+
+def _one_way(call: Call, kind: str, x: Value, index: int, backwards: bool, units: int) -> tuple[Value, list[Value]]:
+    """[time, 1, batch, units], and the last states as [1, batch, units]."""
+    functions = _activations(call, kind, index)
+    order = np.concatenate([np.arange(units) + gate * units for gate in ORDERS[kind]])
+    kernel = call.weights(1)[index][order].T
+    inner = call.weights(2)[index][order].T
+    both = call.weights(3)[index].reshape(2, -1)[:, order] if call.given(3) else None
+    peepholes = call.weights(7)[index] if kind == "LSTM" and call.given(7) else None
+    states = [_initial(call, slot, index) for slot in ((5, 6) if kind == "LSTM" else (5,))]
+    special = peepholes is not None and peepholes.any()
+    mixed = kind == "LSTM" and functions[1] != functions[2]
+    clip = call.number("clip", 0.0)
+    if special or mixed or clip or call.integer("input_forget", 0):
+        parts = Stepwise(call, kind, functions, kernel, inner, both, peepholes if special else None, clip, units)
+        return parts.run(x, states, backwards)
+    reset_after = kind == "GRU" and bool(call.integer("linear_before_reset", 0))
+    attributes = _attributes(kind, functions, units, backwards, reset_after)
+    constants: dict[str, Array] = {"kernel": np.ascontiguousarray(kernel), "recurrent": np.ascontiguousarray(inner)}
+    if both is not None:
+        constants["bias"] = both if reset_after else both.sum(axis=0)
+    time, batch, features = x.shape
+    value = arranged(call, x, [1, 0], [2])
+    outer = (batch,) if batch > 1 else ()
+    names = [call.seen(value.name, (*outer, time, features))]
+    if any(s is not None for s in states):
+        for state in states:
+            item = call.as_value(state if state is not None else np.zeros((batch, units), np.float32))
+            item = call.plain(call.as_real(item))
+            names.append(call.seen(item.name, (*outer, units)))
+    made = call.adds(attributes, names, [FLOAT] * (1 + len(states)), constants, outer)
+    sequence = made[0]
+    if backwards:
+        shape = (*outer, time, units)
+        begins, steps = ((*(0,) * len(outer), time - 1, 0), (*(1,) * len(outer), -1, 1))
+        sequence = call.add(Slice(begins, steps, shape), [sequence])
+    last = [call.of(name, (1, batch, units)) for name in made[1:]]
+    return call.of(sequence, (time, 1, batch, units), (2, 0, 1, 3)), last
+
+
+def _attributes(kind: str, functions: Sequence[Function], units: int, backwards: bool, after: bool) -> Recurrent:
+    if kind == "RNN":
+        return SimpleRNN(units, functions[0], sequences=True, backwards=backwards)
+    if kind == "GRU":
+        return GRU(units, functions[1], functions[0], True, backwards, reset_after=after)
+    return LSTM(units, functions[1], functions[0], True, backwards)
+
+
+class Stepwise:
+    """A layer whose cell none of ours is, printed step by step: peepholes, clipped sums, unequal activations."""
+
+    def __init__(
+        self,
+        call: Call,
+        kind: str,
+        functions: Sequence[Function],
+        kernel: Array,
+        inner: Array,
+        both: Array | None,
+        peepholes: Array | None,
+        clip: float,
+        units: int,
+    ) -> None:
+        self.call = call
+        self.kind = kind
+        self.functions = functions
+        self.weights = kernel, inner
+        self.bias = both if both is not None else np.zeros((2, kernel.shape[1]), np.float32)
+        self.peepholes = peepholes.reshape(3, -1) if peepholes is not None else None
+        self.clip = clip
+        self.units = units
+
+    def run(self, x: Value, states: Sequence[Value | Array | None], backwards: bool) -> tuple[Value, list[Value]]:
+        call, (time, batch, features) = self.call, x.shape
+        call.expect(time <= MOST_STEPS, f"it has {time} steps, more than the {MOST_STEPS} that are printed one by one.")
+        zero = np.zeros((batch, self.units), np.float32)
+        held = [call.as_real(call.as_value(s if s is not None else zero)) for s in states]
+        rows: list[Value] = []
+        for step in reversed(range(time)) if backwards else range(time):
+            ranges = every(x.shape)
+            ranges[0] = (step, 1, 1)
+            row = as_shape(call, part(call, x, ranges), (batch, features))
+            held = self._step(row, held)
+            rows.append(as_shape(call, held[0], (1, 1, batch, self.units)))
+        if backwards:
+            rows.reverse()
+        return joined(call, rows, 0), [as_shape(call, h, (1, batch, self.units)) for h in held]
+
+    def _sums(self, x: Value, weights: Array, bias: Array | None) -> Value:
+        mode = Mode((x,), FLOAT, bias=None if bias is None else np.ascontiguousarray(bias))
+        return dense(self.call, mode, x, np.ascontiguousarray(weights))
+
+    def _gate(self, value: Value, function: Function) -> Value:
+        if self.clip:
+            value = self.call.activated(value, "clamp", (-self.clip, self.clip))
+        return self.call.activated(value, *function)
+
+    def _of(self, value: Value, gate: int) -> Value:
+        ranges = every(value.shape)
+        ranges[1] = (gate * self.units, 1, self.units)
+        return part(self.call, value, ranges)
+
+    def _step(self, x: Value, held: Sequence[Value]) -> list[Value]:
+        call, (kernel, inner), bias = self.call, self.weights, self.bias
+        if self.kind == "RNN":
+            total = combined(call, "add", self._sums(x, kernel, bias[0]), self._sums(held[0], inner, bias[1]))
+            return [self._gate(total, self.functions[0])]
+        if self.kind == "GRU":
+            return [self._gru(x, held[0])]
+        total = combined(call, "add", self._sums(x, kernel, bias[0]), self._sums(held[0], inner, bias[1]))
+        let_in, forget, candidate, let_out = (self._of(total, i) for i in range(4))
+        memory = held[1]
+        if self.peepholes is not None:  # input, output, forget
+            let_in, forget = (
+                combined(call, "add", gate, combined(call, "multiply", memory, self.peepholes[i]))
+                for gate, i in ((let_in, 0), (forget, 2))
+            )
+        opened = self._gate(let_in, self.functions[0])
+        if call.integer("input_forget", 0):
+            kept = combined(call, "subtract", np.float32(1), opened)
+        else:
+            kept = self._gate(forget, self.functions[0])
+        added = combined(call, "multiply", opened, self._gate(candidate, self.functions[1]))
+        memory = combined(call, "add", combined(call, "multiply", kept, memory), added)
+        if self.peepholes is not None:
+            let_out = combined(call, "add", let_out, combined(call, "multiply", memory, self.peepholes[1]))
+        shown = call.activated(memory, *self.functions[2])
+        return [combined(call, "multiply", self._gate(let_out, self.functions[0]), shown), memory]
+
+    def _gru(self, x: Value, hidden: Value) -> Value:
+        call, (kernel, inner), bias, split = self.call, self.weights, self.bias, 2 * self.units
+        of_x = self._sums(x, kernel, bias[0])
+        of_h = self._sums(hidden, inner[:, :split], bias[1, :split])
+        gates = [
+            self._gate(combined(call, "add", self._of(of_x, i), self._of(of_h, i)), self.functions[0]) for i in (0, 1)
+        ]
+        if call.integer("linear_before_reset", 0):
+            recalled = combined(call, "multiply", gates[1], self._sums(hidden, inner[:, split:], bias[1, split:]))
+        else:
+            reset = combined(call, "multiply", gates[1], hidden)
+            recalled = self._sums(reset, inner[:, split:], bias[1, split:])
+        candidate = self._gate(combined(call, "add", self._of(of_x, 2), recalled), self.functions[1])
+        return combined(
+            call,
+            "add",
+            combined(call, "multiply", gates[0], hidden),
+            combined(call, "multiply", combined(call, "subtract", np.float32(1), gates[0]), candidate),
+        )
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {kind: partial(recurrent, kind) for kind in GATES}

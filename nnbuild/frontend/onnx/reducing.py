@@ -1,0 +1,254 @@
+"""Reductions, softmax and the places of extremes, over axes wherever they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from nnbuild.frontend.onnx.arithmetic import combined, pair
+from nnbuild.frontend.onnx.arithmetic import whole as of_whole
+from nnbuild.frontend.onnx.call import FLOAT, INT32, Call
+from nnbuild.frontend.onnx.layout import Form, Value, arranged, whole
+from nnbuild.frontend.onnx.quantized import ahead, formed, is_scaled
+from nnbuild.frontend.onnx.views import View, runs, stored
+from nnbuild.model.graph import Shape
+from nnbuild.ops.arg import Arg
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.slice import Slice
+from nnbuild.ops.softmax import Softmax
+
+SUMMED = 2**21
+SOFTMAX = {"int8": (2.0**-8, -128), "int16": (2.0**-15, 0)}
+
+
+def gathered(call: Call, x: Value, axes: Iterable[int]) -> tuple[Value, int, Shape]:
+    """The atoms of these axes side by side, where they are not yet: the value, and [before, those, after] with the
+    place of the middle one, as its tensor is seen."""
+    chosen = list(axes)
+    own = sorted(a for i in chosen for a in x.view.axes[i])
+    if len(runs(own)) > 1:
+        x = arranged(call, x, [], chosen, free=True)
+        own = sorted(a for i in chosen for a in x.view.axes[i])
+    low, high = (own[0], own[-1] + 1) if own else (len(x.view.atoms),) * 2
+    before, after = prod(x.view.atoms[:low]), prod(x.view.atoms[high:])
+    shape = (*((before,) if before > 1 else ()), prod(x.view.atoms[low:high]), *((after,) if after > 1 else ()))
+    return x, int(before > 1), shape
+
+
+def without(view: View, axes: Iterable[int], keep: bool) -> View:
+    """What is left of a view when these axes are reduced."""
+    chosen = set(axes)
+    gone = {a for i in chosen for a in view.axes[i]}
+    left = [a for a in range(len(view.atoms)) if a not in gone]
+    place = {a: i for i, a in enumerate(left)}
+    kept = [
+        () if i in chosen else tuple(place[a] for a in axis)
+        for i, axis in enumerate(view.axes)
+        if keep or i not in chosen
+    ]
+    return View(tuple(view.atoms[a] for a in left), tuple(kept))
+
+
+def reduced(call: Call, x: Value, function: str, axes: Iterable[int], keep: bool, form: Form = FLOAT) -> Value:
+    chosen = list(axes)
+    x, place, shape = gathered(call, x, chosen)
+    view = without(x.view, chosen, keep)
+    if shape[place] == 1 and form == call.form(x):
+        return replace(x, view=view)
+    name = call.add(Reduce(function, place, 1), [call.seen(x.name, shape)], form=form)
+    return replace(x, name=call.seen(name, call.tensor(name).shape), view=view)
+
+
+def _axes(call: Call, rank: int) -> list[int]:
+    listed = call.listed("axes", 1)
+    if not listed:
+        return [] if call.integer("noop_with_empty_axes", 0) else list(range(rank))
+    return call.axes(listed, rank)
+
+
+def reduce(function: str, call: Call) -> None:
+    """Sums, means, extremes."""
+    mode = formed(call, 0, same=function in ("max", "min"))
+    (x,) = mode.inputs
+    axes, keep = _axes(call, len(x.shape)), bool(call.integer("keepdims", 1))
+    if not x.is_number and function in ("max", "min"):
+        call.put(_whole_extreme(call, x, function, axes, keep))
+        return
+    if mode.is_integer and (prod(x.shape[a] for a in axes) >= SUMMED or call.form(x)[0] == "int16"):
+        x, mode = call.as_real(x), replace(mode, form=FLOAT)
+    call.put(reduced(call, _as_floats(call, x), function, axes, keep, mode.form))
+
+
+def _as_floats(call: Call, x: Value) -> Value:
+    return x if x.is_number else call.converted(x, FLOAT, "float32")
+
+
+def _whole_extreme(call: Call, x: Value, function: str, axes: list[int], keep: bool) -> Value:
+    """Of whole numbers: a tree of pairs along each axis."""
+    for axis in axes:
+        while x.shape[axis] > 1:
+            half, size = x.shape[axis] // 2, x.shape[axis]
+            pieces = [
+                _piece(call, x, axis, b, n) for b, n in ((0, half), (half, half), (2 * half, size - 2 * half)) if n
+            ]
+            made = of_whole(call, f"{function}imum", pieces[0], pieces[1])
+            if len(pieces) > 2 and half > 1:
+                first = _piece(call, made, axis, 0, 1)
+                rest = _piece(call, made, axis, 1, half - 1)
+                from nnbuild.frontend.onnx.moving import joined
+
+                made = joined(call, [of_whole(call, f"{function}imum", first, pieces[2]), rest], axis)
+            elif len(pieces) > 2:
+                made = of_whole(call, f"{function}imum", made, pieces[2])
+            x = made
+    return replace(x, view=without(x.view, axes, keep))
+
+
+def _piece(call: Call, x: Value, axis: int, begin: int, count: int) -> Value:
+    x, order = whole(call, x)
+    shape = tuple(count if i == axis else n for i, n in enumerate(x.shape))
+    begins = tuple(begin if i == axis else 0 for i in order)
+    op = Slice(begins, (1,) * len(order), tuple(shape[i] for i in order))
+    return replace(x, name=call.add(op, [x.name], form=call.form(x)), view=stored(shape, order))
+
+
+def reduce_of(before: str, function: str, after: str, call: Call) -> None:
+    """A function of every element, a sum, and a function of that."""
+    x = _as_floats(call, call.value(0))
+    x = call.as_real(x)
+    x = call.activated(x, before) if before else x
+    made = reduced(call, x, function, _axes(call, len(x.shape)), bool(call.integer("keepdims", 1)))
+    call.put(call.activated(made, after) if after else made)
+
+
+def log_sum_exp(call: Call) -> None:
+    """From the largest one down, so that nothing overflows."""
+    x = call.real(0)
+    axes, keep = _axes(call, len(x.shape)), bool(call.integer("keepdims", 1))
+    most = reduced(call, x, "max", axes, True)
+    grown = call.activated(combined(call, "subtract", x, most), "exponential")
+    logs = call.activated(reduced(call, grown, "sum", axes, True), "log")
+    made = combined(call, "add", logs, most)
+    call.put(replace(made, view=without(made.view, axes, keep)))
+
+
+def product(call: Call) -> None:
+    """A tree of pairs."""
+    x = call.value(0)
+    x = call.as_real(x) if x.is_number else x
+    axes, keep = _axes(call, len(x.shape)), bool(call.integer("keepdims", 1))
+    for axis in axes:
+        while x.shape[axis] > 1:
+            size = x.shape[axis]
+            half = size // 2
+            made = pair(call, "multiply", _piece(call, x, axis, 0, half), _piece(call, x, axis, half, half))
+            if size % 2:
+                last = _piece(call, x, axis, size - 1, 1)
+                if half == 1:
+                    made = pair(call, "multiply", made, last)
+                else:
+                    from nnbuild.frontend.onnx.moving import joined
+
+                    made = joined(call, [made, last], axis)
+            x = made
+    call.put(replace(x, view=without(x.view, axes, keep)))
+
+
+def softmax_axes(call: Call, rank: int) -> list[int]:
+    """Before opset 13 all axes from one on."""
+    if call.opset >= 13:
+        return [call.axis(call.integer("axis", -1), rank)]
+    return list(range(call.axis(call.integer("axis", 1), rank), rank))
+
+
+def softmax(call: Call) -> None:
+    x = call.value(0)
+    axes = softmax_axes(call, len(x.shape))
+    following = ahead(call, clamps=False) if is_scaled(call, x) else None
+    if following is not None and following.form[1] is not None and call.form(x)[0] == following.form[0]:
+        quant = following.form[1]
+        if (quant.scale, quant.zero_point) == SOFTMAX[following.form[0]]:
+            call.put(_softmax(call, x, axes, following.form))
+            return
+    call.put(_softmax(call, call.as_real(x), axes))
+
+
+def _softmax(call: Call, x: Value, axes: list[int], form: Form = FLOAT) -> Value:
+    x, place, shape = gathered(call, x, axes)
+    return replace(x, name=call.add(Softmax(place, 1), [call.seen(x.name, shape)], form=form), dtype="float32")
+
+
+def softmax_of(call: Call, x: Value, axis: int) -> Value:
+    return _softmax(call, call.as_real(x), [axis])
+
+
+def log_softmax(call: Call) -> None:
+    x = call.real(0)
+    axes = softmax_axes(call, len(x.shape))
+    shifted = combined(call, "subtract", x, reduced(call, x, "max", axes, True))
+    total = reduced(call, call.activated(shifted, "exponential"), "sum", axes, True)
+    call.put(combined(call, "subtract", shifted, call.activated(total, "log")))
+
+
+def hardmax(call: Call) -> None:
+    """1 at the first of the largest values."""
+    from nnbuild.frontend.onnx.arithmetic import compared
+    from nnbuild.frontend.onnx.moving import as_shape
+
+    x = call.real(0)
+    shape = x.shape
+    axes = softmax_axes(call, len(shape))
+    flat = as_shape(call, x, (*shape[: axes[0]], prod(shape[a] for a in axes), *shape[axes[-1] + 1 :]))
+    axis = axes[0]
+    place = extreme_place(call, flat, "max", axis, keep=True)
+    numbers = np.arange(flat.shape[axis], dtype=np.int32).reshape(
+        [-1 if i == axis else 1 for i in range(len(flat.shape))]
+    )
+    made = call.converted(compared(call, "equal", place, numbers), FLOAT, "float32")
+    call.put(as_shape(call, made, shape))
+
+
+def extreme_place(call: Call, x: Value, function: str, axis: int, keep: bool) -> Value:
+    x = arranged(call, x, [], [axis]) if len(x.view.axes[axis]) > 1 else x
+    x, place, shape = gathered(call, x, [axis])
+    name = call.add(Arg(function, place), [call.seen(x.name, shape)], form=INT32)
+    return replace(x, name=name, view=without(x.view, [axis], keep), dtype="int64")
+
+
+def arg(function: str, call: Call) -> None:
+    x = call.value(0)
+    x = call.as_real(x) if x.is_number else x
+    axis = call.axis(call.integer("axis", 0), len(x.shape))
+    keep, size = bool(call.integer("keepdims", 1)), x.shape[axis]
+    if call.integer("select_last_index", 0):
+        from nnbuild.frontend.onnx.moving import picked
+
+        x = picked(call, x, axis, list(reversed(range(size))))
+        made = extreme_place(call, x, function, axis, keep)
+        made = of_whole(call, "subtract", np.array(size - 1, np.int64), made)
+    else:
+        made = extreme_place(call, x, function, axis, keep)
+    call.put(made)
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    "ReduceMean": partial(reduce, "mean"),
+    "ReduceSum": partial(reduce, "sum"),
+    "ReduceMax": partial(reduce, "max"),
+    "ReduceMin": partial(reduce, "min"),
+    "ReduceL1": partial(reduce_of, "absolute", "sum", ""),
+    "ReduceL2": partial(reduce_of, "square", "sum", "sqrt"),
+    "ReduceSumSquare": partial(reduce_of, "square", "sum", ""),
+    "ReduceLogSum": partial(reduce_of, "", "sum", "log"),
+    "ReduceLogSumExp": log_sum_exp,
+    "ReduceProd": product,
+    "Softmax": softmax,
+    "LogSoftmax": log_softmax,
+    "Hardmax": hardmax,
+    "ArgMax": partial(arg, "max"),
+    "ArgMin": partial(arg, "min"),
+}

@@ -1,0 +1,177 @@
+"""Resize and Upsample: places and weights are known while the file is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import floor
+
+import numpy as np
+
+from nnbuild.frontend.onnx.call import FLOAT, Call
+from nnbuild.frontend.onnx.convolution import pixels
+from nnbuild.frontend.onnx.layout import Value, arranged, whole
+from nnbuild.frontend.onnx.moving import picked
+from nnbuild.frontend.onnx.products import dense
+from nnbuild.frontend.onnx.quantized import Mode
+from nnbuild.frontend.onnx.views import stored, transposed
+from nnbuild.model.graph import Array, Shape
+from nnbuild.numeric.resize import CENTRES, CORNERS, EDGES
+from nnbuild.ops.repeat import Repeat
+from nnbuild.ops.resize_bilinear import ResizeBilinear
+
+LARGEST = 2**14
+DIRECT = {"half_pixel": CENTRES, "align_corners": CORNERS, "asymmetric": EDGES, "pytorch_half_pixel": CENTRES}
+
+
+def resize(call: Call) -> None:
+    x = call.value(0)
+    x = call.as_real(x) if x.is_number else x
+    rank = len(x.shape)
+    axes = [call.axis(a, rank) for a in call.integers("axes", range(rank))]
+    sizes, scales = _wanted(call, x.shape, axes)
+    mode = call.text("mode", "nearest")
+    way = call.text("coordinate_transformation_mode", "half_pixel" if call.opset >= 11 else "asymmetric")
+    antialias = bool(call.integer("antialias", 0))
+    call.expect(mode in ("nearest", "linear", "cubic"), f"its mode is {mode!r}.")
+    moving = [i for i in axes if sizes[i] != x.shape[i] or way in ("tf_crop_and_resize",)]
+    exact = all(abs(scales[i] - sizes[i] / x.shape[i]) < 1e-6 for i in moving)
+    plain = (
+        mode == "linear"
+        and not antialias
+        and exact
+        and way in DIRECT
+        and moving
+        and set(moving) <= {2, 3}
+        and rank == 4
+    )
+    if plain and not (way == "pytorch_half_pixel" and 1 in [sizes[i] for i in moving]):
+        call.put(_bilinear(call, x, (sizes[2], sizes[3]), DIRECT[way]))
+        return
+    for axis in moving:
+        at = _coordinates(call, way, x.shape[axis], sizes[axis], scales[axis], axis, rank)
+        if mode == "nearest":
+            x = _nearest(call, x, axis, at, x.shape[axis])
+            continue
+        matrix = _weights(call, mode, at, x.shape[axis], scales[axis] if antialias else 1.0)
+        x = along(call, call.as_real(x), axis, matrix)
+    call.put(x)
+
+
+def _wanted(call: Call, shape: Shape, axes: Sequence[int]) -> tuple[list[int], list[float]]:
+    """The size of every axis, and by how much it grows."""
+    places = (2, 3) if call.opset >= 11 else (1, 99)
+    sizes, scales = list(shape), [1.0] * len(shape)
+    if call.given(places[1]) and call.constant(places[1]).size:
+        wanted = call.whole_numbers(places[1])
+        call.expect(len(wanted) == len(axes), "its sizes do not fit its axes.")
+        ratios = [n / shape[a] for n, a in zip(wanted, axes, strict=True)]
+        policy = call.text("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            ratio = min(ratios) if policy == "not_larger" else max(ratios)
+            wanted = tuple(floor(ratio * shape[a] + 0.5) for a in axes)
+            ratios = [ratio] * len(axes)
+        for axis, size, ratio in zip(axes, wanted, ratios, strict=True):
+            sizes[axis], scales[axis] = size, ratio
+    else:
+        found = (
+            call.floats("scales")
+            if call.has("scales")
+            else tuple(float(v) for v in call.constant(places[0]).reshape(-1))
+        )
+        call.expect(len(found) == len(axes) and all(0 < s < LARGEST for s in found), f"its scales are {list(found)}.")
+        for axis, scale in zip(axes, found, strict=True):
+            sizes[axis], scales[axis] = floor(shape[axis] * scale), scale
+    call.expect(all(0 < n <= LARGEST for n in sizes), f"it resizes {list(shape)} to {sizes}.")
+    return sizes, scales
+
+
+def _coordinates(call: Call, way: str, size: int, out: int, scale: float, axis: int, rank: int) -> Array:
+    at = np.arange(out, dtype=np.float64)
+    match way:
+        case "half_pixel":
+            return (at + 0.5) / scale - 0.5
+        case "half_pixel_symmetric":
+            adjustment = out / (scale * size)
+            return size / 2 * (1 - adjustment) + (at + 0.5) / scale - 0.5
+        case "pytorch_half_pixel":
+            return (at + 0.5) / scale - 0.5 if out > 1 else np.zeros(1)
+        case "align_corners":
+            return at * (size - 1) / (out - 1) if out > 1 else np.zeros(1)
+        case "asymmetric":
+            return at / scale
+        case "tf_half_pixel_for_nn":
+            return (at + 0.5) / scale
+    raise call.unsupported(f"its coordinate_transformation_mode is {way!r}")
+
+
+def _nearest(call: Call, x: Value, axis: int, at: Array, size: int) -> Value:
+    mode = call.text("nearest_mode", "round_prefer_floor" if call.opset >= 11 else "floor")
+    rounded = {
+        "round_prefer_floor": np.ceil(at - 0.5),
+        "round_prefer_ceil": np.floor(at + 0.5),
+        "floor": np.floor(at + 1e-9 * 0),
+        "ceil": np.ceil(at),
+    }.get(mode)
+    call.expect(rounded is not None, f"its nearest_mode is {mode!r}.")
+    places = np.clip(np.asarray(rounded), 0, size - 1).astype(int)
+    times, rest = divmod(len(places), size)
+    if rest == 0 and list(places) == [i // times for i in range(len(places))]:
+        x, order = whole(call, x)
+        made = call.add(Repeat(tuple(times if i == axis else 1 for i in order)), [x.name], form=call.form(x))
+        return replace(
+            x, name=made, view=stored(tuple(n * times if i == axis else n for i, n in enumerate(x.shape)), order)
+        )
+    return picked(call, x, axis, [int(i) for i in places])
+
+
+def _bilinear(call: Call, x: Value, size: tuple[int, int], mode: str) -> Value:
+    n, channels, height, width = x.shape
+    value = arranged(call, x, [0, 2, 3], [1])
+    outer = (n,) if n > 1 else ()
+    name = call.seen(value.name, (*outer, height, width, channels))
+    return replace(x, name=call.add(ResizeBilinear(size, mode), [name], outer=outer), view=pixels((n, channels, *size)))
+
+
+def _weights(call: Call, mode: str, at: Array, size: int, scale: float) -> Array:
+    """[in, out]: how much of each input is in each output. Where it shrinks, `scale` widens the filter."""
+    narrow = min(scale, 1.0)
+    reach = (1.0 if mode == "linear" else 2.0) / narrow
+    matrix = np.zeros((size, len(at)), np.float64)
+    outside = bool(call.integer("exclude_outside", 0))
+    for out, place in enumerate(at):
+        if mode == "linear" and narrow == 1.0:
+            place = min(max(place, 0.0), size - 1.0)
+        low = int(np.floor(place - reach)) + 1 if narrow == 1.0 else int(np.ceil(place - reach))
+        high = low + 2 * int(reach) - 1 if narrow == 1.0 else int(np.floor(place + reach))
+        taps = np.arange(low, high + 1)
+        shares = _filter(call, mode, (taps - place) * narrow)
+        if (outside and mode == "cubic") or narrow < 1.0:
+            inside = (taps >= 0) & (taps < size) if outside else np.ones(len(taps), bool)
+            shares = np.where(inside, shares, 0.0)
+            shares = shares / shares.sum()
+        np.add.at(matrix[:, out], np.clip(taps, 0, size - 1), shares)
+    return matrix.astype(np.float32)
+
+
+def _filter(call: Call, mode: str, off: Array) -> Array:
+    x = np.abs(off)
+    if mode == "linear":
+        return np.asarray(np.maximum(1 - x, 0))
+    a = call.number("cubic_coeff_a", -0.75)
+    near = (a + 2) * x**3 - (a + 3) * x**2 + 1
+    far = a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
+    return np.asarray(np.where(x <= 1, near, np.where(x < 2, far, 0.0)))
+
+
+def along(call: Call, x: Value, axis: int, matrix: Array) -> Value:
+    """Sums with known weights along one axis."""
+    rank = len(x.shape)
+    order = [*(i for i in range(rank) if i != axis), axis]
+    turned = replace(x, view=transposed(x.view, order))
+    made = dense(call, Mode((turned,), FLOAT), turned, matrix)
+    back = [order.index(i) for i in range(rank)]
+    return replace(made, view=transposed(made.view, back))
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {"Resize": resize, "Upsample": resize}

@@ -1,0 +1,78 @@
+"""What the names inside a graph mean, as far as it has been read; a graph within another sees that one's too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nnbuild.frontend.onnx.records import DAMAGED, Attribute, GraphRecord, Node
+from nnbuild.model.graph import Array
+
+if TYPE_CHECKING:
+    from nnbuild.frontend.onnx.call import Item
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """The integers that a constant was dequantized from: as many scales as there are along `axis`, or one."""
+
+    integers: Array
+    scales: Array
+    zeros: Array
+    axis: int
+
+
+class Scope:
+    """`arguments` are the options that the call of a function gives."""
+
+    def __init__(self, outer: Scope | None = None, arguments: Mapping[str, Attribute] | None = None) -> None:
+        self.items: dict[str, Item] = {}
+        self.outer = outer
+        self.readers: dict[str, list[Node]] = {}
+        self.ends: set[str] = set()
+        self.scaled: dict[str, Scaled] = {}
+        self.arguments: Mapping[str, Attribute] = (
+            arguments if arguments is not None else outer.arguments if outer else {}
+        )
+
+    @staticmethod
+    def of(record: GraphRecord) -> Scope:
+        """The constants of a graph before any of its nodes is read."""
+        scope = Scope()
+        scope.items.update(record.constants)
+        return scope
+
+    def wire(self, nodes: Sequence[Node], outputs: Sequence[str]) -> None:
+        """Who reads what, so that a node can look ahead."""
+        self.ends = set(outputs)
+        for node in nodes:
+            for name in node.inputs:
+                self.readers.setdefault(name, []).append(node)
+
+    def get(self, name: str) -> Item | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.items:
+                return scope.items[name]
+            scope = scope.outer
+        return None
+
+    def scaled_of(self, name: str) -> Scaled | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.items:
+                return scope.scaled.get(name)
+            scope = scope.outer
+        return None
+
+    def find(self, node: Node, name: str) -> Item:
+        found = self.get(name)
+        if found is None:
+            raise node.error(f"nothing before it computes its input {name!r}.", DAMAGED)
+        return found
+
+    def put(self, node: Node, name: str, item: Item) -> None:
+        if name in self.items:
+            raise node.error(f"its output {name!r} is computed already.", DAMAGED)
+        self.items[name] = item
