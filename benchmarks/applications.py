@@ -111,7 +111,7 @@ def adapt(keras: Any, model: Any, x: np.ndarray) -> None:
                 layer.beta.assign(chance.normal(1, 0.3, layer.beta.shape))
         if type(layer).__name__ == "LayerScale":
             layer.gamma.assign(chance.uniform(0.2, 0.8, layer.gamma.shape))
-        if isinstance(layer, keras.layers.Normalization):
+        if isinstance(layer, keras.layers.Normalization) and layer.input_mean is None:
             layer.adapt(x)
     model(x, training=True)
 

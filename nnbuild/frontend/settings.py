@@ -12,6 +12,8 @@ from nnbuild.ops.base import Pair
 
 BROKEN = "The file is damaged or was not written by Keras; save the model again."
 LARGEST = 2**31 - 1
+LONGEST = 300
+"""Characters of a value in an error."""
 
 _short = Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 60
@@ -19,7 +21,8 @@ _short.maxstring = _short.maxother = _short.maxlong = 60
 
 def shown(value: object) -> str:
     """A value as an error can show it, however large it is."""
-    return _short.repr(value)
+    text = _short.repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def is_integer(value: object) -> bool:

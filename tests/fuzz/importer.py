@@ -1,9 +1,11 @@
 """Spoils sound model files and loads what comes out: an error for the user is fine, anything else is a bug.
 
     python -m tests.fuzz.importer --cases 10000 --seed 1
+    python -m tests.fuzz.importer --cases 10000 --seed 1 --layers
 
-Every case follows from the seed and its number, so `--only NUMBER` repeats one. Run as a process of its own, so that
-a crash in a library shows too.
+With `--layers` the sound files are those that Keras 3 writes of every layer and operation of tests/zoo/layers.py. Every
+case follows from the seed and its number, so `--only NUMBER` repeats one. Run as a process of its own, so that a crash
+in a library shows too.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend import keras_h5, keras_zip
 from tests.frontend.keras_files import h5_bytes, keras_bytes, zip_bytes
 from tests.fuzz.seeds import H5_SEEDS, KERAS_SEEDS
+from tests.zoo import layers
 
 LONGEST_SECONDS = 10
 MOST_MEGABYTES = 1000
@@ -148,7 +151,8 @@ def _spoil_group(group: h5py.Group, rng: random.Random) -> None:
         case 2 if names:
             name = rng.choice(names)
             value = group.attrs[name]
-            group.attrs[name] = value[::-1] if isinstance(value, np.ndarray) else str(value)[: rng.randrange(40)]
+            text = str(value).encode("utf-8", "replace").decode()
+            group.attrs[name] = value[::-1] if isinstance(value, np.ndarray) else text[: rng.randrange(40)]
         case 3 if children:
             del group[rng.choice(children)]
         case 4 if len(children) > 1:
@@ -196,9 +200,25 @@ def spoil_zip(data: bytes, rng: random.Random) -> bytes:
     return zip_bytes(members)
 
 
-def make_case(rng: random.Random) -> tuple[str, bytes]:
-    """(what was spoilt, the file)."""
+def spoil_config(data: bytes, rng: random.Random) -> bytes:
+    """Another configuration of a whole `.keras` file."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    config = spoil_json(json.loads(members["config.json"]), rng)
+    return zip_bytes({**members, "config.json": json.dumps(config).encode()})
+
+
+Files = tuple[bytes, ...]
+
+
+def make_case(rng: random.Random, files: Files = ()) -> tuple[str, bytes]:
+    """(what was spoilt, the file), of these files or of the seeds."""
     kind = rng.choice(("config", "config", "config", "config", "tree", "tree", "bytes"))
+    if files:
+        data = rng.choice(files)
+        if kind == "config":
+            return kind, spoil_config(data, rng)
+        return kind, spoil_zip(data, rng) if kind == "tree" else spoil_bytes(data, rng)
     if rng.random() < 0.7:
         build, version = H5_SEEDS[rng.choice(list(H5_SEEDS))]
         config, weights = build()
@@ -247,7 +267,7 @@ def try_case(path: Path, data: bytes) -> str:
     return "imported"
 
 
-def run(seed: int, cases: range, show: bool) -> int:
+def run(seed: int, cases: range, show: bool, files: Files = ()) -> int:
     """The number of bugs found."""
 
     def hang(*_: Any) -> None:
@@ -261,7 +281,7 @@ def run(seed: int, cases: range, show: bool) -> int:
     slowest, bugs = 0.0, 0
     with tempfile.TemporaryDirectory() as folder:
         for number in cases:
-            kind, data = make_case(random.Random(f"{seed} {number}"))
+            kind, data = make_case(random.Random(f"{seed} {number}"), files)
             counting.passed, started = False, time.monotonic()
             try:
                 outcome = try_case(Path(folder) / "case.h5", data)
@@ -287,11 +307,13 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="repeat this case and show its traceback")
+    parser.add_argument("--layers", action="store_true", help="spoil what Keras 3 writes of every layer")
     arguments = parser.parse_args()
     cases = range(arguments.first, arguments.first + arguments.cases)
     if arguments.only is not None:
         cases = range(arguments.only, arguments.only + 1)
-    return 1 if run(arguments.seed, cases, arguments.only is not None) else 0
+    files = tuple(path.read_bytes() for path in sorted(layers().glob("*.keras"))) if arguments.layers else ()
+    return 1 if run(arguments.seed, cases, arguments.only is not None, files) else 0
 
 
 if __name__ == "__main__":

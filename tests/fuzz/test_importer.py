@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz import campaign
+
 REPO = Path(__file__).resolve().parents[2]
 
 
-def fuzz(first: int, cases: int, seed: int = 1) -> str:
-    command = [sys.executable, "-m", "tests.fuzz.importer", "--first", str(first), "--cases", str(cases)]
+def fuzz(first: int, cases: int, seed: int = 1, *words: str) -> str:
+    command = [sys.executable, "-m", "tests.fuzz.importer", "--first", str(first), "--cases", str(cases), *words]
     result = subprocess.run(
         [*command, "--seed", str(seed)], cwd=REPO, capture_output=True, text=True, timeout=3600, check=False
     )
@@ -27,6 +29,28 @@ def test_spoilt_files_are_refused_politely(first: int) -> None:
     report = fuzz(first, 250)
     passed = re.search(r"'past the container': (\d+)", report)
     assert passed is not None and int(passed[1]) >= 125, report
+
+
+@pytest.mark.fuzz
+@pytest.mark.oracle
+def test_spoilt_files_of_every_layer_are_refused_politely() -> None:
+    report = fuzz(0, 600, 1, "--layers")
+    passed = re.search(r"'past the container': (\d+)", report)
+    assert passed is not None and int(passed[1]) >= 300, report
+
+
+@pytest.mark.fuzz
+def test_campaign_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "PART", 20)
+    monkeypatch.setattr(campaign, "SHARES", ("keras", "tflite"))
+    ledger = tmp_path / "ledger.jsonl"
+    for cases in (20, 40, 40):
+        monkeypatch.setattr(sys, "argv", ["campaign", str(ledger), "--cases", str(cases)])
+        assert campaign.main() == 0
+    assert [(row["fuzzer"], row["cases"], row["bugs"]) for row in campaign.done(ledger)] == [
+        ("keras", 20, []),
+        ("tflite", 20, []),
+    ]
 
 
 @pytest.mark.full

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.zoo.cache import generated
 from tests.zoo.case import KERAS3, TFKERAS, WRITERS
 
-__all__ = ["KERAS3", "TFKERAS", "WRITERS", "big", "examples", "long_lstm", "names", "vgg16", "zoo"]
+__all__ = ["KERAS3", "TFKERAS", "WRITERS", "big", "examples", "layers", "long_lstm", "names", "vgg16", "zoo"]
 
 
 def zoo(writer: str) -> Path:
@@ -33,6 +33,11 @@ def names(writer: str) -> list[str]:
 def long_lstm(writer: str) -> Path:
     """The directory with long_lstm.h5, a stateful model, and 200 calls of it in long_lstm.npz."""
     return generated(f"long_lstm-{writer}", ("long_lstm.py",), "--writer", writer)
+
+
+def layers() -> Path:
+    """The directory with a small .keras file of every layer and operation; see layers.py."""
+    return generated("layers", ("layers.py",))
 
 
 def examples() -> Path:

@@ -31,9 +31,9 @@ def _build(call: Call, flat: bool) -> tuple[str, ...]:
     call.channels_last()
     for key in ("stateful",):
         call.config.refuse(key, "Set it to False.")
-    shape = call.builder.shape(call.inputs[0])
-    if len(call.inputs) != 1 or len(shape) != (3 if flat else 4):
-        raise call.config.error(f"it is called with {len(call.inputs)} tensors, the first of the shape {shape}.")
+    shape = call.shape
+    if len(shape) != (3 if flat else 4):
+        raise call.config.error(f"it is called with a tensor of the shape {shape}.")
     if shape[0] > MOST_STEPS:
         raise call.config.error(
             f"it has {shape[0]} steps, and nnbuild prints each: more than {MOST_STEPS}.", "Use fewer."

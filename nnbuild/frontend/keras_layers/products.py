@@ -113,6 +113,8 @@ def einsum_dense(call: Call) -> str:
     y = by_kernel(call, call.input, parts, kernel, sizes, None)
     axes = call.config.get("bias_axes")
     if axes:
+        if not isinstance(axes, str) or not set(axes) <= set(out[1:]):
+            raise call.config.wrong("bias_axes", f"letters of its output {out[1:]!r}")
         shape = dict(zip(out[1:], call.builder.shape(y), strict=True))
         stored = tuple(shape[c] for c in out[1:] if c in axes)
         first = min(i for i, c in enumerate(out[1:]) if c in axes)
