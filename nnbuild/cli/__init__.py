@@ -72,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module = importlib.import_module(name)
         command = argparse.ArgumentParser(prog=f"nnbuild {chosen.command}", description=summary)
         module.add_arguments(command)
+        command.set_defaults(words=words[1:])
         # Commands of a command stand before their options, as everywhere.
         parse = command.parse_args if getattr(module, "NESTED", False) else command.parse_intermixed_args
         status: int = module.run(parse(words[1:]))

@@ -29,6 +29,7 @@ _THREADS = "let a thread pool compute large steps in so many parts at a time (de
 _ISA = "instruction set of the kernels: c99, sse2, avx2_fma, native …, or several with commas (default: the board's)"
 _DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
 _MEMORY = "which of the board's memories the model works in (default: the first that fits)"
+_PORT = "the device's serial port, or a URL, usb:SERIAL-NUMBER or labgrid:PLACE (default: this PC or an emulator)"
 _BAUD = "rate of the serial line, 115200 to 2000000, built into the firmware (default: the board's)"
 _MAX_INSTRUCTIONS = "fail unless it is proved that a run executes at most so many, for every input (Cortex-M)"
 _SWAPPABLE = "weights can be exchanged while the program runs, on boards where it can do so"
@@ -111,7 +112,7 @@ def add_layers(parser: argparse.ArgumentParser) -> None:
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", help="the device's serial port")
+    parser.add_argument("--port", help=_PORT)
     add_baud(parser)
     parser.add_argument("--program", type=Path, help="a program that was built already (default: build one)")
     add_choices(parser, choices())

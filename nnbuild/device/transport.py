@@ -18,6 +18,7 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
+from nnbuild.device.ports import port_of
 from nnbuild.device.problems import DeviceMissing, TransportClosed
 from nnbuild.device.terminal import PORT_ERRORS, TERMINAL_ERRORS, without_lost_parity
 
@@ -273,6 +274,7 @@ class SerialTransport(Transport):
 
     def __init__(self, path: str, baud: int = 115200, parity: str = "N") -> None:
         self.name = path
+        path = port_of(path)
         self.byte_rate = baud / 10
         try:
             import serial

@@ -15,7 +15,7 @@ _UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def to_junit(report: CheckReport) -> str:
     suite = ElementTree.Element(
         "testsuite",
-        name=_clean(f"nnbuild check {report.board} {report.model}"),
+        name=clean(f"nnbuild check {report.board} {report.model}"),
         tests=str(len(report.results)),
         failures=str(len(report.misses)),
         errors="0",
@@ -25,16 +25,20 @@ def to_junit(report: CheckReport) -> str:
         case = ElementTree.SubElement(
             suite,
             "testcase",
-            classname=_clean(f"{report.board}.{report.model}"),
-            name=_clean(f"{result.where}: {result.gate}"),
+            classname=clean(f"{report.board}.{report.model}"),
+            name=clean(f"{result.where}: {result.gate}"),
         )
         if not result.passed:
-            failure = ElementTree.SubElement(case, "failure", message=_clean(result.detail), type=result.gate)
-            failure.text = _clean(result.detail)
-    ElementTree.SubElement(suite, "system-out").text = _clean(to_text(report))
-    ElementTree.indent(suite)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
+            failure = ElementTree.SubElement(case, "failure", message=clean(result.detail), type=result.gate)
+            failure.text = clean(result.detail)
+    ElementTree.SubElement(suite, "system-out").text = clean(to_text(report))
+    return as_file(suite)
 
 
-def _clean(text: str) -> str:
+def as_file(root: ElementTree.Element) -> str:
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def clean(text: str) -> str:
     return _UNWRITABLE.sub("?", text)

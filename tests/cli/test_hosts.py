@@ -42,6 +42,7 @@ def project(tmp_path: Path) -> Path:
     x = rng.normal(size=(20, *graph.tensors[graph.inputs[0]].shape)).astype(np.float32)
     for name in ("x", "golden", "samples"):
         np.savez(folder / f"{name}.npz", x=x)
+    (folder / "farm.toml").write_text('[[device]]\nboard = "linux"\n[[device]]\nboard = "stm32"\n', "utf-8")
     for name in ("before", "after"):
         assert main(["report", str(model), "--json", str(folder / f"{name}.json"), "--no-run"]) == 0
     assert main(["build", str(model), "-o", str(folder / "built")]) == 0

@@ -1,0 +1,120 @@
+"""Many boards checked at once: a farm is a file that lists them, and every check is a process of its own, so that one
+board that hangs, dies or is not there takes nothing from the others."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nnbuild.base.errors import UsageError
+from nnbuild.report.farm import Row
+
+KEYS = {"name": str, "board": str, "port": str, "memory": str, "quantize": str, "baud": int, "options": list}
+SAID = 300
+"""Characters of a failed check's last words."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One board of a farm. Without a port it is this PC or an emulator; `options` are more words for its check."""
+
+    name: str
+    board: str
+    port: str | None
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`report` and `junit` are what the check wrote, where it came that far."""
+
+    seat: Seat
+    exit_code: int
+    said: str
+    report: Mapping[str, Any] | None
+    junit: str | None
+
+    @property
+    def verdict(self) -> str:
+        return {0: "PASS", 1: "FAIL"}.get(self.exit_code, "ERROR") if self.report is not None else "ERROR"
+
+
+def read_farm(path: Path) -> tuple[Seat, ...]:
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(str(path), f"it cannot be read as a farm ({error}).", "docs/farm.md shows one.") from None
+    devices = table.get("device")
+    if not isinstance(devices, list) or not devices or set(table) != {"device"}:
+        raise UsageError(str(path), "a farm is a list of [[device]] and nothing else.", "docs/farm.md shows one.")
+    seats = tuple(_seat(path, number, device) for number, device in enumerate(devices, 1))
+    _refuse_twice(path, "name", [seat.name for seat in seats])
+    _refuse_twice(path, "port", [seat.port for seat in seats if seat.port is not None])
+    return seats
+
+
+def _seat(path: Path, number: int, device: Any) -> Seat:
+    where = f"{path}, device {number}"
+    if not isinstance(device, dict) or "board" not in device:
+        raise UsageError(where, "it does not say its board.", 'Write board = "stm32", for example.')
+    for key, value in device.items():
+        if key not in KEYS:
+            raise UsageError(where, f"it says {key!r}.", f"Take one of {', '.join(KEYS)}.")
+        if type(value) is not KEYS[key]:
+            raise UsageError(where, f"its {key} is {value!r}.", f"Write a {KEYS[key].__name__}.")
+    words = [word for key in ("memory", "quantize", "baud") if key in device for word in (f"--{key}", str(device[key]))]
+    words += [str(word) for word in device.get("options", ())]
+    return Seat(device.get("name", f"{device['board']} {number}"), device["board"], device.get("port"), tuple(words))
+
+
+def _refuse_twice(path: Path, what: str, values: Sequence[str]) -> None:
+    for value in values:
+        if values.count(value) > 1:
+            raise UsageError(str(path), f"two devices have the {what} {value!r}.", "Give each its own.")
+
+
+def check_on(farm: Path, words: Sequence[str], say: Callable[[str, str], None]) -> list[Row]:
+    """Checks on every board of a farm; `say` hears the verdict of each as it comes."""
+    outcomes = check_farm(words, read_farm(farm), lambda outcome: say(outcome.seat.name, outcome.verdict))
+    return [
+        Row(each.seat.name, each.seat.board, each.seat.port or "", each.verdict, each.said, each.report, each.junit)
+        for each in outcomes
+    ]
+
+
+def check_farm(words: Sequence[str], seats: Sequence[Seat], say: Callable[[Outcome], None]) -> list[Outcome]:
+    """Runs `nnbuild check` with these words on every seat at once; `say` hears of each as it ends."""
+
+    def one(seat: Seat) -> Outcome:
+        outcome = _check(words, seat)
+        say(outcome)
+        return outcome
+
+    with ThreadPoolExecutor(len(seats)) as pool:
+        return list(pool.map(one, seats))
+
+
+def _check(words: Sequence[str], seat: Seat) -> Outcome:
+    with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:
+        report, junit = Path(folder) / "report.json", Path(folder) / "junit.xml"
+        own = ["--board", seat.board, *(["--port", seat.port] if seat.port is not None else []), *seat.options]
+        command = [sys.executable, "-m", "nnbuild", "check", *words, *own, "--json", str(report), "--junit", str(junit)]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+        ended = f"the check was ended by signal {-done.returncode}" if done.returncode < 0 else ""
+        lines = [line for line in done.stderr.splitlines() if line and not line.startswith("nnbuild: note:")]
+        said = ended or (lines[-1].removeprefix("nnbuild: ") if lines else "")
+        return Outcome(
+            seat=seat,
+            exit_code=done.returncode,
+            said=said[:SAID],
+            report=json.loads(report.read_text("utf-8")) if report.is_file() else None,
+            junit=junit.read_text("utf-8") if junit.is_file() else None,
+        )
