@@ -59,9 +59,14 @@ ROOMS = {
     },
     "cli": {
         *("base", "model", "frontend", "passes", "quantize", "ops", "plan", "emit"),
-        *("board", "audit", "bound", "device", "report", "backends", "outputs", "jobs", "__init__"),
+        *("board", "audit", "bound", "device", "report", "backends", "outputs", "jobs", "evidence", "__init__"),
+    },
+    "evidence": {
+        *("base", "numeric", "model", "ops", "isa", "kernels", "plan", "emit"),
+        *("board", "audit", "backends", "report", "jobs", "__init__"),
     },
     "builds": set(),
+    "templates": set(),
     "api": {"base", "device", "emit", "jobs", "report"},
     "scons": {"base", "emit", "board", "backends", "jobs", "frontend.wishes"},
     "__main__": {"cli"},

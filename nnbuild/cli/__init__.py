@@ -27,6 +27,7 @@ COMMANDS = {
     "flash": "put a model's program into a board's flash",
     "profile": "what each layer costs on a board",
     "bound": "how many instructions a run executes at most, for every input, proved on the linked program",
+    "evidence": "a pack of proofs, traces, comparisons and coverage that a short script checks again",
     "quantize": "what a model loses in integers, layer by layer",
     "report": "a page that shows all there is to know of a model on a board",
     "diff": "compare two builds: size, memory, cost, accuracy",

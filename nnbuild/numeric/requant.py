@@ -15,10 +15,12 @@ times the scale are larger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,9 +29,32 @@ from nnbuild.numeric.multiplier import Multiplier, quantize_multiplier
 from nnbuild.numeric.real_scale import apply_real_scale, integer_scale
 from nnbuild.numeric.rounding import Ints, ints, reduced_multiplier, requantize, requantize64, saturate
 
+N = TypeVar("N")
 RuleName = Literal["twice", "once", "wide"]
 NEAR = 8
 """How far from the quotient a step is looked for first."""
+
+
+_HEARD: ContextVar[list[tuple[Layer, Any]] | None] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def heard() -> Iterator[list[tuple[Layer, Any]]]:
+    """All numbers that are found meanwhile, with the layers they are for: what evidence is made of."""
+    found: list[tuple[Layer, Any]] = []
+    token = _HEARD.set(found)
+    try:
+        yield found
+    finally:
+        _HEARD.reset(token)
+
+
+def told(layer: Layer, numbers: N) -> N:
+    """Numbers that serve for every channel of a layer."""
+    listener = _HEARD.get()
+    if listener is not None:
+        listener.append((layer, numbers))
+    return numbers
 
 
 class Line(NamedTuple):
@@ -175,6 +200,9 @@ class Layer:
 
     def general(self, limits: tuple[int, int]) -> General:
         """`limits` are those of the output's type."""
+        return told(self, self._general(limits))
+
+    def _general(self, limits: tuple[int, int]) -> General:
         if self.rule == "once":
             outs = (limits[0] - self.zero - 1, limits[1] - self.zero + 1)
             found = [integer_scale(channel.real, (channel.low, channel.high), outs) for channel in self.channels]

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from nnbuild.numeric.requant import Channel, Layer, Line, roomiest, slack
+from nnbuild.numeric.requant import Channel, Layer, Line, roomiest, slack, told
 from nnbuild.numeric.rounding import INT32, Ints, ints
 
 HIGH = 32
@@ -56,7 +56,7 @@ def lines(layer: Layer, lefts: bool = True) -> Lines | None:
         found = (_numbers(channel, shifted, lefts) for channel in layer.channels)
         numbers = tuple(takewhile(lambda number: number is not None, found))
         if len(numbers) == len(layer.channels):
-            return Lines(cast(tuple[Numbers, ...], numbers), shifted)
+            return told(layer, Lines(cast(tuple[Numbers, ...], numbers), shifted))
     return None
 
 

@@ -1,0 +1,70 @@
+"""nnbuild evidence: all that shows that a program is right, as files that a short script checks again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from nnbuild.base.errors import UsageError
+from nnbuild.base.shown import printable
+from nnbuild.board.tables import find
+from nnbuild.cli.arguments import add_build_options, options_of, print_json, progress, say_notes
+from nnbuild.evidence import pack
+from nnbuild.jobs.job import samples_for
+from nnbuild.jobs.pipeline import compile_model
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_build_options(parser)
+    parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", required=True, help="a new folder for the pack")
+    parser.add_argument("--inputs", type=Path, metavar="X.npz", help="the vectors (default: random and extreme ones)")
+    parser.add_argument(
+        "--also", action="append", metavar="BOARD", help="compare with this board too; may be given several times"
+    )
+    parser.add_argument("--no-other-boards", action="store_true", help="compare with no other board")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="what is in the pack, as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    pack.refuse_folder(arguments.folder)
+    if arguments.also and arguments.no_other_boards:
+        raise UsageError("--also and --no-other-boards", "each says the opposite.", "Give one of them.")
+    others = {find(name).name for name in arguments.also or ()}
+
+    def wanted(name: str) -> bool:
+        return name in others if arguments.also else not arguments.no_other_boards
+
+    compiled = compile_model(options_of(arguments), progress("calibration sample"))
+    samples = samples_for(compiled, arguments.inputs) if arguments.inputs is not None else None
+    say_notes((*compiled.graph.notes, *(samples.notes if samples is not None else ())))
+    with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:
+        made = pack.make(compiled, samples, Path(folder).resolve(), wanted, _say)
+    pack.write(made, arguments.folder)
+    if arguments.json is not None:
+        print_json({name: value for name, value in made.facts.items() if name != "values"}, arguments.json)
+    if arguments.json != "-":
+        print(printable(_text(made, arguments.folder)))
+    return 1 if made.open else 0
+
+
+def _say(what: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{what}", end="\r", file=sys.stderr, flush=True)
+
+
+def _text(made: pack.Pack, folder: Path) -> str:
+    facts = made.facts
+    same = sum(row["same_bits"] for row in facts["replicas"])
+    covered, rules = facts["coverage"], facts["misra"]["rules"]
+    lines = [
+        f"{folder}: evidence for {facts['name']} on {facts['board']}, {facts['precision']}",
+        f"the same bits on {same} of {len(facts['replicas'])} targets, for {facts['vectors']} vectors",
+        f"{covered['lines_reached']:,} of {covered['lines']:,} lines, {covered['branches_reached']:,} of "
+        f"{covered['branches']:,} branches reached; {sum(not gap['reason'] for gap in covered['gaps'])} unexplained",
+        f"MISRA C:2012: {len(rules)} rules deviated from, {sum(not rule['why'] for rule in rules)} not justified",
+        *(f"open: {each}" for each in made.open),
+        f"{'FAIL' if made.open else 'PASS'}: check it again with python {folder / pack.SCRIPT}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,61 @@
+"""The numbers by which a program scales the sums of a layer, in the form in which its kernel uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nnbuild.model.graph import Array
+from nnbuild.numeric.requant import General, Layer
+from nnbuild.numeric.requant_line import Lines
+from nnbuild.numeric.requant_product import Products
+from nnbuild.numeric.rounding import INT32, Ints, ints
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """form: line, product or general; `rounded` as the high words of products are; columns: of every channel."""
+
+    form: str
+    rounded: bool
+    rule: str
+    columns: Mapping[str, Ints]
+
+
+def numbers_of(heard: Sequence[tuple[Layer, Any]], packed: Mapping[str, Array], channels: int) -> Numbers | None:
+    """Of all numbers that a kernel looked for, the last ones that its constants hold."""
+    words = {int(value) for data in packed.values() for value in _words(data)}
+    for layer, found in reversed(heard):
+        numbers = _as_columns(layer, found)
+        multipliers = {int(value) for value in numbers.columns["multiplier"]}
+        if len(numbers.columns["multiplier"]) == channels and all(_in(value, words) for value in multipliers):
+            return numbers
+    return None
+
+
+def _in(value: int, words: set[int]) -> bool:
+    return value in words or ((value + (1 << 31)) & 0xFFFFFFFF) - (1 << 31) in words
+
+
+def _words(data: Array) -> Array:
+    data = np.ascontiguousarray(data)
+    if data.dtype.itemsize < 4 or data.dtype.kind != "i":
+        return np.zeros(0, np.int64)
+    halves = data.view("<i4").astype(np.int64)
+    return np.unique(np.concatenate([halves, data.astype(np.int64)]))
+
+
+def _as_columns(layer: Layer, found: Any) -> Numbers:
+    if isinstance(found, Lines):
+        roles = ("centre", "left", "multiplier", "addend", "shift", "away")
+        return Numbers("line", False, layer.rule, {role: found.of(role) for role in roles})
+    if isinstance(found, Products):
+        roles = ("centre", "left", "multiplier", "offset", "shift", "below")
+        return Numbers("product", found.form.rounded, layer.rule, {role: found.of(role) for role in roles})
+    assert isinstance(found, General), "there are three forms"
+    columns = {role: ints(values) for role, values in found.constants.items()}
+    columns["centre"] = np.clip((layer.low + layer.high) // 2, *INT32)
+    return Numbers("general", False, layer.rule, columns)

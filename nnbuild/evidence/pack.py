@@ -1,0 +1,260 @@
+"""Makes the evidence pack of a program: builds, proves, runs, compares and counts, and writes it into one folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nnbuild import __version__
+from nnbuild.backends.registry import backend_of
+from nnbuild.base.errors import UsageError
+from nnbuild.base.files import make_folder, write_together
+from nnbuild.base.paths import TEMPLATES
+from nnbuild.emit.emit import digest
+from nnbuild.evidence import coverage, describe, layout, misra, origins, page, replicas, trace, vectors
+from nnbuild.evidence.numbers import Numbers
+from nnbuild.evidence.replicas import LeftOut, Replica
+from nnbuild.evidence.store import Store
+from nnbuild.jobs.gather import option_words
+from nnbuild.jobs.job import Place, build_program
+from nnbuild.jobs.pipeline import Compiled, Options, precision
+from nnbuild.kernels.contract import Kernel
+from nnbuild.kernels.stream import Stream
+from nnbuild.kernels.sums import layer_of
+from nnbuild.model.graph import Array
+from nnbuild.model.samples import SampleSet
+from nnbuild.ops.site import Site
+from nnbuild.plan.plan import Step
+
+SCRIPT = "verify.py"
+Progress = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class Pack:
+    """All files of a pack. `open` says what is not as it should be."""
+
+    files: dict[str, bytes]
+    facts: dict[str, Any]
+    open: list[str] = field(default_factory=list)
+
+
+def make(
+    compiled: Compiled, samples: SampleSet | None, folder: Path, wanted: Callable[[str], bool], say: Progress
+) -> Pack:
+    """`folder` is for what is built meanwhile; `wanted` says which other boards are to take part."""
+    graph = compiled.graph
+    chosen = vectors.drawn(graph) if samples is None else vectors.first(samples, vectors.most(graph))
+    store, count = Store(), len(chosen)
+    say("building")
+    own = folder / "program"
+    own.mkdir()
+    program = build_program(replicas.without_paths(compiled, own), Place(own)).read_bytes()
+    say("proving")
+    described = describe.described(graph, store)
+    proofs, unplaced = _proofs(compiled, store)
+    found, missing = origins.origins(compiled.imported, graph, compiled.options.model.read_bytes())
+    proofs["origins"] = [_origin(each, store) for each in found]
+    values = vectors.values(graph, chosen)
+    ran = list(replicas.on_boards(compiled, chosen, folder, wanted, say))
+    ran += replicas.with_compilers(compiled, values, count, folder, say)
+    alike = [each for each in ran if isinstance(each, Replica)]
+    allowed = vectors.tolerances(graph, chosen)
+    certificate, differences = _certificate(compiled, allowed, values, alike, store)
+    say("coverage")
+    covered = coverage.measure(compiled.plan, compiled.artifact, values, count, folder / "coverage")
+    say("MISRA C:2012")
+    found_rules = misra.findings(compiled.artifact, folder / "misra")
+    facts = {
+        "nnbuild": __version__,
+        "name": compiled.plan.prefix,
+        "board": compiled.board.name,
+        "precision": precision(graph),
+        "digest": digest(graph),
+        "options": option_words(_without_folders(compiled.options))[1:],
+        "calibration_sha256": _file_hash(compiled.options.calibrate),
+        "model": f"model/{compiled.options.model.name}",
+        "program": f"program/{backend_of(compiled.board).program(compiled.plan.prefix)}",
+        "vectors": count,
+        "carried": bool(graph.states),
+        "values": {name: store.put("v", data) for name, data in sorted(values.items())},
+        "allowed": allowed,
+        "replicas": certificate,
+        "left_out": [asdict(each) for each in ran if isinstance(each, LeftOut)],
+        "not_from_the_model_file": missing,
+        "not_placed": unplaced,
+        "coverage": asdict(covered),
+        "misra": {"tool": found_rules.version, "rules": _rules(found_rules)},
+    }
+    files = {f"c/{name}": content for name, content in compiled.artifact.files.items()}
+    files |= {str(facts["model"]): compiled.options.model.read_bytes(), str(facts["program"]): program}
+    traced = trace.traced(compiled.plan, compiled.board, program, own, count)
+    files |= {"graph.json": _json(described), "proofs.json": _json(proofs), "trace.json": _json(traced)}
+    files |= {"data.npz": store.content(), SCRIPT: (TEMPLATES / "evidence" / SCRIPT).read_bytes()}
+    opened = differences + [f"coverage: {gap.file}, line {gap.line}: {gap.text}" for gap in covered.unexplained]
+    opened += [f"MISRA C:2012 rule {rule} has no justification" for rule in found_rules.unjustified]
+    facts["open"] = opened
+    files["index.html"] = page.page(facts, traced, proofs).encode()
+    facts["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
+    files["evidence.json"] = _json(facts)
+    return Pack(files, facts, opened)
+
+
+def refuse_folder(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(
+            str(folder), "a pack holds nothing but its own, and this is not empty.", "Choose a new folder."
+        )
+
+
+def write(pack: Pack, folder: Path) -> None:
+    refuse_folder(folder)
+    for parent in sorted({(folder / name).parent for name in pack.files}):
+        make_folder(parent)
+    write_together({folder / name: content for name, content in pack.files.items()})
+
+
+def _without_folders(options: Options) -> Options:
+    """Files by their names alone: where they lay is no part of what was built."""
+    calibrate = Path(options.calibrate.name) if options.calibrate is not None else None
+    return replace(options, model=Path(options.model.name), calibrate=calibrate)
+
+
+def _file_hash(path: Path | None) -> str:
+    """Of a file, or of a folder's files in the order of their names."""
+    inside = [] if path is None else sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    return hashlib.sha256(b"".join(each.read_bytes() for each in inside)).hexdigest() if inside else ""
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
+
+
+def sites_of(step: Step) -> list[tuple[Site, Kernel]]:
+    """What a step computes, with its kernels: a stream has several."""
+    kernel = step.versions[0].choice.kernel
+    owner = getattr(kernel.demand, "__self__", None)
+    return [(p.site, p.kernel) for p in owner.parts] if isinstance(owner, Stream) else [(step.site, kernel)]
+
+
+def _proofs(compiled: Compiled, store: Store) -> tuple[dict[str, Any], dict[str, str]]:
+    """The numbers of every layer of integer sums, and where in the program they and the weights lie."""
+    layers, places, unplaced = [], [], {}
+    packed = {
+        name: store.put("p", data) for name, data in compiled.plan.constants.items() if not compiled.plan.swappable
+    }
+    for step in compiled.plan.steps:
+        names = step.versions[0].names.packed
+        for number, (site, kernel) in enumerate(sites_of(step)):
+            if "kernel" not in site.constants or site.dtypes not in ({"int8"}, {"int16"}) or site.op.kind not in LAYERS:
+                continue
+            found = layout.find(site, kernel)
+            if found is None:
+                unplaced[site.op.name] = "its kernel scales sums by numbers that are not among its constants"
+                continue
+            numbers, place = found
+            layers.append(_proof(site, numbers, store))
+            inside = {role: packed.get(_named(names, role, number), "") for role in kernel.demand(site).packed}
+            if place is None or not place.complete or not all(inside.values()):
+                unplaced[site.op.name] = (
+                    "the program holds its weights transformed; vectors and the bytes of its constants stand for them"
+                )
+            else:
+                places.append(_place(site, place, inside, store))
+    return {"layers": layers, "places": places, "packed": packed}, unplaced
+
+
+LAYERS = ("conv2d", "depthwise_conv2d", "dense", "conv2d_transpose")
+
+
+def _named(names: Any, role: str, number: int) -> str:
+    return str(names.get(role, names.get(f"{role}{number}", "")))
+
+
+def _proof(site: Site, numbers: Numbers, store: Store) -> dict[str, Any]:
+    layer = layer_of(site)
+    return {
+        "op": site.op.name,
+        "rule": numbers.rule,
+        "form": numbers.form,
+        "rounded": numbers.rounded,
+        "reach": store.put("r", np.stack([layer.low.astype(np.float64), layer.high.astype(np.float64), layer.reals])),
+        "columns": {role: store.put("n", values) for role, values in numbers.columns.items()},
+    }
+
+
+def _place(site: Site, place: layout.Place, packed: dict[str, str], store: Store) -> dict[str, Any]:
+    return {
+        "op": site.op.name,
+        "lifted": place.lifted,
+        "raised": place.raised,
+        "roles": list(place.roles),
+        "parts": [
+            {
+                "data": packed[part.role],
+                "bits": part.bits,
+                "units": store.put("u", part.units),
+                "first": store.put("a", part.first),
+                "second": store.put("b", part.second),
+            }
+            for part in place.parts
+        ],
+    }
+
+
+def _origin(origin: origins.Origin, store: Store) -> dict[str, Any]:
+    spot = origin.spot
+    return {
+        "constant": origin.constant,
+        "member": spot.member,
+        "offset": spot.offset,
+        "dtype": spot.dtype,
+        "shape": list(spot.shape),
+        "axes": list(spot.axes),
+        "ratio": store.put("f", origin.ratio) if origin.ratio is not None else None,
+    }
+
+
+def _certificate(
+    compiled: Compiled, allowed: dict[str, float], values: dict[str, Array], ran: list[Replica], store: Store
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """What each target was given and gave. Floats are held to what the first target gave."""
+    graph = compiled.graph
+    for name in graph.outputs:
+        if name not in values and ran:
+            values[name] = ran[0].outputs[name]
+    rows, differences = [], []
+    for replica in ran:
+        held = {name: values[name] for name in graph.inputs} | replica.outputs
+        for name in graph.outputs:
+            same = np.array_equal(replica.outputs[name], values[name])
+            by = np.abs(replica.outputs[name].astype(np.float64) - values[name])
+            if not same and not (by <= allowed[name]).all():
+                differences.append(f"{replica.target}: output {name} differs")
+        rows.append(
+            replicas.as_object(replica)
+            | {
+                "same_bits": all(np.array_equal(replica.outputs[name], values[name]) for name in graph.outputs),
+                "inputs_sha256": _hash([values[name] for name in graph.inputs]),
+                "outputs_sha256": _hash([replica.outputs[name] for name in graph.outputs]),
+                "values": {name: store.put("t", data) for name, data in sorted(held.items())},
+            }
+        )
+    return rows, differences
+
+
+def _hash(arrays: list[Array]) -> str:
+    return hashlib.sha256(b"".join(np.ascontiguousarray(data).tobytes() for data in arrays)).hexdigest()
+
+
+def _rules(found: misra.Misra) -> list[dict[str, Any]]:
+    return [
+        {"rule": rule, "count": count, "why": misra.DEVIATIONS.get(rule, ""), "places": found.places[rule]}
+        for rule, count in found.counts.items()
+    ]

@@ -1,0 +1,52 @@
+"""The vectors of a pack: what goes in, and what every tensor is by the reference."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from nnbuild.jobs.drawn import drawn_samples, searched_samples
+from nnbuild.model.graph import Array, Graph
+from nnbuild.model.samples import SampleSet
+from nnbuild.ops import interpret
+from nnbuild.ops.tolerance import rounded, standards
+
+COUNT = 64
+"""Vectors that are drawn where none are given."""
+LARGEST = 1 << 26
+"""Bytes of all tensors of all vectors."""
+
+
+def drawn(graph: Graph) -> SampleSet:
+    """Random and extreme ones, then others of all kinds, as many as fit."""
+    few = drawn_samples(graph)
+    more = min(COUNT, most(graph)) - len(few)
+    if more <= 0 or graph.states:
+        return few
+    many = searched_samples(graph, few, more, 1).inputs
+    return SampleSet({name: np.concatenate([few.inputs[name], many[name]]) for name in few.inputs}, drawn=True)
+
+
+def most(graph: Graph) -> int:
+    held = sum(prod(tensor.shape) * np.dtype(tensor.dtype).itemsize for tensor in graph.tensors.values())
+    return max(1, LARGEST // max(1, held))
+
+
+def first(samples: SampleSet, count: int) -> SampleSet:
+    return SampleSet({name: values[:count] for name, values in samples.inputs.items()}, drawn=samples.drawn)
+
+
+def values(graph: Graph, samples: SampleSet) -> dict[str, Array]:
+    """Inputs as a program takes them, and all that no float lies before: outputs, and without states every tensor."""
+    computed = interpret.run(graph, samples.inputs)
+    exact = [name for name in computed if name not in rounded(graph) and graph.tensors[name].quant is not None]
+    kept = exact if not graph.states else [name for name in exact if name in graph.outputs]
+    names = sorted({*graph.inputs, *kept})
+    return {name: np.asarray(computed[name], graph.tensors[name].dtype) for name in names}
+
+
+def tolerances(graph: Graph, samples: SampleSet) -> dict[str, float]:
+    """How far two targets may differ: twice what each may be off; nothing where no float lies upstream."""
+    wanted = standards(graph, samples.inputs, graph.outputs)
+    return {name: 2 * float(each.tolerance.max(initial=0.0)) for name, each in wanted.items()}

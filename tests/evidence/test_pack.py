@@ -1,0 +1,192 @@
+"""nnbuild evidence: its own script passes a pack, refuses changed ones, and two machines make the same bytes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import tampering
+from nnbuild import cli
+from nnbuild.evidence import coverage, misra
+from nnbuild.evidence.layout import find
+from nnbuild.evidence.pack import sites_of
+from nnbuild.jobs.pipeline import Options, compile_model
+from tests.frontend.keras_files import called, dense, functional, h5_bytes, input_layer, layer, put, random_arrays
+from tests.support.running import ROOT
+
+SHAPE = (8, 8, 3)
+TEMPLATE = ROOT / "nnbuild" / "templates" / "evidence" / "verify.py"
+
+
+def network(folder: Path) -> Path:
+    """A convolution, a depthwise one, a sum of both, a pool and a dense layer; one channel is dead, one nearly so."""
+    config = functional(
+        [
+            called(input_layer("x", list(SHAPE))),
+            called(layer("Conv2D", "conv", filters=8, kernel_size=[3, 3], padding="same", activation="relu"), "x"),
+            called(layer("DepthwiseConv2D", "deep", kernel_size=[3, 3], padding="same"), "conv"),
+            called(layer("Add", "both"), "conv", "deep"),
+            called(layer("GlobalAveragePooling2D", "pool"), "both"),
+            called(dense("last", 5, activation="softmax"), "pool"),
+        ],
+        ["x"],
+        ["last"],
+    )
+    config["config"]["layers"][3]["inbound_nodes"] = [[["conv", 0, 0, {}], ["deep", 0, 0, {}]]]
+    conv, bias = random_arrays((3, 3, 3, 8), (8,))
+    conv[..., 0], conv[..., 1] = 0, conv[..., 1] * 1e-6
+    arrays = {"conv": [conv, bias], "deep": random_arrays((3, 3, 8, 1), (8,)), "last": random_arrays((8, 5), (5,))}
+    np.savez(folder / "calibration.npz", x=np.random.default_rng(0).normal(size=(16, *SHAPE)).astype(np.float32))
+    return put(folder / "net.h5", h5_bytes(config, arrays))
+
+
+def made(folder: Path, pack: Path, *options: str) -> int:
+    model = network(folder)
+    int8 = ["--quantize", "int8", "--calibrate", str(folder / "calibration.npz")]
+    return cli.main(["evidence", str(model), *int8, "--no-other-boards", "-o", str(pack), *options])
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("evidence")
+    assert made(folder, folder / "pack") == 0
+    return folder / "pack"
+
+
+def verified(pack: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(pack / "verify.py")], capture_output=True, text=True)
+
+
+def facts(pack: Path) -> Any:
+    return json.loads((pack / "evidence.json").read_text())
+
+
+def test_the_script_is_short_and_needs_numpy_alone() -> None:
+    text = TEMPLATE.read_text()
+    assert len(text.splitlines()) <= 300
+    imported = {line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))}
+    assert imported - set(sys.stdlib_module_names) == {"numpy"}
+
+
+def test_a_pack_is_complete_and_passes(pack: Path) -> None:
+    done = verified(pack)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "PASS: 3 layers proved, 3 found in the program" in done.stdout
+    found = facts(pack)
+    assert found["open"] == [] and found["not_placed"] == {}
+    assert len(found["replicas"]) >= 6 and all(row["same_bits"] for row in found["replicas"])
+    covered = found["coverage"]
+    assert covered["lines_reached"] > 0.95 * covered["lines"] and all(gap["reason"] for gap in covered["gaps"])
+    assert all(rule["why"] for rule in found["misra"]["rules"])
+    page = (pack / "index.html").read_text()
+    assert "From layers to addresses" in page and "<script" not in page
+
+
+def test_it_is_the_same_wherever_it_is_made(pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere" / "deeper").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "elsewhere" / "deeper"))
+    assert made(tmp_path, tmp_path / "pack") == 0
+    there = {path.relative_to(pack): path for path in pack.rglob("*") if path.is_file()}
+    again = {path.relative_to(tmp_path / "pack"): path for path in (tmp_path / "pack").rglob("*") if path.is_file()}
+    assert there.keys() == again.keys()
+    assert [str(name) for name in there if there[name].read_bytes() != again[name].read_bytes()] == []
+
+
+def test_changed_packs_are_refused(pack: Path) -> None:
+    refused, passed = tampering.trials(pack, 16, seed=1)
+    assert passed == []
+    assert set(refused.values()) == {2}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("board", ["linux", "stm32"])
+def test_hundreds_of_changed_packs_are_refused(tmp_path: Path, board: str) -> None:
+    assert made(tmp_path, tmp_path / "pack", "--board", board) == 0
+    _, passed = tampering.trials(tmp_path / "pack", 640, seed=2)
+    assert passed == []
+
+
+def test_numbers_that_round_otherwise_are_refused(pack: Path, tmp_path: Path) -> None:
+    """Even where program and proof agree: the rule itself is computed again."""
+    forger = tampering.Forger(pack, tmp_path)
+    arrays, proofs = forger.arrays(), forger.json("proofs.json")
+    key = proofs["layers"][0]["columns"]["multiplier"]
+    right = arrays[key].copy()
+    arrays[key][2] += 1
+    for name, data in arrays.items():
+        if data.dtype == np.int32 and name.startswith("p") and np.array_equal(data[: len(right)], right):
+            program = forger.folder / facts(pack)["program"]
+            raw = program.read_bytes()
+            arrays[name] = data + np.eye(1, len(data), 2, dtype=np.int32)[0]
+            program.write_bytes(raw.replace(data.tobytes(), arrays[name].tobytes()))
+            break
+    else:
+        pytest.fail("the program holds no such numbers")
+    forger.write_arrays(arrays)
+    forger.hash_again()
+    code, said = forger.verdict()
+    assert code == 1 and "another multiplier" in said
+
+
+@pytest.mark.parametrize("board", ["linux", "stm32", "microbit", "stm32f100", "mps2-an500"])
+@pytest.mark.parametrize("optimize", ["speed", "size"])
+def test_weights_and_numbers_are_found_on_all_processors(tmp_path: Path, board: str, optimize: str) -> None:
+    options = Options(network(tmp_path), board, "int8", tmp_path / "calibration.npz", optimize=optimize)
+    for step in compile_model(options).plan.steps:
+        for site, kernel in sites_of(step):
+            if "kernel" in site.constants:
+                found = find(site, kernel)
+                assert found is not None, kernel.name
+                assert found[1] is not None and found[1].complete, kernel.name
+
+
+def test_a_folder_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.txt").write_text("")
+    assert cli.main(["evidence", "net.h5", "-o", str(tmp_path)]) == 2
+    assert "a pack holds nothing but its own, and this is not empty" in capsys.readouterr().err
+
+
+def test_without_cppcheck_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from nnbuild.base.errors import ToolMissing
+    from nnbuild.emit.artifact import Artifact
+
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(ToolMissing, match="cppcheck"):
+        misra.findings(Artifact({}), tmp_path)
+
+
+def test_a_rule_without_a_justification_is_named() -> None:
+    found = misra.counted("Cppcheck", "a.c:3:misra-c2012-15.5\na.c:4:misra-c2012-99.9\na.c:3:misra-c2012-15.5\n")
+    assert found.counts == {"15.5": 1, "99.9": 1}
+    assert found.unjustified == ["99.9"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("if (status != 0) {", coverage.STATUS),
+        ("if (value < -128) value = -128;", coverage.BOUND),
+        ("int32_t result0 = (sum0 > 0 ? sum0 + 62 : sum0 - 62) / 125;", coverage.SIGN),
+        ("if (first < last) {", coverage.SIZES),
+        ("const int32_t next = x + 1 < end ? x + 1 : x;", coverage.SIZES),
+        ("if (in[x] > largest) {", ""),
+        ("out[x] = (int8_t)value;", ""),
+    ],
+)
+def test_reasons_are_given_where_they_are_known(line: str, reason: str) -> None:
+    texts = ["void net_00_x(void)", "{", f"    {line}", "}"]
+    assert coverage.reason(texts, 2, "net_00_x", frozenset({"net_00_x"})) == reason
+    assert coverage.reason(texts, 2, "net_expf", frozenset({"net_00_x"})) == coverage.LIBRARY
+
+
+def test_what_stands_under_a_condition_has_its_reason() -> None:
+    texts = ["void f(void)", "{", "    while (left < last) {", "        out[0] = in[0];", "    }", "}"]
+    assert coverage.reason(texts, 3, "f", frozenset({"f"})) == coverage.SIZES
