@@ -91,7 +91,7 @@ class IntegerVectors(Lanes):
     @property
     def loads(self) -> int:
         """Instructions that load a vector of weights."""
-        return 1 if self.depth == 4 else 2
+        return 1 if self.depth == 4 or self.weight_type != "int8_t" else 2
 
     @property
     def load_cycles(self) -> float:
@@ -157,7 +157,8 @@ class IntegerVectors(Lanes):
         self.v.let(w, TAPS[self.depth], name, self.v.call(w, row, pointer, of=(self.depth, *of)))
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
-        self.v.let(w, TAPS[self.depth], name, self.v.call(w, "weights", pointer, of=(self.depth,)))
+        row = "weights" if self.weight_type == "int8_t" else "inputs"
+        self.v.let(w, TAPS[self.depth], name, self.v.call(w, row, pointer, of=(self.depth,)))
 
     # Sums
 

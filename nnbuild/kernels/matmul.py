@@ -1,18 +1,20 @@
-"""Products of two tensors' matrices in portable C. One work item is a row of the left one."""
+"""Products of two tensors' matrices. In portable C one work item is a row of the left one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import prod
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, OnEach, only_float, only_integer, variant
 from nnbuild.kernels.integers import declare, finish, zero
-from nnbuild.kernels.loops import products
+from nnbuild.kernels.loops import matrices, products
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.numeric.rounding import limits, reduced_multiplier
 from nnbuild.ops.matmul import MatMul
@@ -67,8 +69,20 @@ def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
         finish(w, "to[j]", value, out, limits(out.dtype))
 
 
+def _on_floats(floats: Vectors) -> list[Kernel[MatMul]]:
+    nest = partial(matrices.floats, floats)
+    return [variant(floats.name, frozenset({floats.name}), matrices.refused_floats, nest)]
+
+
+def _on_integers(chosen: Vectors) -> list[Kernel[MatMul]]:
+    nest = partial(matrices.integers, chosen)
+    return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), matrices.refused_integers, nest)]
+
+
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     *products.VARIANTS,
+    OnEach("float", _on_floats),
+    OnEach("integer", _on_integers),
 )

@@ -237,6 +237,7 @@ def _products() -> Iterator[tuple[str, Maker]]:
         ((4,), 9, 16, 9),
         ((1,), 8, 33, 2),
         ((), 6, 19, 21),
+        ((2,), 20, 18, 70),
     ]
     for index, (before, rows, depth, columns) in enumerate(shapes):
         for turned in (False, True):
