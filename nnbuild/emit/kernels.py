@@ -60,8 +60,9 @@ def _compiler(plan: Plan) -> str:
     lines = []
     options = list(dict.fromkeys(option for isa in plan.isas for option in isa.gcc_options))
     if options:
-        named = ", ".join(f'"{option}"' for option in options)
-        lines += ["#if defined(__GNUC__) && !defined(__clang__)", f"#pragma GCC optimize({named})", "#endif"]
+        quoted = [f'"{option}"' for option in options]
+        pragmas = [f"#pragma GCC optimize({', '.join(quoted[at : at + 4])})" for at in range(0, len(quoted), 4)]
+        lines += ["#if defined(__GNUC__) && !defined(__clang__)", *pragmas, "#endif"]
     for guard in dict.fromkeys(isa.guard for isa in plan.isas if isa.includes):
         headers = dict.fromkeys(header for isa in plan.isas if isa.guard == guard for header in isa.includes)
         lines += [f"#if {guard}", *(f"#include <{header}>" for header in headers), "#endif"]

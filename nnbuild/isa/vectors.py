@@ -15,6 +15,7 @@ from functools import cache
 from nnbuild.base.literals import float_literal
 from nnbuild.base.scopes import Scopes
 from nnbuild.base.writer import Instruction, Writer
+from nnbuild.isa.across_ops import ACROSS
 from nnbuild.isa.integer_ops import INTEGERS
 from nnbuild.isa.ops import EACH, FLOATS, KINDS, Operation
 from nnbuild.isa.pair_ops import PAIRS
@@ -24,7 +25,7 @@ Spelling = str | Callable[..., str]
 """The body of a function, or the expression it returns; made from the operation's parameters where it has some."""
 _STATEMENT = re.compile(r"(\s*(?:for \([^()]*\) )?)(.*;)$")
 KIND = re.compile(rf"\b({'|'.join(KINDS)})\b")
-OPERATIONS = FLOATS | INTEGERS | PAIRS
+OPERATIONS = FLOATS | INTEGERS | PAIRS | ACROSS
 MEANING_CYCLES = 2.0
 """Of one lane of an operation that is computed by its meaning."""
 
@@ -40,7 +41,12 @@ class Vectors:
     spellings: of operations, in C; `a`, `b` … are the operands that the table names.
     repeats: how many neighbouring floats can be repeated through all lanes.
     cycles: of operations whose price is not the usual one.
-    kernels: what the set has kernels of its own for, "float" or "integer"; the others are those of a set it contains.
+    kernels: what the set has kernels of its own for, "float", "integer" or, where products of integers are summed
+    across the lanes, "across"; the others are those of a set it contains.
+    totals: the core registers that hold such sums, where compilers must be told.
+
+    subscripts: whether C takes one lane of the set's types as it does an element of an array; then what is not spelt
+    is computed so.
 
     Of integers: bytes of inputs are multiplied `depth` at a time, as words where that is 2, and are lifted by `lift`
     before. `block` lanes stay side by side where taps are interleaved, all unless it is given. 64-bit numbers go with
@@ -59,6 +65,8 @@ class Vectors:
     repeats: tuple[int, ...] = (1,)
     cycles: Mapping[str, float] = field(default_factory=dict)
     kernels: tuple[str, ...] = ("float", "integer")
+    totals: tuple[str, ...] = ()
+    subscripts: bool = False
     depth: int = 2
     lift: int = 0
     block: int = 0
@@ -79,9 +87,11 @@ class Vectors:
         operation = row if isinstance(row, Operation) else row(*parameters)
         native = spelt if isinstance(spelt, str) else spelt(*parameters)
         kinds = dict.fromkeys(KIND.findall(f"{operation.result} {operation.operands}"))
+        if kinds and not native and self.subscripts:
+            native = self._meaning(operation).replace(".at[", "[")
         marks = [self.name, name, "x".join(map(str, parameters)).replace("-", "m")]
         space = "" if operation.result.endswith("*") else " "
-        usual = MEANING_CYCLES * self.lanes if kinds and not native else operation.cycles
+        usual = MEANING_CYCLES * self.lanes if kinds and not spelt else operation.cycles
         return Instruction(
             "_".join(mark for mark in marks if mark),
             self.typed(f"{operation.result}{space}{{name}}({operation.operands})"),
@@ -119,6 +129,15 @@ class Vectors:
     def let(self, w: Writer, kind: str, name: str, value: str, const: str = "const ") -> None:
         """Declares a variable of a kind."""
         w(f"{const}{w.prefix}_{self.name}_{kind} {name} = {value};")
+
+    def declare_total(self, w: Writer, name: str, index: int) -> None:
+        """Declares the total of this number of a tile, where the set's totals want to be."""
+        plain = "#define {name}(total) int32_t total"
+        native = (
+            f'#define {{name}}(total) register int32_t total __asm__("{self.totals[index]}")' if self.totals else ""
+        )
+        pinned = Instruction(f"{self.name}_total{index}", "", plain, 0, native, self.guard if native else "")
+        w(f"{w.call(pinned, name)};")
 
     # Floats
 

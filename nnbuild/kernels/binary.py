@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
+
+import numpy as np
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
@@ -27,7 +29,7 @@ from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, lo
 from nnbuild.kernels.tensor_sums import ProductRule, SumRule, product_rule, sum_rule
 from nnbuild.kernels.vector_tail import OPERATIONS
 from nnbuild.numeric.elementwise import AddScales
-from nnbuild.numeric.linear_sum import LinearSum
+from nnbuild.numeric.linear_sum import FRACTION, LinearSum
 from nnbuild.numeric.rounding import INT8
 from nnbuild.ops.binary import Binary, Formats, formats, operands
 from nnbuild.ops.integer import bounds
@@ -164,7 +166,7 @@ STEP = Row("{0} += {1};", 1)
 STORE = Row("{0} = (int8_t){1};", 1)
 
 
-def _accepts_linear(site: Site[Binary]) -> str | None:
+def _accepts_linear(site: Site[Binary], fraction: int = FRACTION) -> str | None:
     if site.attributes.function not in ("add", "subtract"):
         return "it adds and subtracts only"
     if site.dtypes != {"int8"} or any(constant.data.dtype != "int8" for constant in site.constants.values()):
@@ -172,7 +174,7 @@ def _accepts_linear(site: Site[Binary]) -> str | None:
     shapes = [site.shape(i) for i in range(len(site.inputs))] + [c.data.shape for c in site.constants.values()]
     if any(prod(shape) != prod(site.output_shape()) for shape in shapes):
         return "its operands differ in shape"
-    return None if exact_sum(site) else "no coefficients give every sum exactly"
+    return None if exact_sum(site, fraction) else "no coefficients give every sum exactly"
 
 
 def _emit_linear(w: Writer, site: Site[Binary], names: Names) -> None:
@@ -225,9 +227,51 @@ def _element(w: Writer, site: Site[Binary], found: LinearSum, half: str, places:
         w(w.use(STORE, target, "value"))
 
 
+@dataclass(frozen=True)
+class _Linear:
+    """Sum or difference of two int8 tensors with the same coefficients, 8 elements a work item: two vectors, whose
+    outputs a table puts in order."""
+
+    v: Vectors
+
+    def accepts(self, site: Site[Binary]) -> str | None:
+        return _accepts_linear(site, 0)
+
+    def demand(self, site: Site[Binary]) -> Demand:
+        demand = _demand(site)
+        places = np.arange(AT_ONCE, dtype=np.uint16).reshape(2, -1).T.reshape(-1)
+        packed = {**demand.packed, "places": places}
+        return replace(demand, extent=-(-prod(site.output_shape()) // AT_ONCE), packed=packed, rows=False)
+
+    def emit(self, w: Writer, site: Site[Binary], names: Names) -> None:
+        left, right = operands(names.inputs, names.packed)
+        found, v, limits = exact_sum(site, 0), self.v, bounds(site.attributes.clamp, site.outputs[0])
+        assert found is not None
+        whole, rest = divmod(prod(site.output_shape()), AT_ONCE)
+        last = "end" if not rest else f"end < {whole} ? end : {whole}"
+        w(f"const int32_t whole = {last};")
+        with w.loop("unit", "whole", start="begin", trips=whole):
+            for half in (0, 1):
+                for name, pointer in (("a", left), ("b", right)):
+                    at = f"{pointer} + unit * {AT_ONCE} + {half * v.lanes}"
+                    v.let(w, "sums", f"{name}{half}", v.call(w, "widen", at, of=(v.lanes,)))
+                first = v.call(w, "add_by", v.call(w, "multiply_by", f"a{half}", str(found.first)), str(found.start))
+                value = v.call(w, "multiply_add_by", first, f"b{half}", str(found.second))
+                v.let(w, "sums", f"sum{half}", v.call(w, "shift_right", value, of=(found.shift,)))
+            to = f"{names.outputs[0]} + unit * {AT_ONCE}"
+            w(f"{v.call(w, 'store_places', to, 'sum0', 'sum1', names.packed['places'], of=limits)};")
+        if rest:
+            with w.block(f"if (end > {whole})"), w.loop("i", whole * AT_ONCE + rest, start=whole * AT_ONCE):
+                terms = f"{left}[i] * {found.first} + {right}[i] * {found.second} + {found.start}"
+                w(f"int32_t value = ({terms}) >> {found.shift};")
+                c99.bound(w, limits, "value")
+                w(w.use(STORE, f"{names.outputs[0]}[i]", "value"))
+
+
 VARIANTS = (
     *on_any_floats(_Floats),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     Kernel("linear", frozenset({"armv7em_dsp"}), _accepts_linear, _demand, _emit_linear),
     on_each("integer", _Bytes),
+    on_each("across", _Linear),
 )

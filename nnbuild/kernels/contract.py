@@ -127,8 +127,8 @@ class Kernel(Generic[K]):
 
 @dataclass(frozen=True, eq=False)
 class OnEach(Generic[K]):
-    """The kernels that `make` gives for each set of vectors with kernels of its own for `numbers`, "float" or
-    "integer". They are made when they are looked for, so a set that is added later has them too."""
+    """The kernels that `make` gives for each set of vectors with kernels of its own for `numbers`: "float", "integer"
+    or "across". They are made when they are looked for, so a set that is added later has them too."""
 
     numbers: str
     make: Callable[[Vectors], Iterable[Kernel[K]]]
@@ -150,9 +150,12 @@ def on_any_floats(body: Callable[[Vectors], Body[K]]) -> tuple[Kernel[K] | OnEac
     return Kernel("scalar", PORTABLE, k.accepts, k.demand, k.emit), on_each("float", body)
 
 
+NUMBERS = {"integer": "integers", "across": "across"}
+
+
 def set_name(numbers: str, vectors: Vectors) -> str:
     """What a set's kernel is called."""
-    return vectors.name if numbers == "float" else f"{vectors.name}_integers"
+    return vectors.name if numbers == "float" else f"{vectors.name}_{NUMBERS[numbers]}"
 
 
 class Nest(Protocol):

@@ -9,7 +9,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
 from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
-from nnbuild.kernels.loops import compact, patches, winograd
+from nnbuild.kernels.loops import across_windows, compact, patches, winograd
 from nnbuild.kernels.loops.edges import REGISTERS, Edges
 from nnbuild.kernels.loops.padded import Padded, padded
 from nnbuild.kernels.loops.tiled import Tiled, tiled
@@ -97,4 +97,5 @@ VARIANTS = (
     *winograd.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("integer", _on_integers),
+    OnEach("across", across_windows.on_set),
 )

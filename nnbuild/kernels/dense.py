@@ -12,7 +12,7 @@ from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
 from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, only_float, variant
-from nnbuild.kernels.loops import compact, dot, patches
+from nnbuild.kernels.loops import across_windows, compact, dot, patches
 from nnbuild.kernels.loops.edges import REGISTERS, Edges
 from nnbuild.kernels.loops.padded import padded
 from nnbuild.kernels.loops.rows import SUMS, SingleRow, SplitFloats, split_integers
@@ -110,4 +110,5 @@ VARIANTS = (
     *patches.variants(frozenset()),
     OnEach("float", _on_floats),
     OnEach("integer", _on_integers),
+    OnEach("across", across_windows.on_set),
 )

@@ -8,7 +8,7 @@ from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
 from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
-from nnbuild.kernels.loops import planar
+from nnbuild.kernels.loops import gathered, planar
 from nnbuild.kernels.loops.interleaved import Interleaved
 from nnbuild.kernels.loops.sliding import Sliding, Taps
 from nnbuild.kernels.small_lanes import ByteLanes, CentredByteLanes, ShortCentredByteLanes
@@ -79,4 +79,5 @@ VARIANTS = (
     *planar.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("integer", _on_integers),
+    OnEach("across", gathered.on_set),
 )

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from nnbuild.isa.isa import Isa
-from nnbuild.isa.registry import cpu_flags, isas
+from nnbuild.isa.registry import cpu_flags, fits, isas
 from nnbuild.kernels.contract import Kernel
 from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Graph
@@ -38,6 +38,8 @@ PORTABLE = ("-O0", "-DNN_PORTABLE")
 CROSS = ("-O1", "-static")
 QUICK = {("armv7em_dsp", "int8", ()), ("avx2_fma", "float", ()), ("neon_dotprod", "int8", ())}
 """What is run even when little time is to be spent."""
+Case = tuple[str, str, Graph, Target]
+"""(case, kernel, graph, target)"""
 BATCH = 60
 """Kernels in one program."""
 SHARES = 9
@@ -49,6 +51,11 @@ EMULATED = {"aarch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64")}
 
 def runs_here(isa: Isa) -> bool:
     return cpu_flags() >= set(isa.cpu_flags)
+
+
+def natively(isa: Isa) -> bool:
+    """Whether anything here may run a set's instructions; elsewhere its meanings are run anyway."""
+    return fits(isa, "native") or not EMULATED.keys().isdisjoint(isa.architectures)
 
 
 def emulated(isa: Isa) -> tuple[str, str] | None:
@@ -72,7 +79,7 @@ def graph_of(name: str, maker: Maker, form: str) -> Graph | None:
 
 
 @cache
-def found(form: str) -> list[tuple[str, str, Graph, Target]]:
+def found(form: str) -> list[Case]:
     """(case, kernel, graph, target) for every kernel beyond the scalar ones and every case that it accepts."""
     result = []
     for name, maker in cases():
@@ -101,7 +108,7 @@ def candidates(graph: Graph) -> Iterator[tuple[str, Target]]:
         for name, isa in isas().items()
         if name != "c99"
         for form in FORMATS
-        for flags in ([(), PORTABLE] if isa.guard else [()])
+        for flags in ([(), PORTABLE] if isa.guard and natively(isa) else [()])
     ],
 )
 @in_shares(SHARES)
@@ -116,7 +123,7 @@ def test_variants_equal_the_reference(name: str, form: str, flags: tuple[str, ..
 
 
 def compare(
-    mine: list[tuple[str, str, Graph, Target]],
+    mine: list[Case],
     form: str,
     folder: Path,
     flags: tuple[str, ...] = (),

@@ -1,0 +1,102 @@
+"""The rows of the table for sets whose products are summed across the lanes into one number, and what such sums need.
+
+A total is an int32_t, the unfinished sum of one output; `depth` says what it sums: bytes where it is 4, words where it
+is 2. Totals of four outputs are joined to a vector, whose lanes share one scale (`_by`) or have each its own.
+"""
+
+from __future__ import annotations
+
+from nnbuild.isa.integer_ops import READY, TAPS
+from nnbuild.isa.ops import Family, Operation
+
+HIGH = "(int32_t)(((int64_t)a.at[i] * by{at} + INT64_C({half})) >> 31)"
+
+
+def _sums(meaning: str, operands: str, cycles: float = 1) -> Operation:
+    return Operation("sums", operands, meaning, cycles)
+
+
+def _total(start: str, more: str) -> Family:
+    """The products of all lanes, added to what the total is already."""
+
+    def summed(depth: int) -> Operation:
+        kind = TAPS[depth]
+        body = f"""\
+uint32_t sum = {start};
+
+for (int32_t i = 0; i < LANES * {depth}; ++i) sum += (uint32_t)(x.at[i] * w.at[i]);
+return (int32_t)sum;"""
+        return Operation("int32_t", f"{more}{kind} x, {kind} w", body, 1)
+
+    return summed
+
+
+def _aligned(depth: int) -> Operation:
+    """Inputs that lie side by side behind an address that is a multiple of four."""
+    kind = TAPS[depth]
+    loop = f"for (int32_t i = 0; i < LANES * {depth}; ++i) r.at[i] = from[i];"
+    return Operation(kind, f"const {READY[depth]} *from", f"{kind} r;\n\n{loop}\nreturn r;", 1)
+
+
+def _held(value: str, low: int, high: int) -> str:
+    return f"({value} < {low} ? {low} : {value} > {high} ? {high} : {value})"
+
+
+def _store_apart(bits: int, apart: int, channels: int, positions: int, low: int, high: int) -> Operation:
+    """The outputs of up to four positions so far apart, of one channel or two neighbouring ones. Lanes without a
+    position hold what the last one does."""
+    kind, names = f"int{bits}_t", "ab"[:channels]
+    lines = [
+        f"    to[i * {apart}{f' + {c}' if c else ''}] = ({kind}){_held(f'{name}.at[i]', low, high)};"
+        for c, name in enumerate(names)
+    ]
+    limits = (low > -(1 << (bits - 1))) + (high < (1 << (bits - 1)) - 1)
+    body = "\n".join([f"for (int32_t i = 0; i < {positions}; ++i) {{", *lines, "}"])
+    return Operation("void", f"{kind} *to, " + ", ".join(f"sums {name}" for name in names), body, 6 + limits)
+
+
+def _store_places(low: int, high: int) -> Operation:
+    """Bytes to places that a table tells, in turns of either vector."""
+    values = [_held(f"{name}.at[i]", low, high) for name in "ab"]
+    lines = [f"    to[at[2 * i{f' + {k}' if k else ''}]] = (int8_t){value};" for k, value in enumerate(values)]
+    body = "\n".join(["for (int32_t i = 0; i < LANES; ++i) {", *lines, "}"])
+    return Operation("void", "int8_t *to, sums a, sums b, const uint16_t *at", body, 5 + (low > -128) + (high < 127))
+
+
+ACROSS: dict[str, Operation | Family] = {
+    "aligned": _aligned,
+    # a pointer that the compiler keeps, so that what lies behind it needs no other one
+    "here": lambda depth: Operation(f"const {READY[depth]} *", f"const {READY[depth]} *from", "from", 1),
+    "total": _total("(uint32_t)sum_before", "int32_t sum_before, "),
+    "first_total": _total("0", ""),
+    "join": _sums("i == 0 ? a : i == 1 ? b : i == 2 ? c : d", "int32_t a, int32_t b, int32_t c, int32_t d", 2),
+    "add_by": _sums("(int32_t)((uint32_t)a.at[i] + (uint32_t)by)", "sums a, int32_t by"),
+    "high_by": lambda half: _sums(HIGH.format(at="", half=half), "sums a, int32_t by"),
+    "high_each": lambda half: _sums(HIGH.format(at=".at[i]", half=half), "sums a, sums by"),
+    "down_by": _sums("a.at[i] >> -by", "sums a, int32_t by"),  # by is at most 0
+    "down_each": _sums("a.at[i] >> -by.at[i]", "sums a, sums by"),
+    "less_below": _sums("a.at[i] - (b.at[i] < 0 ? by : 0)", "sums a, sums b, int32_t by", 2),
+    "less_below_each": _sums("a.at[i] - (b.at[i] < 0 ? by.at[i] : 0)", "sums a, sums b, sums by", 3),
+    "store_apart": _store_apart,
+    "store_places": _store_places,
+    "put": Operation("void", "int8_t *to, bytes a", "for (int32_t i = 0; i < LANES * 4; ++i) to[i] = a.at[i];", 1),
+    # two bytes a lane of 16 bits from places that a table tells: those of its first half, and of its second
+    "gather_two": Operation(
+        "bytes",
+        "const int8_t *from, const uint16_t *at",
+        """\
+bytes r;
+
+for (int32_t i = 0; i < LANES * 2; ++i) {
+    r.at[i * 2] = from[at[i]];
+    r.at[i * 2 + 1] = from[at[LANES * 2 + i]];
+}
+return r;""",
+        5,
+    ),
+    # sums of products of two bytes less what a vector of 32 bits each holds
+    "multiply_by": _sums("(int32_t)((uint32_t)a.at[i] * (uint32_t)by)", "sums a, int32_t by"),
+    "multiply_add_by": _sums(
+        "(int32_t)((uint32_t)c.at[i] + (uint32_t)a.at[i] * (uint32_t)by)", "sums c, sums a, int32_t by"
+    ),
+}

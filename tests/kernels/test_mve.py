@@ -1,0 +1,76 @@
+"""Kernels of Helium as they are, on an emulated Cortex-M55: the same bits as the references.
+
+Everywhere else they are run by the meanings of their operations (`test_variants`); here are the instructions.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.ops import interpret
+from tests.kernels.test_float import samples
+from tests.kernels.test_values import drawn
+from tests.kernels.test_variants import BATCH, Case, candidates, found
+from tests.support.compiled import STRICT
+from tests.support.many import run_many
+from tests.support.quantized import full_range
+from tests.support.shares import in_shares
+
+HERE = Path(__file__).parent / "cortex_m55"
+COMPILER = "arm-none-eabi-gcc -mcpu=cortex-m55 -mthumb -mfloat-abi=hard -O2 --specs=rdimon.specs -nostartfiles"
+IMAGE = (str(HERE / "start.c"), f"-T{HERE / 'image.ld'}", "-Wl,--no-warn-rwx-segments")
+MACHINE = "-M mps3-an547 -display none -monitor none -serial none -semihosting-config enable=on,target=native -kernel"
+RUNNER = ("qemu-system-arm", *MACHINE.split())
+SHARES = 9
+
+pytestmark = [
+    pytest.mark.emulator,
+    pytest.mark.skipif(
+        shutil.which("arm-none-eabi-gcc") is None or shutil.which("qemu-system-arm") is None,
+        reason="no arm-none-eabi-gcc or no qemu-system-arm",
+    ),
+]
+
+
+def compare(cases: list[Case], form: str, folder: Path) -> None:
+    folder.mkdir()
+    runs = [
+        (graph, samples(graph, name.endswith("positive")) if form == "float" else full_range(graph, 6, seed=1))
+        for name, _, graph, _ in cases
+    ]
+    targets = [target for _, _, _, target in cases]
+    outputs = run_many(runs, folder, compiler=COMPILER, flags=IMAGE, targets=targets, runner=RUNNER, strict=STRICT)
+    for (name, kernel, graph, _), (_, inputs), result in zip(cases, runs, outputs, strict=True):
+        wanted = interpret.run(graph, inputs, *(["float64"] if form == "float" else []))
+        for output in graph.outputs:
+            if form == "float":
+                close = {"rtol": 1e-5, "atol": 1e-5}
+                np.testing.assert_allclose(result[output], wanted[output], **close, err_msg=f"{name}, {kernel}")
+            else:
+                np.testing.assert_array_equal(result[output], wanted[output], err_msg=f"{name}, {kernel}")
+
+
+@pytest.mark.parametrize("form", ["int8", "int16", "float"])
+@in_shares(SHARES)
+def test_kernels_equal_the_reference(form: str, share: int, tmp_path: Path) -> None:
+    mine = [case for case in found(form) if case[3].isa.name == "mve"][share::SHARES]
+    assert mine
+    for begin in range(0, len(mine), BATCH):
+        compare(mine[begin : begin + BATCH], form, tmp_path / str(begin))
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+@in_shares(SHARES)
+def test_values_do_not_matter(form: str, share: int, tmp_path: Path) -> None:
+    """Dead, nearly dead and dominating channels, whose rounding shows what usual weights hide."""
+    mine = [
+        (what, kernel, graph, target)
+        for what, graph, target in drawn(form)
+        if target.isa.name == "mve" and (kernel := what.rpartition(": ")[2]) in dict(candidates(graph))
+    ][share::SHARES]
+    assert mine
+    compare(mine, form, tmp_path / "drawn")
