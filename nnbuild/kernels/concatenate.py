@@ -57,7 +57,13 @@ def _emit_integers(w: Writer, site: Site[Concatenate], names: Names) -> None:
         finish(w, target, requantized(w, "x", scale), out, within)
 
 
+def _accepts_integers(site: Site[Concatenate]) -> str | None:
+    """Whole numbers of 32 bits too, which are only carried."""
+    carried = site.dtypes == {"int32"} and len({quant_of(t) for t in (*site.inputs, *site.outputs)}) == 1
+    return None if carried else only_integer(site)
+
+
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
-    Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
 )

@@ -42,5 +42,6 @@ class Concatenate(Attributes):
         parts = []
         for tensor, values in zip(site.inputs, inputs, strict=True):
             own = quant_of(tensor)
-            parts.append(rescale(values, own.zero_point, out.zero_point, rescale_multiplier(own.scale, out.scale)))
+            scale = rescale_multiplier(own.scale, out.scale)
+            parts.append(values if own == out else rescale(values, own.zero_point, out.zero_point, scale))
         return (clamped(np.concatenate(parts, axis=self.axis + 1), self.clamp, site.outputs[0]),)

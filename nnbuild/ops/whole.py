@@ -36,6 +36,7 @@ FUNCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
+    "right_shift": lambda left, right: left >> right.clip(0, 31),
 }
 
 

@@ -135,8 +135,9 @@ def test_single_operators(tmp_path: Path) -> None:
         path = tmp_path / "seed.tflite"
         path.write_bytes(to_bytes(file))
         graph = load(path)
-        positive = name.startswith("RSQRT")  # which the reference refuses for other numbers
-        batch = file.tensors[file.inputs[0]].shape[0]
+        positive = name.startswith("RSQRT") or "positive" in name  # the reference has no others, or no number for them
+        firsts = {tuple(file.tensors[i].shape[:1]) for i in file.inputs}
+        (batch,) = firsts.pop() if len(firsts) == 1 else (1,)
         rows = [[drawn(graph, n, positive, chance) for n in graph.inputs] for _ in range(5 * batch)]
         together = [
             [np.stack(part) for part in zip(*rows[i : i + batch], strict=True)] for i in range(0, 5 * batch, batch)

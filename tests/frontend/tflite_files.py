@@ -12,6 +12,7 @@ import tflite
 
 KINDS = {name: value for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
 TYPES = {name.lower(): value for name, value in vars(tflite.TensorType).items() if isinstance(value, int)}
+YOUNGER = {name: value for name, value in vars(tflite.BuiltinOptions2).items() if isinstance(value, int) and value}
 OPTIONS = {name: value for name, value in vars(tflite.BuiltinOptions).items() if isinstance(value, int)}
 
 
@@ -148,8 +149,9 @@ def _operator(b: Any, o: O, code: int) -> int:
     inside = _numbers(b, o.intermediates, np.int32)
     options = None
     if o.options != "NONE":
+        lists = {name: _numbers(b, v, v.dtype) for name, v in o.values.items() if isinstance(v, np.ndarray)}
         getattr(tflite, f"{o.options}Start")(b)
-        for name, value in o.values.items():
+        for name, value in {**o.values, **lists}.items():
             getattr(tflite, f"{o.options}Add{name}")(b, value)
         options = getattr(tflite, f"{o.options}End")(b)
     tflite.OperatorStart(b)
@@ -157,7 +159,10 @@ def _operator(b: Any, o: O, code: int) -> int:
     tflite.OperatorAddInputs(b, inputs)
     tflite.OperatorAddOutputs(b, outputs)
     tflite.OperatorAddIntermediates(b, inside)
-    if options is not None:
+    if options is not None and o.options in YOUNGER:
+        tflite.OperatorAddBuiltinOptions2Type(b, YOUNGER[o.options])
+        tflite.OperatorAddBuiltinOptions2(b, options)
+    elif options is not None:
         tflite.OperatorAddBuiltinOptionsType(b, OPTIONS[o.options])
         tflite.OperatorAddBuiltinOptions(b, options)
     return int(tflite.OperatorEnd(b))

@@ -117,8 +117,11 @@ def spoil_operator(o: O, tensors: int, rng: random.Random) -> O:
         case 3 | 4 | 5 if o.values:
             name = rng.choice(list(o.values))
             value = o.values[name]
-            if isinstance(value, float):
-                changed: Any = rng.choice(ODD_SCALES)
+            if isinstance(value, np.ndarray):
+                odd: tuple[Any, ...] = ODD_SCALES if value.dtype.kind == "f" else ODD_NUMBERS
+                changed: Any = np.asarray(spoil_list(value.tolist(), rng, odd), np.float64).astype(value.dtype)
+            elif isinstance(value, float):
+                changed = rng.choice(ODD_SCALES)
             elif isinstance(value, bool):
                 changed = not value
             else:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tests.frontend.tflite_files import File, O, T
 from tests.fuzz.tflite_choosing_seeds import CHOOSING
+from tests.fuzz.tflite_composed_seeds import COMPOSED
 
 RNG = np.random.default_rng(5)
 IMAGE = (1, 6, 5, 4)
@@ -224,4 +225,5 @@ MOVES: tuple[tuple[str, Sequence[Any], Sequence[int], str, dict[str, Any]], ...]
 SEEDS: dict[str, File] = {
     **{f"{kind}-{dtype}": maker(dtype) for kind, (maker, dtypes) in _makers().items() for dtype in dtypes},
     **CHOOSING,
+    **COMPOSED,
 }

@@ -311,6 +311,21 @@ class Call:
         """The file's own description of an output."""
         return form(self.output(index), self.batch)
 
+    @property
+    def truth(self) -> Tensor:
+        """What a comparison inside the operator makes."""
+        return replace(self.like(), dtype="int8", quant=WHOLE)
+
+    @property
+    def plain(self) -> Tensor:
+        """What a float inside the operator is held in."""
+        return replace(self.like(), dtype="float32", quant=None)
+
+    def known(self, values: Array, like: Tensor) -> str:
+        """A constant where a tensor is wanted."""
+        held = self.assembly.constant(self.operator, f"{self.layer}/known", values, like.quant)
+        return self.add(Known(), self.assembly.first(), {"values": held}, like=like)
+
     def constant(self, index: int, data: Array, quant: Quant | None = None) -> str:
         return self.assembly.constant(self.operator, self.stored(index).name, np.ascontiguousarray(data), quant)
 

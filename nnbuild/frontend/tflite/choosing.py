@@ -118,18 +118,24 @@ def gather(call: Call) -> None:
     call.reshaped(made, whole=(*table[:axis], *indices, *table[axis + 1 :]))
 
 
-def _embedding(call: Call, axis: int) -> None:
+def embedding_lookup(call: Call) -> None:
+    """As GATHER, the other way round; a table with scales gives floats."""
+    call.expect(call.is_constant(1), "its table is computed at run time.", CONVERT_AGAIN)
+    _embedding(call, 0, 0, 1)
+
+
+def _embedding(call: Call, axis: int, rows_at: int = 1, table_at: int = 0) -> None:
     call.expect(axis == 0, f"it looks a constant up along its axis {axis}.", CONVERT_AGAIN)
-    stored, out = call.stored(0), call.like()
-    values, quant = (call.weights(0), None) if call.is_float() else (stored.values(), out.quant)
+    stored, out = call.stored(table_at), call.like()
+    values, quant = (call.weights(table_at), None) if call.is_float() else (stored.values(), out.quant)
     if quant is not None and not out.is_whole:
         known = stored.quantization
         same = known is not None and (known.scales, known.zero_points[:1]) == (quant.scales, (quant.zero_point,))
         call.expect(same and stored.dtype == out.dtype, "its table and its output have different scales.")
-    table = call.constant(0, values.astype(out.dtype), quant)
-    rows = call.value(1)
+    table = call.constant(table_at, values.astype(out.dtype), quant)
+    rows = call.value(rows_at)
     call.expect(call.tensor(rows).dtype == "int32", f"its indices are {call.tensor(rows).dtype}.", CONVERT_AGAIN)
-    call.reshaped(call.add(Gather(), [rows], {"table": table}), whole=(*call.whole(1), *values.shape[1:]))
+    call.reshaped(call.add(Gather(), [rows], {"table": table}), whole=(*call.whole(rows_at), *values.shape[1:]))
 
 
 def _picked(call: Call, axis: int, shape: Shape) -> None:
@@ -207,6 +213,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "SELECT": select,
     "SELECT_V2": select,
     "GATHER": gather,
+    "EMBEDDING_LOOKUP": embedding_lookup,
     "GATHER_ND": gather_nd,
     "ARG_MAX": partial(arg, "max"),
     "ARG_MIN": partial(arg, "min"),

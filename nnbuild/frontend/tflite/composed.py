@@ -60,4 +60,5 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "ADD_N": add_n,
     "L2_NORMALIZATION": unit_length,
     "BITWISE_XOR": partial(whole, "xor"),
+    "RIGHT_SHIFT": partial(whole, "right_shift"),
 }

@@ -6,7 +6,19 @@ from collections.abc import Callable
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.assembly import Assembly
-from nnbuild.frontend.tflite import choosing, composed, elementwise, linear, products, recurrent, shaping, summing
+from nnbuild.frontend.tflite import (
+    choosing,
+    composed,
+    elementwise,
+    formulas,
+    linear,
+    placing,
+    products,
+    recurrent,
+    shaping,
+    summing,
+    windows,
+)
 from nnbuild.frontend.tflite.call import Call, form
 from nnbuild.frontend.tflite.folding import folded
 from nnbuild.frontend.tflite.records import DAMAGED, Model, Operator, Tensor
@@ -21,6 +33,9 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **choosing.OPERATORS,
     **composed.OPERATORS,
     **products.OPERATORS,
+    **placing.OPERATORS,
+    **windows.OPERATORS,
+    **formulas.OPERATORS,
 }
 LOOPS = ("WHILE", "IF", "CALL")
 VARIABLES = ("CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")

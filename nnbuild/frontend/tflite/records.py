@@ -145,6 +145,7 @@ class _Reader:
         self.types = _names_of(schema.TensorType)
         self.kinds = _names_of(schema.BuiltinOperator)
         self.options = _names_of(schema.BuiltinOptions)
+        self.younger_options = _names_of(getattr(schema, "BuiltinOptions2", object()))
         self.root = schema.Model.GetRootAs(data + SPARE, 0)
 
     def model(self) -> Model:
@@ -218,13 +219,21 @@ class _Reader:
         inside = self._chosen(where, raw.IntermediatesAsNumpy() if raw.IntermediatesLength() else [], tensors)
         if (not outputs and kind not in WITHOUT_OUTPUTS) or any(tensor is None for tensor in outputs + inside):
             raise ModelError(where, "its outputs are not all there.", DAMAGED)
-        options_kind, options = self.options.get(raw.BuiltinOptionsType(), "NONE"), None
-        if options_kind != "NONE" and raw.BuiltinOptions() is not None:
-            options = vars(self.schema)[options_kind]()
-            options.Init(raw.BuiltinOptions().Bytes, raw.BuiltinOptions().Pos)
+        options_kind, options = self._options(raw)
         made = tuple(tensor for tensor in outputs if tensor is not None)
         within = tuple(tensor for tensor in inside if tensor is not None)
         return Operator(index, kind, inputs, made, options_kind, options, within)
+
+    def _options(self, raw: Any) -> tuple[str, Any]:
+        """The schema has run out of numbers for its first union of options, and has a second one since."""
+        kind, table = self.options.get(raw.BuiltinOptionsType(), "NONE"), raw.BuiltinOptions()
+        if kind == "NONE" and self.younger_options:
+            kind, table = self.younger_options.get(raw.BuiltinOptions2Type(), "NONE"), raw.BuiltinOptions2()
+        if kind == "NONE" or table is None:
+            return kind, None
+        options = vars(self.schema)[kind]()
+        options.Init(table.Bytes, table.Pos)
+        return kind, options
 
     def _kind(self, raw: Any, index: int) -> str:
         if raw.OpcodeIndex() >= self.root.OperatorCodesLength():

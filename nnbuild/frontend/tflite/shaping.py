@@ -7,6 +7,7 @@ from math import prod
 
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
 from nnbuild.frontend.tflite.linear import image
+from nnbuild.frontend.tflite.placing import number
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Shape
 from nnbuild.numeric.resize import CENTRES, CORNERS, EDGES
@@ -245,19 +246,10 @@ def amounts(call: Call) -> tuple[Pair, ...]:
 
 
 def pad(call: Call) -> None:
+    """PADV2 names the number; in integers it has the scale of the tensors."""
     around = amounts(call)
     name, missing = moved(call, 0, any(around[0]) if around else False)
-    call.done(call.add(Pad(around[missing:] or ((0, 0),), _border(call)), [name]))
-
-
-def _border(call: Call) -> float:
-    """PADV2 names the number; in integers it has the scale of the tensors."""
-    if not call.given(2):
-        return 0.0
-    stored, values = call.stored(2), call.weights(2)
-    call.expect(values.size == 1 and stored.dtype == call.output().dtype, f"its border {stored.name!r} is no number.")
-    value, out = values.reshape(-1)[0], call.like().quant
-    return float(value) if out is None else (int(value) - out.zero_point) * out.scale
+    call.done(call.add(Pad(around[missing:] or ((0, 0),), number(call, 2) if call.given(2) else 0.0), [name]))
 
 
 def mirror_pad(call: Call) -> None:

@@ -44,12 +44,32 @@ class Many:
     fields: Fields
 
 
-Field = Scalar | Vector | One | Many
+@dataclass(frozen=True)
+class Union:
+    """Another table, of the kind that the field `slot` has the number of; tables of plain numbers are not listed."""
+
+    slot: int
+    kinds: Mapping[int, Fields]
+
+
+Field = Scalar | Vector | One | Many | Union
 Fields = Mapping[int, tuple[str, Field]]
 """A table's fields by their number in the schema, with a name for errors. Fields that nobody reads are left out."""
 
 ANY: Fields = {}
 """A table of plain numbers only, as nearly all operators' options are."""
+OPTIONS: Mapping[int, Fields] = {
+    17: {0: ("new shape", Vector(4))},
+    30: {0: ("squeezed axes", Vector(4))},
+    115: {0: ("boundaries", Vector(4))},
+}
+"""Operators' options that hold more than numbers."""
+OPTIONS_2: Mapping[int, Fields] = {
+    7: {slot: ("axes", Vector(8)) for slot in (1, 2, 3)},
+    10: {slot: ("padding", Vector(8)) for slot in range(3)},
+    13: {slot: ("window", Vector(8)) for slot in range(5)},
+    16: {slot: ("axes", Vector(8)) for slot in (0, 1, 2, 4)},
+}
 
 QUANTIZATION: Fields = {
     2: ("scale", Vector(4)),
@@ -72,8 +92,10 @@ OPERATOR: Fields = {
     1: ("inputs", Vector(4)),
     2: ("outputs", Vector(4)),
     3: ("builtin_options_type", Scalar(1)),
-    4: ("builtin_options", One(ANY)),
+    4: ("builtin_options", Union(3, OPTIONS)),
     8: ("intermediates", Vector(4)),
+    11: ("builtin_options_2_type", Scalar(1)),
+    12: ("builtin_options_2", Union(11, OPTIONS_2)),
 }
 SUBGRAPH: Fields = {
     0: ("tensors", Many(TENSOR)),
@@ -125,8 +147,15 @@ class _Walk:
         for slot in range((listed - 4) // 2):
             offset = _at("H", self.data, listing + 4 + 2 * slot, what)
             name, field = fields.get(slot, ("a field", Scalar(1)))
+            if isinstance(field, Union):
+                field = One(field.kinds.get(self._number(position, listing, listed, field.slot), ANY))
             if offset:
                 self._field(position, offset, size, field, f"{what}'s {name}")
+
+    def _number(self, position: int, listing: int, listed: int, slot: int) -> int:
+        """A field of one byte, proven before; 0 where it is left out."""
+        offset = _at("H", self.data, listing + 4 + 2 * slot, "a field") if slot < (listed - 4) // 2 else 0
+        return _at("B", self.data, position + offset, "a field") if offset else 0
 
     def _field(self, position: int, offset: int, size: int, field: Field, what: str) -> None:
         width = field.width if isinstance(field, Scalar) else 4
