@@ -8,8 +8,9 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.frontend.assembly import SMALLER
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
-from nnbuild.frontend.tflite.records import CONVERT_AGAIN, SMALLER
+from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Pair
 from nnbuild.ops.binary import Binary
