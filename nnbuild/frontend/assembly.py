@@ -9,7 +9,7 @@ from typing import Protocol
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.builder import MAX_ELEMENTS, MAX_OPS
-from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, Shape, Tensor
+from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, Shape, State, Tensor
 from nnbuild.model.verify import LARGEST_RATIO
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.pick import copy_of
@@ -39,6 +39,7 @@ class Assembly:
         self._inputs: list[str] = []
         self._counts: dict[str, int] = {}
         self._names: set[str] = set()
+        self._states: dict[str, str] = {}
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -48,6 +49,15 @@ class Assembly:
         name = self.tensor(replace(tensor, layer=tensor.name))
         self._inputs.append(name)
         return name
+
+    def state(self, tensor: Tensor) -> str:
+        """What a run finds as the one before has left it; `keep` says what that is."""
+        name = self.tensor(tensor)
+        self._states[name] = name
+        return name
+
+    def keep(self, before: str, after: str) -> None:
+        self._states[before] = after
 
     def first(self) -> list[str]:
         """The model's first input."""
@@ -123,11 +133,12 @@ class Assembly:
             op = self._ops[later]
             if made in op.inputs:
                 self._ops[later] = replace(op, inputs=tuple(final if i == made else i for i in op.inputs))
+        self._states = {before: final if after == made else after for before, after in self._states.items()}
         return final
 
     def finish(self, outputs: Sequence[str]) -> Graph:
         """A copy for an output that is an input or an output already: each has its own memory."""
-        taken, distinct = set(self._inputs), []
+        taken, distinct = {*self._inputs, *self._states}, []
         for name in outputs:
             if name in taken:
                 tensor = self.tensors[name]
@@ -142,6 +153,7 @@ class Assembly:
             tuple(self._ops),
             tuple(self._inputs),
             tuple(distinct),
+            tuple(State(before, after) for before, after in self._states.items()),
             notes=tuple(self.notes),
         )
 

@@ -15,11 +15,11 @@ from nnbuild.numeric.rounding import limits
 DTYPES = ("float32", "int8", "int16", "int32", "uint8")
 LARGEST_RATIO = 2.0**30
 """Between the scales of one operation's tensors: beyond it the shifts of its rule leave 32 bits."""
-MOVES = ("reshape", "transpose", "slice", "repeat", "pad", "pool2d", "resize_bilinear", "pick")
+MOVES = ("reshape", "transpose", "slice", "repeat", "pad", "pool2d", "resize_bilinear", "pick", "top_k")
 """What carries or chooses integers as they are, so that input and output must mean the same by them."""
 WHOLE_NUMBERS = ("arg", "compare", "gather", "known", "select", "whole")
 """What reads or computes numbers that mean themselves, beside others."""
-MIXED = ("convert", "lstm", "gru", "simple_rnn", "tflite_lstm", *WHOLE_NUMBERS)
+MIXED = ("convert", "top_k", "lstm", "gru", "simple_rnn", "tflite_lstm", *WHOLE_NUMBERS)
 """What may have tensors of several types."""
 SOFTMAX_OUTPUT = {"int8": (2.0**-8, -128), "int16": (2.0**-15, 0)}
 REPORT = "Please report this model: nnbuild built a graph that its own rules refuse."

@@ -32,6 +32,9 @@ def seeds() -> Iterator[tuple[str, File]]:
     yield from _windows()
     yield from _segments()
     yield from _elementwise()
+    yield from _filled()
+    yield from _largest()
+    yield from _unary()
 
 
 def _blocks() -> Iterator[tuple[str, File]]:
@@ -190,6 +193,81 @@ def _segments() -> Iterator[tuple[str, File]]:
                 f"UNSORTED_SEGMENT_{kind}-{dtype}",
                 _with_sum(parts, plain("out", (5, 2), dtype), f"UNSORTED_SEGMENT_{kind}"),
             )
+
+
+def _filled() -> Iterator[tuple[str, File]]:
+    """What follows from shapes, or from single numbers."""
+    for dtype in ("float32", "int32"):
+        x, out = plain("x", SHAPE, dtype), plain("out", (1, 5), dtype)
+        keep = {"KeepDims": True}
+        for axes, made in (([1], (1, 1, 3)), ([2, 1], (1, 1, 1))):
+            parts = [x, whole("axes", axes)]
+            name = f"REDUCE_PROD-{len(axes)}-{dtype}"
+            yield name, file("REDUCE_PROD", parts, plain("out", made, dtype), "ReducerOptions", **keep)
+        tensors = [plain("x", (1, 1), dtype), whole("to", []), plain("one", (), dtype), whole("shape", [1, 5]), out]
+        operators = [O("RESHAPE", [0, 1], [2]), O("FILL", [3, 2], [4])]
+        yield f"FILL-{dtype}", File(tensors, operators, [0], [4])
+        tensors = [x, plain("zeros", SHAPE, dtype), plain("out", SHAPE, dtype)]
+        operators = [O("ZEROS_LIKE", [0], [1]), O("SUB", [1, 0], [2], "SubOptions")]
+        yield f"ZEROS_LIKE-{dtype}", File(tensors, operators, [0], [2])
+        ends = [plain(name, (), dtype, np.asarray(v, dtype)) for name, v in (("a", 2), ("b", 11), ("c", 3))]
+        tensors = [x, *ends, plain("range", (3,), dtype), plain("out", SHAPE, dtype)]
+        operators = [O("RANGE", [1, 2, 3], [4]), O("ADD", [0, 4], [5], "AddOptions")]
+        yield f"RANGE-{dtype}", File(tensors, operators, [0], [5])
+        numbers = [plain(name, (), dtype, np.asarray(v, dtype)) for name, v in (("on", 3), ("off", -2))]
+        for axis, made in ((-1, (1, 4, 6)), (1, (1, 6, 4))):
+            parts = [plain("rows", (1, 4), "int32"), whole("depth", 6), *numbers]
+            yield (
+                f"ONE_HOT-{axis}-{dtype}",
+                file("ONE_HOT", parts, plain("out", made, dtype), "OneHotOptions", Axis=axis),
+            )
+    for kind in ("REDUCE_ANY", "REDUCE_ALL"):
+        parts, out = [plain("x", SHAPE, "bool"), whole("axes", [1])], plain("out", (1, 3), "bool")
+        yield kind, file(kind, parts, out, "ReducerOptions")
+    for kind, options, made in (("SHAPE", "ShapeOptions", (3,)), ("RANK", "NONE", ())):
+        tensors = [plain("x", SHAPE, "int32"), plain("made", made, "int32"), plain("out", SHAPE, "int32")]
+        operator = O(kind, [0], [1], options, {"OutType": 2} if made else {})
+        yield kind, File(tensors, [operator, O("ADD", [0, 1], [2], "AddOptions")], [0], [2])
+    pair = [whole("a", [1, 4, 1]), whole("b", [3]), plain("both", (3,), "int32")]
+    tensors = [plain("x", (1, 1, 3), "float32"), *pair, plain("out", SHAPE, "float32")]
+    operators = [O("BROADCAST_ARGS", [1, 2], [3]), O("BROADCAST_TO", [0, 3], [4], version=2)]
+    yield "BROADCAST_ARGS", File(tensors, operators, [0], [4])
+
+
+def _largest() -> Iterator[tuple[str, File]]:
+    for dtype in ("float32", "int8", "int16", "int32"):
+        outs = [plain("values", (1, 4, 3), dtype), plain("places", (1, 4, 3), "int32")]
+        operator = O("TOPK_V2", [0, 1], [2, 3], "TopKV2Options", version=2)
+        yield (
+            f"TOPK_V2-{dtype}",
+            File([plain("x", (1, 4, 7), dtype), whole("count", 3), *outs], [operator], [0], [2, 3]),
+        )
+
+
+def _unary() -> Iterator[tuple[str, File]]:
+    for kind in ("COS", "SIN", "FLOOR", "CEIL", "NEG", "SQRT", "SQUARE", "LOG", "GELU", "ABS", "RELU_0_TO_1"):
+        name = f"{kind}{'-positive' if kind in ('SQRT', 'LOG') else ''}-float32"
+        x, out = plain("x", SHAPE, "float32"), plain("out", SHAPE, "float32")
+        yield name, file(kind, [x], out, "GeluOptions" if kind == "GELU" else "NONE")
+    x, out = plain("x", SHAPE, "int8"), T("out", SHAPE, "int8", (0.02,), (-100,))
+    yield "LOG-positive-int8", file("LOG", [x], out)
+    yield "RELU_0_TO_1-int8", file("RELU_0_TO_1", [x], T("out", SHAPE, "int8", (0.004,), (-128,)))
+    for kind in ("FLOOR_DIV", "FLOOR_MOD"):
+        pair = [plain("x", SHAPE, "float32"), plain("y", SHAPE, "float32")]
+        yield f"{kind}-float32", file(kind, pair, plain("out", SHAPE, "float32"), version=2)
+    for dtype in ("int8", "int16", "float32", "int32"):
+        x, to = plain("x", (1, 1, 3), dtype), whole("to", [1, 4, 3])
+        yield f"BROADCAST_TO-{dtype}", file("BROADCAST_TO", [x, to], plain("out", SHAPE, dtype), version=3)
+        x, axis = plain("x", SHAPE, dtype), whole("axis", 2)
+        yield f"EXPAND_DIMS-{dtype}", file("EXPAND_DIMS", [x, axis], plain("out", (1, 4, 1, 3), dtype))
+        x = plain("x", (1, 4, 1, 3), dtype)
+        yield f"SQUEEZE-{dtype}", file("SQUEEZE", [x], plain("out", SHAPE, dtype))
+        border = plain("border", (), dtype, np.asarray(5, dtype))
+        around = whole("around", [[0, 0], [1, 2], [0, 1]])
+        parts = [plain("x", SHAPE, dtype), around, border]
+        yield f"PADV2-{dtype}", file("PADV2", parts, plain("out", (1, 7, 4), dtype))
+        parts = [plain("x", SHAPE, dtype), whole("axes", [1])]
+        yield f"REDUCE_MIN-{dtype}", file("REDUCE_MIN", parts, plain("out", (1, 3), dtype), "ReducerOptions")
 
 
 def _elementwise() -> Iterator[tuple[str, File]]:

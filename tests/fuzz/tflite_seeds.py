@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from tests.frontend.tflite_files import File, O, T
 from tests.fuzz.tflite_choosing_seeds import CHOOSING
 from tests.fuzz.tflite_composed_seeds import COMPOSED
+from tests.fuzz.tflite_recurrent_seeds import RECURRENT
 
 RNG = np.random.default_rng(5)
 IMAGE = (1, 6, 5, 4)
@@ -222,8 +224,41 @@ MOVES: tuple[tuple[str, Sequence[Any], Sequence[int], str, dict[str, Any]], ...]
     ("REDUCE_MAX", [[3]], (1, 6, 5), "ReducerOptions", {"KeepDims": False}),
 )  # fmt: skip
 
-SEEDS: dict[str, File] = {
+
+def retyped(file: File, source: str, dtype: str) -> File:
+    """The same with tensors of another type."""
+    scales: tuple[Any, Any] = ((0.1,), (0,)) if dtype in ("int8", "int16") else ((), ())
+    tensors = [
+        replace(
+            t, dtype=dtype, scales=scales[0], zeros=scales[1], data=None if t.data is None else t.data.astype(dtype)
+        )
+        if t.dtype == source
+        else t
+        for t in file.tensors
+    ]
+    return replace(file, tensors=tensors)
+
+
+CARRIED = (
+    "SPLIT TILE UNPACK CONCATENATION PACK TRANSPOSE STRIDED_SLICE SLICE REVERSE_V2 SPLIT_V PAD MIRROR_PAD REDUCE_MAX "
+    "RESIZE_NEAREST_NEIGHBOR DEPTH_TO_SPACE SPACE_TO_DEPTH SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND"
+).split()
+"""What carries whole numbers too."""
+YOUNGER = "SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND DILATE MATRIX_DIAG MATRIX_SET_DIAG DYNAMIC_UPDATE_SLICE".split()
+COMPARED = "EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL".split()
+OTHERS = (
+    *(("REVERSE_SEQUENCE", "int16"), ("EMBEDDING_LOOKUP", "int8"), ("SPARSE_TO_DENSE", "int8")),
+    *((kind, "int32") for kind in ("ABS", "NEG", "SUM", "MEAN")),
+)
+FIRST: dict[str, File] = {
     **{f"{kind}-{dtype}": maker(dtype) for kind, (maker, dtypes) in _makers().items() for dtype in dtypes},
     **CHOOSING,
     **COMPOSED,
+    **RECURRENT,
+}
+SEEDS: dict[str, File] = {
+    **FIRST,
+    **{f"{kind}-int32": retyped(FIRST[f"{kind}-int8"], "int8", "int32") for kind in CARRIED},
+    **{f"{kind}-int16": retyped(FIRST[f"{kind}-int8"], "int8", "int16") for kind in (*YOUNGER, *COMPARED)},
+    **{f"{kind}-{dtype}": retyped(FIRST[f"{kind}-float32"], "float32", dtype) for kind, dtype in OTHERS},
 }

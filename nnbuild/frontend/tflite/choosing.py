@@ -21,6 +21,7 @@ from nnbuild.ops.convert import Convert
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.select import Select
+from nnbuild.ops.top_k import TopK
 from nnbuild.ops.whole import Whole
 
 
@@ -174,6 +175,20 @@ def arg(function: str, call: Call) -> None:
     call.reshaped(made, whole=(*whole_shape[:place], *whole_shape[place + 1 :]))
 
 
+def top_k(call: Call) -> None:
+    """The values and their places, either of which may be left out."""
+    (count,) = call.integers(1) or (0,)
+    (name,) = call.data_inputs(0)
+    call.same_quant(name)
+    whole_shape = call.whole(0) or (1,)
+    call.expect(0 < count <= whole_shape[-1], f"it takes the largest {count} of {whole_shape[-1]}.")
+    rows = call.seen(name, (prod(whole_shape[:-1]), whole_shape[-1])) if call.batch == 1 else name
+    likes = [call.like(0), call.like(1)]
+    call.expect(likes[1].dtype == "int32", f"its places are {likes[1].dtype}.", CONVERT_AGAIN)
+    for index, made in enumerate(call.adds(TopK(count), [rows], likes)):
+        call.reshaped(made, index, (*whole_shape[:-1], count))
+
+
 def cast(call: Call) -> None:
     """Floats lose their fraction on the way to whole numbers; what is not 0 is true."""
     name = call.value(0)
@@ -217,5 +232,6 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "GATHER_ND": gather_nd,
     "ARG_MAX": partial(arg, "max"),
     "ARG_MIN": partial(arg, "min"),
+    "TOPK_V2": top_k,
     "CAST": cast,
 }

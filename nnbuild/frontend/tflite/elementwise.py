@@ -6,8 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from math import inf, sqrt
 
+import numpy as np
+
 from nnbuild.frontend.tflite.call import LARGEST_SCALE, RANGES, Call, as_float
-from nnbuild.frontend.tflite.choosing import two_sided, whole
+from nnbuild.frontend.tflite.choosing import two_sided
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Array, Quant
 from nnbuild.numeric.elementwise import sum_limit
@@ -58,6 +60,18 @@ def _within_tables(call: Call, function: str, own: Quant, out: Quant) -> None:
     if function == "rsqrt":
         call.expect(not wide, "nnbuild computes RSQRT in int8 and float32, not in int16.", CONVERT_AGAIN)
         call.ratio(1 / (sqrt(own.scale) * out.scale), SHIFT_LIMIT)
+
+
+def turned(function: str, call: Call) -> None:
+    """ABS and NEG, of whole numbers too."""
+    like = call.like()
+    if not (like.is_whole and like.dtype == "int32"):
+        unary(function, (), call, integers=function == "absolute")
+        return
+    (x,) = call.data_inputs(0)
+    zero = call.assembly.constant(call.operator, f"{call.layer}/zero", np.zeros((1,), np.int32), like.quant)
+    negative = call.add(Whole("subtract"), [x], {"left": zero})
+    call.done(negative if function == "negative" else call.add(Whole("maximum"), [x, negative]))
 
 
 def looked_up(function: str, call: Call) -> None:
@@ -210,8 +224,8 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "LOGISTIC": partial(unary, "sigmoid", ()),
     "TANH": partial(unary, "tanh", ()),
     "RSQRT": partial(unary, "rsqrt", ()),
-    "ABS": partial(unary, "absolute", ()),
-    "NEG": _float_only("negative"),
+    "ABS": partial(turned, "absolute"),
+    "NEG": partial(turned, "negative"),
     "SQUARE": _float_only("square"),
     "SQRT": _float_only("sqrt"),
     "EXP": partial(looked_up, "exponential"),
@@ -224,8 +238,6 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "SUB": partial(binary, "subtract", "SubOptions"),
     "MUL": partial(binary, "multiply", "MulOptions"),
     "DIV": partial(binary, "divide", "DivOptions"),
-    "FLOOR_DIV": partial(whole, "floor_divide"),
-    "FLOOR_MOD": partial(whole, "floor_mod"),
     "MAXIMUM": partial(binary, "maximum", ""),
     "MINIMUM": partial(binary, "minimum", ""),
     "SQUARED_DIFFERENCE": partial(binary, "squared_difference", ""),

@@ -29,6 +29,10 @@ def folded(call: Call) -> bool:
         shape = call.whole(0)
         call.fold(np.asarray(shape if kind == "SHAPE" else len(shape), _out_type(call)))
         return True
+    if kind == "ZEROS_LIKE":
+        _within(call, prod(call.whole(0)))
+        call.fold(np.zeros(call.whole(0), _out_type(call)))
+        return True
     fold = FOLDS.get(kind)
     given = [i for i in range(len(call.operator.inputs)) if call.given(i)]
     if fold is None or not given or not all(call.is_constant(i) for i in given):
@@ -206,10 +210,6 @@ def _pad(call: Call, given: Sequence[Array]) -> Sequence[Array]:
     return [np.pad(given[0], amounts, constant_values=given[2].reshape(()).item() if len(given) > 2 else 0)]
 
 
-def _copied(value: Any) -> Fold:
-    return lambda call, given: [np.full_like(given[0], value)]
-
-
 MOVES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "STRIDED_SLICE", "SLICE", "GATHER", "GATHER_ND", "TILE")
 """What carries values as they are, so that the scale of the first input is the output's."""
 
@@ -250,7 +250,6 @@ FOLDS: Mapping[str, Fold] = {
     "SELECT_V2": _elementwise(np.where),
     "RANGE": _range,
     "FILL": _fill,
-    "ZEROS_LIKE": _copied(0),
     "BROADCAST_TO": _broadcast_to,
     "BROADCAST_ARGS": _broadcast_args,
     "TILE": _tile,

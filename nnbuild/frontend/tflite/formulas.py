@@ -9,9 +9,10 @@ from math import prod
 import numpy as np
 
 from nnbuild.frontend.tflite.call import Call
+from nnbuild.frontend.tflite.choosing import whole as whole_numbers
 from nnbuild.frontend.tflite.placing import alone
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
-from nnbuild.model.graph import Array
+from nnbuild.frontend.tflite.summing import folded, reduce
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
@@ -21,6 +22,7 @@ from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.select import Select
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.whole import Whole
@@ -218,18 +220,11 @@ def segments(function: str, call: Call) -> None:
     name, flat = call.seen(name, (ids.size, rest)), ids.reshape(-1)
     parts = []
     for segment in range(count):
-        rows = np.flatnonzero(flat == segment)
-        parts.append(_segment(call, function, name, rows) if rows.size else _empty(call, function, rest))
+        rows = tuple(int(row) for row in np.flatnonzero(flat == segment))
+        taken = call.add(Pick((rows, None)), [name]) if rows else ""
+        parts.append(folded(call, function, taken) if rows else _empty(call, function, rest))
     made = parts[0] if count == 1 else call.add(Concatenate(0), parts)
     call.reshaped(made, whole=(count, *whole[ids.ndim :]))
-
-
-def _segment(call: Call, function: str, name: str, rows: Array) -> str:
-    total, op = "", Binary(function) if call.is_float() else Whole(function)
-    for row in rows:
-        one = call.add(Pick(((int(row),), None)), [name])
-        total = call.add(op, [total, one]) if total else one
-    return total
 
 
 def _empty(call: Call, function: str, size: int) -> str:
@@ -248,7 +243,67 @@ def stablehlo(function: str, call: Call) -> None:
     call.done(call.add(Binary(function) if call.is_float() else Whole(function), names))
 
 
+def fill(call: Call) -> None:
+    """A number that is computed, everywhere."""
+    shape = call.integers(0)
+    call.expect(prod(call.whole(1)) == 1 and prod(shape) > 0, f"it fills {list(shape)}.")
+    (name,) = call.data_inputs(1)
+    call.same_quant(name)
+    call.reshaped(call.add(Repeat((prod(shape),)), [call.seen(name, (1,))]), whole=shape)
+
+
+def one_hot(call: Call) -> None:
+    (depth,), whole, like = call.integers(1) or (0,), call.whole(0), call.like()
+    axis = call.axis(int(call.option("OneHotOptions", "Axis", -1)), len(whole) + 1)
+    call.expect(0 < depth <= 2**16, f"it has {depth} classes.")
+    alone(call)
+    name = call.value(0)
+    x = call.tensor(name)
+    call.expect(x.dtype == "int32", f"its indices are {x.dtype}.", CONVERT_AGAIN)
+    seen = call.seen(name, (*whole[:axis], 1, *whole[axis:]))
+    classes = np.arange(depth, dtype=np.int32).reshape(depth, *(1,) * (len(whole) - axis))
+    side = call.assembly.constant(call.operator, f"{call.layer}/classes", classes, x.quant)
+    is_it = call.add(Compare("equal"), [seen], {"right": side}, like=call.truth)
+    sides = {}
+    for role, index in (("chosen", 2), ("other", 3)):
+        value = call.stored(index).values()
+        call.expect(call.is_constant(index) and value.size == 1, "what it writes is no number.", CONVERT_AGAIN)
+        sides[role] = call.constant(index, value.reshape(1).astype(like.dtype), like.quant)
+    call.reshaped(call.add(Select(), [is_it], sides), whole=(*whole[:axis], depth, *whole[axis:]))
+
+
+def truth_of_all(function: str, call: Call) -> None:
+    """Any is the largest of the truth values, all is the smallest."""
+    call.expect(call.output().dtype == "bool", f"it reduces {call.output().dtype}.")
+    reduce(function, call)
+
+
+def floored(remainder: bool, call: Call) -> None:
+    """Quotients rounded down, and what is left; a quotient that was rounded up to a whole number is noticed."""
+    if not call.is_float():
+        whole_numbers("floor_mod" if remainder else "floor_divide", call)
+        return
+    names = [call.value(index) for index in (0, 1)]
+    down = applied(call, "floor", call.add(Binary("divide"), names))
+    if not remainder:
+        call.done(down)
+        return
+    rest = call.add(Binary("subtract"), [names[0], call.add(Binary("multiply"), [down, names[1]])])
+    zero = held(call, (0.0,))
+    signs = [call.add(Compare("less"), [name], {"right": zero}, like=call.truth) for name in (rest, names[1])]
+    odd = call.add(Whole("xor"), signs, like=call.truth)
+    some = call.add(Compare("not_equal"), [rest], {"right": zero}, like=call.truth)
+    wrong = call.add(Whole("and"), [odd, some], like=call.truth)
+    call.done(call.add(Select(), [wrong, call.add(Binary("add"), [rest, names[1]]), rest]))
+
+
 OPERATORS: dict[str, Callable[[Call], None]] = {
+    "REDUCE_ANY": partial(truth_of_all, "max"),
+    "REDUCE_ALL": partial(truth_of_all, "min"),
+    "FILL": fill,
+    "ONE_HOT": one_hot,
+    "FLOOR_DIV": partial(floored, False),
+    "FLOOR_MOD": partial(floored, True),
     "LOG_SOFTMAX": log_softmax,
     "LOCAL_RESPONSE_NORMALIZATION": local_response,
     "POW": power,

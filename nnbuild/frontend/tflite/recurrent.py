@@ -1,8 +1,10 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM, into which converters turn Keras' LSTM layers."""
+"""Recurrent operators: UNIDIRECTIONAL_SEQUENCE_LSTM, into which converters turn Keras' LSTM layers, and older ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from math import inf, prod
 
 import numpy as np
 
@@ -13,7 +15,15 @@ from nnbuild.frontend.tflite.records import Tensor as Stored
 from nnbuild.model.graph import Array, Quant, Shape, Tensor
 from nnbuild.numeric import lstm
 from nnbuild.numeric.multiplier import SMALLEST_SCALE, Multiplier, is_power_of_two
+from nnbuild.ops.base import NO_CLAMP
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.functions import Function
 from nnbuild.ops.lstm import LSTM
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.simple_rnn import SimpleRNN
+from nnbuild.ops.slice import Slice
 from nnbuild.ops.tflite_lstm import GATES, TfliteLstm
 
 KIND = "UnidirectionalSequenceLSTMOptions"
@@ -37,20 +47,26 @@ def sequence_lstm(call: Call) -> None:
     call.expect(clip == 0, f"its ProjClip is {clip:g}.", PLAIN)
     x, shape = _sequence(call)
     (_, features), units = shape, call.output().shape[-1]
-    kernel = np.stack([_weights(call, KERNEL + i, (units, features)).T for i in range(GATES)])
-    recurrent = np.stack([_weights(call, RECURRENT + i, (units, units)).T for i in range(GATES)])
-    bias = np.stack([_weights(call, BIAS + i, (units,)) for i in range(GATES)])
-    call.assembly.note("LSTM layers begin every run anew, as Keras means it; TFLite carries them until it is reset.")
+    weights = _gates(call, features, units)
+    call.assembly.note(ANEW)
     make = _in_float if call.is_float() else _in_integers
-    call.reshaped(make(call, call.seen(x, shape), units, (kernel, recurrent, bias)))
+    call.reshaped(make(call, call.seen(x, shape), units, weights))
 
 
-def _sequence(call: Call) -> tuple[str, Shape]:
+def _gates(call: Call, features: int, units: int, offset: int = 0) -> tuple[Array, Array, Array]:
+    """(kernels, recurrent kernels, biases), one of each for each gate."""
+    places = range(offset, offset + GATES)
+    kernel = np.stack([_weights(call, KERNEL + i, (units, features)).T for i in places])
+    recurrent = np.stack([_weights(call, RECURRENT + i, (units, units)).T for i in places])
+    return kernel, recurrent, np.stack([_weights(call, BIAS + i, (units,)) for i in places])
+
+
+def _sequence(call: Call, kind: str = KIND) -> tuple[str, Shape]:
     """The input and its [time, features]."""
     (x,) = call.data_inputs(X)
     whole = call.whole(X)
     call.expect(len(whole) == 3, f"its input has the shape {list(whole)}, not [batch, time, features].")
-    time_first = bool(call.option(KIND, "TimeMajor", False))
+    time_first = bool(call.option(kind, "TimeMajor", False))
     samples = whole[1] if time_first else whole[0]
     call.expect(samples == call.batch and not (time_first and call.batch > 1), "it mixes samples.", BATCH_ONE)
     return x, (whole[0] if time_first else whole[1], whole[2])
@@ -66,8 +82,10 @@ def _weights(call: Call, index: int, shape: Shape) -> Array:
     return values
 
 
-def _in_float(call: Call, x: str, units: int, weights: tuple[Array, Array, Array]) -> str:
-    clip = call.number(KIND, "CellClip", 0.0)
+def _in_float(
+    call: Call, x: str, units: int, weights: tuple[Array, Array, Array], kind: str = KIND, backwards: bool = False
+) -> str:
+    clip = call.number(kind, "CellClip", 0.0)
     if clip > 0:
         call.assembly.note(f"Converters limit an LSTM's cell state to {clip:g}, which Keras does not; it is left out.")
     kernel, recurrent, bias = weights
@@ -76,8 +94,8 @@ def _in_float(call: Call, x: str, units: int, weights: tuple[Array, Array, Array
         "recurrent": call.constant(RECURRENT, np.concatenate(list(recurrent), axis=1)),
         "bias": call.constant(BIAS, bias.reshape(-1)),
     }
-    outputs = call.adds(LSTM(units=units, sequences=True), [x], [call.like()] * 3, constants)
-    return outputs[0]
+    attributes = LSTM(units=units, sequences=True, backwards=backwards)
+    return call.adds(attributes, [x], [call.like()] * 3, constants)[0]
 
 
 def _in_integers(call: Call, x: str, units: int, weights: tuple[Array, Array, Array]) -> str:
@@ -139,4 +157,142 @@ def _clip(call: Call, scale: float) -> int:
         return int(np.clip(np.float32(clip) / np.float32(scale), -32768, 32767)) if clip > 0 else 0
 
 
-OPERATORS: dict[str, Callable[[Call], None]] = {"UNIDIRECTIONAL_SEQUENCE_LSTM": sequence_lstm}
+def rnn(call: Call) -> None:
+    """One step; its state is carried from run to run."""
+    kind, whole = "RNNOptions", call.whole(X)
+    (x,) = call.data_inputs(X)
+    call.expect(call.batch == 1 and len(whole) == 2 and whole[0] == 1, f"its input is {list(whole)}.", BATCH_ONE)
+    units = call.output().shape[-1]
+    before = call.assembly.state(replace(call.like(), name=call.stored(4).name, shape=(units,)))
+    made = _simple(call, kind, [call.seen(x, (1, whole[1])), before], units, 1)[0]
+    call.assembly.keep(before, made)
+    call.reshaped(made)
+
+
+def sequence_rnn(call: Call) -> None:
+    kind = "SequenceRNNOptions"
+    x, shape = _sequence(call, kind)
+    call.assembly.note(ANEW)
+    call.reshaped(_simple(call, kind, [call.seen(x, shape)], call.output().shape[-1], 1, sequences=True)[0])
+
+
+def both_ways_rnn(call: Call) -> None:
+    kind = "BidirectionalSequenceRNNOptions"
+    for index in (9, 10, 11):
+        call.expect(not call.given(index), "it has a second input.", "Use a plain bidirectional layer.")
+    x, shape = _sequence(call, kind)
+    call.assembly.note(ANEW)
+    units = [call.stored(first).shape[0] if call.stored(first).shape else 0 for first in (1, 5)]
+    x = call.seen(x, shape)
+    made = [
+        _simple(call, kind, [x], n, first, sequences=True, backwards=first > 1)[0]
+        for n, first in zip(units, (1, 5), strict=True)
+    ]
+    _both(call, kind, made)
+
+
+def both_ways_lstm(call: Call) -> None:
+    """Two LSTMs of floats, whose weights are listed alike, one behind the other."""
+    kind = "BidirectionalSequenceLSTMOptions"
+    call.expect(call.is_float(), f"nnbuild computes {call.operator.kind} only in float32.", "Convert it to float32.")
+    function = int(call.option(kind, "FusedActivationFunction", TANH))
+    call.expect(function == TANH, f"its activation is number {function}, not tanh.", PLAIN)
+    x, shape = _sequence(call, kind)
+    call.assembly.note(ANEW)
+    x, made = call.seen(x, shape), []
+    for offset in (0, BACKWARDS):
+        for index in (*range(PEEPHOLES, BIAS), PROJECTION, PROJECTION + 1):
+            call.expect(not call.given(offset + index), "it has peepholes or a projection inside.", PLAIN)
+        units = call.stored(offset + KERNEL).shape[0]
+        weights = _gates(call, shape[1], units, offset)
+        made.append(_in_float(call, x, units, weights, kind, backwards=bool(offset)))
+    for index in range(39, len(call.operator.inputs)):
+        call.expect(not call.given(index), "it has a second input.", PLAIN)
+    _both(call, kind, made)
+
+
+ANEW = "Recurrent layers begin every run anew, as Keras means it; TFLite carries them until it is reset."
+BACKWARDS = 17
+"""How much later than the others the weights of the way back are listed."""
+
+
+def _both(call: Call, kind: str, made: list[str]) -> None:
+    """Steps come out in their order, side by side or apart; the way back has computed them in reverse."""
+    time, units = call.shape(made[1])
+    made[1] = call.add(Slice((time - 1, 0), (-1 if time > 1 else 1, 1), (time, units)), [made[1]])
+    if call.option(kind, "MergeOutputs", False):
+        call.reshaped(call.add(Concatenate(1), made))
+        return
+    call.reshaped(made[0], 0)
+    call.reshaped(made[1], 1)
+
+
+def _simple(
+    call: Call,
+    kind: str,
+    inputs: list[str],
+    units: int,
+    first: int,
+    *,
+    sequences: bool = False,
+    backwards: bool = False,
+) -> tuple[str, ...]:
+    """The weights are listed from `first` on: [units, features], [units, units], [units]."""
+    call.expect(call.is_float(), f"nnbuild computes {call.operator.kind} only in float32.", "Convert it to float32.")
+    code = int(call.option(kind, "FusedActivationFunction", 0))
+    call.expect(code in ACTIVATIONS, f"its activation is number {code}.", PLAIN)
+    features = call.shape(inputs[0])[-1]
+    constants = {
+        "kernel": call.constant(first, _weights(call, first, (units, features)).T),
+        "recurrent": call.constant(first + 1, _weights(call, first + 1, (units, units)).T),
+        "bias": call.constant(first + 2, _weights(call, first + 2, (units,))),
+    }
+    attributes = SimpleRNN(units=units, activation=ACTIVATIONS[code], sequences=sequences, backwards=backwards)
+    return call.adds(attributes, inputs, [call.like()] * (2 if sequences else 1), constants)
+
+
+ACTIVATIONS: dict[int, Function] = {
+    0: ("linear", ()),
+    1: ("clamp", (0.0, inf)),
+    2: ("clamp", (-1.0, 1.0)),
+    3: ("clamp", (0.0, 6.0)),
+    TANH: ("tanh", ()),
+}
+
+
+def svdf(call: Call) -> None:
+    """A filter of the features, and one of what it has made in the runs before: a state of so many columns."""
+    call.expect(call.is_float(), "nnbuild computes SVDF only in float32.", "Convert it to float32.")
+    call.expect(call.batch == 1, "its state is that of several samples.", BATCH_ONE)
+    (x,) = call.data_inputs(0)
+    rank, clamp = int(call.option("SVDFOptions", "Rank", 1)), call.clamp("SVDFOptions")
+    features, times = call.weights(1), call.weights(2)
+    fits = features.ndim == times.ndim == 2 and rank > 0 and features.shape[0] == times.shape[0]
+    call.expect(fits and features.shape[0] % rank == 0, f"{features.shape} and {times.shape} are no filters of it.")
+    (filters, size), memory = features.shape, times.shape[1]
+    call.expect(call.shape(x)[-1] == size == prod(call.shape(x)), f"its input is not of {size} features.")
+    kernel = {"kernel": call.constant(1, features.T)}
+    column = call.seen(call.add(Dense(), [call.seen(x, (size,))], kernel), (filters, 1))
+    before = call.assembly.state(replace(call.like(), name=call.stored(4).name, shape=(filters, memory)))
+    after = column
+    if memory > 1:
+        older = call.add(Slice((0, 1), (1, 1), (filters, memory - 1)), [before])
+        after = call.add(Concatenate(1), [older, column])
+    call.assembly.keep(before, after)
+    weighed = call.add(Binary("multiply"), [after], {"right": call.constant(2, times)})
+    total = call.add(Reduce("sum", 1, 1), [call.seen(weighed, (filters // rank, rank * memory))])
+    if call.given(3):
+        total = call.add(Binary("add", clamp), [total], {"right": call.constant(3, call.weights(3).reshape(-1))})
+    elif clamp != NO_CLAMP:
+        total = call.add(Binary("add", clamp), [total], {"right": call.constant(2, np.zeros(1, np.float32))})
+    call.reshaped(total)
+
+
+OPERATORS: dict[str, Callable[[Call], None]] = {
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": sequence_lstm,
+    "UNIDIRECTIONAL_SEQUENCE_RNN": sequence_rnn,
+    "BIDIRECTIONAL_SEQUENCE_RNN": both_ways_rnn,
+    "BIDIRECTIONAL_SEQUENCE_LSTM": both_ways_lstm,
+    "RNN": rnn,
+    "SVDF": svdf,
+}

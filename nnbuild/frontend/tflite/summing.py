@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
+
+import numpy as np
 
 from nnbuild.frontend.tflite.call import Call
 from nnbuild.frontend.tflite.elementwise import SHIFT_LIMIT
 from nnbuild.frontend.tflite.linear import image, padding, pair
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
+from nnbuild.model.graph import Shape
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
+from nnbuild.ops.whole import Whole
 
 COUNT_LIMIT = 2**15
 """Elements of one mean: their sum stays within 32 bits."""
@@ -41,12 +49,50 @@ def reduce(function: str, call: Call) -> None:
     axes, rank = [axis - missing for axis in axes], len(whole) - missing
     if function in ("max", "min"):
         call.same_quant(name)
+    if function == "product" or (call.like().is_whole and call.like().dtype == "int32"):
+        _in_halves(call, function, name, axes, left)
+        return
     _within_sums(call, function, name, axes)
     if axes != list(range(axes[0], axes[0] + len(axes))):
         kept = [axis for axis in range(rank) if axis not in axes]
         name = call.add(Transpose((*kept, *axes)), [name], like=call.tensor(name))
         axes = list(range(len(kept), rank))
     call.reshaped(call.add(Reduce(function, axes[0], len(axes)), [name]), whole=left)
+
+
+FOLDS = {"mean": "add", "sum": "add", "product": "multiply", "max": "maximum", "min": "minimum"}
+
+
+def _in_halves(call: Call, function: str, name: str, axes: list[int], left: Shape) -> None:
+    """Whole numbers, and products: a mean of them is divided without a remainder."""
+    like, shape = call.like(), call.shape(name)
+    fits = call.is_float() or (like.is_whole and like.dtype == "int32")
+    call.expect(
+        fits, f"nnbuild computes {call.operator.kind} on floats and 32-bit whole numbers.", "Convert it to float32."
+    )
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    count = prod(shape[axis] for axis in axes)
+    turned = call.add(Transpose((*axes, *kept)), [name], like=call.tensor(name))
+    made = folded(call, FOLDS[function], call.seen(turned, (count, prod(shape[axis] for axis in kept))))
+    if function == "mean":
+        size = np.asarray([count], np.int32)
+        divisor = call.assembly.constant(call.operator, f"{call.layer}/count", size, like.quant)
+        made = call.add(Whole("divide"), [made], {"right": divisor})
+    call.reshaped(made, whole=left)
+
+
+def folded(call: Call, function: str, name: str) -> str:
+    """All rows as one: each round puts one half and the other together."""
+    op = Binary(function) if call.is_float() else Whole(function)
+    count, size = call.shape(name)
+    while count > 1:
+        half = count // 2
+        parts = [call.add(Slice((begin, 0), (1, 1), (half, size)), [name]) for begin in (0, half)]
+        made = call.add(op, parts)
+        if count % 2:
+            made = call.add(Concatenate(0), [made, call.add(Slice((count - 1, 0), (1, 1), (1, size)), [name])])
+        name, count = made, half + count % 2
+    return name
 
 
 def _within_sums(call: Call, function: str, name: str, axes: list[int]) -> None:
@@ -68,4 +114,5 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "SUM": partial(reduce, "sum"),
     "REDUCE_MAX": partial(reduce, "max"),
     "REDUCE_MIN": partial(reduce, "min"),
+    "REDUCE_PROD": partial(reduce, "product"),
 }
