@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf, pi, sqrt
 
+import numpy as np
+
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa import vector_functions as math
@@ -125,6 +127,13 @@ def _hard_sigmoid(v: Lane, x: str) -> str:
     return v.line_sigmoid(x, 1 / 6, 3.0)
 
 
+def _steps(v: Lane, x: str, low: float, high: float, scale: float) -> str:
+    within = v.op("sub", v.bounded(x, low, high), low)
+    inverse = float(np.float32(1) / np.float32(scale))
+    nearest = v.call("floorf", v.op("add", v.op("mul", within, inverse), 0.5))
+    return v.op("add", v.op("mul", nearest, scale), low)
+
+
 SPELLINGS: dict[str, Spell] = {
     "clamp": lambda v, x, low, high: v.bounded(x, low, high),
     "relu": _relu,
@@ -156,8 +165,9 @@ SPELLINGS: dict[str, Spell] = {
     "cos": lambda v, x: v.call("cosf", x),
     "floor": lambda v, x: v.call("floorf", x),
     "ceil": lambda v, x: v.call("ceilf", x),
+    "steps": _steps,
 }
-ALONE = frozenset({"softplus", "gelu", "mish", "sin", "cos", "floor", "ceil", "erf", "round"})
+ALONE = frozenset({"softplus", "gelu", "mish", "sin", "cos", "floor", "ceil", "erf", "round", "steps"})
 """What is computed one by one: vectors have no such functions."""
 
 

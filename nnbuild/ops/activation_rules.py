@@ -170,6 +170,8 @@ def _straight(function: str, parameters: tuple[float, ...], x: Tensor, out: Tens
             return _rescale(x, out, NO_CLAMP)
         case "clamp", (low, high):
             return _rescale(x, out, _clamp(low, high))
+        case "steps", (low, high, _):
+            return _rescale(x, out, _clamp(low, high))
         case "relu", (high, 0.0, 0.0):
             return _rescale(x, out, _clamp(0.0, high))
         case "relu", (high, slope, threshold) if _sloped(high, slope, threshold, x):

@@ -77,6 +77,14 @@ def _hard_sigmoid_fifth(x: Array) -> Array:
     return result
 
 
+def _steps(x: Array, low: float, high: float, scale: float) -> Array:
+    """The nearest of the numbers low, low + scale … high: what training for integers puts between layers."""
+    kind = x.dtype.type
+    within = x.clip(kind(low), kind(high)) - kind(low)
+    result: Array = np.floor(within * (kind(1) / kind(scale)) + kind(0.5)) * kind(scale) + kind(low)
+    return result
+
+
 FUNCTIONS: dict[str, Callable[..., Array]] = {
     "clamp": _clamp,
     "relu": _relu,
@@ -108,6 +116,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "cos": np.cos,
     "floor": np.floor,
     "ceil": np.ceil,
+    "steps": _steps,
 }
 """name -> f(x, *parameters); the parameters are those of `ops.activation.Activation`."""
 

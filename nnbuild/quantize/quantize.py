@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from nnbuild.model.graph import Graph, Op
 from nnbuild.quantize.calibrate import Batch, Ranges, calibrate
 from nnbuild.quantize.data import Source, batches
+from nnbuild.quantize.learned import with_learned, without_steps
 from nnbuild.quantize.rewrite import rewrite, unknown_layers
 
 RANDOM_WARNING = (
@@ -32,7 +33,8 @@ class Recipe:
 
 def ranges_of(graph: Graph, recipe: Recipe, progress: Progress | None = None) -> Ranges:
     bits = 16 if recipe.form == "int16" else 8
-    return calibrate(graph, lambda: _counted(batches(recipe.source, graph), progress), recipe.method, bits)
+    found = calibrate(graph, lambda: _counted(batches(recipe.source, graph), progress), recipe.method, bits)
+    return with_learned(graph, found)
 
 
 def _counted(samples: Iterator[Batch], progress: Progress | None) -> Iterator[Batch]:
@@ -50,6 +52,7 @@ def _counted(samples: Iterator[Batch], progress: Progress | None) -> Iterator[Ba
 def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     """The integer graph of a float one that the passes have been over."""
     unknown_layers(graph, recipe.keep)
+    graph = without_steps(graph)
     if not recipe.bias_correction:
         ranges = {name: replace(found, means=()) for name, found in ranges.items()}
     formats = {op.name: form for op in graph.ops if (form := _kept(op, recipe.keep))}

@@ -113,6 +113,9 @@ def _formulas() -> Iterator[tuple[str, File]]:
         image, made = plain("x", (1, 3, 2, 7), "float32"), plain("out", (1, 3, 2, 7), "float32")
         kind = "LOCAL_RESPONSE_NORMALIZATION"
         yield f"{kind}-{beta}-float32", file(kind, [image], made, "LocalResponseNormalizationOptions", **values)
+    for bits, narrow, low, high in ((8, False, -1.2, 2.3), (4, False, 0.0, 1.5), (16, False, -3.0, 0.1)):
+        values = {"Min": low, "Max": high, "NumBits": bits, "NarrowRange": narrow}
+        yield f"FAKE_QUANT-{bits}-float32", file("FAKE_QUANT", [x], out, "FakeQuantOptions", **values)
     for power in (3.0, -2.0, 0.5, 1.3, 0.0, 9.0):
         exponent = T("power", (), "float32", data=np.float32(power))
         name = f"POW-{power}{'-positive' if power in (0.5, 1.3) else ''}-float32"

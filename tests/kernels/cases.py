@@ -43,6 +43,7 @@ PARAMETERS: dict[str, tuple[float, ...]] = {
     "relu": (1.5, 0.1, 0.25),
     "leaky_relu": (0.2,),
     "elu": (0.7,),
+    "steps": (-0.5, 0.75, 2.0**-16),
 }
 POSITIVE = {"sqrt", "rsqrt", "log"}
 

@@ -79,6 +79,28 @@ def looked_up(function: str, call: Call) -> None:
     unary(function, (), call, integers=call.output().dtype == "int8")
 
 
+def fake_quant(call: Call) -> None:
+    """What training for integers leaves in a float file; its range is the scale when the model is quantized."""
+    (x,) = call.data_inputs(0)
+    call.expect(call.is_float(), f"it computes {call.output().dtype}.", CONVERT_AGAIN)
+    call.done(call.add(Activation("steps", steps_of(call)), [x]))
+
+
+def steps_of(call: Call) -> tuple[float, float, float]:
+    """(smallest, largest, step): the range moved so far that zero is one of the numbers, in float32 as TFLite does."""
+    kind = "FakeQuantOptions"
+    low, high = (call.number(kind, name, 0.0) for name in ("Min", "Max"))
+    bits, narrow = int(call.option(kind, "NumBits", 0)), bool(call.option(kind, "NarrowRange", False))
+    call.expect(
+        low <= 0 <= high and low < high and 2 <= bits <= 16, f"its range is {low:g} to {high:g} in {bits} bits."
+    )
+    first, last = np.float32(narrow), np.float32(2**bits - 1)
+    scale = np.float32((np.float32(high) - np.float32(low)) / (last - first))
+    call.expect(bool(scale > 0), f"its range is {low:g} to {high:g}.")
+    zero = np.float32(np.floor(np.clip(np.float32(first - np.float32(low) / scale), first, last) + np.float32(0.5)))
+    return float((first - zero) * scale), float((last - zero) * scale), float(scale)
+
+
 def leaky_relu(call: Call) -> None:
     alpha = call.number("LeakyReluOptions", "Alpha", 0.0)
     call.expect(abs(alpha) < 2.0**10, f"its Alpha is {alpha:g}.")
@@ -216,6 +238,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "RELU6": partial(unary, "clamp", (0.0, 6.0)),
     "RELU_N1_TO_1": partial(unary, "clamp", (-1.0, 1.0)),
     "RELU_0_TO_1": partial(unary, "clamp", (0.0, 1.0)),
+    "FAKE_QUANT": fake_quant,
     "LEAKY_RELU": leaky_relu,
     "PRELU": prelu,
     "ELU": elu,

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from nnbuild.frontend.tflite.call import Call
+from nnbuild.frontend.tflite.elementwise import steps_of
 from nnbuild.frontend.tflite.records import NUMBERS, Quantization
 from nnbuild.model.graph import Array
+from nnbuild.ops.functions import apply
 
 LARGEST = 2**24
 """Elements of one folded tensor: a small file must not ask for much memory."""
@@ -210,6 +212,12 @@ def _pad(call: Call, given: Sequence[Array]) -> Sequence[Array]:
     return [np.pad(given[0], amounts, constant_values=given[2].reshape(()).item() if len(given) > 2 else 0)]
 
 
+def _fake_quant(call: Call, given: Sequence[Array]) -> Sequence[Array]:
+    if given[0].dtype != np.float32:
+        raise TypeError
+    return [apply("steps", steps_of(call), given[0])]
+
+
 MOVES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "STRIDED_SLICE", "SLICE", "GATHER", "GATHER_ND", "TILE")
 """What carries values as they are, so that the scale of the first input is the output's."""
 
@@ -249,6 +257,7 @@ FOLDS: Mapping[str, Fold] = {
     "SELECT": _elementwise(np.where),
     "SELECT_V2": _elementwise(np.where),
     "RANGE": _range,
+    "FAKE_QUANT": _fake_quant,
     "FILL": _fill,
     "BROADCAST_TO": _broadcast_to,
     "BROADCAST_ARGS": _broadcast_args,

@@ -1,0 +1,58 @@
+"""Ranges that a model was trained with: they are its scales, whatever the samples of a calibration reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from nnbuild.model.graph import Graph, Op
+from nnbuild.ops.activation import Activation
+from nnbuild.quantize.calibrate import Ranges
+
+STEPS = "steps"
+
+
+def learned(graph: Graph) -> Iterator[tuple[Op, float, float]]:
+    """(operation, smallest value, largest)"""
+    for op in graph.ops:
+        if isinstance(op.attributes, Activation) and op.attributes.function == STEPS:
+            yield op, op.attributes.parameters[0], op.attributes.parameters[1]
+
+
+def with_learned(graph: Graph, ranges: Ranges) -> Ranges:
+    """The ranges of a calibration, but for tensors that were trained in steps."""
+    found = dict(ranges)
+    for op, low, high in learned(graph):
+        for name in (*op.inputs, *op.outputs):
+            found[name] = replace(found[name], low=low, high=high)
+    return found
+
+
+def without_steps(graph: Graph) -> Graph:
+    """The graph whose tensors are in steps by themselves, since they are integers of just those scales."""
+    for op, _, _ in learned(graph):
+        op = next(now for now in graph.ops if now.name == op.name)  # names may have changed with the one before
+        (x,), (y,) = op.inputs, op.outputs
+        if x in graph.inputs or x in graph.outputs or any(x in (s.before, s.after) for s in graph.states):
+            if y in graph.outputs:
+                continue  # a copy is needed
+            graph = _without(graph, op, y, x)
+        elif sum(x in other.inputs for other in graph.ops) == 1:
+            graph = _without(graph, op, x, y)
+    return graph
+
+
+def _without(graph: Graph, op: Op, old: str, new: str) -> Graph:
+    """One name for what the operation reads and what it makes."""
+
+    def renamed(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(new if name == old else name for name in names)
+
+    ops = [
+        replace(other, inputs=renamed(other.inputs), outputs=renamed(other.outputs))
+        for other in graph.ops
+        if other is not op
+    ]
+    states = tuple(replace(s, after=new if s.after == old else s.after) for s in graph.states)
+    tensors = {name: tensor for name, tensor in graph.tensors.items() if name != old}
+    return replace(graph, ops=tuple(ops), states=states, tensors=tensors)
