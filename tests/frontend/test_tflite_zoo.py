@@ -21,7 +21,7 @@ from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.drawn import drawn as any_drawn
 from tests.frontend.tflite_files import to_bytes
-from tests.fuzz.tflite_seeds import SEEDS
+from tests.fuzz.tflite_seeds import SEEDS, WITHOUT_REFERENCE
 from tests.support.compiled import run_graph
 from tests.support.many import run_many
 from tests.zoo_tflite import Case, cases, zoo
@@ -32,10 +32,6 @@ SHARED = Path(__file__).parents[3] / "shared" / "models"
 GROUPS = 24
 TOLERANCE = 1e-5
 CHECKED = ["-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-
-WITHOUT_REFERENCE = ("QUANTIZE-mixed", "ELU-float32", "RELU_N1_TO_1-int16")
-"""Files of the fuzzer with operators that the reference kernels lack: ELU, and RELU_N1_TO_1 in 16 bits."""
-
 
 TANH_LEFT_OUT = ("lstm_int8_04",)
 """Models whose cell state has a scale below 2^-15, for which TFLite computes no tanh at all; they are refused."""

@@ -200,6 +200,9 @@ def _segments() -> Iterator[tuple[str, File]]:
 
 def _filled() -> Iterator[tuple[str, File]]:
     """What follows from shapes, or from single numbers."""
+    sides = [plain(name, (), "int8", np.int8(v)) for name, v in (("on", 3), ("off", -2))]
+    parts = [plain("rows", (1, 4), "int32"), whole("depth", 6), *sides]
+    yield "ONE_HOT-int8", file("ONE_HOT", parts, plain("out", (1, 4, 6), "int8"), "OneHotOptions", Axis=-1)
     for dtype in ("float32", "int32"):
         x, out = plain("x", SHAPE, dtype), plain("out", (1, 5), dtype)
         keep = {"KeepDims": True}

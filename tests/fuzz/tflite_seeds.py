@@ -247,8 +247,15 @@ CARRIED = (
 YOUNGER = "SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND DILATE MATRIX_DIAG MATRIX_SET_DIAG DYNAMIC_UPDATE_SLICE".split()
 COMPARED = "EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL".split()
 OTHERS = (
-    *(("REVERSE_SEQUENCE", "int16"), ("EMBEDDING_LOOKUP", "int8"), ("SPARSE_TO_DENSE", "int8")),
-    *((kind, "int32") for kind in ("ABS", "NEG", "SUM", "MEAN")),
+    *(
+        ("REVERSE_SEQUENCE", "int16"),
+        ("SPARSE_TO_DENSE", "int8"),
+        ("ABS", "int16"),
+        ("FILL", "int8"),
+        ("FILL", "int16"),
+    ),
+    *((kind, "int32") for kind in ("ABS", "NEG", "SUM", "MEAN", "ADD_N", "SQUARED_DIFFERENCE")),
+    *(("EMBEDDING_LOOKUP", dtype) for dtype in ("int8", "int16", "int32")),
 )
 FIRST: dict[str, File] = {
     **{f"{kind}-{dtype}": maker(dtype) for kind, (maker, dtypes) in _makers().items() for dtype in dtypes},
@@ -262,3 +269,6 @@ SEEDS: dict[str, File] = {
     **{f"{kind}-int16": retyped(FIRST[f"{kind}-int8"], "int8", "int16") for kind in (*YOUNGER, *COMPARED)},
     **{f"{kind}-{dtype}": retyped(FIRST[f"{kind}-float32"], "float32", dtype) for kind, dtype in OTHERS},
 }
+
+WITHOUT_REFERENCE = ("QUANTIZE-mixed", "ELU-float32", "CEIL-float32", "RELU_N1_TO_1-int16")
+"""Files with operators that TFLite's reference kernels lack: ELU, CEIL, and RELU_N1_TO_1 in 16 bits."""

@@ -13,6 +13,7 @@ from nnbuild.frontend.tflite.linear import image
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.transpose import Transpose
+from nnbuild.ops.whole import Whole
 
 FLOAT = "Convert it to float32."
 TINY = 1e-12
@@ -39,9 +40,11 @@ def blocks(deep: bool, call: Call) -> None:
 
 def add_n(call: Call) -> None:
     first, *others = call.data_inputs(*range(len(call.operator.inputs)))
-    call.expect(call.is_float(), "nnbuild computes ADD_N only in float32.", FLOAT)
+    like = call.like()
+    plain = call.is_float() or (like.is_whole and like.dtype == "int32")
+    call.expect(plain, "nnbuild computes ADD_N of floats and of 32-bit whole numbers.", FLOAT)
     for other in others:
-        first = call.add(Binary("add"), [first, other])
+        first = call.add(Binary("add") if call.is_float() else Whole("add"), [first, other])
     call.done(first)
 
 

@@ -134,6 +134,16 @@ def prelu(call: Call) -> None:
     call.done(call.add(PReLU(), [x], {"slope": call.constant(1, slope, held)}))
 
 
+def squared_difference(call: Call) -> None:
+    """Of whole numbers it is a difference, and then a product."""
+    like = call.like()
+    if not (like.is_whole and like.dtype == "int32"):
+        binary("squared_difference", "", call)
+        return
+    apart = call.add(Whole("subtract"), [call.value(0), call.value(1)])
+    call.done(call.add(Whole("multiply"), [apart, apart]))
+
+
 def binary(function: str, options: str, call: Call) -> None:
     clamp = call.clamp(options) if options else NO_CLAMP
     if call.like().is_whole and call.like().dtype == "int32":
@@ -263,7 +273,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "DIV": partial(binary, "divide", "DivOptions"),
     "MAXIMUM": partial(binary, "maximum", ""),
     "MINIMUM": partial(binary, "minimum", ""),
-    "SQUARED_DIFFERENCE": partial(binary, "squared_difference", ""),
+    "SQUARED_DIFFERENCE": squared_difference,
     "SOFTMAX": softmax,
     "QUANTIZE": convert,
     "DEQUANTIZE": convert,

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Writes docs/coverage.md: script/coverage_table.py. A type is covered where a file of the tests proves it."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from nnbuild.frontend.tflite.folding import FOLDS
+from nnbuild.frontend.tflite.importer import OPERATORS
+from tests.frontend.tflite_files import File
+from tests.fuzz.tflite_seeds import SEEDS, WITHOUT_REFERENCE
+
+PAGE = ROOT / "docs" / "coverage.md"
+COLUMNS = {"float32": "float32", "int8": "int8", "int16": "int16"}
+OTHER = "whole numbers"
+"""int32, int64, uint8 and truth values."""
+
+REFERENCE = """
+ABS ADD ADD_N ARG_MAX ARG_MIN ASSIGN_VARIABLE ATAN2 AVERAGE_POOL_2D BATCH_MATMUL BATCH_TO_SPACE_ND
+BIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_RNN BITCAST BITWISE_XOR BROADCAST_ARGS BROADCAST_TO BUCKETIZE
+CALL_ONCE CAST COMPLEX_ABS CONCATENATION CONV_2D CONV_3D CONV_3D_TRANSPOSE COS CUMSUM DENSIFY DEPTHWISE_CONV_2D
+DEPTH_TO_SPACE DEQUANTIZE DILATE DIV DYNAMIC_UPDATE_SLICE EMBEDDING_LOOKUP EMBEDDING_LOOKUP_SPARSE EQUAL EXP EXPAND_DIMS
+FAKE_QUANT FILL FLOOR FLOOR_DIV FLOOR_MOD FULLY_CONNECTED GATHER GATHER_ND GELU GREATER GREATER_EQUAL HARD_SWISH
+HASHTABLE_LOOKUP IF IMAG L2_NORMALIZATION L2_POOL_2D LEAKY_RELU LESS LESS_EQUAL LOCAL_RESPONSE_NORMALIZATION LOG
+LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC LOG_SOFTMAX LSH_PROJECTION LSTM MATRIX_DIAG MATRIX_SET_DIAG MAXIMUM
+MAX_POOL_2D MEAN MINIMUM MIRROR_PAD MUL MULTINOMIAL NEG NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 NOT_EQUAL ONE_HOT
+PACK PAD PADV2 POW PRELU QUANTIZE RANDOM_STANDARD_NORMAL RANDOM_UNIFORM RANGE RANK READ_VARIABLE REAL REDUCE_ALL
+REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD REDUCE_WINDOW RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RESHAPE RESIZE_BILINEAR
+RESIZE_NEAREST_NEIGHBOR REVERSE_SEQUENCE REVERSE_V2 RFFT2D RIGHT_SHIFT RNN RSQRT SCATTER_ND SELECT SELECT_V2 SHAPE SIGN
+SIN SKIP_GRAM SLICE SOFTMAX SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPARSE_TO_DENSE SPLIT SPLIT_V SQRT SQUARE
+SQUARED_DIFFERENCE SQUEEZE STABLEHLO_ADD STABLEHLO_COMPOSITE STABLEHLO_GATHER STABLEHLO_MAXIMUM STABLEHLO_MINIMUM
+STABLEHLO_MULTIPLY STABLEHLO_PAD STABLEHLO_REDUCE_WINDOW STABLEHLO_RNG_BIT_GENERATOR STABLEHLO_SCATTER STRIDED_SLICE SUB
+SUM SVDF TANH TILE TOPK_V2 TRANSPOSE TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM UNIDIRECTIONAL_SEQUENCE_RNN UNIQUE
+UNPACK UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_SUM VAR_HANDLE WHERE WHILE
+ZEROS_LIKE
+""".split()
+"""What the interpreter of ai-edge-litert 2.3 registers with its reference resolver; a test asks it."""
+
+MICRO = """
+ABS ADD ADD_N ARG_MAX ARG_MIN ASSIGN_VARIABLE AVERAGE_POOL_2D BATCH_MATMUL BATCH_TO_SPACE_ND BROADCAST_ARGS BROADCAST_TO
+CALL_ONCE CAST CEIL CONCATENATION CONV_2D COS CUMSUM DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE DIV
+DYNAMIC_UPDATE_SLICE ELU EMBEDDING_LOOKUP EQUAL EXP EXPAND_DIMS FILL FLOOR FLOOR_DIV FLOOR_MOD FULLY_CONNECTED GATHER
+GATHER_ND GREATER GREATER_EQUAL HARD_SWISH IF L2_NORMALIZATION L2_POOL_2D LEAKY_RELU LESS LESS_EQUAL LOG LOGICAL_AND
+LOGICAL_NOT LOGICAL_OR LOGISTIC LOG_SOFTMAX MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD MUL NEG NOT_EQUAL PACK PAD PADV2
+PRELU QUANTIZE READ_VARIABLE REDUCE_MAX REDUCE_MIN RELU RELU6 RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR REVERSE_V2
+ROUND RSQRT SELECT_V2 SHAPE SIN SLICE SOFTMAX SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V SQRT SQUARE
+SQUARED_DIFFERENCE SQUEEZE STRIDED_SLICE SUB SUM SVDF TANH TRANSPOSE TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM UNPACK
+VAR_HANDLE WHILE ZEROS_LIKE
+""".split()
+"""What TFLite Micro's list of registrations names."""
+
+CMSIS = """
+ADD AVERAGE_POOL_2D BATCH_MATMUL CONCATENATION CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED LOGISTIC MAXIMUM MAX_POOL_2D
+MINIMUM MUL PAD RELU RELU6 RESHAPE SOFTMAX SVDF TANH TRANSPOSE TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM
+""".split()
+"""What CMSIS-NN 7 has functions for, in int8 or int16."""
+
+SHAPES = "its output's size depends on the values, and memory is planned before the model runs"
+RANDOM = "its output is random, so nothing could be checked"
+TEXT = "it works on texts or hash tables"
+COMPLEX = "complex numbers have no type here; give audio models their spectrum as an input"
+VARIABLES = "variables between runs are read from Keras files only, as states of recurrent layers"
+LOOPS = "loops and branches are not unrolled; convert with unroll=True, or give the Keras file"
+WHY: dict[str, str] = {
+    **dict.fromkeys(("UNIQUE", "WHERE"), SHAPES),
+    **dict.fromkeys(("RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "MULTINOMIAL", "STABLEHLO_RNG_BIT_GENERATOR"), RANDOM),
+    **dict.fromkeys(("HASHTABLE_LOOKUP", "LSH_PROJECTION", "SKIP_GRAM"), TEXT),
+    **dict.fromkeys(("COMPLEX_ABS", "IMAG", "REAL", "RFFT2D"), COMPLEX),
+    **dict.fromkeys(("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"), VARIABLES),
+    **dict.fromkeys(("IF", "WHILE"), LOOPS),
+    "ATAN2": "the float library has no arc tangent",
+    "BITCAST": "numbers are not seen as bits of another type",
+    "DENSIFY": "sparse constants are not read; convert without sparsity",
+    "EMBEDDING_LOOKUP_SPARSE": "no converter has been seen to write it",
+    "LSTM": "its one step was replaced by UNIDIRECTIONAL_SEQUENCE_LSTM",
+    **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"), "boxes are chosen outside the model"),
+    "STABLEHLO_COMPOSITE": "subgraphs are not read",
+    **dict.fromkeys(("STABLEHLO_GATHER", "STABLEHLO_SCATTER"), "GATHER, GATHER_ND and SCATTER_ND are read instead"),
+    "STABLEHLO_PAD": "PAD, PADV2 and DILATE are read instead",
+    "STABLEHLO_REDUCE_WINDOW": "REDUCE_WINDOW is read instead",
+}
+"""Operators that are not read."""
+
+MISSING: dict[str, tuple[str, str]] = {
+    "CAST": ("int8, int16", "numbers with a scale go through QUANTIZE and DEQUANTIZE"),
+    "DIV": ("int8, int16", "no exact rule in integers alone"),
+    "EXP": ("int16", "its table of 16 bits is another one than nnbuild's"),
+    "FAKE_QUANT": (f"int8, int16, {OTHER}", "it takes any bytes for floats"),
+    "GELU": ("int16", "its table of 16 bits is another one than nnbuild's"),
+    "L2_NORMALIZATION": ("int8", "not built in integers"),
+    "LOG": ("int16", "its table of 16 bits is another one than nnbuild's"),
+    "LOG_SOFTMAX": ("int8", "not built in integers"),
+    "NEG": ("int8, int16", "not built in integers with a scale"),
+    "POW": (OTHER, "converters write products"),
+    "PRELU": ("int16", "TFLite's kernel multiplies in 32 bits, which overflow"),
+    "REDUCE_PROD": ("int8, int16", "not built in integers with a scale"),
+    "RSQRT": ("int16", "not built in 16 bits"),
+    "SQRT": ("int8, int16", "not built in integers"),
+    "SVDF": ("int8", "not built in integers"),
+    **{
+        kind: ("int8, int16", "computed without their scales, which means nothing")
+        for kind in (
+            *("BITWISE_XOR", "FLOOR_DIV", "FLOOR_MOD", "REDUCE_WINDOW", "RIGHT_SHIFT"),
+            *("STABLEHLO_ADD", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM", "STABLEHLO_MULTIPLY"),
+        )
+    },
+}
+"""Types of operators that are read otherwise: which TFLite computes, and why they are not."""
+
+REMARKS: dict[str, str] = {
+    "BROADCAST_ARGS": "of constants",
+    "DYNAMIC_UPDATE_SLICE": "at a constant place",
+    "EMBEDDING_LOOKUP": "of a constant table",
+    "FAKE_QUANT": "its range is the scale under --quantize",
+    "GATHER": "indices constant or computed",
+    "GATHER_ND": "indices constant",
+    "RANGE": "of constants",
+    "SCATTER_ND": "indices constant",
+    "SPARSE_TO_DENSE": "indices constant",
+    "SUM": "in int8 and int16 as MEAN without the division: TFLite's reference kernel reads beyond its data",
+    **dict.fromkeys(("RNN", "SVDF"), "its state is carried from run to run"),
+    **dict.fromkeys((f"UNSORTED_SEGMENT_{f}" for f in ("MAX", "MIN", "PROD", "SUM")), "segments constant"),
+}
+UNPROVEN = {"SUM": ("int8", "int16")}
+"""Read, but there is no sound kernel to compare with."""
+
+
+def proven() -> dict[str, set[str]]:
+    """Operator -> the columns in which files of the tests are compared with TFLite."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, file in SEEDS.items():
+        if name in WITHOUT_REFERENCE:
+            continue
+        for operator in file.operators:
+            found[operator.kind].add(_column(file, operator.inputs, operator.outputs))
+    return found
+
+
+def _column(file: File, inputs: object, outputs: object) -> str:
+    """By the first tensor that is computed, of the inputs that hold numbers."""
+    read = [file.tensors[i] for i in inputs if i >= 0]  # type: ignore[attr-defined]
+    made = [file.tensors[i] for i in outputs]  # type: ignore[attr-defined]
+    computed = [t for t in read if t.data is None]
+    chosen = [t for t in made if t.dtype in COLUMNS] or computed or made
+    kinds = {t.dtype for t in computed} | {made[0].dtype}
+    if computed and made[0].dtype == "bool":
+        chosen = computed
+    return COLUMNS.get(chosen[0].dtype, OTHER) if kinds else OTHER
+
+
+def rows() -> list[list[str]]:
+    found = proven()
+    made = []
+    for kind in REFERENCE:
+        types, why = MISSING.get(kind, ("", ""))
+        cells = []
+        for column in (*COLUMNS, OTHER):
+            if column in found.get(kind, ()):
+                cells.append("yes")
+            elif column in UNPROVEN.get(kind, ()):
+                cells.append("read")
+            else:
+                cells.append("no" if column in types.split(", ") else "-")
+        covered = "yes" if kind in found else "no"
+        remark = "; ".join(filter(None, (REMARKS.get(kind, ""), f"{types}: {why}" if types else "", WHY.get(kind, ""))))
+        others = ["yes" if kind in names else "-" for names in (MICRO, CMSIS)]
+        made.append([kind, covered, *cells, *others, remark])
+    return made
+
+
+def page() -> str:
+    table = rows()
+    covered = [row for row in table if row[1] == "yes"]
+    whole = [row for row in covered if "no" not in row[2:6]]
+    read = sorted(set(OPERATORS) | set(FOLDS) | {"SHAPE", "RANK", "ZEROS_LIKE"})
+    beyond = [kind for kind in read if kind not in REFERENCE]
+    lines = [
+        "# Coverage of TensorFlow Lite",
+        "",
+        "<!-- Written by script/coverage_table.py from the files of the tests. -->",
+        "",
+        "Every operator that TFLite's interpreter (ai-edge-litert 2.3) computes with its reference kernels. `yes`",
+        "stands where a file of this operator in this type is compared with the interpreter by the tests, in numpy and",
+        "in compiled C: equal in every bit, floats within 1e-5. `-` stands where TFLite computes nothing. The last",
+        "columns say what TFLite Micro registers and what CMSIS-NN has functions for, by their public lists.",
+        "",
+        f"Of {len(table)} operators {len(covered)} are covered, {len(whole)} of them in every type that TFLite",
+        f"computes. {' and '.join(beyond)} are read too, for which TFLite has no reference kernel.",
+        "",
+        "| operator | covered | float32 | int8 | int16 | whole numbers | TFLite Micro | CMSIS-NN | remark |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *(f"| {' | '.join(row)} |" for row in table),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
