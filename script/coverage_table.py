@@ -7,15 +7,14 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from nnbuild.frontend.tflite.folding import FOLDS
 from nnbuild.frontend.tflite.importer import OPERATORS
 from tests.frontend.tflite_files import File
 from tests.fuzz.tflite_seeds import SEEDS, WITHOUT_REFERENCE
 
-PAGE = ROOT / "docs" / "coverage.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
 COLUMNS = {"float32": "float32", "int8": "int8", "int16": "int16"}
 OTHER = "whole numbers"
 """int32, int64, uint8 and truth values."""

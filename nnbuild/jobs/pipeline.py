@@ -30,6 +30,7 @@ from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.calibrate import METHODS, Range
 from nnbuild.quantize.data import Source
+from nnbuild.quantize.lengths import with_lengths
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
 
 BASELINE = "baseline"
@@ -139,7 +140,7 @@ def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_
             "this model is quantized already.",
             "Leave --quantize out, or give floats.",
         )
-    recipe = recipe_of(options)
+    graph, recipe = with_lengths(graph), recipe_of(options)
     if sizes_only and options.accuracy_drop is None:
         return quantize_with(graph, recipe, dict.fromkeys(graph.tensors, Range(-1.0, 1.0)))
     ranges = ranges_of(graph, recipe, progress)

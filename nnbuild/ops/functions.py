@@ -122,4 +122,5 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
 
 
 def apply(name: str, parameters: tuple[float, ...], x: Array) -> Array:
-    return FUNCTIONS[name](x, *parameters)
+    with np.errstate(divide="ignore", invalid="ignore"):  # what is infinite, or no number, is what it is
+        return FUNCTIONS[name](x, *parameters)
