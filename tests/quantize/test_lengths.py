@@ -1,4 +1,4 @@
-"""Vectors divided by their length, as converters and TensorFlow spell it, quantized with a vector of zeros among them."""
+"""Vectors divided by their length, as converters and TensorFlow spell it, with a vector of zeros among the samples."""
 
 from __future__ import annotations
 

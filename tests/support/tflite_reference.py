@@ -59,7 +59,7 @@ def registered() -> Iterator[str]:
     for kind in KINDS:
         tensors = [T("x", (1, 4), "float32"), T("y", (1, 4), "float32")]
         files = [File(tensors, [O(kind, [0], [1], version=v)], [0], [1]) for v in VERSIONS]
-        if kind != "CUSTOM" and any(UNKNOWN not in apart(lambda f=f: answer(f, run=False)) for f in files):  # type: ignore[misc]
+        if kind != "CUSTOM" and any(UNKNOWN not in answer(file, run=False) for file in files):
             yield kind
 
 
