@@ -1,4 +1,4 @@
-/* uses: high_multiply, shift_left */
+/* uses: high_multiply */
 #include "nn_numeric.h"
 
 /*
@@ -7,13 +7,12 @@
  */
 int32_t nn_reciprocal(uint32_t x, int32_t headroom)
 {
-    const int32_t fraction = (int32_t)((x << headroom) - 0x80000000u);
-    const int32_t half = (int32_t)(((int64_t)fraction + INT32_MAX + 1) >> 1);
+    const int32_t half = (int32_t)((x << headroom) >> 1);
     int32_t result = 1515870810 + nn_high_multiply(half, -1010580540);
 
     for (int32_t i = 0; i < 3; ++i) {
         const int32_t error = ((int32_t)1 << 29) - nn_high_multiply(half, result);
-        result += nn_shift_left(nn_high_multiply(result, error), 2);
+        result += nn_high_multiply(result, error) * 4;
     }
-    return nn_shift_left(result, 1);
+    return result < (int32_t)1 << 30 ? result * 2 : INT32_MAX;
 }

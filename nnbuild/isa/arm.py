@@ -112,6 +112,9 @@ DSP = Vectors(
     spellings={
         "p_dot": _one("smlad", "a", "b", "sum"),
         "p_products": _one("smuad", "a", "b"),
+        "p_low_product": _one("smulbb", "a", "b"),
+        "p_high_product": _one("smultt", "a", "b"),
+        "add_sign": _one("add", "sum", "a", suffix=", asr #31"),
         "p_low_low": _one("smlabb", "a", "b", "sum"),
         "p_low_high": _one("smlabt", "a", "b", "sum"),
         "p_high_low": _one("smlatb", "a", "b", "sum"),
@@ -127,6 +130,7 @@ DSP = Vectors(
         "p_add_odd_bytes": _one("sxtab16", "a", "b", suffix=", ror #8"),
         "saturate": _saturate,
         "max_bytes": _one("ssub8 %0, %1, %2\\n\\tsel", "a", "b", output="=&r"),
+        "min_bytes": _one("ssub8 %0, %2, %1\\n\\tsel", "a", "b", output="=&r"),
         "p_even_bytes": _one("sxtb16", "word"),
         "p_odd_bytes": _one("sxtb16", "word", suffix=", ror #8"),
         "p_low_halves": _one("pkhbt", "a", "b", suffix=", lsl #16"),
@@ -141,5 +145,5 @@ DSP = Vectors(
         "load_four": _LOAD_FOUR,
         "again": '__asm__ volatile("" : "+r"(pointer));\nreturn pointer;',
     },
-    cycles={"max_bytes": 2},
+    cycles={"max_bytes": 2, "min_bytes": 2},
 )

@@ -63,15 +63,15 @@ def _load_bytes(count: int) -> Operation:
     return Operation(WORD, "const int8_t *from", f"(int32_t)({' | '.join(parts)})", 1 if count == 4 else 2 * count - 1)
 
 
-MAX_BYTES = """\
+EXTREME_BYTES = """\
 uint32_t out = 0;
 
-for (int byte = 0; byte < 32; byte += 8) {
+for (int byte = 0; byte < 32; byte += 8) {{
     const int8_t x = (int8_t)((uint32_t)a >> byte & 0xffU);
     const int8_t y = (int8_t)((uint32_t)b >> byte & 0xffU);
 
-    out |= (uint32_t)(uint8_t)(x > y ? x : y) << byte;
-}
+    out |= (uint32_t)(uint8_t)(x {0} y ? x : y) << byte;
+}}
 return (int32_t)out;"""
 TWO = "(int64_t)((uint64_t)(uint32_t)high << 32 | (uint32_t)low)"
 LOAD_FOUR = """\
@@ -90,6 +90,8 @@ PAIRS: dict[str, Operation | Family] = {
     # products
     "p_dot": _words(f"(int32_t)((uint32_t)sum + {BOTH})", "a, b, sum"),
     "p_products": _words(f"(int32_t)({BOTH})"),
+    "p_low_product": _words(f"{LOW_A} * {LOW_B}"),
+    "p_high_product": _words(f"{HIGH_A} * {HIGH_B}"),
     "p_low_low": _words(_product(LOW_A, LOW_B), "a, b, sum"),
     "p_low_high": _words(_product(LOW_A, HIGH_B), "a, b, sum"),
     "p_high_low": _words(_product(HIGH_A, LOW_B), "a, b, sum"),
@@ -102,6 +104,7 @@ PAIRS: dict[str, Operation | Family] = {
     ),
     "p_wide_low": _words(f"(int32_t)((uint32_t)(((int64_t)a * {LOW_B}) >> 16) + (uint32_t)sum)", "a, b, sum"),
     "p_wide_high": _words(f"(int32_t)((uint32_t)(((int64_t)a * {HIGH_B}) >> 16) + (uint32_t)sum)", "a, b, sum"),
+    "add_sign": _words("sum + (a >> 31)", "a, sum"),
     "high": _words("(int32_t)(((int64_t)a * b) >> 32)", cycles=3),  # b is at least 0
     "high_add": _words(_high(), "a, b, sum"),
     "high_rounded_add": _words(_high(" + INT64_C(0x80000000)"), "a, b, sum"),
@@ -112,7 +115,8 @@ PAIRS: dict[str, Operation | Family] = {
     "p_add_even_bytes": _added_bytes(0),
     "p_add_odd_bytes": _added_bytes(8),
     "saturate": _saturate,
-    "max_bytes": _words(MAX_BYTES, cycles=2),
+    "max_bytes": _words(EXTREME_BYTES.format(">"), cycles=2),
+    "min_bytes": _words(EXTREME_BYTES.format("<"), cycles=2),
     # from bytes to pairs, and halves of two words as one
     "p_even_bytes": _words(HALVES.format(low="word", high="(word >> 16)"), "word"),
     "p_odd_bytes": _words(HALVES.format(low="(word >> 8)", high="(word >> 24)"), "word"),

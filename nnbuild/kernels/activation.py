@@ -8,11 +8,11 @@ from math import prod
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
 from nnbuild.kernels.functions import missing, spell
 from nnbuild.kernels.integers import UNIT, centred, finish, store, value_of
+from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
@@ -33,7 +33,9 @@ def _rule(site: Site[Activation]) -> rules.Rule:
 def _demand_integers(site: Site[Activation]) -> Demand:
     packed: dict[str, Array] = {}
     match _rule(site):
-        case rules.Entries(entries) | rules.Table(entries):
+        case rules.Entries(entries):
+            packed["table"] = lookup.table(entries).astype(site.outputs[0].dtype)
+        case rules.Table(entries):
             packed["table"] = entries.astype(site.outputs[0].dtype)
         case rules.Sigmoid():
             packed["sigmoid"] = sigmoid_table().astype(np.uint16)
@@ -43,11 +45,14 @@ def _demand_integers(site: Site[Activation]) -> Demand:
 def _emit_integers(w: Writer, site: Site[Activation], names: Names) -> None:
     rule, out = _rule(site), site.outputs[0]
     source, target = f"{names.inputs[0]}[i]", f"{names.outputs[0]}[i]"
+    if isinstance(rule, rules.Entries):
+        w(f"const int8_t *from = {names.inputs[0]} + begin;")
+        w(f"int8_t *to = {names.outputs[0]} + begin;")
+        w("int32_t left = end - begin;")
+        lookup.lookups(w, names.packed["table"], ("from", "to", "left"), prod(site.shape()))
+        return
     with w.loop("i", "end", start="begin", trips=prod(site.shape())):
         match rule:
-            case rules.Entries():
-                w.bill(c99.LOAD.cycles)
-                w(w.use(c99.STORE, target, f"{names.packed['table']}[{source} + 128]"))
             case rules.Table():
                 store(w, target, w.helper("interpolate16", names.packed["table"], source), out)
             case rules.Sigmoid(function, scale):

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
+from nnbuild.kernels import channel_lines, channel_tables
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_int8, only_integer
 from nnbuild.kernels.integers import centred, declare, finish, zero
 from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
+from nnbuild.numeric.multiplier import convolution_scales
+from nnbuild.numeric.rounding import Ints, ints, saturate
+from nnbuild.numeric.step_line import StepLines, step_lines
 from nnbuild.ops.affine import Affine
-from nnbuild.ops.integer import bounds, requantization
+from nnbuild.ops.integer import bounds, quant_of, requantization
 from nnbuild.ops.site import Site
 
 
@@ -77,7 +82,29 @@ class _Floats:
         _loops(site).vector_nest(w, v.lanes, element)
 
 
+def _results(site: Site[Affine], x: Ints) -> Ints:
+    out, factors = site.outputs[0], ints(site.constant("scale"))
+    sums = (x[:, None] - zero(site.inputs[0])) * factors + ints(site.constant("shift"))
+    scaled = requantization(site, factors.size, "scale").apply(sums)
+    return saturate(scaled + zero(out), *bounds(site.attributes.clamp, out))
+
+
+@lru_cache(maxsize=256)
+def _lines(site: Site[Affine], drop: int) -> StepLines | str:
+    """Each channel as a line of its input."""
+    refused = only_int8(site)
+    if refused:
+        return refused
+    x, out, inputs = site.inputs[0], site.outputs[0], channel_tables.every_input()
+    reals = convolution_scales(quant_of(x).scale, quant_of(site.constants["scale"]).scales, quant_of(out).scale)
+    slopes, limits = ints(site.constant("scale")) * reals, bounds(site.attributes.clamp, out)
+    found = step_lines(inputs, _results(site, inputs), limits, slopes, zero(out), drop)
+    return found or "one of its channels is no line"
+
+
 VARIANTS = (
     *on_any_floats(_Floats),
     Kernel("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
+    channel_tables.kernel(_results, _loops),
+    *channel_lines.kernels(_lines, _loops),
 )

@@ -8,10 +8,10 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.base.writer import Row, Writer
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels import channel_tables
 from nnbuild.kernels.contract import (
     PORTABLE,
     Demand,
@@ -23,15 +23,16 @@ from nnbuild.kernels.contract import (
     only_float,
     only_integer,
 )
+from nnbuild.kernels.dsp import elements
 from nnbuild.kernels.dsp.beside import exact_sum
 from nnbuild.kernels.integers import centred, declare, finish, requantized
 from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
 from nnbuild.kernels.tensor_sums import ProductRule, SumRule, product_rule, sum_rule
 from nnbuild.kernels.vector_tail import OPERATIONS
+from nnbuild.model.graph import Array
 from nnbuild.numeric.elementwise import AddScales
-from nnbuild.numeric.linear_sum import FRACTION, LinearSum
-from nnbuild.numeric.rounding import INT8
-from nnbuild.ops.binary import Binary, Formats, formats, operands
+from nnbuild.numeric.rounding import Ints, ints, saturate
+from nnbuild.ops.binary import Binary, Formats, combined, formats, operands
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
 
@@ -125,6 +126,22 @@ class _Floats:
         _loops(site).vector_nest(w, v.lanes, element)
 
 
+def _accepts_words(site: Site[Binary]) -> str | None:
+    return elements.refused(site, _loops(site))
+
+
+def _demand_words(site: Site[Binary]) -> Demand:
+    """Channels go one after the other beside a gate: then no output may lie over another one's input."""
+    usual, size = _demand(site), prod(site.output_shape())
+    if elements.gated(_loops(site)) is None:
+        return usual
+    return replace(usual, overlaps=tuple(replace(each, every=size) for each in usual.overlaps))
+
+
+def _emit_words(w: Writer, site: Site[Binary], names: Names) -> None:
+    elements.emit(w, site, names, _loops(site))
+
+
 @lru_cache(maxsize=256)
 def _rule(site: Site[Binary]) -> SumRule | ProductRule | str:
     return product_rule(site) if site.attributes.function == "multiply" else sum_rule(site)
@@ -132,41 +149,62 @@ def _rule(site: Site[Binary]) -> SumRule | ProductRule | str:
 
 @dataclass(frozen=True)
 class _Bytes:
-    """Sums, differences and products of two tensors of bytes in vectors. A work item is one vector."""
+    """Sums, differences and products of tensors of bytes in vectors."""
 
     v: Vectors
 
     def accepts(self, site: Site[Binary]) -> str | None:
-        if site.dtypes != {"int8"}:
+        if site.dtypes != {"int8"} or any(constant.data.dtype != "int8" for constant in site.constants.values()):
             return "it computes int8 only"
         rule = _rule(site)
-        return rule if isinstance(rule, str) else None
+        return rule if isinstance(rule, str) else _loops(site).no_vectors(self.v.lanes)
 
     def demand(self, site: Site[Binary]) -> Demand:
-        return Demand(extent=_loops(site).vectors(self.v.lanes), overlaps=(Overlap(0, 0), Overlap(0, 1)))
+        return _demand(site, self.v.lanes)
 
     def emit(self, w: Writer, site: Site[Binary], names: Names) -> None:
-        rule, v = _rule(site), self.v
+        rule, v, once = _rule(site), self.v, _loops(site).repeated
         assert not isinstance(rule, str)
+        pointers = operands(names.inputs, names.packed)
 
         def element(at: list[str], count: int) -> None:
-            for name, source, const in zip(("sum", "other"), names.inputs, ("", "const "), strict=True):
-                v.let(w, "sums", name, v.call(w, "widen", f"{source} + {at[0]}", of=(count,)), const)
-            rule.join(w, v, "sum", "other", "sum")
-            w(f"{v.call(w, 'store_bytes', f'{names.outputs[0]} + {at[0]}', 'sum', of=(*rule.bounds, count))};")
+            for name, pointer, place, single in zip(("left", "right"), pointers, at[1:], once[1:], strict=True):
+                if single:
+                    value = v.call(w, "each", f"{pointer}[{place}]")
+                else:
+                    value = v.call(w, "widen", f"{pointer} + {place}", of=(count,))
+                v.let(w, "sums", name, value)
+            v.let(w, "sums", "total", "left", "")
+            rule.join(w, v, "left", "right", "total")
+            w(f"{v.call(w, 'store_bytes', f'{names.outputs[0]} + {at[0]}', 'total', of=(*rule.bounds, count))};")
 
         _loops(site).vector_nest(w, v.lanes, element)
 
 
-AT_ONCE = 8
-"""Elements of one turn of the loop."""
-LOAD = Row("const int32_t {0} = {1};", 0)
-ODD = Row("{0} & mask", 1)
-STEP = Row("{0} += {1};", 1)
-STORE = Row("{0} = (int8_t){1};", 1)
+def _beside_constant(site: Site[Binary]) -> Loops:
+    """The walks of the output and of the constant, if there is one and the input is as large as the output."""
+    walks, held = _loops(site), next(iter(site.constants), "")
+    return replace(walks, walks=(walks.walks[0], walks.walks[1 if held == "left" else 2]))
 
 
-def _accepts_linear(site: Site[Binary], fraction: int = FRACTION) -> str | None:
+def _results(site: Site[Binary], x: Ints) -> Array | str:
+    """What becomes of a byte beside the constant."""
+    if not site.constants or site.shape() != site.output_shape():
+        return "it has no constant operand"
+    ((role, constant),) = site.constants.items()
+    if constant.data.dtype != "int8":
+        return "it computes int8 only"
+    given, held = x[:, None], ints(constant.data).reshape(1, -1)
+    left, right = (held, given) if role == "left" else (given, held)
+    values = combined(site.attributes.function, left, right, formats(site))
+    return saturate(values, *bounds(site.attributes.clamp, site.outputs[0]))
+
+
+UNIT = 8
+"""Elements of a work item of two vectors."""
+
+
+def _accepts_linear(site: Site[Binary]) -> str | None:
     if site.attributes.function not in ("add", "subtract"):
         return "it adds and subtracts only"
     if site.dtypes != {"int8"} or any(constant.data.dtype != "int8" for constant in site.constants.values()):
@@ -174,57 +212,7 @@ def _accepts_linear(site: Site[Binary], fraction: int = FRACTION) -> str | None:
     shapes = [site.shape(i) for i in range(len(site.inputs))] + [c.data.shape for c in site.constants.values()]
     if any(prod(shape) != prod(site.output_shape()) for shape in shapes):
         return "its operands differ in shape"
-    return None if exact_sum(site, fraction) else "no coefficients give every sum exactly"
-
-
-def _emit_linear(w: Writer, site: Site[Binary], names: Names) -> None:
-    """Sum or difference of two int8 tensors: two multiplications and a saturating shift an element on Cortex-M4 and up.
-
-    Bytes are taken two at a time as the upper halves of 16-bit numbers. The coefficients are exact for every pair of
-    numbers (see `numeric.linear_sum`), so no table is needed.
-    """
-    left, right = operands(names.inputs, names.packed)
-    size, found = prod(site.output_shape()), exact_sum(site)
-    assert found is not None
-    w(f"const int8_t *left = {left} + begin;")
-    w(f"const int8_t *right = {right} + begin;")
-    w(f"int8_t *to = {names.outputs[0]} + begin;")
-    w(f"const int32_t mask = {0xFF00FF00 - (1 << 32)};")
-    w(f"const int8_t *const last = {left} + end;")
-    with w.block(f"while (last - left >= {AT_ONCE})"), w.trips(size // AT_ONCE):
-        w.bill(3)
-        for at in range(0, AT_ONCE, 4):
-            _word(w, site, found, at)
-        for pointer in ("left", "right", "to"):
-            w(w.use(STEP, pointer, str(AT_ONCE)))
-    with w.block("while (left < last)"), w.trips(size % AT_ONCE):
-        w.bill(5)
-        _element(w, site, found, "p_wide_low", ("*left++ * 256", "*right++ * 256", "*to++"))
-
-
-def _word(w: Writer, site: Site[Binary], found: LinearSum, at: int) -> None:
-    """The four elements of a word: the second and fourth byte are where they should be already."""
-    for name, pointer in (("a", "left"), ("b", "right")):
-        w(w.use(LOAD, f"{name}{at}", DSP.call(w, "load_bytes", f"{pointer} + {at}" if at else pointer, of=(4,))))
-        w(w.use(LOAD, f"even_{name}{at}", DSP.call(w, "masked_left8", "mask", f"{name}{at}")))
-        w(w.use(LOAD, f"odd_{name}{at}", w.use(ODD, f"{name}{at}")))
-    for byte in range(4):
-        part, half = ("even", "odd")[byte % 2], ("p_wide_low", "p_wide_high")[byte // 2]
-        _element(w, site, found, half, (f"{part}_a{at}", f"{part}_b{at}", f"to[{at + byte}]"))
-
-
-def _element(w: Writer, site: Site[Binary], found: LinearSum, half: str, places: tuple[str, str, str]) -> None:
-    a, b, target = places
-    partial = DSP.call(w, half, str(found.second), b, str(found.start))
-    value = DSP.call(w, "saturate", DSP.call(w, half, str(found.first), a, partial), of=(8, found.shift))
-    limits = bounds(site.attributes.clamp, site.outputs[0])
-    if limits == INT8:
-        w(w.use(STORE, target, value))
-        return
-    with w.block(""):
-        w(f"int32_t value = {value};")
-        c99.bound(w, limits, "value")
-        w(w.use(STORE, target, "value"))
+    return None if exact_sum(site, 0) else "no coefficients give every sum exactly"
 
 
 @dataclass(frozen=True)
@@ -235,43 +223,44 @@ class _Linear:
     v: Vectors
 
     def accepts(self, site: Site[Binary]) -> str | None:
-        return _accepts_linear(site, 0)
+        return _accepts_linear(site)
 
     def demand(self, site: Site[Binary]) -> Demand:
         demand = _demand(site)
-        places = np.arange(AT_ONCE, dtype=np.uint16).reshape(2, -1).T.reshape(-1)
+        places = np.arange(UNIT, dtype=np.uint16).reshape(2, -1).T.reshape(-1)
         packed = {**demand.packed, "places": places}
-        return replace(demand, extent=-(-prod(site.output_shape()) // AT_ONCE), packed=packed, rows=False)
+        return replace(demand, extent=-(-prod(site.output_shape()) // UNIT), packed=packed, rows=False)
 
     def emit(self, w: Writer, site: Site[Binary], names: Names) -> None:
         left, right = operands(names.inputs, names.packed)
         found, v, limits = exact_sum(site, 0), self.v, bounds(site.attributes.clamp, site.outputs[0])
         assert found is not None
-        whole, rest = divmod(prod(site.output_shape()), AT_ONCE)
+        whole, rest = divmod(prod(site.output_shape()), UNIT)
         last = "end" if not rest else f"end < {whole} ? end : {whole}"
         w(f"const int32_t whole = {last};")
         with w.loop("unit", "whole", start="begin", trips=whole):
             for half in (0, 1):
                 for name, pointer in (("a", left), ("b", right)):
-                    at = f"{pointer} + unit * {AT_ONCE} + {half * v.lanes}"
+                    at = f"{pointer} + unit * {UNIT} + {half * v.lanes}"
                     v.let(w, "sums", f"{name}{half}", v.call(w, "widen", at, of=(v.lanes,)))
                 first = v.call(w, "add_by", v.call(w, "multiply_by", f"a{half}", str(found.first)), str(found.start))
                 value = v.call(w, "multiply_add_by", first, f"b{half}", str(found.second))
                 v.let(w, "sums", f"sum{half}", v.call(w, "shift_right", value, of=(found.shift,)))
-            to = f"{names.outputs[0]} + unit * {AT_ONCE}"
+            to = f"{names.outputs[0]} + unit * {UNIT}"
             w(f"{v.call(w, 'store_places', to, 'sum0', 'sum1', names.packed['places'], of=limits)};")
         if rest:
-            with w.block(f"if (end > {whole})"), w.loop("i", whole * AT_ONCE + rest, start=whole * AT_ONCE):
+            with w.block(f"if (end > {whole})"), w.loop("i", whole * UNIT + rest, start=whole * UNIT):
                 terms = f"{left}[i] * {found.first} + {right}[i] * {found.second} + {found.start}"
                 w(f"int32_t value = ({terms}) >> {found.shift};")
                 c99.bound(w, limits, "value")
-                w(w.use(STORE, f"{names.outputs[0]}[i]", "value"))
+                w(w.use(c99.STORE, f"{names.outputs[0]}[i]", "(int8_t)value"))
 
 
 VARIANTS = (
     *on_any_floats(_Floats),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
-    Kernel("linear", frozenset({"armv7em_dsp"}), _accepts_linear, _demand, _emit_linear),
+    Kernel("words", frozenset({"armv7em_dsp"}), _accepts_words, _demand_words, _emit_words),
     on_each("integer", _Bytes),
     on_each("across", _Linear),
+    channel_tables.kernel(_results, _beside_constant),
 )

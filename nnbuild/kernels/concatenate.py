@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_int8, only_integer
 from nnbuild.kernels.integers import UNIT, centred, finish, requantized, zero
+from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.window_loops import product, total
-from nnbuild.numeric.elementwise import rescale_multiplier
-from nnbuild.numeric.rounding import limits
+from nnbuild.model.graph import Array
+from nnbuild.numeric.elementwise import rescale, rescale_multiplier
+from nnbuild.numeric.rounding import INT8, limits, saturate
 from nnbuild.ops.base import around
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.integer import bounds, quant_of
@@ -63,7 +67,38 @@ def _accepts_integers(site: Site[Concatenate]) -> str | None:
     return None if carried else only_integer(site)
 
 
+def _entries(site: Site[Concatenate], index: int) -> Array | None:
+    """What becomes of each byte of an input; None where it stays what it is."""
+    own, out = site.inputs[index], site.outputs[0]
+    x = np.arange(INT8[0], INT8[1] + 1)
+    scale = rescale_multiplier(quant_of(own).scale, quant_of(out).scale)
+    found = saturate(rescale(x, zero(own), zero(out), scale), *bounds(site.attributes.clamp, out))
+    return None if np.array_equal(found, x) else lookup.table(found).astype(np.int8)
+
+
+def _demand_tables(site: Site[Concatenate]) -> Demand:
+    tables = {f"table{i}": _entries(site, i) for i in range(len(site.inputs))}
+    packed = {name: entries for name, entries in tables.items() if entries is not None}
+    return Demand(extent=_demand(site).extent, packed=packed)
+
+
+def _emit_tables(w: Writer, site: Site[Concatenate], names: Names) -> None:
+    """Bytes by a table of results for each input, or as they are."""
+    axis = site.attributes.axis
+    before, joined, after = around(site.output_shape(), axis)
+    with w.loop("row", "end", start="begin", trips=before):
+        w(f"int8_t *to = {names.outputs[0]} + {product('row', joined * after)};")
+        for index, name in enumerate(names.inputs):
+            run, table = site.shape(index)[axis] * after, names.packed.get(f"table{index}")
+            with w.block(""):
+                w(f"const int8_t *from{index} = {name} + {product('row', run)};")
+                w(f"int32_t left{index} = {run};")
+                w.bill(6)
+                lookup.lookups(w, table, (f"from{index}", "to", f"left{index}"), run)
+
+
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
+    Kernel("tables", PORTABLE, only_int8, _demand_tables, _emit_tables),
 )

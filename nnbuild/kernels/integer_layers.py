@@ -72,6 +72,8 @@ def _added(site: Site[Weighted]) -> SumRule | str | None:
     if not site.tail or not isinstance(site.tail[0].attributes, Binary):
         return None
     follower = site.tail[0].of(Binary)
+    if [tensor.shape for tensor in follower.inputs] != [site.outputs[0].shape] * 2:
+        return "the other operand is of another shape"
     rule = sum_rule(follower) if follower.dtypes == {"int8"} else "it adds int8 only"
     if isinstance(rule, SumRule) and rule.operation != "add":
         return "it adds another tensor, and subtracts none"

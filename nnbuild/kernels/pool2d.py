@@ -21,7 +21,8 @@ from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.overlaps import IN_PLACE, rows
 from nnbuild.kernels.window import Window, window_of
 from nnbuild.kernels.window_loops import column_taps, each_position, each_row, product, row_taps, taps_count, total
-from nnbuild.numeric.rounding import INT8, rounding_mean
+from nnbuild.numeric.rounding import INT8, rounding_mean, saturate
+from nnbuild.numeric.step_line import StepLines, step_lines
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
@@ -278,12 +279,24 @@ def _quad(w: Writer, site: Site[Pool2D], names: Names, count: int) -> None:
         w(w.use(STORE, str(channel), f"result{channel}"))
 
 
+@lru_cache(maxsize=256)
+def _average_line(size: int, limits: tuple[int, int]) -> StepLines | None:
+    """The rounded average of a window as a line of its sum."""
+    sums = np.arange(INT8[0] * size, INT8[1] * size + 1)
+    wanted = saturate(rounding_mean(sums, size), *limits)
+    return step_lines(sums, wanted[:, None], limits, np.array([1 / size]), 0, drop=16)
+
+
 def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
-    size, name, pair = prod(site.attributes.window), f"sum{channel}", ("even", "odd")[channel % 2]
+    size, pair = prod(site.attributes.window), ("even", "odd")[channel % 2]
+    limits = bounds(site.attributes.clamp, site.outputs[0])
+    line = _average_line(size, limits) if window_of(site).inside else None
+    if line is not None and not line.kinks.any():
+        half = ("p_wide_low", "p_wide_high")[channel // 2]
+        value = DSP.call(w, half, str(line.factors[0]), pair, str(line.starts[0]))
+        return DSP.call(w, "saturate", value, of=(8, line.shift))
+    name = f"sum{channel}"
     w(w.use(LOAD, name, f"{pair} >> 16" if channel > 1 else f"(int16_t)({pair} & 0xffff)"))
-    if window_of(site).inside and size & (size - 1) == 0:
-        w.bill(3)
-        return f"({name} + {size // 2} + ({name} >> 31)) >> {size.bit_length() - 1}" if size > 1 else name
     w.bill(7)
     number, half = (str(size), str(size // 2)) if window_of(site).inside else ("count", "count / 2")
     return f"({name} > 0 ? {name} + {half} : {name} - {half}) / {number}"

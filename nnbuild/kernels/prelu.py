@@ -5,11 +5,13 @@ from __future__ import annotations
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
+from nnbuild.kernels import channel_tables
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
 from nnbuild.kernels.integers import centred, finish, requantized
 from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
 from nnbuild.kernels.overlaps import IN_PLACE
-from nnbuild.numeric.rounding import limits
+from nnbuild.numeric.elementwise import prelu
+from nnbuild.numeric.rounding import Ints, ints, limits, saturate
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.site import Site
 
@@ -48,7 +50,14 @@ def _emit_integers(w: Writer, site: Site[PReLU], names: Names) -> None:
     _loops(site).nest(w, element)
 
 
+def _results(site: Site[PReLU], x: Ints) -> Ints:
+    slopes = ints(site.constant("slope")).reshape(-1)
+    values = prelu(x[:, None], slopes, site.attributes.zeros(site), site.attributes.scales(site))
+    return saturate(values, *limits("int8"))
+
+
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    channel_tables.kernel(_results, _loops),
 )

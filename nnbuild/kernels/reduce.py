@@ -11,7 +11,8 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
+from nnbuild.kernels.dsp import folded
 from nnbuild.kernels.integers import centred, finish, requantized, zero
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.tensor_sums import Scaled, scaled_by
@@ -66,10 +67,15 @@ def _accepts_integers(site: Site[Reduce]) -> str | None:
 
 
 def _emit_integers(w: Writer, site: Site[Reduce], names: Names) -> None:
-    x, out = site.inputs[0], site.outputs[0]
     with _folded(w, site, names, "int32_t") as target:
-        centred(w, "x", "result", zero(x) * (_sizes(site)[1] if site.attributes.function in ("mean", "sum") else 1))
-        finish(w, target, requantized(w, "x", site.attributes.multiplier(site)), out, limits(out.dtype))
+        _finish(w, site, "result", target)
+
+
+def _finish(w: Writer, site: Site[Reduce], result: str, target: str) -> None:
+    """The output of a sum or an extreme."""
+    x, out = site.inputs[0], site.outputs[0]
+    centred(w, "x", result, zero(x) * (_sizes(site)[1] if site.attributes.function in ("mean", "sum") else 1))
+    finish(w, target, requantized(w, "x", site.attributes.multiplier(site)), out, limits(out.dtype))
 
 
 @contextmanager
@@ -200,9 +206,31 @@ class _Bytes:
         w(f"{v.call(w, 'store_bytes', total('to', c), 'sum', of=(*INT8, real))};")
 
 
+def _accepts_words(site: Site[Reduce]) -> str | None:
+    return only_int8(site) or _accepts_integers(site)
+
+
+def _emit_words(w: Writer, site: Site[Reduce], names: Names) -> None:
+    _, size, after = _sizes(site)
+    function = site.attributes.function
+    with _rows(w, site, names):
+        if after == 1:
+            w("const int8_t *value = from;")
+            _finish(w, site, folded.row(w, function, size), "*to")
+            return
+        for c, count in in_vectors(w, folded.WORD, after):
+            w(f"const int8_t *value = {total('from', c)};")
+            for k, result in enumerate(folded.columns(w, function, size, after, count)):
+                with w.block(""):
+                    _finish(w, site, result, f"to[{total(c, str(k))}]")
+
+
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
+    Kernel(
+        "words", frozenset({"armv7em_dsp"}), _accepts_words, lambda site: Demand(extent=_sizes(site)[0]), _emit_words
+    ),
     on_each("float", _Floats),
     on_each("integer", _Bytes),
 )

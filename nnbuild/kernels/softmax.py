@@ -17,7 +17,7 @@ from nnbuild.kernels.integers import declare, store
 from nnbuild.kernels.loops import softmax_row
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.overlaps import IN_PLACE
-from nnbuild.kernels.window_loops import product
+from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.numeric.fixed_point import exp_of_negative
 from nnbuild.numeric.rounding import INT16, high_multiply
@@ -46,22 +46,23 @@ def _demand(site: Site[Softmax], packed: dict[str, Array] | None = None) -> Dema
 
 
 @contextmanager
-def _below_largest(w: Writer, site: Site[Softmax], names: Names, kind: str) -> Iterator[tuple[int, str]]:
-    """For every softmax, pointers to its values and the largest of them; yields (size, the index of value i)."""
+def _below_largest(w: Writer, site: Site[Softmax], names: Names, kind: str) -> Iterator[tuple[int, int]]:
+    """For every softmax, pointers to its values and the largest of them; yields (size, how far apart values are)."""
     before, size, after = _sizes(site)
-    element, place = C_TYPES[site.inputs[0].dtype], product("i", after)
+    element = C_TYPES[site.inputs[0].dtype]
     with w.loop("row", "end", start="begin", trips=before), w.loop("column", after):
         start = f"{product('row', size * after)} + column"
         w(f"const {element} *from = {names.inputs[0]} + {start};")
         w(f"{element} *to = {names.outputs[0]} + {start};")
         declare(w, "largest", "from[0]", kind)
-        with w.loop("i", size, start=1):
-            w(w.use(c99.LARGER, "largest", f"from[{place}]"))
-        yield size, place
+        for at in _few_at_once(w, size):
+            w(w.use(c99.LARGER, "largest", f"from[{product(at, after)}]"))
+        yield size, after
 
 
 def _emit(w: Writer, site: Site[Softmax], names: Names) -> None:
-    with _below_largest(w, site, names, "float") as (size, place):
+    with _below_largest(w, site, names, "float") as (size, after):
+        place = product("i", after)
         w(w.use(c99.LOAD_MUTABLE, "sum", "0.0f"))
         with w.loop("i", size):
             w(w.use(c99.LOAD, "power", w.helper("expf", f"from[{place}] - largest")))
@@ -72,6 +73,8 @@ def _emit(w: Writer, site: Site[Softmax], names: Names) -> None:
             w(w.use(c99.STORE, f"to[{place}]", c99.product(w, f"to[{place}]", "share")))
 
 
+AT_ONCE = 10
+"""Values of one turn of a loop; of two turns compilers make branches that hide how far the loop has come."""
 MOST = 64
 """Vectors of one row that are printed one by one."""
 
@@ -134,36 +137,50 @@ def _powers8(scale: float) -> Array:
 
 
 def _emit_integers(w: Writer, site: Site[Softmax], names: Names) -> None:
-    with _below_largest(w, site, names, "int32_t") as (size, place):
+    with _below_largest(w, site, names, "int32_t") as (size, after):
         if site.inputs[0].dtype == "int8":
-            _shares8(w, site, names.packed["powers"], size, place)
+            _shares8(w, site, names.packed["powers"], size, after)
         else:
-            _shares16(w, site, names, size, place)
+            _shares16(w, site, names, size, after)
 
 
-def _shares8(w: Writer, site: Site[Softmax], powers: str, size: int, place: str) -> None:
+def _shares8(w: Writer, site: Site[Softmax], powers: str, size: int, after: int) -> None:
     counted = len(_powers8(quant_of(site.inputs[0]).scale))
     condition = f"below < {counted}" if counted < 256 else ""
     declare(w, "sum", "0", "uint32_t")
-    with w.loop("i", size):
-        declare(w, "below", f"largest - from[{place}]")
+    for at in _few_at_once(w, size):
+        declare(w, "below", f"largest - from[{product(at, after)}]")
         with w.block(f"if ({condition})") if condition else nullcontext():
             declare(w, "power", f"{powers}[below]")
             rounded = f"(power >> {SUM_INTEGER_BITS}) + ((power >> {SUM_INTEGER_BITS - 1}) & 1)"
             w(w.use(c99.ADD, "sum", f"(uint32_t)({rounded})"))
     declare(w, "headroom", w.helper("leading_zeros", "sum"))
-    declare(w, "inverse", w.helper("reciprocal", "sum", "headroom"))
-    with w.loop("i", size):
-        declare(w, "below", f"largest - from[{place}]")
+    declare(w, "inverse", f"(uint32_t){w.helper('reciprocal', 'sum', 'headroom')}", "const uint32_t")
+    # A share has 31 bits: it is nothing when it is shifted by more.
+    declare(w, "amount", f"headroom < {SUM_INTEGER_BITS - 8} ? 31 : {SUM_INTEGER_BITS + 23} - headroom")
+    declare(w, "half", f"headroom < {SUM_INTEGER_BITS - 8} ? 0 : UINT32_C(1) << (amount - 1)", "const uint32_t")
+    for at in _few_at_once(w, size):
+        declare(w, "below", f"largest - from[{product(at, after)}]")
         declare(w, "value", "-128", "int32_t")
         with w.block(f"if ({condition})") if condition else nullcontext():
-            share = w.helper("high_multiply", "inverse", f"{powers}[below]")
-            w(w.use(c99.ADD, "value", w.helper("rounding_shift", share, f"{SUM_INTEGER_BITS + 23} - headroom")))
+            w.bill(c99.MULTIPLY_ADD.cycles + c99.LOAD.cycles)
+            share = f"(uint32_t)(((uint64_t)inverse * (uint32_t){powers}[below] + (UINT32_C(1) << 30)) >> 31)"
+            w(w.use(c99.ADD, "value", f"(int32_t)(({share} + half) >> amount)"))
         w(w.use(c99.AT_MOST, "value", "127"))
-        store(w, f"to[{place}]", "value", site.outputs[0])
+        store(w, f"to[{product(at, after)}]", "value", site.outputs[0])
 
 
-def _shares16(w: Writer, site: Site[Softmax], names: Names, size: int, place: str) -> None:
+def _few_at_once(w: Writer, size: int) -> Iterator[str]:
+    """The index of every value; a few of them in one turn of a loop, whose own cost is much beside what they take."""
+    together = max(n for n in range(1, AT_ONCE + 1) if size % n == 0 and size != 2 * n)
+    with w.loop("i", size, step=together):
+        for n in range(together):
+            with w.block(""):
+                yield total("i", str(n))
+
+
+def _shares16(w: Writer, site: Site[Softmax], names: Names, size: int, after: int) -> None:
+    place = product("i", after)
     scale = softmax16_multiplier(quant_of(site.inputs[0]).scale)
     declare(w, "sum", "0", "int32_t")
     with w.loop("i", size):

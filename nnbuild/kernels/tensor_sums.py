@@ -109,8 +109,8 @@ def _each(w: Writer, v: Vectors, value: int) -> str:
 def sum_rule(site: Site[Binary]) -> SumRule | str:
     """The rule of an addition, or why there is none."""
     attributes = site.attributes
-    if attributes.function not in SIGNS or len(site.inputs) != 2 or site.shape(0) != site.shape(1):
-        return "it adds or subtracts two tensors of one shape"
+    if attributes.function not in SIGNS:
+        return "it adds or subtracts"
     form = formats(site)
     scales = form.sum_scales()
     left = fitted_split(form.zeros[0], scales.left_shift, scales.first)
@@ -147,8 +147,8 @@ class ProductRule:
 def product_rule(site: Site[Binary]) -> ProductRule | str:
     """The rule of a multiplication, or why there is none."""
     attributes = site.attributes
-    if attributes.function != "multiply" or len(site.inputs) != 2 or site.shape(0) != site.shape(1):
-        return "it multiplies two tensors of one shape"
+    if attributes.function != "multiply":
+        return "it multiplies"
     form, limit = formats(site), bounds(attributes.clamp, site.outputs[0])
     output = scaled_by(form.product_scale(), form.zeros[2], 255 * 255, upward=limit[0] >= form.zeros[2])
     return ProductRule(form.zeros[:2], output, limit) if output else "its output's scale shifts to the left"

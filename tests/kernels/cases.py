@@ -168,6 +168,11 @@ def _pools() -> Iterator[tuple[str, Maker]]:
                 lambda f=function, a=axis, c=count: single(Reduce(f, a, c, c == 2), [(3, 4, 5)]),
             )
 
+    for shape, axis, count in (((9, 30, 6), 0, 2), ((4, 37), 1, 1), ((2, 1100), 1, 1), ((3, 2, 270, 5), 2, 1)):
+        for function in ("mean", "max", "min"):
+            reduce = Reduce(function, axis, count)
+            yield f"reduce-long-{function}-{shape}", lambda r=reduce, s=shape: single(r, [s])
+
 
 def _elementwise() -> Iterator[tuple[str, Maker]]:
     for function in FUNCTIONS:
@@ -182,6 +187,15 @@ def _elementwise() -> Iterator[tuple[str, Maker]]:
                 Affine(a, Clamp(low=-1.0)), [(4, 3, 2)], {r: normal((4, 3, 2)[a]) for r in ("scale", "shift")}
             ),
         )
+    for index, (shape, clamp) in enumerate([((5, 4, 12), Clamp()), ((37, 7), Clamp(0.0)), ((3, 3, 70), Clamp())]):
+        constants = {role: normal(shape[-1]) for role in ("scale", "shift")}
+        affine = Affine(len(shape) - 1, clamp)
+        yield f"affine-wide-{index}", lambda a=affine, s=shape, k=constants: single(a, [s], k)
+    for index, shapes in enumerate([((5, 4, 12), (1, 1, 12)), ((1, 8), (9, 8)), ((5, 41), (5, 41)), ((3, 21), (3, 1))]):
+        for clamp in (Clamp(), Clamp(0.0)):
+            product = Binary("multiply", clamp)
+            yield f"binary-wide-{index}-{clamp.low}", lambda b=product, s=shapes: single(b, list(s))
+    yield "binary-channels", lambda: single(Binary("multiply"), [(6, 5, 8)], {"right": normal(8)})
     for function in BINARY:
         for index, shapes in enumerate([((3, 4), (3, 4)), ((3, 4), (1, 4)), ((3, 1), (3, 4)), ((2, 3, 4), (1, 3, 1))]):
             positive = "-positive" if function == "divide" else ""
@@ -250,6 +264,7 @@ def _products() -> Iterator[tuple[str, Maker]]:
 
 
 def _vectors() -> Iterator[tuple[str, Maker]]:
+    yield "softmax-long", lambda: single(Softmax(0), [(37,)])
     for axis, count in ((0, 1), (1, 1), (2, 1), (1, 2), (0, 3)):
         yield f"softmax-{axis}-{count}", lambda a=axis, c=count: single(Softmax(a, c), [(3, 4, 5)])
     for count in (1, 2, 3):

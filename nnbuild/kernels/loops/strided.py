@@ -87,6 +87,18 @@ class Loops:
             for place, count in in_vectors(w, lanes, self.sizes[-1], "i"):
                 body(self._places(before, place), count)
 
+    def runs(self, w: Writer, body: Callable[[list[str], str, int], None]) -> None:
+        """The loops but the innermost one: `body` gets where each operand's run begins, and how long it is.
+
+        A lone loop is one run, from `begin` to `end`.
+        """
+        if len(self.sizes) == 1:
+            body([product("begin", int(walk.strides[-1] > 0)) for walk in self.walks], "(end - begin)", self.extent)
+            return
+        before = [_index(Walk(walk.strides[:-1], walk.start)) for walk in self.walks]
+        with _counted(w, self.sizes[:-1]):
+            body(before, str(self.sizes[-1]), self.sizes[-1])
+
     def _alone(self, w: Writer, lanes: int, body: Callable[[list[str], int], None]) -> None:
         whole, rest = divmod(self.extent, lanes)
         before = ["0"] * len(self.walks)

@@ -262,9 +262,9 @@ void conv_03_choice_op(const float *restrict in, float *restrict out, int32_t be
         const float *from = in + row * 3;
         float *to = out + row * 3;
         float largest = from[0];
-        for (int32_t i = 1; i < 3; ++i) {
-            if (from[i] > largest) largest = from[i];
-        }
+        if (from[0] > largest) largest = from[0];
+        if (from[1] > largest) largest = from[1];
+        if (from[2] > largest) largest = from[2];
         float sum = 0.0f;
         for (int32_t i = 0; i < 3; ++i) {
             const float power = conv_expf(from[i] - largest);
