@@ -135,7 +135,7 @@ class _PolicyReader:
     table: dict[str, Any]
 
     def wrong(self, cause: str) -> UsageError:
-        return UsageError(f"policy {self.where}", cause, "See docs/audit.md for the form of a policy.")
+        return UsageError(f"policy {self.where}", cause, "`nnbuild docs audit` has the form of a policy.")
 
     def policy(self) -> Policy:
         groups = [group.name for group in symbol_groups()]

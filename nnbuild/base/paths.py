@@ -11,6 +11,7 @@ _HOME = _PACKAGE.parent if (_PACKAGE.parent / "firmware").is_dir() else _PACKAGE
 
 FIRMWARE = _HOME / "firmware"
 BOARDS = _HOME / "boards"
+DOCS = _HOME / "docs"
 EXAMPLE = _HOME / "examples" / "mnist"
 TEMPLATES = _PACKAGE / "templates"
 CMAKE = _PACKAGE / "builds" / "cmake"

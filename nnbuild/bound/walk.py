@@ -124,7 +124,7 @@ class _Walk:
     def _unbounded(self, entry: str, problem: Refused) -> Unbounded:
         where = f"{self._image.name_of(problem.address)} ({problem.address:#x})"
         text = f"no bound of {entry} can be proved.\n  [{problem.kind}] {where}: {problem.cause}.\n"
-        return Unbounded("bound", text, "docs/bound.md says what each kind means and what helps.")
+        return Unbounded("bound", text, "`nnbuild docs bound` says what each kind means and what helps.")
 
     # One call
 

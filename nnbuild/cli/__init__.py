@@ -33,6 +33,7 @@ COMMANDS = {
     "diff": "compare two builds: size, memory, cost, accuracy",
     "audit": "what an object, archive or image needs and holds",
     "boards": "the boards there are",
+    "docs": "the pages of the documentation",
     "board": "a table for a board of your own: begin one, see whether its numbers go together",
 }
 PLACES = {"--cmakedir": ("the CMake package", CMAKE), "--platformio-script": ("the PlatformIO script", PLATFORMIO)}

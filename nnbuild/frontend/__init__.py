@@ -12,6 +12,8 @@ from nnbuild.frontend.wishes import NO_WISHES, Wishes
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
 
+GIVE = "Give a .h5 or .keras file that model.save() has written, or a .tflite or .onnx file."
+SAVED_MODEL = "saved_model.pb"
 TFLITE_IDENTIFIER = b"TFL3"
 """After the first four bytes."""
 
@@ -23,6 +25,8 @@ def load(path: Path, name: str | None = None, wishes: Wishes = NO_WISHES) -> Gra
 
 
 def _read(path: Path, prefix: str, wishes: Wishes) -> Graph:
+    if path.is_dir() or path.name == SAVED_MODEL:
+        raise _folder(path)
     try:
         with path.open("rb") as file:
             start = file.read(512)
@@ -41,8 +45,32 @@ def _read(path: Path, prefix: str, wishes: Wishes) -> Graph:
         from nnbuild.frontend import tflite
 
         return tflite.load(path, prefix)
-    next_step = "Give a .h5 or .keras file that model.save() has written, or a .tflite or .onnx file."
-    raise ModelError(path.name, _unknown(start), next_step)
+    raise ModelError(path.name, _unknown(start), GIVE)
+
+
+def _folder(path: Path) -> ModelError:
+    folder = path.parent if path.name == SAVED_MODEL else path
+    if (folder / SAVED_MODEL).is_file():
+        name = folder.resolve().name
+        return ModelError(
+            str(folder),
+            "it is a SavedModel folder: TensorFlow's own graphs, which nnbuild does not read.",
+            "Save the model itself with model.save('model.keras'); or in Python: open('model.tflite', 'wb').write("
+            f"tf.lite.TFLiteConverter.from_saved_model({name!r}).convert()).",
+        )
+    if (folder / keras_zip.CONFIG).is_file():
+        return ModelError(
+            str(folder),
+            "it is a .keras file that was unpacked.",
+            f"Pack it again: cd {folder.name} && zip -0 ../model.keras *",
+        )
+    if next(folder.glob("*.index"), None) or (folder / "checkpoint").is_file():
+        return ModelError(
+            str(folder),
+            "it is a folder of checkpoints: the weights of a model, without its architecture.",
+            "Load them in Python into the model that they belong to, and save that: model.save('model.keras').",
+        )
+    return ModelError(str(folder), "it is a folder, and no model.", GIVE)
 
 
 def _unknown(start: bytes) -> str:

@@ -258,7 +258,7 @@ def import_model(name: str, data: Any, dialect: Dialect, where: str, source: Sou
         raise ModelError(
             where,
             f"it holds a model of the class {shown(spec.class_name)}, whose architecture is Python code, not data.",
-            "Build the model with keras.Sequential or keras.Model(inputs, outputs) and save it again.",
+            "Trace it: x = keras.Input(shape); keras.Model(x, model.call(x)).save('model.keras'), and give that file.",
         )
     importer = Importer(name, dialect)
     return importer.graph(spec, source(importer.tree(spec)))

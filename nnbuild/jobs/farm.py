@@ -51,10 +51,14 @@ def read_farm(path: Path) -> tuple[Seat, ...]:
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(str(path), f"it cannot be read as a farm ({error}).", "docs/farm.md shows one.") from None
+        raise UsageError(
+            str(path), f"it cannot be read as a farm ({error}).", "`nnbuild docs farm` shows one."
+        ) from None
     devices = table.get("device")
     if not isinstance(devices, list) or not devices or set(table) != {"device"}:
-        raise UsageError(str(path), "a farm is a list of [[device]] and nothing else.", "docs/farm.md shows one.")
+        raise UsageError(
+            str(path), "a farm is a list of [[device]] and nothing else.", "`nnbuild docs farm` shows one."
+        )
     seats = tuple(_seat(path, number, device) for number, device in enumerate(devices, 1))
     _refuse_twice(path, "name", [seat.name for seat in seats])
     _refuse_twice(path, "port", [seat.port for seat in seats if seat.port is not None])

@@ -105,7 +105,7 @@ def test_bounds(name: str, tmp_path: Path) -> None:
 def test_refusals_name_kind_and_place(kind: str, tmp_path: Path) -> None:
     message = refusal(tmp_path, REFUSED[kind])
     assert f"[{kind}] f" in message
-    assert "docs/bound.md" in message
+    assert "nnbuild docs bound" in message
 
 
 MORE_REFUSED = {

@@ -236,6 +236,24 @@ def test_boards(nnbuild: Nnbuild) -> None:
     assert "x86" in rows["linux"]["aliases"]
 
 
+def test_docs(nnbuild: Nnbuild) -> None:
+    listed = nnbuild("docs").out.splitlines()
+    assert any(line.split()[0] == "import" for line in listed)
+    assert nnbuild("docs", "import").out.startswith("# What nnbuild reads")
+    assert nnbuild("docs", "imports").status == 2
+
+
+def test_errors_name_only_pages_that_there_are() -> None:
+    """By the command that shows them: who has only the wheel has no folder of documents."""
+    root = Path(__file__).resolve().parents[2]
+    named = set()
+    for path in (root / "nnbuild").rglob("*"):
+        if path.suffix in (".py", ".cmake"):
+            named |= set(re.findall(r"nnbuild docs ([a-z-]+)", path.read_text(encoding="utf-8")))
+    assert {"import", "layers", "cmake"} <= named
+    assert named - {path.stem for path in (root / "docs").glob("*.md")} <= {"lists"}
+
+
 def test_audit_json(nnbuild: Nnbuild, tmp_path: Path) -> None:
     source, made = tmp_path / "twice.c", tmp_path / "twice.o"
     source.write_text("int twice(int x) { return 2 * x; }\n")

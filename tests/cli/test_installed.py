@@ -30,7 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package as a wheel lays it out: setup.py puts inside what lies beside it in a checkout."""
     site = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "nnbuild", site / "nnbuild", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("boards", "firmware"):
+    for name in ("boards", "firmware", "docs"):
         shutil.copytree(ROOT / name, site / "nnbuild" / name, ignore=shutil.ignore_patterns("__pycache__"))
     return site
 

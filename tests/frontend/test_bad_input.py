@@ -146,6 +146,9 @@ CASES: dict[str, Callable[[], bytes]] = {
         {**layer("TFOpLambda", "add", function="math.add"), "name": "add", "inbound_nodes": [["x", 0, 0, {"z": 1}]]},
         outputs=("add",),
     ),
+    "an operation that Keras named": lambda: wired(
+        {**called(layer("NanToNum", "nan_to_num"), "x"), "module": "keras.src.ops.numpy"}, outputs=("nan_to_num",)
+    ),
     "a Lambda": lambda: only(input_layer("x", [4]), LAMBDA),
     "a Lambda within a wrapper": lambda: only(input_layer("x", [6, 4]), layer("TimeDistributed", "td", layer=LAMBDA)),
     "a Lambda as an activation": lambda: only(
@@ -231,6 +234,33 @@ def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(NnbuildError) as caught:
         load(tmp_path / "gone.h5")
     assert str(caught.value).endswith("it cannot be read (No such file or directory). Check the path.")
+
+
+SAVED = (
+    "it is a SavedModel folder: TensorFlow's own graphs, which nnbuild does not read. Save the model itself with "
+    "model.save('model.keras'); or in Python: open('model.tflite', 'wb').write("
+    "tf.lite.TFLiteConverter.from_saved_model('net').convert())."
+)
+FOLDERS = {
+    "saved_model.pb": SAVED,
+    "config.json": "it is a .keras file that was unpacked. Pack it again: cd net && zip -0 ../model.keras *",
+    "checkpoint": "it is a folder of checkpoints: the weights of a model, without its architecture. "
+    "Load them in Python into the model that they belong to, and save that: model.save('model.keras').",
+    "notes.txt": "it is a folder, and no model. "
+    "Give a .h5 or .keras file that model.save() has written, or a .tflite or .onnx file.",
+}
+
+
+@pytest.mark.parametrize("held", FOLDERS)
+def test_a_folder(held: str, tmp_path: Path) -> None:
+    folder = tmp_path / "net"
+    folder.mkdir()
+    (folder / held).write_bytes(b"something")
+    for given in (folder, folder / held) if held == "saved_model.pb" else (folder,):
+        with pytest.raises(NnbuildError) as caught:
+            load(given)
+        assert str(caught.value) == f"{folder}: {FOLDERS[held]}"
+        assert caught.value.exit_code == 2
 
 
 def test_a_model_may_not_be_named_so_that_its_c_code_breaks(tmp_path: Path) -> None:

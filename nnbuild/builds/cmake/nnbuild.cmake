@@ -151,7 +151,7 @@ endfunction()
 # Refuses what a caller has misspelt or left out.
 function(_nnbuild_checked function target)
   if(ARG_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "${function}(${target}): it does not know ${ARG_UNPARSED_ARGUMENTS}. Its options: docs/cmake.md")
+    message(FATAL_ERROR "${function}(${target}): it does not know ${ARG_UNPARSED_ARGUMENTS}. Its options: nnbuild docs cmake")
   endif()
   if(ARG_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "${function}(${target}): a value is missing behind ${ARG_KEYWORDS_MISSING_VALUES}.")

@@ -109,7 +109,7 @@ def add_model() -> None:
     if not model:
         refuse("platformio.ini does not name a model. Write custom_nnbuild_model = kws.h5")
     for name in misspelt():
-        refuse(f"it does not know {name}. Its options: docs/platformio.md")
+        refuse(f"it does not know {name}. Its options: nnbuild docs platformio")
     words = arguments(whole(model))
     facts = expected(words)
     folder = Path(env.subst("$BUILD_DIR")) / "nnbuild"

@@ -22,6 +22,7 @@ from nnbuild.frontend.keras_layers import (
     wrappers,
 )
 from nnbuild.frontend.keras_layers.base import LayerKind
+from nnbuild.frontend.keras_names import snake_case
 from nnbuild.frontend.settings import shown
 
 LAYERS: dict[str, LayerKind] = {
@@ -48,13 +49,19 @@ def kind_of(spec: LayerSpec) -> LayerKind:
     if spec.class_name == "Lambda":
         raise spec.config.error(
             "a Lambda layer is Python bytecode, which nnbuild never runs: a model file must not be able to run code.",
-            "Rebuild the model with the Keras layers or keras.ops that do the same.",
+            "Write keras.ops.square(x) for Lambda(lambda x: x ** 2)(x), and so on; then save the model again.",
         )
     kind = None if spec.operation else LAYERS.get(spec.class_name)
     kind = kind or operations.keras3_operation(spec.class_name)  # an operation may look like a layer, as Cast does
+    if kind is None and spec.operation:
+        name = snake_case(spec.class_name)
+        raise spec.config.error(
+            f"Keras made this layer of keras.ops.{name}() or an expression that does the same, which is not supported.",
+            "`nnbuild docs layers` lists those that are; express it with them, or compute it outside the model.",
+        )
     if kind is None:
         raise spec.config.error(
             f"its class {shown(spec.class_name)} is not supported.",
-            "See docs/import.md for the layers that are, and rebuild the model with them.",
+            "`nnbuild docs import` lists the layers that are; rebuild the model with them.",
         )
     return kind
