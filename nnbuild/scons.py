@@ -117,8 +117,9 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
     )
-    if chosen.calibrate is not None:
-        env.Depends(files, env.File(str(chosen.calibrate)))
+    for given in (chosen.calibrate, chosen.labels):
+        if given is not None:
+            env.Depends(files, env.File(str(given)))
     env.Depends(files, [env.Value(json.dumps(_plain(chosen))), *_generator_files(env)])
     _ASKED[key] = wanted, files
     return files
@@ -308,6 +309,7 @@ def arguments_of(options: Options) -> list[str]:
     words += _quantization_arguments(options) if options.quantize != "float" else []
     words += ["--memory", options.memory] if options.memory is not None else []
     words += ["--optimize", options.optimize, "--weights", weights_form(options)]
+    words += ["--labels", str(options.labels)] if options.labels is not None else []
     words += ["--swappable"] if options.swappable else []
     words += [word for name, sizes in options.shape for word in ("--shape", f"{name}={','.join(map(str, sizes))}")]
     words += ["--io-layout", options.io_layout] if options.io_layout != LAYOUTS[0] else []
@@ -329,8 +331,9 @@ def _quantization_arguments(options: Options) -> list[str]:
 def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     known = {key: value for key, value in options.items() if value not in (None, "")}
     _expect_known(known)
-    if "calibrate" in known:
-        known["calibrate"] = _where(env.File(known["calibrate"]))
+    for name in ("calibrate", "labels"):
+        if name in known:
+            known[name] = _where(env.File(known[name]))
     if "baud" in known:
         known["baud"] = _number("baud", str(known["baud"]), "the rate of the serial line, for example baud=921600")
     if "max_instructions" in known:

@@ -32,6 +32,7 @@ _MEMORY = "which of the board's memories the model works in (default: the first 
 _PORT = "the device's serial port, or a URL, usb:SERIAL-NUMBER or labgrid:PLACE (default: this PC or an emulator)"
 _BAUD = "rate of the serial line, 115200 to 2000000, built into the firmware (default: the board's)"
 _MAX_INSTRUCTIONS = "fail unless it is proved that a run executes at most so many, for every input (Cortex-M)"
+_LABELS = "what the classes are called, one a line (default: what a .tflite file brings)"
 _SWAPPABLE = "weights can be exchanged while the program runs, on boards where it can do so"
 _SHAPE = "the sizes of an ONNX model's input, where the file leaves them open: x=1,3,96,96; for each such input"
 _LAYOUT = "how an ONNX model's images enter and leave: as in its file, or channels last (default: %(default)s)"
@@ -97,6 +98,7 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
     parser.add_argument("--isa", metavar="NAME", help=_ISA)
     parser.add_argument("--threads", type=_count, default=1, metavar="N", help=_THREADS)
     parser.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help=_LABELS)
     parser.add_argument("--swappable", action="store_true", help=_SWAPPABLE)
     parser.add_argument(
         "--weights",
@@ -156,6 +158,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         baud=getattr(arguments, "baud", None),
         swappable=arguments.swappable,
         memory=getattr(arguments, "memory", None),
+        labels=arguments.labels,
         max_instructions=getattr(arguments, "max_instructions", None),
         shape=tuple(arguments.shape),
         io_layout=arguments.io_layout,

@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, metavar="FILE", help="your model (default: one that reads digits)")
     parser.add_argument("--quantize", choices=QUANTIZE, help="number format (default: int8; of your model, float)")
     parser.add_argument("--calibrate", type=Path, metavar="FILE", help="samples of yours to calibrate with")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="what your model's classes are called, one a line")
     parser.add_argument("--inputs", type=Path, metavar="FILE", help="samples of yours to check with")
 
 
@@ -34,11 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _parts(arguments: argparse.Namespace) -> Parts:
     if arguments.model is None:
-        if arguments.calibrate is not None or arguments.inputs is not None:
+        if any(given is not None for given in (arguments.calibrate, arguments.inputs, arguments.labels)):
             cause = "samples of yours go with a model of yours."
-            raise UsageError("--calibrate, --inputs", cause, "Name it with --model.")
+            raise UsageError("--calibrate, --inputs, --labels", cause, "Name it with --model.")
         return Parts(arguments.board, quantize=arguments.quantize or "int8")
-    for path in (arguments.model, arguments.calibrate, arguments.inputs):
+    for path in (arguments.model, arguments.calibrate, arguments.inputs, arguments.labels):
         if path is not None and not path.is_file():
             raise UsageError(str(path), "there is no such file.", "Check its name.")
     return Parts(
@@ -47,4 +48,5 @@ def _parts(arguments: argparse.Namespace) -> Parts:
         quantize=arguments.quantize or "float",
         calibrate=arguments.calibrate,
         inputs=arguments.inputs,
+        labels=arguments.labels,
     )

@@ -16,10 +16,10 @@ from nnbuild.model.graph import Graph
 from nnbuild.plan.plan import Plan
 
 
-def emit(plan: Plan, weights: str = "array") -> Artifact:
+def emit(plan: Plan, weights: str = "array", classes: tuple[str, ...] = ()) -> Artifact:
     p = plan.prefix
     texts = {
-        f"{p}.h": header(plan, digest(plan.graph)),
+        f"{p}.h": header(plan, digest(plan.graph), classes),
         f"{p}_private.h": private_header(plan),
         f"{p}.c": model(plan),
         f"{p}_kernels.c": kernels(plan),

@@ -6,6 +6,7 @@ from math import prod
 
 from nnbuild import __version__
 from nnbuild.base.literals import C_TYPES
+from nnbuild.emit.edges import edges
 from nnbuild.emit.parallel import declaration
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, common_type, described, scale_text
 from nnbuild.plan.plan import Plan
@@ -17,7 +18,7 @@ FLOATS = """\
  */"""
 
 
-def header(plan: Plan, digest: str) -> str:
+def header(plan: Plan, digest: str, classes: tuple[str, ...] = ()) -> str:
     guard = f"{plan.prefix.upper()}_H"
     parts = [
         f"/* {comment_safe(plan.graph.name)}: printed by nnbuild {__version__}, so change the model instead. */",
@@ -28,6 +29,7 @@ def header(plan: Plan, digest: str) -> str:
         *(_constants(plan, digest)),
         _context(plan),
         _functions(plan),
+        edges(plan, classes),
         *([declaration(plan)] if plan.parallel else []),
         "#ifdef __cplusplus\n}\n#endif\n",
         "#endif",

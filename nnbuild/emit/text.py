@@ -45,3 +45,9 @@ def comment_safe(text: str) -> str:
     """A name from a model as it may stand in a C comment."""
     printable = "".join(c if 32 <= ord(c) < 127 and c not in '\\"' else "?" for c in text)
     return printable.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+
+
+def quoted(text: str) -> str:
+    """A name as a string in C: bytes of UTF-8 that are no plain characters as octal numbers, which end after three."""
+    plain = {ord(c) for c in " !#$%&'()*+,-./:;<=>@[]^_`{|}~"} | {*range(48, 58), *range(65, 91), *range(97, 123)}
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in text.encode()) + '"'

@@ -231,6 +231,7 @@ def option_words(options: Options) -> list[str]:
         "--name": options.name,
         "--baud": options.baud,
         "--memory": options.memory,
+        "--labels": near(options.labels) if options.labels else None,
         "--weights": options.weights if options.weights != "auto" else None,
     }
     for name, value in given.items():

@@ -22,6 +22,7 @@ from nnbuild.frontend.wishes import LAYOUTS, Wishes
 from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.isa.registry import fits, isas
+from nnbuild.jobs.classes import classes_of
 from nnbuild.model.graph import Graph, Shape
 from nnbuild.ops.convert import Convert
 from nnbuild.plan.plan import Plan, make_plan
@@ -69,6 +70,8 @@ class Options:
     kernels: tuple[tuple[str, str], ...] = ()
     swappable: bool = False
     max_instructions: int | None = None
+    labels: Path | None = None
+    """What the classes are called, one a line."""
     shape: tuple[tuple[str, Shape], ...] = ()
     io_layout: str = LAYOUTS[0]
 
@@ -190,6 +193,7 @@ def inputs_of(options: Options) -> list[Path]:
         given = [samples, *sorted(path for path in samples.rglob("*") if path.is_file())]
     else:
         given = [samples]
+    given += [options.labels] if options.labels is not None else []
     return [options.model, *given, find(options.board).file, *generator_files()]
 
 
@@ -220,7 +224,8 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
     target = backend.prepare(graph, target, options.isa)
     plan = backend.settle(_plan(graph, prefix, board, target), target)
     graph = replace(graph, notes=(*graph.notes, *backend.notes(plan)))
-    return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported)))
+    classes = classes_of(options.labels, options.model, graph)
+    return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported), classes))
 
 
 def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:

@@ -11,7 +11,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import EXAMPLE
 from nnbuild.base.template import fill
 from nnbuild.board.board import Board
-from nnbuild.emit.text import common_type
+from nnbuild.jobs.application import application, sample_of
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 
 BUILDS = ("scons", "cmake", "platformio")
@@ -26,15 +26,20 @@ class Parts:
     quantize: str = "int8"
     calibrate: Path | None = EXAMPLE / "calibration.npz"
     inputs: Path | None = EXAMPLE / "samples.npz"
+    labels: Path | None = EXAMPLE / "labels.txt"
 
 
 def project_files(build: str, parts: Parts) -> dict[str, bytes]:
     """All files of the project. The model is compiled on the way, so that one that cannot be built is refused here."""
-    options = Options(parts.model, board=parts.board, quantize=parts.quantize)
+    options = Options(parts.model, board=parts.board, quantize=parts.quantize, labels=parts.labels)
     compiled = compile_model(options, sizes_only=True)
-    copied = [path for path in (parts.model, parts.calibrate, parts.inputs) if path is not None]
+    copied = [path for path in (parts.model, parts.calibrate, parts.inputs, parts.labels) if path is not None]
     values = _values(build, parts, compiled)
-    texts = {name: fill(template, values) for name, template in _templates(build, compiled.board).items()}
+    templates = _templates(build, compiled.board)
+    sample = sample_of(compiled, parts.inputs)
+    beside = {str(Path(name).with_name("sample.h")): sample.header for name in templates if name.endswith("main.c")}
+    values |= application(compiled, sample)
+    texts = {name: fill(template, values) for name, template in templates.items()} | beside
     return {
         **{path.name: path.read_bytes() for path in copied},
         **{name: text.encode() for name, text in texts.items()},
@@ -62,7 +67,7 @@ def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
     board, prefix = compiled.board, compiled.plan.prefix
     calibrate = parts.calibrate.name if parts.calibrate is not None else None
     inputs = parts.inputs.name if parts.inputs is not None else None
-    graph = compiled.plan.graph
+    labels = parts.labels.name if parts.labels is not None else None
     platform, pio_board = _platformio(board) if build == "platformio" else ("", "")
     return {
         "BOARD": board.name,
@@ -71,12 +76,13 @@ def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
         "PREFIX": prefix,
         "UPPER": prefix.upper(),
         "QUANTIZE": parts.quantize,
-        "INPUT": common_type(compiled.plan, graph.inputs[:1]),
-        "OUTPUT": common_type(compiled.plan, graph.outputs[:1]),
         "NEEDS": _needs(board),
         "POLICY": board.audit_policy,
         "DEFAULT": "check" if board.emulator is not None else "program",
         "SCONS_CALIBRATE": f', calibrate="{calibrate}"' if calibrate else "",
+        "SCONS_LABELS": f', labels="{labels}"' if labels else "",
+        "CMAKE_LABELS": f' LABELS "{labels}"' if labels else "",
+        "INI_LABELS": f"custom_nnbuild_labels = {labels}\n" if labels else "",
         "SCONS_INPUTS": f'inputs="{inputs}", ' if inputs else "",
         "CMAKE_CALIBRATE": f' CALIBRATE "{calibrate}"' if calibrate else "",
         "CMAKE_INPUTS": f' INPUTS "{inputs}"' if inputs else "",

@@ -2,13 +2,14 @@
 
 set(_nnbuild_options
   BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE THREADS WEIGHTS SHAPE
-  IO_LAYOUT)
+  IO_LAYOUT LABELS)
 set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and flashing go to")
 
 # nnbuild_add_model(<target> MODEL <file> [NAME <prefix>] [ISA <isa>] [BOARD <board>] [QUANTIZE float|int8|int16]
 #                   [CALIBRATE <file or folder>] [CALIBRATION minmax|percentile|mse] [IMAGE_RANGE <low,high>]
 #                   [KEEP <layer=format>...] [IO integer|float] [ACCURACY_DROP <points>] [NO_BIAS_CORRECTION]
-#                   [OPTIMIZE speed|size|ram] [MEMORY <name>] [THREADS <count>] [WEIGHTS auto|array|binary])
+#                   [OPTIMIZE speed|size|ram] [MEMORY <name>] [THREADS <count>] [WEIGHTS auto|array|binary]
+#                   [LABELS <file>])
 #
 # Makes the static library <target>, also called nnbuild::<target>. The C is printed when it is built.
 function(nnbuild_add_model target)
@@ -190,9 +191,9 @@ macro(_nnbuild_arguments result)
       continue()
     endif()
     set(value "${ARG_${option}}")
-    if(option STREQUAL "CALIBRATE")
+    if(option MATCHES "^(CALIBRATE|LABELS)$")
       get_filename_component(value "${value}" ABSOLUTE)
-      set(NNBUILD_SAMPLES "${value}")
+      list(APPEND NNBUILD_SAMPLES "${value}")
     endif()
     string(TOLOWER "--${option}" word)
     string(REPLACE "_" "-" word "${word}")

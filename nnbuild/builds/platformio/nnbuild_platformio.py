@@ -26,9 +26,10 @@ PACKAGE = Path(sys._getframe().f_code.co_filename).resolve().parents[2]
 """Scripts of SCons have no __file__."""
 WORDS = (
     *("name", "isa", "board", "quantize", "calibrate", "calibration", "image_range", "io"),
-    *("accuracy_drop", "optimize", "memory", "threads", "weights", "shape", "io_layout"),
+    *("accuracy_drop", "optimize", "memory", "threads", "weights", "shape", "io_layout", "labels"),
 )
 """Options with one value: custom_nnbuild_quantize becomes --quantize."""
+FILES = ("calibrate", "labels")
 OTHERS = ("model", "keep", "no_bias_correction", "python", "flags")
 
 
@@ -77,7 +78,7 @@ def arguments(model: str) -> list[str]:
     for name in WORDS:
         value = option(name)
         if value:
-            value = whole(value) if name == "calibrate" else value
+            value = whole(value) if name in FILES else value
             words += [f"--{name.replace('_', '-')}", value]
     for kept in option("keep").split():
         words += ["--keep", kept]
@@ -120,7 +121,7 @@ def add_model() -> None:
 
     files = env.Command(
         [str(folder / name) for name in facts["files"]],
-        [whole(model), *([whole(option("calibrate"))] if option("calibrate") else [])],
+        [whole(model), *(whole(option(name)) for name in FILES if option(name))],
         env.VerboseAction(compile_model, f"nnbuild compile {model}"),
     )
     sources = [*sorted(PACKAGE.rglob("*.py")), *sorted(PACKAGE.rglob("*.toml")), *sorted(PACKAGE.rglob("*.[ch]"))]

@@ -1,23 +1,25 @@
-/* Runs the model once and prints what it answers. */
+/* Shows the model a sample and prints what it answers. */
 #include <stdio.h>
 
 #include "@PREFIX@.h"
+#include "sample.h" /* @SAMPLE@ */
 
 static @PREFIX@_context model; /* all the memory it works in */
+static float answer[@UPPER@_OUTPUT0_SIZE];
 
 int main(void)
 {
+    int best = 0;
+
     @PREFIX@_init(&model);
-    @INPUT@ *input = (@INPUT@ *)@PREFIX@_input(&model, 0);
-    for (int i = 0; i < @UPPER@_INPUT0_SIZE; ++i) {
-        input[i] = 0; /* your data goes here, before every run */
-    }
-    if (@PREFIX@_run(&model) != 0) {
+@SET_INPUTS@    if (@PREFIX@_run(&model) != 0) {
         return 1;
     }
-    const @OUTPUT@ *output = (const @OUTPUT@ *)@PREFIX@_output(&model, 0);
+    @PREFIX@_dequantize_output(&model, 0, answer);
     for (int i = 0; i < @UPPER@_OUTPUT0_SIZE; ++i) {
-        printf("output %d: %g\n", i, (double)output[i]);
+        printf(@PRINT_ONE@, (double)answer[i]);
+        best = answer[i] > answer[best] ? i : best;
     }
+    printf(@PRINT_BEST@);
     return 0;
 }

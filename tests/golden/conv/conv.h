@@ -57,6 +57,30 @@ int conv_step(conv_context *context, unsigned step);
 /* Where output `index` lies until an input is written again; null when there is no such output. */
 const float *conv_output(const conv_context *context, unsigned index);
 
+#ifndef __KERNEL__
+/* Writes input `index` from values in the model's own units, as a check does. */
+static inline void conv_quantize_input(conv_context *context, unsigned index, const float *values)
+{
+    if (index == 0) {
+        float *to = (float *)conv_input(context, 0);
+        for (int32_t i = 0; i < CONV_INPUT0_SIZE; ++i) {
+            to[i] = values[i];
+        }
+    }
+}
+
+/* Reads output `index` in the model's own units. */
+static inline void conv_dequantize_output(const conv_context *context, unsigned index, float *values)
+{
+    if (index == 0) {
+        const float *from = (const float *)conv_output(context, 0);
+        for (int32_t i = 0; i < CONV_OUTPUT0_SIZE; ++i) {
+            values[i] = from[i];
+        }
+    }
+}
+#endif
+
 #ifdef __cplusplus
 }
 #endif

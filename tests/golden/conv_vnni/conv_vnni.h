@@ -60,6 +60,46 @@ int conv_vnni_step(conv_vnni_context *context, unsigned step);
 /* Where output `index` lies until an input is written again; null when there is no such output. */
 const int8_t *conv_vnni_output(const conv_vnni_context *context, unsigned index);
 
+#ifndef __KERNEL__
+/* To the nearest whole number of a scale, halves away from zero, saturated. */
+static inline int32_t conv_vnni_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
+{
+    const float quotient = x / scale;
+    if (!(quotient > (float)(low - zero_point))) {
+        return low;
+    }
+    if (quotient >= (float)(high - zero_point)) {
+        return high;
+    }
+    const int32_t whole = (int32_t)quotient;
+    const float rest = quotient - (float)whole;
+    return whole + zero_point + (rest >= 0.5f) - (rest <= -0.5f);
+}
+
+/* Writes input `index` from values in the model's own units, as a check does. */
+static inline void conv_vnni_quantize_input(conv_vnni_context *context, unsigned index, const float *values)
+{
+    if (index == 0) {
+        int8_t *to = (int8_t *)conv_vnni_input(context, 0);
+        for (int32_t i = 0; i < CONV_VNNI_INPUT0_SIZE; ++i) {
+            to[i] = (int8_t)conv_vnni_nearest(values[i], CONV_VNNI_INPUT0_SCALE, CONV_VNNI_INPUT0_ZERO_POINT, -128,
+                    127);
+        }
+    }
+}
+
+/* Reads output `index` in the model's own units. */
+static inline void conv_vnni_dequantize_output(const conv_vnni_context *context, unsigned index, float *values)
+{
+    if (index == 0) {
+        const int8_t *from = (const int8_t *)conv_vnni_output(context, 0);
+        for (int32_t i = 0; i < CONV_VNNI_OUTPUT0_SIZE; ++i) {
+            values[i] = CONV_VNNI_OUTPUT0_SCALE * (float)(from[i] - CONV_VNNI_OUTPUT0_ZERO_POINT);
+        }
+    }
+}
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -55,6 +55,30 @@ int dense_step(dense_context *context, unsigned step);
 /* Where output `index` lies until an input is written again; null when there is no such output. */
 const float *dense_output(const dense_context *context, unsigned index);
 
+#ifndef __KERNEL__
+/* Writes input `index` from values in the model's own units, as a check does. */
+static inline void dense_quantize_input(dense_context *context, unsigned index, const float *values)
+{
+    if (index == 0) {
+        float *to = (float *)dense_input(context, 0);
+        for (int32_t i = 0; i < DENSE_INPUT0_SIZE; ++i) {
+            to[i] = values[i];
+        }
+    }
+}
+
+/* Reads output `index` in the model's own units. */
+static inline void dense_dequantize_output(const dense_context *context, unsigned index, float *values)
+{
+    if (index == 0) {
+        const float *from = (const float *)dense_output(context, 0);
+        for (int32_t i = 0; i < DENSE_OUTPUT0_SIZE; ++i) {
+            values[i] = from[i];
+        }
+    }
+}
+#endif
+
 #ifdef __cplusplus
 }
 #endif

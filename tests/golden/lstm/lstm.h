@@ -63,6 +63,35 @@ int lstm_step(lstm_context *context, unsigned step);
 /* Where output `index` lies until an input is written again; null when there is no such output. */
 const float *lstm_output(const lstm_context *context, unsigned index);
 
+#ifndef __KERNEL__
+/* Writes input `index` from values in the model's own units, as a check does. */
+static inline void lstm_quantize_input(lstm_context *context, unsigned index, const float *values)
+{
+    if (index == 0) {
+        float *to = (float *)lstm_input(context, 0);
+        for (int32_t i = 0; i < LSTM_INPUT0_SIZE; ++i) {
+            to[i] = values[i];
+        }
+    }
+}
+
+/* Reads output `index` in the model's own units. */
+static inline void lstm_dequantize_output(const lstm_context *context, unsigned index, float *values)
+{
+    if (index == 0) {
+        const float *from = (const float *)lstm_output(context, 0);
+        for (int32_t i = 0; i < LSTM_OUTPUT0_SIZE; ++i) {
+            values[i] = from[i];
+        }
+    } else if (index == 1) {
+        const float *from = (const float *)lstm_output(context, 1);
+        for (int32_t i = 0; i < LSTM_OUTPUT1_SIZE; ++i) {
+            values[i] = from[i];
+        }
+    }
+}
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,100 @@
+"""The end of a model's header: its inputs and outputs in floats, and what its classes are called."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.emit.text import quoted
+from nnbuild.model.graph import Tensor
+from nnbuild.plan.plan import Plan
+
+NEAREST = """\
+static inline int32_t @_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
+{
+    const float quotient = x / scale;
+    if (!(quotient > (float)(low - zero_point))) {
+        return low;
+    }
+    if (quotient >= (float)(high - zero_point)) {
+        return high;
+    }
+    const int32_t whole = (int32_t)quotient;
+    const float rest = quotient - (float)whole;
+    return whole + zero_point + (rest >= 0.5f) - (rest <= -0.5f);
+}
+
+"""
+
+
+def edges(plan: Plan, classes: tuple[str, ...] = ()) -> str:
+    """Inline, so that a program which works in integers holds no float because of them."""
+    name = plan.prefix
+    inputs = [plan.tensor(each) for each in plan.graph.inputs]
+    outputs = [plan.tensor(each) for each in plan.graph.outputs]
+    text = "#ifndef __KERNEL__\n"
+    if any(tensor.quant is not None for tensor in inputs):
+        text += "/* To the nearest whole number of a scale, halves away from zero, saturated. */\n"
+        text += NEAREST.replace("@", name)
+    text += "/* Writes input `index` from values in the model's own units, as a check does. */\n"
+    text += f"static inline void {name}_quantize_input({name}_context *context, unsigned index, const float *values)\n"
+    text += _switch([_written(name, index, tensor) for index, tensor in enumerate(inputs)])
+    text += "\n/* Reads output `index` in the model's own units. */\n"
+    text += (
+        f"static inline void {name}_dequantize_output(const {name}_context *context, unsigned index, float *values)\n"
+    )
+    text += _switch([_read(name, index, tensor) for index, tensor in enumerate(outputs)])
+    text += "#endif\n"
+    return text + (_classes(name, classes) if classes else "")
+
+
+def _switch(cases: list[list[str]]) -> str:
+    lines = ["{"]
+    for index, case in enumerate(cases):
+        word = "if" if index == 0 else "} else if"
+        lines += [f"    {word} (index == {index}) {{", *(f"        {line}" for line in case)]
+    return "\n".join([*lines, "    }", "}", ""])
+
+
+def _written(name: str, index: int, tensor: Tensor) -> list[str]:
+    size, kind = f"{name.upper()}_INPUT{index}_SIZE", C_TYPES[tensor.dtype]
+    value = f"({kind})values[i]"
+    if tensor.quant is not None:
+        limits = np.iinfo(tensor.dtype)
+        port = f"{name.upper()}_INPUT{index}"
+        value = f"({kind}){name}_nearest(values[i], {port}_SCALE, {port}_ZERO_POINT, {limits.min}, {limits.max})"
+    elif tensor.dtype == "float32":
+        value = "values[i]"
+    return [
+        f"{kind} *to = ({kind} *){name}_input(context, {index});",
+        f"for (int32_t i = 0; i < {size}; ++i) {{",
+        f"    to[i] = {value};",
+        "}",
+    ]
+
+
+def _read(name: str, index: int, tensor: Tensor) -> list[str]:
+    port, kind = f"{name.upper()}_OUTPUT{index}", C_TYPES[tensor.dtype]
+    value = f"{port}_SCALE * (float)(from[i] - {port}_ZERO_POINT)" if tensor.quant is not None else "(float)from[i]"
+    return [
+        f"const {kind} *from = (const {kind} *){name}_output(context, {index});",
+        f"for (int32_t i = 0; i < {port}_SIZE; ++i) {{",
+        f"    values[i] = {value if tensor.dtype != 'float32' else 'from[i]'};",
+        "}",
+    ]
+
+
+def _classes(name: str, classes: tuple[str, ...]) -> str:
+    rows = "\n".join(f"        {quoted(each)}," for each in classes)
+    return f"""
+#define {name.upper()}_CLASSES {len(classes)}
+
+/* What class `index` of the output is called. */
+static inline const char *{name}_class(unsigned index)
+{{
+    static const char *const names[{len(classes)}] = {{
+{rows}
+    }};
+    return index < {len(classes)} ? names[index] : "";
+}}
+"""

@@ -1,0 +1,70 @@
+"""The application of a new project: a sample, and what is printed of the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nnbuild.base.literals import float_literal
+from nnbuild.jobs.classes import classes_of
+from nnbuild.jobs.pipeline import Compiled
+from nnbuild.model.samples import load_samples
+
+A_LINE = 8
+
+
+@dataclass(frozen=True)
+class Sample:
+    """`label` is the class it is known to be."""
+
+    header: str
+    told: str
+    label: int | None
+
+
+def sample_of(compiled: Compiled, file: Path | None) -> Sample:
+    """The first sample of the user's file; without one, zeros to be written over."""
+    graph = compiled.imported
+    ports = [graph.tensors[name] for name in graph.inputs]
+    label = None
+    if file is None:
+        values = [np.zeros(port.shape, np.float32) for port in ports]
+        told = "zeros: put your data there"
+    else:
+        samples = load_samples(file, ports)
+        values = [samples.inputs[port.name][0] for port in ports]
+        told = f"the first of {file.name}"
+        if samples.labels is not None:
+            label = int(samples.labels[0] if samples.labels.ndim == 1 else np.argmax(samples.labels[0]))
+    arrays = "\n".join(_array(index, each.reshape(-1)) for index, each in enumerate(values))
+    return Sample(f"/* A sample in the model's own units: {told}. */\n{arrays}", told, label)
+
+
+def _array(index: int, values: np.ndarray) -> str:
+    rows = [values[at : at + A_LINE] for at in range(0, len(values), A_LINE)]
+    text = "\n".join("    " + " ".join(f"{float_literal(float(value))}," for value in row) for row in rows)
+    return f"static const float sample{index}[{len(values)}] = {{\n{text}\n}};\n"
+
+
+def application(compiled: Compiled, sample: Sample) -> dict[str, str]:
+    """What fills the places of main.c."""
+    prefix, graph = compiled.plan.prefix, compiled.graph
+    classes = classes_of(compiled.options.labels, compiled.options.model, graph)
+    widest = max(map(len, classes), default=0)
+    inputs = [f"    {prefix}_quantize_input(&model, {i}, sample{i});\n" for i in range(len(graph.inputs))]
+    if classes:
+        one, arguments = f"%-{widest}s  %g", f"{prefix}_class((unsigned)i)"
+        best, answers = "It is: %s", [f"{prefix}_class((unsigned)best)"]
+        if sample.label is not None:
+            best += " (it should be: %s)"
+            answers.append(f"{prefix}_class({sample.label})")
+    else:
+        one, arguments, best, answers = "output %d: %g", "i", "The largest is output %d", ["best"]
+    return {
+        "SAMPLE": sample.told,
+        "SET_INPUTS": "".join(inputs),
+        "PRINT_ONE": f'"{one}\\n", {arguments}',
+        "PRINT_BEST": f'"{best}\\n", {", ".join(answers)}',
+    }
