@@ -9,8 +9,16 @@ from nnbuild.emit.text import quoted
 from nnbuild.model.graph import Tensor
 from nnbuild.plan.plan import Plan
 
+INLINE = """\
+#if defined(__GNUC__)
+#define @_INLINE static inline __attribute__((unused))
+#else
+#define @_INLINE static inline
+#endif
+
+"""
 NEAREST = """\
-static inline int32_t @_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
+@U_INLINE int32_t @_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     const float quotient = x / scale;
     if (!(quotient > (float)(low - zero_point))) {
@@ -29,19 +37,19 @@ static inline int32_t @_nearest(float x, float scale, int32_t zero_point, int32_
 
 def edges(plan: Plan, classes: tuple[str, ...] = ()) -> str:
     """Inline, so that a program which works in integers holds no float because of them."""
-    name = plan.prefix
+    name, upper = plan.prefix, plan.prefix.upper()
     inputs = [plan.tensor(each) for each in plan.graph.inputs]
     outputs = [plan.tensor(each) for each in plan.graph.outputs]
-    text = "#ifndef __KERNEL__\n"
+    text = INLINE.replace("@", upper) + "#ifndef __KERNEL__\n"
     if any(tensor.quant is not None for tensor in inputs):
         text += "/* To the nearest whole number of a scale, halves away from zero, saturated. */\n"
-        text += NEAREST.replace("@", name)
+        text += NEAREST.replace("@U", name.upper()).replace("@", name)
     text += "/* Writes input `index` from values in the model's own units, as a check does. */\n"
-    text += f"static inline void {name}_quantize_input({name}_context *context, unsigned index, const float *values)\n"
+    text += f"{upper}_INLINE void {name}_quantize_input({name}_context *context, unsigned index, const float *values)\n"
     text += _switch([_written(name, index, tensor) for index, tensor in enumerate(inputs)])
     text += "\n/* Reads output `index` in the model's own units. */\n"
     text += (
-        f"static inline void {name}_dequantize_output(const {name}_context *context, unsigned index, float *values)\n"
+        f"{upper}_INLINE void {name}_dequantize_output(const {name}_context *context, unsigned index, float *values)\n"
     )
     text += _switch([_read(name, index, tensor) for index, tensor in enumerate(outputs)])
     text += "#endif\n"
@@ -90,7 +98,7 @@ def _classes(name: str, classes: tuple[str, ...]) -> str:
 #define {name.upper()}_CLASSES {len(classes)}
 
 /* What class `index` of the output is called. */
-static inline const char *{name}_class(unsigned index)
+{name.upper()}_INLINE const char *{name}_class(unsigned index)
 {{
     static const char *const names[{len(classes)}] = {{
 {rows}

@@ -227,7 +227,10 @@ def test_wrong_samples(nnbuild: Nnbuild, model: Path, tmp_path: Path, name: str)
 def test_samples_of_another_kind(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     path = put(tmp_path / "x.csv", b"1,2,3,4\n")
     said = nnbuild("run", model, "--inputs", path, "--outputs", tmp_path / "y.npz")
-    assert_said(said, f"{path}: Samples come in a .npz file. Write one with numpy.savez(path, x=inputs).")
+    assert_said(
+        said,
+        f"{path}: Samples come in a .npz file, or those of one input in a .npy file. Write one with numpy.savez(path, x=inputs).",
+    )
 
 
 def test_several_inputs_of_different_length(nnbuild: Nnbuild, forked: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.projects
 MODEL = "nnbuild_add_model(small MODEL small.h5)\n"
 
 WRONG = {
-    "nnbuild_add_model(small)": "nnbuild_add_model(small): give it a MODEL, a .h5, .keras or .tflite file.",
+    "nnbuild_add_model(small)": "nnbuild_add_model(small): give it a MODEL, a .h5, .keras, .tflite or .onnx file.",
     "nnbuild_add_model(small MODEL small.h5 QUANTISE int8)": (
         "nnbuild_add_model(small): it does not know QUANTISE;int8. Its options: nnbuild docs cmake"
     ),

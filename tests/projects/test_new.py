@@ -25,7 +25,9 @@ def test_a_project_explains_itself_on_one_page(build: str, board: str) -> None:
     readme = files["README.md"].decode()
     assert len(readme.splitlines()) <= 40
     assert "```sh" in readme
-    assert ("in the emulator" in readme) == (build != "platformio" and find(board).emulator is not None)
+    assert ("in the emulator" in readme) == (
+        build != "platformio" and find(board).emulator is not None and find(board).output == "firmware"
+    )
     for name, content in files.items():
         if not name.endswith((".h5", ".npz")):
             assert "@" not in content.decode(), name

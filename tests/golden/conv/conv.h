@@ -57,9 +57,15 @@ int conv_step(conv_context *context, unsigned step);
 /* Where output `index` lies until an input is written again; null when there is no such output. */
 const float *conv_output(const conv_context *context, unsigned index);
 
+#if defined(__GNUC__)
+#define CONV_INLINE static inline __attribute__((unused))
+#else
+#define CONV_INLINE static inline
+#endif
+
 #ifndef __KERNEL__
 /* Writes input `index` from values in the model's own units, as a check does. */
-static inline void conv_quantize_input(conv_context *context, unsigned index, const float *values)
+CONV_INLINE void conv_quantize_input(conv_context *context, unsigned index, const float *values)
 {
     if (index == 0) {
         float *to = (float *)conv_input(context, 0);
@@ -70,7 +76,7 @@ static inline void conv_quantize_input(conv_context *context, unsigned index, co
 }
 
 /* Reads output `index` in the model's own units. */
-static inline void conv_dequantize_output(const conv_context *context, unsigned index, float *values)
+CONV_INLINE void conv_dequantize_output(const conv_context *context, unsigned index, float *values)
 {
     if (index == 0) {
         const float *from = (const float *)conv_output(context, 0);

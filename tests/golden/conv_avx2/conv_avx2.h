@@ -60,9 +60,15 @@ int conv_avx2_step(conv_avx2_context *context, unsigned step);
 /* Where output `index` lies until an input is written again; null when there is no such output. */
 const float *conv_avx2_output(const conv_avx2_context *context, unsigned index);
 
+#if defined(__GNUC__)
+#define CONV_AVX2_INLINE static inline __attribute__((unused))
+#else
+#define CONV_AVX2_INLINE static inline
+#endif
+
 #ifndef __KERNEL__
 /* Writes input `index` from values in the model's own units, as a check does. */
-static inline void conv_avx2_quantize_input(conv_avx2_context *context, unsigned index, const float *values)
+CONV_AVX2_INLINE void conv_avx2_quantize_input(conv_avx2_context *context, unsigned index, const float *values)
 {
     if (index == 0) {
         float *to = (float *)conv_avx2_input(context, 0);
@@ -73,7 +79,7 @@ static inline void conv_avx2_quantize_input(conv_avx2_context *context, unsigned
 }
 
 /* Reads output `index` in the model's own units. */
-static inline void conv_avx2_dequantize_output(const conv_avx2_context *context, unsigned index, float *values)
+CONV_AVX2_INLINE void conv_avx2_dequantize_output(const conv_avx2_context *context, unsigned index, float *values)
 {
     if (index == 0) {
         const float *from = (const float *)conv_avx2_output(context, 0);

@@ -60,9 +60,15 @@ int conv_vnni_step(conv_vnni_context *context, unsigned step);
 /* Where output `index` lies until an input is written again; null when there is no such output. */
 const int8_t *conv_vnni_output(const conv_vnni_context *context, unsigned index);
 
+#if defined(__GNUC__)
+#define CONV_VNNI_INLINE static inline __attribute__((unused))
+#else
+#define CONV_VNNI_INLINE static inline
+#endif
+
 #ifndef __KERNEL__
 /* To the nearest whole number of a scale, halves away from zero, saturated. */
-static inline int32_t conv_vnni_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
+CONV_VNNI_INLINE int32_t conv_vnni_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     const float quotient = x / scale;
     if (!(quotient > (float)(low - zero_point))) {
@@ -77,7 +83,7 @@ static inline int32_t conv_vnni_nearest(float x, float scale, int32_t zero_point
 }
 
 /* Writes input `index` from values in the model's own units, as a check does. */
-static inline void conv_vnni_quantize_input(conv_vnni_context *context, unsigned index, const float *values)
+CONV_VNNI_INLINE void conv_vnni_quantize_input(conv_vnni_context *context, unsigned index, const float *values)
 {
     if (index == 0) {
         int8_t *to = (int8_t *)conv_vnni_input(context, 0);
@@ -89,7 +95,7 @@ static inline void conv_vnni_quantize_input(conv_vnni_context *context, unsigned
 }
 
 /* Reads output `index` in the model's own units. */
-static inline void conv_vnni_dequantize_output(const conv_vnni_context *context, unsigned index, float *values)
+CONV_VNNI_INLINE void conv_vnni_dequantize_output(const conv_vnni_context *context, unsigned index, float *values)
 {
     if (index == 0) {
         const int8_t *from = (const int8_t *)conv_vnni_output(context, 0);

@@ -55,9 +55,15 @@ int dense_step(dense_context *context, unsigned step);
 /* Where output `index` lies until an input is written again; null when there is no such output. */
 const float *dense_output(const dense_context *context, unsigned index);
 
+#if defined(__GNUC__)
+#define DENSE_INLINE static inline __attribute__((unused))
+#else
+#define DENSE_INLINE static inline
+#endif
+
 #ifndef __KERNEL__
 /* Writes input `index` from values in the model's own units, as a check does. */
-static inline void dense_quantize_input(dense_context *context, unsigned index, const float *values)
+DENSE_INLINE void dense_quantize_input(dense_context *context, unsigned index, const float *values)
 {
     if (index == 0) {
         float *to = (float *)dense_input(context, 0);
@@ -68,7 +74,7 @@ static inline void dense_quantize_input(dense_context *context, unsigned index, 
 }
 
 /* Reads output `index` in the model's own units. */
-static inline void dense_dequantize_output(const dense_context *context, unsigned index, float *values)
+DENSE_INLINE void dense_dequantize_output(const dense_context *context, unsigned index, float *values)
 {
     if (index == 0) {
         const float *from = (const float *)dense_output(context, 0);

@@ -61,9 +61,15 @@ int depthwise_dsp_step(depthwise_dsp_context *context, unsigned step);
 /* Where output `index` lies until an input is written again; null when there is no such output. */
 const int8_t *depthwise_dsp_output(const depthwise_dsp_context *context, unsigned index);
 
+#if defined(__GNUC__)
+#define DEPTHWISE_DSP_INLINE static inline __attribute__((unused))
+#else
+#define DEPTHWISE_DSP_INLINE static inline
+#endif
+
 #ifndef __KERNEL__
 /* To the nearest whole number of a scale, halves away from zero, saturated. */
-static inline int32_t depthwise_dsp_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
+DEPTHWISE_DSP_INLINE int32_t depthwise_dsp_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     const float quotient = x / scale;
     if (!(quotient > (float)(low - zero_point))) {
@@ -78,7 +84,8 @@ static inline int32_t depthwise_dsp_nearest(float x, float scale, int32_t zero_p
 }
 
 /* Writes input `index` from values in the model's own units, as a check does. */
-static inline void depthwise_dsp_quantize_input(depthwise_dsp_context *context, unsigned index, const float *values)
+DEPTHWISE_DSP_INLINE void depthwise_dsp_quantize_input(depthwise_dsp_context *context, unsigned index,
+        const float *values)
 {
     if (index == 0) {
         int8_t *to = (int8_t *)depthwise_dsp_input(context, 0);
@@ -90,7 +97,8 @@ static inline void depthwise_dsp_quantize_input(depthwise_dsp_context *context, 
 }
 
 /* Reads output `index` in the model's own units. */
-static inline void depthwise_dsp_dequantize_output(const depthwise_dsp_context *context, unsigned index, float *values)
+DEPTHWISE_DSP_INLINE void depthwise_dsp_dequantize_output(const depthwise_dsp_context *context, unsigned index,
+        float *values)
 {
     if (index == 0) {
         const int8_t *from = (const int8_t *)depthwise_dsp_output(context, 0);

@@ -63,9 +63,15 @@ int lstm_step(lstm_context *context, unsigned step);
 /* Where output `index` lies until an input is written again; null when there is no such output. */
 const float *lstm_output(const lstm_context *context, unsigned index);
 
+#if defined(__GNUC__)
+#define LSTM_INLINE static inline __attribute__((unused))
+#else
+#define LSTM_INLINE static inline
+#endif
+
 #ifndef __KERNEL__
 /* Writes input `index` from values in the model's own units, as a check does. */
-static inline void lstm_quantize_input(lstm_context *context, unsigned index, const float *values)
+LSTM_INLINE void lstm_quantize_input(lstm_context *context, unsigned index, const float *values)
 {
     if (index == 0) {
         float *to = (float *)lstm_input(context, 0);
@@ -76,7 +82,7 @@ static inline void lstm_quantize_input(lstm_context *context, unsigned index, co
 }
 
 /* Reads output `index` in the model's own units. */
-static inline void lstm_dequantize_output(const lstm_context *context, unsigned index, float *values)
+LSTM_INLINE void lstm_dequantize_output(const lstm_context *context, unsigned index, float *values)
 {
     if (index == 0) {
         const float *from = (const float *)lstm_output(context, 0);

@@ -65,9 +65,15 @@ int lstm_int8_step(lstm_int8_context *context, unsigned step);
 /* Where output `index` lies until an input is written again; null when there is no such output. */
 const void *lstm_int8_output(const lstm_int8_context *context, unsigned index);
 
+#if defined(__GNUC__)
+#define LSTM_INT8_INLINE static inline __attribute__((unused))
+#else
+#define LSTM_INT8_INLINE static inline
+#endif
+
 #ifndef __KERNEL__
 /* To the nearest whole number of a scale, halves away from zero, saturated. */
-static inline int32_t lstm_int8_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
+LSTM_INT8_INLINE int32_t lstm_int8_nearest(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     const float quotient = x / scale;
     if (!(quotient > (float)(low - zero_point))) {
@@ -82,7 +88,7 @@ static inline int32_t lstm_int8_nearest(float x, float scale, int32_t zero_point
 }
 
 /* Writes input `index` from values in the model's own units, as a check does. */
-static inline void lstm_int8_quantize_input(lstm_int8_context *context, unsigned index, const float *values)
+LSTM_INT8_INLINE void lstm_int8_quantize_input(lstm_int8_context *context, unsigned index, const float *values)
 {
     if (index == 0) {
         int8_t *to = (int8_t *)lstm_int8_input(context, 0);
@@ -94,7 +100,7 @@ static inline void lstm_int8_quantize_input(lstm_int8_context *context, unsigned
 }
 
 /* Reads output `index` in the model's own units. */
-static inline void lstm_int8_dequantize_output(const lstm_int8_context *context, unsigned index, float *values)
+LSTM_INT8_INLINE void lstm_int8_dequantize_output(const lstm_int8_context *context, unsigned index, float *values)
 {
     if (index == 0) {
         const int16_t *from = (const int16_t *)lstm_int8_output(context, 0);
