@@ -229,7 +229,8 @@ def test_samples_of_another_kind(nnbuild: Nnbuild, model: Path, tmp_path: Path) 
     said = nnbuild("run", model, "--inputs", path, "--outputs", tmp_path / "y.npz")
     assert_said(
         said,
-        f"{path}: Samples come in a .npz file, or those of one input in a .npy file. Write one with numpy.savez(path, x=inputs).",
+        f"{path}: Samples come in a .npz file, or those of one input in a .npy file. "
+        "Write one with numpy.savez(path, x=inputs).",
     )
 
 
