@@ -131,9 +131,12 @@ def given(plan: Plan, vectors: dict[str, Array], count: int) -> bytes:
 
 def run(compiler: Compiler, program: Path, plan: Plan, vectors: dict[str, Array], count: int) -> dict[str, Array]:
     """What comes out for each output."""
-    done = subprocess.run(
-        [*compiler.runner, str(program)], input=given(plan, vectors, count), capture_output=True, timeout=PATIENCE
-    )
+    words = [*compiler.runner, str(program)]
+    try:
+        done = subprocess.run(words, input=given(plan, vectors, count), capture_output=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        cause = f"its program of the emitted C does not end within {PATIENCE} seconds."
+        raise CheckFailed(compiler.target, cause, "Give fewer vectors with --inputs.") from None
     ports = [(name, np.dtype((plan.tensor(name).dtype, plan.tensor(name).shape))) for name in plan.graph.outputs]
     row = np.dtype([(f"o{n}", kind) for n, (_, kind) in enumerate(ports)])
     if done.returncode or len(done.stdout) != count * row.itemsize:

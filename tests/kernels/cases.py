@@ -84,6 +84,9 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
         (4, 5, 6, (3, 3), 10, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
         (1, 9, 8, (1, 3), 5, (1, 1), (1, 1), ((0, 0), (2, 0)), 1),
         (3, 2, 20, (3, 3), 70, (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
+        # whose taps pass the only column, or the only row, by
+        (6, 1, 2, (3, 3), 6, (1, 2), (2, 2), ((1, 3), (1, 4)), 1),
+        (1, 6, 2, (3, 3), 6, (2, 1), (2, 2), ((1, 4), (1, 3)), 1),
     ]
     for index, (h, w, c, kernel, filters, strides, dilation, padding, groups) in enumerate(shapes):
         attributes = Conv2D(strides, dilation, padding, groups, clamp=Clamp(0.0, 2.0) if index % 2 else Clamp())

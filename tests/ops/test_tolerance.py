@@ -103,6 +103,15 @@ def test_behind_a_float_an_integer_may_be_a_step_off() -> None:
     assert (found.tolerance == 1).all()
 
 
+def test_int8_behind_a_float_is_never_more_than_a_step_off() -> None:
+    """However much the floats before it grow: a last bit of theirs moves many steps of the output here."""
+    steps = Tensor("q", (8,), "int8", Quant((2.0**-26,), 0))
+    graph = chain(dense("a"), dense("b"), (Convert(), steps, {}))
+    found = standards(graph, {"x": 100 * numbers()}, ["q", "b"])
+    assert (found["b"].tolerance > 4 * 2.0**-26).all()
+    assert (found["q"].tolerance == 1).all()
+
+
 def test_states_carry_what_was_rounded() -> None:
     tensors = {n: Tensor(n, (2,), "int8", EIGHTH) for n in ("s", "i", "t")} | {
         "x": Tensor("x", (2,)),

@@ -18,7 +18,7 @@ from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.overlaps import rows
 from nnbuild.kernels.vector_tail import beside_name
-from nnbuild.kernels.window import Axis, Strip, WindowNest, edged_strips
+from nnbuild.kernels.window import Strip, WindowNest, edged_strips
 from nnbuild.kernels.window_loops import (
     column_taps,
     each_position,
@@ -53,8 +53,10 @@ class Sliding(WindowNest[Lanes]):
 
     def emit(self, w: Writer, names: Names) -> None:
         rows, columns = self.window.rows, self.window.columns
-        blind = not columns.taps_at(0, columns.places)  # no column of a window is real: its rows need not be counted
-        with each_row(w, Axis(rows.places, rows.places) if blind else rows):
+        blind = not columns.taps_at(
+            0, columns.places
+        )  # no column of a window is real: where its rows begin is no matter
+        with w.loop("y", "end", start="begin", trips=rows.places) if blind else each_row(w, rows):
             for strip in edged_strips(self.window.columns, self.positions):
                 with each_strip(w, strip) as x:
                     self._channels(w, names, strip, x)
@@ -62,27 +64,31 @@ class Sliding(WindowNest[Lanes]):
     def _channels(self, w: Writer, names: Names, strip: Strip, x: str) -> None:
         """All channels of a tile, whose first real column is `first` in the input."""
         window, columns, lanes = self.window, self.window.columns, self.lanes
-        real = min(columns.taps_at(strip.place, strip.size), default=0)
-        w(f"const int32_t left = {columns.position(x)}{f' + {real}' if real else ''};")
-        start = f"{product('top', columns.size)} + left"
-        w(f"int32_t first = {product(start, window.channels)};")
+        met = columns.taps_at(strip.place, strip.size)
+        if met:
+            w(f"const int32_t left = {columns.position(x)}{f' + {min(met)}' if min(met) else ''};")
+            start = f"{product('top', columns.size)} + left"
+            w(f"int32_t first = {product(start, window.channels)};")
         place = f"({product('y', columns.places)} + {x}) * {window.filters}"
         w(f"{lanes.output_type} *to = {names.outputs[0]} + {place};")
         others = [beside_name(operand) for operand in range(1, len(names.inputs))]
         for name, operand in zip(others, names.inputs[1:], strict=True):
             w(f"const {lanes.output_type} *{name} = {operand} + {place};")
-        w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
+        if met:
+            w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
         dot.declare_channels(w, lanes, names.packed)
         whole, rest = divmod(window.channels, lanes.lanes)
         if whole:
             with w.loop("c", whole):
                 with repeated(w, "m", window.filters // window.channels):
                     self._vector(w, names, strip, lanes.lanes)
-                    w(f"taps += {window.taps * lanes.lanes};")
+                    if met:
+                        w(f"taps += {window.taps * lanes.lanes};")
                     for name in ("to", *others, *lanes.channels):
                         w(f"{name} += {lanes.lanes};")
                     w.bill(3)
-                w(f"first += {lanes.lanes};")
+                if met:
+                    w(f"first += {lanes.lanes};")
         if rest:
             with w.block(""):
                 self._vector(w, names, strip, rest)

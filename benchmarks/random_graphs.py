@@ -1,0 +1,243 @@
+"""Networks at random, with values as training leaves them: for a campaign that looks for cases nobody thought of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nnbuild.model.graph import Array, Constant, Graph, Op, Shape, Tensor
+from nnbuild.model.verify import verify
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.base import NO_CLAMP, Attributes, Clamp
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.pad import Pad
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.slice import Slice
+from nnbuild.ops.softmax import Softmax
+from nnbuild.ops.transpose import Transpose
+
+Chance = np.random.Generator
+CLAMPS = (NO_CLAMP, NO_CLAMP, Clamp(0.0, None), Clamp(0.0, 6.0), Clamp(-1.0, 1.0))
+FUNCTIONS = (
+    *(("tanh", ()), ("sigmoid", ()), ("relu", (float("inf"), 0.0, 0.0)), ("relu", (6.0, 0.0, 0.0))),
+    *(
+        ("leaky_relu", (0.2,)),
+        ("elu", (1.0,)),
+        ("swish", ()),
+        ("hard_swish", ()),
+        ("hard_sigmoid", ()),
+        ("gelu_tanh", ()),
+    ),
+    *(("softplus", ()), ("exponential", ()), ("absolute", ()), ("square", ())),
+)
+SIZES = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 16)
+CHANNELS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 33)
+LONG = "a_layer_with_so_long_a_name_that_it_has_to_be_cut_short_somewhere_"
+"""Two such names are the same where they are cut."""
+
+
+@dataclass
+class Draft:
+    """A graph that grows from its input."""
+
+    chance: Chance
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    constants: dict[str, Constant] = field(default_factory=dict)
+    ops: list[Op] = field(default_factory=list)
+
+    def pick(self, *values: int) -> int:
+        return int(values[int(self.chance.integers(len(values)))])
+
+    def shape(self, name: str) -> Shape:
+        return self.tensors[name].shape
+
+    def add(self, attributes: Attributes, inputs: list[str], **constants: Array) -> str:
+        number = len(self.ops)
+        name = f"{LONG if self.chance.random() < 0.1 else 'op'}{number}"
+        roles = {role: f"{name}/{role}" for role in constants}
+        self.constants |= {roles[role]: Constant(roles[role], values) for role, values in constants.items()}
+        shapes = {role: values.shape for role, values in constants.items()}
+        (out,) = attributes.shapes([self.shape(each) for each in inputs], shapes)
+        self.tensors[f"{name}:0"] = Tensor(f"{name}:0", out, layer=name)
+        self.ops.append(Op(name, attributes, tuple(inputs), (f"{name}:0",), roles, layer=name))
+        return f"{name}:0"
+
+
+def weights(chance: Chance, shape: Shape, channels: int) -> Array:
+    """Channels of very different sizes, some of them dead or nearly so, some with zeros in them."""
+    values = chance.normal(size=shape) / np.sqrt(max(1, np.prod(shape) // channels))
+    flat = values.reshape(-1, channels)
+    flat *= 10.0 ** chance.uniform(-1.0, 1.0, channels)
+    flat[:, chance.random(channels) < 0.08] = 0
+    flat[:, chance.random(channels) < 0.05] *= 1e-7
+    if chance.random() < 0.2:
+        flat[chance.random(flat.shape) < 0.6] = 0
+    return values.astype(np.float32)
+
+
+def biases(chance: Chance, channels: int) -> dict[str, Array]:
+    kind = chance.integers(4)
+    if kind == 0:
+        return {}
+    return {"bias": (chance.normal(size=channels) * (0.0, 0.1, 1.0, 30.0)[kind]).astype(np.float32)}
+
+
+def padding(d: Draft, kernel: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    kind = d.pick(0, 0, 1, 2)
+    if kind == 0:
+        return ((0, 0), (0, 0))
+    if kind == 1:
+        return tuple((k // 2, k - 1 - k // 2) for k in kernel)  # type: ignore[return-value]
+    return tuple((int(d.chance.integers(k)), int(d.chance.integers(k))) for k in kernel)  # type: ignore[return-value]
+
+
+def convolution(d: Draft, x: str) -> str:
+    channels, filters = d.shape(x)[2], d.pick(*CHANNELS)
+    kernel = d.pick(1, 1, 2, 3, 3, 3, 4, 5), d.pick(1, 1, 2, 3, 3, 3, 4, 5)
+    dilation = (d.pick(1, 1, 1, 2, 3), d.pick(1, 1, 1, 2, 3))
+    groups = d.pick(*(g for g in (1, 1, 1, 2, 3, 4) if channels % g == 0 and filters % g == 0), 1)
+    strides = (d.pick(1, 1, 2, 3), d.pick(1, 1, 2, 3))
+    clamp = CLAMPS[d.pick(*range(len(CLAMPS)))]
+    reach = tuple((k - 1) * r + 1 for k, r in zip(kernel, dilation, strict=True))
+    how = Conv2D(strides, dilation, padding(d, reach), groups, clamp=clamp)  # type: ignore[arg-type]
+    return d.add(
+        how, [x], kernel=weights(d.chance, (*kernel, channels // groups, filters), filters), **biases(d.chance, filters)
+    )
+
+
+def depthwise(d: Draft, x: str) -> str:
+    channels, multiplier = d.shape(x)[2], d.pick(1, 1, 1, 2, 3)
+    kernel = d.pick(1, 2, 3, 3, 3, 4, 5), d.pick(1, 2, 3, 3, 3, 4, 5)
+    dilation = (d.pick(1, 1, 1, 2), d.pick(1, 1, 1, 2))
+    reach = tuple((k - 1) * r + 1 for k, r in zip(kernel, dilation, strict=True))
+    strides = (d.pick(1, 1, 2), d.pick(1, 1, 2))
+    clamp = CLAMPS[d.pick(*range(len(CLAMPS)))]
+    how = DepthwiseConv2D(strides, dilation, padding(d, reach), clamp=clamp)  # type: ignore[arg-type]
+    out = channels * multiplier
+    return d.add(how, [x], kernel=weights(d.chance, (*kernel, channels, multiplier), out), **biases(d.chance, out))
+
+
+def pool(d: Draft, x: str) -> str:
+    window = d.pick(1, 2, 2, 3, 4), d.pick(1, 2, 2, 3, 4)
+    strides = (d.pick(1, 2, 2, 3), d.pick(1, 2, 2, 3))
+    function = ("max", "average")[d.pick(0, 1)]
+    around = tuple((0, d.pick(0, 0, min(1, w - 1))) for w in window)
+    return d.add(Pool2D(function, window, strides, around), [x])  # type: ignore[arg-type]
+
+
+def activation(d: Draft, x: str) -> str:
+    function, parameters = FUNCTIONS[int(d.chance.integers(len(FUNCTIONS)))]
+    return d.add(Activation(function, parameters), [x])
+
+
+def binary(d: Draft, x: str) -> str:
+    """With a constant, or with another tensor of the same shape."""
+    function = ("add", "add", "subtract", "multiply", "maximum", "minimum")[int(d.chance.integers(6))]
+    same = [name for name, tensor in d.tensors.items() if tensor.shape == d.shape(x)]
+    clamp = CLAMPS[d.pick(*range(len(CLAMPS)))] if function in ("add", "subtract", "multiply") else NO_CLAMP
+    if d.chance.random() < 0.7:
+        other = same[int(d.chance.integers(len(same)))]
+        return d.add(Binary(function, clamp), [x, other] if d.chance.random() < 0.5 else [other, x])
+    shape = d.shape(x)[-1:] if d.chance.random() < 0.5 else d.shape(x)
+    return d.add(Binary(function, clamp), [x], right=d.chance.normal(size=shape).astype(np.float32))
+
+
+def concatenation(d: Draft, x: str) -> str:
+    shape = d.shape(x)
+    others = [n for n, t in d.tensors.items() if len(t.shape) == len(shape) and t.shape[:-1] == shape[:-1]]
+    other = others[int(d.chance.integers(len(others)))]
+    return d.add(Concatenate(len(shape) - 1), [x, other])
+
+
+def move(d: Draft, x: str) -> str:
+    shape = d.shape(x)
+    kind = d.pick(0, 1, 2, 3)
+    if kind == 0:
+        order = tuple(int(axis) for axis in d.chance.permutation(len(shape)))
+        return d.add(Transpose(order), [x])
+    if kind == 1:
+        amounts = tuple((d.pick(0, 0, 1), d.pick(0, 0, 1, 2)) for _ in shape)
+        return d.add(Pad(amounts), [x])
+    if kind == 2 and max(shape) > 1:
+        begin = tuple(int(d.chance.integers(size)) for size in shape)
+        end = tuple(int(d.chance.integers(b, size)) + 1 for b, size in zip(begin, shape, strict=True))
+        return d.add(Slice(begin, end, (1,) * len(shape)), [x])
+    return d.add(Reshape((int(np.prod(shape)),)), [x]) if len(shape) > 1 and d.chance.random() < 0.3 else x
+
+
+def dense(d: Draft, x: str) -> str:
+    depth, out = d.shape(x)[-1], d.pick(*CHANNELS)
+    clamp = CLAMPS[d.pick(*range(len(CLAMPS)))]
+    return d.add(Dense(clamp), [x], kernel=weights(d.chance, (depth, out), out), **biases(d.chance, out))
+
+
+def reduction(d: Draft, x: str) -> str:
+    rank = len(d.shape(x))
+    axis = int(d.chance.integers(rank))
+    count = int(d.chance.integers(1, rank - axis + 1))
+    function = ("mean", "mean", "sum", "max")[int(d.chance.integers(4))]
+    return d.add(Reduce(function, axis, count, bool(d.chance.integers(2))), [x])
+
+
+IMAGE: tuple[Callable[[Draft, str], str], ...] = (
+    *(
+        convolution,
+        convolution,
+        convolution,
+        depthwise,
+        depthwise,
+        pool,
+        activation,
+        binary,
+        concatenation,
+        move,
+        dense,
+    ),
+    *(reduction,),
+)
+FLAT: tuple[Callable[[Draft, str], str], ...] = (dense, dense, activation, binary, concatenation, move)
+LARGEST = 20_000
+
+
+def random_graph(seed: int) -> Graph:
+    """Of two to eight operations; what a shape does not allow is left out."""
+    d = Draft(np.random.default_rng([seed, 16]))
+    images = d.chance.random() < 0.85
+    shape = (d.pick(*SIZES), d.pick(*SIZES), d.pick(*CHANNELS)) if images else (d.pick(*CHANNELS) * d.pick(1, 3, 10),)
+    d.tensors["x"] = Tensor("x", shape)
+    x = "x"
+    for _ in range(int(d.chance.integers(2, 9))):
+        makers = IMAGE if len(d.shape(x)) == 3 else FLAT
+        try:
+            made = makers[int(d.chance.integers(len(makers)))](d, x)
+        except ValueError:
+            continue
+        if np.prod(d.shape(made)) <= LARGEST and len(d.shape(made)):
+            x = made
+    if not d.ops or x == "x":
+        x = d.add(Activation("tanh", ()), [x])
+    if d.chance.random() < 0.3 and len(d.shape(x)) == 1:
+        x = d.add(Softmax(0, 1), [x])
+    return _reachable(Graph("net", d.tensors, d.constants, tuple(d.ops), ("x",), (x,)))
+
+
+def _reachable(graph: Graph) -> Graph:
+    """Without what leads to no output."""
+    wanted = set(graph.outputs)
+    for op in reversed(graph.ops):
+        if wanted & set(op.outputs):
+            wanted |= set(op.inputs)
+    ops = tuple(op for op in graph.ops if set(op.outputs) & wanted)
+    names = {"x", *(name for op in ops for name in op.outputs)}
+    held = {name for op in ops for name in op.constants.values()}
+    tensors = {name: tensor for name, tensor in graph.tensors.items() if name in names}
+    constants = {name: constant for name, constant in graph.constants.items() if name in held}
+    return verify(Graph("net", tensors, constants, ops, graph.inputs, graph.outputs))

@@ -1,0 +1,81 @@
+"""The random campaign in short: networks at random in every format, for every set, by several compilers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import campaign
+from benchmarks.random_graphs import random_graph
+
+
+def ran(ledger: Path, *words: object) -> int:
+    return campaign.main([str(ledger), *map(str, words)])
+
+
+@pytest.mark.fuzz
+def test_random_networks_for_a_minute(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran(tmp_path / "ledger.jsonl", "--cases", 48, "--from", 10**6) == 0, capsys.readouterr().out
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("share", range(4))
+def test_random_networks_for_ten_minutes(share: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = 2 * 10**6 + share * 10**5
+    assert ran(tmp_path / "ledger.jsonl", "--cases", 400, "--from", first) == 0, capsys.readouterr().out
+
+
+def test_a_ledger_is_taken_up_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = {"tool": "gcc -O2", "native": False, "wrong": [], "crashed": [], "refused": {"too large": 1}}
+    seen: list[int] = []
+
+    def run(batch: int) -> dict:
+        seen.append(batch)
+        return {"batch": batch, "cases": 24, "kinds": {"int8, c99, size": 24}, **empty}
+
+    monkeypatch.setattr(campaign, "run", run)
+    ledger = tmp_path / "ledger.jsonl"
+    assert ran(ledger, "--cases", 48) == 0
+    assert ran(ledger, "--cases", 24) == 0
+    assert seen == [0, 1, 2]
+    capsys.readouterr()
+    assert ran(ledger, "--summary") == 0
+    assert capsys.readouterr().out.startswith("72 compiled cases of 3 programs: 0 wrong, 0 crashes, 3 refused in words")
+    ledger.write_text(ledger.read_text() + json.dumps({**run(9), "wrong": ["seed 7: all of it"], "commit": "x"}) + "\n")
+    assert ran(ledger, "--summary") == 1
+    assert "wrong: seed 7: all of it" in capsys.readouterr().out
+
+
+def test_what_is_wrong_and_what_crashes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(entries: list, folder: Path, tool: list) -> list:
+        return [{"y": None} for _ in entries]
+
+    monkeypatch.setattr(campaign, "run_batch", changed)
+    monkeypatch.setattr(campaign, "judged", lambda entry, found: "3 of 4 numbers of y are wrong")
+    line = campaign.run(3)
+    assert line["cases"] == len(line["wrong"]) and "3 of 4 numbers of y are wrong" in line["wrong"][0]
+    monkeypatch.setattr(campaign, "make_plan", lambda *_: 1 / 0)
+    line = campaign.run(3)
+    assert line["cases"] == 0 and len(line["crashed"]) == campaign.TOGETHER
+    assert "ZeroDivisionError" in line["crashed"][0]
+
+
+def test_networks_are_many_and_always_the_same() -> None:
+    kinds = {op.kind for seed in range(60) for op in random_graph(seed).ops}
+    assert kinds >= {
+        "conv2d",
+        "depthwise_conv2d",
+        "dense",
+        "pool2d",
+        "binary",
+        "activation",
+        "concatenate",
+        "pad",
+        "reduce",
+    }
+    first, again = random_graph(5), random_graph(5)
+    assert [vars(op.attributes) for op in first.ops] == [vars(op.attributes) for op in again.ops]
