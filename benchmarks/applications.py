@@ -112,7 +112,7 @@ def adapt(keras: Any, model: Any, x: np.ndarray) -> None:
         if type(layer).__name__ == "LayerScale":
             layer.gamma.assign(chance.uniform(0.2, 0.8, layer.gamma.shape))
         if isinstance(layer, keras.layers.Normalization) and layer.input_mean is None:
-            layer.adapt(x)
+            layer.adapt(keras.Model(model.inputs, layer.input).predict(x, verbose=0))
     model(x, training=True)
 
 
