@@ -141,7 +141,7 @@ class Backend:
     """Why a program cannot be run here, with this port or none; nothing if it can."""
 
 
-def add_choices(parser: argparse.ArgumentParser, choices: Iterable[Choice]) -> None:
+def add_choices(parser: argparse._ActionsContainer, choices: Iterable[Choice]) -> None:
     for choice in choices:
         parser.add_argument(f"--{choice.name}", metavar=choice.metavar, help=choice.help)
 

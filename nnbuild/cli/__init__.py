@@ -15,6 +15,7 @@ from nnbuild.backends.listing import commands
 from nnbuild.base.errors import NnbuildError
 from nnbuild.base.paths import CMAKE, PLATFORMIO
 from nnbuild.base.shown import encodable
+from nnbuild.cli.parser import Parser, parser_of, with_short_usage
 
 COMMANDS = {
     "inspect": "what is in a model: its layers, shapes, parameters and work",
@@ -55,7 +56,7 @@ class PrintPlace(argparse.Action):
 
 def parser() -> argparse.ArgumentParser:
     """Each command's own module is imported only when it is the one that runs, or help is wanted for it."""
-    top = argparse.ArgumentParser(prog="nnbuild", description="A trained Keras model in, checked firmware out.")
+    top = Parser(prog="nnbuild", description="A trained model in, checked firmware out.")
     top.add_argument("--version", action="version", version=f"nnbuild {__version__}")
     for option, (what, path) in PLACES.items():
         top.add_argument(option, action=PrintPlace, nargs=0, const=path, help=f"print where {what} lies, and exit")
@@ -72,8 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         summary, name = known()[chosen.command]
         module = importlib.import_module(name)
-        command = argparse.ArgumentParser(prog=f"nnbuild {chosen.command}", description=summary)
+        command = parser_of(chosen.command, summary)
         module.add_arguments(command)
+        with_short_usage(command)
         command.set_defaults(words=words[1:])
         # Commands of a command stand before their options, as everywhere.
         parse = command.parse_args if getattr(module, "NESTED", False) else command.parse_intermixed_args

@@ -80,27 +80,36 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> None:
     add_model(parser)
     if board:
-        parser.add_argument("--board", default="linux", help="where it is to run (default: %(default)s)")
-        parser.add_argument("--memory", metavar="NAME", help=_MEMORY)
-    parser.add_argument("--quantize", choices=QUANTIZE, default="float", help="number format (default: %(default)s)")
-    parser.add_argument("--calibrate", type=Path, metavar="FILE", help="samples (.npz, .npy, a folder of images)")
-    parser.add_argument(
+        where = parser.add_argument_group("where it runs")
+        where.add_argument("--board", default="linux", help="a board, or a table of your own (default: this PC)")
+        where.add_argument("--memory", metavar="NAME", help=_MEMORY)
+    _add_numbers(parser.add_argument_group("numbers"))
+    _add_code(parser.add_argument_group("code"))
+
+
+def _add_numbers(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--quantize", choices=QUANTIZE, default="float", help="number format (default: %(default)s)")
+    group.add_argument("--calibrate", type=Path, metavar="FILE", help="samples (.npz, .npy, a folder of images)")
+    group.add_argument(
         "--calibration", choices=CHOICES["method"], default="minmax", help="method (default: %(default)s)"
     )
-    parser.add_argument("--image-range", type=_pair, default=(0.0, 1.0), metavar="LOW,HIGH", help=_IMAGE_RANGE)
-    parser.add_argument("--keep", action="append", default=[], type=_kept, metavar="LAYER=FORMAT", help=_KEEP)
-    parser.add_argument("--io", choices=CHOICES["io"], default="integer", help=_IO)
-    parser.add_argument("--no-bias-correction", action="store_true", help=_PLAIN_BIAS)
-    parser.add_argument("--accuracy-drop", type=float, metavar="POINTS", help=_DROP)
-    parser.add_argument(
+    group.add_argument("--image-range", type=_pair, default=(0.0, 1.0), metavar="LOW,HIGH", help=_IMAGE_RANGE)
+    group.add_argument("--keep", action="append", default=[], type=_kept, metavar="LAYER=FORMAT", help=_KEEP)
+    group.add_argument("--io", choices=CHOICES["io"], default="integer", help=_IO)
+    group.add_argument("--no-bias-correction", action="store_true", help=_PLAIN_BIAS)
+    group.add_argument("--accuracy-drop", type=float, metavar="POINTS", help=_DROP)
+
+
+def _add_code(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "--optimize", choices=CHOICES["optimize"], default="speed", help="what counts (default: %(default)s)"
     )
-    parser.add_argument("--isa", metavar="NAME", help=_ISA)
-    parser.add_argument("--threads", type=_count, default=1, metavar="N", help=_THREADS)
-    parser.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
-    parser.add_argument("--labels", type=Path, metavar="FILE", help=_LABELS)
-    parser.add_argument("--swappable", action="store_true", help=_SWAPPABLE)
-    parser.add_argument(
+    group.add_argument("--isa", metavar="NAME", help=_ISA)
+    group.add_argument("--threads", type=_count, default=1, metavar="N", help=_THREADS)
+    group.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
+    group.add_argument("--labels", type=Path, metavar="FILE", help=_LABELS)
+    group.add_argument("--swappable", action="store_true", help=_SWAPPABLE)
+    group.add_argument(
         "--weights",
         choices=CHOICES["weights"],
         default="auto",
@@ -114,10 +123,11 @@ def add_layers(parser: argparse.ArgumentParser) -> None:
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", help=_PORT)
-    add_baud(parser)
-    parser.add_argument("--program", type=Path, help="a program that was built already (default: build one)")
-    add_choices(parser, choices())
+    device = parser.add_argument_group("the device")
+    device.add_argument("--port", help=_PORT)
+    add_baud(device)
+    device.add_argument("--program", type=Path, help="a program that was built already (default: build one)")
+    add_choices(device, choices())
 
 
 def place_of(arguments: argparse.Namespace) -> AbstractContextManager[Place]:
@@ -129,7 +139,7 @@ def add_max_instructions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-instructions", type=_instructions, metavar="N", help=_MAX_INSTRUCTIONS)
 
 
-def add_baud(parser: argparse.ArgumentParser) -> None:
+def add_baud(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--baud", type=int, metavar="RATE", help=_BAUD)
 
 

@@ -59,8 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_gates(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("gates")
     for gate, meaning in GATES.items():
-        parser.add_argument(f"--{gate}", type=_number, metavar="X", help=meaning)
+        group.add_argument(f"--{gate}", type=_number, metavar="X", help=meaning)
 
 
 def _number(text: str) -> float:

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nnbuild.cli import main
+from nnbuild.cli.parser import EXAMPLES
 from tests.cli.conftest import Nnbuild, Said, numbers
 from tests.frontend.keras_files import h5_bytes, input_layer, layer, put, sequential
 
@@ -34,7 +36,8 @@ def test_no_such_model(nnbuild: Nnbuild, tmp_path: Path, command: list[str]) -> 
 
 
 def test_the_model_is_a_folder(nnbuild: Nnbuild, tmp_path: Path) -> None:
-    assert_said(nnbuild("inspect", tmp_path), f"{tmp_path}: it cannot be read (Is a directory). Check the path.")
+    step = "Give a .h5 or .keras file that model.save() has written, or a .tflite or .onnx file."
+    assert_said(nnbuild("inspect", tmp_path), f"{tmp_path}: it is a folder, and no model. {step}")
 
 
 def test_the_model_cannot_be_read(nnbuild: Nnbuild, tmp_path: Path) -> None:
@@ -305,3 +308,30 @@ def test_quantize_means_int8_unless_said(nnbuild: Nnbuild, model: Path) -> None:
         nnbuild("quantize", model, "--quantize", "float"),
         "--quantize float: nothing is lost in floats. Give --quantize int8 or int16.",
     )
+
+
+MISSPELT = [
+    (["chek"], "Did you mean check?"),
+    (["check", "net.h5", "--quantise", "int8"], "Did you mean --quantize?"),
+    (["check", "net.h5", "--quantize", "int80"], "Did you mean int8?"),
+    (["board", "chekc"], "Did you mean check?"),
+    (["board", "new", "x", "--lik", "stm32", "--lke"], "unrecognized arguments: --lke"),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), MISSPELT)
+def test_what_is_misspelt_is_recognized(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    said = capsys.readouterr().err
+    assert (ended.value.code == 2 and told in said and "[options]" in said) or words[0] in ("chek", "board")
+
+
+def test_every_help_has_examples_that_are_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """And no default that says nothing."""
+    for command, lines in EXAMPLES.items():
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        said = capsys.readouterr().out
+        assert all(f"nnbuild {line}" in said for line in lines)
+        assert ("default: None" not in said and "[options]" in said.splitlines()[0]) or command == "board"

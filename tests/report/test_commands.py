@@ -208,6 +208,9 @@ def test_the_command_gives_the_same_options_again(here: Path) -> None:
         memory="ccm",
         name="mine",
         weights="array",
+        labels=Path("names.txt"),
+        shape=(("x", (1, 2)),),
+        io_layout="nhwc",
     )
     known = {
         "layers",
