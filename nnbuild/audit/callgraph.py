@@ -23,6 +23,9 @@ EDGE = re.compile(
 FRAME = re.compile(r"^(\d{1,12}) bytes \(([\w,]+)\)$")
 INDIRECT = "__indirect_call"
 BELOW_STACK = re.compile(r"\[rsp(?: \+ [^-\]]+)? - (0x[0-9a-f]+|\d+)\]")
+# RISC-V: vectors that are kept on the stack take as much of it as the processor's vectors are long.
+SCALED_FRAME = re.compile(r"(?:c\.)?sub sp, sp, ")
+VECTOR_LENGTH = re.compile(r"csrr \w+, (?:vlenb|0xc22|3106)$")
 # A call pushes its return address; clang leaves it out of its figures, gcc counts it.
 RETURN_ADDRESS = {"x86": 4, "x86-64": 8}
 # Calls that compilers add and that take no stack of the program's: a return by way of a thunk, the kernel's tracing
@@ -246,6 +249,10 @@ class ObjectCalls:
                         function.indirect.append(self._locator.place(branch.address).source)
                     continue
                 self._add_call(function, branch.target, branch.symbol, branch.is_call, branch.address)
+            if self._file.machine == "riscv":
+                lines = [f"{line.mnemonic} {line.operands}" for line in code.instructions(chunk)]
+                moved = any(SCALED_FRAME.match(line) for line in lines)
+                function.dynamic = function.dynamic or (moved and any(VECTOR_LENGTH.match(line) for line in lines))
             if self._file.machine == "x86-64":
                 for instruction in code.lines_of(chunk):
                     for match in BELOW_STACK.finditer(instruction[3]):

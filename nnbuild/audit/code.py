@@ -29,6 +29,11 @@ def _thumb_length(code: Any, size: int, offset: int, _: Any) -> int:
     return min(4 if high >= 0xE8 else 2, size - offset)
 
 
+def _riscv_length(code: Any, size: int, offset: int, _: Any) -> int:
+    """The same for RISC-V, where the two low bits of the first byte say it: capstone knows no vectors."""
+    return min(4 if code[offset][0] & 3 == 3 else 2, size - offset)
+
+
 class Instruction(NamedTuple):
     address: int
     size: int
@@ -94,6 +99,8 @@ class Code:
             engine.skipdata = True
             if file.machine == "arm" and thumb:
                 engine.skipdata_setup = (".byte", _thumb_length, None)
+            if file.machine == "riscv":
+                engine.skipdata_setup = (".byte", _riscv_length, None)
             self._engines[thumb] = engine
         return self._engines[thumb]
 

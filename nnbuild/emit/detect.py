@@ -26,6 +26,9 @@ QUERIES = {
 ARM64 = {"asimddp": ("AT_HWCAP", 20), "i8mm": ("AT_HWCAP2", 13)}
 """Where Linux tells of it. NEON belongs to every 64-bit Arm processor."""
 
+RISCV = {"zvl256b": "__riscv_vlenb() >= 32"}
+"""How long vectors are, which the processor says itself."""
+
 OSXSAVE = (1, 0, "c", 27)
 WIDE, WIDEST = 0x06, 0xE6
 """The registers of 256 and of 512 bits, as the operating system says that it keeps them."""
@@ -43,7 +46,8 @@ def detection(plan: Plan) -> str:
         if level
     ]
     arm64 = "aarch64" in plan.isas[0].architectures
-    probe = "#include <sys/auxv.h>\n" if arm64 else _probe(p)
+    vectors = "rvv" in plan.isas[0].features
+    probe = "#include <sys/auxv.h>\n" if arm64 else "#include <riscv_vector.h>\n" if vectors else _probe(p)
     best = f"""\
 {probe}{_kept(p) if any(_registers(isa) for isa in plan.isas[:-1]) else ""}
 /* The best instruction set of which there is a version. */
@@ -67,6 +71,7 @@ static int32_t {p}_detect(void)
 
 def _condition(p: str, isa: Isa) -> str:
     queries = [_has(p, QUERIES[flag]) for flag in isa.cpu_flags if flag in QUERIES]
+    queries += [RISCV[flag] for flag in isa.cpu_flags if flag in RISCV]
     queries += [f"(getauxval({w}) >> {bit} & 1UL)" for w, bit in (ARM64[f] for f in isa.cpu_flags if f in ARM64)]
     kept = _registers(isa)
     if kept:

@@ -22,6 +22,9 @@ from nnbuild.numeric.requant_line import HIGH, Lines
 from nnbuild.numeric.requant_twice import Twice
 from nnbuild.numeric.rounding import Ints, wrap
 
+SCALARS = 4
+"""Steps that are printed together where inputs are scalars."""
+FEW_REGISTERS = 16
 GROUP = 4
 """Vectors of sums whose channels are stored together where taps are interleaved: one vector of bytes."""
 
@@ -72,7 +75,12 @@ class IntegerVectors(Lanes):
     @property
     def lift(self) -> int:
         """What is added to bytes of inputs."""
-        return self.v.lift if self.depth == 4 else 0
+        return self.v.lift if self.of_bytes else 0
+
+    @property
+    def of_bytes(self) -> bool:
+        """Whether inputs are multiplied as the bytes they are, their zero point being taken from the bias."""
+        return self.depth != 2
 
     @property
     def scratch_type(self) -> str:
@@ -81,7 +89,7 @@ class IntegerVectors(Lanes):
     @property
     def padding(self) -> int:
         """What a ready input holds where it stands for zero."""
-        return int(wrap(self.zero + self.lift, 8)) if self.depth == 4 else 0
+        return int(wrap(self.zero + self.lift, 8)) if self.of_bytes else 0
 
     @property
     def block(self) -> int:
@@ -91,7 +99,7 @@ class IntegerVectors(Lanes):
     @property
     def loads(self) -> int:
         """Instructions that load a vector of weights."""
-        return 1 if self.depth == 4 or self.weight_type != "int8_t" else 2
+        return 1 if self.of_bytes or self.weight_type != "int8_t" else 2
 
     @property
     def load_cycles(self) -> float:
@@ -104,6 +112,8 @@ class IntegerVectors(Lanes):
 
     def by_lane(self) -> IntegerVectors:
         """The same with inputs of several steps in one load, where the set can multiply by one lane."""
+        if self.depth == 1:
+            return replace(self, loaded=SCALARS)
         alone = self.depth == 4 and self.apart[0] == 1 and "dot_of" in self.v.spellings
         return replace(self, loaded=self.v.lanes) if alone else self
 
@@ -141,7 +151,7 @@ class IntegerVectors(Lanes):
         w.bill(count / (4 * self.lanes))
         if self.dtype == "int16":
             w(f"{self.v.call(w, 'copy', to, source, str(count))};")
-        elif self.depth == 4:
+        elif self.of_bytes:
             w(f"{self.v.call(w, 'lift', to, source, str(count), of=(self.lift,))};")
         else:
             w(f"{self.v.call(w, 'centre', to, source, str(count), str(self.zero))};")
@@ -152,9 +162,16 @@ class IntegerVectors(Lanes):
         w(f"{self.v.call(w, 'fill', to, str(count), str(self.padding), of=(self.depth,))};")
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
+        if self.depth == 1:
+            given = f"const int32_t {name} = {self.v.call(w, 'repeat', pointer, of=(1,))};"
+            w(given if self.loaded == 1 else f"const {self.input_type} *{name} = {pointer};")
+            return
         row, of = ("repeat_apart", self.apart) if self.apart[0] > 1 else ("repeat", ())
         row = "inputs" if self.loaded > 1 else row
         self.v.let(w, TAPS[self.depth], name, self.v.call(w, row, pointer, of=(self.depth, *of)))
+
+    def anew(self, w: Writer, pointer: str) -> str:
+        return self.v.call(w, "anew", pointer) if self.sparing else pointer
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         row = "weights" if self.weight_type == "int8_t" else "inputs"
@@ -181,6 +198,8 @@ class IntegerVectors(Lanes):
     def multiply_by(self, w: Writer, accumulator: str, name: str, step: int, weights: str) -> None:
         if self.loaded == 1:
             self.multiply(w, accumulator, name, weights)
+        elif self.depth == 1:
+            self.multiply(w, accumulator, f"{name}[{step}]", weights)
         else:
             w(f"{accumulator} = {self.v.call(w, 'dot_of', accumulator, name, weights, of=(step,))};")
 
@@ -190,12 +209,24 @@ class IntegerVectors(Lanes):
         """Declares what `scale` needs to know of the lanes from `channel` on."""
         for name in self.channels:
             if name not in ("bias", "addend"):
-                self._sums(w, f"{name}_now", self.v.call(w, "load", _at(name, channel)))
-        if self.rounded:
+                if self.sparing:
+                    w(f"const int32_t *{name}_now = {_at(name, channel)};")
+                else:
+                    self._sums(w, f"{name}_now", self.v.call(w, "load", _at(name, channel)))
+        if self.rounded or self.v.apart:
             return
         for name, by in (("first", 0), ("second", self.lanes // 2)):
             at = _at(_at("addend", channel), str(by))
             self.v.let(w, "wide", f"{name}_now", self.v.call(w, "load_wide", at))
+
+    @property
+    def sparing(self) -> bool:
+        """Whether registers are so few that constants are loaded where they are used."""
+        return self.v.registers < FEW_REGISTERS
+
+    def _now(self, w: Writer, name: str) -> str:
+        """A constant of the present channels."""
+        return self.v.call(w, "load", f"{name}_now") if self.sparing else f"{name}_now"
 
     def scale(self, w: Writer, accumulator: str) -> None:
         """Turns sums into outputs, not yet within bounds."""
@@ -208,31 +239,34 @@ class IntegerVectors(Lanes):
             self._sums(w, value, self._doubled(w, accumulator))
             sign = v.call(w, "shift_right", accumulator, of=(31,))
             if "away" in self.channels:
-                sign = v.call(w, "and", sign, "away_now")
+                sign = v.call(w, "and", sign, self._now(w, "away"))
             self._sums(w, f"{accumulator}_sign", sign)
-        scaled = (value, "multiplier_now", "first_now", "second_now")
-        high = v.call(w, "scaled", *scaled, of=(int(v.alternating),))
+        if v.apart:
+            high = v.call(w, "scaled_apart", value, *(self._now(w, name) for name in ("multiplier", "low", "high")))
+        else:
+            scaled = (value, "multiplier_now", "first_now", "second_now")
+            high = v.call(w, "scaled", *scaled, of=(int(v.alternating),))
         w(f"{accumulator} = {v.call(w, 'add', high, f'{accumulator}_sign') if self.doubled else high};")
         shift = "shift_by_powers" if v.powers else "shift_right_each"
-        w(f"{accumulator} = {v.call(w, shift, accumulator, 'shift_now')};")
+        w(f"{accumulator} = {v.call(w, shift, accumulator, self._now(w, 'shift'))};")
 
     def _round(self, w: Writer, accumulator: str, rounded: Rounded) -> None:
         v = self.v
-        value = v.call(w, "shift_left_each", accumulator, "left_now") if "left" in self.channels else accumulator
-        w(f"{accumulator} = {v.call(w, 'high_rounded', value, 'multiplier_now')};")
+        value = v.call(w, "shift_left_each", accumulator, self._now(w, "left")) if "left" in self.channels else accumulator
+        w(f"{accumulator} = {v.call(w, 'high_rounded', value, self._now(w, 'multiplier'))};")
         if rounded.away and "away" in self.channels:
-            sign = v.call(w, "and", v.call(w, "shift_right", accumulator, of=(31,)), "away_now")
+            sign = v.call(w, "and", v.call(w, "shift_right", accumulator, of=(31,)), self._now(w, "away"))
             w(f"{accumulator} = {v.call(w, 'add', accumulator, sign)};")
         elif rounded.away:
             w(f"{accumulator} = {v.call(w, 'away', accumulator)};")
-        w(f"{accumulator} = {v.call(w, 'round_each', accumulator, 'shift_now')};")
+        w(f"{accumulator} = {v.call(w, 'round_each', accumulator, self._now(w, 'shift'))};")
         if rounded.zero:
             self.combine(w, "add", accumulator, v.call(w, "each", str(rounded.zero)))
 
     def _doubled(self, w: Writer, accumulator: str) -> str:
         if "left" not in self.channels:
             return self.v.call(w, "add", accumulator, accumulator)
-        return self.v.call(w, "mul" if self.v.powers else "shift_left_each", accumulator, "left_now")
+        return self.v.call(w, "mul" if self.v.powers else "shift_left_each", accumulator, self._now(w, "left"))
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         """After `prepare`."""
@@ -250,6 +284,14 @@ class IntegerVectors(Lanes):
         self.added.join(w, self.v, accumulator, f"{accumulator}_other", accumulator)
         w(f"{self.v.call(w, 'store_bytes', pointer, accumulator, of=(*self.added.bounds, count))};")
 
+    def multiply_lanes(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
+        """The same for inputs that lie side by side, a channel a lane."""
+        if self.depth == 1:
+            inputs = self.v.call(w, "inputs", name, of=(1,))
+            w(f"{accumulator} = {self.v.call(w, 'dot_lanes', accumulator, inputs, weights)};")
+        else:
+            self.multiply(w, accumulator, name, weights)
+
     # Taps that are interleaved
 
     def order(self, channels: int) -> Array:
@@ -266,6 +308,10 @@ class IntegerVectors(Lanes):
     def interleave(self, w: Writer, taps: Sequence[str]) -> None:
         """Declares x0 to x3: the inputs that `taps` point at, of a group of channels."""
         kind = TAPS[self.depth]
+        if self.depth == 1:  # what is multiplied lane by lane is loaded there
+            for vector in range(GROUP):
+                w(f"const {self.input_type} *x{vector} = {_at(taps[0], str(vector * self.lanes))};")
+            return
         for half in range(GROUP // self.depth):
             names = [f"{name}{half}" for name in "abcd"[: self.depth]]
             for name, pointer in zip(names, taps, strict=True):
@@ -294,8 +340,8 @@ def integer_vectors(
 ) -> IntegerVectors:
     """Lanes for a layer with weights [taps, channels]."""
     depth = v.depth if dtype == "int8" and weights.min(initial=0) >= v.least_weight else 2
-    lifted = zero + v.lift if depth == 4 else 0
-    constants = lines.constants if isinstance(lines, Twice) else _constants(lines, v.powers)
+    lifted = zero + v.lift if depth != 2 else 0
+    constants = lines.constants if isinstance(lines, Twice) else _constants(lines, v)
     start = bias.astype(np.int64) - lifted * weights.astype(np.int64).sum(axis=0)
     return IntegerVectors(
         v=v,
@@ -312,10 +358,13 @@ def integer_vectors(
     )
 
 
-def _constants(lines: Lines, powers: bool) -> dict[str, Array]:
+def _constants(lines: Lines, v: Vectors) -> dict[str, Array]:
     """The numbers of the lines as vectors take them: shifts begin at the upper half of a product."""
+    powers = v.powers
     shift, left, away = lines.of("shift") - HIGH, lines.of("left"), lines.of("away")
-    found = {"multiplier": lines.of("multiplier"), "addend": lines.of("addend")}
+    addend = lines.of("addend")
+    parts = {"low": wrap(addend, 32), "high": addend >> HIGH} if v.apart else {"addend": addend}
+    found = {"multiplier": lines.of("multiplier"), **parts}
     found["shift"] = _power(31 - shift) if powers else shift
     if lines.shifted and (left != 1).any():
         found["left"] = _power(left) if powers else left

@@ -1,7 +1,7 @@
 """The rows of the table of vector operations that integer kernels use; `ops` says how rows are read.
 
-Some depend on `depth`, the neighbouring inputs of a channel that one multiplication takes: four `bytes` a lane, or two
-`words`. Where bytes of inputs are `lift`ed, that much was added to them, and they are multiplied as unsigned numbers.
+Some depend on `depth`, the neighbouring inputs of a channel that one multiplication takes: four `bytes` a lane, two
+`words`, or a scalar that all lanes of `halves` meet. Where bytes of inputs are `lift`ed, that much was added to them, and they are multiplied as unsigned numbers.
 
 Inputs of neighbouring taps are interleaved, channel by channel: `mix` makes of `depth` vectors, one a tap, as many
 whose lanes each hold the taps of one channel. `block` lanes of each take neighbouring channels before the next vector
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from nnbuild.isa.ops import EACH, Family, Operation
 
-TAPS = {4: "bytes", 2: "words"}
+TAPS = {4: "bytes", 2: "words", 1: "halves"}
 """What holds so many inputs a lane."""
-READY = {4: "int8_t", 2: "int16_t"}
+READY = {4: "int8_t", 2: "int16_t", 1: "int8_t"}
 """The C type of inputs that are ready to be multiplied so."""
 WRAPPED = "(int32_t)((uint32_t)a.at[i] {0} (uint32_t){1})"
 
@@ -47,6 +47,12 @@ def _all(depth: int, value: str, operands: str, cycles: float) -> Operation:
     return Operation(kind, operands, f"{kind} r;\n\n{loop}\nreturn r;", cycles)
 
 
+def _repeat(depth: int) -> Operation:
+    if depth == 1:
+        return Operation("int32_t", "const int8_t *from", "from[0]", 0.5)
+    return _all(depth, f"from[i % {depth}]", f"const {READY[depth]} *from", 0.5)
+
+
 def _repeat_apart(depth: int, outputs: int, channels: int, step: int) -> Operation:
     """As `repeat` the inputs of several outputs, which lie `step` apart, a lane for every channel of each."""
     output = f"(i / {depth} < {outputs * channels} ? i / {depth} / {channels} * {step} : 0)"
@@ -56,6 +62,8 @@ def _repeat_apart(depth: int, outputs: int, channels: int, step: int) -> Operati
 def _dot(depth: int, lift: int, lane: str = "i") -> Operation:
     """a + the products of each lane's inputs, or of those of one lane, and each lane's weights."""
     x = f"{'(uint8_t)' if lift else ''}x.at[{lane} * {depth} + k]"
+    if depth == 1:
+        return _sums("a.at[i] + x * w.at[i]", 0.5, "sums a, int32_t x, halves w")
     total = f"total += (uint32_t)({x} * w.at[i * {depth} + k]);"
     body = f"""\
 for (int32_t i = 0; i < LANES; ++i) {{
@@ -173,6 +181,12 @@ INTEGERS: dict[str, Operation | Family] = {
     "shift_right_each": _sums("a.at[i] >> by.at[i]", 0.5, "sums a, sums by"),
     "shift_by_powers": _sums("(int32_t)((int64_t)a.at[i] * (uint32_t)b.at[i] >> 31)", 4.0),
     "scaled": _scaled,
+    "scaled_apart": _sums(
+        "(int32_t)((a.at[i] * (int64_t)multiplier.at[i] + (int64_t)((uint64_t)(int64_t)high.at[i] << 32 | "
+        "(uint32_t)low.at[i])) >> 32)",
+        3.0,
+        "sums a, sums multiplier, sums low, sums high",
+    ),  # the same with the addends' lower and upper halves
     # TFLite's two roundings: halves of the doubled high product go up, those of the shift, after `away`, from zero
     "high_rounded": _sums("(int32_t)(((int64_t)a.at[i] * b.at[i] + (1 << 30)) >> 31)", 0.5),
     "away": _sums("a.at[i] + (a.at[i] >> 31)", 0.5, "sums a"),
@@ -180,9 +194,11 @@ INTEGERS: dict[str, Operation | Family] = {
     # inputs that lie side by side and are ready, weights, and the `depth` inputs at a pointer in every lane
     "inputs": lambda depth: _all(depth, "from[i]", f"const {READY[depth]} *from", 0.5),
     "weights": lambda depth: _all(depth, "from[i]", "const int8_t *from", 0.5 if depth == 4 else 1.0),
-    "repeat": lambda depth: _all(depth, f"from[i % {depth}]", f"const {READY[depth]} *from", 0.5),
+    "repeat": _repeat,
     "repeat_apart": _repeat_apart,
     "dot": _dot,
+    "anew": Operation("const int8_t *", "const int8_t *from", "from", 0.0),  # what it points at is not loaded before
+    "dot_lanes": _sums("a.at[i] + x.at[i] * w.at[i]", 0.5, "sums a, halves x, halves w"),
     "dot_of": lambda lane: _dot(4, 0, str(lane)),
     "lift": _lift,
     "centre": _copying("int16_t", "int8_t", "from[i] - zero", ", int32_t zero"),

@@ -67,6 +67,10 @@ class Lanes(ABC):
         assert step == 0 and self.loaded == 1
         self.multiply(w, accumulator, name, weights)
 
+    def anew(self, w: Writer, pointer: str) -> str:
+        """A pointer to weights that are not loaded before, where there are few registers to keep them in."""
+        return pointer
+
     @abstractmethod
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         """Applies the epilogue for the lanes from `channel` of the block on and writes the first `count`."""

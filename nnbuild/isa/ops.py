@@ -1,7 +1,7 @@
 """The table of vector operations: what a kernel may ask of vectors, and what each request means in portable C.
 
 Kinds of values, each a C type of the set's and one register large: `floats` and `sums`, a float or an int32_t a lane;
-`bytes` and `words`, four int8_t or two int16_t a lane; `wide`, an int64_t for every two lanes. An operation may have
+`bytes`, `words` and `halves`, four int8_t or two or one int16_t a lane; `wide`, an int64_t for every two lanes. An operation may have
 parameters, numbers that are known while printing and are part of its name, such as how far it shifts or how many
 lanes count. The rows of floats are here, those of integers in `integer_ops`.
 
@@ -21,6 +21,7 @@ KINDS = {
     "wide": "struct { int64_t at[LANES / 2]; }",
     "bytes": "struct { int8_t at[LANES * 4]; }",
     "words": "struct { int16_t at[LANES * 2]; }",
+    "halves": "struct { int16_t at[LANES]; }",
 }
 """The C type of each kind where the set's own cannot be had."""
 

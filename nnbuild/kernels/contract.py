@@ -127,8 +127,9 @@ class Kernel(Generic[K]):
 
 @dataclass(frozen=True, eq=False)
 class OnEach(Generic[K]):
-    """The kernels that `make` gives for each set of vectors with kernels of its own for `numbers`: "float", "integer"
-    or "across". They are made when they are looked for, so a set that is added later has them too."""
+    """The kernels that `make` gives for each set of vectors with kernels of its own for `numbers`: "float", "integer",
+    "sums", the integers of layers with weights, or "across". They are made when they are looked for, so a set that is
+    added later has them too."""
 
     numbers: str
     make: Callable[[Vectors], Iterable[Kernel[K]]]

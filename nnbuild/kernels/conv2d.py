@@ -61,8 +61,8 @@ def _integers(chosen: Vectors, site: Site[Conv2D]) -> Padded:
     return padded(site, integer_layers.lanes_of(chosen, site))
 
 
-def _refused_integers(site: Site[Conv2D]) -> str | None:
-    return integer_layers.refused_tail(site) or integer_layers.refused(site)
+def _refused_integers(chosen: Vectors, site: Site[Conv2D]) -> str | None:
+    return integer_layers.refused_tail(site) or integer_layers.refused(chosen, site)
 
 
 def _on_floats(floats: Vectors) -> list[Kernel[Conv2D]]:
@@ -84,7 +84,8 @@ def _on_floats(floats: Vectors) -> list[Kernel[Conv2D]]:
 
 def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
     name, fuses = f"{chosen.name}_integers", frozenset({"pool2d", "binary"})
-    return [variant(name, frozenset({chosen.name}), _refused_integers, partial(_integers, chosen), fuses)]
+    nest, refused = partial(_integers, chosen), partial(_refused_integers, chosen)
+    return [variant(name, frozenset({chosen.name}), refused, nest, fuses)]
 
 
 VARIANTS = (
@@ -96,6 +97,6 @@ VARIANTS = (
     *patches.variants(FUSES),
     *winograd.VARIANTS,
     OnEach("float", _on_floats),
-    OnEach("integer", _on_integers),
+    OnEach("sums", _on_integers),
     OnEach("across", across_windows.on_set),
 )

@@ -100,7 +100,7 @@ def _on_floats(floats: Vectors) -> list[Kernel[Dense]]:
 
 def _on_integers(chosen: Vectors) -> list[Kernel[Dense]]:
     nest = partial(_integers, chosen)
-    return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), integer_layers.refused, nest)]
+    return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), partial(integer_layers.refused, chosen), nest)]
 
 
 VARIANTS = (
@@ -109,6 +109,6 @@ VARIANTS = (
     *compact.VARIANTS,
     *patches.variants(frozenset()),
     OnEach("float", _on_floats),
-    OnEach("integer", _on_integers),
+    OnEach("sums", _on_integers),
     OnEach("across", across_windows.on_set),
 )

@@ -54,7 +54,7 @@ def _integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> Interleaved:
 
 
 def _refused_integers(chosen: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
-    refused = _refused_multiplier(site) or integer_layers.refused(site)
+    refused = _refused_multiplier(site) or integer_layers.refused(chosen, site)
     if refused:
         return refused
     fits = _integers(chosen, site).period <= max(LONGEST_PERIOD, site.shape()[2])
@@ -78,6 +78,6 @@ VARIANTS = (
     variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortCentredByteLanes, 2)),
     *planar.VARIANTS,
     OnEach("float", _on_floats),
-    OnEach("integer", _on_integers),
+    OnEach("sums", _on_integers),
     OnEach("across", gathered.on_set),
 )

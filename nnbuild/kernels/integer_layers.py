@@ -9,7 +9,7 @@ import numpy as np
 
 from nnbuild.isa.integer_lanes import IntegerVectors, integer_vectors
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import only_integer
+from nnbuild.kernels.contract import only_int8, only_integer
 from nnbuild.kernels.sums import centred_start, layer_of
 from nnbuild.kernels.tensor_sums import SumRule, sum_rule
 from nnbuild.kernels.window import Weighted
@@ -37,9 +37,9 @@ def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | str:
     return found or _lines(site)
 
 
-def refused(site: Site[Weighted]) -> str | None:
+def refused(vectors: Vectors, site: Site[Weighted]) -> str | None:
     kernel = site.constants["kernel"]
-    reason = only_integer(site)
+    reason = only_int8(site) if vectors.depth == 1 else only_integer(site)
     if reason:
         return reason
     if kernel.data.dtype != "int8":

@@ -34,7 +34,7 @@ def _kernels(listed: tuple[Kernel | OnEach, ...], sets: tuple[Vectors, ...]) -> 
             yield entry
             continue
         for vectors in sets:
-            if entry.numbers in vectors.kernels:
+            if entry.numbers in vectors.kernels or (entry.numbers == "sums" and "integer" in vectors.kernels):
                 yield from entry.make(vectors)
 
 

@@ -11,6 +11,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.numeric.line_scale import HIGH, SPLIT_BITS, Line, Split, doubled_line, fitted_split, upward_line
 from nnbuild.numeric.multiplier import Multiplier
+from nnbuild.numeric.rounding import wrap
 from nnbuild.ops.binary import Binary, formats
 from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
@@ -35,10 +36,14 @@ class Scaled:
         """Turns the variable `total` into an output not yet within bounds."""
         if self.constant:
             w(f"{total} = {v.call(w, 'add', total, _each(w, v, self.constant))};")
-        addend = v.call(w, "each_wide", f"INT64_C({self.line.addend})")
         value = v.call(w, "add", total, total) if self.away else total
-        numbers = (_each(w, v, self.line.multiplier), addend, addend)
-        high = v.call(w, "scaled", value, *numbers, of=(int(v.alternating),))
+        numbers = (value, _each(w, v, self.line.multiplier))
+        if v.apart:
+            low, upper = (_each(w, v, int(wrap(half, 32))) for half in (self.line.addend, self.line.addend >> HIGH))
+            high = v.call(w, "scaled_apart", *numbers, low, upper)
+        else:
+            addend = v.call(w, "each_wide", f"INT64_C({self.line.addend})")
+            high = v.call(w, "scaled", *numbers, addend, addend, of=(int(v.alternating),))
         shift = self.line.shift - HIGH
         if self.away and shift > 0:
             high = v.call(w, "add", high, v.call(w, "shift_right", total, of=(31,)))

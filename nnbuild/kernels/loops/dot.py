@@ -14,6 +14,10 @@ from nnbuild.kernels.window import Window
 from nnbuild.model.graph import Array
 
 
+UNROLLED_BY_COMPILERS = 8
+"""Rounds of a loop that compilers may print one after the other, with all their loads first."""
+
+
 @dataclass(frozen=True)
 class Block:
     """A run of output channels computed together: `vectors` accumulators of which `channels` lanes are real."""
@@ -131,6 +135,8 @@ def along(w: Writer, lanes: Lanes, block: Block, steps: int, inputs: Callable[[s
     whole, rest = divmod(steps, lanes.loaded)
     if whole:
         with w.loop("i", whole * lanes.loaded * lanes.depth, step=lanes.loaded * lanes.depth):
+            if 1 < whole <= UNROLLED_BY_COMPILERS and (moved := lanes.anew(w, "k")) != "k":
+                w(f"k = {moved};")
             multiply(w, lanes, block, inputs("i"), "k", lanes.loaded)
             w(f"k += {lanes.loaded * width};")
     if rest:

@@ -217,7 +217,10 @@ class Interleaved(WindowNest[IntegerVectors]):
                 taps = [self.tap(step * lanes.depth + tap) + at for tap in range(lanes.depth)]
                 lanes.interleave(w, [total(inputs, str(tap)) for tap in taps])
                 for row, weights in users:
+                    if lanes.sparing:
+                        w(f"const {lanes.weight_type} *k{row} = {lanes.anew(w, weights)};")
+                        weights = f"k{row}"
                     for vector in range(VECTORS):
                         name = f"w{row}{vector}"
                         lanes.weights(w, name, total(weights, str((step * VECTORS + vector) * width)))
-                        lanes.multiply(w, f"sum{row}{vector}", f"x{vector}", name)
+                        lanes.multiply_lanes(w, f"sum{row}{vector}", f"x{vector}", name)

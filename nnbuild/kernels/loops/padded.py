@@ -33,6 +33,8 @@ MOST_VECTORS = 4
 OUTPUT_CYCLES = 5
 SHUFFLE_CYCLES = 0.85
 """Of loading and shuffling what several outputs side by side take; it shares units with the multiplications."""
+FOR_ADDITION = 3
+"""Registers that an addition that follows takes, where there are few."""
 UNROLLED = 4
 """So many steps of a dot product are printed one after the other rather than as a loop."""
 
@@ -89,7 +91,9 @@ class Padded(WindowNest[IntegerVectors]):
         """In registers beside the inputs and a step's weights."""
         lanes, area = self.lanes, self.window.area
         free = lanes.v.registers - lanes.loads - vectors
-        return max(1, free // (vectors * area + (area if lanes.by_lane().loaded > 1 else 0)))
+        if lanes.added and lanes.sparing:
+            free -= FOR_ADDITION
+        return max(1, free // (vectors * area + (area if lanes.depth == 4 and lanes.by_lane().loaded > 1 else 0)))
 
     def _cost(self, tile: Tile) -> float:
         """Cycles of a row: of every step the multiplications, the loads or their latency; and of the outputs."""
@@ -97,6 +101,8 @@ class Padded(WindowNest[IntegerVectors]):
         loads = sums + tile.vectors * lanes.loads
         work = tile.sums * lanes.step_cycles + (sums * SHUFFLE_CYCLES if tile.together > 1 else 0)
         step = max(work, loads * lanes.load_cycles, 3) + 0.5
+        if lanes.depth == 1:  # inputs are scalars, and loads of weights widen: one instruction after the other
+            step = tile.sums + sums + 2 * tile.vectors + 0.5
         tiles = -(-self.window.outputs[1] // tile.outputs)
         blocks = -(-self.window.share // (tile.vectors * lanes.lanes))
         return blocks * tiles * (step * self.lines * self.run_steps + OUTPUT_CYCLES * tile.pixels * tile.vectors)
@@ -198,7 +204,7 @@ class Padded(WindowNest[IntegerVectors]):
         window, lanes, steps = self.window, self.lanes, self.run_steps
         positions = window.positions(self.tile.pixels, window.padded_line, self.tile.together)
         dot.start(w, lanes, len(positions), block)
-        w(f"const {lanes.weight_type} *k = taps;")
+        w(f"const {lanes.weight_type} *k = {lanes.anew(w, 'taps')};")
         line, run = window.rows.dilation * window.padded_line, window.columns.dilation * window.channels
         if self.lines * steps <= UNROLLED and lanes.loaded == 1:
             for index in range(self.lines * steps):

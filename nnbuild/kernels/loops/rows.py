@@ -74,9 +74,13 @@ class Split(SingleRow[L]):
     def steps(self) -> int:
         return self.window.depth // self.lanes.depth
 
+    @property
+    def sums(self) -> int:
+        return SUMS
+
     def _block(self, w: Writer, block: Block) -> None:
         """Sum `split` of a vector takes every splits-th step; the first ones begin with the bias."""
-        lanes, splits = self.lanes, max(1, min(SUMS // block.vectors, self.steps))
+        lanes, splits = self.lanes, max(1, min(self.sums // block.vectors, self.steps))
         for vector in range(block.vectors):
             lanes.start(w, f"sum0{vector}", str(vector * lanes.lanes))
             for split in range(1, splits):
@@ -126,6 +130,10 @@ class SplitIntegers(Split[IntegerVectors]):
     """Over a copy of the inputs, which is filled up to whole steps."""
 
     @property
+    def sums(self) -> int:
+        return sums_of_set(self.lanes)
+
+    @property
     def steps(self) -> int:
         return -(-self.window.depth // self.lanes.depth)
 
@@ -150,7 +158,12 @@ class SplitIntegers(Split[IntegerVectors]):
 
 def split_integers(site: Site[Weighted], lanes: IntegerVectors) -> SplitIntegers:
     """The nest, with lanes for as many vectors as keep busy."""
-    return SplitIntegers(site, lanes.holding(min(SUMS, -(-window_of(site).filters // lanes.lanes))))
+    return SplitIntegers(site, lanes.holding(min(sums_of_set(lanes), -(-window_of(site).filters // lanes.lanes))))
+
+
+def sums_of_set(lanes: IntegerVectors) -> int:
+    """Scaling needs registers, too."""
+    return SUMS if lanes.v.registers > SUMS else 2
 
 
 @dataclass(frozen=True, eq=False)
