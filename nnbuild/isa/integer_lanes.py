@@ -252,7 +252,9 @@ class IntegerVectors(Lanes):
 
     def _round(self, w: Writer, accumulator: str, rounded: Rounded) -> None:
         v = self.v
-        value = v.call(w, "shift_left_each", accumulator, self._now(w, "left")) if "left" in self.channels else accumulator
+        value = (
+            v.call(w, "shift_left_each", accumulator, self._now(w, "left")) if "left" in self.channels else accumulator
+        )
         w(f"{accumulator} = {v.call(w, 'high_rounded', value, self._now(w, 'multiplier'))};")
         if rounded.away and "away" in self.channels:
             sign = v.call(w, "and", v.call(w, "shift_right", accumulator, of=(31,)), self._now(w, "away"))

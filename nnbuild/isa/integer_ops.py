@@ -1,7 +1,8 @@
 """The rows of the table of vector operations that integer kernels use; `ops` says how rows are read.
 
 Some depend on `depth`, the neighbouring inputs of a channel that one multiplication takes: four `bytes` a lane, two
-`words`, or a scalar that all lanes of `halves` meet. Where bytes of inputs are `lift`ed, that much was added to them, and they are multiplied as unsigned numbers.
+`words`, or a scalar that all lanes of `halves` meet. Where bytes of inputs are `lift`ed, that much was added to them,
+and they are multiplied as unsigned numbers.
 
 Inputs of neighbouring taps are interleaved, channel by channel: `mix` makes of `depth` vectors, one a tap, as many
 whose lanes each hold the taps of one channel. `block` lanes of each take neighbouring channels before the next vector

@@ -1,9 +1,9 @@
 """The table of vector operations: what a kernel may ask of vectors, and what each request means in portable C.
 
 Kinds of values, each a C type of the set's and one register large: `floats` and `sums`, a float or an int32_t a lane;
-`bytes`, `words` and `halves`, four int8_t or two or one int16_t a lane; `wide`, an int64_t for every two lanes. An operation may have
-parameters, numbers that are known while printing and are part of its name, such as how far it shifts or how many
-lanes count. The rows of floats are here, those of integers in `integer_ops`.
+`bytes`, `words` and `halves`, four int8_t or two or one int16_t a lane; `wide`, an int64_t for every two lanes. An
+operation may have parameters, numbers that are known while printing and are part of its name, such as how far it
+shifts or how many lanes count. The rows of floats are here, those of integers in `integer_ops`.
 
 A meaning is an expression of lane i, or a body where it is not lane by lane. LANES stands for the set's. So every
 kernel of every set compiles and gives the same bits on a processor without the set; only `f_fma` may differ there in

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from nnbuild.isa.isa import Isa, extended
 
-GUARD = (
-    "defined(__riscv_vector) && defined(__riscv_v_intrinsic) && __riscv_v_min_vlen >= 128 && !defined(NN_PORTABLE)"
-)
+GUARD = "defined(__riscv_vector) && defined(__riscv_v_intrinsic) && __riscv_v_min_vlen >= 128 && !defined(NN_PORTABLE)"
 
 RVV = Isa(
     name="rvv",

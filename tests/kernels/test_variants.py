@@ -45,8 +45,16 @@ BATCH = 60
 SHARES = 9
 
 
-EMULATED = {"aarch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64")}
-"""What compiles for other processors, and what runs them."""
+RISCV = (
+    "clang-19 --target=riscv64-linux-gnu -march=rv64gcv -fuse-ld=lld",
+    "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0",
+)
+EMULATED = {
+    "neon": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
+    "rvv": (RISCV[0], f"{RISCV[1]},vlen=128"),
+    "rvv256": (RISCV[0], f"{RISCV[1]},vlen=512"),
+}
+"""What compiles for other processors, and what runs them: by the sets, the largest last."""
 
 
 def runs_here(isa: Isa) -> bool:
@@ -60,8 +68,9 @@ def natively(isa: Isa) -> bool:
 
 def emulated(isa: Isa) -> tuple[str, str] | None:
     """How to run a set natively that this processor does not have."""
-    found = None if runs_here(isa) else next((EMULATED[a] for a in isa.architectures if a in EMULATED), None)
-    return found if found and all(map(shutil.which, found)) else None
+    fitting = [how for name, how in EMULATED.items() if name in isa.features and not runs_here(isa)]
+    found = fitting[-1] if fitting else None
+    return found if found and all(shutil.which(command.split()[0]) for command in found) else None
 
 
 def home(kernel: Kernel) -> Isa | None:
@@ -137,7 +146,7 @@ def compare(
     targets = [target for _, _, _, target in mine]
     if elsewhere:
         compiler, runner = elsewhere
-        outputs = run_many(runs, folder, targets=targets, flags=CROSS, compiler=compiler, runner=[runner])
+        outputs = run_many(runs, folder, targets=targets, flags=CROSS, compiler=compiler, runner=runner.split())
     else:
         outputs = run_many(runs, folder, targets=targets, flags=flags or SANITIZE)
     for (name, kernel, graph, _), (_, inputs), result in zip(mine, runs, outputs, strict=True):

@@ -26,6 +26,10 @@ __attribute__((naked, noreturn, used, section(".vectors"))) void nn_reset(void)
 {
     __asm__ volatile(
         "csrw mie, zero\n"
+#if defined(__riscv_vector)
+        "li t0, 0x200\n" /* vectors are off at first */
+        "csrs mstatus, t0\n"
+#endif
         "la t0, nn_trap\n"
         "csrw mtvec, t0\n"
         "li t0, %0\n"

@@ -13,7 +13,6 @@ from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.window import Window
 from nnbuild.model.graph import Array
 
-
 UNROLLED_BY_COMPILERS = 8
 """Rounds of a loop that compilers may print one after the other, with all their loads first."""
 
