@@ -41,8 +41,8 @@ class Vectors:
     spellings: of operations, in C; `a`, `b` … are the operands that the table names.
     repeats: how many neighbouring floats can be repeated through all lanes.
     cycles: of operations whose price is not the usual one.
-    kernels: what the set has kernels of its own for: "float", "integer", of which "sums" are the layers with weights, or,
-    where products of integers are summed across the lanes, "across"; the others are those of a set it contains.
+    kernels: what the set has kernels of its own for: "float", "integer", of which "sums" are the layers with weights,
+    or, where products of integers are summed across the lanes, "across"; the others are those of a set it contains.
     totals: the core registers that hold such sums, where compilers must be told.
 
     subscripts: whether C takes one lane of the set's types as it does an element of an array; then what is not spelt
