@@ -14,13 +14,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.integer_ops import READY, TAPS
+from nnbuild.isa.integer_ops import TAPS
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
-from nnbuild.numeric.requant_line import HIGH, Lines
-from nnbuild.numeric.requant_twice import Twice
-from nnbuild.numeric.rounding import Ints, wrap
+from nnbuild.numeric.rounding import wrap
 
 SCALARS = 4
 """Steps that are printed together where inputs are scalars."""
@@ -335,48 +333,6 @@ class IntegerVectors(Lanes):
                 of_words = (self.block, *self.bounds, min(2 * self.lanes, count - first))
                 pair = values[2 * half : 2 * half + 2]
                 w(f"{self.v.call(w, 'store_mixed_words', _at(pointer, str(first)), *pair, of=of_words)};")
-
-
-def integer_vectors(
-    v: Vectors, dtype: str, zero: int, bounds: tuple[int, int], weights: Array, bias: Array, lines: Lines | Twice
-) -> IntegerVectors:
-    """Lanes for a layer with weights [taps, channels]."""
-    depth = v.depth if dtype == "int8" and weights.min(initial=0) >= v.least_weight else 2
-    lifted = zero + v.lift if depth != 2 else 0
-    constants = lines.constants if isinstance(lines, Twice) else _constants(lines, v)
-    start = bias.astype(np.int64) - lifted * weights.astype(np.int64).sum(axis=0)
-    return IntegerVectors(
-        v=v,
-        dtype=dtype,
-        zero=zero,
-        bounds=bounds,
-        channels={"bias": wrap(start, 32).astype(np.int32), **constants},
-        doubled=isinstance(lines, Lines) and lines.shifted,
-        rounded=Rounded(lines.zero, lines.away) if isinstance(lines, Twice) else None,
-        lanes=v.lanes,
-        depth=depth,
-        input_type=READY[depth],
-        output_type=f"{dtype}_t",
-    )
-
-
-def _constants(lines: Lines, v: Vectors) -> dict[str, Array]:
-    """The numbers of the lines as vectors take them: shifts begin at the upper half of a product."""
-    powers = v.powers
-    shift, left, away = lines.of("shift") - HIGH, lines.of("left"), lines.of("away")
-    addend = lines.of("addend")
-    parts = {"low": wrap(addend, 32), "high": addend >> HIGH} if v.apart else {"addend": addend}
-    found = {"multiplier": lines.of("multiplier"), **parts}
-    found["shift"] = _power(31 - shift) if powers else shift
-    if lines.shifted and (left != 1).any():
-        found["left"] = _power(left) if powers else left
-    if lines.shifted and (away != -1).any():
-        found["away"] = away
-    return {name: values if name == "addend" else values.astype(np.int32) for name, values in found.items()}
-
-
-def _power(of: Ints) -> Ints:
-    return wrap(np.int64(1) << of, 32)
 
 
 def _at(name: str, index: str) -> str:

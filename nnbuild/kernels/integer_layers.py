@@ -7,7 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from nnbuild.isa.integer_lanes import IntegerVectors, integer_vectors
+from nnbuild.isa.integer_channels import integer_vectors
+from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import only_int8, only_integer
 from nnbuild.kernels.sums import centred_start, layer_of

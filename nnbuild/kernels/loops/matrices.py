@@ -17,7 +17,8 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.c99 import added
-from nnbuild.isa.integer_lanes import IntegerVectors, integer_vectors
+from nnbuild.isa.integer_channels import integer_vectors
+from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.integer_ops import READY
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors, in_vectors
