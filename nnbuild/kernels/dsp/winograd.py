@@ -1,4 +1,5 @@
-"""The routines of Winograd's convolution F(2 x 2, 3 x 3) in integers, exact to the last bit.
+"""The routines of Winograd's convolution F(2 x 2, 3 x 3) in integers, exact to the last bit, and the products that
+F(4 x 4, 3 x 3) shares (`winograd_four`).
 
 A tile of 2 x 2 outputs takes 4 x 4 inputs. Both these and the weights are transformed, and 16 products a channel
 replace 36. The weights' transform is taken twice in each direction, so that it stays in integers: the outputs come
@@ -11,6 +12,7 @@ four times too large, which is a shift.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,15 +25,13 @@ from nnbuild.kernels.dsp.tile import LOAD
 from nnbuild.kernels.dsp.weights import LOAD_TWO, doublets, high, in_pairs, low, word, words
 from nnbuild.kernels.sums import Sums
 from nnbuild.model.graph import Array
-from nnbuild.numeric.rounding import Ints
+from nnbuild.numeric.rounding import Ints, wrap
+from nnbuild.ops.base import Pair
 
 G = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
-PLACES = 16
-"""Products of a tile and a channel."""
 WIDTH = 4
 """Output channels at a time, for two tiles side by side."""
-ROWS = 4
-COLUMNS = 6
+ROWS, COLUMNS = 4, 6
 """Inputs under these tiles."""
 COMBINED = {
     (0, 2): (("top", "p_sub", 0),),
@@ -52,13 +52,20 @@ INPUTS_CALL, PRODUCTS_CALL = 10, 20
 
 @dataclass(frozen=True, eq=False)
 class Winograd:
-    """`depth` input channels, a multiple of 4; `filters` output channels in rows of `width` positions."""
+    """`depth` input channels, a multiple of 4; `filters` output channels in rows of `width` positions. A tile is of
+    `size` by `size` outputs."""
 
     depth: int
     filters: int
     width: int
     scaling: Scaling
     beside: Beside | None = None
+    size: int = 2
+
+    @property
+    def places(self) -> int:
+        """Products of a tile and a channel."""
+        return (self.size + 2) ** 2
 
     @property
     def pairs(self) -> int:
@@ -72,7 +79,7 @@ class Winograd:
 def transformed(kernel: Array) -> Ints:
     """[3, 3, in, out] -> [16, in, out]."""
     both: Ints = np.einsum("ai,bj,ijcf->abcf", G, G, kernel.astype(np.int64))
-    return both.reshape(PLACES, *kernel.shape[2:])
+    return both.reshape(len(G) ** 2, *kernel.shape[2:])
 
 
 def more(scaling: Scaling) -> Ints:
@@ -89,15 +96,18 @@ def fits(kernel: Array, sums: Sums, scaling: Scaling) -> bool:
 
 
 def pack(kernel: Array, sums: Sums, scaling: Scaling) -> dict[str, Array]:
-    """Weights [block][place][pair][channel]; for every channel its start and its columns."""
-    whole = np.pad(transformed(kernel) * more(scaling), ((0, 0), (0, 0), (0, -kernel.shape[3] % WIDTH)))
+    """For every channel its start and its columns."""
+    starts = 4 * more(scaling) * (sums.start - scaling.centre)
+    return packed(transformed(kernel) * more(scaling), starts, scaling)
+
+
+def packed(weights: Ints, starts: Ints, scaling: Scaling) -> dict[str, Array]:
+    """Weights [block][place][pair][channel]."""
+    whole = np.pad(weights, ((0, 0), (0, 0), (0, -weights.shape[2] % WIDTH)))
     places = np.stack([words(in_pairs(place, "int8")) for place in whole])
-    blocks = places.reshape(PLACES, places.shape[1], -1, WIDTH).transpose(2, 0, 1, 3)
-    constants = np.stack([4 * more(scaling) * (sums.start - scaling.centre), *scaling.columns.values()], axis=1)
-    return {
-        "kernel": doublets(blocks),
-        "scaling": constants.reshape(-1).astype(np.int32),
-    }
+    blocks = places.reshape(len(places), places.shape[1], -1, WIDTH).transpose(2, 0, 1, 3)
+    constants = np.stack([starts, *scaling.columns.values()], axis=1)
+    return {"kernel": doublets(blocks), "scaling": wrap(constants.reshape(-1), 32).astype(np.int32)}
 
 
 def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> None:
@@ -144,33 +154,47 @@ def _along(w: Writer, shape: Winograd, label: str, row: int, at: int) -> None:
         w(w.use(STORE_TWO, f"patch[{place}]", DSP.call(w, "two", *values)))
 
 
-def multiply(w: Writer, shape: Winograd, kernel: str, scaling: str) -> None:
+Outputs = Callable[[Writer, Winograd, int], None]
+"""Prints what one tile of this number makes of its sums."""
+
+
+def multiply(w: Writer, shape: Winograd, kernel: str, scaling: str, outputs: Outputs | None = None) -> None:
     """Prints the call that computes both tiles' outputs of all channels; `to` points at the first one's."""
-    routine, cycles = _products_routine(w, shape)
+    routine, cycles = _products_routine(w, shape, outputs or _tile)
     w.bill(PRODUCTS_CALL + shape.blocks * cycles)
     others = ("beside",) if shape.beside else ()
-    w(f"{w.call(routine, 'patch', kernel, scaling, 'products', 'to', *others)};")
+    patch = "patch" if shape.size == 2 else "(const int32_t *)patch"
+    w(f"{w.call(routine, patch, kernel, scaling, 'products', 'to', *others)};")
 
 
-def _products_routine(outside: Writer, shape: Winograd) -> tuple[Instruction, float]:
+def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tuple[Instruction, float]:
     """The routine, and what a block of channels costs in it."""
     w = Writer("{prefix}")
     with w.block(f"for (int32_t first = 0; first < {shape.filters}; first += {WIDTH})"):
         w("int32_t *sum = products;")
-        w("const int64_t *x = patch;")
+        w("const int64_t *x = patch;" if shape.size == 2 else "const int32_t *x = patch;")
         at_once = 4 if shape.pairs <= 8 else 2 if shape.pairs <= 16 else 1
-        with w.loop("place", PLACES, step=at_once):
+        with w.loop("place", shape.places, step=at_once):
             for _ in range(at_once):
                 with w.block(""):
                     _place(w, shape)
-        _outputs(w, shape)
+        _outputs(w, shape, outputs)
         w.bill(6)
-    name = "_".join(["winograd", str(shape.depth), str(shape.filters), str(shape.width), *shape.scaling.marks()])
+    name = "_".join(
+        [
+            "winograd" if shape.size == 2 else f"winograd{shape.size}",
+            str(shape.depth),
+            str(shape.filters),
+            str(shape.width),
+            *shape.scaling.marks(),
+        ]
+    )
     name += f"_{shape.beside.mark()}" if shape.beside else ""
     other = ", const int8_t *beside" if shape.beside else ""
     outside.helpers |= w.helpers
+    kind = "int64_t" if shape.size == 2 else "int32_t"
     head = (
-        "void {name}(const int64_t *patch, const int64_t *k, const int32_t *scaling, int32_t *products, "
+        f"void {{name}}(const {kind} *patch, const int64_t *k, const int32_t *scaling, int32_t *products, "
         f"int8_t *to{other})"
     )
     return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.cycles
@@ -185,8 +209,8 @@ def _place(w: Writer, shape: Winograd) -> None:
             w(f"int32_t sum{tile}{channel}{'' if whole else ' = 0'};")
     with w.trips(1) if whole else w.loop("i", shape.pairs // size):
         for pair in range(size):
-            _pair(w, pair, fresh=whole and pair == 0)
-        w(f"x += {size};")
+            _pair(w, shape, pair, fresh=whole and pair == 0)
+        w(f"x += {size if shape.size == 2 else 2 * size};")
         w(f"k += {size * WIDTH // 2};")
         w.bill(2 if whole else 4)
     for tile in range(2):
@@ -196,18 +220,24 @@ def _place(w: Writer, shape: Winograd) -> None:
     w.bill(3)
 
 
-def _pair(w: Writer, pair: int, fresh: bool) -> None:
-    w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
+def _pair(w: Writer, shape: Winograd, pair: int, fresh: bool) -> None:
+    inputs = [low(f"x{pair}"), high(f"x{pair}")]
+    if shape.size == 2:
+        w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
+    else:
+        inputs = [f"x{pair}", f"y{pair}"]
+        w(f"int32_t y{pair};")
+        w(f"const int32_t x{pair} = {DSP.call(w, 'load_two', f'x + {2 * pair}', f'&y{pair}')};")
     for channel in range(WIDTH):
         weight = word(w, pair * WIDTH + channel)
-        for tile, value in enumerate((low(f"x{pair}"), high(f"x{pair}"))):
+        for tile, value in enumerate(inputs):
             total = f"sum{tile}{channel}"
             operation, before = ("p_products", []) if fresh else ("p_dot", [total])
             w(f"{total} = {DSP.call(w, operation, value, weight, *before)};")
 
 
-def _outputs(w: Writer, shape: Winograd) -> None:
-    """Back from 16 sums to 2 x 2 outputs, scaled and stored."""
+def _outputs(w: Writer, shape: Winograd, outputs: Outputs) -> None:
+    """Back from the sums of all places to outputs, scaled and stored."""
     if shape.filters % WIDTH:
         w(f"const int32_t channels = {shape.filters} - first < {WIDTH} ? {shape.filters} - first : {WIDTH};")
     channels = "channels" if shape.filters % WIDTH else str(WIDTH)
@@ -217,7 +247,7 @@ def _outputs(w: Writer, shape: Winograd) -> None:
             w("const " + w.use(LOAD, name, f"scaling[{index}]"))
         for tile in range(2):
             with w.block(""):
-                _tile(w, shape, tile)
+                outputs(w, shape, tile)
         w(f"scaling += {len(names)};")
         w("to += 1;")
         w.bill(2)
@@ -242,9 +272,14 @@ def _tile(w: Writer, shape: Winograd, tile: int) -> None:
         w.bill(6 if half else 4)
         for column in range(2):
             value = f"y{row}{column}"
-            scaled(w, shape.scaling, value, {name: name for name in shape.scaling.columns})
-            place = (row * shape.width + 2 * tile + column) * shape.filters
-            if shape.beside:
-                shape.beside.load(w, f"other{row}{column}", f"beside[{place}]")
-                shape.beside.add(w, value, f"other{row}{column}")
-            w(w.use(STORE_TWO, f"to[{place}]", f"(int8_t){value}"))
+            store(w, shape, value, (row, 2 * tile + column))
+
+
+def store(w: Writer, shape: Winograd, value: str, place: Pair) -> None:
+    """Scales a sum, and stores it at (row, column) of both tiles."""
+    scaled(w, shape.scaling, value, {name: name for name in shape.scaling.columns})
+    at = (place[0] * shape.width + place[1]) * shape.filters
+    if shape.beside:
+        shape.beside.load(w, f"{value}_other", f"beside[{at}]")
+        shape.beside.add(w, value, f"{value}_other")
+    w(w.use(STORE_TWO, f"to[{at}]", f"(int8_t){value}"))

@@ -1,39 +1,42 @@
 """Winograd's convolution for 3 x 3 kernels of stride 1 on Cortex-M4 and M7: fewer products, larger weights.
 
-Two tiles of 2 x 2 outputs side by side are computed together. Where a row or column of tiles would hang over the
-edge it is moved back, so that some outputs are computed twice, to the same value.
+Two tiles of 2 x 2 or of 4 x 4 outputs side by side are computed together. Where a row or column of tiles would hang
+over the edge it is moved back, so that some outputs are computed twice, to the same value.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from math import prod
+from types import ModuleType
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
-from nnbuild.kernels.dsp import winograd
+from nnbuild.kernels.dsp import winograd, winograd_four
 from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
 from nnbuild.kernels.dsp.inputs import copy, fill
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form
-from nnbuild.kernels.dsp.winograd import COLUMNS, PLACES, ROWS, WIDTH, Winograd
+from nnbuild.kernels.dsp.winograd import WIDTH, Winograd
 from nnbuild.kernels.loops.patches import NEEDS
 from nnbuild.kernels.overlaps import lead
 from nnbuild.kernels.sums import layer_of, sums_of
 from nnbuild.kernels.window import Axis, WindowNest, window_of
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.numeric.requant_product import Form
+from nnbuild.ops.base import Pair
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
-DOWN, ACROSS = 2, 4
-"""Outputs of both tiles: rows, and in a row."""
-
 
 @lru_cache(maxsize=256)
-def _scaling(site: Site[Conv2D]) -> Scaling | str:
+def _scaling(site: Site[Conv2D], size: int) -> Scaling | str:
+    if size == 4:
+        return _scaling_of_four(site)
     sums, layer, kernel = sums_of(site), layer_of(site), site.constant("kernel")
     left, room = most_left(sums.largest_weight), np.full(len(sums.start), (1 << 29) - 1)
     levels = [] if layer.signed else [Form(level=ANY, least=2)]
@@ -44,7 +47,18 @@ def _scaling(site: Site[Conv2D]) -> Scaling | str:
     return "its sums of so many inputs could leave 32 bits"
 
 
-def _accepts(site: Site[Conv2D]) -> str | None:
+def _scaling_of_four(site: Site[Conv2D]) -> Scaling | str:
+    """Sums come shifted by as many bits as the transforms leave; shifted back where no numbers are found for that."""
+    sums, layer = sums_of(site), layer_of(site)
+    left = np.full(len(sums.start), winograd_four.LEFT)
+    room = np.full(len(sums.start), winograd_four.ROOM)
+    shifted = Form(left=winograd_four.LEFT, below=None if layer.signed else 0)
+    levels = [] if layer.signed else [Form(level=ANY, least=winograd_four.LEFT)]
+    scaling = chosen(layer, [*levels, shifted, plain_form(layer)], left, room, 8)
+    return scaling if isinstance(scaling, Scaling) else "its sums could leave what the transforms leave of 32 bits"
+
+
+def _accepts(size: int, site: Site[Conv2D]) -> str | None:
     refused = only_int8(site) or refusal(site)
     if refused:
         return refused
@@ -54,9 +68,9 @@ def _accepts(site: Site[Conv2D]) -> str | None:
         return "it computes 3 x 3 kernels of stride 1 only"
     if window.depth % 4:
         return "its input channels are no multiple of 4"
-    if window.rows.places < DOWN or window.columns.places < ACROSS:
+    if window.rows.places < size or window.columns.places < 2 * size:
         return "its output is smaller than two tiles"
-    scaling = _scaling(site)
+    scaling = _scaling(site, size)
     return scaling if isinstance(scaling, str) else None
 
 
@@ -65,14 +79,25 @@ class Tiles(WindowNest[Winograd]):
     @property
     def products_at(self) -> int:
         """Where the products lie in the scratch: behind the transformed inputs."""
-        return PLACES * self.lanes.pairs
+        return self.lanes.places * self.lanes.pairs
+
+    @property
+    def outputs(self) -> Pair:
+        """Of both tiles: rows, and in a row."""
+        return self.lanes.size, 2 * self.lanes.size
+
+    @property
+    def inputs(self) -> Pair:
+        """Under both tiles."""
+        return self.lanes.size + 2, 2 * self.lanes.size + 2
 
     @property
     def inside_share(self) -> float:
         """Of all pairs of tiles those whose inputs are all real."""
-        rows, columns = _origins(self.window.rows, DOWN), _origins(self.window.columns, ACROSS)
+        (down, across), (high, wide) = self.outputs, self.inputs
+        rows, columns = _origins(self.window.rows, down), _origins(self.window.columns, across)
         inside = [
-            0 <= top <= self.window.rows.size - ROWS and 0 <= left <= self.window.columns.size - COLUMNS
+            0 <= top <= self.window.rows.size - high and 0 <= left <= self.window.columns.size - wide
             for top in rows
             for left in columns
         ]
@@ -80,35 +105,38 @@ class Tiles(WindowNest[Winograd]):
 
     def demand(self) -> Demand:
         shape, window = self.lanes, self.window
-        gathered = ROWS * COLUMNS * shape.depth if self.inside_share < 1 else 0
-        once = window.rows.places % DOWN == 0 and window.columns.places % ACROSS == 0
+        down, across = self.outputs
+        gathered = prod(self.inputs) * shape.depth if self.inside_share < 1 else 0
+        once = window.rows.places % down == 0 and window.columns.places % across == 0
         # the other operand of a sum may lie where the outputs do, unless some are computed twice
         beside = [Overlap(input=1)] if self.site.tail and once else []
         return Demand(
-            extent=-(-window.rows.places // DOWN),
-            scratch=8 * (self.products_at + PLACES * WIDTH) + gathered,
+            extent=-(-window.rows.places // down),
+            scratch=8 * (self.products_at + shape.places * WIDTH) + gathered,
             scratch_type="int64",
-            packed=winograd.pack(self.site.constant("kernel"), sums_of(self.site), shape.scaling),
+            packed=ROUTINES[shape.size].pack(self.site.constant("kernel"), sums_of(self.site), shape.scaling),
             overlaps=(Overlap(lead=self._lead()), *beside),
         )
 
     def _lead(self) -> int:
-        """A row of tiles reads its inputs while it writes two rows of outputs."""
+        """A row of tiles reads its inputs while it writes its rows of outputs."""
+        down = self.outputs[0]
         rows, out = self.window.rows, self.window.columns.places * self.window.filters
-        unread = [max(0, origin) * self.window.line for origin in _origins(rows, DOWN)]
-        return lead(len(unread), lambda piece: min(DOWN * piece + DOWN, rows.places) * out, lambda piece: unread[piece])
+        unread = [max(0, origin) * self.window.line for origin in _origins(rows, down)]
+        return lead(len(unread), lambda piece: min(down * piece + down, rows.places) * out, lambda piece: unread[piece])
 
     def emit(self, w: Writer, names: Names) -> None:
         shape, window = self.lanes, self.window
         rows, columns = window.rows, window.columns
+        down, across = self.outputs
         w(f"int64_t *const patch = {names.scratch};")
         w(f"int32_t *const products = (int32_t *)({names.scratch} + {self.products_at});")
         if self.inside_share < 1:
-            w(f"int8_t *const gathered = (int8_t *)({names.scratch} + {self.products_at + PLACES * WIDTH});")
-        with w.loop("piece", "end", start="begin", trips=-(-rows.places // DOWN)):
-            w(f"const int32_t y = {_held(f'piece * {DOWN}', rows.places, DOWN)};")
-            with w.loop("across", columns.places, step=ACROSS):
-                w(f"const int32_t x = {_held('across', columns.places, ACROSS)};")
+            w(f"int8_t *const gathered = (int8_t *)({names.scratch} + {self.products_at + shape.places * WIDTH});")
+        with w.loop("piece", "end", start="begin", trips=-(-rows.places // down)):
+            w(f"const int32_t y = {_held(f'piece * {down}', rows.places, down)};")
+            with w.loop("across", columns.places, step=across):
+                w(f"const int32_t x = {_held('across', columns.places, across)};")
                 w(f"const int32_t top = {rows.position('y')};")
                 w(f"const int32_t left = {columns.position('x')};")
                 place = product(f"y * {columns.places} + x", window.filters)
@@ -118,29 +146,30 @@ class Tiles(WindowNest[Winograd]):
                     w(f"const int8_t *const beside = {names.inputs[1]} + {place};")
                     w.bill(3)
                 self._transform(w, names.inputs[0])
-                winograd.multiply(w, shape, names.packed["kernel"], names.packed["scaling"])
+                winograd.multiply(w, shape, names.packed["kernel"], names.packed["scaling"], FOUR.get(shape.size))
 
     def _transform(self, w: Writer, source: str) -> None:
-        window, share = self.window, self.inside_share
+        window, share, (high, wide) = self.window, self.inside_share, self.inputs
         rows, columns = window.rows.size, window.columns.size
+        transform = ROUTINES[self.lanes.size].transform_inputs
         place = f"{source} + {product(f'top * {columns} + left', window.channels)}"
         if share == 1:
-            winograd.transform_inputs(w, self.lanes, place, str(window.line))
+            transform(w, self.lanes, place, str(window.line))
             return
-        condition = f"top >= 0 && top <= {rows - ROWS} && left >= 0 && left <= {columns - COLUMNS}"
+        condition = f"top >= 0 && top <= {rows - high} && left >= 0 && left <= {columns - wide}"
         with w.block(f"if ({condition})"), w.trips(share):
-            winograd.transform_inputs(w, self.lanes, place, str(window.line))
+            transform(w, self.lanes, place, str(window.line))
         with w.block("else"), w.trips(1 - share):
             self._gather(w, source)
-            winograd.transform_inputs(w, self.lanes, "gathered", str(COLUMNS * window.channels))
+            transform(w, self.lanes, "gathered", str(wide * window.channels))
 
     def _gather(self, w: Writer, source: str) -> None:
         """The inputs under both tiles, with the zero point where there are none."""
-        window, channels = self.window, self.window.channels
+        window, channels, (high, wide) = self.window, self.window.channels, self.inputs
         rows, columns = window.rows.size, window.columns.size
         w("int8_t *into = gathered;")
-        down = w.loop("row", f"top + {ROWS}", start="top", trips=ROWS)
-        with down, w.loop("column", f"left + {COLUMNS}", start="left", trips=COLUMNS):
+        down = w.loop("row", f"top + {high}", start="top", trips=high)
+        with down, w.loop("column", f"left + {wide}", start="left", trips=wide):
             w.bill(8)
             with w.block(f"if (row >= 0 && row < {rows} && column >= 0 && column < {columns})"), w.trips(0.7):
                 w(f"const int8_t *from = {total(source, product(f'row * {columns} + column', channels))};")
@@ -160,10 +189,15 @@ def _held(value: str, places: int, size: int) -> str:
     return f"{value} < {last} ? {value} : {last}" if places % size else value
 
 
-def _nest(site: Site[Conv2D]) -> Tiles:
-    scaling, window = _scaling(site), window_of(site)
+def _nest(size: int, site: Site[Conv2D]) -> Tiles:
+    scaling, window = _scaling(site, size), window_of(site)
     assert isinstance(scaling, Scaling)
-    return Tiles(site, Winograd(window.depth, window.filters, window.columns.places, scaling, beside_of(site)))
+    return Tiles(site, Winograd(window.depth, window.filters, window.columns.places, scaling, beside_of(site), size))
 
 
-VARIANTS = (variant("winograd", NEEDS, _accepts, _nest, FUSES),)
+ROUTINES: Mapping[int, ModuleType] = {2: winograd, 4: winograd_four}
+FOUR = {4: winograd_four.tile}
+VARIANTS = tuple(
+    variant(name, NEEDS, partial(_accepts, size), partial(_nest, size), FUSES)
+    for name, size in (("winograd", 2), ("winograd_four", 4))
+)
