@@ -50,6 +50,10 @@ def rows() -> Iterator[Row]:
     yield Row("kws", "mps2-an386", "int16", "speed")
     yield Row("mnist", "microbit", "int8", "speed")
     yield Row("layers", "mps2-an386", "int8", "speed")
+    for model in ("resnet8", "kws", "vww", "autoencoder"):
+        yield Row(model, "mps3-an547", "int8", "speed")
+    for quantize in ("int16", "float"):
+        yield Row("resnet8", "mps3-an547", quantize, "speed")
 
 
 def measure(row: Row, path: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from nnbuild.isa.registry import vector_sets
 from nnbuild.kernels.functions import SPELLINGS
 from nnbuild.kernels.registry import variants
 from nnbuild.ops.base import Attributes
@@ -139,6 +140,13 @@ def test_kernels_name_no_instruction() -> None:
     spelling = re.compile(r"_mm\d*_|__m(128|256|512)|__builtin_(ia32|arm)|__arm_|\bv(ld1|st1|add|mul|mla|dot|qadd)q?_")
     files = (PACKAGE / "kernels").rglob("*.py")
     assert [str(path.relative_to(PACKAGE)) for path in files if spelling.search(path.read_text())] == []
+
+
+def test_kernels_name_no_set() -> None:
+    """Sets of vectors reach kernels as values of the table: whatever one of them needs is a row or a fact of it."""
+    names = re.compile(rf"\b({'|'.join(v.name for v in vector_sets())})\b")
+    files = (PACKAGE / "kernels").rglob("*.py")
+    assert [str(path.relative_to(PACKAGE)) for path in files if names.search(path.read_text())] == []
 
 
 def test_back_ends_do_not_know_each_other() -> None:

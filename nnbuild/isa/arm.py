@@ -133,6 +133,8 @@ DSP = Vectors(
         "min_bytes": _one("ssub8 %0, %2, %1\\n\\tsel", "a", "b", output="=&r"),
         "p_even_bytes": _one("sxtb16", "word"),
         "p_odd_bytes": _one("sxtb16", "word", suffix=", ror #8"),
+        "p_even_unsigned": _one("uxtb16", "word"),
+        "p_odd_unsigned": _one("uxtb16", "word", suffix=", ror #8"),
         "p_low_halves": _one("pkhbt", "a", "b", suffix=", lsl #16"),
         "p_high_halves": _one("pkhtb", "a", "b", suffix=", asr #16"),
         "masked_left8": _one("and", "mask", "a", suffix=", lsl #8"),

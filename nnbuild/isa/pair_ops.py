@@ -120,6 +120,8 @@ PAIRS: dict[str, Operation | Family] = {
     # from bytes to pairs, and halves of two words as one
     "p_even_bytes": _words(HALVES.format(low="word", high="(word >> 16)"), "word"),
     "p_odd_bytes": _words(HALVES.format(low="(word >> 8)", high="(word >> 24)"), "word"),
+    "p_even_unsigned": _words("(int32_t)((uint32_t)word & 0xff00ffU)", "word"),
+    "p_odd_unsigned": _words("(int32_t)((uint32_t)word >> 8 & 0xff00ffU)", "word"),
     "p_low_halves": _words("(int32_t)(((uint32_t)a & 0xffffU) | (uint32_t)b << 16)"),
     "p_high_halves": _words("(int32_t)(((uint32_t)a & 0xffff0000U) | ((uint32_t)b >> 16))"),
     "masked_left8": _words("(int32_t)((uint32_t)mask & (uint32_t)a << 8)", "mask, a"),

@@ -54,17 +54,19 @@ def pack(kernel: Array, sums: Sums, scaling: Scaling) -> dict[str, Array]:
 def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> None:
     """Prints the calls that fill `patch` from the 6 x 10 inputs at `source`, whose rows are `stride` apart."""
     body = Writer("{prefix}")
-    body("uint32_t even[36];")
-    body("uint32_t odd[36];")
+    body(f"int32_t columns[{2 * SPAN * SPAN}];")
     body()
     with body.loop("i", shape.depth, step=4):
         body("const int8_t *column = from;")
+        body("int32_t *into = columns;")
         with body.loop("x", SPAN):
             _column(body, shape)
-        for half in ("even", "odd"):
+        body("const int32_t *line = columns;")
+        with body.loop("half", 2):
             with body.loop("y", SPAN):
-                _row(body, shape, half)
+                _row(body, shape)
             body(f"patch += {2 - 2 * shape.pairs * SPAN * SPAN};")
+        body.bill(6)
         body("from += 4;")
         body.bill(3)
     head = "void {name}(int32_t *patch, const int8_t *from, int32_t stride)"
@@ -84,39 +86,43 @@ def _column(w: Writer, shape: Winograd) -> None:
         w(w.use(LET, f"all{y}", f"(uint32_t){loaded} ^ 0x80808080U"))
         w("row += stride;")
         w.bill(2)
-    for half, shift in (("even", ""), ("odd", " >> 8")):
+    for at, half in enumerate(("even", "odd")):
         for y in range(SPAN):
-            w(w.use(LET, f"{half}{y}", f"all{y}{shift} & 0xff00ffU"))
-            w.bill(1)
+            two = DSP.call(w, f"p_{half}_unsigned", f"(int32_t)all{y}")
+            w(w.use(LET, f"{half}{y}", f"(uint32_t){two}"))
         for y, value in enumerate(_line(w, half, [f"{half}{y}" for y in range(SPAN)])):
-            w(w.use(STORE, f"{half}[{SPAN * y} + x]", value))
+            w(w.use(STORE, f"into[{SPAN * (SPAN * at + y)}]", f"(int32_t){value}"))
+    w("into += 1;")
     w(f"column += {shape.depth};")
-    w.bill(1)
+    w.bill(2)
 
 
-def _row(w: Writer, shape: Winograd, half: str) -> None:
-    """A row of transformed columns into the patch, as two numbers of 16 bits each."""
-    for x in range(SPAN):
-        w(w.use(LET, f"x{x}", f"{half}[{SPAN} * y + {x}]"))
+def _row(w: Writer, shape: Winograd) -> None:
+    """A row of transformed columns into the patch. Added to all of them, the sign keeps their lower halves from
+    borrowing of the upper ones."""
+    for x in range(0, SPAN, 2):
+        w(f"int32_t word{x + 1};")
+        w(f"const int32_t word{x} = {DSP.call(w, 'load_two', f'line + {x}', f'&word{x + 1}')};")
+    for x, value in enumerate(_line(w, "x", [f"(uint32_t)word{x}" for x in range(SPAN)], " + 0x8000U")):
+        w(w.use(STORE, f"patch[{2 * shape.pairs * x}]", f"(int32_t)({value} ^ 0x8000U)"))
         w.bill(1)
-    for x, value in enumerate(_line(w, "x", [f"x{x}" for x in range(SPAN)])):
-        w(w.use(STORE, f"patch[{2 * shape.pairs * x}]", f"(int32_t)(({value} + 0x8000U) ^ 0x8000U)"))
-        w.bill(2)
+    w(f"line += {SPAN};")
     w(f"patch += {2 * shape.pairs * SPAN};")
-    w.bill(1)
+    w.bill(5)
 
 
-def _line(w: Writer, name: str, d: list[str]) -> list[str]:
-    """The transform of six numbers."""
+def _line(w: Writer, name: str, d: list[str], more: str = "") -> list[str]:
+    """The transform of six numbers, each with `more`."""
     parts = {
-        "near": f"{d[4]} - {d[2]}",
+        "near": f"{d[4]} - {d[2]}{more}",
         "far": f"{d[3]} - {d[1]}",
-        "sides": f"{d[4]} - 4 * {d[2]}",
+        "sides": f"{d[4]} - 4 * {d[2]}{more}",
         "middle": f"{d[3]} - 4 * {d[1]}",
+        "last": f"{d[5]} - {d[3]}{more}",
     }
     for part, value in parts.items():
         w(w.use(LET, f"{name}_{part}", value))
-    near, far, sides, middle = (f"{name}_{part}" for part in parts)
+    near, far, sides, middle, last = (f"{name}_{part}" for part in parts)
     w.bill(LINE_CYCLES)
     return [
         f"({near} + 4 * ({d[0]} - {d[2]}))",
@@ -124,7 +130,7 @@ def _line(w: Writer, name: str, d: list[str]) -> list[str]:
         f"({sides} - {middle})",
         f"({near} + 2 * {far})",
         f"({near} - 2 * {far})",
-        f"({d[5]} - {d[3]} - 4 * {far})",
+        f"({last} - 4 * {far})",
     ]
 
 
