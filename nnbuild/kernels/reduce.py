@@ -75,7 +75,15 @@ def _finish(w: Writer, site: Site[Reduce], result: str, target: str) -> None:
     """The output of a sum or an extreme."""
     x, out = site.inputs[0], site.outputs[0]
     centred(w, "x", result, zero(x) * (_sizes(site)[1] if site.attributes.function in ("mean", "sum") else 1))
-    finish(w, target, requantized(w, "x", site.attributes.multiplier(site)), out, limits(out.dtype))
+    finish(w, target, _scaled(w, site), out, limits(out.dtype))
+
+
+def _scaled(w: Writer, site: Site[Reduce]) -> str:
+    """The sum x, less its zero points, as steps of the output."""
+    if site.attributes.once and site.attributes.function in ("mean", "sum"):
+        multiplier, shift, away = site.attributes.once_scale(site)
+        return w.helper("scale_once", "x", f"INT64_C({multiplier})", str(shift), str(int(away)))
+    return requantized(w, "x", site.attributes.multiplier(site))
 
 
 @contextmanager
@@ -183,6 +191,8 @@ class _Bytes:
         channels = _sizes(site)[2]
         if site.dtypes != {"int8"} or site.attributes.function not in ("mean", "sum"):
             return "it computes means and sums of int8 only"
+        if site.attributes.once:
+            return "it rounds twice"
         if channels == 1:
             return "it does not sum along the last axis"
         return None if _scale(site) else "its scale shifts to the left"

@@ -14,11 +14,11 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.vector_tail import tail_of
 from nnbuild.kernels.window import Weighted
 from nnbuild.model.graph import Array
-from nnbuild.numeric.multiplier import convolution_scales
 from nnbuild.numeric.requant import General, Layer, RuleName
 from nnbuild.numeric.rounding import Ints, ints, limits
+from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.dense import Dense
-from nnbuild.ops.integer import bounds, quant_of
+from nnbuild.ops.integer import bounds, quant_of, real_scales
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
 
@@ -64,11 +64,12 @@ def layer_of(site: Site[Weighted]) -> Layer:
         scales = np.array([attributes.real(site)])
         return Layer(rule, scales, quant_of(out).zero_point, limits(out.dtype), ints([reach[0]]), ints([reach[1]]))
     sums = sums_of(site)
-    if isinstance(attributes, Dense) and site.constant("kernel").dtype == np.int8:
+    eight_bits = site.constant("kernel").dtype == np.int8
+    if (isinstance(attributes, Dense) and eight_bits) or (
+        rule == "twice" and isinstance(attributes, Convolution) and attributes.once
+    ):
         rule = "once"
-    weight_scales = quant_of(site.constants["kernel"]).scales
-    reals = convolution_scales(quant_of(site.inputs[0]).scale, weight_scales, quant_of(out).scale)
-    scales = np.broadcast_to(reals, sums.start.shape)
+    scales = np.broadcast_to(real_scales(site), sums.start.shape)
     return Layer(rule, scales, quant_of(out).zero_point, bounds(attributes.clamp, out), sums.low, sums.high)
 
 

@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from nnbuild.model.graph import Array
+from nnbuild.numeric.real_scale import apply_real_scale
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, signless
-from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
+from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, real_scales, requantization
 from nnbuild.ops.site import Site
 
 
@@ -21,6 +22,8 @@ class Convolution(Attributes):
     optional: ClassVar[tuple[str, ...]] = ("bias",)
 
     clamp: Clamp = field(default=NO_CLAMP, kw_only=True)
+    once: bool = field(default=False, kw_only=True)
+    """Whether 8-bit results are rounded once, as ONNX means it, and not twice, as TFLite's are."""
 
     @abstractmethod
     def sums(self, x: Array, constants: Arrays) -> Array:
@@ -33,9 +36,15 @@ class Convolution(Attributes):
         return (self.sums(np.abs(inputs[0]), signless(constants)),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """TFLite's: a 32-bit sum rounded twice, or a 64-bit one rounded once with a multiplier of 16 bits."""
+        """TFLite's: a 32-bit sum rounded twice, or a 64-bit one rounded once with a multiplier of 16 bits. Or the sum
+        times the real scale, rounded once."""
         weights = {role: exact_sums(constant.data) for role, constant in site.constants.items()}
         sums = self.sums(centred(site, inputs[0]), weights).astype(np.int64)
         out = site.outputs[0]
-        scaled = requantization(site, sums.shape[-1]).apply(sums) + quant_of(out).zero_point
+        if self.once and out.dtype == "int8":
+            scales = np.broadcast_to(real_scales(site), sums.shape[-1:])
+            scaled = np.stack([apply_real_scale(sums[..., i], float(s)) for i, s in enumerate(scales)], axis=-1)
+        else:
+            scaled = requantization(site, sums.shape[-1]).apply(sums)
+        scaled = scaled + quant_of(out).zero_point
         return (clamped(scaled, self.clamp, out),)

@@ -54,11 +54,16 @@ class Requantization:
         return reduced_multiplier(self.multiplier) if self.wide else self.multiplier
 
 
+def real_scales(site: Site, role: str = "kernel") -> Array:
+    """Input times weights to output, one scale or one for every output channel."""
+    kernel, out = quant_of(site.constants[role]), site.outputs[0]
+    return convolution_scales(quant_of(site.inputs[0]).scale, kernel.scales, quant_of(out).scale)
+
+
 def requantization(site: Site, channels: int, role: str = "kernel") -> Requantization:
     """Input times weights to output, for every output channel."""
-    kernel, out = quant_of(site.constants[role]), site.outputs[0]
-    scales = convolution_scales(quant_of(site.inputs[0]).scale, kernel.scales, quant_of(out).scale)
-    multiplier, shift = quantize_multipliers(np.broadcast_to(scales, (channels,)))
+    out = site.outputs[0]
+    multiplier, shift = quantize_multipliers(np.broadcast_to(real_scales(site, role), (channels,)))
     return Requantization(multiplier, shift, out.dtype == "int16")
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.elementwise import mean, mean_multiplier, rescale, rescale_multiplier
 from nnbuild.numeric.multiplier import Multiplier
+from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
+from nnbuild.numeric.rounding import limits
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, around, expect
 from nnbuild.ops.integer import clamped, quant_of
 from nnbuild.ops.site import Site
@@ -20,7 +22,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"mean": np.mean, "sum": np.sum, "max
 
 @dataclass(frozen=True)
 class Reduce(Attributes):
-    """Over `count` axes from `axis` on; `keep` leaves them with the size 1."""
+    """Over `count` axes from `axis` on; `keep` leaves them with the size 1.
+
+    `once` rounds a mean or a sum of bytes once, as ONNX means it, and not twice, as TFLite does.
+    """
 
     kind: ClassVar[str] = "reduce"
 
@@ -28,6 +33,7 @@ class Reduce(Attributes):
     axis: int = 0
     count: int = 1
     keep: bool = False
+    once: bool = False
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(self.function in FUNCTIONS, f"there is no reduction named {self.function!r}.")
@@ -51,7 +57,9 @@ class Reduce(Attributes):
         chosen = "sum" if self.function == "mean" else self.function
         values = FUNCTIONS[chosen](inputs[0].astype(np.int64), axis=axes, keepdims=self.keep)
         zeros = quant_of(site.inputs[0]).zero_point, quant_of(site.outputs[0]).zero_point
-        if chosen == "sum":
+        if chosen == "sum" and self.once:
+            result = apply_integer_scale(values - self.size(site) * zeros[0], self.once_scale(site)) + zeros[1]
+        elif chosen == "sum":
             result = mean(values, self.size(site), *zeros, self.multiplier(site))
         else:
             result = rescale(values, *zeros, self.multiplier(site))
@@ -60,6 +68,14 @@ class Reduce(Attributes):
     def size(self, site: Site) -> int:
         """How many values become one."""
         return around(site.shape(), self.axis, self.count)[1]
+
+    def once_scale(self, site: Site) -> IntegerScale:
+        """What brings a sum to the output, proven on all sums there can be."""
+        x, out, size = site.inputs[0], site.outputs[0], self.size(site)
+        real = quant_of(x).scale / quant_of(out).scale / (size if self.function == "mean" else 1)
+        low, high = ((limit - quant_of(x).zero_point) * size for limit in limits(x.dtype))
+        least, most = (limit - quant_of(out).zero_point for limit in limits(out.dtype))
+        return integer_scale(real, (low, high), (least - 1, most + 1))
 
     def multiplier(self, site: Site) -> Multiplier:
         plain = rescale_multiplier(quant_of(site.inputs[0]).scale, quant_of(site.outputs[0]).scale)

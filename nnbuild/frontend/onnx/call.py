@@ -47,6 +47,8 @@ class Call:
         self.node = node
         self.layer = node.name or next((o for o in node.outputs if o), node.kind)
         self._made: set[str] = set()
+        self.asked: set[str] = set()
+        """The options that have been read: none may be passed over in silence."""
 
     # What the node says.
 
@@ -65,6 +67,7 @@ class Call:
         return self.error(f"{what}, which nnbuild does not support.", EXPORT_AGAIN)
 
     def attribute(self, name: str) -> Attribute | None:
+        self.asked.add(name)
         found = self.node.attributes.get(name)
         if found is not None and found.refers_to:
             return self.scope.arguments.get(found.refers_to)

@@ -14,7 +14,7 @@ from nnbuild.frontend.onnx.call import FLOAT, INT32, Call, form_of
 from nnbuild.frontend.onnx.layout import Form, Value, plain
 from nnbuild.frontend.onnx.moving import as_shape, joined, part, picked
 from nnbuild.frontend.onnx.moving import every as all_of
-from nnbuild.frontend.onnx.reducing import extreme_place, reduced
+from nnbuild.frontend.onnx.reducing import extreme, extreme_place
 from nnbuild.frontend.onnx.views import View, stored
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.gather import Gather
@@ -181,17 +181,19 @@ def one_hot(call: Call) -> None:
 
 def top_k(call: Call) -> None:
     """The largest ones after each other: each is found, and then left out."""
-    x, count = call.real(0), call.whole_numbers(1)[0] if call.given(1) else call.integer("k", 1)
+    x, count = call.value(0), call.whole_numbers(1)[0] if call.given(1) else call.integer("k", 1)
+    x = call.as_real(x) if x.is_number else x
     axis = call.axis(call.integer("axis", -1), len(x.shape))
     largest = bool(call.integer("largest", 1))
     call.expect(0 < count <= min(x.shape[axis], 64), f"it asks for {count} of {x.shape[axis]}.")
     function = "max" if largest else "min"
     numbers = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(x.shape))])
-    limit = np.float32(-3e38 if largest else 3e38)
+    low, high = (np.float32(-3e38), np.float32(3e38)) if x.is_number else (np.int64(-(2**31)), np.int64(2**31 - 1))
+    limit = low if largest else high
     values, places = [], []
     for _ in range(count):
         place = extreme_place(call, x, function, axis, keep=True)
-        values.append(reduced(call, x, function, [axis], True))
+        values.append(extreme(call, x, function, [axis], True))
         places.append(place)
         if len(values) < count:
             x = chosen(call, compared(call, "equal", place, numbers), limit, x)

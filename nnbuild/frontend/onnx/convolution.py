@@ -100,7 +100,7 @@ def conv(call: Call) -> None:
     if groups > 1 and depth == 1:
         turned = kernel.reshape(groups, out // groups, *_square(window, 1)).transpose(2, 3, 0, 1)
         channels = np.arange(out).reshape(groups, -1)[order].reshape(-1)
-        attributes: Attributes = DepthwiseConv2D(*square, clamp=mode.clamp)
+        attributes: Attributes = DepthwiseConv2D(*square, clamp=mode.clamp, once=mode.is_integer)
         turned = turned[:, :, order]
         view = _kept(view, value.view, out == groups)
         if out != groups and list(order) != list(range(groups)):
@@ -113,7 +113,7 @@ def conv(call: Call) -> None:
         turned = kernel.reshape(out, depth, *_square(window, 1)).transpose(2, 3, 1, 0)
         channels = np.arange(out)
         turned = turned[:, :, order] if groups == 1 else turned
-        attributes = Conv2D(*square, groups, clamp=mode.clamp)
+        attributes = Conv2D(*square, groups, clamp=mode.clamp, once=mode.is_integer)
     constants = mode.constants(turned, channels, 3)
     mode.finish(call, Value(call.add(attributes, [name], constants, mode.form, outer), view, "float32"))
 
@@ -171,7 +171,9 @@ def volume(
     ]
     joined = slices[0] if len(slices) == 1 else call.add(Concatenate(4), slices, form=call.form(value))
     turned = kernel.transpose(3, 4, 2, 1, 0).reshape(*kernel.shape[3:], -1, kernel.shape[0])
-    op = Conv2D((strides[1], strides[2]), (dilation[1], dilation[2]), (pads[1], pads[2]), clamp=mode.clamp)
+    op = Conv2D(
+        (strides[1], strides[2]), (dilation[1], dilation[2]), (pads[1], pads[2]), clamp=mode.clamp, once=mode.is_integer
+    )
     constants = mode.constants(turned, np.arange(kernel.shape[0]), 3)
     return call.add(op, [joined], constants, mode.form, (batch, places))
 
@@ -194,7 +196,12 @@ def conv_transpose(call: Call) -> None:
     value, name, _, outer = images(call, x)
     turned = kernel.reshape(channels, out, *_square(window, 1)).transpose(2, 3, 1, 0)[..., index_of(value.view, 1)]
     op = Conv2DTranspose(
-        _square(size, 1), _square(strides, 1), _square(dilation, 1), _square(crop, 0), clamp=mode.clamp
+        _square(size, 1),
+        _square(strides, 1),
+        _square(dilation, 1),
+        _square(crop, 0),
+        clamp=mode.clamp,
+        once=mode.is_integer,
     )
     constants = mode.constants(turned, np.arange(out), 2)
     made = call.add(op, [name], constants, mode.form, outer)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nnbuild.frontend.onnx.call import Call
-from nnbuild.frontend.onnx.logic import TYPE_NAMES
+from nnbuild.frontend.onnx.layout import TYPE_NAMES
 from nnbuild.model.graph import Array
 
 LARGEST = 2**24
@@ -105,6 +105,7 @@ def _cast(call: Call, given: Sequence[Array]) -> Sequence[Array]:
 
 
 def _cast_like(call: Call, given: Sequence[Array]) -> Sequence[Array]:
+    call.expect(call.name_of(1) not in call.importer.model.narrow, "it casts to four bits.")
     return [given[0].astype(given[1].dtype)]
 
 

@@ -8,9 +8,11 @@ from dataclasses import replace
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend.assembly import Assembly
 from nnbuild.frontend.onnx import (
+    attention,
     choosing,
     control,
     convolution,
+    dynamic,
     elementwise,
     logic,
     moving,
@@ -39,9 +41,11 @@ MAX_SIZE = 2**24
 MAX_RANK = 8
 MAX_DEPTH = 8
 OPERATORS: dict[str, Callable[[Call], None]] = {
+    **attention.OPERATORS,
     **choosing.OPERATORS,
     **control.OPERATORS,
     **convolution.OPERATORS,
+    **dynamic.OPERATORS,
     **elementwise.OPERATORS,
     **logic.OPERATORS,
     **moving.OPERATORS,
@@ -54,6 +58,38 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **resizing.OPERATORS,
     **sequences.OPERATORS,
 }
+HARMLESS = frozenset(
+    "doc_string is_test spatial seed ratio momentum stash_type softmax_precision kernel_shape hidden_size num_outputs "
+    "sorted then_branch else_branch storage_order".split()
+)
+"""Options that change nothing at inference, or say again what inputs and weights say."""
+_POOL = frozenset({"pads", "count_include_pad", "dilations", "ceil_mode", "p"})
+_CONVOLUTION = frozenset({"pads", "output_padding", "output_shape", "auto_pad"})
+_RECURRENT = frozenset({"input_forget", "linear_before_reset", "clip"})
+_REDUCTION = frozenset({"axes", "noop_with_empty_axes"})
+CONDITIONAL: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("AveragePool", "MaxPool", "LpPool"), _POOL),
+    **dict.fromkeys(("Conv", "ConvTranspose", "QLinearConv", "ConvInteger"), _CONVOLUTION),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _RECURRENT),
+    **{kind: _REDUCTION for kind in reducing.OPERATORS},
+    **dict.fromkeys(
+        ("Resize", "Upsample"),
+        frozenset(
+            "scales cubic_coeff_a exclude_outside nearest_mode antialias extrapolation_value "
+            "keep_aspect_ratio_policy".split()
+        ),
+    ),
+    "Clip": frozenset({"min", "max"}),
+    "Reshape": frozenset({"allowzero", "shape"}),
+    "Cast": frozenset({"saturate", "round_mode"}),
+    "CastLike": frozenset({"saturate", "round_mode"}),
+    "DequantizeLinear": frozenset({"axis", "block_size", "output_dtype"}),
+    "SequenceEmpty": frozenset({"dtype"}),
+    "Optional": frozenset({"type"}),
+    "Attention": frozenset({"q_num_heads", "kv_num_heads"}),
+    "RotaryEmbedding": frozenset({"num_heads"}),
+}
+"""Options that count only where others have certain values, and are read only then."""
 DOMAINS = ("", "com.microsoft")
 FOREIGN: dict[str, Callable[[Call], None]] = {**quantized.FOREIGN}
 """What onnxruntime has added in a domain of its own."""
@@ -119,8 +155,11 @@ class Importer:
             self._function(call)
         elif id(node) in self.absorbed:
             call.put(call.any(0))
-        elif not folded(call):
-            _reader(node)(call)
+        else:
+            if not folded(call):
+                _reader(node)(call)
+            for name in node.attributes.keys() - call.asked - HARMLESS - CONDITIONAL.get(node.kind, frozenset()):
+                raise call.unsupported(f"its option {name!r} is one that {node.kind} does not have here")
 
     def _function(self, call: Call) -> None:
         """A node that the file defines by others: they are read in its place."""

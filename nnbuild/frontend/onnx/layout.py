@@ -18,6 +18,12 @@ from nnbuild.ops.transpose import Transpose
 NUMBERS = ("float32", "float64", "float16", "bfloat16")
 """ONNX' types that are computed in float32."""
 
+TYPE_NAMES = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
+    10: "float32", 11: "float32", 12: "uint32", 13: "uint64", 16: "float32",
+}  # fmt: skip
+"""What a type's number is cast to: floats of all widths are computed in 32 bits."""
+
 
 @dataclass(frozen=True)
 class Value:
@@ -131,7 +137,7 @@ def laid(data: Array, view: View, order: Sequence[int], shape: Shape) -> Array:
     """A constant in the layout of `together`."""
     row = [a for axis in view.axes for a in axis]
     atoms = data.reshape([view.atoms[a] for a in row])
-    return np.ascontiguousarray(atoms.transpose([row.index(a) for a in order]).reshape(shape))
+    return np.ascontiguousarray(atoms.transpose([row.index(a) for a in order]).reshape(shape or (1,)))
 
 
 def broadcast(maker: Maker, items: Sequence[Value | Array]) -> tuple[View, list[str | Array]]:

@@ -18,7 +18,7 @@ from nnbuild.frontend.onnx.arithmetic import (
     wrapped,
 )
 from nnbuild.frontend.onnx.call import Call
-from nnbuild.frontend.onnx.layout import NUMBERS, Value
+from nnbuild.frontend.onnx.layout import NUMBERS, TYPE_NAMES, Value
 
 
 def compare(function: str, call: Call) -> None:
@@ -52,11 +52,18 @@ def shift(call: Call) -> None:
     x, places = call.value(0), call.constant(1)
     direction = call.text("direction")
     call.expect(direction in ("LEFT", "RIGHT"), f"its direction is {direction!r}.")
-    factor = np.left_shift(np.ones_like(places, np.int64), np.minimum(places.astype(np.int64), 31))
+    bits, shifted = np.dtype(x.dtype).itemsize * 8, places.astype(np.int64)
+    call.expect(bits <= 32, f"nnbuild shifts numbers of up to 32 bits, not {x.dtype}.")
+    call.expect(bool((shifted >= 0).all()), "it shifts by less than nothing.")
+    factor = np.left_shift(np.ones_like(shifted), np.minimum(shifted, 30))
+    again = np.where(shifted > 30, np.where(shifted == 31, 2, 0), 1)  # in two steps, which stay within 32 bits
     if direction == "LEFT":
-        call.put(wrapped(call, whole(call, "multiply", x, factor)))
-    else:
-        call.put(whole(call, "floor_divide", x, factor))
+        factor = np.where(shifted >= bits, 0, factor)
+        made = whole(call, "multiply", x, factor)
+        call.put(wrapped(call, whole(call, "multiply", made, again) if (again != 1).any() else made))
+        return
+    made = whole(call, "floor_divide", x, factor)
+    call.put(whole(call, "floor_divide", made, np.where(again == 1, 1, 4)) if (again != 1).any() else made)
 
 
 def cast(call: Call) -> None:
@@ -67,6 +74,7 @@ def cast(call: Call) -> None:
 
 
 def cast_like(call: Call) -> None:
+    call.expect(call.name_of(1) not in call.importer.model.narrow, "it casts to four bits.")
     call.put(as_type(call, call.value(0), call.dtype(1)))
 
 
@@ -102,11 +110,6 @@ def modulo(call: Call) -> None:
         call.put(whole(call, "floor_mod", left, right))
 
 
-TYPE_NAMES = {
-    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
-    10: "float32", 11: "float32", 12: "uint32", 13: "uint64", 16: "float32",
-}  # fmt: skip
-"""What a type's number is cast to: floats of all widths are computed in 32 bits."""
 COMPARISONS = {
     "Equal": "equal",
     "Greater": "greater",

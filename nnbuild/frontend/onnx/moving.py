@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.frontend.onnx.call import Call
+from nnbuild.frontend.onnx.call import INT32, Call
 from nnbuild.frontend.onnx.layout import Value, common_order, ordered, plain, whole
 from nnbuild.frontend.onnx.views import View, reshaped, stored, transposed
 from nnbuild.model.graph import Shape
@@ -19,6 +19,7 @@ from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.slice import Slice
+from nnbuild.ops.whole import Whole
 
 Range = tuple[int, int, int]
 """(begin, step, count) along one axis."""
@@ -27,6 +28,10 @@ LARGEST = 2**24
 
 
 def identity(call: Call) -> None:
+    if call.node.kind == "Dropout" and call.given(2):
+        training = call.item(2)
+        still = not isinstance(training, Value) and not training.any()
+        call.expect(still, "it is in training mode.", "Export the model in evaluation mode.")
     for index in range(len(call.node.outputs)):
         if index == 0:
             call.put(call.any(0))
@@ -186,9 +191,24 @@ def joined(call: Call, values: Sequence[Value], axis: int) -> Value:
         return values[0]
     order = common_order(values)
     names = [whole(call, v, order)[0].name for v in values]
-    made = call.add(Concatenate(order.index(axis)), names, form=form)
     shape = tuple(sum(v.shape[i] for v in values) if i == axis else n for i, n in enumerate(values[0].shape))
+    if form == INT32:
+        made = _overlaid(call, names, [v.shape[axis] for v in values], shape[axis], order.index(axis))
+    else:
+        made = call.add(Concatenate(order.index(axis)), names, form=form)
     return Value(made, stored(shape, order), values[0].dtype)
+
+
+def _overlaid(call: Call, names: Sequence[str], sizes: Sequence[int], total: int, place: int) -> str:
+    """Whole numbers side by side: each among zeros, and all of them together."""
+    made, begin = "", 0
+    for name, size in zip(names, sizes, strict=True):
+        rank = len(call.tensor(name).shape)
+        around = tuple((begin, total - begin - size) if i == place else (0, 0) for i in range(rank))
+        grown = call.add(Pad(around), [name], form=INT32)
+        made = call.add(Whole("or"), [made, grown], form=INT32) if made else grown
+        begin += size
+    return made
 
 
 def pad(call: Call) -> None:
@@ -312,8 +332,10 @@ def space_to_depth(call: Call) -> None:
     fits = len(x.shape) == 4 and 0 < size < 2**12 and x.shape[2] % size == 0 and x.shape[3] % size == 0
     call.expect(fits, f"blocks of {size} do not fit.")
     n, channels, height, width = x.shape
+    mode = call.text("mode", "DCR")
+    call.expect(mode in ("DCR", "CRD"), f"its mode is {mode!r}.")
     x = as_shape(call, x, (n, channels, height // size, size, width // size, size))
-    x = replace(x, view=transposed(x.view, (0, 3, 5, 1, 2, 4)))
+    x = replace(x, view=transposed(x.view, (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)))
     call.put(as_shape(call, x, (n, channels * size * size, height // size, width // size)))
 
 

@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 
 from nnbuild.frontend.onnx.call import FLOAT, Call, Item
-from nnbuild.frontend.onnx.layout import Form, Value
+from nnbuild.frontend.onnx.layout import TYPE_NAMES, Form, Value
 from nnbuild.frontend.onnx.records import Node
 from nnbuild.frontend.onnx.scope import Scaled, Scope
 from nnbuild.model.graph import WHOLE, Array, Quant, Tensor
@@ -312,8 +312,10 @@ def _dequantized(call: Call, values: Array, scale: Array, zero: Array, axis: int
 
 def quantize(call: Call) -> None:
     _item, scale = call.item(0), call.constant(1)
-    zero = call.constant(2) if call.given(2) else np.zeros((), np.uint8)
+    dtype = TYPE_NAMES.get(call.integer("output_dtype", 0) or 2, "uint8")
+    zero = call.constant(2) if call.given(2) else np.zeros((), dtype)
     dtype = zero.dtype.name
+    call.asked.update(("axis", "saturate", "precision", "block_size"))  # of a single scale they say nothing
     wanted = form_by(dtype, scale, zero)
     if wanted is None or dtype not in SHIFTS:
         raise call.unsupported(f"it quantizes to {dtype} with {scale.size} scales")
@@ -329,6 +331,7 @@ class Dequantized(Call):
     def __init__(self, call: Call, operands: Sequence[tuple[int, int, int] | int | None], out: tuple[int, int]) -> None:
         """`operands` are (values, scale, zero point) or a plain input, by their places; `out` is (scale, zero)."""
         super().__init__(call.importer, call.scope, call.node)
+        self.asked = call.asked
         self._operands: list[Item | None] = []
         self._held: dict[int, Scaled] = {}
         for index, operand in enumerate(operands):

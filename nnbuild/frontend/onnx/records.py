@@ -118,7 +118,8 @@ class Model:
     graph: GraphRecord
     opsets: Mapping[str, int]
     functions: Mapping[tuple[str, str], Function] = field(default_factory=dict)
-    producer: str = ""
+    narrow: frozenset[str] = frozenset()
+    """Constants that the file stores in four bits, and that lie in eight here."""
 
 
 def read(path: Path) -> Model:
@@ -139,6 +140,7 @@ class _Reader:
         self.folder = folder
         self.opsets: Mapping[str, int] = {}
         self.nodes = 0
+        self.narrow: set[str] = set()
 
     def model(self, root: Message) -> Model:
         self.opsets = _opsets(root, 8)
@@ -156,7 +158,7 @@ class _Reader:
                 {a.name: a for a in map(self._attribute, raw.messages(11))},
             )
             self.opsets = outer
-        return Model(self._graph(graph), self.opsets, functions, raw_producer(root))
+        return Model(self._graph(graph), self.opsets, functions, frozenset(self.narrow))
 
     def _graph(self, raw: Message) -> GraphRecord:
         if raw.count(15):
@@ -222,6 +224,8 @@ class _Reader:
             raise ModelError(where, f"its shape is {list(shape[:16])}.", SMALLER)
         if dtype not in TYPES.values():
             raise ModelError(where, f"its type is {dtype}, which nnbuild does not read.", EXPORT_AGAIN)
+        if dtype in ("int4", "uint4"):
+            self.narrow.add(name)
         if dtype == "string":
             return _strings(where, raw, shape)
         if raw.integer(14) == 1:
@@ -234,10 +238,6 @@ class _Reader:
     def _external(self, where: str, raw: Message, size: int) -> bytes:
         entries = {entry.text(1): entry.text(2) for entry in raw.messages(13)}
         return read_external(where, self.folder, entries, size)
-
-
-def raw_producer(root: Message) -> str:
-    return f"{root.text(2)} {root.text(3)}".strip()
 
 
 def _opsets(raw: Message, number: int) -> dict[str, int]:

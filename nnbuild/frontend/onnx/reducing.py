@@ -59,7 +59,7 @@ def reduced(call: Call, x: Value, function: str, axes: Iterable[int], keep: bool
     view = without(x.view, chosen, keep)
     if shape[place] == 1 and form == call.form(x):
         return replace(x, view=view)
-    name = call.add(Reduce(function, place, 1), [call.seen(x.name, shape)], form=form)
+    name = call.add(Reduce(function, place, 1, once=form != FLOAT), [call.seen(x.name, shape)], form=form)
     return replace(x, name=call.seen(name, call.tensor(name).shape), view=view)
 
 
@@ -85,6 +85,13 @@ def reduce(function: str, call: Call) -> None:
 
 def _as_floats(call: Call, x: Value) -> Value:
     return x if x.is_number else call.converted(x, FLOAT, "float32")
+
+
+def extreme(call: Call, x: Value, function: str, axes: list[int], keep: bool) -> Value:
+    """The largest or smallest of numbers of any type."""
+    if x.is_number:
+        return reduced(call, x, function, axes, keep, call.form(x))
+    return _whole_extreme(call, x, function, axes, keep)
 
 
 def _whole_extreme(call: Call, x: Value, function: str, axes: list[int], keep: bool) -> Value:

@@ -97,7 +97,7 @@ def _coordinates(call: Call, way: str, size: int, out: int, scale: float, axis: 
         case "pytorch_half_pixel":
             return (at + 0.5) / scale - 0.5 if out > 1 else np.zeros(1)
         case "align_corners":
-            return at * (size - 1) / (out - 1) if out > 1 else np.zeros(1)
+            return at * (size - 1) / (scale * size - 1) if out > 1 else np.zeros(1)
         case "asymmetric":
             return at / scale
         case "tf_half_pixel_for_nn":

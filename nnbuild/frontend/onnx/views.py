@@ -214,6 +214,8 @@ def _keys(view: View) -> list[Key]:
 
 def _bounds(order: Sequence[Key], keys: Sequence[list[Key]], sizes: dict[Key, int], shape: Shape | None) -> list[int]:
     """How many elements lie before each end of an axis of the stored result: those of `shape` if they will do."""
+    if not order:
+        return []
     needed, done = set(), 1
     for key, following in zip(order, [*order[1:], None], strict=True):
         done *= sizes[key]

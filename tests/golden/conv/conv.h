@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define CONV_HASH "dafe07d00d900c4d"
+#define CONV_HASH "1de06196a82773b8"
 #define CONV_ARENA_BYTES 208
 #define CONV_STATE_BYTES 0
 #define CONV_STEPS 4

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define CONV_AVX2_HASH "c7ad9315aacccf7e"
+#define CONV_AVX2_HASH "cd442f34169fc038"
 #define CONV_AVX2_ARENA_BYTES 512
 #define CONV_AVX2_STATE_BYTES 0
 #define CONV_AVX2_STEPS 1

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define CONV_DSP_HASH "3253e5001a4a0f38"
+#define CONV_DSP_HASH "49e529ef3770457e"
 #define CONV_DSP_ARENA_BYTES 176
 #define CONV_DSP_STATE_BYTES 0
 #define CONV_DSP_STEPS 1

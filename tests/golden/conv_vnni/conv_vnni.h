@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define CONV_VNNI_HASH "51e0f17529751af6"
+#define CONV_VNNI_HASH "cc07b580ea2a143b"
 #define CONV_VNNI_ARENA_BYTES 320
 #define CONV_VNNI_STATE_BYTES 0
 #define CONV_VNNI_STEPS 1

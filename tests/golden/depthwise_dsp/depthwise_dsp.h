@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define DEPTHWISE_DSP_HASH "0b2fb6e8abc4fac1"
+#define DEPTHWISE_DSP_HASH "65fc1b6299893b0e"
 #define DEPTHWISE_DSP_ARENA_BYTES 560
 #define DEPTHWISE_DSP_STATE_BYTES 0
 #define DEPTHWISE_DSP_STEPS 1
