@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from nnbuild.backends.backend import add_choices, chosen
 from nnbuild.backends.registry import choices
 from nnbuild.base.files import write_whole
 from nnbuild.base.shown import printable
+from nnbuild.board.tables import find
 from nnbuild.frontend.wishes import LAYOUTS, Wishes
 from nnbuild.jobs.job import Place, place
-from nnbuild.jobs.pipeline import CHOICES, Options
+from nnbuild.jobs.pipeline import BASELINE, CHOICES, Options
 from nnbuild.quantize.formats import FORMATS
 
 QUANTIZE = CHOICES["quantize"]
@@ -145,6 +147,13 @@ def add_baud(parser: argparse._ActionsContainer) -> None:
 
 def wishes_of(arguments: argparse.Namespace) -> Wishes:
     return Wishes(dict(arguments.shape), arguments.io_layout)
+
+
+def options_to_run(arguments: argparse.Namespace, *, layers: bool = False) -> Options:
+    """The same for a program that is built to be run here and now: on this PC with the best instructions it has."""
+    options = options_of(arguments, layers=layers)
+    here = options.isa is None and find(options.board).isa == BASELINE
+    return replace(options, isa="native") if here else options
 
 
 def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Options:

@@ -14,7 +14,7 @@ from nnbuild.cli.arguments import (
     add_build_options,
     add_max_instructions,
     add_place,
-    options_of,
+    options_to_run,
     place_of,
     print_json,
     progress,
@@ -96,7 +96,7 @@ def _say(name: str, verdict: str) -> None:
 
 
 def _one(arguments: argparse.Namespace) -> int:
-    compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"))
+    compiled = compile_model(options_to_run(arguments, layers=arguments.layers), progress("calibration sample"))
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
     gates = gates_of(arguments)

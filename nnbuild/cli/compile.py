@@ -15,7 +15,7 @@ from nnbuild.emit.emit import digest
 from nnbuild.emit.files import file_names
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.jobs.fit import program_files
-from nnbuild.jobs.pipeline import Compiled, Options, board_for, compile_model, inputs_of, weights_form
+from nnbuild.jobs.pipeline import Compiled, Options, board_for, compile_model, faster_here, inputs_of, weights_form
 from nnbuild.outputs.packages import PACKAGES
 
 
@@ -44,9 +44,10 @@ def _remove_other_form(folder: Path, prefix: str, names: set[str]) -> None:
 def run(arguments: argparse.Namespace) -> int:
     options, kind = _checked(arguments)
     package = PACKAGES[kind]
-    compiled = compile_model(options, progress("calibration sample"), sizes_only=arguments.dry_run)
     # Only a board that was named has memories that the model must fit.
-    whole = program_files(compiled) if arguments.link or arguments.board is not None else {}
+    named = arguments.board is not None
+    compiled = compile_model(options, progress("calibration sample"), sizes_only=arguments.dry_run, to_run=named)
+    whole = program_files(compiled) if arguments.link or named else {}
     files = whole if arguments.link else package.files(compiled.board, compiled.plan, compiled.artifact)
     made: list[str] = []
     if not arguments.dry_run:
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         _remove_other_form(arguments.folder, compiled.plan.prefix, {*files})
         made = package.finish(compiled.board, compiled.plan, arguments.folder)
         _for_the_build(arguments, options)
-    say_notes(compiled.graph.notes)
+    say_notes((*compiled.graph.notes, *faster_here(compiled)))
     if arguments.json is not None:
         print_json(facts(compiled, sorted([*files, *made])), arguments.json)
     if arguments.json != "-":

@@ -8,7 +8,15 @@ from pathlib import Path
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.files import write_whole
-from nnbuild.cli.arguments import add_build_options, add_place, options_of, place_of, print_json, progress, say_notes
+from nnbuild.cli.arguments import (
+    add_build_options,
+    add_place,
+    options_to_run,
+    place_of,
+    print_json,
+    progress,
+    say_notes,
+)
 from nnbuild.cli.check import add_gates, gates_of
 from nnbuild.jobs.gather import Run, gather
 from nnbuild.report.facts import Facts, as_object
@@ -54,7 +62,7 @@ def run_of(arguments: argparse.Namespace) -> Run:
 def run(arguments: argparse.Namespace) -> int:
     wanted = _wanted(arguments)
     with place_of(arguments) as where:
-        facts = gather(options_of(arguments), run_of(arguments), where, progress("sample"))
+        facts = gather(options_to_run(arguments), run_of(arguments), where, progress("sample"))
     say_notes(facts.notes)
     if wanted.png is not None:
         write_pictures(facts, wanted.png)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from nnbuild.cli.arguments import add_build_options, add_place, options_of, place_of, print_json, progress, say_notes
+from nnbuild.cli.arguments import (
+    add_build_options,
+    add_place,
+    options_to_run,
+    place_of,
+    print_json,
+    progress,
+    say_notes,
+)
 from nnbuild.jobs.job import run_job, samples_for
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.model.samples import save_outputs
@@ -21,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    compiled = compile_model(options_of(arguments), progress("calibration sample"))
+    compiled = compile_model(options_to_run(arguments), progress("calibration sample"))
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
     with place_of(arguments) as where:

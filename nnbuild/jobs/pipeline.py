@@ -20,9 +20,10 @@ from nnbuild.emit.weights import weights_bytes
 from nnbuild.frontend import load
 from nnbuild.frontend.wishes import LAYOUTS, Wishes
 from nnbuild.isa.c99 import C99
+from nnbuild.isa.registry import baseline, fits, isas, native
 from nnbuild.isa.registry import find_all as find_isas
-from nnbuild.isa.registry import fits, isas
 from nnbuild.jobs.classes import classes_of
+from nnbuild.jobs.early import refuse_too_large
 from nnbuild.model.graph import Graph, Shape
 from nnbuild.ops.convert import Convert
 from nnbuild.plan.plan import Plan, make_plan
@@ -38,6 +39,7 @@ BASELINE = "baseline"
 """What a board says whose processor is whatever this PC is. Integers are then printed as portable C: an integer model
 touches no floating-point or vector register unless an instruction set was asked for."""
 BYTES = {"float": 4, "int8": 1, "int16": 1}
+"""Of a weight."""
 LARGEST_ARRAYS = 256 * 1024
 """Bytes of weights up to which C arrays compile fast enough."""
 
@@ -208,12 +210,16 @@ def board_for(isa: str | None) -> str:
     return next((board.name for board in there if board.isa == isa), there[0].name if there else native.name)
 
 
-def compile_model(options: Options, progress: Progress | None = None, *, sizes_only: bool = False) -> Compiled:
+def compile_model(
+    options: Options, progress: Progress | None = None, *, sizes_only: bool = False, to_run: bool = True
+) -> Compiled:
     """`progress` hears of the calibration, which alone may take long. Without it, for sizes alone, every value is
-    taken to lie between -1 and 1."""
+    taken to lie between -1 and 1. What is `to_run` on its board must not be too large for it."""
     prefix = prefix_of(options)
     board = board_of(options)
     imported = load(options.model, prefix, options.wishes)
+    if to_run:
+        refuse_too_large(imported, board, options.quantize, BYTES)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
     graph = _quantized(folded, options, progress, sizes_only)
@@ -226,6 +232,14 @@ def compile_model(options: Options, progress: Progress | None = None, *, sizes_o
     graph = replace(graph, notes=(*graph.notes, *backend.notes(plan)))
     classes = classes_of(options.labels, options.model, graph)
     return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported), classes))
+
+
+def faster_here(compiled: Compiled) -> tuple[str, ...]:
+    """One line where the same model would be much faster on this PC with one option."""
+    made, best = compiled.plan.isa.name, native()
+    if compiled.options.isa is not None or compiled.board.isa != BASELINE or best in (made, baseline()):
+        return ()
+    return (f"printed for any processor ({made}); with --isa native it would take this PC's {best}, much faster",)
 
 
 def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:

@@ -17,6 +17,7 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.windows import NO_PADDING
 from nnbuild.passes.draft import Draft, in_single_precision
 
@@ -124,12 +125,17 @@ def _join(draft: Draft, op: Op) -> bool:
 
 
 def _from_the_one_before(draft: Draft, op: Op) -> bool:
-    """Into the layer behind: exact where no padding mixes with the summand."""
-    before = draft.feeder(op)
-    if before is None or not isinstance(op.attributes, Linear):
+    """Into the layer behind, through reshapes: exact where no padding mixes with the summand."""
+    if not isinstance(op.attributes, Linear):
         return False
-    line = _line(draft, before)
-    if line is None or line.clamp != NO_CLAMP or not _is_exact(op.attributes, line):
+    before = draft.feeder(op)
+    shapes = []
+    while before is not None and isinstance(before.attributes, Reshape):
+        shapes.append(before)
+        before = draft.feeder(before)
+    line = _line(draft, before) if before is not None else None
+    line = _repeated(line, draft.shape(op, op.inputs[0])[-1]) if line is not None else None
+    if before is None or line is None or line.clamp != NO_CLAMP or not _is_exact(op.attributes, line):
         return False
     kernel = draft.constants[op.constants["kernel"]].data.astype(np.float64)
     bias = draft.constants[op.constants["bias"]].data.astype(np.float64) if "bias" in op.constants else 0.0
@@ -141,11 +147,19 @@ def _from_the_one_before(draft: Draft, op: Op) -> bool:
     if found is None:
         return False
     constants = {**op.constants, **{role: draft.renewed(op, role, data) for role, data in found.items()}}
-    (middle,) = op.inputs
+    (lost,) = before.outputs
     draft.remove(before)
-    draft.change(replace(op, inputs=before.inputs, constants=constants))
-    del draft.tensors[middle]
+    reader = draft.ops[shapes[-1].name] if shapes else op
+    draft.change(replace(reader, inputs=before.inputs))
+    draft.change(replace(draft.ops[op.name], constants=constants))
+    del draft.tensors[lost]
     return True
+
+
+def _repeated(line: Line, size: int) -> Line | None:
+    """The line for rows that hold several of its own, one behind the other, as a reshape makes them."""
+    times, rest = divmod(size, line.scale.size)
+    return None if rest else replace(line, scale=np.tile(line.scale, times), shift=np.tile(line.shift, times))
 
 
 def _is_exact(attributes: Linear, line: Line) -> bool:

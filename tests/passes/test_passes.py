@@ -127,6 +127,31 @@ def test_affine_folds_into_the_layer_behind_only_where_exact(
     assert len(folded.ops) == (2 if summand and pads else 1)
 
 
+def test_affine_folds_through_reshapes_into_the_layer_behind() -> None:
+    behind: list[tuple[tuple[Shape, ...], Attributes, dict[str, Shape]]] = [
+        (((120,),), Dense(), {"kernel": (120, 7), "bias": (7,)}),
+        (((30, 4), (10, 12)), Dense(), {"kernel": (12, 3)}),
+        (((1, 30, 4),), Conv2D(), {"kernel": (1, 3, 4, 5)}),
+    ]
+    for shapes, linear, constants in behind:
+        chain = Chain(IMAGE)
+        chain.add(Affine(2), scale=(4,), shift=(4,))
+        for shape in shapes:
+            chain.add(Reshape(shape))
+        chain.add(linear, **constants)
+        folded = fold_affine(chain.graph())
+        same(chain.graph(), folded)
+        assert "affine" not in kinds(folded)
+
+
+def test_affine_does_not_fold_through_a_reshape_that_parts_channels() -> None:
+    chain = Chain(IMAGE)
+    chain.add(Affine(2), scale=(4,), shift=(4,))
+    chain.add(Reshape((60, 2)))
+    chain.add(Dense(), kernel=(2, 3))
+    assert kinds(fold_affine(chain.graph())) == ["affine", "reshape", "dense"]
+
+
 def test_affine_does_not_fold_where_somebody_else_reads_the_layer() -> None:
     chain = Chain(IMAGE)
     y = chain.add(Dense(), kernel=(4, 7))

@@ -1,0 +1,46 @@
+"""What shows before any long work: that a model's weights or inputs alone are larger than its board's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from nnbuild.backends.firmware.layout import DoesNotFit
+from nnbuild.board.board import Board
+from nnbuild.model.graph import Graph
+
+
+def refuse_too_large(graph: Graph, board: Board, form: str, widths: Mapping[str, int]) -> None:
+    """`widths` has the bytes of a number in each form; integers have those that the file gives them."""
+    if board.firmware is None:
+        return
+    weights, flash = _weights(graph, widths[form]), board.memory("flash").length
+    if weights > flash:
+        cause = f"its {weights:,} bytes of weights in {form} are more than its {flash:,} bytes of flash"
+        raise _error(board, cause, _advice(graph, flash, form, widths), weights - flash)
+    inputs = sum(prod(t.shape) * _width(t.dtype, widths[form]) for t in map(graph.tensors.__getitem__, graph.inputs))
+    room = sum(memory.length for memory in board.memories if memory.name != "flash")
+    if inputs > room:
+        cause = f"its {inputs:,} bytes of inputs in {form} are more than its {room:,} bytes of RAM"
+        raise _error(board, cause, "Take a smaller model or a larger board.", inputs - room)
+
+
+def _weights(graph: Graph, width: int) -> int:
+    """Of what has two axes or more: what is left of the others is not known before they are folded."""
+    held = [constant.data for constant in graph.constants.values() if constant.data.ndim > 1]
+    return sum(data.size * _width(data.dtype.name, width) for data in held)
+
+
+def _width(dtype: str, width: int) -> int:
+    return width if dtype == "float32" else {"int8": 1, "uint8": 1, "int16": 2}.get(dtype, 4)
+
+
+def _advice(graph: Graph, flash: int, form: str, widths: Mapping[str, int]) -> str:
+    smaller = [name for name, width in widths.items() if width < widths[form] and _weights(graph, width) < flash]
+    if smaller:
+        return f"Its weights alone would fit with {' or '.join(f'--quantize {name}' for name in smaller)}."
+    return "No other option makes it fit: take a smaller model or a larger board."
+
+
+def _error(board: Board, cause: str, advice: str, over: int) -> DoesNotFit:
+    return DoesNotFit(f"board {board.name!r}", f"the model is too large for it: {cause}.", advice, over)

@@ -1,0 +1,59 @@
+"""What commands choose where nothing is said, and what they refuse before any long work."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.backends.firmware.layout import DoesNotFit
+from nnbuild.base.paths import EXAMPLE
+from nnbuild.board.tables import find
+from nnbuild.cli import main
+from nnbuild.cli.arguments import add_build_options, options_of, options_to_run
+from nnbuild.isa.registry import baseline, native
+from nnbuild.jobs.early import refuse_too_large
+from nnbuild.jobs.pipeline import BYTES
+from nnbuild.ops.dense import Dense
+from tests.support.graphs import single
+
+MODEL = str(EXAMPLE / "mnist.h5")
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_build_options(parser)
+    return parser.parse_args([MODEL, *words])
+
+
+def test_what_runs_here_takes_the_best_instructions_of_this_pc() -> None:
+    assert options_to_run(parsed()).isa == "native"
+    assert options_to_run(parsed("--isa", "c99")).isa == "c99"
+    assert options_to_run(parsed("--board", "stm32")).isa is None
+    assert options_of(parsed()).isa is None
+
+
+def test_compile_says_when_one_option_makes_it_much_faster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, told in (((), native() != baseline()), (("--isa", "c99"), False)):
+        assert main(["compile", MODEL, "--dry-run", "--quantize", "int8", *words]) == 0
+        assert ("--isa native" in capsys.readouterr().err) == told
+
+
+@pytest.mark.parametrize(("form", "size"), [("float", "4,004,000"), ("int8", "1,001,000")])
+def test_weights_larger_than_the_flash_are_refused_with_their_bytes(form: str, size: str) -> None:
+    graph = single(Dense(), [(1001,)], {"kernel": np.zeros((1001, 1000)), "bias": np.zeros(1000)})
+    board = find("stm32f405")
+    if form == "int8":
+        refuse_too_large(graph, board, form, BYTES)
+        board = find("microbit")
+    with pytest.raises(DoesNotFit, match=f"its {size} bytes of weights in {form} are more than its .* bytes of flash"):
+        refuse_too_large(graph, board, form, BYTES)
+
+
+def test_the_refusal_names_a_form_whose_weights_fit() -> None:
+    graph = single(Dense(), [(1000,)], {"kernel": np.zeros((1000, 400))})
+    with pytest.raises(DoesNotFit, match="would fit with --quantize int8") as caught:
+        refuse_too_large(graph, find("stm32f405"), "float", BYTES)
+    assert caught.value.over == 1_600_000 - 2**20
