@@ -28,7 +28,7 @@ def _stm32f4(numbers: Mapping[str, int]) -> Clocks:
     cpu = vco // 2
     apb1, apb2 = cpu // 4, cpu // 2
     uart = apb2 if numbers["NN_UART_ON_APB2"] else apb1
-    return Clocks(cpu, uart, apb1, apb2, vco, (100 * MEGA, 432 * MEGA), waits=numbers.get("NN_FLASH_WAITS", 5))
+    return Clocks(cpu, uart, apb1, apb2, vco, (100 * MEGA, 432 * MEGA), waits=numbers["NN_FLASH_WAITS"])
 
 
 def _stm32l4(numbers: Mapping[str, int]) -> Clocks:
@@ -45,8 +45,7 @@ def _fixed(numbers: Mapping[str, int]) -> Clocks:
 
 FAMILIES: Mapping[str, Callable[[Mapping[str, int]], Clocks]] = {
     "fixed": _fixed,
-    "nrf51": lambda numbers: Clocks(16 * MEGA, 16 * MEGA, 16 * MEGA, 16 * MEGA),
-    "nrf52": lambda numbers: Clocks(64 * MEGA, 16 * MEGA, 16 * MEGA, 16 * MEGA),
+    "nrf51": lambda numbers: Clocks(numbers["NN_CPU_HERTZ"], 16 * MEGA, 16 * MEGA, 16 * MEGA),
     "stm32f1": lambda numbers: Clocks(24 * MEGA, 24 * MEGA, 24 * MEGA, 24 * MEGA),
     "stm32f4": _stm32f4,
     "stm32h7": lambda numbers: Clocks(

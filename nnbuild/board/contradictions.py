@@ -29,6 +29,8 @@ class Part:
     hertz_a_wait: int = 0
     boost_over: int = 0
     chip: int | None = None
+    voltages: tuple[int, ...] = ()
+    voltage: int = 0
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,11 @@ def _clocks(board: Board, firmware: Firmware, clocks: Clocks, part: Part | None)
         yield "NN_OVERDRIVE = 1, but the part has no over-drive."
     if part.boost_over and clocks.cpu > part.boost_over and not boosted:
         yield f"{_mega(clocks.cpu)} needs NN_OVERDRIVE = 1: the part's voltage bears {_mega(part.boost_over)} without."
+    if part.voltages:
+        scale = firmware.defines.get("NN_VOLTAGE_SCALE", part.voltage)
+        most = part.voltages[scale - 1] if 1 <= scale <= len(part.voltages) else 0
+        if clocks.cpu > most:
+            yield f"{_mega(clocks.cpu)} needs more than the voltage scale {scale}, which bears {_mega(most)}."
     if part.hertz_a_wait and clocks.waits is not None:
         needed = -(-clocks.cpu // part.hertz_a_wait) - 1
         if clocks.waits < needed:

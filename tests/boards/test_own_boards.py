@@ -43,6 +43,7 @@ PLANTED = {
     "no over-drive there": ('"stm32f446re"', '"stm32f405rg"', "the part has no over-drive"),
     "summary": ("180 MHz", "168 MHz", "its summary says 168 MHz, its clocks make 180 MHz"),
     "wait states": ("NN_UART_AF = 7", "NN_UART_AF = 7\nNN_FLASH_WAITS = 3", "its flash needs 5 wait states at 180 MHz"),
+    "voltage": ('"stm32f446re"', '"stm32f411re"', "needs more than the voltage scale 2, which bears 84 MHz"),
     "baud": ("least = 16", "least = 16\nbaud = 2_000_000", "baud = 2_000_000, but the port makes 1_956_522"),
     "interrupt": ("NN_UART_IRQ = 38", "NN_UART_IRQ = 37", "NN_UART_IRQ = 37, but that of USART2 is 38"),
     "enable bit": ("NN_UART_ENABLE_BIT = 17", "NN_UART_ENABLE_BIT = 4", "that of USART2 is 17"),
@@ -71,7 +72,7 @@ def test_a_planted_contradiction_is_refused(planted: str, tmp_path: Path, capsys
         text = text.replace(
             "[firmware.defines]", '[firmware]\nsoc = "stm32f4"\nuart = "stm32_usart_v1"\n[firmware.defines]'
         )
-        text = text.replace("NN_PLL_N = 360", "")
+        text = text.replace("NN_PLL_N = 360", "NN_FLASH_WAITS = 5")
     file = own(tmp_path, text)
     assert any(told in sentence for sentence in contradictions(read_unproved(str(file))))
     with pytest.raises(UsageError):

@@ -1,4 +1,4 @@
-/* nRF51: 16 MHz, from the crystal where it starts. */
+/* nRF51 and nRF52: the clock from the crystal where that starts; of 16 MHz for all but the processor of the nRF52. */
 #include "nn_bare.h"
 
 #define CLOCK_TASKS_HFCLKSTART    NN_REG(0x40000000u)
@@ -6,11 +6,11 @@
 #define GPIO_OUTSET               NN_REG(0x50000508u)
 #define GPIO_DIRSET               NN_REG(0x50000518u)
 
-#define HERTZ 16000000u
+#define UART_HERTZ 16000000u
 
 nn_clocks nn_soc_start(void)
 {
-    nn_clocks clocks = {HERTZ, HERTZ};
+    nn_clocks clocks = {NN_CPU_HERTZ, UART_HERTZ};
 
     /* The crystal is only more exact: without it the chip goes on with its own oscillator at the same rate. */
     CLOCK_TASKS_HFCLKSTART = 1;

@@ -1,4 +1,5 @@
-/* STM32F4: the PLL from the internal 16 MHz oscillator, so that no board's crystal has to be known. RM0090, RM0390. */
+/* STM32F4 and F7: the PLL from the internal 16 MHz oscillator, so that no board's crystal has to be known. RM0090, RM0383,
+ * RM0390, RM0410. */
 #include "nn_bare.h"
 #include "nn_st_gpio.h"
 
@@ -26,10 +27,11 @@
 #define PWR_CR_ODSWEN      (1u << 17)
 #define PWR_CSR_ODRDY      (1u << 16)
 #define PWR_CSR_ODSWRDY    (1u << 17)
-#define FLASH_ACR_5_WAITS  5u
 #define FLASH_ACR_PRFTEN   (1u << 8)
 #define FLASH_ACR_ICEN     (1u << 9)
-#define FLASH_ACR_DCEN     (1u << 10)
+#define FLASH_ACR_DCEN     (1u << 10) /* reserved on the F7, whose processor has caches of its own */
+#define PWR_CR_VOS(scale)  ((scale) << 14)
+#define PWR_CSR_VOSRDY     (1u << 14)
 
 #define GPIO_BASE(port) (0x40020000u + 0x400u * (port))
 
@@ -63,12 +65,20 @@ static int full_speed(void)
         return 0;
     }
     RCC_APB1ENR |= RCC_APB1ENR_PWREN;
+#ifdef NN_VOLTAGE_SCALE
+    PWR_CR = (PWR_CR & ~PWR_CR_VOS(3u)) | PWR_CR_VOS(NN_VOLTAGE_SCALE);
+#endif
     RCC_PLLCFGR = PLL_M | (NN_PLL_N << 6) | ((PLL_P / 2u - 1u) << 16) | (PLL_Q << 24);
     RCC_CR |= RCC_CR_PLLON;
     if (!boost() || !nn_ready(&RCC_CR, RCC_CR_PLLRDY, RCC_CR_PLLRDY)) {
         return 0;
     }
-    FLASH_ACR = FLASH_ACR_5_WAITS | FLASH_ACR_PRFTEN | FLASH_ACR_ICEN | FLASH_ACR_DCEN;
+#ifdef NN_VOLTAGE_SCALE
+    if (!nn_ready(&PWR_CSR, PWR_CSR_VOSRDY, PWR_CSR_VOSRDY)) {
+        return 0;
+    }
+#endif
+    FLASH_ACR = NN_FLASH_WAITS | FLASH_ACR_PRFTEN | FLASH_ACR_ICEN | (NN_HAS_DATA_BUFFER ? FLASH_ACR_DCEN : 0u);
     RCC_CFGR = RCC_CFGR_PPRE1_4 | RCC_CFGR_PPRE2_2 | RCC_CFGR_SW_PLL;
     return nn_ready(&RCC_CFGR, RCC_CFGR_SWS_MASK, RCC_CFGR_SWS_PLL);
 }
