@@ -74,7 +74,10 @@ class H5File:
             return None
         if values.shape is None:
             raise ModelError(where, f"its weight {path!r} is empty.", DAMAGED)
-        return StoredArray(values.shape, lambda: self._guarded(lambda: self._read(values, path, where)))
+        whole = None
+        if values.type.is_byte:
+            whole = lambda: self._guarded(lambda: self._read(values, path, where, "int8"))  # noqa: E731
+        return StoredArray(values.shape, lambda: self._guarded(lambda: self._read(values, path, where)), whole)
 
     def texts(self, owner: Group, name: str) -> list[str] | None:
         """The texts of an attribute; None where there is no such attribute."""
@@ -133,15 +136,17 @@ class H5File:
             found.append(self._file.text(text).rstrip("\0"))
         return found
 
-    def _read(self, values: Values, path: str, where: str) -> Array:
+    def _read(self, values: Values, path: str, where: str, whole: str = "") -> Array:
         if not values.plain:
             raise ModelError(where, f"its weight {path!r} is compressed, or in pieces, or in another file.", PLAIN)
-        if not values.type.number:
+        if not (whole or values.type.number):
             raise ModelError(where, f"its weight {path!r} does not hold floating-point numbers.", DAMAGED)
         size = prod(values.shape or ()) * values.type.size
         if size > self._unread or size > values.size:
             raise ModelError(where, f"its weight {path!r} is larger than what the file holds.", DAMAGED)
         self._unread -= size
-        data = np.frombuffer(self._file.bytes_at(values.at, size), values.type.number)
+        data = np.frombuffer(self._file.bytes_at(values.at, size), whole or values.type.number)
+        if whole:
+            return data.reshape(values.shape or ())
         with np.errstate(over="ignore"):  # a double that is too large becomes infinite, and is refused as that
             return np.array(data, np.float32).reshape(values.shape or ())

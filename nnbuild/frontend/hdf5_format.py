@@ -38,6 +38,8 @@ class DataType:
     size: int
     number: str = ""
     is_text: bool = False
+    is_byte: bool = False
+    """A signed integer of 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,7 @@ class Hdf5:
             return DataType(kind, size, (">" if bits & 1 else "<") + known if known and not bits & 0x40 else "")
         if kind == VARIABLE:
             return DataType(kind, size, is_text=bits & 0x0F == 1 and size == 16)
-        return DataType(kind, size, is_text=kind == STRING)
+        return DataType(kind, size, is_text=kind == STRING, is_byte=kind == INTEGER and size == 1 and bits & 8 == 8)
 
     def attribute(self, address: int, name: str) -> Values | None:
         """An attribute of an object; None where there is none of that name."""

@@ -59,6 +59,9 @@ def _stored(file: H5File, weights: Group, model: WeightTree, version: Dialect) -
             if roles:
                 raise ModelError(where, "the file holds no weights for it.", DAMAGED)
             continue
+        if child.tree.fixed and child.tree.fixed[0].endswith("_scale"):
+            cause = "Keras has quantized it, and lists its weights in another order here."
+            raise ModelError(where, cause, "Save the model as .keras: model.save('model.keras').")
         found = [_array(file, group, where, name) for name in file.names(group, "weight_names") or []]
         arrays |= {f"{child.name}/{role}": array for role, array in by_order(where, roles, found).items()}
     return Stored(arrays)

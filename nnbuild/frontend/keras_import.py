@@ -14,6 +14,7 @@ from nnbuild.frontend.keras_layers.registry import kind_of
 from nnbuild.frontend.keras_names import folders
 from nnbuild.frontend.keras_nodes import Ref
 from nnbuild.frontend.keras_order import Wiring, wiring
+from nnbuild.frontend.keras_quantized import bits_of, with_scales
 from nnbuild.frontend.settings import BROKEN, shown
 from nnbuild.frontend.weights import Child, Stored, WeightTree
 from nnbuild.model.graph import Graph
@@ -55,6 +56,8 @@ class Importer:
         if spec.class_name == "InputLayer":
             return WeightTree()
         found = kind_of(spec).weights(spec.config, self)
+        bits = bits_of(spec.config, spec.class_name)
+        found = with_scales(found, bits, spec.class_name) if bits else found
         return WeightTree(found.trained, found.fixed, found.children, trainable)
 
     def graph(self, spec: LayerSpec, stored: Stored) -> Graph:
@@ -204,10 +207,12 @@ class Importer:
         if isinstance(policy, dict):
             inner = policy.get("config")
             name = inner.get("name") if isinstance(inner, dict) else None
-            if policy.get("class_name") == "QuantizedDTypePolicy":
-                raise spec.config.error(
-                    "Keras has quantized it already.", "Save the model before quantizing it; nnbuild quantizes itself."
+            bits = bits_of(spec.config, spec.class_name)
+            if bits:
+                also = (
+                    "" if bits == 4 or spec.class_name == "Embedding" else "; Keras rounds what it reads to 8 bits too"
                 )
+                self.builder.note(f"weights of {bits} bits are computed with in float32{also}")
         if isinstance(name, str) and name != "float32":
             self.builder.note(f"saved to be computed as {shown(name)}; computed in float32")
 

@@ -15,10 +15,14 @@ DAMAGED = "Save the whole model again with model.save()."
 
 @dataclass(frozen=True, eq=False)
 class StoredArray:
-    """An array that is still in the file; its shape is known and `read` fetches it."""
+    """An array that is still in the file; its shape is known and `read` fetches it.
+
+    `read` wants floating-point numbers; where the file holds integers of 8 bits, `read_whole` fetches those.
+    """
 
     shape: Shape
     read: Callable[[], Array]
+    read_whole: Callable[[], Array] | None = None
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,13 @@ def dense(dtype: str) -> File:
     return one("FULLY_CONNECTED", [*parts, bias(5, dtype)], out, "FullyConnectedOptions", FusedActivationFunction=3)
 
 
+def flat_dense(dtype: str) -> File:
+    """An odd number of weights, without a zero point."""
+    out = tensor("out", (1, 5), dtype, 2.0)
+    parts = [tensor("x", (1, 7), dtype), weights("w", (5, 7), dtype), bias(5, dtype)]
+    return one("FULLY_CONNECTED", parts, out, "FullyConnectedOptions")
+
+
 def pool(kind: str, dtype: str) -> File:
     values = {"Padding": 0, "StrideH": 2, "StrideW": 1, "FilterHeight": 3, "FilterWidth": 2}
     return one(kind, [tensor("x", IMAGE, dtype)], tensor("out", (1, 3, 5, 4), dtype), "Pool2DOptions", **values)
@@ -172,6 +179,18 @@ def half_weights(_: str) -> File:
     return File([x, stored, w, out], operators, [0], [3])
 
 
+def small_weights(make: Callable[[str], File], dtype: str) -> File:
+    """The same with weights of 4 bits, two to a byte."""
+    file = make(dtype)
+    (place,) = (i for i, t in enumerate(file.tensors) if t.name == "w")
+    stored = np.asarray(RNG.integers(-8, 8, file.tensors[place].shape), np.int8)
+    flat = np.append(stored.reshape(-1), np.zeros(stored.size % 2, np.int8)).view(np.uint8)
+    count = len(file.tensors[place].scales) if dtype != "float32" else 1
+    scales = RNG.uniform(0.05, 0.2, count).tolist()
+    packed = (flat[::2] & 15) | (flat[1::2] << 4)
+    return file.with_tensor(place, dtype="int4", data=packed, scales=scales, zeros=(0,) * count)
+
+
 ALL = ("int8", "int16", "float32")
 Maker = Callable[[str], File]
 
@@ -185,6 +204,9 @@ def _makers() -> dict[str, tuple[Maker, Sequence[str]]]:
         "CONCATENATION": (partial(joined, "CONCATENATION", (1, 6, 5, 8), "ConcatenationOptions"), ALL),
         "PACK": (partial(joined, "PACK", (1, 6, 5, 2, 4), "PackOptions"), ALL),
     }  # fmt: skip
+    found["CONV_2D-4bits"] = partial(small_weights, conv), ("int8",)
+    found["DEPTHWISE_CONV_2D-4bits"] = partial(small_weights, depthwise), ("int8",)
+    found["FULLY_CONNECTED-4bits"] = partial(small_weights, flat_dense), ("int8",)
     for kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
         found[kind] = partial(pool, kind), ALL
     for kind, options, constant, dtypes in (

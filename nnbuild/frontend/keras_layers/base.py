@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nnbuild.base.errors import ModelError
+from nnbuild.frontend import keras_quantized
 from nnbuild.frontend.builder import Form, GraphBuilder
 from nnbuild.frontend.dialect import Dialect
 from nnbuild.frontend.settings import Config
@@ -74,6 +75,8 @@ class Call:
         stored = self.stored.get(role)
         if stored is None:
             raise ModelError(self.config.where, f"the file holds no {role} for it.", DAMAGED)
+        if keras_quantized.is_scaled(self.stored, role):
+            return keras_quantized.values(self.config.where, self.stored, role, shape)
         if stored.shape != shape:
             raise ModelError(
                 self.config.where, f"its {role} has the shape {stored.shape} in the file, but needs {shape}.", DAMAGED

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.frontend import keras_quantized
 from nnbuild.frontend.keras_layers.activation import activate, inverse, sample_axes
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
 from nnbuild.frontend.settings import Config, shown
@@ -109,7 +110,13 @@ def einsum_dense(call: Call) -> str:
     sizes = tuple(call.shape[own.index(c) - 1] if c in own else known[c] or 0 for c in held)
     if not all(sizes):
         raise call.config.error("its output_shape leaves an axis open that its equation names.", OTHERWISE)
-    kernel = call.constant("matrix", lambda: np.ascontiguousarray(_matrix(call.values("kernel", sizes), parts)))
+
+    def held_values() -> Array:
+        if keras_quantized.is_scaled(call.stored, "kernel"):
+            return keras_quantized.values(call.config.where, call.stored, "kernel", sizes, (held, out))
+        return call.values("kernel", sizes)
+
+    kernel = call.constant("matrix", lambda: np.ascontiguousarray(_matrix(held_values(), parts)))
     y = by_kernel(call, call.input, parts, kernel, sizes, None)
     axes = call.config.get("bias_axes")
     if axes:

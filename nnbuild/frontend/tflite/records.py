@@ -177,14 +177,16 @@ class _Reader:
             )
         if prod(shape) > MAX_ELEMENTS:
             raise ModelError(f"tensor {name!r}", f"its shape {list(shape)} is too large.", SMALLER)
-        kind = self.types.get(raw.Type(), str(raw.Type()))
+        kind, data = self.types.get(raw.Type(), str(raw.Type())), self._data(name, raw.Buffer())
+        if kind == "INT4" and data is not None:
+            kind, data = "INT8", _unpacked(name, data, prod(shape))
         return Tensor(
             index,
             name,
             shape,
             NUMBERS.get(kind, kind),
             self._quantization(name, raw.Quantization()),
-            self._data(name, raw.Buffer()),
+            data,
             raw.Sparsity() is not None,
             _open_axes(raw, len(shape)),
         )
@@ -249,6 +251,16 @@ class _Reader:
         if not all(-1 <= i < len(tensors) for i in found):
             raise ModelError(where, "it names a tensor that does not exist.", DAMAGED)
         return tuple(tensors[i] if i >= 0 else None for i in found)
+
+
+def _unpacked(name: str, data: Array, count: int) -> Array:
+    """Numbers of 4 bits, of which the first lies in the lower half of a byte, as bytes."""
+    if len(data) != (count + 1) // 2:
+        raise ModelError(
+            f"tensor {name!r}", f"it holds {len(data)} bytes, which do not make {count} of 4 bits.", DAMAGED
+        )
+    halves = np.stack([data & 15, data >> 4], axis=1).reshape(-1)[:count].astype(np.int8)
+    return np.where(halves > 7, halves - 16, halves).astype(np.int8).view(np.uint8)
 
 
 def _open_axes(raw: Any, rank: int) -> tuple[int, ...]:

@@ -1,0 +1,107 @@
+"""Layers that Keras 3's model.quantize("int8") and "int4" leave behind: weights in integers, with scales."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nnbuild.base.errors import ModelError
+from nnbuild.frontend.settings import Config, shown
+from nnbuild.frontend.weights import DAMAGED, Stored, StoredArray, WeightTree, finite
+from nnbuild.model.graph import Array, Shape
+
+POLICIES = ("QuantizedDTypePolicy", "Int4DTypePolicy")
+WEIGHTS = {"Dense": "kernel", "EinsumDense": "kernel", "Embedding": "embeddings"}
+"""Layers whose weights come in integers, and which of them."""
+UNQUANTIZED = "Save the model before quantizing it; nnbuild quantizes itself."
+
+
+def bits_of(config: Config, class_name: str) -> int:
+    """8 or 4 where Keras has quantized a layer, else 0."""
+    policy = config.get("dtype")
+    if not isinstance(policy, dict) or policy.get("class_name") not in POLICIES:
+        return 0
+    inner = policy.get("config")
+    mode = inner.get("mode") if isinstance(inner, dict) else None
+    bits = {"int8": 8, "int4": 4}.get(str(mode).partition("/")[0])
+    if bits is None:
+        raise config.error(f"Keras has quantized it as {shown(mode)}, which nnbuild does not read.", UNQUANTIZED)
+    if class_name not in WEIGHTS:
+        raise config.error("Keras has quantized it already.", UNQUANTIZED)
+    if config.get("lora_rank"):
+        raise config.error("it is quantized and has a lora_rank.", UNQUANTIZED)
+    return bits
+
+
+def with_scales(tree: WeightTree, bits: int, class_name: str) -> WeightTree:
+    """What else the file holds, behind the layer's own weights."""
+    role = WEIGHTS[class_name]
+    more = (f"{role}_scale", f"{role}_zero", "g_idx") if bits == 4 else (f"{role}_scale",)
+    return replace(tree, fixed=(*tree.fixed, *more))
+
+
+def is_scaled(stored: Stored, role: str) -> bool:
+    return stored.get(f"{role}_scale") is not None
+
+
+def values(where: str, stored: Stored, role: str, shape: Shape, letters: tuple[str, str] | None = None) -> Array:
+    """The weights as floats. `letters` are those of an einsum's kernel and output, along which its scales lie."""
+    held, scale = _array(where, stored, role), finite(where, role, _array(where, stored, f"{role}_scale").read())
+    if held.read_whole is None:
+        raise ModelError(where, f"its {role} has a scale, but is not in integers of 8 bits.", DAMAGED)
+    numbers, rows = held.read_whole(), role == "embeddings"
+    if numbers.shape != shape:
+        numbers = _unpacked(where, role, numbers, shape)
+    zero = stored.get(f"{role}_zero")
+    try:
+        if zero is not None:
+            return _in_groups(where, stored, numbers, zero, scale, rows)
+        if letters is not None and scale.ndim == len(letters[1]):
+            scale = _along(scale, *letters)
+        elif rows:
+            scale = scale.reshape(-1, 1)
+        with np.errstate(all="ignore"):
+            return finite(where, role, np.asarray(np.broadcast_to(numbers / scale, shape), np.float32))
+    except (ValueError, IndexError):
+        raise ModelError(where, f"its {role} and its scales do not fit each other.", DAMAGED) from None
+
+
+def _along(scale: Array, held: str, out: str) -> Array:
+    """Scales that lie along an einsum's output, along its kernel; ValueError where they do not fit it."""
+    used = [out.index(c) for c in held if c in out]
+    rest = [axis for axis in range(scale.ndim) if axis not in used]
+    return scale.transpose(used + rest).reshape([scale.shape[out.index(c)] if c in out else 1 for c in held])
+
+
+def _array(where: str, stored: Stored, role: str) -> StoredArray:
+    found = stored.get(role)
+    if found is None:
+        raise ModelError(where, f"the file holds no {role} for it.", DAMAGED)
+    return found
+
+
+def _unpacked(where: str, role: str, packed: Array, shape: Shape) -> Array:
+    """Two numbers of 4 bits in a byte, the first in its lower half, along one of two axes."""
+    for axis in (0, 1):
+        halved = tuple((n + 1) // 2 if i == axis else n for i, n in enumerate(shape))
+        if len(shape) == 2 and packed.shape == halved:
+            both = np.stack([packed & 15, (packed >> 4) & 15], axis=axis + 1)
+            whole = both.reshape([2 * n if i == axis else n for i, n in enumerate(packed.shape)])
+            whole = whole[tuple(slice(n) for n in shape)].astype(np.int8)
+            return np.where(whole > 7, whole - 16, whole).astype(np.int8)
+    raise ModelError(where, f"its {role} has the shape {packed.shape} in the file, but needs {shape}.", DAMAGED)
+
+
+def _in_groups(where: str, stored: Stored, numbers: Array, zero: StoredArray, scale: Array, rows: bool) -> Array:
+    """A scale and a zero for each group of inputs, or of an embedding's features, and each output."""
+    if zero.read_whole is None:
+        raise ValueError
+    groups = _array(where, stored, "g_idx").read().astype(np.int64)
+    axis = 1 if rows else 0
+    if groups.shape != (numbers.shape[axis],) or not ((groups >= 0) & (groups < scale.shape[axis])).all():
+        raise ValueError
+    shift = zero.read_whole().take(groups, axis).astype(np.float32)
+    found: Any = (numbers - shift) * scale.take(groups, axis)
+    return finite(where, "weights", np.asarray(found, np.float32))

@@ -1,0 +1,73 @@
+"""Models that Keras 3 has quantized with model.quantize(), against its own answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nnbuild import passes
+from nnbuild.base.errors import ModelError
+from nnbuild.frontend import load
+from nnbuild.frontend.keras_quantized import _along, _unpacked
+from nnbuild.ops import interpret
+
+ROWS = np.random.default_rng(4).integers(0, 9, (6, 5))
+
+
+def model(keras: Any) -> Any:
+    """Odd sizes, so that two numbers of 4 bits do not always fill a byte; weights that have been trained a little."""
+    m, x = keras.layers, keras.Input((5,), dtype="int32")
+    y = m.Embedding(9, 7, name="table")(x)
+    y = m.EinsumDense("abc,cd->abd", (5, 6), bias_axes="d", name="einsum")(y)
+    y = m.Dense(9, activation="relu", name="wide")(m.Flatten()(y))
+    made = keras.Model(x, m.Dense(3, use_bias=False, name="last")(y))
+    chance = np.random.default_rng(1)
+    for layer in made.layers:
+        layer.set_weights([w + 0.2 * chance.normal(size=w.shape).astype(np.float32) for w in layer.get_weights()])
+    return made
+
+
+def saved(mode: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """(the answers in floats, those of the quantized model)"""
+    keras = pytest.importorskip("keras")
+    made = model(keras)
+    before = made.predict(ROWS, verbose=0)
+    made.quantize(mode)
+    made.save(path)
+    return before, made.predict(ROWS, verbose=0)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+def test_weights_are_those_of_the_file(mode: str, tmp_path: Path) -> None:
+    """Keras rounds the inputs of its int8 layers too, which float32 need not follow."""
+    path = tmp_path / "model.keras"
+    before, after = saved(mode, path)
+    graph = passes.run(load(path))
+    found = interpret.run(graph, {graph.inputs[0]: ROWS})[graph.outputs[0]]
+    assert np.abs(after - before).max() > 1e-4  # so that the weights of the file are not those from before
+    largest = np.abs(after).max()
+    np.testing.assert_allclose(found, after, atol=largest * (1e-5 if mode == "int4" else 0.02))
+    assert any(f"weights of {mode[-1]} bits" in note for note in graph.notes)
+
+
+@pytest.mark.oracle
+def test_h5_is_refused(tmp_path: Path) -> None:
+    saved("int8", tmp_path / "model.h5")
+    with pytest.raises(ModelError, match=r"lists its weights in another order here\. Save the model as \.keras"):
+        load(tmp_path / "model.h5")
+
+
+def test_two_numbers_in_a_byte() -> None:
+    packed = np.array([[0x2D, 0x87 - 256], [0x01, 0x00]], np.int8)
+    np.testing.assert_array_equal(_unpacked("x", "kernel", packed, (3, 2)), [[-3, 7], [2, -8], [1, 0]])
+    packed = np.array([[0x7D, 0x02], [0x18, 0x00]], np.int8)
+    np.testing.assert_array_equal(_unpacked("x", "kernel", packed, (2, 3)), [[-3, 7, 2], [-8, 1, 0]])
+
+
+def test_scales_lie_along_the_output_of_an_einsum() -> None:
+    scale = np.arange(6, dtype=np.float32).reshape(1, 3, 1, 2)
+    np.testing.assert_array_equal(_along(scale, "ced", "acbd")[:, 0], scale[0, :, 0])
