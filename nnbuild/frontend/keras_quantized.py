@@ -24,7 +24,8 @@ def bits_of(config: Config, class_name: str) -> int:
     if not isinstance(policy, dict) or policy.get("class_name") not in POLICIES:
         return 0
     inner = policy.get("config")
-    mode = inner.get("mode") if isinstance(inner, dict) else None
+    named = inner if isinstance(inner, dict) else {}
+    mode = named.get("mode", str(named.get("name")).partition("_from_")[0])  # the second by Keras 3.3
     bits = {"int8": 8, "int4": 4}.get(str(mode).partition("/")[0])
     if bits is None:
         raise config.error(f"Keras has quantized it as {shown(mode)}, which nnbuild does not read.", UNQUANTIZED)

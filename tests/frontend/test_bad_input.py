@@ -198,6 +198,16 @@ CASES: dict[str, Callable[[], bytes]] = {
         dense("dense", 3, dtype={"class_name": "QuantizedDTypePolicy", "config": {"name": "int8_from_float32"}}),
         weights={"dense": KERNEL},
     ),
+    "a layer quantized to another format": lambda: only(
+        input_layer("x", [4]),
+        dense("dense", 3, dtype={"class_name": "QuantizedDTypePolicy", "config": {"mode": "float8"}}),
+        weights={"dense": KERNEL},
+    ),
+    "a layer that Keras does not quantize": lambda: only(
+        input_layer("x", [8, 8, 3]),
+        conv(dtype={"class_name": "QuantizedDTypePolicy", "config": {"mode": "int8"}}),
+        weights={"conv": KERNEL},
+    ),
     "a zip without a model": lambda: zip_bytes({"readme.txt": b"hello"}),
     "a zip cut short": lambda: zipped()[:-40],
     "a zip with a path upwards": lambda: zipped(**{"../../etc/cron.d/evil": b"x"}),
