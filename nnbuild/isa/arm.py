@@ -25,7 +25,7 @@ ARMV6M = Isa(
 ARMV7M = Isa(
     name="armv7m",
     summary="Cortex-M3: long multiplies, saturation",
-    features=frozenset({"armv7m"}),
+    features=frozenset({"armv7m", "bytes"}),
     architectures=("cortex_m",),
 )
 ARMV7EM_DSP = extended(

@@ -25,6 +25,10 @@ from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 
+MANY_REGISTERS = 27
+"""Of RISC-V's 31, those that are left to a tile."""
+
+
 def _scalar(site: Site[Conv2D]) -> Edges:
     zero = quant_of(site.inputs[0]).zero_point if site.inputs[0].quant else 0
     return Edges(site, scalar_lanes(site), REGISTERS, blank=str(zero))
@@ -91,7 +95,8 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
 VARIANTS = (
     variant("scalar", frozenset(), any_format, _scalar),
     variant("fpu", FEATURES, only_float, _fpu),
-    variant("bytes", frozenset({"armv7m"}), only_int8, partial(_bytes, ByteLanes, REGISTERS)),
+    variant("bytes", frozenset({"bytes"}), only_int8, partial(_bytes, ByteLanes, REGISTERS)),
+    variant("bytes_many", frozenset({"rv32im"}), only_int8, partial(_bytes, ByteLanes, MANY_REGISTERS)),
     variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortByteLanes, 10)),
     *compact.VARIANTS,
     *patches.variants(FUSES),

@@ -74,7 +74,8 @@ def _on_integers(chosen: Vectors) -> list[Kernel[DepthwiseConv2D]]:
 VARIANTS = (
     variant("scalar", frozenset(), any_format, _scalar),
     variant("fpu", FEATURES, only_float, _fpu),
-    variant("sliding", frozenset({"armv7m"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
+    variant("sliding", frozenset({"bytes"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
+    variant("sliding_many", frozenset({"rv32im"}), only_int8, partial(_bytes, CentredByteLanes, 8)),
     variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortCentredByteLanes, 2)),
     *planar.VARIANTS,
     OnEach("float", _on_floats),
