@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.isa.integer_lanes import IntegerVectors, Rounded
+from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.integer_ops import READY
 from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
@@ -28,7 +28,7 @@ def integer_vectors(
         bounds=bounds,
         channels={"bias": wrap(start, 32).astype(np.int32), **constants},
         doubled=isinstance(lines, Lines) and lines.shifted,
-        rounded=Rounded(lines.zero, lines.away) if isinstance(lines, Twice) else None,
+        rounded=lines if isinstance(lines, Twice) else None,
         lanes=v.lanes,
         depth=depth,
         input_type=READY[depth],

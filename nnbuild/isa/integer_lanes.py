@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from nnbuild.isa.integer_ops import TAPS
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
+from nnbuild.numeric.requant_twice import Twice
 from nnbuild.numeric.rounding import wrap
 
 SCALARS = 4
@@ -33,13 +34,6 @@ class Follower(Protocol):
     @property
     def bounds(self) -> tuple[int, int]: ...
     def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None: ...
-
-
-class Rounded(NamedTuple):
-    """The outputs' zero point, and whether halves below it must go away from zero."""
-
-    zero: int
-    away: bool
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,7 +61,7 @@ class IntegerVectors(Lanes):
     vectors: int = 1
     apart: tuple[int, int, int] = (1, 1, 0)
     added: Follower | None = None
-    rounded: Rounded | None = None
+    rounded: Twice | None = None
     loaded: int = 1
 
     @property
@@ -112,8 +106,18 @@ class IntegerVectors(Lanes):
         """The same with inputs of several steps in one load, where the set can multiply by one lane."""
         if self.depth == 1:
             return replace(self, loaded=SCALARS)
-        alone = self.depth == 4 and self.apart[0] == 1 and "dot_of" in self.v.spellings
+        alone = self.depth == 4 and self.apart[0] == 1 and {"dot_of", "dot_apart_of"} & self.v.spellings.keys()
         return replace(self, loaded=self.v.lanes) if alone else self
+
+    @property
+    def in_pairs(self) -> bool:
+        """Whether the first two weights of every lane lie before the others."""
+        return self.depth == 4 and self.loaded > 1 and "dot_apart_of" in self.v.spellings
+
+    @property
+    def busy(self) -> int:
+        """Registers that a multiplication takes for itself."""
+        return 6 if self.in_pairs else 0
 
     def holding(self, vectors: int, apart: tuple[int, int, int] = (1, 1, 0)) -> IntegerVectors:
         """The same for tiles of so many vectors, of which one may hold the channels of several outputs."""
@@ -138,6 +142,8 @@ class IntegerVectors(Lanes):
 
     def arranged(self, name: str, values: Array) -> Array:
         """A packed constant in the order in which vectors take it."""
+        if name == "kernel" and self.in_pairs:
+            return values.reshape(-1, self.lanes, 2, 2).transpose(0, 2, 1, 3).reshape(-1)
         if name != "addend" or not self.v.alternating:
             return values
         return values.reshape(-1, self.lanes // 2, 2).transpose(0, 2, 1).reshape(-1)
@@ -172,6 +178,9 @@ class IntegerVectors(Lanes):
         return self.v.call(w, "anew", pointer) if self.sparing else pointer
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
+        if self.in_pairs:
+            self.v.let(w, "bytes", name, self.v.call(w, "weights_apart", pointer))
+            return
         row = "weights" if self.weight_type == "int8_t" else "inputs"
         self.v.let(w, TAPS[self.depth], name, self.v.call(w, row, pointer, of=(self.depth,)))
 
@@ -199,7 +208,8 @@ class IntegerVectors(Lanes):
         elif self.depth == 1:
             self.multiply(w, accumulator, f"{name}[{step}]", weights)
         else:
-            w(f"{accumulator} = {self.v.call(w, 'dot_of', accumulator, name, weights, of=(step,))};")
+            row = "dot_apart_of" if self.in_pairs else "dot_of"
+            w(f"{accumulator} = {self.v.call(w, row, accumulator, name, weights, of=(step,))};")
 
     # Outputs
 
@@ -248,7 +258,7 @@ class IntegerVectors(Lanes):
         shift = "shift_by_powers" if v.powers else "shift_right_each"
         w(f"{accumulator} = {v.call(w, shift, accumulator, self._now(w, 'shift'))};")
 
-    def _round(self, w: Writer, accumulator: str, rounded: Rounded) -> None:
+    def _round(self, w: Writer, accumulator: str, rounded: Twice) -> None:
         v = self.v
         value = (
             v.call(w, "shift_left_each", accumulator, self._now(w, "left")) if "left" in self.channels else accumulator

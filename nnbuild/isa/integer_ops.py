@@ -198,6 +198,9 @@ INTEGERS: dict[str, Operation | Family] = {
     "repeat": _repeat,
     "repeat_apart": _repeat_apart,
     "dot": _dot,
+    # the same of weights that lie with the first two of every lane before the others
+    "weights_apart": _all(4, "from[i / 4 * 2 + i % 4 / 2 * LANES * 2 + i % 2]", "const int8_t *from", 0.5),
+    "dot_apart_of": lambda lane: _dot(4, 0, str(lane)),
     "anew": Operation("const int8_t *", "const int8_t *from", "from", 0.0),  # what it points at is not loaded before
     "dot_lanes": _sums("a.at[i] + x.at[i] * w.at[i]", 0.5, "sums a, halves x, halves w"),
     "dot_of": lambda lane: _dot(4, 0, str(lane)),

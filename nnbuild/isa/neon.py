@@ -121,6 +121,16 @@ def dot(depth: int, lift: int) -> str:
     return _BYTES_DOT if depth == 4 else _WORDS_DOT
 
 
+def _apart_of(lane: int) -> str:
+    """Two products fit 16 bits, as no weight is -128."""
+    first, second = (0x0100 + 0x0101 * (4 * lane + pair) for pair in (0, 2))
+    picks = [f"vreinterpret_u8_u16(vdup_n_u16({pick:#06x}))" for pick in (first, second)]
+    return f"""\
+const int8x16_t near = vqtbl1q_s8(x, vcombine_u8({", ".join(picks)}));
+const int16x8_t two = vmull_s8(vget_low_s8(near), vget_low_s8(w));
+return vpadalq_s16(a, vmlal_high_s8(two, near, w));"""
+
+
 def _store(bits: int) -> Spelling:
     words = "vqmovn_s32(a)"
     value = words if bits == 16 else f"vqmovn_s16(vcombine_s16({words}, vdup_n_s16(0)))"
@@ -191,6 +201,8 @@ INTEGERS: dict[str, Spelling] = {
     "weights": lambda depth: "vld1q_s8(from)" if depth == 4 else "vmovl_s8(vld1_s8(from))",
     "repeat": lambda depth: f"vreinterpretq_s{32 // depth}_s32(vld1q_dup_s32({_FOUR}))",
     "dot": dot,
+    "weights_apart": "vld1q_s8(from)",
+    "dot_apart_of": _apart_of,
     "lift": lambda by: _copied(8, "vld1q_s8(from + i)", "from[i]"),
     "centre": _centre(),
     "copy": _copied(16, "vld1q_s16(from + i)", "from[i]"),
@@ -216,7 +228,7 @@ VECTORS = Vectors(
     },
     repeats=tuple(_REPEATS),
     spellings=FLOATS | INTEGERS,
-    cycles={"dot": 2.0},
+    cycles={"dot": 2.0, "dot_apart_of": 2.0},
     depth=4,
     least_weight=-127,
 )

@@ -24,7 +24,6 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
-
 MANY_REGISTERS = 27
 """Of RISC-V's 31, those that are left to a tile."""
 

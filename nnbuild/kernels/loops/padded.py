@@ -90,7 +90,7 @@ class Padded(WindowNest[IntegerVectors]):
     def _most_pixels(self, vectors: int) -> int:
         """In registers beside the inputs and a step's weights."""
         lanes, area = self.lanes, self.window.area
-        free = lanes.v.registers - lanes.loads - vectors
+        free = lanes.v.registers - lanes.loads - vectors - lanes.by_lane().busy
         if lanes.added and lanes.sparing:
             free -= FOR_ADDITION
         return max(1, free // (vectors * area + (area if lanes.depth == 4 and lanes.by_lane().loaded > 1 else 0)))
