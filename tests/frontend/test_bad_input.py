@@ -138,6 +138,19 @@ CASES: dict[str, Callable[[], bytes]] = {
     ),
     "a virtual array": lambda: replaced(virtual),
     "an unknown layer": lambda: only(input_layer("x", [4]), layer("Capsule", "caps")),
+    "an image without end": lambda: only(
+        input_layer("x", [5, 4, 3]),
+        layer("Resizing", "resizing", height=7, width=30_000_000, interpolation="bicubic"),
+    ),
+    "a bias along no axis": lambda: h5_bytes(
+        sequential(
+            input_layer("x", [5, 4]),
+            layer("EinsumDense", "einsum", equation="abc,cd->abd", output_shape=[None, 3], bias_axes="z"),
+        ),
+        {"einsum": [np.zeros((4, 3), np.float32), np.zeros(3, np.float32)]},
+        "3.5.0",
+    ),
+    "a long list for a layer": lambda: only([[["x" * 50] * 6] * 6] * 6),
     "an unknown operation": lambda: wired(
         {**layer("TFOpLambda", "fft", function="signal.fft"), "name": "fft", "inbound_nodes": [["x", 0, 0, {}]]},
         outputs=("fft",),

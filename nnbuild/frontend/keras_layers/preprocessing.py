@@ -21,6 +21,8 @@ from nnbuild.ops.transpose import Transpose
 
 INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
 CUBIC = -0.5
+LONGEST, MOST = 1 << 16, 1 << 24
+"""Pixels of a side of what is resized, and weights of a matrix that resizes it."""
 TABLE = 1024
 """TensorFlow rounds an output's place between two inputs to such parts."""
 
@@ -29,6 +31,9 @@ def resized(call: Call, x: str, size: Pair, interpolation: str) -> str:
     height, width = call.builder.shape(x)[:2]
     if (height, width) == size:
         return x
+    weights = max(height * size[0], width * size[1]) if interpolation == "bicubic" else 0
+    if max(size) > LONGEST or weights > MOST:
+        raise call.config.error(f"it makes images of {size[0]} by {size[1]}: too large.", "Make them smaller.")
     if interpolation == "bilinear":
         return call.one(ResizeBilinear(size), x)
     if interpolation == "nearest":
