@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
-from nnbuild.outputs import arduino, library, plain, rtthread, rust, single_file
+from nnbuild.outputs import arduino, bazel, espidf, library, meson, plain, rtthread, rust, single_file, zephyr
 from nnbuild.plan.plan import Plan
 
 
@@ -33,5 +33,9 @@ PACKAGES: Mapping[str, Package] = {
     "library": cast(Package, library),
     "arduino": cast(Package, arduino),
     "rtthread": cast(Package, rtthread),
+    "zephyr": cast(Package, zephyr),
+    "espidf": cast(Package, espidf),
+    "meson": cast(Package, meson),
+    "bazel": cast(Package, bazel),
     "rust": cast(Package, rust),
 }

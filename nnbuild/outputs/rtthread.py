@@ -15,6 +15,7 @@ WEIGHTS = None
 def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
     sources = [name for name in artifact.files if name.endswith((".c", ".S"))]
     text = f"""\
+# {plan.prefix}: printed by nnbuild
 from building import *
 
 folder = GetCurrentDir()

@@ -23,8 +23,9 @@ def test_our_own_files_are_printed_anew(kind: str, weights: str, model: Path, tm
         pytest.skip(f"{kind} cannot hold weights as {weights}")
     if kind == "library":
         pytest.skip("it is made of what a compiler makes")
-    for quantize in ("float", "int8", "float"):
-        command = ["compile", str(model), "--output", kind, "--weights", weights, "--quantize", quantize]
+    other = weights if PACKAGES[kind].WEIGHTS is not None else "array"
+    for quantize, form in (("float", weights), ("int8", other), ("float", weights)):
+        command = ["compile", str(model), "--output", kind, "--weights", form, "--quantize", quantize]
         assert main([*command, "-o", str(tmp_path / "out")]) == 0
 
 

@@ -1,0 +1,2 @@
+# @PREFIX@: printed by nnbuild
+idf_component_register(SRCS "main.c")
