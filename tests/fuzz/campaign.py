@@ -23,9 +23,11 @@ FUZZERS = {
     "tflite": ("tests.fuzz.tflite",),
     "layers": ("tests.fuzz.importer", "--layers"),
     "keras": ("tests.fuzz.importer",),
+    "onnx": ("tests.fuzz.onnx_models",),
 }
-"""Their names in the ledger: `.tflite` of every operator, `.keras` of every layer, files written by hand."""
-SHARES = ("tflite", "layers", "tflite", "layers", "keras")
+"""Their names in the ledger: `.tflite` of every operator, `.keras` of every layer, files written by hand, and the onnx
+package's own cases."""
+SHARES = ("tflite", "layers", "onnx", "tflite", "layers", "onnx", "keras")
 """In turns."""
 PART = 2000
 LONGEST = 1800

@@ -157,7 +157,7 @@ class Importer:
             call.put(call.any(0))
         else:
             if not folded(call):
-                _reader(node)(call)
+                _read(call)
             for name in node.attributes.keys() - call.asked - HARMLESS - CONDITIONAL.get(node.kind, frozenset()):
                 raise call.unsupported(f"its option {name!r} is one that {node.kind} does not have here")
 
@@ -280,6 +280,15 @@ def _known_opset(file: str, model: Model) -> None:
     if 0 < version < OLDEST:
         cause = f"it is of opset {version}, and nnbuild reads {OLDEST} and later."
         raise ModelError(file, cause, "Export it again with a newer opset, or convert it with onnx.version_converter.")
+
+
+def _read(call: Call) -> None:
+    """What numpy refuses of shapes that fit no operator is the file's fault."""
+    reader = _reader(call.node)
+    try:
+        reader(call)
+    except (ValueError, IndexError, OverflowError, ZeroDivisionError):
+        raise call.error("its inputs and options do not fit each other.") from None
 
 
 def _reader(node: Node) -> Callable[[Call], None]:
