@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
-OF_THE_API = ("Network", "NnbuildError", "compile")
+OF_THE_API = ("Network", "NnbuildError", "compile", "from_torch")
 
 
 def __getattr__(name: str) -> Any:

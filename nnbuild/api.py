@@ -9,6 +9,7 @@ network.write("firmware/model")
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ from nnbuild.report.json_report import as_object
 from nnbuild.report.page import page, verdict
 from nnbuild.report.text import to_text
 
-__all__ = ["Costs", "Network", "NnbuildError", "Page", "Verdict", "compile"]
+__all__ = ["Costs", "Network", "NnbuildError", "Page", "Verdict", "compile", "from_torch"]
 
 Samples = str | Path | np.ndarray | Mapping[str, np.ndarray] | None
 """A file; or an array whose first axis counts the samples; or one for each input, by its name."""
@@ -175,8 +176,56 @@ def compile(model: Any, *, board: str | Path = "linux", calibrate: Samples = Non
     """A model for a board: a file of any kind that nnbuild reads, or a Keras model in memory.
 
     The options are those of the command line, with underscores: quantize, method, keep, io, optimize, isa, threads,
-    name, accuracy_drop, weights, layers, memory and so on; `keep` is a mapping from layers to formats.
+    name, accuracy_drop, weights, layers, memory and so on; `keep` is a mapping from layers to formats, `shape` one from
+    an ONNX model's inputs to their sizes.
     """
+    kept = tempfile.TemporaryDirectory(prefix="nnbuild-")
+    file, name = _model_file(model, Path(kept.name))
+    return _network(file, name, kept, board, calibrate, options)
+
+
+def from_torch(
+    module: Any, example: Any, *, board: str | Path = "linux", calibrate: Samples = None, **options: Any
+) -> Network:
+    """A PyTorch module for a board, with an example of what it is called with: a tensor, or a tuple of them.
+
+    It is exported to ONNX in evaluation mode; the other arguments are those of `compile`.
+    """
+    kept = tempfile.TemporaryDirectory(prefix="nnbuild-")
+    file = Path(kept.name) / "model.onnx"
+    _export(module, example if isinstance(example, tuple) else (example,), file)
+    return _network(file, type(module).__name__, kept, board, calibrate, options)
+
+
+def _export(module: Any, example: tuple[Any, ...], file: Path) -> None:
+    """By PyTorch's own exporter: whoever has a module has imported PyTorch, and nobody else needs it."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(module, torch.nn.Module):
+        raise UsageError(
+            "nnbuild.from_torch",
+            f"it takes no {type(module).__name__}.",
+            "Give a torch.nn.Module and an example input.",
+        )
+    training = module.training
+    module.eval()
+    try:
+        torch.onnx.export(module, example, str(file), dynamo=True, external_data=False, verbose=False)
+    except Exception as error:  # PyTorch's own, of whatever kind: the user's module is not ours to judge
+        cause = f"PyTorch cannot export it ({type(error).__name__}: {str(error).strip().splitlines()[0][:300]})."
+        step = "Export it yourself with torch.onnx.export (which needs the package onnxscript), and give the file."
+        raise UsageError("nnbuild.from_torch", cause, step) from None
+    finally:
+        module.train(training)
+
+
+def _network(
+    file: Path,
+    name: str | None,
+    kept: tempfile.TemporaryDirectory[str],
+    board: str | Path,
+    calibrate: Samples,
+    options: dict[str, Any],
+) -> Network:
     known = {each.name for each in fields(Options)} - {"model", "board", "calibrate"}
     unknown = sorted(options.keys() - known)
     if unknown:
@@ -190,8 +239,8 @@ def compile(model: Any, *, board: str | Path = "linux", calibrate: Samples = Non
             )
     if isinstance(options.get("keep"), Mapping):
         options["keep"] = tuple(options["keep"].items())
-    kept = tempfile.TemporaryDirectory(prefix="nnbuild-")
-    file, name = _model_file(model, Path(kept.name))
+    if isinstance(options.get("shape"), Mapping):
+        options["shape"] = tuple((each, tuple(sizes)) for each, sizes in options["shape"].items())
     options.setdefault("name", name)
     samples = _samples_file(calibrate, Path(kept.name), None)
     return Network(compile_model(Options(file, str(board), calibrate=samples, **options)), kept)
