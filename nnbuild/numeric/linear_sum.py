@@ -19,7 +19,8 @@ FRACTION = 8
 """Bits of a product that are dropped before it is added."""
 TRIES = 3
 """Shifts that are tried, the finest first; a coarser one rarely serves where these do not."""
-NEIGHBOURS = (0, 128, -128, 256, -256)
+NEAR, FAR = (0, 128, -128, 256, -256), (0, 256, -256, 512, -512, 768, -768, 1024, -1024)
+NEIGHBOURS = tuple(dict.fromkeys((*product(NEAR, repeat=2), *product(FAR, repeat=2))))
 """How far from the nearest coefficients one looks."""
 
 
@@ -47,7 +48,7 @@ def linear_sum(
     """
     for shift in range(_finest(slopes), _finest(slopes) - TRIES, -1):
         nearest = [round(slope * 2 ** (shift + fraction)) for slope in slopes]
-        for apart in product(NEIGHBOURS, repeat=2):
+        for apart in NEIGHBOURS:
             first, second = (n + (by >> (FRACTION - fraction)) for n, by in zip(nearest, apart, strict=True))
             found = _fitting(wanted, first, second, shift, bounds, fraction)
             if found is not None:
