@@ -48,6 +48,8 @@ class H5File:
         self._mapped = _mapped(source) if isinstance(source, Path) else None
         self._view = memoryview(source if isinstance(source, bytes) else self._mapped or b"")
         self._unread = self._text_left = len(self._view)
+        self._read_once: set[str] = set()
+        """Arrays that are counted: what all of them hold together is never more than the file."""
         self._file = self._guarded(lambda: Hdf5(self._view))
         self.root = Group(self._file.root)
 
@@ -142,9 +144,11 @@ class H5File:
         if not (whole or values.type.number):
             raise ModelError(where, f"its weight {path!r} does not hold floating-point numbers.", DAMAGED)
         size = prod(values.shape or ()) * values.type.size
-        if size > self._unread or size > values.size:
+        new = 0 if path in self._read_once else size
+        if new > self._unread or size > values.size:
             raise ModelError(where, f"its weight {path!r} is larger than what the file holds.", DAMAGED)
-        self._unread -= size
+        self._read_once.add(path)
+        self._unread -= new
         data = np.frombuffer(self._file.bytes_at(values.at, size), whole or values.type.number)
         if whole:
             return data.reshape(values.shape or ())

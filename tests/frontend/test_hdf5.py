@@ -161,3 +161,19 @@ def test_an_array_may_not_be_had_over_and_over() -> None:
             assert array is not None
             array.read()
     assert "layer 'a': its weight 'x1' is larger than what the file holds." in str(caught.value)
+
+
+def test_an_array_counts_once_however_often_it_is_read() -> None:
+    """What is read is never larger than the file, and a layer may look at its weights twice."""
+
+    def write(file: h5py.File) -> None:
+        file["a"] = np.ones(100_000, np.float32)
+        file["b"] = file["a"]  # another name of the same bytes
+
+    with H5File(written(write), "test") as file:
+        first, second = (file.array(file.root, name, "layer") for name in "ab")
+        assert first is not None and second is not None
+        for _ in range(3):
+            assert first.read().sum() == 100_000
+        with pytest.raises(ModelError, match="'b' is larger than what the file holds"):
+            second.read()
