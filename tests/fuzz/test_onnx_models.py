@@ -41,6 +41,24 @@ def test_broken_bytes_are_no_message(data: bytes) -> None:
         Message(memoryview(data))
 
 
+def test_outputs_that_are_read_again_keep_their_names(tmp_path: Path) -> None:
+    """A node's second output is the tensor that its first is computed from."""
+    from onnx import helper
+
+    ports = {
+        name: helper.make_tensor_value_info(name, 1, [1, 2, 4, 8]) for name in ("q", "k", "v", "y", "keys", "values")
+    }
+    past = {name: helper.make_tensor_value_info(name, 1, [1, 2, 3, 8]) for name in ("pk", "pv")}
+    for name in ("keys", "values"):
+        ports[name].type.tensor_type.shape.dim[2].dim_value = 7
+    node = helper.make_node("Attention", ["q", "k", "v", "", "pk", "pv"], ["y", "keys", "values"])
+    inputs = [ports["q"], ports["k"], ports["v"], past["pk"], past["pv"]]
+    graph = helper.make_graph([node], "g", inputs, [ports["y"], ports["keys"], ports["values"]])
+    path = tmp_path / "net.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)]).SerializeToString())
+    assert load(path, "net").outputs == ("y", "keys", "values")
+
+
 def test_numbers_that_do_not_end_are_no_list() -> None:
     assert unpacked(memoryview(b"\x01\xac\x02\x00")).tolist() == [1, 300, 0]
     for data in (b"\x80", b"\x01\xff", b"\x80" * 11 + b"\x01"):

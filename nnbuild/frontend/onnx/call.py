@@ -40,14 +40,16 @@ def form_of(dtype: str) -> Form:
 
 
 class Call:
-    def __init__(self, importer: Importer, scope: Scope, node: Node) -> None:
+    def __init__(self, importer: Importer, scope: Scope, node: Node, within: Call | None = None) -> None:
+        """`within` is the call of the same node that this one stands for."""
         self.importer = importer
         self.assembly: Assembly = importer.assembly
         self.scope = scope
         self.node = node
         self.layer = node.name or next((o for o in node.outputs if o), node.kind)
-        self._made: set[str] = set()
-        self.asked: set[str] = set()
+        self._made: set[str] = within._made if within is not None else set()
+        self._results: list[tuple[Item, int]] = within._results if within is not None else []
+        self.asked: set[str] = within.asked if within is not None else set()
         """The options that have been read: none may be passed over in silence."""
 
     # What the node says.
@@ -290,13 +292,20 @@ class Call:
         """The node's output."""
         if index >= len(self.node.outputs) or not self.node.outputs[index]:
             return
-        name = self.node.outputs[index]
-        if isinstance(item, Value) and item.name in self._made:
-            self._made.discard(item.name)
-            item = replace(item, name=self.importer.named(item.name, name))
-        if isinstance(item, np.ndarray):
-            self.assembly.count(self.node, item.size)
-        self.scope.put(self.node, name, item)
+        self._results.append((item, index))
+
+    def finish(self) -> None:
+        """Gives the outputs, which nobody may have read by then, the file's own names."""
+        called: dict[str, str] = {}
+        for item, index in self._results:
+            name = self.node.outputs[index]
+            if isinstance(item, Value) and item.name in self._made:
+                if item.name not in called:
+                    called[item.name] = self.importer.named(item.name, name)
+                item = replace(item, name=called[item.name])
+            if isinstance(item, np.ndarray):
+                self.assembly.count(self.node, item.size)
+            self.scope.put(self.node, name, item)
 
     def done(self, name: str, view: View, dtype: str = "float32", index: int = 0) -> None:
         self.put(Value(name, view, dtype), index)

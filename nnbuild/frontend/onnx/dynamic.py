@@ -39,8 +39,7 @@ class OfWhole(Call):
     """A node of whole numbers as the one of floats that computes the same; zero points are taken away first."""
 
     def __init__(self, call: Call, operands: tuple[tuple[int, int], ...], axes: tuple[int | None, ...]) -> None:
-        super().__init__(call.importer, call.scope, call.node)
-        self.asked = call.asked
+        super().__init__(call.importer, call.scope, call.node, call)
         self._operands = [self._less(call, *pair, axis) for pair, axis in zip(operands, axes, strict=True)]
 
     def _less(self, call: Call, index: int, zero: int, axis: int | None) -> Value | Array:

@@ -206,6 +206,8 @@ def _reduced(function: Callable[..., Any]) -> Fold:
         if not axes and call.integer("noop_with_empty_axes", 0):
             return [given[0]]
         keep = bool(call.integer("keepdims", 1))
+        if not given[0].size and function is np.mean:
+            raise ValueError
         found = function(given[0], axis=tuple(axes) if axes else None, keepdims=keep)
         return [np.asarray(found).astype(given[0].dtype)]
 

@@ -155,11 +155,13 @@ class Importer:
             self._function(call)
         elif id(node) in self.absorbed:
             call.put(call.any(0))
+            call.finish()
         else:
             if not folded(call):
                 _read(call)
             for name in node.attributes.keys() - call.asked - HARMLESS - CONDITIONAL.get(node.kind, frozenset()):
                 raise call.unsupported(f"its option {name!r} is one that {node.kind} does not have here")
+            call.finish()
 
     def _function(self, call: Call) -> None:
         """A node that the file defines by others: they are read in its place."""
@@ -172,6 +174,7 @@ class Importer:
         self.nodes(function.nodes, inner, function.outputs)
         for index, name in enumerate(function.outputs):
             call.put(inner.find(call.node, name), index)
+        call.finish()
 
     # The edges.
 

@@ -330,8 +330,7 @@ class Dequantized(Call):
 
     def __init__(self, call: Call, operands: Sequence[tuple[int, int, int] | int | None], out: tuple[int, int]) -> None:
         """`operands` are (values, scale, zero point) or a plain input, by their places; `out` is (scale, zero)."""
-        super().__init__(call.importer, call.scope, call.node)
-        self.asked = call.asked
+        super().__init__(call.importer, call.scope, call.node, call)
         self._operands: list[Item | None] = []
         self._held: dict[int, Scaled] = {}
         for index, operand in enumerate(operands):
