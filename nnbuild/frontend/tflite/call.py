@@ -242,6 +242,12 @@ class Call:
         self.expect(prod(stored.shape) <= 64, f"its input {stored.name!r} is too long.")
         return tuple(int(v) for v in stored.values().reshape(-1))
 
+    def integer(self, index: int) -> int:
+        """A constant that is one whole number."""
+        values = self.integers(index)
+        self.expect(len(values) == 1, f"its input {self.stored(index).name!r} holds {len(values)} numbers, not one.")
+        return values[0]
+
     def weights(self, index: int) -> Array:
         """A constant's numbers; what is stored in integers or half precision for a float operator becomes float."""
         stored = self.stored(index)

@@ -167,7 +167,7 @@ def gather_nd(call: Call) -> None:
 
 
 def arg(function: str, call: Call) -> None:
-    (axis,) = call.integers(1) or (0,)
+    axis = call.integer(1)
     whole_shape = call.whole(0)
     place = call.axis(axis, len(whole_shape))
     name, missing = call.view(0, place == 0, mixed=True)
@@ -177,7 +177,7 @@ def arg(function: str, call: Call) -> None:
 
 def top_k(call: Call) -> None:
     """The values and their places, either of which may be left out."""
-    (count,) = call.integers(1) or (0,)
+    count = call.integer(1)
     (name,) = call.data_inputs(0)
     call.same_quant(name)
     whole_shape = call.whole(0) or (1,)

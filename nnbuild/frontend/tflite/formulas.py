@@ -134,7 +134,7 @@ def _signed_power(call: Call, x: str, y: str) -> str:
 def cumsum(call: Call) -> None:
     """Every round adds what lies twice as far before."""
     kind, whole = "CumsumOptions", call.whole(0)
-    (place,) = call.integers(1) or (0,)
+    place = call.integer(1)
     axis = call.axis(place, len(whole))
     call.expect(call.is_float() or call.like().dtype == "int32", "it has a scale.", FLOAT)
     name, missing = call.view(0, axis == 0)
@@ -210,7 +210,7 @@ def sign(call: Call) -> None:
 def segments(function: str, call: Call) -> None:
     """Rows of one number are put together; numbers that nobody has give what the function begins with."""
     alone(call)
-    (name,), whole, (count,) = call.data_inputs(0), call.whole(0), call.integers(2) or (0,)
+    (name,), whole, count = call.data_inputs(0), call.whole(0), call.integer(2)
     call.expect(call.is_float() or call.like().dtype == "int32", "it has a scale.", FLOAT)
     call.expect(call.is_constant(1), "its segments are computed at run time.", CONVERT_AGAIN)
     ids = call.stored(1).values()
@@ -253,7 +253,7 @@ def fill(call: Call) -> None:
 
 
 def one_hot(call: Call) -> None:
-    (depth,), whole, like = call.integers(1) or (0,), call.whole(0), call.like()
+    depth, whole, like = call.integer(1), call.whole(0), call.like()
     axis = call.axis(int(call.option("OneHotOptions", "Axis", -1)), len(whole) + 1)
     call.expect(0 < depth <= 2**16, f"it has {depth} classes.")
     alone(call)

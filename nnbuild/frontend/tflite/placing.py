@@ -137,6 +137,10 @@ def number(call: Call, index: int) -> float:
     return float(value) if out is None else (int(value) - out.zero_point) * out.scale
 
 
+def few(call: Call, shape: Shape) -> None:
+    call.expect(0 < prod(shape) <= MOST_PLACES, f"it places {prod(shape)} elements, more than {MOST_PLACES}.", SMALLER)
+
+
 def raw_zero(call: Call) -> float:
     """What the integer 0 means: some operators write that, and not the zero point."""
     quant = call.like().quant
@@ -225,6 +229,7 @@ def matrix_set_diag(call: Call) -> None:
     size = min(rows, columns)
     alone(call)
     call.expect(prod(call.whole(1)) == prod(before) * size > 0, "its diagonal does not fit its input.")
+    few(call, call.whole(0))
     names = [given(call, 0), given(call, 1)]
     count = prod(call.whole(0))
     places = np.arange(count).reshape(-1, rows, columns)
@@ -239,6 +244,7 @@ def dynamic_update_slice(call: Call) -> None:
     whole, part, begins = call.whole(0), call.whole(1), call.integers(2)
     fits = len(begins) == len(whole) == len(part) and all(m <= n for n, m in zip(whole, part, strict=True))
     call.expect(fits, f"{list(part)} from {list(begins)} on is no part of {list(whole)}.")
+    few(call, whole)
     begins = tuple(min(max(b, 0), n - m) for b, n, m in zip(begins, whole, part, strict=True))
     joined = call.add(Concatenate(0), [given(call, 0), given(call, 1)])
     count, places = prod(whole), np.arange(prod(whole)).reshape(whole)
@@ -285,9 +291,24 @@ def _one_of(whole: Shape, axis: int, index: int) -> tuple[Shape, Shape, Shape]:
     return begins, (1,) * len(whole), tuple(1 if i == axis else n for i, n in enumerate(whole))
 
 
+def _turned(call: Call, name: str, along: int, count: int) -> str:
+    """So many elements of an axis in reverse, and then the others."""
+    whole, parts = call.whole(0), []
+    for begin, step, size in ((count - 1, -1, count), (count, 1, whole[along] - count)):
+        if size:
+            begins = [begin if i == along else 0 for i in range(len(whole))]
+            steps = [step if i == along and size > 1 else 1 for i in range(len(whole))]
+            counts = tuple(size if i == along else n for i, n in enumerate(whole))
+            parts.append(call.add(Slice(tuple(begins), tuple(steps), counts), [name]))
+    return parts[0] if len(parts) == 1 else call.add(Concatenate(along), parts)
+
+
 def _known_lengths(call: Call, name: str, batch: int, along: int) -> str:
     whole, lengths = call.whole(0), call.stored(1).values().reshape(-1)
     call.expect(bool(((lengths >= 0) & (lengths <= whole[along])).all()), f"its lengths {list(lengths)} do not fit.")
+    if len(lengths) == 1:
+        return _turned(call, name, along, int(lengths[0]))
+    few(call, whole)
     each = np.stack([np.r_[np.arange(n)[::-1], np.arange(n, whole[along])] for n in lengths])
     shape = [1] * len(whole)
     shape[batch], shape[along] = whole[batch], whole[along]

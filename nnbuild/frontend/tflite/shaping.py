@@ -157,7 +157,7 @@ def divide(call: Call, index: int, axis: int, sizes: Sequence[int]) -> None:
 
 
 def split(call: Call) -> None:
-    (axis,) = call.integers(0) or (0,)
+    axis = call.integer(0)
     whole, count = call.whole(1), len(call.operator.outputs)
     divide(call, 1, axis, [whole[call.axis(axis, len(whole))] // count] * count)
 
