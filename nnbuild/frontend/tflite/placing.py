@@ -61,6 +61,7 @@ def blocks(kind: str, call: Call) -> None:
     """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: the blocks of an image lie one behind the other."""
     alone(call)
     whole, sizes, around = call.whole(0), call.integers(1), call.integers(2)
+    call.expect(len(around) % 2 == 0, f"it has {len(around)} amounts, which are no pairs.")
     pairs = tuple(zip(around[::2], around[1::2], strict=True))
     fits = 0 < len(sizes) == len(pairs) < len(whole) and min(sizes) > 0 and min(around) >= 0
     call.expect(fits and max((*around, *sizes)) < 2**15, f"its blocks {list(sizes)} do not fit {list(whole)}.")
