@@ -26,6 +26,7 @@ from nnbuild.frontend.keras_layers import (
     products,
     recurrent,
     shaping,
+    trained_steps,
     volumes,
     wrappers,
 )
@@ -50,6 +51,7 @@ FAMILIES: dict[str, ModuleType] = {
     "attention": attention,
     "products": products,
     "preparing images": preprocessing,
+    "training for integers": trained_steps,
     "wrappers, and what does nothing at inference": wrappers,
 }
 

@@ -59,6 +59,11 @@ class Assembly:
     def keep(self, before: str, after: str) -> None:
         self._states[before] = after
 
+    def made_of(self, name: str) -> str:
+        """What the lone input of the operation is that has made a tensor; "" where there is none."""
+        makers = [op for op in reversed(self._ops) if name in op.outputs]
+        return makers[0].inputs[0] if makers and len(makers[0].inputs) == 1 and makers[0].kind == "convert" else ""
+
     def first(self) -> list[str]:
         """The model's first input."""
         return self._inputs[:1]

@@ -12,6 +12,9 @@ from nnbuild.frontend.keras_import import import_model
 from nnbuild.frontend.weights import DAMAGED, Stored, StoredArray, WeightTree, by_order, listed_roles
 from nnbuild.model.graph import Graph
 
+RANGES = ("_min", "_max", "optimizer_step")
+"""How the names end of what training for integers keeps beside weights."""
+
 
 def load(path: Path, name: str) -> Graph:
     where = path.name
@@ -62,7 +65,13 @@ def _stored(file: H5File, weights: Group, model: WeightTree, version: Dialect) -
         if child.tree.fixed and child.tree.fixed[0].endswith("_scale"):
             cause = "Keras has quantized it, and lists its weights in another order here."
             raise ModelError(where, cause, "Save the model as .keras: model.save('model.keras').")
-        found = [_array(file, group, where, name) for name in file.names(group, "weight_names") or []]
+        names = file.names(group, "weight_names") or []
+        if child.tree.ranges:
+            ends = {name: name.rpartition("/")[2].partition(":")[0] for name in names}
+            beside = {name: end for name, end in ends.items() if end.endswith(RANGES)}
+            arrays |= {f"{child.name}/{end}": _array(file, group, where, name) for name, end in beside.items()}
+            names = [name for name in names if name not in beside]
+        found = [_array(file, group, where, name) for name in names]
         arrays |= {f"{child.name}/{role}": array for role, array in by_order(where, roles, found).items()}
     return Stored(arrays)
 

@@ -46,6 +46,8 @@ class WeightTree:
     children: tuple[Child, ...] = ()
     trainable: bool = True
     is_model: bool = False
+    ranges: bool = False
+    """Whether the file holds ranges behind the weights, by their names."""
 
 
 def parts(**trees: WeightTree) -> tuple[Child, ...]:
@@ -62,6 +64,10 @@ class Stored:
 
     def get(self, role: str) -> StoredArray | None:
         return self._arrays.get(self._prefix + role)
+
+    def replaced(self, arrays: Mapping[str, StoredArray]) -> Stored:
+        """The same with other arrays in some roles."""
+        return Stored({**self._arrays, **{self._prefix + role: array for role, array in arrays.items()}}, self._prefix)
 
     def inside(self, child: str) -> Stored:
         return Stored(self._arrays, f"{self._prefix}{child}/")

@@ -191,6 +191,20 @@ def small_weights(make: Callable[[str], File], dtype: str) -> File:
     return file.with_tensor(place, dtype="int4", data=packed, scales=scales, zeros=(0,) * count)
 
 
+def trained(_: str) -> File:
+    """A float layer trained for integers: its input and its weights are bytes for a moment, channel by channel."""
+    scales = [0.02, 0.3, 0.1, 0.05, 0.2]
+    tensors = [
+        tensor("x", (1, 4), "float32"), T("bytes", (1, 4), "uint8", (0.03,), (97,)), tensor("y", (1, 4), "float32"),
+        weights("w", (5, 4), "float32"), T("held", (5, 4), "uint8", scales, (128,) * 5, 0), tensor("v", (), "float32"),
+        tensor("out", (1, 5), "float32"),
+    ]  # fmt: skip
+    operators = [O("QUANTIZE", [0], [1]), O("DEQUANTIZE", [1], [2], version=2), O("QUANTIZE", [3], [4])]
+    operators += [O("DEQUANTIZE", [4], [5], version=2)]
+    operators += [O("FULLY_CONNECTED", [2, 5, -1], [6], "FullyConnectedOptions")]
+    return File(tensors, operators, [0], [6])
+
+
 ALL = ("int8", "int16", "float32")
 Maker = Callable[[str], File]
 
@@ -201,6 +215,7 @@ def _makers() -> dict[str, tuple[Maker, Sequence[str]]]:
         "FULLY_CONNECTED": (dense, ALL), "PRELU": (prelu, ("int8", "float32")), "SPLIT": (split, ALL),
         "UNPACK": (unpack, ALL), "UNIDIRECTIONAL_SEQUENCE_LSTM": (lstm, ("int8", "float32")),
         "QUANTIZE": (island, ("mixed",)), "DEQUANTIZE": (half_weights, ("half",)),
+        "DEQUANTIZE-trained": (trained, ("float32",)),
         "CONCATENATION": (partial(joined, "CONCATENATION", (1, 6, 5, 8), "ConcatenationOptions"), ALL),
         "PACK": (partial(joined, "PACK", (1, 6, 5, 2, 4), "PackOptions"), ALL),
     }  # fmt: skip

@@ -18,6 +18,7 @@ from nnbuild.frontend.keras_layers import (
     products,
     recurrent,
     shaping,
+    trained_steps,
     volumes,
     wrappers,
 )
@@ -42,6 +43,7 @@ LAYERS: dict[str, LayerKind] = {
     **preprocessing.LAYERS,
     **products.LAYERS,
     **volumes.LAYERS,
+    **trained_steps.LAYERS,
 }
 
 

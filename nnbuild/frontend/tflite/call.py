@@ -405,7 +405,7 @@ class Call:
     def fold(self, values: Array, index: int = 0, quantization: Quantization | None = None) -> None:
         """The operator's output is a constant, known now."""
         out = self.output(index)
-        fits = values.shape == out.shape or bool(out.open) or len(out.shape) != values.ndim == 0
+        fits = values.shape == out.shape or bool(out.open) or 0 in (len(out.shape), values.ndim)  # or unknown
         self.expect(fits, f"its output has the shape {list(out.shape)}, not {list(values.shape)}.")
         self.expect(out.index not in self._known, f"its output {out.name!r} is computed already.")
         self.assembly.count(self.operator, values.size)
@@ -434,13 +434,21 @@ def as_float(stored: Stored) -> Array:
     if stored.dtype in ("float32", "float16"):
         return values.astype(np.float32)
     known = stored.quantization
-    if stored.dtype != "int8" or known is None:
+    if stored.dtype not in ("int8", "uint8") or known is None:
         raise stored.error(f"it is of type {stored.dtype}, where numbers with a scale are wanted.")
+    scales, zeros = along(stored, values.ndim, values.shape)
+    return np.asarray((values.astype(np.int32) - zeros).astype(np.float32) * scales)
+
+
+def along(stored: Stored, rank: int, shape: Shape) -> tuple[Array, Array]:
+    """A tensor's scales and zero points, in the shape in which they follow its axis."""
+    known = stored.quantization
+    assert known is not None
     scales, zeros = np.asarray(known.scales, np.float32), np.asarray(known.zero_points, np.int32)
     if len(scales) > 1:
-        if not (0 <= known.axis < values.ndim and values.shape[known.axis] == len(scales)):
-            raise stored.error(f"its {len(scales)} scales do not fit its shape {list(stored.shape)}.")
-        along = [1] * values.ndim
-        along[known.axis] = -1
-        scales, zeros = scales.reshape(along), (zeros.reshape(along) if len(zeros) > 1 else zeros)
-    return np.asarray((values.astype(np.int32) - zeros).astype(np.float32) * scales)
+        if not (0 <= known.axis < rank and shape[known.axis] == len(scales)):
+            raise stored.error(f"its {len(scales)} scales do not fit its shape {list(shape)}.")
+        place = [1] * rank
+        place[known.axis] = -1
+        scales, zeros = scales.reshape(place), (zeros.reshape(place) if len(zeros) > 1 else zeros)
+    return scales, zeros

@@ -9,6 +9,7 @@ from math import inf, prod
 import numpy as np
 
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
+from nnbuild.frontend.tflite.placing import indices
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import WHOLE, Array, Quant, Shape
 from nnbuild.numeric.rounding import limits
@@ -152,18 +153,13 @@ def gather_nd(call: Call) -> None:
     """Constant indices: the axes they name are seen as one, and picked from."""
     (name,), table = call.data_inputs(0), call.whole(0)
     call.same_quant(name)
-    call.expect(call.is_constant(1), "its indices are computed at run time.", CONVERT_AGAIN)
     call.expect(call.batch == 1, "it looks up samples of a batch.", BATCH_ONE)
-    indices = call.stored(1).values()
-    depth = indices.shape[-1] if indices.ndim else 0
-    call.expect(0 < depth <= len(table), f"its indices name {depth} axes of {len(table)}.")
-    inside = (indices >= 0).all() and (indices < np.asarray(table[:depth])).all()
-    call.expect(bool(inside), "its indices lie outside its input.")
-    flat = np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), table[:depth]).reshape(-1)
+    rows = indices(call, 1, table)
+    flat, depth = rows.reshape(-1), call.whole(1)[-1]
     rest = (prod(table[depth:]),)
     seen = call.seen(name, (prod(table[:depth]), *rest))
     pick = Pick((tuple(int(i) for i in flat), None))
-    call.reshaped(call.add(pick, [seen]), whole=(*indices.shape[:-1], *table[depth:]))
+    call.reshaped(call.add(pick, [seen]), whole=(*rows.shape, *table[depth:]))
 
 
 def arg(function: str, call: Call) -> None:

@@ -8,12 +8,13 @@ from math import inf, sqrt
 
 import numpy as np
 
-from nnbuild.frontend.tflite.call import LARGEST_SCALE, RANGES, Call, as_float
+from nnbuild.frontend.tflite.call import LARGEST_SCALE, RANGES, Call, along, as_float
 from nnbuild.frontend.tflite.choosing import two_sided
-from nnbuild.frontend.tflite.records import CONVERT_AGAIN
+from nnbuild.frontend.tflite.records import CONVERT_AGAIN, Quantization
 from nnbuild.model.graph import Array, Quant
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
+from nnbuild.numeric.steps import steps
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP
 from nnbuild.ops.binary import Binary
@@ -94,11 +95,9 @@ def steps_of(call: Call) -> tuple[float, float, float]:
     call.expect(
         low <= 0 <= high and low < high and 2 <= bits <= 16, f"its range is {low:g} to {high:g} in {bits} bits."
     )
-    first, last = np.float32(narrow), np.float32(2**bits - 1)
-    scale = np.float32((np.float32(high) - np.float32(low)) / (last - first))
-    call.expect(bool(scale > 0), f"its range is {low:g} to {high:g}.")
-    zero = np.float32(np.floor(np.clip(np.float32(first - np.float32(low) / scale), first, last) + np.float32(0.5)))
-    return float((first - zero) * scale), float((last - zero) * scale), float(scale)
+    found = steps(low, high, bits, narrow)
+    call.expect(found[2] > 0, f"its range is {low:g} to {high:g}.")
+    return found
 
 
 def leaky_relu(call: Call) -> None:
@@ -225,14 +224,37 @@ def softmax(call: Call) -> None:
     call.done(call.add(Softmax(len(call.shape(x)) - 1), [x]))
 
 
+def _quantized(call: Call, values: Array) -> tuple[Array, int, Quantization]:
+    """A constant in integers, as what training for integers holds a layer's weights in."""
+    out = call.output()
+    known = out.quantization
+    if known is None or out.dtype not in ("int8", "uint8") or min(known.scales) <= 0:
+        raise call.error(f"it quantizes a constant to {out.dtype}.", CONVERT_AGAIN)
+    scales, zeros = along(out, values.ndim, values.shape)
+    low, high = RANGES[out.dtype]
+    real = values / scales
+    return np.clip(np.sign(real) * np.floor(np.abs(real) + 0.5) + zeros, low, high).astype(out.dtype), 0, known
+
+
+def _steps_of_bytes(call: Call, name: str) -> tuple[float, float, float]:
+    """What floats become that are bytes for a moment: converters leave these two of training for integers."""
+    own = quant(call, name)
+    assert own is not None
+    low, high = RANGES["uint8"]
+    return (low - own.zero_point) * own.scale, (high - own.zero_point) * own.scale, own.scale
+
+
 def convert(call: Call) -> None:
     """QUANTIZE and DEQUANTIZE; a constant is converted here and now."""
     stored = call.stored(0)
     if call.is_constant(0):
-        call.expect(call.is_float(), "it quantizes a constant.", CONVERT_AGAIN)
-        call.fold(as_float(stored))
+        call.fold(*(as_float(stored),) if call.is_float() else _quantized(call, as_float(stored)))
         return
     x = call.value(0)
+    made_of = call.assembly.made_of(x)
+    if call.is_float() and stored.dtype == "uint8" and made_of and call.tensor(made_of).dtype == "float32":
+        call.done(call.add(Activation("steps", _steps_of_bytes(call, x)), [made_of]))
+        return
     own, out = quant(call, x), call.like().quant
     if own is not None and out is not None:
         call.ratio(own.scale / out.scale, SHIFT_LIMIT)

@@ -1,0 +1,120 @@
+"""Wrappers that training for integers puts around layers (tensorflow-model-optimization): ranges beside the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
+from nnbuild.frontend.settings import Config, shown
+from nnbuild.frontend.weights import StoredArray, WeightTree, finite
+from nnbuild.model.graph import Array
+from nnbuild.numeric.steps import steps
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.functions import apply
+
+BITS = 8
+AWARE, NOTHING = "QuantizeAwareActivation", "NoOpActivation"
+UNWRAPPED = "Save the model before quantize_model(), or with its default 8-bit scheme."
+
+
+def _inner(config: Config) -> tuple[Mapping[str, Any], str]:
+    """(the layer inside, its activation by name) without what stands around that activation."""
+    data = config.mapping("layer")
+    settings = data.get("config")
+    activation = settings.get("activation") if isinstance(settings, dict) else None
+    if not isinstance(settings, dict) or not isinstance(activation, dict) or activation.get("class_name") != AWARE:
+        return data, ""
+    held = activation.get("config")
+    name = held.get("activation") if isinstance(held, dict) else None
+    if isinstance(name, dict) and name.get("class_name") == NOTHING:
+        name = "linear"
+    if not isinstance(name, str):
+        raise config.error(f"it wraps the activation {shown(name)}.", UNWRAPPED)
+    return {**data, "config": {**settings, "activation": name}}, name
+
+
+def _wrapper_weights(config: Config, layers: Layers) -> WeightTree:
+    inner = layers.weights_of(_inner(config)[0], config.where)
+    if inner.children:
+        raise config.error("it wraps a layer that holds layers.", UNWRAPPED)
+    held, fixed = (tuple(f"layer/{role}" for role in roles) for roles in (inner.trained, inner.fixed))
+    return WeightTree(held, fixed, ranges=True)
+
+
+def _wrapper(call: Call) -> tuple[str, ...]:
+    data, activation = _inner(call.config)
+    stored = call.stored.replaced(_weights_in_steps(call))
+    before = call.stored.get("pre_activation_min") is not None
+    if before:
+        data = {**data, "config": {**data["config"], "activation": "linear"}}
+    outputs = call.layers.run(data, (*call.path, "layer"), call.inputs, stored.inside("layer"))
+    if len(outputs) != 1:
+        raise call.config.error(f"it wraps a layer with {len(outputs)} outputs.", UNWRAPPED)
+    y = outputs[0]
+    if before:
+        y = in_steps(call, y, "pre_activation")
+        named = {
+            "class_name": "Activation",
+            "config": {"name": f"{call.path[-1]}/activation", "activation": activation},
+        }
+        (y,) = call.layers.run(named, (*call.path, "activation"), (y,), stored)
+    for role in ("post_activation", "output"):
+        if call.stored.get(f"{role}_min") is not None:
+            y = in_steps(call, y, role)
+    return (y,)
+
+
+def _weights_in_steps(call: Call) -> dict[str, StoredArray]:
+    """The weights that are trained in steps: each with a range for itself, or for each index of its last axis."""
+    found = {}
+    for role in ("kernel", "depthwise_kernel", "pointwise_kernel"):
+        held = call.stored.get(f"layer/{role}")
+        if held is not None and call.stored.get(f"{role}_min") is not None:
+            found[f"layer/{role}"] = StoredArray(held.shape, lambda h=held, r=role: _weights(call, h, r))  # type: ignore[misc]
+    return found
+
+
+def _weights(call: Call, held: StoredArray, role: str) -> Array:
+    values, (lows, highs) = held.read(), _range(call, role)
+    if lows.size not in (1, values.shape[-1]) or lows.size != highs.size:
+        raise call.config.error(f"its {role} has {lows.size} ranges for {values.shape[-1]} channels.", UNWRAPPED)
+    channels = []
+    for i, (low, high) in enumerate(zip(lows, highs, strict=True)):
+        part = values if lows.size == 1 else values[..., i]
+        grid = steps(low, high, BITS, narrow=True)
+        channels.append(apply("steps", grid, part) if grid[2] > 0 else part)
+    return channels[0] if lows.size == 1 else np.stack(channels, axis=-1)
+
+
+def _range(call: Call, role: str) -> tuple[Array, Array]:
+    ends = [call.stored.get(f"{role}_{end}") for end in ("min", "max")]
+    if ends[0] is None or ends[1] is None:
+        raise call.config.error(f"the file holds no range of its {role}.", UNWRAPPED)
+    low, high = (finite(call.config.where, role, end.read()).reshape(-1) for end in ends if end is not None)
+    return low, high
+
+
+def in_steps(call: Call, x: str, role: str) -> str:
+    low, high = _range(call, role)
+    if low.size != 1 or high.size != 1 or not low[0] <= 0 <= high[0]:
+        raise call.config.error(f"the range of its {role} is {low[:4].tolist()} to {high[:4].tolist()}.", UNWRAPPED)
+    grid = steps(float(low[0]), float(high[0]), BITS, narrow=False)
+    return call.one(Activation("steps", grid), x) if grid[2] > 0 else x
+
+
+def _first(call: Call) -> str:
+    settings = call.config.values.get("quantizer")
+    inner = settings.get("config") if isinstance(settings, dict) else None
+    bits = inner.get("num_bits", BITS) if isinstance(inner, dict) else BITS
+    if bits != BITS:
+        raise call.config.error(f"it holds its input in {shown(bits)} bits.", UNWRAPPED)
+    return in_steps(call, call.input, "quantize_layer")
+
+
+LAYERS = {
+    "QuantizeLayer": LayerKind(single(_first), lambda config, layers: WeightTree(ranges=True)),
+    **dict.fromkeys(("QuantizeWrapper", "QuantizeWrapperV2"), LayerKind(_wrapper, _wrapper_weights)),
+}

@@ -1,0 +1,86 @@
+"""Layers in the wrappers of tensorflow-model-optimization: files as quantize_model() leaves them, made here by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from nnbuild import passes
+from nnbuild.base.errors import ModelError
+from nnbuild.frontend import load
+from nnbuild.numeric.steps import steps
+from nnbuild.ops import interpret
+from nnbuild.ops.functions import apply
+from tests.frontend.keras_files import dense, input_layer, layer, sequential
+
+CHANCE = np.random.default_rng(5)
+KERNEL, BIAS = CHANCE.normal(size=(4, 3)).astype(np.float32), CHANCE.normal(size=3).astype(np.float32)
+Weights = Mapping[str, Any]
+
+
+def aware(activation: Any) -> dict[str, Any]:
+    return {"class_name": "QuantizeAwareActivation", "config": {"activation": activation}}
+
+
+def wrapped(name: str, activation: Any) -> dict[str, Any]:
+    inner = dense(name, 3, activation=aware(activation))
+    return layer("QuantizeWrapperV2", f"quant_{name}", layer=inner, quantize_config={"class_name": "Default8Bit"})
+
+
+def written(path: Path, activation: Any, beside: Weights) -> Path:
+    """An input in steps, and one wrapped layer with its ranges."""
+    first = layer("QuantizeLayer", "quantize_layer", quantizer={"class_name": "Q", "config": {"num_bits": 8}})
+    arrays: dict[str, Weights] = {
+        "quantize_layer": {"quantize_layer/quantize_layer_min:0": -2.0, "quantize_layer/quantize_layer_max:0": 2.5},
+        "quant_d": {"d/kernel:0": KERNEL, "d/bias:0": BIAS, "quant_d/optimizer_step:0": np.int32(-1), **beside},
+    }
+    with h5py.File(path, "w") as file:
+        file.attrs["keras_version"], file.attrs["backend"] = "2.15.0", "tensorflow"
+        file.attrs["model_config"] = json.dumps(sequential(input_layer("x", [4]), first, wrapped("d", activation)))
+        for name, held in arrays.items():
+            group = file.create_group(f"model_weights/{name}")
+            group.attrs["weight_names"] = [n.encode() for n in held]
+            for key, values in held.items():
+                group[key] = values if isinstance(values, np.int32) else np.asarray(values, np.float32)
+    return path
+
+
+def expected(x: np.ndarray, kernel_range: tuple[float, float]) -> np.ndarray:
+    kernel = apply("steps", steps(*kernel_range, 8, narrow=True), KERNEL)
+    return apply("steps", steps(-2.0, 2.5, 8, narrow=False), x) @ kernel + BIAS
+
+
+def ranges(**ends: float) -> dict[str, float]:
+    return {f"quant_d/{name}:0": value for name, value in ends.items()}
+
+
+@pytest.mark.parametrize("activation", ["relu", "softmax", {"class_name": "NoOpActivation", "config": {}}])
+def test_weights_and_results_are_in_steps(activation: Any, tmp_path: Path) -> None:
+    where = "pre_activation" if activation == "softmax" else "post_activation"
+    beside = ranges(kernel_min=-1.5, kernel_max=1.5) | ranges(**{f"{where}_min": -4.0, f"{where}_max": 6.0})
+    graph = passes.run(load(written(tmp_path / "net.h5", activation, beside)))
+    x = CHANCE.normal(size=(20, 4)).astype(np.float32)
+    y = expected(x, (-1.5, 1.5))
+    y = np.maximum(y, 0) if activation == "relu" else y
+    y = apply("steps", steps(-4.0, 6.0, 8, narrow=False), y)
+    y = np.exp(y) / np.exp(y).sum(axis=1, keepdims=True) if activation == "softmax" else y
+    np.testing.assert_allclose(interpret.run(graph, {"x": x})[graph.outputs[0]], y, atol=1e-5)
+
+
+def test_a_range_that_leaves_zero_out_is_refused(tmp_path: Path) -> None:
+    beside = ranges(kernel_min=-1.5, kernel_max=1.5, post_activation_min=0.5, post_activation_max=6.0)
+    with pytest.raises(
+        ModelError, match=r"layer 'quant_d': the range of its post_activation is \[0\.5\] to \[6\.0\]\."
+    ):
+        load(written(tmp_path / "net.h5", "relu", beside))
+
+
+def test_ranges_that_are_no_pairs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="the file holds no range of its kernel"):
+        load(written(tmp_path / "net.h5", "relu", ranges(kernel_min=-1.5)))
