@@ -16,7 +16,7 @@ import numpy as np
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.assembly import CALIBRATE, Assembly
-from nnbuild.frontend.tflite.records import CONVERT_AGAIN, DAMAGED, Operator, Quantization
+from nnbuild.frontend.tflite.records import CONVERT_AGAIN, DAMAGED, Operator, Quantization, as_float
 from nnbuild.frontend.tflite.records import Tensor as Stored
 from nnbuild.model.graph import WHOLE, Array, Quant, Shape, Tensor
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
@@ -426,29 +426,3 @@ class Call:
 
 def without_ones(shape: Shape) -> Shape:
     return tuple(n for n in shape if n != 1)
-
-
-def as_float(stored: Stored) -> Array:
-    """A constant as float32, whatever it is stored in."""
-    values = stored.values()
-    if stored.dtype in ("float32", "float16"):
-        return values.astype(np.float32)
-    known = stored.quantization
-    if stored.dtype not in ("int8", "uint8") or known is None:
-        raise stored.error(f"it is of type {stored.dtype}, where numbers with a scale are wanted.")
-    scales, zeros = along(stored, values.ndim, values.shape)
-    return np.asarray((values.astype(np.int32) - zeros).astype(np.float32) * scales)
-
-
-def along(stored: Stored, rank: int, shape: Shape) -> tuple[Array, Array]:
-    """A tensor's scales and zero points, in the shape in which they follow its axis."""
-    known = stored.quantization
-    assert known is not None
-    scales, zeros = np.asarray(known.scales, np.float32), np.asarray(known.zero_points, np.int32)
-    if len(scales) > 1:
-        if not (0 <= known.axis < rank and shape[known.axis] == len(scales)):
-            raise stored.error(f"its {len(scales)} scales do not fit its shape {list(shape)}.")
-        place = [1] * rank
-        place[known.axis] = -1
-        scales, zeros = scales.reshape(place), (zeros.reshape(place) if len(zeros) > 1 else zeros)
-    return scales, zeros

@@ -267,7 +267,8 @@ def one_hot(call: Call) -> None:
     sides = {}
     for role, index in (("chosen", 2), ("other", 3)):
         value = call.stored(index).values()
-        call.expect(call.is_constant(index) and value.size == 1, "what it writes is no number.", CONVERT_AGAIN)
+        plain = call.is_constant(index) and value.size == 1 and bool(np.isfinite(value).all())
+        call.expect(plain, "what it writes is no number.", CONVERT_AGAIN)
         sides[role] = call.constant(index, value.reshape(1).astype(like.dtype), like.quant)
     call.reshaped(call.add(Select(), [is_it], sides), whole=(*whole[:axis], depth, *whole[axis:]))
 
