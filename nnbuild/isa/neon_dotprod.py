@@ -10,7 +10,7 @@ from nnbuild.isa.vectors import Vectors
 
 def with_dot(base: Vectors, name: str) -> Vectors:
     spellings = {
-        **{name: spelt for name, spelt in base.spellings.items() if not name.endswith("apart_of")},
+        **{name: spelt for name, spelt in base.spellings.items() if name not in ("dot_apart_of", "h_mac_of")},
         "dot": lambda depth, lift: "vdotq_s32(a, x, w)" if depth == 4 else neon.dot(depth, lift),
         "dot_of": lambda lane: f"vdotq_laneq_s32(a, w, x, {lane})",
     }

@@ -11,6 +11,8 @@ from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, onl
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import across_windows, compact, patches, winograd
 from nnbuild.kernels.loops.edges import REGISTERS, Edges
+from nnbuild.kernels.loops.exact_winograd import ExactWinograd, exact_winograd
+from nnbuild.kernels.loops.exact_winograd import refused as exact_refused
 from nnbuild.kernels.loops.padded import Padded, padded
 from nnbuild.kernels.loops.tiled import Tiled, tiled
 from nnbuild.kernels.loops.tiling import best_vectors
@@ -64,6 +66,16 @@ def _integers(chosen: Vectors, site: Site[Conv2D]) -> Padded:
     return padded(site, integer_layers.lanes_of(chosen, site))
 
 
+def _exact(chosen: Vectors, site: Site[Conv2D]) -> ExactWinograd:
+    return exact_winograd(site, integer_layers.lanes_of(chosen, site))
+
+
+def _refused_exact(chosen: Vectors, site: Site[Conv2D]) -> str | None:
+    reason = only_int8(site) or exact_refused(chosen, window_of(site)) or _refused_integers(chosen, site)
+    rounded = reason is None and integer_layers.lanes_of(chosen, site).rounded
+    return reason or (None if rounded else "its sums may leave 32 bits")
+
+
 def _refused_integers(chosen: Vectors, site: Site[Conv2D]) -> str | None:
     return integer_layers.refused_tail(site) or integer_layers.refused(chosen, site)
 
@@ -88,7 +100,12 @@ def _on_floats(floats: Vectors) -> list[Kernel[Conv2D]]:
 def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
     name, fuses = f"{chosen.name}_integers", frozenset({"pool2d", "binary"})
     nest, refused = partial(_integers, chosen), partial(_refused_integers, chosen)
-    return [variant(name, frozenset({chosen.name}), refused, nest, fuses)]
+    found = [variant(name, frozenset({chosen.name}), refused, nest, fuses)]
+    if "h_mac_of" not in chosen.spellings:
+        return found
+    exact, unfit = partial(_exact, chosen), partial(_refused_exact, chosen)
+    beside = frozenset({"binary"})
+    return [*found, variant(f"{chosen.name}_exact_winograd", frozenset({chosen.name}), unfit, exact, beside)]
 
 
 VARIANTS = (
