@@ -315,6 +315,8 @@ def as_whole(values: Array, form: Form) -> Array:
     """Whole numbers of any width in 32 bits, truth values in 8; what does not fit takes the nearest that does."""
     if form == TRUTH:
         return np.asarray(values != 0, np.int8)
+    if values.dtype.kind == "f":
+        values = np.nan_to_num(values.astype(np.float64), posinf=2.0**31, neginf=-(2.0**31)).clip(-(2.0**31), 2.0**31)
     if values.dtype == np.uint64:
         values = np.minimum(values, np.uint64(2**31 - 1))
     return np.asarray(np.clip(values.astype(np.int64), -(2**31), 2**31 - 1), np.int32)

@@ -14,6 +14,7 @@ from nnbuild.frontend.onnx import (
     convolution,
     dynamic,
     elementwise,
+    learned,
     logic,
     moving,
     normalizing,
@@ -90,7 +91,7 @@ CONDITIONAL: Mapping[str, frozenset[str]] = {
     "RotaryEmbedding": frozenset({"num_heads"}),
 }
 """Options that count only where others have certain values, and are read only then."""
-DOMAINS = ("", "com.microsoft")
+DOMAINS = ("", "com.microsoft", "ai.onnx.ml")
 FOREIGN: dict[str, Callable[[Call], None]] = {**quantized.FOREIGN}
 """What onnxruntime has added in a domain of its own."""
 
@@ -298,6 +299,8 @@ def _reader(node: Node) -> Callable[[Call], None]:
     table: Mapping[str, Callable[[Call], None]] = OPERATORS if not node.domain else {}
     if node.domain == "com.microsoft":
         table = FOREIGN
+    if node.domain == "ai.onnx.ml":
+        table = learned.OPERATORS
     found = table.get(node.kind)
     if found is not None:
         return found
