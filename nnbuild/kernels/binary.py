@@ -11,7 +11,7 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import channel_tables
+from nnbuild.kernels import channel_tables, plain_pairs
 from nnbuild.kernels.contract import (
     PORTABLE,
     Demand,
@@ -124,6 +124,10 @@ class _Floats:
             v.store(w, f"{names.outputs[0]} + {at[0]}", "a", count)
 
         _loops(site).vector_nest(w, v.lanes, element)
+
+
+def _emit_plain(w: Writer, site: Site[Binary], names: Names) -> None:
+    plain_pairs.emit(w, site, names, _loops(site))
 
 
 def _accepts_words(site: Site[Binary]) -> str | None:
@@ -259,6 +263,7 @@ class _Linear:
 VARIANTS = (
     *on_any_floats(_Floats),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
+    Kernel("pairs", PORTABLE, plain_pairs.refused, _demand, _emit_plain),
     Kernel("words", frozenset({"armv7em_dsp"}), _accepts_words, _demand_words, _emit_words),
     on_each("integer", _Bytes),
     on_each("across", _Linear),

@@ -75,7 +75,11 @@ def _emit_integers(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
             declare(w, f"{row}_row", f"{row}_low[c] * ({ONE} - x_share) + {row}_high[c] * x_share", kind)
         w.bill(16)
         declare(w, "total", f"low_row * ({ONE} - y_share) + high_row * y_share", kind)
-        store(w, "to[c]", w.helper("rounding_shift", "total", str(2 * BITS)), site.outputs[0])
+        if site.inputs[0].dtype == "int8":
+            value = f"(total + {1 << (2 * BITS - 1)} - (total < 0)) >> {2 * BITS}"
+            store(w, "to[c]", f"({value})", site.outputs[0])
+        else:
+            store(w, "to[c]", w.helper("rounding_shift", "total", str(2 * BITS)), site.outputs[0])
 
 
 VARIANTS = (
