@@ -38,6 +38,7 @@ DEVIATIONS: dict[str, str] = {
     "8.9": "A constant that one function uses stands with all others, so that a linker can place them.",
     "8.13": "All steps have one signature, so that they can be called alike.",
     "8.14": "restrict says what the plan of the memory guarantees: buffers do not overlap. Else it is not written.",
+    "9.3": "A vector in portable C is a struct with an array, initialized by a function's result or one zero.",
     "10.1": _SIGNED,
     "10.2": _TYPES,
     "10.3": _TYPES,

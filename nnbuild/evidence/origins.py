@@ -71,14 +71,14 @@ def _members(model: bytes) -> dict[str | None, bytes]:
 
 
 def _spot(data: Array, members: Mapping[str | None, bytes]) -> Spot | None:
-    """Numbers that stand for nothing are everywhere: one alone, or the same all over, tells no place."""
+    """The first place where its bytes stand, in any order of its axes."""
     little = data.astype(data.dtype.newbyteorder("<"))
     squeezed = little.reshape([size for size in data.shape if size != 1])
     if squeezed.ndim > LARGEST_AXES or little.size == 0:
         return None
     for order in permutations(range(squeezed.ndim)):
-        stored = np.ascontiguousarray(squeezed.transpose(order))
-        raw = stored.tobytes()
+        stored = squeezed.transpose(order)
+        raw = stored.tobytes()  # in the order of the axes
         for member, content in members.items():
             at = content.find(raw)
             if at >= 0:

@@ -15,10 +15,12 @@ import pytest
 
 from benchmarks import tampering
 from nnbuild import cli
-from nnbuild.evidence import coverage, misra
+from nnbuild.evidence import coverage, misra, origins
 from nnbuild.evidence.layout import find
 from nnbuild.evidence.pack import sites_of
 from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.model.graph import Constant, Graph, Op
+from nnbuild.ops.activation import Activation
 from tests.frontend.keras_files import called, dense, functional, h5_bytes, input_layer, layer, put, random_arrays
 from tests.support.running import ROOT
 
@@ -146,6 +148,25 @@ def test_weights_and_numbers_are_found_on_all_processors(tmp_path: Path, board: 
                 found = find(site, kernel)
                 assert found is not None, kernel.name
                 assert found[1] is not None and found[1].complete, kernel.name
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1), (3,), (2, 1, 3), (2, 3, 2, 4)])
+def test_constants_are_found_in_the_model_file(shape: tuple[int, ...]) -> None:
+    """Whatever the order of their axes there, and also as factors that were folded in and rounded."""
+    data = np.random.default_rng(4).normal(size=shape).astype(np.float32)
+    held = data.transpose(tuple(reversed(range(data.ndim)))).tobytes()
+    op = Op("op", Activation("tanh", ()), ("x",), ("y",), {"kernel": "k"})
+    imported = Graph("net", {}, {"k": Constant("k", data)}, (op,), (), ())
+    factors = np.arange(1, 1 + data.shape[-1]) if shape else np.ones(1)
+    steps = np.rint(data.astype(np.float64) * factors * 8).astype(np.int8)
+    for constant, exact in ((data, True), (steps, False)):
+        graph = Graph("net", {}, {"k": Constant("k", constant.copy())}, (op,), (), ())
+        found, missing = origins.origins(imported, graph, b"before" + held + b"behind")
+        if exact or len(shape) > 1:
+            assert missing == {}
+            assert found[0].spot.offset == 6 and (found[0].ratio is None) == exact
+        else:
+            assert missing.keys() == {"k"}
 
 
 def test_a_folder_that_is_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
