@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from nnbuild.frontend.keras_layers import (
     activation,
     attention,
+    audio,
     conv_recurrent,
     convolution,
     dense,
@@ -51,6 +52,7 @@ FAMILIES: dict[str, ModuleType] = {
     "attention": attention,
     "products": products,
     "preparing images": preprocessing,
+    "sound": audio,
     "training for integers": trained_steps,
     "wrappers, and what does nothing at inference": wrappers,
 }

@@ -6,6 +6,7 @@ from nnbuild.frontend.keras_config import LayerSpec
 from nnbuild.frontend.keras_layers import (
     activation,
     attention,
+    audio,
     conv_recurrent,
     convolution,
     dense,
@@ -38,6 +39,7 @@ LAYERS: dict[str, LayerKind] = {
     **shaping.LAYERS,
     **wrappers.LAYERS,
     **attention.LAYERS,
+    **audio.LAYERS,
     **conv_recurrent.LAYERS,
     **embedding.LAYERS,
     **preprocessing.LAYERS,

@@ -1,0 +1,147 @@
+"""MelSpectrogram: frames of a signal, their Fourier transform in two products of matrices, bands, decibels."""
+
+from __future__ import annotations
+
+from math import gcd, isqrt, log
+
+import numpy as np
+
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.model.graph import Array
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.slice import Slice
+from nnbuild.ops.transpose import Transpose
+
+WINDOWS = {"hann": 0.5, "hamming": 0.54}
+MOST_PARTS = 256
+LONGEST, LARGEST = 2**15, 1024
+"""Of a window, and of one of its factors."""
+BREAK, SCALE = 700.0, 1127.0
+"""Of the mel scale, as Keras has it."""
+
+
+def _mel_spectrogram(call: Call) -> str:
+    config = call.config
+    length, hop = config.integer("fft_length", 2048), config.integer("sequence_stride", 512)
+    within = config.integer("sequence_length", length) if config.get("sequence_length") else length
+    if len(call.shape) != 1 or call.shape[0] <= length // 2 or within > length:
+        raise config.error(f"its input {call.shape} is no signal longer than half a window of {length}.")
+    if length > LONGEST or length // _factor(length) > LARGEST:
+        raise config.error(f"its fft_length of {length} is too long, or has no factors.", "Use a power of 2.")
+    shape = config.choice("window", "hann", tuple(WINDOWS))
+    window = _held(call, "window", _window(shape, within, length))
+    x = call.one(Binary("multiply"), _frames(call, length, hop), right=window)
+    power = _power(call, x, length)
+    exponent = config.number("mag_exp", 2.0)
+    if exponent not in (1.0, 2.0):
+        raise config.error(f"it raises magnitudes to the power {exponent:g}.", "Use a mag_exp of 1 or 2.")
+    spectrum = power if exponent == 2.0 else call.one(Activation("sqrt"), power)
+    rate = config.integer("sampling_rate", 16000)
+    edges = config.number("min_freq", 20.0), config.number("max_freq", 0.0) if config.get("max_freq") else rate // 2
+    count = config.integer("num_mel_bins", 128)
+    if not (0 <= edges[0] < edges[1] and 0 < count <= LARGEST and rate > 0):
+        raise config.error(f"its {count} bands from {edges[0]:g} to {edges[1]:g} Hz are none.")
+    bands = _bands(count, length // 2 + 1, rate, edges)
+    y = call.one(Dense(), spectrum, kernel=_held(call, "bands", bands))
+    if config.flag("power_to_db", True):
+        y = _decibels(call, y)
+    return call.one(Transpose((1, 0)), y)
+
+
+def _held(call: Call, role: str, values: Array) -> str:
+    return call.constant(role, lambda: np.asarray(values, np.float32))
+
+
+def _window(shape: str, within: int, length: int) -> Array:
+    """In the middle of a frame."""
+    rise = WINDOWS[shape]
+    before = (length - within) // 2
+    found = rise - (1 - rise) * np.cos(2 * np.pi * np.arange(within) / within)
+    return np.pad(found, (before, length - within - before))
+
+
+def _frames(call: Call, length: int, hop: int) -> str:
+    """[frames, length] of the signal with its ends mirrored; each part of a frame is a slice through all of them."""
+    (size,), half = call.shape, length // 2
+    parts = [call.one(Slice((half,), (-1,), (half,)), call.input), call.input]
+    parts.append(call.one(Slice((size - 2,), (-1,), (half,)), call.input))
+    x, step = call.one(Concatenate(0), *parts) if half else call.input, gcd(length, hop)
+    count = 1 + (size + 2 * half - length) // hop
+    rows = ((count - 1) * hop + length) // step
+    if length // step > MOST_PARTS:
+        raise call.config.error(f"its stride of {hop} and its window of {length} have no large part in common.")
+    x = call.one(Reshape((rows, step)), call.one(Slice((0,), (1,), (rows * step,)), x))
+    cuts = [call.one(Slice((i, 0), (hop // step, 1), (count, step)), x) for i in range(length // step)]
+    return cuts[0] if len(cuts) == 1 else call.one(Concatenate(1), *cuts)
+
+
+def _power(call: Call, x: str, length: int) -> str:
+    """[frames, length // 2 + 1] of squared magnitudes: transforms of two factors of the length, and turns between."""
+    first = _factor(length)
+    second, frames = length // first, call.builder.shape(x)[0]
+    x = call.one(Transpose((0, 2, 1)), call.one(Reshape((frames, first, second)), x))
+    cosine, sine = _waves(first)
+    x = call.one(Dense(), x, kernel=_held(call, "first", np.hstack([cosine, -sine])))
+    x = call.one(Reshape((frames, second, 2, first)), x)
+    real, imaginary = (call.one(Slice((0, 0, i, 0), (1,) * 4, (frames, second, 1, first)), x) for i in (0, 1))
+    angle = 2 * np.pi * np.outer(np.arange(second), np.arange(first))[:, None] / length
+    turn, other = _held(call, "turn", np.cos(angle)), _held(call, "other turn", np.sin(angle))
+
+    def turned(left: str, right: str, function: str) -> str:
+        sides = call.one(Binary("multiply"), left, right=turn), call.one(Binary("multiply"), right, right=other)
+        return call.one(Binary(function), *sides)
+
+    x = call.one(Concatenate(2), turned(real, imaginary, "add"), turned(imaginary, real, "subtract"))
+    x = call.one(Reshape((frames, first, 2 * second)), call.one(Transpose((0, 3, 2, 1)), x))
+    cosine, sine = _waves(second)
+    x = call.one(Dense(), x, kernel=_held(call, "second", np.block([[cosine, -sine], [sine, cosine]])))
+    x = call.one(Activation("square"), call.one(Reshape((frames, first, 2, second)), x))
+    x = call.one(Transpose((0, 2, 1)), call.one(Reduce("sum", 2), x))
+    return call.one(Slice((0, 0), (1, 1), (frames, length // 2 + 1)), call.one(Reshape((frames, length)), x))
+
+
+def _factor(length: int) -> int:
+    """The largest that is not above the other."""
+    return max(n for n in range(1, isqrt(length) + 1) if length % n == 0)
+
+
+def _waves(size: int) -> tuple[Array, Array]:
+    angle = 2 * np.pi * np.outer(np.arange(size), np.arange(size)) / size
+    return np.cos(angle), np.sin(angle)
+
+
+def _bands(count: int, bins: int, rate: int, edges: tuple[float, float]) -> Array:
+    """[bins, bands]: triangles whose sides are straight on the mel scale; the first bin belongs to none."""
+
+    def mel(hertz: Array) -> Array:
+        return np.asarray(SCALE * np.log(1.0 + hertz / BREAK))
+
+    places = mel(np.linspace(0.0, rate / 2, bins)[1:])[:, None]
+    corners = np.linspace(mel(np.asarray(edges[0])), mel(np.asarray(edges[1])), count + 2)
+    low, middle, high = corners[:-2], corners[1:-1], corners[2:]
+    sides = np.minimum((places - low) / (middle - low), (high - places) / (high - middle))
+    return np.pad(np.maximum(0.0, sides), ((1, 0), (0, 0)))
+
+
+def _decibels(call: Call, x: str) -> str:
+    """Not further below the loudest of the sample than `top_db`."""
+    config = call.config
+    least, reference = config.number("min_power", 1e-10), abs(config.number("ref_power", 1.0))
+    factor = 10.0 / log(10.0)
+    x = call.one(Binary("maximum"), x, right=_held(call, "least", np.asarray([least])))
+    x = call.one(Binary("multiply"), call.one(Activation("log"), x), right=_held(call, "factor", np.asarray([factor])))
+    shift = factor * log(max(reference, least))
+    if shift:
+        x = call.one(Binary("subtract"), x, right=_held(call, "reference", np.asarray([shift])))
+    loudest = call.one(Reduce("max", 0, 2, True), x)
+    top = _held(call, "top", np.asarray([config.number("top_db", 80.0)]))
+    call.builder.note("a MelSpectrogram's loudest sound is that of the sample, not of a batch of samples")
+    return call.one(Binary("maximum"), x, call.one(Binary("subtract"), loudest, right=top))
+
+
+LAYERS = {"MelSpectrogram": LayerKind(single(_mel_spectrogram))}
