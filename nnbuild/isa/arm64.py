@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from nnbuild.isa.isa import Isa, extended
 
 GUARD = "defined(__aarch64__) && !defined(__ILP32__) && defined(__GNUC__) && !defined(NN_PORTABLE)"
@@ -25,11 +23,4 @@ NEON_DOTPROD = extended(
     target="arch=armv8.2-a+dotprod",
     cpu_flags=("asimddp",),
 )
-NEON_I8MM = replace(
-    extended(
-        NEON_DOTPROD, "neon_i8mm", "32 int8 products a step, since Neoverse V1 and Cortex-A510", cpu_flags=("i8mm",)
-    ),
-    target="arch=armv8.2-a+dotprod+i8mm",
-)
-
-ISAS = (NEON, NEON_DOTPROD, NEON_I8MM)
+ISAS = (NEON, NEON_DOTPROD)

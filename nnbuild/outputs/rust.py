@@ -92,11 +92,20 @@ def _parallel(plan: Plan) -> dict[str, str]:
     }
 
 
+MACHINES = {
+    "cortex_m": ("arm",),
+    "aarch64": ("aarch64",),
+    "rv32": ("riscv32", "riscv64"),
+    "x86_64": ("x86_64", "x86"),
+}
+"""What Rust calls the processors of an architecture."""
+
+
 def _machines(plan: Plan) -> tuple[str, ...]:
     """What Rust calls the processors that have the instructions the C is printed for; none means all."""
     if not plan.isa.includes:
         return ()
-    return ("arm",) if "cortex_m" in plan.isa.architectures else ("x86_64", "x86")
+    return next(names for kind, names in MACHINES.items() if kind in plan.isa.architectures)
 
 
 def context_bytes(plan: Plan) -> int:
