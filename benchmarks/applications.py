@@ -257,7 +257,7 @@ def summary(rows: list[dict[str, Any]]) -> tuple[str, bool]:
                 cells.append("not run" if row is None else "refused")
             else:
                 shown = f"{row['differ']}, {row['values']}" if form == "int8" else f"{row['error']:.1e}"
-                cells.append(f"{shown}{'' if passed(row) else ' missed' if 'rounding' not in row else ' apart'}")
+                cells.append(f"{shown}{' missed' if not passed(row) else ' apart' if 'rounding' in row else ''}")
         floats = mine.get("int8", {}).get("only_float", {})
         cells.append(", ".join(f"{kind} {count}" for kind, count in floats.items()))
         most = [max((row.get(what, 0) for row in mine.values()), default=0) for what in ("plan_seconds", "memory")]
