@@ -57,7 +57,9 @@ def rows() -> Iterator[Row]:
 
 
 def measure(row: Row, path: Path) -> dict[str, Any]:
-    compiled = compile_model(Options(path, row.board, row.quantize, optimize=row.optimize, name=row.model))
+    compiled = compile_model(
+        Options(path, row.board, row.quantize, optimize=row.optimize, price="instructions", name=row.model)
+    )
     with place(None, None) as where:
         profile = profile_job(compiled, where)
     layers = {cost.name: [cost.kernel, cost.cost, cost.macs] for cost in profile.layers}

@@ -308,7 +308,7 @@ def arguments_of(options: Options) -> list[str]:
     words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
     words += _quantization_arguments(options) if options.quantize != "float" else []
     words += ["--memory", options.memory] if options.memory is not None else []
-    words += ["--optimize", options.optimize, "--weights", weights_form(options)]
+    words += ["--optimize", options.optimize, "--price", options.price, "--weights", weights_form(options)]
     words += ["--labels", str(options.labels)] if options.labels is not None else []
     words += ["--swappable"] if options.swappable else []
     words += [word for name, sizes in options.shape for word in ("--shape", f"{name}={','.join(map(str, sizes))}")]

@@ -10,10 +10,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from nnbuild.base.bill import CODE_BYTES, Bill, Body
 from nnbuild.base.scopes import NAME, Scopes
 
 INDENT = "    "
 LOOP_CYCLES = 3  # compare, add, branch
+LARGE = 1000
+"""Bytes of a loop's body that are counted with it alone, and not again with the loops around it."""
 HELPER_CYCLES = 40
 
 
@@ -21,11 +24,12 @@ HELPER_CYCLES = 40
 class Row:
     """One instruction as the compiler spells it, with its price: portable C, or an intrinsic of the compiler's.
 
-    `text` has {0}, {1} … for its operands.
+    `text` has {0}, {1} … for its operands. words: of those that it loads.
     """
 
     text: str
     cycles: float
+    words: float = 0
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Instruction:
     guard: str = ""
     uses: tuple[Instruction, ...] = ()
     outlined: bool = False
+    words: float = 0
 
 
 class Writer:
@@ -57,6 +62,8 @@ class Writer:
         self.helpers: set[str] = set()
         self.instructions: dict[str, Instruction] = {}
         self.cycles = 0.0
+        self._words = self._branches = self._constants = self._straight = 0.0
+        self._bodies: list[Body] = []
         self._lines: list[str] = []
         self._depth = 0
         self._trips = 1.0
@@ -74,7 +81,7 @@ class Writer:
         self._lines.append(INDENT * self._depth + text if text else "")
 
     def use(self, row: Row, *operands: str) -> str:
-        self.bill(row.cycles)
+        self.bill(row.cycles, row.words)
         return row.text.format(*operands)
 
     def helper(self, name: str, *operands: str) -> str:
@@ -86,7 +93,7 @@ class Writer:
     def call(self, instruction: Instruction, *operands: str) -> str:
         """The instruction's value for these operands."""
         self._define(instruction)
-        self.bill(instruction.cycles)
+        self.bill(instruction.cycles, instruction.words)
         return f"{self.prefix}_{instruction.name}({', '.join(operands)})"
 
     def _define(self, instruction: Instruction) -> None:
@@ -95,8 +102,39 @@ class Writer:
         known = self.instructions.setdefault(instruction.name, instruction)
         assert known == instruction, f"two instructions are called {instruction.name}"
 
-    def bill(self, cycles: float) -> None:
+    def bill(self, cycles: float, words: float = 0) -> None:
+        """`words`: of the values among them that are loaded."""
         self.cycles += self._trips * cycles
+        self._words += self._trips * words
+        self._straight += cycles
+
+    def reads(self, constants: float) -> None:
+        """Bytes of constants that are read from where they are stored."""
+        self._constants += self._trips * constants
+
+    @property
+    def whole(self) -> Bill:
+        return Bill(self.cycles, self._words, self._branches, self._constants, tuple(self._bodies))
+
+    def add(self, bill: Bill) -> None:
+        """What a routine does that is called here."""
+        mine = bill.times(self._trips)
+        self.cycles += mine.instructions
+        self._words += mine.words
+        self._branches += mine.branches
+        self._constants += mine.constants
+        self._bodies += mine.bodies
+        self._straight += 2
+
+    @contextmanager
+    def body(self, times: float) -> Iterator[None]:
+        """The body of a loop that is run so often."""
+        straight, inner = self._straight, len(self._bodies)
+        self._branches += times
+        yield
+        size = (self._straight - straight) * CODE_BYTES
+        large = sum(body.own for body in self._bodies[inner:] if body.size > LARGE)
+        self._bodies.append(Body(size, max(0.0, size - large), times))
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
@@ -186,7 +224,7 @@ class Writer:
                 self._scopes.number(variable, known[0])
                 yield
         else:
-            with self._counted(variable, first, last, step, count):
+            with self.body(self._trips), self._counted(variable, first, last, step, count):
                 yield
         self._trips = outside
 
@@ -205,7 +243,11 @@ class Writer:
     def trips(self, count: float) -> Iterator[None]:
         """Code that runs `count` times for each run of what surrounds it, without a loop of its own being printed."""
         outside, self._trips = self._trips, self._trips * count
-        yield
+        if count > 1:
+            with self.body(self._trips):
+                yield
+        else:
+            yield
         self._trips = outside
 
     def __str__(self) -> str:

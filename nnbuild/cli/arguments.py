@@ -25,6 +25,7 @@ QUANTIZE = CHOICES["quantize"]
 
 
 _IMAGE_RANGE = "what black and white mean to the model, for calibration images (default: 0,1)"
+_PRICE = "what kernels are chosen by: cycles of the board's part, or instructions, as emulators count (default: cycles)"
 _KEEP = "another format for one layer: int8, int16 or float; may be given several times"
 _PLAIN_BIAS = "do not let biases make up for the average error of rounded weights"
 _THREADS = "let a thread pool compute large steps in so many parts at a time (default: %(default)s)"
@@ -106,6 +107,7 @@ def _add_code(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--optimize", choices=CHOICES["optimize"], default="speed", help="what counts (default: %(default)s)"
     )
+    group.add_argument("--price", choices=CHOICES["price"], default="cycles", help=_PRICE)
     group.add_argument("--isa", metavar="NAME", help=_ISA)
     group.add_argument("--threads", type=_count, default=1, metavar="N", help=_THREADS)
     group.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
@@ -169,6 +171,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         accuracy_drop=arguments.accuracy_drop,
         image_range=arguments.image_range,
         optimize=arguments.optimize,
+        price=arguments.price,
         isa=arguments.isa,
         threads=arguments.threads,
         name=arguments.name,

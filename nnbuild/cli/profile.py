@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from nnbuild.base.errors import UsageError
 from nnbuild.cli.arguments import add_build_options, add_place, options_of, place_of, print_json, progress
+from nnbuild.device.profile import Profile
 from nnbuild.jobs.alternatives import Measurement, measure, save
 from nnbuild.jobs.cycles import cycles_job
 from nnbuild.jobs.job import profile_job
@@ -21,15 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("--cycles", action="store_true", help="cycles of the board's part, modelled, and their causes")
     parser.add_argument("--alternatives", action="store_true", help="measure every kernel that could serve each layer")
-    parser.add_argument("--save", action="store_true", help="with --alternatives: keep the costs, to choose by them")
+    parser.add_argument("--save", action="store_true", help="keep what --alternatives or --port finds, to choose by it")
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="the profile as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.alternatives:
         return _alternatives(arguments)
-    if arguments.save:
-        raise UsageError("--save", "it keeps what --alternatives measures.", "Give --alternatives too.")
+    if arguments.save and arguments.port is None:
+        cause = "it keeps what --alternatives finds, or what a device at a port measures."
+        raise UsageError("--save", cause, "Give --alternatives or --port too.")
     compiled = compile_model(options_of(arguments), progress("calibration sample"))
     if arguments.cycles:
         return _cycles(arguments, compiled)
@@ -39,7 +41,17 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(profile_object(profile), arguments.json)
     if arguments.json != "-":
         print(profile_text(profile), end="")
+    if arguments.save:
+        _keep(compiled, profile)
     return 0
+
+
+def _keep(compiled: Compiled, profile: Profile) -> None:
+    """Cycles that a device measured decide on kernels for its board from now on."""
+    if profile.unit != "cycles":
+        raise UsageError("--save", f"the device counts {profile.unit}, no cycles.", "Leave it out.")
+    costs = {(layer.name, layer.kernel): layer.cost for layer in profile.layers}
+    print(f"kept in {save(compiled, costs)}")
 
 
 def _cycles(arguments: argparse.Namespace, compiled: Compiled) -> int:
@@ -64,7 +76,8 @@ def _alternatives(arguments: argparse.Namespace) -> int:
     if arguments.json != "-":
         print(_table(measurements, unit))
     if arguments.save:
-        print(f"kept in {save(compile_model(options), measurements)}")
+        costs = {(each.layer, each.kernel): each.cost for each in measurements}
+        print(f"kept in {save(compile_model(options), costs)}")
     return 0
 
 

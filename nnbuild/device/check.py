@@ -25,6 +25,7 @@ from nnbuild.device.metrics import (
     fewest,
     statistics,
 )
+from nnbuild.device.modelled import Modelled
 from nnbuild.numeric.nearness import along_samples, near
 
 Array = npt.NDArray[Any]
@@ -150,6 +151,7 @@ class CheckReport:
     looked_at: int
     memory: Mapping[str, int]
     results: tuple[GateResult, ...]
+    modelled: Modelled | None = None
 
     @property
     def misses(self) -> tuple[GateResult, ...]:

@@ -12,6 +12,7 @@ from nnbuild.device.description import ModelInfo
 from nnbuild.device.layers import LayerCost, layer_costs
 from nnbuild.device.link import Link
 from nnbuild.device.metrics import Statistics, statistics
+from nnbuild.device.modelled import Modelled
 from nnbuild.device.session import Sample, profile_sample, write_sample
 
 RUNS = 8
@@ -31,6 +32,7 @@ class Profile:
     layers: tuple[LayerCost, ...]
     stack: Stack
     memory: Mapping[str, int]
+    modelled: Modelled | None = None
 
     @property
     def total(self) -> int:

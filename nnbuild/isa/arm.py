@@ -102,6 +102,15 @@ __asm__("ldmia %0!, {%1, %2, %3, %4}"
 *c = third;
 *d = fourth;
 return from;"""
+_LOAD_BOTH = """\
+typedef int32_t __attribute__((may_alias)) word;
+const word *const inputs = (const word *)x, *const weights = (const word *)k;
+int32_t first; /* each load overlaps with the one before it */
+
+__asm__("ldr.w %0, %4\\n\\tldr.w %1, %5\\n\\tldr.w %2, %6\\n\\tldr.w %3, %7"
+        : "=&r"(first), "=&r"(*second), "=&r"(*third), "=&r"(*fourth)
+        : "m"(inputs[0]), "m"(inputs[1]), "m"(weights[0]), "m"(weights[1]));
+return first;"""
 
 DSP = Vectors(
     name="dsp",
@@ -145,6 +154,9 @@ DSP = Vectors(
         "load_two": _LOAD_TWO,
         "store_two": f'{_PAIR}__asm__("strd %1, %2, %0" : "=m"(*(pair *)to) : "r"(first), "r"(second));',
         "load_four": _LOAD_FOUR,
+        "load_both": _LOAD_BOTH,
+        "at_word": '__asm__(".balign 4" : "+r"(pointer)); /* long instructions across words are fetched late */\n'
+        "return pointer;",
         "again": '__asm__ volatile("" : "+r"(pointer));\nreturn pointer;',
     },
     cycles={"max_bytes": 2, "min_bytes": 2},

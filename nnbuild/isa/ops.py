@@ -27,12 +27,13 @@ KINDS = {
 
 
 class Operation(NamedTuple):
-    """The kind of its result, its operands as C declares them, its meaning, and what it usually costs."""
+    """The kind of its result, its operands as C declares them, its meaning, what it usually costs, words it loads."""
 
     result: str
     operands: str
     meaning: str
     cycles: float = 0.5
+    words: float = 0
 
 
 Family = Callable[..., Operation]

@@ -60,7 +60,13 @@ def _saturate(bits: int, shift: int = 0) -> Operation:
 def _load_bytes(count: int) -> Operation:
     """So many bytes that follow each other, wherever they lie, the first one lowest."""
     parts = [f"(uint32_t)(uint8_t)from[{i}]" + (f" << {8 * i}" if i else "") for i in range(count)]
-    return Operation(WORD, "const int8_t *from", f"(int32_t)({' | '.join(parts)})", 1 if count == 4 else 2 * count - 1)
+    return Operation(
+        WORD,
+        "const int8_t *from",
+        f"(int32_t)({' | '.join(parts)})",
+        1 if count == 4 else 2 * count - 1,
+        1 if count == 4 else count,
+    )
 
 
 EXTREME_BYTES = """\
@@ -80,6 +86,11 @@ LOAD_FOUR = """\
 *c = (int32_t)from[1];
 *d = (int32_t)(from[1] >> 32);
 return from + 2;"""
+LOAD_BOTH = """\
+*second = (int32_t)(x[0] >> 32);
+*third = (int32_t)k[0];
+*fourth = (int32_t)(k[0] >> 32);
+return (int32_t)x[0];"""
 
 
 def _pair_at(index: int) -> str:
@@ -133,15 +144,21 @@ PAIRS: dict[str, Operation | Family] = {
         "\n".join(["to[0] = (int8_t)word;", *(f"to[{i}] = (int8_t)(word >> {8 * i});" for i in range(1, 4))]),
         1,
     ),
-    "p_load": Operation(WORD, "const int16_t *from", _pair_at(0), 1),
+    "p_load": Operation(WORD, "const int16_t *from", _pair_at(0), 1, 1),
     "p_load_two": Operation(
-        WORD, "const int16_t *from, int32_t *second", f"*second = {_pair_at(2)};\nreturn {_pair_at(0)};", 1
+        WORD, "const int16_t *from, int32_t *second", f"*second = {_pair_at(2)};\nreturn {_pair_at(0)};", 1, 2
     ),
     "two": Operation("int64_t", "int32_t low, int32_t high", TWO, 0),
-    "load_two": Operation(WORD, "const int32_t *from, int32_t *second", "*second = from[1];\nreturn from[0];", 1),
-    "store_two": Operation("void", "int32_t *to, int32_t first, int32_t second", "to[0] = first;\nto[1] = second;", 1),
-    "load_four": Operation(
-        "const int64_t *", "const int64_t *from, int32_t *a, int32_t *b, int32_t *c, int32_t *d", LOAD_FOUR, 1
+    "load_two": Operation(WORD, "const int32_t *from, int32_t *second", "*second = from[1];\nreturn from[0];", 1, 2),
+    "store_two": Operation(
+        "void", "int32_t *to, int32_t first, int32_t second", "to[0] = first;\nto[1] = second;", 1, 2
     ),
+    "load_four": Operation(
+        "const int64_t *", "const int64_t *from, int32_t *a, int32_t *b, int32_t *c, int32_t *d", LOAD_FOUR, 1, 4
+    ),
+    "load_both": Operation(
+        WORD, "const int64_t *x, const int64_t *k, int32_t *second, int32_t *third, int32_t *fourth", LOAD_BOTH, 4, 1
+    ),
+    "at_word": Operation("const int64_t *", "const int64_t *pointer", "pointer", 0),
     "again": Operation("const int32_t *", "const int32_t *pointer", "pointer", 0),
 }

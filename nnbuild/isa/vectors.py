@@ -105,6 +105,7 @@ class Vectors:
             self.typed(_body(native, operation.result)) if native else "",
             self.guard if native else "",
             uses=tuple(self.kind(kind) for kind in kinds),
+            words=operation.words,
         )
 
     def kind(self, kind: str) -> Instruction:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from nnbuild.backends.firmware.layout import DoesNotFit
 from nnbuild.base.files import make_folder, write_whole
+from nnbuild.cycles.pace import pace_of
+from nnbuild.jobs.cycles import cycles_job
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.job import place, profile_job
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.pipeline import Compiled, Options, compile_model, target_of
 from nnbuild.plan import measured
 from nnbuild.plan.plan import Step
 from nnbuild.plan.select import Offer
@@ -45,18 +47,19 @@ def measure(options: Options) -> tuple[str, list[Measurement]]:
     ]
 
 
-def save(compiled: Compiled, measurements: list[Measurement]) -> str:
-    """Adds what was measured to the table of the instruction set; says where it is."""
-    isa, cost = compiled.plan.isa.name, {(m.layer, m.kernel): m.cost for m in measurements}
+def save(compiled: Compiled, cost: Mapping[tuple[str, str], int | None]) -> str:
+    """Adds what kernels at layers were measured to cost to the table of the part, or of the instruction set where
+    instructions are counted; says where it is."""
+    name = target_of(compiled.options, compiled.board).table
     new: dict[str, dict[str, int]] = {}
     for step in compiled.plan.steps:
         for offer in step.choice.offers if not step.op.outer else ():
             known = cost.get((step.layer, offer.kernel.name))
             if known is not None:
                 new.setdefault(measured.work_name(step.site), {})[offer.kernel.name] = known
-    path = measured.file_of(isa)
+    path = measured.file_of(name)
     make_folder(path.parent)
-    write_whole(path, measured.text(measured.merged(measured.table(isa), new)).encode())
+    write_whole(path, measured.text(measured.merged(measured.table(name), new)).encode())
     return str(path)
 
 
@@ -98,6 +101,10 @@ def _fits(options: Options, group: Mapping[int, str]) -> bool:
 
 
 def _run(options: Options, group: Mapping[int, str]) -> tuple[str, list[int]]:
+    """In cycles of the part where kernels are priced by them, else as the emulator counts."""
+    compiled = _with(options, group)
     with place(None, None) as where:
-        profile = profile_job(_with(options, group), where)
+        if options.price == "cycles" and pace_of(compiled.board) is not None:
+            return "cycles", [layer.time.cycles for layer in cycles_job(compiled, where).layers]
+        profile = profile_job(compiled, where)
     return profile.unit, [layer.cost for layer in profile.layers]

@@ -225,6 +225,7 @@ def option_words(options: Options) -> list[str]:
         "--io": options.io if options.io != "integer" else None,
         "--accuracy-drop": options.accuracy_drop,
         "--optimize": options.optimize if options.optimize != "speed" else None,
+        "--price": options.price if options.price != "cycles" else None,
         "--isa": options.isa,
         "--io-layout": options.io_layout if options.io_layout != "model" else None,
         "--threads": options.threads if options.threads != 1 else None,

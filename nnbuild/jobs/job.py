@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from nnbuild.emit.emit import digest
 from nnbuild.jobs.drawn import drawn_samples
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.memory import memory_of
+from nnbuild.jobs.modelled import modelled
 from nnbuild.jobs.pipeline import Compiled, precision
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import SampleSet, load_samples
@@ -145,7 +146,7 @@ def check_job(
         looked_at=suspect,
         memory=memory_of(compiled, program),
     )
-    return judge(evidence, gates)
+    return replace(judge(evidence, gates), modelled=modelled(compiled, program))
 
 
 def stack_of(compiled: Compiled, folder: Path) -> int | None:
@@ -218,4 +219,5 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
         layers=costs.layers,
         stack=Stack(*costs.stack, bound),
         memory=memory_of(compiled, program) | ({"stack": bound} if bound is not None else {}),
+        modelled=modelled(compiled, program),
     )

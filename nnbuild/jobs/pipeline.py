@@ -14,6 +14,7 @@ from nnbuild.base.names import identifier
 from nnbuild.base.paths import generator_files
 from nnbuild.board.board import Board, at_rate, in_memory, within_instructions
 from nnbuild.board.tables import boards, find
+from nnbuild.cycles.pace import pace_of
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
 from nnbuild.emit.weights import weights_bytes
@@ -27,7 +28,7 @@ from nnbuild.jobs.early import refuse_too_large
 from nnbuild.model.graph import Graph, Shape
 from nnbuild.ops.convert import Convert
 from nnbuild.plan.plan import Plan, make_plan
-from nnbuild.plan.select import OPTIMIZE
+from nnbuild.plan.select import OPTIMIZE, PRICES
 from nnbuild.plan.target import Target
 from nnbuild.quantize.accuracy import quantize_within
 from nnbuild.quantize.calibrate import METHODS, Range
@@ -62,6 +63,7 @@ class Options:
     accuracy_drop: float | None = None
     image_range: tuple[float, float] = (0.0, 1.0)
     optimize: str = "speed"
+    price: str = "cycles"
     isa: str | None = None
     threads: int = 1
     name: str | None = None
@@ -87,6 +89,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "method": METHODS,
     "io": ("integer", "float"),
     "optimize": OPTIMIZE,
+    "price": PRICES,
     "weights": ("auto", "array", "binary"),
     "io_layout": LAYOUTS,
 }
@@ -262,6 +265,8 @@ def target_of(options: Options, board: Board) -> Target:
         alignment=board.alignment,
         apart=options.layers,
         optimize=options.optimize,
+        pace=pace_of(board) if options.price == "cycles" else None,
+        part=board.name,
         kernels=dict(options.kernels),
         threads=_threads(options, board),
         swappable=_swappable(options, board),

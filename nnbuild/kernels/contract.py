@@ -51,6 +51,7 @@ class Demand:
     scratch: bytes it may write while it runs and forget afterwards, seen as `scratch_type`.
     packed: constants in the order in which it reads them, flat, by the name it will use for them.
     overlaps: which outputs may lie over which inputs, and how.
+    copied: of these, the bytes of constants that are copied there.
     rows: whether an equal number of pieces, one after the other, makes each row of the output, and reads only the rows
     of the first input that lie under its window, and the same row of other inputs.
     """
@@ -61,6 +62,7 @@ class Demand:
     packed: Mapping[str, Array] = field(default_factory=dict)
     overlaps: tuple[Overlap, ...] = ()
     rows: bool = False
+    copied: int = 0
 
 
 @dataclass(frozen=True)

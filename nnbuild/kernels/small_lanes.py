@@ -23,7 +23,7 @@ from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
-LOAD = Row("const int32_t {0} = {1};", 1)
+LOAD = Row("const int32_t {0} = {1};", 1, 1)
 START = Row("int32_t {0} = {1};", 1)
 ADD = Row("{0} += {1};", 1)
 SCALE = Row("{0} * {1}", 1)

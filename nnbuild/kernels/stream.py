@@ -256,8 +256,9 @@ class Stream:
         ]
         name = f"rows_of_{index}_{fragment(part.site.op.name)}"
         head = f"void {{name}}({', '.join(parameters)}, int32_t begin, int32_t end)"
-        cycles = inner.cycles / part.result.shape[0]
-        return Instruction(name, head, str(inner), cycles, uses=tuple(inner.instructions.values()), outlined=True)
+        bill = inner.whole.times(1 / part.result.shape[0])
+        uses = tuple(inner.instructions.values())
+        return Instruction(name, head, str(inner), bill.instructions, uses=uses, outlined=True, words=bill.words)
 
 
 def _names(part: Part, packed: Mapping[str, str]) -> Names:

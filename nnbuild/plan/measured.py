@@ -1,7 +1,7 @@
 """Costs that were measured: for the same work by the same kernel they outrank the bill.
 
-One file an instruction set, measured/<isa>.json in the user's cache, holds work -> kernel -> instructions of one run.
-`nnbuild profile --alternatives --save` writes them.
+A file in the folder measured/ of the user's cache holds work -> kernel -> what one run costs: <board>.json in cycles of
+a device, <isa>.json in instructions. `nnbuild profile --save` writes them.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ def work_name(site: Site) -> str:
     return " + ".join(parts)
 
 
-def measured(isa: str, site: Site, kernel: str) -> int | None:
-    """Instructions of one run; None where nobody has measured this."""
+def measured(name: str, site: Site, kernel: str) -> int | None:
+    """What one run costs, by the table of this name; None where nobody has measured this."""
     if site.op.outer:
         return None
-    return table(isa).get(work_name(site), {}).get(kernel)
+    return table(name).get(work_name(site), {}).get(kernel)
 
 
-def file_of(isa: str) -> Path:
-    return measured_costs() / f"{isa}.json"
+def file_of(name: str) -> Path:
+    return measured_costs() / f"{name}.json"
 
 
 @cache
-def table(isa: str) -> Table:
+def table(name: str) -> Table:
     try:
-        found: Table = json.loads(file_of(isa).read_text("utf-8"))
+        found: Table = json.loads(file_of(name).read_text("utf-8"))
     except FileNotFoundError:
         return {}
     return found

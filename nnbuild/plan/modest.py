@@ -11,6 +11,9 @@ from nnbuild.plan.select import Alternative, Choice, Offer
 SPARE = 256 * 1024
 """Bytes by which fast kernels may make the constants larger than those of others that are not much slower."""
 
+SPARE_FLASH = 200 * 1024
+"""The same where flash that is read slowly is priced."""
+
 MUCH = 3
 """So many times slower is much: what trades bytes for fewer products, as Winograd's forms do, gains less."""
 
@@ -51,20 +54,20 @@ def _bearable(choice: Choice, much: float) -> list[tuple[int, Offer]]:
     return [(number, offer) for number, offer in enumerate(choice.offers) if offer.price.cycles <= much * fastest]
 
 
-def modest(work: list[Work]) -> list[Work]:
+def modest(work: list[Work], spare: int = SPARE) -> list[Work]:
     """Without kernels that would make the constants of a large model much larger and not much faster. The bytes go to
     those that gain most by them; for each of the target's sets by itself."""
-    sets = [_modest([item.choice for item in work])]
+    sets = [_modest([item.choice for item in work], spare)]
     for number in range(len(work[0].others) if work else 0):
-        sets.append(_modest([item.others[number] for item in work]))
+        sets.append(_modest([item.others[number] for item in work], spare))
     return [replace(item, choice=best, others=tuple(others)) for item, best, *others in zip(work, *sets, strict=True)]
 
 
-def _modest(choices: list[Choice]) -> list[Choice]:
+def _modest(choices: list[Choice], spare: int) -> list[Choice]:
     least = sum(min(offer.price.weights for _, offer in _bearable(choice, MUCH)) for choice in choices)
     return [
         _without_heavier(chosen) if chosen.taken != given.taken else given
-        for given, chosen in zip(choices, light(choices, least + SPARE, MUCH), strict=True)
+        for given, chosen in zip(choices, light(choices, least + spare, MUCH), strict=True)
     ]
 
 

@@ -17,6 +17,9 @@ from nnbuild.plan.target import Target
 NEEDS = "it needs"
 """How the reason begins why a kernel of another instruction set cannot serve."""
 OPTIMIZE = ("speed", "size", "ram")
+PRICES = ("cycles", "instructions")
+WORTH = 0.05
+"""The share of its cycles that a layer must gain by larger constants."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,15 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
     if not found:
         return refused
     found.sort(key=lambda offer: offer.price.key(target.optimize))
+    if target.pace is not None and target.optimize == "speed":
+        found.insert(0, found.pop(_worth(found)))
     return Choice(tuple(found), tuple(refused))
+
+
+def _worth(found: list[Offer]) -> int:
+    """The fastest with the fewest bytes of constants, unless more of them gain much. All are sorted by time."""
+    enough = found[0].price.cycles / (1 - WORTH)
+    return min(range(len(found)), key=lambda at: (found[at].price.cycles > enough, found[at].price.weights, at))
 
 
 def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
@@ -142,8 +153,8 @@ def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:
     w = Writer("p")
     kernel.emit(w, site, plain_names(site, demand))
     weights = sum(data.nbytes for data in demand.packed.values())
-    known = measured(target.isa.name, site, kernel.name)
-    cycles = w.cycles if known is None else known
+    known = measured(target.table, site, kernel.name)
+    cycles = known if known is not None else w.cycles if target.pace is None else w.whole.cycles(target.pace, weights)
     code = code_of(w, encoding_of(target.architecture, target.isa))
     return Price(cycles, weights, code, demand.scratch, known is not None)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nnbuild.plan.chain import Work
-from nnbuild.plan.modest import light, modest
-from nnbuild.plan.select import Choice, Offer
+from nnbuild.plan.modest import SPARE, SPARE_FLASH, light, modest
+from nnbuild.plan.select import Alternative, Choice, Offer
 from nnbuild.plan.sharing import sharing
 from nnbuild.plan.target import Target
 
@@ -23,6 +23,8 @@ def unchanged(work: list[Work]) -> list[Work]:
     return work
 
 
+GROWTH = 1.5
+"""So many times the arena may become for constants that are copied to RAM."""
 SLACK = 1 / 16
 """The share of the smallest arena that faster kernels may add to it: a step must not be many times slower to save
 a little."""
@@ -38,7 +40,10 @@ def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unc
     if target.kernels:
         return [_wanted(item, target) for item in work]
     small = sharing(work) if target.optimize == "size" else work
-    settled = _for_memory(modest(small), size_of, target, lower)
+    if target.pace is not None and target.optimize == "speed":
+        small = _staged(small, size_of, target)
+    spare = SPARE if target.pace is None else SPARE_FLASH
+    settled = _for_memory(modest(small, spare), size_of, target, lower)
     if target.weights is None:
         return settled
     room = None if target.room is None else max(target.room, size_of(settled, target.room))
@@ -50,6 +55,46 @@ def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unc
         return room is None or size_of(with_choices(choices), room) <= room
 
     return with_choices(light([item.choice for item in settled], target.weights, fits=fits))
+
+
+def _staged(work: list[Work], size_of: SizeOf, target: Target) -> list[Work]:
+    """Constants are copied to RAM where that gains most, as long as the arena does not become GROWTH times larger."""
+    plain = [_taking(item, _unstaged(item)) for item in work]
+    limit = int(GROWTH * size_of(plain, 0))
+    if target.room is not None:
+        limit = min(limit, max(target.room, size_of(plain, target.room)))
+    wanted = sorted(range(len(work)), key=lambda at: work[at].choice.price.cycles - plain[at].choice.price.cycles)
+    for index in wanted:
+        for number in _faster_offers(plain[index]):
+            before = plain[index]
+            if work[index].choice.offers[number].price.weights > work[index].choice.price.weights:
+                continue
+            plain[index] = _taking(before, number)
+            if size_of(plain, limit) <= limit:
+                break
+            plain[index] = before
+    return [_decided(item) for item in plain]
+
+
+def _unstaged(work: Work) -> int:
+    """The best offer that copies no constants."""
+    offers = work.choice.offers
+    return next((number for number, offer in enumerate(offers) if not offer.demand.copied), 0)
+
+
+def _decided(work: Work) -> Work:
+    """Without offers that copy constants but were not taken: there is no room for them."""
+    choice = work.choice
+    kept = tuple(o for n, o in enumerate(choice.offers) if n == choice.taken or not o.demand.copied)
+    refused = tuple(
+        Alternative(
+            o.kernel.name, reason=f"{o.demand.copied:,} bytes of constants in RAM are too many for what they gain"
+        )
+        for n, o in enumerate(choice.offers)
+        if n != choice.taken and o.demand.copied
+    )
+    taken = next(n for n, o in enumerate(kept) if o is choice.offers[choice.taken])
+    return replace(work, choice=Choice(kept, (*choice.refused, *refused), taken))
 
 
 def _for_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Lower) -> list[Work]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nnbuild.base.bill import Pace
 from nnbuild.isa.c99 import C99
 from nnbuild.isa.isa import Isa
 
@@ -16,6 +17,8 @@ class Target:
     architecture: the board's, which says how many bytes code takes.
     features: what the board has beyond its instruction set, such as a unit for floats.
     apart: computes every operation by itself and keeps every tensor until the end of the run, to be looked at.
+    pace: what instructions and memory cost on the part; without it, kernels are priced by instructions.
+    part: the name under which costs that were measured on it are kept.
     pieces: a step is computed in several calls, so that others can run between them.
     room: bytes that the arena should not exceed; kernels are chosen for that where they have to be.
     threads: in so many parts large steps may be computed at the same time.
@@ -32,6 +35,8 @@ class Target:
     alignment: int = 16
     apart: bool = False
     optimize: str = "speed"
+    pace: Pace | None = None
+    part: str = ""
     pieces: bool = False
     room: int | None = None
     weights: int | None = None
@@ -39,3 +44,8 @@ class Target:
     also: tuple[Isa, ...] = ()
     threads: int = 1
     swappable: bool = False
+
+    @property
+    def table(self) -> str:
+        """The table of measured costs: cycles of a part, or instructions of a set."""
+        return self.part if self.pace is not None else self.isa.name

@@ -7,6 +7,7 @@ from typing import Any
 
 from nnbuild.cycles.clock import Time
 from nnbuild.cycles.run import Cycles
+from nnbuild.device.modelled import Modelled
 from nnbuild.report.table import render
 
 CAUSES = ("loads", "branches", "others", "flash_code", "flash_data")
@@ -29,13 +30,6 @@ class CycleProfile:
     cycles: Cycles
 
 
-def milliseconds(cycles: Cycles) -> str:
-    """With what it may be off: `33.0 ms (31.4 to 38.0)`."""
-    low, high = cycles.milliseconds * (1 + cycles.error[0] / 100), cycles.milliseconds * (1 + cycles.error[1] / 100)
-    digits = 1 if cycles.milliseconds >= 10 else 3
-    return f"{cycles.milliseconds:.{digits}f} ms ({low:.{digits}f} to {high:.{digits}f}) at {cycles.hertz / 1e6:g} MHz"
-
-
 def cycles_text(profile: CycleProfile) -> str:
     causes = [name.replace("_", " ") for name in CAUSES]
     heads = ["layer", "op", "kernel", "MACs", "cycles", "per MAC", "instructions", *causes]
@@ -47,7 +41,8 @@ def cycles_text(profile: CycleProfile) -> str:
     table = render(heads, rows, 3, ["total", "", "", f"{macs:,}", *_columns(whole, macs)])
     low, high = profile.cycles.error
     about = f"{whole.cycles:,} cycles of a {profile.cycles.core}, modelled; {low:+g} to {high:+g} %"
-    return f"{table}\n\none run    {about}\n           {milliseconds(profile.cycles)}\n"
+    found = Modelled(profile.cycles.core, whole.cycles, profile.cycles.hertz, profile.cycles.error)
+    return f"{table}\n\none run    {about}\n           {found.milliseconds()}\n"
 
 
 def _columns(time: Time, macs: int) -> list[str]:

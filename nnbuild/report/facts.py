@@ -200,6 +200,8 @@ class Check:
     high: float | None
     gates: tuple[Gate, ...]
     outputs: tuple[Output, ...]
+    modelled: str = ""
+    """What the part should take for one run, in words."""
 
     @property
     def passed(self) -> bool:
@@ -314,6 +316,7 @@ def check_facts(report: CheckReport, drawn: bool) -> Check:
         time.max if time is not None else None,
         tuple(Gate(r.where, r.gate, r.passed, r.detail) for r in report.results),
         outputs,
+        modelled=_modelled(report),
     )
 
 
@@ -378,3 +381,12 @@ def _expect(holds: bool, value: Any, at: str) -> Any:
     if not holds:
         raise ValueError(f"{at} is {str(value)[:40]!r}")
     return value
+
+
+def _modelled(report: CheckReport) -> str:
+    found = report.modelled
+    if found is None:
+        return ""
+    said = found.against(report.duration.mean) if report.duration is not None and report.unit == "cycles" else ""
+    words = f"A model of the {found.core} says {found.cycles:,} cycles: {found.milliseconds()}."
+    return f"{words} But {said}." if said else words

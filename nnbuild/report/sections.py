@@ -211,7 +211,8 @@ def _timing(facts: Facts, found: Check) -> str:
     time = duration(found.mean, facts.unit, found.hertz)
     clock = f" at {found.hertz / 1e6:g} MHz" if time and facts.unit == "cycles" else ""
     spread = f", between {whole(found.low)} and {whole(found.high)}" if found.low < found.high else ", every time"
-    return f"One run takes {whole(found.mean)} {facts.unit}{f' = {time}' if time else ''}{clock}{spread}."
+    part = f" {found.modelled}" if found.modelled else ""
+    return f"One run takes {whole(found.mean)} {facts.unit}{f' = {time}' if time else ''}{clock}{spread}.{part}"
 
 
 def _gates(gates: Sequence[Gate]) -> str:

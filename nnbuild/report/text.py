@@ -99,6 +99,7 @@ def _figures(report: CheckReport | Profile) -> list[str]:
     if time is not None:
         spread = f"min {time.min:,.0f}, max {time.max:,.0f}, std {time.std:,.1f}"
         lines.append(f"one run    {time.mean:,.0f} {report.unit} ({spread}){_in_time(time.mean, report)}")
+    lines += _modelled(report)
     if report.cost_per_mac is not None:
         lines.append(f"per MAC    {report.cost_per_mac:.2f} {report.unit} ({report.macs:,} MACs)")
     if report.init_ticks is not None:
@@ -109,6 +110,16 @@ def _figures(report: CheckReport | Profile) -> list[str]:
     if report.memory:
         lines.append("memory     " + ", ".join(f"{name} {size:,}" for name, size in report.memory.items()) + " bytes")
     return lines
+
+
+def _modelled(report: CheckReport | Profile) -> list[str]:
+    """What the part should take; a device that takes something else is worth a word."""
+    found, time = report.modelled, report.duration
+    if found is None:
+        return []
+    lines = [f"modelled   {found.cycles:,} cycles of a {found.core} = {found.milliseconds()}"]
+    said = found.against(time.mean) if time is not None and report.unit == "cycles" else ""
+    return [*lines, f"           {said}"] if said else lines
 
 
 def _in_time(ticks: float, report: CheckReport | Profile) -> str:

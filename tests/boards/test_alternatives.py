@@ -15,7 +15,7 @@ pytestmark = pytest.mark.emulator
 
 
 def test_alternatives_are_measured_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = Options(MNIST / "mnist.h5", "mps2-an386", "int8", MNIST / "calibration.npz")
+    options = Options(MNIST / "mnist.h5", "mps2-an386", "int8", MNIST / "calibration.npz", price="instructions")
     unit, found = measure(options)
     compiled = compile_model(options)
     assert unit == "instructions"
@@ -24,7 +24,7 @@ def test_alternatives_are_measured_and_kept(tmp_path: Path, monkeypatch: pytest.
     assert sum(each.taken for each in found) == len(compiled.plan.steps)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     measured.table.cache_clear()
-    path = save(compiled, found)
+    path = save(compiled, {(each.layer, each.kernel): each.cost for each in found})
     measured.table.cache_clear()
     assert Path(path).is_relative_to(tmp_path)
     kept = compile_model(options).plan.steps

@@ -202,6 +202,7 @@ def test_the_command_gives_the_same_options_again(here: Path) -> None:
         accuracy_drop=1.5,
         image_range=(-1.0, 1.0),
         optimize="ram",
+        price="instructions",
         isa="c99",
         threads=3,
         baud=921600,

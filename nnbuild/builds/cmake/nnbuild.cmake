@@ -1,15 +1,15 @@
 # The functions. Each keeps its files in the build tree; nothing is written beside the sources.
 
 set(_nnbuild_options
-  BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE THREADS WEIGHTS SHAPE
+  BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE PRICE THREADS WEIGHTS SHAPE
   IO_LAYOUT LABELS)
 set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and flashing go to")
 
 # nnbuild_add_model(<target> MODEL <file> [NAME <prefix>] [ISA <isa>] [BOARD <board>] [QUANTIZE float|int8|int16]
 #                   [CALIBRATE <file or folder>] [CALIBRATION minmax|percentile|mse] [IMAGE_RANGE <low,high>]
 #                   [KEEP <layer=format>...] [IO integer|float] [ACCURACY_DROP <points>] [NO_BIAS_CORRECTION]
-#                   [OPTIMIZE speed|size|ram] [MEMORY <name>] [THREADS <count>] [WEIGHTS auto|array|binary]
-#                   [LABELS <file>])
+#                   [OPTIMIZE speed|size|ram] [PRICE cycles|instructions] [MEMORY <name>] [THREADS <count>]
+#                   [WEIGHTS auto|array|binary] [LABELS <file>])
 #
 # Makes the static library <target>, also called nnbuild::<target>. The C is printed when it is built.
 function(nnbuild_add_model target)

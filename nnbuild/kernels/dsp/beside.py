@@ -18,7 +18,7 @@ from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
 
 FUSES = frozenset({"binary"})
-LOAD = Row("const int32_t {0} = {1};", 1)
+LOAD = Row("const int32_t {0} = {1};", 1, 1)
 BOUND = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
 SUM_CYCLES = 6
 """Two multiplications that add, and coefficients that find no register."""

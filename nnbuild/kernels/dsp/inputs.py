@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nnbuild.base.bill import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import DSP
 
-STORE_TWO = Row("{0} = {1};", 1)
+STORE_TWO = Row("{0} = {1};", 1, 2)
 LOAD = Row("const int32_t {0} = {1};", 0)
 """Priced by what it loads with."""
-MOVE = Row("{0} = {1};", 2)
+MOVE = Row("{0} = {1};", 2, 1)
 LONGEST_COPY = 24
 """Instructions in straight code."""
 C_TYPE = {"int8": "int8_t", "int16": "int16_t"}
@@ -20,13 +21,14 @@ CALL_CYCLES = 8
 def expand(w: Writer, dtype: str, patch: str, sources: tuple[str, ...], count: int, most: int = 4) -> None:
     """Prints a call that lays out `count` inputs, a multiple of 4, of one position or two; `most` fours in a turn."""
     unroll = next(size for size in range(most, 0, -1) if count // 4 % size == 0)
-    routine, cycles = _routine(dtype, len(sources), unroll)
-    w.bill(CALL_CYCLES + count // 4 * cycles)
+    routine, bill = _routine(dtype, len(sources), unroll)
+    w.bill(CALL_CYCLES, CALL_CYCLES)
+    w.add(bill.times(count / 4 / unroll))
     w(f"{w.call(routine, patch, *sources, str(count // 4 // unroll))};")
 
 
-def _routine(dtype: str, positions: int, unroll: int) -> tuple[Instruction, float]:
-    """The routine, and what four inputs of every position cost in it."""
+def _routine(dtype: str, positions: int, unroll: int) -> tuple[Instruction, Bill]:
+    """The routine, and what a turn costs in it."""
     w = Writer("{prefix}")
     names = ("a", "b")[:positions]
     with w.loop("i", "count", trips=1):
@@ -39,7 +41,7 @@ def _routine(dtype: str, positions: int, unroll: int) -> tuple[Instruction, floa
     pointers = ", ".join(f"const {C_TYPE[dtype]} *{name}" for name in names)
     head = f"void {{name}}(int64_t *patch, {pointers}, int32_t count)"
     name = f"expand_{dtype}_{positions}x{4 * unroll}"
-    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.cycles / unroll
+    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.whole
 
 
 def _bytes(w: Writer, names: tuple[str, ...], quad: int) -> None:

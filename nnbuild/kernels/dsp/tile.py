@@ -6,18 +6,19 @@ and the compiler has all registers for it: 8 sums, 2 inputs, 2 words of weights,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from nnbuild.base.bill import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, scaled
-from nnbuild.kernels.dsp.weights import LOAD_TWO, WORD, Layout, Wide, doublets, high, in_pairs, low, word
+from nnbuild.kernels.dsp.weights import LOAD_TWO, WORD, Layout, Wide, doublets, high, in_pairs, low, near_pair, word
 from nnbuild.kernels.sums import Sums, layer_of, sums_of
 from nnbuild.kernels.window import Weighted
 from nnbuild.model.graph import Array
@@ -25,17 +26,22 @@ from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.site import Site
 
-LOAD = Row("int32_t {0} = {1};", 0.6)
+LOAD = Row("int32_t {0} = {1};", 0.6, 1)
 """Of several words side by side: some come two at a time."""
-COPY = Row("int32_t {0} = {1};", 0.5)
+COPY = Row("int32_t {0} = {1};", 0.5, 0.5)
 """Half of them are where they should be."""
 STORE = Row("{0} = ({1}){2};", 1)
-CALL_CYCLES = 14
-"""Saving the registers, passing the arguments, and back."""
+CALL_CYCLES, CALL_WORDS = 14, 22
+"""Saving the registers, passing the arguments, and back; the words that this moves."""
 LOOP_CYCLES = 7
 """Of the inner loop: two pointers, a comparison, and sums that lie on the stack around the branch."""
+NEAR_CYCLES = 14
+"""More than that where one more word is held at a time, and some sums wait on the stack."""
+WORTH_ALIGNING = 8
 LONGEST = 36
 """Pairs of inputs in straight code."""
+SHORT, SHORT_ROW = 14, 24
+"""The same where the code shall fit the cache of a slow flash: of two positions, and of one."""
 WIDEST = 4
 """Channels of a block: with two positions, as many sums as there are registers for."""
 TYPES = {8: "int8_t", 16: "int16_t"}
@@ -74,6 +80,9 @@ class Tile:
     positions: int
     beside: Beside | None = None
     alike: bool = False
+    longest: int = LONGEST
+    near: bool = False
+    """The weights lie in the same memory as the inputs, so that loads of both overlap."""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -99,12 +108,12 @@ def scaling_of(layout: Layout, site: Site[Weighted]) -> Scaling | str:
     return layout.refusal(sums) or chosen(layer, [*levels, plain_form(layer)], left, layout.room(len(left)), bits)
 
 
-def unrolled(pairs: int) -> int:
+def unrolled(pairs: int, longest: int = LONGEST) -> int:
     """How many pairs the body of the inner loop takes: an even number, all of them where they are few."""
-    if pairs <= LONGEST:
+    if pairs <= longest:
         return pairs
-    fitting = [size for size in range(16, LONGEST + 1, 2) if pairs % size == 0]
-    return max(fitting, default=32)
+    fitting = [size for size in range(longest // 4 * 2, longest + 1, 2) if pairs % size == 0]
+    return max(fitting, default=longest - 4)
 
 
 def pack(tile: Tile, sums: Sums, dtype: str, channels: slice) -> Array:
@@ -140,8 +149,11 @@ def _widened(values: Ints, width: int) -> Ints:
 
 def call(w: Writer, tile: Tile, run: Run, kernel: str, to: tuple[str, ...], count: str) -> None:
     """Prints the call for `count` blocks of a run (all of them, for the bill)."""
-    routine, cycles = _routine(w, tile, run)
-    w.bill(CALL_CYCLES + run.count * cycles)
+    routine, bill = _routine(w, tile, run)
+    w.bill(CALL_CYCLES, CALL_WORDS)
+    w.add(bill.times(run.count))
+    if not tile.near and not tile.alike:
+        w.reads(8 * run.count * tile.size(run.width))
     w(f"{w.call(routine, 'patch', kernel, *to, count)};")
 
 
@@ -163,7 +175,7 @@ def advance(w: Writer, tile: Tile, run: Run) -> None:
     w(f"to1 += {run.count * run.real};")
 
 
-def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, float]:
+def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
     """The routine, and what one block costs in it."""
     scaling = tile.scaling
     body = Writer("{prefix}")
@@ -173,13 +185,14 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, float]:
     marks = [tile.layout.name, f"{tile.positions}x{run.real}", str(tile.pairs), *scaling.marks()]
     marks += [tile.beside.mark()] if tile.beside else []
     marks += ["alike"] if tile.alike else []
+    marks += ["near"] if tile.near else ["short"] if tile.longest < LONGEST else []
     name = f"tile_{'_'.join(marks)}"
     pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
     pointers += [f"const int8_t *beside{position}" for position in range(tile.positions)] if tile.beside else []
     head = f"void {{name}}(const int64_t *patch, const int64_t *k, {', '.join(pointers)}, int32_t blocks)"
     uses = tuple(body.instructions.values())
     w.helpers |= body.helpers
-    return Instruction(name, head, str(body), 0, uses=uses, outlined=True), body.cycles
+    return Instruction(name, head, str(body), 0, uses=uses, outlined=True), body.whole
 
 
 def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
@@ -206,18 +219,21 @@ def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
 
 
 def _products(w: Writer, tile: Tile, run: Run) -> None:
-    size = unrolled(tile.pairs)
+    size = unrolled(tile.pairs, tile.longest)
     count, rest = divmod(tile.pairs, size)
     if count == 1 and not rest:
         w("const int64_t *x = patch;")
+        if size >= WORTH_ALIGNING:
+            w(f"k = {DSP.call(w, 'at_word', 'k')};")
         _steps(w, tile, run, size)
         return
     step = size * tile.positions // 2  # int64 of inputs
     head = f"for (const int64_t *const end = x + {count * step}; x != end; x += {step})"
     w("const int64_t *x = patch;")
     with w.block(head), w.trips(count):
+        w(f"k = {DSP.call(w, 'at_word', 'k')};")
         _steps(w, tile, run, size)
-        w.bill(LOOP_CYCLES)
+        w.bill(LOOP_CYCLES + (NEAR_CYCLES if tile.near and tile.layout.name == "packed" else 0))
     if rest:
         with w.block(""):
             _steps(w, tile, run, rest)
@@ -229,14 +245,18 @@ def _steps(w: Writer, tile: Tile, run: Run, pairs: int) -> None:
         _single(w, tile, pairs)
         return
     for pair in range(pairs):
-        if tile.positions == 2:
+        inputs: Sequence[str]
+        there: tuple[str, ...] = ()
+        if tile.near and run.width == WIDEST and tile.pairs > tile.longest:  # straight code would spill
+            inputs, there = near_pair(w, pair, tile.layout.size(pair, run.width))
+        elif tile.positions == 2:
             w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
             inputs = [low(f"x{pair}"), high(f"x{pair}")]
         else:
             if pair % 2 == 0:
                 w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair // 2}]"))
             inputs = [high(f"x{pair - 1}") if pair % 2 else low(f"x{pair}")]
-        tile.layout.step(w, pair, inputs, run.width)
+        tile.layout.step(w, pair, inputs, run.width, there)
     w(f"k += {tile.layout.size(pairs, run.width)};")
     w.bill(1)
 

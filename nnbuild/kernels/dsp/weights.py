@@ -20,7 +20,7 @@ from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32, Ints, ints
 
 WORD = 0xFFFFFFFF
-LOAD_TWO = Row("const int64_t {0} = {1};", 1)
+LOAD_TWO = Row("const int64_t {0} = {1};", 1, 2)
 """Two words by one "load_two"."""
 INPUT_ORDER = {"int8": (0, 2, 1, 3), "int16": (0, 1, 2, 3)}
 """How four inputs come out of a word of bytes: the first and third, then the second and fourth."""
@@ -58,6 +58,16 @@ def word(w: Writer, index: int, name: str = "w") -> str:
     return high(name) if index % 2 else low(name)
 
 
+def near_pair(w: Writer, pair: int, place: int, source: str = "") -> tuple[tuple[str, str], tuple[str, str]]:
+    """The inputs x[pair] of two positions and the two words at k[place], loaded one upon the other."""
+    first, *others = (f"x{pair}", f"other{pair}", f"near{place}", f"near{place}_next")
+    for name in others:
+        w(f"int32_t {name};")
+    loaded = DSP.call(w, "load_both", source or f"x + {pair}", f"k + {place}", *(f"&{name}" for name in others))
+    w(f"const int32_t {first} = {loaded};")
+    return (first, others[0]), (others[1], others[2])
+
+
 def low(value: str) -> str:
     return f"(int32_t){value}"
 
@@ -90,10 +100,11 @@ class Wide:
         """How many int64 so many pairs of a block take."""
         return pairs * width // 2
 
-    def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int) -> None:
-        """One pair of inputs of every position (each a word) times the weights of `width` channels."""
+    def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int, there: Sequence[str] = ()) -> None:
+        """One pair of inputs of every position (each a word) times the weights of `width` channels, of whose words the
+        first may be there already."""
         for channel in range(width):
-            weight = word(w, pair * width + channel)
+            weight = there[channel] if channel < len(there) else word(w, pair * width + channel)
             for position, x in enumerate(inputs):
                 total = f"sum{position}{channel}"
                 w(f"{total} = {DSP.call(w, 'p_dot', x, weight, total)};")
@@ -140,9 +151,9 @@ class Packed:
     def size(self, pairs: int, width: int) -> int:
         return pairs * width // 4
 
-    def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int) -> None:
+    def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int, there: Sequence[str] = ()) -> None:
         for index in range(width // 2):
-            both = word(w, pair * (width // 2) + index)
+            both = there[index] if index < len(there) else word(w, pair * (width // 2) + index)
             self._two(w, inputs, both, f"low{pair}_{index}", 2 * index)
 
     def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:

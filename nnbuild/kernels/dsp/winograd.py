@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nnbuild.base.bill import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import Scaling, scaled
 from nnbuild.kernels.dsp.tile import LOAD
-from nnbuild.kernels.dsp.weights import LOAD_TWO, doublets, high, in_pairs, low, word, words
+from nnbuild.kernels.dsp.weights import LOAD_TWO, doublets, high, in_pairs, low, near_pair, word, words
 from nnbuild.kernels.sums import Sums
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import Ints, wrap
@@ -41,6 +42,8 @@ COMBINED = {
 """Of two rows of inputs: what they are combined to, how, and which row of transformed inputs that is."""
 LONGEST = 32
 """Pairs of channels in straight code."""
+SHORT, SHORT_NEAR = 8, 16
+"""The same where the code shall fit the cache of a slow flash: with weights there, and with weights in RAM."""
 LET = Row("const int32_t {0} = {1};", 0)
 """Priced by what it computes with."""
 ADDED = Row("const int32_t {0} = {1};", 2)
@@ -61,6 +64,9 @@ class Winograd:
     scaling: Scaling
     beside: Beside | None = None
     size: int = 2
+    longest: int = LONGEST
+    near: bool = False
+    """The weights lie in the same memory as the inputs, so that loads of both overlap."""
 
     @property
     def places(self) -> int:
@@ -127,7 +133,8 @@ def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> No
     routine = Instruction(
         f"winograd_inputs_{shape.depth}", head, str(body), 0, uses=tuple(body.instructions.values()), outlined=True
     )
-    w.bill(INPUTS_CALL + body.cycles)
+    w.bill(INPUTS_CALL, INPUTS_CALL)
+    w.add(body.whole)
     w(f"{w.call(routine, 'patch', source, stride)};")
 
 
@@ -160,20 +167,24 @@ Outputs = Callable[[Writer, Winograd, int], None]
 
 def multiply(w: Writer, shape: Winograd, kernel: str, scaling: str, outputs: Outputs | None = None) -> None:
     """Prints the call that computes both tiles' outputs of all channels; `to` points at the first one's."""
-    routine, cycles = _products_routine(w, shape, outputs or _tile)
-    w.bill(PRODUCTS_CALL + shape.blocks * cycles)
+    routine, bill = _products_routine(w, shape, outputs or _tile)
+    w.bill(PRODUCTS_CALL)
+    w.add(bill.times(shape.blocks))
+    if not shape.near:
+        w.reads(shape.places * shape.pairs * 4 * WIDTH * shape.blocks)
     others = ("beside",) if shape.beside else ()
     patch = "patch" if shape.size == 2 else "(const int32_t *)patch"
     w(f"{w.call(routine, patch, kernel, scaling, 'products', 'to', *others)};")
 
 
-def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tuple[Instruction, float]:
+def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tuple[Instruction, Bill]:
     """The routine, and what a block of channels costs in it."""
     w = Writer("{prefix}")
-    with w.block(f"for (int32_t first = 0; first < {shape.filters}; first += {WIDTH})"):
+    with w.block(f"for (int32_t first = 0; first < {shape.filters}; first += {WIDTH})"), w.body(1):
         w("int32_t *sum = products;")
         w("const int64_t *x = patch;" if shape.size == 2 else "const int32_t *x = patch;")
         at_once = 4 if shape.pairs <= 8 else 2 if shape.pairs <= 16 else 1
+        at_once = at_once if shape.longest == LONGEST else 1
         with w.loop("place", shape.places, step=at_once):
             for _ in range(at_once):
                 with w.block(""):
@@ -190,6 +201,7 @@ def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tup
         ]
     )
     name += f"_{shape.beside.mark()}" if shape.beside else ""
+    name += "_near" if shape.near else "_short" if shape.longest < LONGEST else ""
     other = ", const int8_t *beside" if shape.beside else ""
     outside.helpers |= w.helpers
     kind = "int64_t" if shape.size == 2 else "int32_t"
@@ -197,17 +209,18 @@ def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tup
         f"void {{name}}(const {kind} *patch, const int64_t *k, const int32_t *scaling, int32_t *products, "
         f"int8_t *to{other})"
     )
-    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.cycles
+    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.whole
 
 
 def _place(w: Writer, shape: Winograd) -> None:
     """The sums of one of the 16 places: 2 tiles by 4 channels."""
-    size = next(size for size in range(min(shape.pairs, LONGEST), 0, -1) if shape.pairs % size == 0)
+    size = next(size for size in range(min(shape.pairs, shape.longest), 0, -1) if shape.pairs % size == 0)
     whole = size == shape.pairs
     for tile in range(2):
         for channel in range(WIDTH):
             w(f"int32_t sum{tile}{channel}{'' if whole else ' = 0'};")
     with w.trips(1) if whole else w.loop("i", shape.pairs // size):
+        w(f"k = {DSP.call(w, 'at_word', 'k')};")
         for pair in range(size):
             _pair(w, shape, pair, fresh=whole and pair == 0)
         w(f"x += {size if shape.size == 2 else 2 * size};")
@@ -221,15 +234,19 @@ def _place(w: Writer, shape: Winograd) -> None:
 
 
 def _pair(w: Writer, shape: Winograd, pair: int, fresh: bool) -> None:
-    inputs = [low(f"x{pair}"), high(f"x{pair}")]
-    if shape.size == 2:
+    there: tuple[str, ...] = ()
+    inputs = (low(f"x{pair}"), high(f"x{pair}"))
+    if shape.near:
+        place = f"x + {pair}" if shape.size == 2 else f"(const int64_t *)(x + {2 * pair})"
+        inputs, there = near_pair(w, pair, 2 * pair, place)
+    elif shape.size == 2:
         w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
     else:
-        inputs = [f"x{pair}", f"y{pair}"]
+        inputs = (f"x{pair}", f"y{pair}")
         w(f"int32_t y{pair};")
         w(f"const int32_t x{pair} = {DSP.call(w, 'load_two', f'x + {2 * pair}', f'&y{pair}')};")
     for channel in range(WIDTH):
-        weight = word(w, pair * WIDTH + channel)
+        weight = there[channel] if channel < len(there) else word(w, pair * WIDTH + channel)
         for tile, value in enumerate(inputs):
             total = f"sum{tile}{channel}"
             operation, before = ("p_products", []) if fresh else ("p_dot", [total])
@@ -264,7 +281,7 @@ def _tile(w: Writer, shape: Winograd, tile: int) -> None:
         extra = " + start" if column == 1 else ""
         w(w.use(ADDED, f"top{column}", f"{a} + {b} + {c}{extra}"))
         w(w.use(ADDED, f"bottom{column}", f"{b} - {c} - {d}{extra}"))
-        w.bill(4)
+        w.bill(4, 4)
     half = "" if shape.scaling.level is not None else " >> 1" if shape.scaling.doubled else " >> 2"
     for row, name in enumerate(("top", "bottom")):
         w(f"int32_t y{row}0 = ({name}0 + {name}1 + {name}2){half};")

@@ -73,7 +73,8 @@ def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> No
     uses = tuple(body.instructions.values())
     routine = Instruction(f"winograd4_inputs_{shape.depth}", head, str(body), 0, uses=uses, outlined=True)
     for tile in range(2):
-        w.bill(INPUTS_CALL + body.cycles)
+        w.bill(INPUTS_CALL, INPUTS_CALL)
+        w.add(body.whole)
         at = f"{source} + {SIZE * tile * shape.depth}" if tile else source
         w(f"{w.call(routine, f'(int32_t *)patch + {tile}', at, stride)};")
 
@@ -158,7 +159,7 @@ def _results(w: Writer, name: str, m: list[str]) -> list[str]:
     """The transform of six sums to four outputs."""
     for index, value in enumerate(m):
         w(w.use(LET, f"{name}_{index}", value))
-        w.bill(1)
+        w.bill(1, 1)
     for part, (first, sign, second) in {"a": (1, "+", 2), "b": (1, "-", 2), "c": (3, "+", 4), "d": (3, "-", 4)}.items():
         w(w.use(LET, f"{name}_{part}", f"{name}_{first} {sign} {name}_{second}"))
     w.bill(RESULT_CYCLES)

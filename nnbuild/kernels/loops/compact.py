@@ -34,7 +34,7 @@ from nnbuild.ops.site import Site
 LAYOUT = Packed()
 WIDTH = 4
 """Channels of a block; the last one is filled up with zeros."""
-ONE = Row("{0} = {1};", 1)
+ONE = Row("{0} = {1};", 1, 0.5)
 LOOP_CYCLES = 7
 """Of the inner loop, with what it keeps on the stack."""
 TILE_CALL = 30
@@ -117,7 +117,9 @@ def multiply(w: Writer, shape: Compact, pointers: Sequence[str], to: Sequence[st
         f"compact_tile_{rule}", head, str(body), 0, uses=tuple(body.instructions.values()), outlined=True
     )
     w.helpers |= body.helpers
-    w.bill(TILE_CALL + shape.blocks * body.cycles)
+    w.bill(TILE_CALL, TILE_CALL)
+    w.add(body.whole.times(shape.blocks))
+    w.reads(8 * shape.pairs * shape.blocks)
     numbers = (str(shape.filters), str(scaling.zero), str(scaling.low), str(scaling.high))
     w(f"{w.call(routine, 'patch', str(shape.pairs), *pointers, *to, *numbers)};")
 
@@ -152,7 +154,7 @@ def _scale(w: Writer, shape: Compact) -> None:
     if scaling.form:
         half = f"{told['offset']} + zero * (1 << n)" if told else "((2 * zero + 1) * (1 << n)) >> 1"
         w(f"const int32_t offset = {half};")
-    w.bill(7)
+    w.bill(7, 5)
     with w.loop("position", 2):
         w("const int32_t sum = sums[2 * channel + position];")
         if scaling.form is None:
@@ -166,7 +168,7 @@ def _scale(w: Writer, shape: Compact) -> None:
         w("const int32_t raised = value < low ? low : value;")
         w()
         w("(position ? to1 : to0)[channel] = (int8_t)(raised > high ? high : raised);")
-        w.bill(11)
+        w.bill(11, 4)
 
 
 def gather_routine() -> Instruction:
@@ -283,7 +285,8 @@ class Gathered(WindowNest[Compact]):
         routine = gather_routine()
         buffers = ("gathered", f"gathered + {taps}")
         for buffer, at in zip(buffers, ("x", "next"), strict=True):
-            w.bill(gather_cycles(window.rows.kernel * window.columns.kernel, window.depth))
+            gathering = gather_cycles(window.rows.kernel * window.columns.kernel, window.depth)
+            w.bill(gathering, gathering / 3)
             w(f"{w.call(routine, buffer, source, top, window.columns.position(at), place)};")
         expand(w, "int8", "patch", buffers, taps, most=1)
         multiply(w, self.lanes, pointers, ("to", f"to + {product('next - x', window.filters)}"))

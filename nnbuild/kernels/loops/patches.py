@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import product as combined
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from nnbuild.kernels.dsp.beside import beside_of, refusal
 from nnbuild.kernels.dsp.inputs import C_TYPE, copy, expand
 from nnbuild.kernels.dsp.patch import Patch
 from nnbuild.kernels.dsp.scaling import Scaling
+from nnbuild.kernels.dsp.staged import staged
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide, padded_taps
 from nnbuild.kernels.overlaps import SIZES, rows
@@ -46,16 +48,17 @@ def is_row(site: Site[Weighted]) -> bool:
     return site.op.kind == "dense" and window_of(site).rows.places == 1
 
 
-def tile_of(layout: Layout, site: Site[Weighted]) -> Tile:
+def tile_of(layout: Layout, site: Site[Weighted], longest: int = tiles.LONGEST, near: bool = False) -> Tile:
     """One row of a dense layer is one position, its inputs filled up to fours."""
     scaling = tiles.scaling_of(layout, site)
     assert isinstance(scaling, Scaling)
     if is_row(site):
-        return Tile(layout, scaling, padded_taps(site.shape()[-1]) // 2, 1)
-    return Tile(layout, scaling, patch_of(site).pairs, 2, beside_of(site))
+        most = longest if longest == tiles.LONGEST else tiles.SHORT_ROW
+        return Tile(layout, scaling, padded_taps(site.shape()[-1]) // 2, 1, longest=most)
+    return Tile(layout, scaling, patch_of(site).pairs, 2, beside_of(site), longest=longest, near=near)
 
 
-def _accepts(layout: Layout, site: Site[Weighted]) -> str | None:
+def _accepts(layout: Layout, longest: int, near: bool, site: Site[Weighted]) -> str | None:
     refused = only_integer(site) or refusal(site)
     if refused:
         return refused
@@ -64,7 +67,13 @@ def _accepts(layout: Layout, site: Site[Weighted]) -> str | None:
     if len(patch_of(site).left_over()) > MOST_LEFT_OVER:
         return "too few of its inputs lie side by side"
     scaling = tiles.scaling_of(layout, site)
-    return scaling if isinstance(scaling, str) else None
+    if isinstance(scaling, str):
+        return scaling
+    if near and is_row(site):
+        return "its weights are read only once"
+    tile = tile_of(layout, site, longest)
+    needless = longest == tiles.SHORT and not near and tile.pairs <= tile.longest
+    return "its code is short as it is" if needless else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,12 +218,17 @@ def _from(array: str, start: int, step: int) -> str:
     return f"{array} + {added(product('first', step), start)}"
 
 
-def _nest(layout: Layout, site: Site[Weighted]) -> Nest:
-    return (SingleRow if is_row(site) else Patches)(site, tile_of(layout, site))
+def _nest(layout: Layout, longest: int, near: bool, site: Site[Weighted]) -> Nest:
+    return (SingleRow if is_row(site) else Patches)(site, tile_of(layout, site, longest, near))
 
 
 def variants(fuses: frozenset[str]) -> tuple[Kernel[Weighted], ...]:
-    return tuple(
-        variant(f"patches_{layout.name}", NEEDS, partial(_accepts, layout), partial(_nest, layout), fuses)
-        for layout in (Wide(), Packed())
-    )
+    """In straight code as far as it goes, in short loops, and in these with the weights in RAM."""
+    found = []
+    ways = ((tiles.LONGEST, False, ""), (tiles.SHORT, False, "_short"), (tiles.SHORT, True, "_staged"))
+    layouts: tuple[Layout, ...] = (Wide(), Packed())
+    for layout, (longest, near, mark) in combined(layouts, ways):
+        nest = partial(_nest, layout, longest, near)
+        kernel = variant(f"patches_{layout.name}{mark}", NEEDS, partial(_accepts, layout, longest, near), nest, fuses)
+        found.append(staged(kernel) if near else kernel)
+    return tuple(found)

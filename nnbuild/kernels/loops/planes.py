@@ -211,7 +211,7 @@ def taps_of(site: Site[DepthwiseConv2D], shape: Planes) -> Array:
     return kernel.transpose(1, 0, 2) if shape.turned else kernel
 
 
-LOAD = Row("const int32_t {0} = {1};", 1)
+LOAD = Row("const int32_t {0} = {1};", 1, 1)
 STEP = Row("{0} += {1};", 1)
 SPELT_OUT = 8
 """Columns of a line that need no loop."""

@@ -15,11 +15,12 @@ from types import ModuleType
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, only_int8, variant
 from nnbuild.kernels.dsp import winograd, winograd_four
 from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
 from nnbuild.kernels.dsp.inputs import copy, fill
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form
+from nnbuild.kernels.dsp.staged import staged
 from nnbuild.kernels.dsp.winograd import WIDTH, Winograd
 from nnbuild.kernels.loops.patches import NEEDS
 from nnbuild.kernels.overlaps import lead
@@ -189,15 +190,26 @@ def _held(value: str, places: int, size: int) -> str:
     return f"{value} < {last} ? {value} : {last}" if places % size else value
 
 
-def _nest(size: int, site: Site[Conv2D]) -> Tiles:
+def _nest(size: int, longest: int, near: bool, site: Site[Conv2D]) -> Tiles:
     scaling, window = _scaling(site, size), window_of(site)
     assert isinstance(scaling, Scaling)
-    return Tiles(site, Winograd(window.depth, window.filters, window.columns.places, scaling, beside_of(site), size))
+    sizes = window.depth, window.filters, window.columns.places
+    return Tiles(site, Winograd(*sizes, scaling, beside_of(site), size, longest, near))
 
 
 ROUTINES: Mapping[int, ModuleType] = {2: winograd, 4: winograd_four}
 FOUR = {4: winograd_four.tile}
-VARIANTS = tuple(
-    variant(name, NEEDS, partial(_accepts, size), partial(_nest, size), FUSES)
-    for name, size in (("winograd", 2), ("winograd_four", 4))
-)
+
+
+def _variants(name: str, size: int) -> tuple[Kernel[Conv2D], ...]:
+    """In straight code as far as it goes, in short loops, and in these with the weights in RAM."""
+    ways = ((winograd.LONGEST, False), (winograd.SHORT, False), (winograd.SHORT_NEAR, True))
+    nests = [partial(_nest, size, longest, near) for longest, near in ways]
+    names = (name, f"{name}_short", f"{name}_staged")
+    straight, short, near = (
+        variant(each, NEEDS, partial(_accepts, size), nest, FUSES) for each, nest in zip(names, nests, strict=True)
+    )
+    return straight, short, staged(near)
+
+
+VARIANTS = (*_variants("winograd", 2), *_variants("winograd_four", 4))

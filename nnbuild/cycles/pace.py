@@ -1,0 +1,21 @@
+"""What kernels are priced by: about the cycles of instructions, words and branches on a board's part."""
+
+from __future__ import annotations
+
+from nnbuild.base.bill import Pace
+from nnbuild.board.board import Board
+
+CORES = {
+    "cortex-m4": Pace(word=1, branch=1),
+    "cortex-m33": Pace(word=0.7, branch=0.5),
+    "cortex-m7": Pace(instruction=0.55, word=0.2, branch=0),
+}
+
+
+def pace_of(board: Board) -> Pace | None:
+    """None where only instructions are known: the bills of kernels for Cortex-M0 and M3 do not tell loads apart."""
+    core, flash = CORES.get(board.core or ""), board.flash_speed
+    if core is None:
+        return None
+    kept = flash.code_lines * flash.line
+    return Pace(core.instruction, core.word, core.branch, flash.wait, flash.read, kept)
