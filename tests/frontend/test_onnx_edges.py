@@ -1,0 +1,110 @@
+"""What an `.onnx` file leaves open: batches, other axes, the order of images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+
+from onnx import helper, numpy_helper
+
+from nnbuild import cli
+from nnbuild.base.errors import ModelError, UsageError
+from nnbuild.frontend import load
+from nnbuild.frontend.wishes import Wishes
+from nnbuild.ops import interpret
+
+
+def written(folder: Path, shape: list[int | str], nodes: list[object] | None = None) -> Path:
+    """A convolution of three channels, or other nodes from x to y."""
+    kernel = np.arange(2 * 3 * 9, dtype=np.float32).reshape(2, 3, 3, 3) / 50
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])
+    ports = [helper.make_tensor_value_info("x", 1, shape), helper.make_tensor_value_info("y", 1, None)]
+    graph = helper.make_graph(nodes or [node], "g", ports[:1], ports[1:], [numpy_helper.from_array(kernel, "w")])
+    path = folder / "net.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    return path
+
+
+def test_an_open_batch_is_one_sample(tmp_path: Path) -> None:
+    graph = load(written(tmp_path, ["N", 3, 6, 5]))
+    assert graph.tensors["x"].shape == (3, 6, 5)
+    assert graph.notes == ("The batch is left open in the file: the compiled model computes one sample at a time.",)
+
+
+def test_other_open_axes_are_asked_for_by_name(tmp_path: Path) -> None:
+    path = written(tmp_path, ["N", 3, "H", "W"])
+    with pytest.raises(ModelError) as caught:
+        load(path)
+    assert "its axes [2, 3] are open" in str(caught.value)
+    assert "--shape x=1,3,N,N" in str(caught.value)
+    assert load(path, None, Wishes({"x": (1, 3, 6, 5)})).tensors["y"].shape == (2, 6, 5)
+    for wished, cause in (({"x": (3, 6, 5)}, "it has 4 axes"), ({"z": (1,)}, "the inputs of net.onnx are x")):
+        with pytest.raises(UsageError, match=cause):
+            load(path, None, Wishes(wished))
+
+
+def test_a_fixed_batch_is_computed_in_one_run(tmp_path: Path) -> None:
+    graph = load(written(tmp_path, [4, 3, 6, 5]))
+    assert graph.tensors["y"].shape == (4, 2, 6, 5)
+    one = load(written(tmp_path, [1, 3, 6, 5]))
+    x = np.random.default_rng(1).normal(size=(1, 4, 3, 6, 5)).astype(np.float32)
+    found = interpret.run(graph, {"x": x})["y"][0]
+    np.testing.assert_allclose(found, interpret.run(one, {"x": x[0]})["y"], atol=1e-6)
+
+
+def test_images_may_enter_and_leave_channels_last(tmp_path: Path) -> None:
+    path = written(tmp_path, [1, 3, 6, 5])
+    plain, turned = load(path), load(path, None, Wishes(layout="nhwc"))
+    assert [op.kind for op in plain.ops].count("transpose") == 2
+    assert [op.kind for op in turned.ops if op.kind != "reshape"] == ["conv2d"]
+    x = np.random.default_rng(1).normal(size=(2, 3, 6, 5)).astype(np.float32)
+    wanted = interpret.run(plain, {"x": x})["y"].transpose(0, 2, 3, 1)
+    np.testing.assert_array_equal(interpret.run(turned, {"x": x.transpose(0, 2, 3, 1)})["y"], wanted)
+
+
+def test_an_unknown_option_is_not_passed_over(tmp_path: Path) -> None:
+    node = helper.make_node("Relu", ["x"], ["y"], name="r", steepness=2)
+    with pytest.raises(ModelError, match=r"node 'r' \(Relu, opset 17\): its option 'steepness' is one"):
+        load(written(tmp_path, [1, 4], [node]))
+
+
+def test_a_channel_shuffle_moves_weights_and_nothing_else(tmp_path: Path) -> None:
+    """Channels in two groups are interleaved before a convolution."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Reshape", ["c", "s0"], ["g"]),
+        helper.make_node("Transpose", ["g"], ["t"], perm=[0, 2, 1, 3, 4]),
+        helper.make_node("Reshape", ["t", "s1"], ["u"]),
+        helper.make_node("Conv", ["u", "w1"], ["y"]),
+    ]
+    chance = np.random.default_rng(2)
+    held = {
+        "w0": chance.normal(size=(6, 1, 3, 3)).astype(np.float32),
+        "w1": chance.normal(size=(4, 6, 1, 1)).astype(np.float32),
+        "s0": np.array([1, 2, 3, 6, 5], np.int64),
+        "s1": np.array([1, 6, 6, 5], np.int64),
+    }
+    ports = [helper.make_tensor_value_info("x", 1, [1, 1, 6, 5]), helper.make_tensor_value_info("y", 1, [1, 4, 6, 5])]
+    constants = [numpy_helper.from_array(v, k) for k, v in held.items()]
+    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], constants)
+    path = tmp_path / "net.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    path.write_bytes(model.SerializeToString())
+    found = load(path, None, Wishes(layout="nhwc"))
+    assert [op.kind for op in found.ops if op.kind != "reshape"] == ["conv2d", "conv2d"]
+    from onnx.reference import ReferenceEvaluator
+
+    x = chance.normal(size=(1, 1, 6, 5)).astype(np.float32)
+    (wanted,) = ReferenceEvaluator(model).run(None, {"x": x})
+    made = interpret.run(found, {"x": x.reshape(1, 6, 5, 1)})["y"]
+    np.testing.assert_allclose(made, wanted.transpose(0, 2, 3, 1), atol=1e-5)
+
+
+def test_the_command_line_takes_sizes_and_layouts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, ["N", 3, "H", "W"])
+    assert cli.main(["inspect", str(path), "--shape", "x=1,3,8,8", "--io-layout", "nhwc"]) == 0
+    assert "input x: float32 [8, 8, 3]" in capsys.readouterr().out
