@@ -15,8 +15,9 @@ from nnbuild.isa.vectors import Vectors
 
 GUARD = "defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE >= 3 && defined(__GNUC__) && !defined(NN_PORTABLE)"
 
-HARMFUL = ("no-branch-count-reg", "no-strict-aliasing")
-"""Loops by LE would take the register of a total; gcc 12 takes all that the intrinsics load and store for integers."""
+HARMFUL = ("no-branch-count-reg", "no-strict-aliasing", "no-auto-inc-dec")
+"""Loops by LE would take the register of a total; gcc 12 takes all that the intrinsics load and store for integers, and
+copies pointers to advance them while they are used."""
 
 MVE = replace(
     extended(
@@ -165,6 +166,7 @@ VECTORS = Vectors(
     kernels=("float", "across"),
     depth=4,
     totals=TOTALS,
+    pointer="r9",
     subscripts=True,
     spellings={name: f"v{op}q_s32(a, b)" for name, op in _PLAIN.items()}
     | {

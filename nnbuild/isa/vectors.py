@@ -14,7 +14,7 @@ from functools import cache
 
 from nnbuild.base.literals import float_literal
 from nnbuild.base.scopes import Scopes
-from nnbuild.base.writer import Instruction, Writer
+from nnbuild.base.writer import INDENT, Instruction, Writer
 from nnbuild.isa.across_ops import ACROSS
 from nnbuild.isa.integer_ops import INTEGERS
 from nnbuild.isa.ops import EACH, FLOATS, KINDS, Operation
@@ -43,7 +43,7 @@ class Vectors:
     cycles: of operations whose price is not the usual one.
     kernels: what the set has kernels of its own for: "float", "integer", of which "sums" are the layers with weights,
     or, where products of integers are summed across the lanes, "across"; the others are those of a set it contains.
-    totals: the core registers that hold such sums, where compilers must be told.
+    totals: the core registers that hold such sums, where compilers must be told; and the one of the pointer to inputs.
 
     subscripts: whether C takes one lane of the set's types as it does an element of an array; then what is not spelt
     is computed so.
@@ -66,6 +66,7 @@ class Vectors:
     cycles: Mapping[str, float] = field(default_factory=dict)
     kernels: tuple[str, ...] = ("float", "integer")
     totals: tuple[str, ...] = ()
+    pointer: str = ""
     subscripts: bool = False
     depth: int = 2
     lift: int = 0
@@ -144,6 +145,15 @@ class Vectors:
         )
         pinned = Instruction(f"{self.name}_total{index}", "", plain, 0, native, self.guard if native else "")
         w(f"{w.call(pinned, name)};")
+
+    def declare_pointer(self, w: Writer, kind: str, name: str, value: str) -> None:
+        """Declares a pointer that the compiler keeps, so that what lies behind it needs no other one."""
+        plain = "#define {name}(type, pointer, value) const type *pointer = value"
+        pinned = f'register const type *pointer __asm__("{self.pointer}") = value'
+        opaque = '__asm__ volatile("" : "+r"(pointer))'
+        native = f"#define {{name}}(type, pointer, value) \\\n{INDENT}{pinned}; \\\n{INDENT}{opaque}"
+        kept = Instruction(f"{self.name}_pointer", "", plain, 1, native, self.guard)
+        w(f"{w.call(kept, kind, name, value)};")
 
     # Floats
 

@@ -75,7 +75,9 @@ class Ending:
         """Stores the totals of (positions, channels), those of a channel side by side; `real` channels exist."""
         positions, channels = tile
         if self.scaling.form is None:
-            count = len(self.columns)
+            count, totals = len(self.columns), self.kept(w, totals)
+            for unused in totals[real * positions :]:
+                w(f"(void){unused};")
             for first in range(0, real * positions, positions):
                 channel = first // positions
                 step, start = (channels, channel) if channels > 2 else (1, channel * count)
@@ -143,6 +145,13 @@ class Ending:
             w(f"{result} = {v.call(w, less, result, value, names['below'])};")
         w(f"{result} = {v.call(w, add, result, names['offset'])};")
         w(f"{value} = {v.call(w, down, result, names['shift'])};")
+
+    def kept(self, w: Writer, totals: list[str]) -> list[str]:
+        """Totals out of their registers, which calls of functions need."""
+        for total in totals:
+            w(f"const int32_t {total}_kept = {total};")
+        w.bill(len(totals))
+        return [f"{total}_kept" for total in totals]
 
     def emit_apart(self, w: Writer, outputs: dict[str, str], names: dict[str, str]) -> None:
         """One channel's totals to outputs one by one."""

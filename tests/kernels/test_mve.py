@@ -63,14 +63,13 @@ def test_kernels_equal_the_reference(form: str, share: int, tmp_path: Path) -> N
         compare(mine[begin : begin + BATCH], form, tmp_path / str(begin))
 
 
-@pytest.mark.parametrize("form", ["int8", "int16"])
 @in_shares(SHARES)
-def test_values_do_not_matter(form: str, share: int, tmp_path: Path) -> None:
+def test_values_do_not_matter(share: int, tmp_path: Path) -> None:
     """Dead, nearly dead and dominating channels, whose rounding shows what usual weights hide."""
     mine = [
         (what, kernel, graph, target)
-        for what, graph, target in drawn(form)
+        for what, graph, target in drawn("int8")
         if target.isa.name == "mve" and (kernel := what.rpartition(": ")[2]) in dict(candidates(graph))
     ][share::SHARES]
     assert mine
-    compare(mine, form, tmp_path / "drawn")
+    compare(mine, "int8", tmp_path / "drawn")

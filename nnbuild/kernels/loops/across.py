@@ -191,7 +191,7 @@ def _block(w: Writer, tile: Tile) -> None:
         for row in range(walk.rows):
             middle = _middle(tile)
             start = f"from + {row * walk.row_apart + middle}"
-            w(f"const {READY[tile.depth]} *row{row} = {tile.v.call(w, 'here', start, of=(tile.depth,))};")
+            tile.v.declare_pointer(w, READY[tile.depth], f"row{row}", start)
             for run in range(walk.runs):
                 _run(w, tile, (f"row{row}", run * walk.run_apart - middle), started, numbers)
     else:

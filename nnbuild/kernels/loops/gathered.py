@@ -160,7 +160,7 @@ class Gathered(Gathering):
             first = self.record - TOTALS
             lanes = [2 * (i % 4) + i // 4 for i in range(len(totals))]
             targets = [f"line_to[place[{first + lane}]]" for lane in lanes]
-            ending.emit_apart(w, dict(zip(totals, targets, strict=True)), names)
+            ending.emit_apart(w, dict(zip(ending.kept(w, totals), targets, strict=True)), names)
             return
         names = ending.load(w, v, 0)
         whole = totals + [totals[-1]] * (-len(totals) % 4)
