@@ -239,8 +239,11 @@ def read_elf(name: str, data: bytes) -> ObjectFile:
     fields += [("sections", word), ("flags", "u4"), ("size", "u2"), ("segment_size", "u2"), ("segment_count", "u2")]
     fields += [("section_size", "u2"), ("section_count", "u2"), ("names", "u2")]
     header = np.frombuffer(data, np.dtype([(field, order + code) for field, code in fields]), 1, 16)[0]
-    sections = _read_sections(name, data, header, bits, order)
     machine_code = int(header["machine"])
+    if bits == 32 and MACHINES.get(machine_code) == "aarch64":
+        cause = "holds AArch64 code for ILP32, addresses of 32 bits, whose relocations nnbuild does not know."
+        raise bad_object(name, cause, "Compile it for LP64: leave out -mabi=ilp32.")
+    sections = _read_sections(name, data, header, bits, order)
     return ObjectFile(
         name=name,
         data=data,

@@ -239,3 +239,12 @@ def test_without_capstone(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notes = audit(good, "hosted").notes
     missing = "good.o: not scanned for floating point or double: capstone is missing."
     assert f"{missing} Install it with `pip install capstone`." in notes
+
+
+def test_short_addresses_on_long_registers_are_refused(tmp_path: Path) -> None:
+    header = struct.pack("<4sBBB9xHHI", b"\x7fELF", 1, 1, 1, 1, 183, 1)
+    path = tmp_path / "ilp32.o"
+    path.write_bytes(header + bytes(52 - len(header)))
+    said = refused(path)
+    assert "holds AArch64 code for ILP32, addresses of 32 bits, whose relocations nnbuild does not know" in said
+    assert "leave out -mabi=ilp32" in said
