@@ -27,6 +27,7 @@ _TYPES = (
 )
 _EXITS = "A function ends where its result is known. No resource is held, so there is nothing to release at one exit."
 DEVIATIONS: dict[str, str] = {
+    "2.2": "A term that is zero for this model's sizes stands where others have one; it costs nothing.",
     "2.3": "A type of the interface that a program need not use.",
     "2.4": "A tag of the interface that a program need not use.",
     "2.5": "Macros of the public header say sizes, shapes and scales; a program uses those it needs.",
