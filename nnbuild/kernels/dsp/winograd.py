@@ -220,7 +220,8 @@ def _place(w: Writer, shape: Winograd) -> None:
         for channel in range(WIDTH):
             w(f"int32_t sum{tile}{channel}{'' if whole else ' = 0'};")
     with w.trips(1) if whole else w.loop("i", shape.pairs // size):
-        w(f"k = {DSP.call(w, 'at_word', 'k')};")
+        if size > 8:  # a shorter one loses more by a filler than by fetching late
+            w(f"k = {DSP.call(w, 'at_word', 'k')};")
         for pair in range(size):
             _pair(w, shape, pair, fresh=whole and pair == 0)
         w(f"x += {size if shape.size == 2 else 2 * size};")
