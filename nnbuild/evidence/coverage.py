@@ -59,7 +59,7 @@ def _counted(folder: Path, source: str) -> list[dict[str, Any]]:
     if not notes:
         return []
     words = ["gcov", "--json-format", "--stdout", "--branch-probabilities", notes[0].name]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(words, cwd=folder, capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         raise CheckFailed("gcov", done.stderr.strip(), "Is it of the same release as gcc?")
     files: list[dict[str, Any]] = json.loads(done.stdout)["files"]

@@ -64,10 +64,14 @@ class Tool:
 
 def tool_of(command: Sequence[str]) -> Tool:
     path = shutil.which(command[0])
-    done = subprocess.run([*command, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [*command, "--version"], capture_output=True, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL
+    )
     version = (done.stdout or done.stderr).strip().partition("\n")[0]
     if not version or done.returncode:
-        done = subprocess.run([*command, "-v"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [*command, "-v"], capture_output=True, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL
+        )
         version = (done.stdout or done.stderr).strip().partition("\n")[0]
     content = Path(path).resolve().read_bytes() if path else b""
     return Tool(Path(command[0]).name, version, hashlib.sha256(content).hexdigest())
@@ -111,7 +115,7 @@ def compiled(compiler: Compiler, plan: Plan, artifact: Artifact, folder: Path) -
     Artifact({**artifact.files, MAIN: main_text(plan).encode()}).write(folder)
     sources = [MAIN, *sorted(name for name in artifact.files if name.endswith((".c", ".S")))]
     words = [*compiler.command, *PORTABLE, *compiler.flags, "-I.", *sources, "-o", "program"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(words, cwd=folder, capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         raise CheckFailed(
             compiler.target, f"it refuses the emitted C:\n{done.stderr[-2000:]}", f"It was: {' '.join(words)}"

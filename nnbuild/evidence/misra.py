@@ -101,8 +101,10 @@ def findings(artifact: Artifact, folder: Path) -> Misra:
     Artifact(artifact.files).write(folder)
     sources = sorted(name for name in artifact.files if name.endswith(".c") and not name.endswith(WEIGHTS))
     words = ["cppcheck", "--addon=misra", "--std=c99", "-DNN_PORTABLE", "-q", "--template={file}:{line}:{id}", *sources]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
-    version = subprocess.run(["cppcheck", "--version"], capture_output=True, text=True).stdout.strip()
+    done = subprocess.run(words, cwd=folder, capture_output=True, encoding="utf-8", errors="replace")
+    version = subprocess.run(
+        ["cppcheck", "--version"], capture_output=True, encoding="utf-8", errors="replace"
+    ).stdout.strip()
     return counted(version, done.stderr)
 
 

@@ -56,8 +56,12 @@ def value_of(w: Writer, rule: rules.Rule, x: str = "x") -> str:
             c99.bound(w, (0, 2 * half), "gate")
             return requantized(w, f"{x} * gate", output)
         case rules.Whole():
-            sign = "-" if rule.up else ""
-            declare(w, "whole", f"(int32_t)({sign}(({sign}(int64_t){x} * {rule.steps}) >> {rule.right}))", "int32_t")
+            sign, steps = "-" if rule.function == "ceil" else "", f"(int64_t){x} * {rule.steps}"
+            if rule.function == "round":
+                half = (1 << (rule.right - 1)) - 1
+                declare(w, "real", steps, "int64_t")
+                steps = f"real + {half} + ((real >> {rule.right}) & 1)"
+            declare(w, "whole", f"(int32_t)({sign}(({sign}({steps})) >> {rule.right}))", "int32_t")
             c99.bound(w, (-rule.limit, rule.limit), "whole")
             return requantized(w, "whole", rule.output)
         case rules.Slopes(_, scales, threshold):

@@ -79,10 +79,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Whole:
-    """floor, or with `up` ceil, in 16 bits: x * steps / 2**right without its fraction, in the output's scale."""
+    """floor, ceil or round (halves to the even one) in 16 bits, as `function` says: x * steps / 2**right without its
+    fraction, in the output's scale."""
 
     format: Format
-    up: bool
+    function: str
     steps: int
     right: int
     output: Multiplier
@@ -95,7 +96,9 @@ class Whole:
     def apply(self, x: Ints) -> Ints:
         f = self.format
         value = (x - f.in_zero) * self.steps
-        whole = -(-value >> self.right) if self.up else value >> self.right
+        if self.function == "round":
+            value = value + (1 << (self.right - 1)) - 1 + (value >> self.right & 1)
+        whole = -(-value >> self.right) if self.function == "ceil" else value >> self.right
         return saturate(requantize(saturate(whole, -self.limit, self.limit), *self.output) + f.out_zero, *f.bounds)
 
 
@@ -239,10 +242,10 @@ def _rule16(function: str, parameters: tuple[float, ...], x: Tensor, out: Tensor
     if function in ("hard_sigmoid", "hard_sigmoid_fifth"):
         slope = 1 / 6 if function == "hard_sigmoid" else 0.2
         return Line(unit, _held(source * slope / target), int(round_half_away(0.5 / target)))
-    if function in ("floor", "ceil"):
+    if function in ("floor", "ceil", "round"):
         steps, shift = quantize_multiplier(source)
         every = replace(unit, bounds=limits(out.dtype))
-        return Whole(every, function == "ceil", steps, 31 - shift, quantize_multiplier(min(1 / target, 2.0**28)))
+        return Whole(every, function, steps, 31 - shift, quantize_multiplier(min(1 / target, 2.0**28)))
     if function == "hard_swish":
         output = quantize_multiplier(product_scale(source, 2.0**-GATE_BITS, target))
         return Gate(replace(unit, bounds=limits(out.dtype)), _held(source / 6 * 2.0**GATE_BITS), output)

@@ -54,8 +54,9 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.emulator
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_every_command_of_the_readme(encoding: str, project: Path) -> None:
+    commands = [[*words, "--no-other-boards"] if words[0] == "evidence" else words for words in README]
     assert {words[0] for words in README} >= {"inspect", "new", "compile", "build", "run", "check", "report", "diff"}
-    (project / "commands.json").write_text(json.dumps(README), "utf-8")
+    (project / "commands.json").write_text(json.dumps(commands), "utf-8")
     done = subprocess.run(
         [
             sys.executable,

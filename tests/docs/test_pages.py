@@ -56,3 +56,8 @@ def test_every_page_is_reached_from_the_first_one() -> None:
             seen.add(page)
             waiting += [(page.parent / link).resolve() for link in LINK.findall(page.read_text())]
     assert set(PAGES) - seen == set()
+
+
+@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=lambda path: path.name)
+def test_no_page_holds_two_versions_of_itself(page: Path) -> None:
+    assert [line for line in page.read_text().splitlines() if line.startswith(("<<<<<<< ", ">>>>>>> "))] == []

@@ -22,6 +22,7 @@ STEEP = {
     # name, 16 bits: what straight lines over steps of 128 inputs leave of functions that bend sharply
     "activation-softsign": 12,
     "activation-tanh": 3,
+    "activation-erf": 3,
     "activation-exponential": 12,
     "activation-square": 3,
     "activation-sqrt-positive": 4,

@@ -33,7 +33,7 @@ def _compile(target: Path, board: Board) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         made = Path(folder) / target.name
         command = [compiler, "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", str(made), str(SOURCE)]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
         if done.returncode != 0:
             raise NnbuildError(SOURCE.name, f"the compiler refused it:\n{done.stderr.strip()}\n", " ".join(command))
         made.replace(target)
