@@ -110,7 +110,7 @@ def _stored(value: str, bits: int, low: int, high: int, count: int) -> str:
     done = 0
     for part in (64, 32, 16, 8):
         if count * bits & part:
-            cast = f"(int{part}_t *)(void *)(to + {done // bits})"
+            cast = f"(int{part}_t *)(void *)({'to' if done == 0 else f'to + {done // bits}'})"
             lane = f"vreinterpret{wide}_s{part}_s{bits}(all)" if part != bits else "all"
             lines.append(f"vst1{wide}_lane_s{part}({cast}, {lane}, {done // part});")
             done += part

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, plain_form
 from nnbuild.kernels.dsp.scaling import scaled as scaled_apart
@@ -111,7 +112,8 @@ class Ending:
             if index % 2 == 0 and index + 1 < len(names):
                 second = list(names.values())[index + 1]
                 w(f"int32_t {second};")
-                w(f"const int32_t {name} = {v.call(w, 'load_two', f'scaling + {first + index}', f'&{second}')};")
+                both = v.call(w, "load_two", added("scaling", first + index), f"&{second}")
+                w(f"const int32_t {name} = {both};")
             elif index % 2 == 0:
                 w(f"const int32_t {name} = scaling[{first + index}];")
                 w.bill(1)
@@ -124,11 +126,11 @@ class Ending:
             names = {}
             for index, name in enumerate(self.columns):
                 names[name] = f"{name}{first}"
-                v.let(w, "sums", names[name], v.call(w, "load", f"scaling + {index * channels + first}"))
+                v.let(w, "sums", names[name], v.call(w, "load", added("scaling", index * channels + first)))
             self.scale(w, v, value, names, OF_EACH)
             of = (self.scaling.low, self.scaling.high, min(v.lanes, real - first))
             store = "store_bytes" if self.bits == 8 else "store_words"
-            w(f"{v.call(w, store, f'to + {first}', value, of=of)};")
+            w(f"{v.call(w, store, added('to', first), value, of=of)};")
 
     def scale(self, w: Writer, v: Vectors, value: str, names: dict[str, str], rows: Rows = OF_ALL) -> None:
         """Turns a vector of totals into outputs, not yet within bounds."""

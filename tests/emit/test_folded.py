@@ -23,7 +23,7 @@ from tests.support.shares import in_shares
 
 SIGNS = {
     "a product of numbers": re.compile(r"(?<![*/%] )(?<![\w.])\d+ [*/%] \d+(?![\w.])"),
-    "a sum of numbers": re.compile(r"(?<![*/%] )(?<![\w.])\d+ [-+] \d+(?![\w.]| [*/%])"),
+    "a sum of numbers": re.compile(r"(?<![*/%] )(?<![*/%] -)(?<![\w.])\d+ [-+] \d+(?![\w.]| [*/%])"),
     "a zero added": re.compile(r"[\w)\]] [-+] 0(?![\w.])|(?<![*/%<>] )(?<![\w.])0 \+ "),
     "a product of one or zero": re.compile(r"\* [01](?![\w.])|(?<![\w.])[01] \* "),
     "a comparison of numbers": re.compile(r"(?<![-+*/%] )(?<![\w.])\d+ (<|>|<=|>=|==|!=) \d+(?![\w.])"),
@@ -58,7 +58,15 @@ def printed(graph: Graph, isa: Isa) -> Iterator[tuple[str, str]]:
 def test_what_is_not_folded_is_found() -> None:
     wrong = ["a = 10 * 2;", "a = (y * 7 + 0) * 48;", "for (int32_t i = 0; i < 8; i += 8) {", "    {", "if (3 < 4) {"]
     assert all(list(unfolded(line)) for line in wrong)
-    right = ["a = b * 2 + 4;", "k[3] = 4 + a;", "for (int32_t i = 0; i < 9; i += 8) {", "{", "x * 2.0f", "a << 1 | 2"]
+    right = [
+        "a = b * 2 + 4;",
+        "k[3] = 4 + a;",
+        "for (int32_t i = 0; i < 9; i += 8) {",
+        "{",
+        "x * 2.0f",
+        "a << 1 | 2",
+        "a * -3 + 4",
+    ]
     assert [found for line in right for found in unfolded(line)] == []
 
 

@@ -58,7 +58,7 @@ EMULATED = {
 
 
 def runs_here(isa: Isa) -> bool:
-    return cpu_flags() >= set(isa.cpu_flags)
+    return fits(isa, "native") and cpu_flags() >= set(isa.cpu_flags)
 
 
 def natively(isa: Isa) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.isa.across_ops import ACROSS
 from nnbuild.isa.integer_ops import INTEGERS
 from nnbuild.isa.ops import FLOATS, KINDS, Operation
 from nnbuild.isa.pair_ops import PAIRS
@@ -10,7 +11,7 @@ from nnbuild.isa.vectors import OPERATIONS
 
 
 def test_no_two_rows_have_one_name() -> None:
-    assert len(OPERATIONS) == len(FLOATS) + len(INTEGERS) + len(PAIRS)
+    assert len(OPERATIONS) == len(FLOATS) + len(INTEGERS) + len(PAIRS) + len(ACROSS)
 
 
 def test_sets_spell_rows_of_the_table() -> None:
