@@ -9,7 +9,14 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
-BESIDE = ("boards/**/*", "firmware/**/*", "docs/*.md", "examples/mnist/*.h5", "examples/mnist/*.npz")
+BESIDE = (
+    "boards/**/*",
+    "firmware/**/*",
+    "docs/*.md",
+    "examples/mnist/*.h5",
+    "examples/mnist/*.npz",
+    "examples/mnist/*.txt",
+)
 
 
 class BuildWithData(build_py):

@@ -92,7 +92,7 @@ def quantized(graph: Graph, form: str) -> Graph:
 
 def planned(graph: Graph, board: str, isa: str | None = None, optimize: str = "speed") -> Plan:
     """The plan of a graph that is quantized already, if it is to be."""
-    options = Options(Path(graph.name), board, isa=isa, optimize=optimize)
+    options = Options(Path(graph.name), board, isa=isa, optimize=optimize, price="instructions")
     found = board_of(options)
     backend = backend_of(found)
     target = backend.prepare(graph, target_of(options, found), isa)

@@ -9,7 +9,7 @@ import shlex
 from pathlib import Path
 
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import add_place, options_of, place_of, print_json
+from nnbuild.cli.arguments import add_place, options_to_run, place_of, print_json
 from nnbuild.cli.report import add_what, run_of
 from nnbuild.jobs.gather import gather
 from nnbuild.report.diff import Difference, as_object, as_text, difference, worst
@@ -70,7 +70,7 @@ def build(text: str) -> Facts:
         raise UsageError(text, f"It cannot be taken apart into words ({error}).", "Mend its quotes.") from None
     arguments = parser.parse_intermixed_args(words)
     with place_of(arguments) as where:
-        return gather(options_of(arguments), run_of(arguments), where)
+        return gather(options_to_run(arguments), run_of(arguments), where)
 
 
 def read(path: Path) -> Facts:

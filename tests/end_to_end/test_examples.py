@@ -120,7 +120,9 @@ def test_kernel_modules(name: str, form: str) -> None:
 def test_products_of_an_encoder_are_cheap_on_cortex_m4() -> None:
     needs_tools(find(M4))
     model, _ = files("encoder", "int8")
-    layers = nnbuild("profile", str(model), "--board", M4, *options("encoder", "int8"))["layers"]
+    layers = nnbuild("profile", str(model), "--board", M4, "--price", "instructions", *options("encoder", "int8"))[
+        "layers"
+    ]
     products = [layer for layer in layers if layer["op"] in ("dense", "matmul")]
     assert len(products) == 17
     assert all(layer["cost_per_mac"] <= MOST_PER_MAC for layer in products)

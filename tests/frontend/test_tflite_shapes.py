@@ -107,6 +107,8 @@ def constants() -> Iterator[tuple[str, Values, str, dict[str, Any]]]:
         yield kind, ints, "NONE", {}
     for kind in "NEG ABS SQRT RSQRT SQUARE FLOOR CEIL ZEROS_LIKE".split():
         yield kind, floats, "NONE", {}
+    bounds8 = {"Min": -1.0, "Max": 3.0, "NumBits": 8}
+    yield "FAKE_QUANT", floats, "FakeQuantOptions", bounds8
     for kind in ("LOGICAL_AND", "LOGICAL_OR"):
         yield kind, [([True, True, False], "bool"), ([True, False, False], "bool")], "NONE", {}
     yield "LOGICAL_NOT", [([True, False], "bool")], "NONE", {}
@@ -168,7 +170,7 @@ def result(file: File, path: Path) -> np.ndarray:
 
 
 def test_every_folded_operator_is_tested() -> None:
-    assert {kind for kind, *_ in CONSTANTS} == set(FOLDS)
+    assert {kind for kind, *_ in CONSTANTS} == {*FOLDS, "ZEROS_LIKE"}
 
 
 @pytest.mark.oracle

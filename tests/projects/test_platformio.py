@@ -53,7 +53,7 @@ def test_what_is_built_again(project: Project) -> None:
     """One story, because every part of it begins where the last one ended."""
     first = project.did("-j", "4")
     assert first[0] == "nnbuild compile mnist.h5"
-    assert "output 9: " in well(project.built / "program")
+    assert "It is: eight" in well(project.built / "program")
     assert project.did() == [], "nothing has changed"
     os.utime(project.folder / "mnist.h5")
     assert project.did() == [], "only times have changed"
@@ -71,7 +71,7 @@ def test_what_is_built_again(project: Project) -> None:
 
 def test_the_c_is_that_of_the_command_line(project: Project, tmp_path: Path) -> None:
     project.did()
-    options = ["--quantize", "int8", "--calibrate", "calibration.npz"]
+    options = ["--quantize", "int8", "--calibrate", "calibration.npz", "--labels", "labels.txt"]
     well(*NNBUILD, "compile", "mnist.h5", *options, "-o", tmp_path / "here", folder=project.folder)
     assert printed(project.built / "nnbuild", "mnist") == printed(tmp_path / "here", "mnist")
 
@@ -88,7 +88,7 @@ def test_weights_that_the_assembler_takes_in(project: Project) -> None:
     project.ini.write_text(project.ini.read_text() + "\ncustom_nnbuild_weights = binary\n")
     assert any("mnist_weights" in step for step in project.did())
     assert (project.built / "nnbuild" / "mnist_weights.bin").is_file()
-    assert "output 9: " in well(project.built / "program")
+    assert "It is: eight" in well(project.built / "program")
 
 
 @pytest.mark.parametrize(
@@ -137,4 +137,4 @@ def test_the_page(platformio: PlatformIo, tmp_path: Path) -> None:
             (project / file).write_text(own)
         elif language == "sh":
             said = platformio.installed.well(text, project)
-    assert "output 9: " in said
+    assert "It is: eight" in said

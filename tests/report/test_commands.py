@@ -38,7 +38,7 @@ def test_a_report_has_a_page_a_file_and_a_verdict(nnbuild: Nnbuild, model: Path,
     assert [(row.name, row.op, row.macs) for row in facts.layers] == [("dense", "dense", 12)]
     assert [(node.name, node.kind) for node in facts.nodes] == [("x", "input"), ("dense", "dense")]
     assert facts.check is not None
-    assert facts.origin.command == "nnbuild report small.h5"
+    assert facts.origin.command == "nnbuild report small.h5 --isa native"
     assert facts.layers[0].code > 0
     assert "<h1>small</h1>" in Path("small.html").read_text()
 
