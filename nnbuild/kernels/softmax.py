@@ -164,8 +164,9 @@ def _shares8(w: Writer, site: Site[Softmax], powers: str, size: int, after: int)
         declare(w, "value", "-128", "int32_t")
         with w.block(f"if ({condition})") if condition else nullcontext():
             w.bill(c99.MULTIPLY_ADD.cycles + c99.LOAD.cycles)
-            share = f"(uint32_t)(((uint64_t)inverse * (uint32_t){powers}[below] + (UINT32_C(1) << 30)) >> 31)"
-            w(w.use(c99.ADD, "value", f"(int32_t)(({share} + half) >> amount)"))
+            long = f"(uint64_t)inverse * (uint32_t){powers}[below] + (UINT32_C(1) << 30)"
+            declare(w, "share", f"(uint32_t)(({long}) >> 31)", "const uint32_t")
+            w(w.use(c99.ADD, "value", "(int32_t)((share + half) >> amount)"))
         w(w.use(c99.AT_MOST, "value", "127"))
         store(w, f"to[{product(at, after)}]", "value", site.outputs[0])
 
