@@ -162,8 +162,8 @@ def test_properties_and_audit(ninja: Project) -> None:
         "endforeach()\n"
     )
     said = ninja.configure()
-    said = well(*NNBUILD, "compile", ninja.source / "small.h5", "--dry-run", "--json")
-    facts = json.loads(said[said.index("{") :])  # notes stand before it
+    told = well(*NNBUILD, "compile", ninja.source / "small.h5", "--dry-run", "--json")
+    facts = json.loads(told[told.index("{") :])  # notes stand before it
     assert facts["weights"] >= 60
     sizes = {"ARENA": facts["arena"], "STATE": 0, "FLASH": facts["weights"]}
     assert {f"-- {name} {size}" for name, size in sizes.items()} <= set(said.lines)

@@ -230,7 +230,7 @@ def _down(w: Writer, rule: Sum | Product, gate: tuple[int, int, str], pointers: 
     rows, channels, held = gate
     walking = "a" if held == "b" else "b"
     of = dict(zip(("a", "b", "to"), pointers, strict=True))
-    with w.block(f"for (int32_t c = 0; c < {channels}; c += {WORD})"), w.trips(channels // WORD):
+    with w.loop("c", channels, step=WORD):
         w.bill(16)
         for name, kind in ((walking, "const "), ("to", "")):
             w(f"{kind}int8_t *{name} = {total(of[name], product('begin', channels), 'c')};")

@@ -60,8 +60,11 @@ def row(w: Writer, function: str, size: int) -> str:
             w(f"result += {' + '.join(HALVES)};")
 
         _halves(w, words, WORD, WORD, gather)
-    with w.block(f"for (int32_t i = 0; i < {rest}; ++i)"), w.trips(rest):
-        w(w.use(operation, "result", "value[i]"))
+    if rest == 1:
+        w(w.use(operation, "result", "value[0]"))
+    elif rest:
+        with w.block(f"for (int32_t i = 0; i < {rest}; ++i)"), w.trips(rest):
+            w(w.use(operation, "result", "value[i]"))
     return "result"
 
 

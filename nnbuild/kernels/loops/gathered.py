@@ -14,6 +14,7 @@ from itertools import product as pairs
 import numpy as np
 
 from nnbuild.base.writer import Instruction, Writer
+from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.across_scaling import Ending, ending_of
 from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, only_int8, variant
@@ -126,7 +127,7 @@ class Gathered(Gathering):
         for vector, output in self.products:
             place = (output * self.vectors + vector) * self.lanes
             name = f"w{mark}{vector}_{output}"
-            self.v.let(w, "bytes", name, self.v.call(w, "aligned", f"k + {place}", of=(4,)))
+            self.v.let(w, "bytes", name, self.v.call(w, "aligned", added("k", place), of=(4,)))
 
     def _unit(self, w: Writer, kept: bool) -> None:
         v, outputs, times = self.v, len(self.patch.outputs), self.patch.times
@@ -136,7 +137,7 @@ class Gathered(Gathering):
         for time in range(times):
             for vector in range(self.vectors):
                 at = (time * self.vectors + vector) * self.lanes
-                v.let(w, "bytes", f"patch{time}_{vector}", v.call(w, "gather_two", "line", f"place + {at}"))
+                v.let(w, "bytes", f"patch{time}_{vector}", v.call(w, "gather_two", "line", added("place", at)))
             mark = "" if kept else f"{time}_"
             if not kept:
                 self._load(w, mark)
@@ -169,7 +170,7 @@ class Gathered(Gathering):
             v.let(w, "sums", name, v.call(w, "join", *whole[4 * index : 4 * index + 4]), "")
         for name in vectors:
             ending.scale(w, v, name, names)
-        operands = ("line_to", vectors[0], vectors[-1], f"place + {self.record - TOTALS}")
+        operands = ("line_to", vectors[0], vectors[-1], added("place", self.record - TOTALS))
         w(f"{v.call(w, 'store_places', *operands, of=(ending.scaling.low, ending.scaling.high))};")
 
 
