@@ -23,6 +23,9 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.windows import spread
 
+MOST_COUNTED = 1 << 26
+"""Values of which a constant counts those that a spread window finds: a damaged size must take no memory."""
+
 LOWEST = -float(np.finfo(np.float32).max)
 
 
@@ -83,6 +86,8 @@ def averaged(
         x, pads = padded(call, x, [(0, 0), (0, 0), *pads], "constant", 0.0), ((0, 0),) * len(pads)
     if max(windows[2]) == 1:
         return pooled(call, x, "average", windows, pads, places, FLOAT)
+    if prod(x.shape) > MOST_COUNTED:
+        raise call.unsupported(f"it averages over every other of {prod(x.shape):,} values")
     ones = call.as_value(np.ones(x.shape, np.float32))
     total, count = (
         _by_slices(
