@@ -40,6 +40,8 @@ ROOMS = {
     "kernels": {"base", "numeric", "model", "ops", "isa"},
     "plan": {"base", "model", "ops", "isa", "kernels"},
     "emit": {"base", "model", "ops", "isa", "kernels", "plan", "__init__"},
+    # Devices beside the processor.
+    "offload": {"base", "numeric", "model"},
     # Apart.
     "audit": {"base"},
     "bound": {"base", "audit"},

@@ -1,0 +1,1 @@
+"""Devices beside the processor: what they are asked to do."""
