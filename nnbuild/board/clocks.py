@@ -32,10 +32,26 @@ def _stm32f4(numbers: Mapping[str, int]) -> Clocks:
 
 
 def _stm32l4(numbers: Mapping[str, int]) -> Clocks:
-    """16 MHz by 2 into the PLL, times N, by 2; no bus is divided."""
-    vco = 8 * MEGA * numbers["NN_PLL_N"]
+    """16 MHz by M into the PLL, times N, by 2; no bus is divided."""
+    vco = 16 * MEGA // numbers["NN_PLL_M"] * numbers["NN_PLL_N"]
     cpu = vco // 2
-    return Clocks(cpu, cpu, cpu, cpu, vco, (64 * MEGA, 344 * MEGA), waits=numbers.get("NN_FLASH_WAITS", 5))
+    return Clocks(cpu, cpu, cpu, cpu, vco, (64 * MEGA, 344 * MEGA), waits=numbers["NN_FLASH_WAITS"])
+
+
+def _stm32u5(numbers: Mapping[str, int]) -> Clocks:
+    """16 MHz into the PLL, times N, by 2; no bus is divided."""
+    vco = 16 * MEGA * numbers["NN_PLL_N"]
+    cpu = vco // 2
+    return Clocks(cpu, cpu, cpu, cpu, vco, (128 * MEGA, 544 * MEGA), waits=numbers["NN_FLASH_WAITS"])
+
+
+def _stm32h7(numbers: Mapping[str, int]) -> Clocks:
+    """64 MHz by M into the PLL, times N, by 2; the buses at half of it or at all, the peripherals' at half of that.
+    What its flash waits in cycles of the processor hangs on caches and buses, so no number of waits is given."""
+    vco = 64 * MEGA // numbers["NN_PLL_M"] * numbers["NN_PLL_N"]
+    cpu = vco // 2
+    bus = cpu // 4 if numbers["NN_BUS_HALVED"] else cpu // 2
+    return Clocks(cpu, bus, bus, bus, vco, (128 * MEGA, 836 * MEGA))
 
 
 def _fixed(numbers: Mapping[str, int]) -> Clocks:
@@ -48,10 +64,9 @@ FAMILIES: Mapping[str, Callable[[Mapping[str, int]], Clocks]] = {
     "nrf51": lambda numbers: Clocks(numbers["NN_CPU_HERTZ"], 16 * MEGA, 16 * MEGA, 16 * MEGA),
     "stm32f1": lambda numbers: Clocks(24 * MEGA, 24 * MEGA, 24 * MEGA, 24 * MEGA),
     "stm32f4": _stm32f4,
-    "stm32h7": lambda numbers: Clocks(
-        400 * MEGA, 100 * MEGA, 100 * MEGA, 100 * MEGA, 800 * MEGA, (192 * MEGA, 836 * MEGA)
-    ),
+    "stm32h7": _stm32h7,
     "stm32l4": _stm32l4,
+    "stm32u5": _stm32u5,
 }
 
 

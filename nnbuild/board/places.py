@@ -59,9 +59,12 @@ def _folders() -> list[Path]:
 
 
 def by_name(found: Iterable[Path]) -> dict[str, Path]:
+    """A copy of a table, as a checkout of nnbuild has it beside the installed one, is the same board."""
     result: dict[str, Path] = {}
     for file in found:
         name = name_of(file)
+        if name in result and result[name].read_bytes() == file.read_bytes():
+            continue
         if name in result:
             cause = f"two tables have this name, {result[name]} and {file}."
             raise UsageError(f"board {name!r}", cause, "Give one of them another name.")

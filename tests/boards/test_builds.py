@@ -60,7 +60,7 @@ def test_every_board_builds_with_its_first_compiler(tiny: Path, tmp_path: Path, 
 
 
 @pytest.mark.emulator
-@pytest.mark.parametrize("name", [FAST, "rv32", "microbit", "mps3-an547"])
+@pytest.mark.parametrize("name", [FAST, "rv32", "microbit", "mps3-an547", "mps2-an505"])
 @pytest.mark.parametrize(
     ("toolchain", "quantize"),
     [

@@ -136,6 +136,9 @@ def test_names(project: Path) -> None:
     own(project / "boards", F446, "stm32f405")
     with pytest.raises(UsageError, match="two tables have this name"):
         find("stm32f405")
+    shipped = BOARDS / "stm32f405" / "board.toml"
+    (project / "boards" / "stm32f405.toml").write_bytes(shipped.read_bytes())  # as in a checkout of nnbuild
+    assert find("stm32f405").name == "stm32f405"
 
 
 def test_a_new_board_is_like_another_and_sound(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
