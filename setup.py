@@ -11,6 +11,7 @@ from setuptools.command.build_py import build_py
 HERE = Path(__file__).resolve().parent
 BESIDE = (
     "boards/**/*",
+    "devices/**/*",
     "firmware/**/*",
     "docs/*.md",
     "examples/mnist/*.h5",

@@ -38,10 +38,9 @@ ROOMS = {
     # isa <- kernels <- plan <- emit
     "isa": {"base", "numeric", "model", "ops.base"},
     "kernels": {"base", "numeric", "model", "ops", "isa"},
-    "plan": {"base", "model", "ops", "isa", "kernels"},
-    "emit": {"base", "model", "ops", "isa", "kernels", "plan", "__init__"},
-    # Devices beside the processor.
-    "offload": {"base", "numeric", "model"},
+    "offload": {"base", "numeric", "model", "ops"},
+    "plan": {"base", "model", "ops", "isa", "kernels", "offload"},
+    "emit": {"base", "model", "ops", "isa", "kernels", "offload", "plan", "__init__"},
     # Apart.
     "audit": {"base"},
     "bound": {"base", "audit"},

@@ -11,6 +11,7 @@ _HOME = _PACKAGE.parent if (_PACKAGE.parent / "firmware").is_dir() else _PACKAGE
 
 FIRMWARE = _HOME / "firmware"
 BOARDS = _HOME / "boards"
+DEVICES = _HOME / "devices"
 DOCS = _HOME / "docs"
 EXAMPLE = _HOME / "examples" / "mnist"
 TEMPLATES = _PACKAGE / "templates"
@@ -33,6 +34,7 @@ def generator_files() -> list[Path]:
     """All of nnbuild that can change what is printed: builds look at it to know what is out of date."""
     patterns = (
         *((_PACKAGE, "*.py"), (TEMPLATES, "*"), (BOARDS, "*.toml"), (FIRMWARE, "*.[chS]")),
+        *((DEVICES, "*.toml"), (DEVICES, "*.py"), (DEVICES, "*.[ch]")),
         (measured_costs(), "*.json"),
     )
     return sorted(path for folder, pattern in patterns for path in folder.rglob(pattern) if path.is_file())

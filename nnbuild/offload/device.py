@@ -1,0 +1,116 @@
+"""What a device beside the processor is: its memories, queue, operators, arithmetic, and the Python file beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nnbuild.model.graph import Array
+from nnbuild.numeric.arithmetic import Arithmetic
+from nnbuild.offload.task import Addresses, Task
+
+HOLDS = ("constants", "tensors", "exchange")
+"""What a memory may be for: packed weights, what tasks compute on, and what the processor reads and writes."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """`host`: whether the driver's read and write reach it. They are told `begin` plus the place within; tasks are told
+    the place within. The first `reserved` bytes belong to the driver."""
+
+    name: str
+    begin: int
+    size: int
+    alignment: int
+    host: bool
+    holds: frozenset[str]
+    reserved: int = 0
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What a device takes of one operation: the engine that computes it, and the least and largest of every quantity
+    that has limits. `arithmetic` is the device's own unless the operator has another."""
+
+    name: str
+    engine: str
+    limits: Mapping[str, tuple[int, int]]
+    arithmetic: Arithmetic
+
+
+@dataclass(frozen=True)
+class Driver:
+    """C files that drive the device, of the programs of some kinds of board; `stack` is what any of its functions takes
+    with all it calls."""
+
+    name: str
+    boards: frozenset[str]
+    sources: tuple[Path, ...]
+    includes: tuple[Path, ...]
+    flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    stack: int
+
+
+@dataclass(frozen=True)
+class Copying:
+    """What the processor pays, in its own cycles: for a copy by the driver, and for handing over a task."""
+
+    setup: float
+    bytes_per_cycle: float
+    submit: float
+    wait: float
+
+
+@dataclass(frozen=True, eq=False)
+class Functions:
+    """The device's Python file."""
+
+    pack: Callable[[Task], bytes]
+    describe: Callable[[Task, Addresses], bytes]
+    cycles: Callable[[Task], float]
+    compute: Callable[[Task, list[Array]], Array]
+    link: Callable[[str], list[str]] | None = None
+    """What the program is linked with beside the driver of this name, made where it has to be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Device:
+    """clock: cycles of the processor in one of the device. channels: pixels begin at multiples of so many bytes.
+    depth: tasks in the queue. descriptor: bytes of one. margin: cycles that a deadline has beyond twice the estimate.
+    """
+
+    name: str
+    summary: str
+    file: Path
+    memories: tuple[Memory, ...]
+    operators: Mapping[str, Operator]
+    arithmetic: Arithmetic
+    drivers: tuple[Driver, ...]
+    copying: Copying
+    functions: Functions
+    clock: float = 1.0
+    channels: int = 1
+    depth: int = 1
+    descriptor: int = 64
+    margin: int = 10_000
+    overhead: float = 0.0
+    """Cycles of the device between two tasks that follow each other."""
+    chosen: str | None = None
+    """The driver that was asked for."""
+
+    def memory(self, use: str) -> Memory:
+        return next(memory for memory in self.memories if use in memory.holds)
+
+    @property
+    def apart(self) -> bool:
+        """Whether tasks bring tensors from the memory that the processor reaches to the one they compute on."""
+        return self.memory("tensors") is not self.memory("exchange")
+
+    def driver(self, output: str) -> Driver | None:
+        """That of a kind of board, or the one that was asked for."""
+        able = [driver for driver in self.drivers if output in driver.boards]
+        if self.chosen is not None:
+            able = [driver for driver in able if driver.name == self.chosen]
+        return able[0] if able else None
