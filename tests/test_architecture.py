@@ -37,7 +37,8 @@ ROOMS = {
     "quantize": {"base", "numeric", "model", "ops", "passes"},
     # isa <- kernels <- plan <- emit
     "isa": {"base", "numeric", "model", "ops.base"},
-    "kernels": {"base", "numeric", "model", "ops", "isa"},
+    "encodings": set(),
+    "kernels": {"base", "numeric", "model", "ops", "isa", "encodings"},
     "offload": {"base", "numeric", "model", "ops"},
     "plan": {"base", "model", "ops", "isa", "kernels", "offload"},
     "emit": {"base", "model", "ops", "isa", "kernels", "offload", "plan", "__init__"},

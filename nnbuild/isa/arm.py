@@ -8,6 +8,8 @@ tolerance, and a PC without such an instruction computes a * b + c.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nnbuild.isa.c99 import Single
 from nnbuild.isa.isa import Isa, extended
 from nnbuild.isa.vectors import Vectors
@@ -80,6 +82,17 @@ def _saturate(bits: int, shift: int = 0) -> str:
 
 def _load_bytes(count: int) -> str:
     return "int32_t out;\n\n__builtin_memcpy(&out, from, sizeof out);\nreturn out;" if count == 4 else ""
+
+
+def _step(kind: str) -> Callable[[int], str]:
+    """A byte of a word, added to a pointer."""
+
+    def step(byte: int) -> str:
+        turned = f", ror #{8 * byte}" if byte else ""
+        code = f'__asm__("uxtab %0, %1, %2{turned}" : "=r"(out) : "r"(from), "r"(word));'
+        return f"const {kind} *out;\n\n{code}\nreturn out;"
+
+    return step
 
 
 _PAIR = "typedef int64_t __attribute__((may_alias)) pair;\n\n"
@@ -155,6 +168,8 @@ DSP = Vectors(
         "store_two": f'{_PAIR}__asm__("strd %1, %2, %0" : "=m"(*(pair *)to) : "r"(first), "r"(second));',
         "load_four": _LOAD_FOUR,
         "load_both": _LOAD_BOTH,
+        "p_step8": _step("int8_t"),
+        "p_step16": _step("int16_t"),
         "at_word": '__asm__(".balign 4" : "+r"(pointer)); /* long instructions across words are fetched late */\n'
         "return pointer;",
         "again": '__asm__ volatile("" : "+r"(pointer));\nreturn pointer;',

@@ -93,6 +93,17 @@ LOAD_BOTH = """\
 return (int32_t)x[0];"""
 
 
+def _step(bits: int) -> Family:
+    """So many bytes on, whole numbers of these bits, as a byte of the word says."""
+    kind = f"const int{bits}_t *"
+
+    def step(byte: int) -> Operation:
+        far = f"((uint32_t)word >> {8 * byte} & 0xffU)" if byte else "((uint32_t)word & 0xffU)"
+        return Operation(kind, f"{kind}from, int32_t word", f"from + {far}{' / 2' if bits == 16 else ''}", 1)
+
+    return step
+
+
 def _pair_at(index: int) -> str:
     return f"(int32_t)((uint32_t)(uint16_t)from[{index}] | (uint32_t)from[{index + 1}] << 16)"
 
@@ -159,6 +170,8 @@ PAIRS: dict[str, Operation | Family] = {
     "load_both": Operation(
         WORD, "const int64_t *x, const int64_t *k, int32_t *second, int32_t *third, int32_t *fourth", LOAD_BOTH, 4, 1
     ),
+    "p_step8": _step(8),
+    "p_step16": _step(16),
     "at_word": Operation("const int64_t *", "const int64_t *pointer", "pointer", 0),
     "again": Operation("const int32_t *", "const int32_t *pointer", "pointer", 0),
 }

@@ -117,6 +117,7 @@ class Kernel(Generic[K]):
 
     needs: the features of the instruction set that it cannot do without.
     fuses: the kinds of operation that it takes in a site's tail; it is asked by `accepts` whether it takes a given one.
+    encoded: its constants are as large as their values want them, so others cannot take their place.
     """
 
     name: str
@@ -125,6 +126,7 @@ class Kernel(Generic[K]):
     demand: Callable[[Site[K]], Demand]
     emit: Callable[[Writer, Site[K], Names], None]
     fuses: frozenset[str] = frozenset()
+    encoded: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers
 from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, only_float, variant
-from nnbuild.kernels.loops import across_windows, compact, dot, patches
+from nnbuild.kernels.loops import across_windows, compact, dot, patches, sparse, sparse_pairs
 from nnbuild.kernels.loops.edges import REGISTERS, Edges
 from nnbuild.kernels.loops.padded import padded
 from nnbuild.kernels.loops.rows import SUMS, SingleRow, SplitFloats, split_integers
@@ -110,5 +110,8 @@ VARIANTS = (
     *patches.variants(frozenset()),
     OnEach("float", _on_floats),
     OnEach("sums", _on_integers),
+    *sparse.VARIANTS,
+    *sparse_pairs.VARIANTS,
+    OnEach("sums", sparse.on_set),
     OnEach("across", across_windows.on_set),
 )

@@ -140,6 +140,8 @@ def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
         return f"{NEEDS} {', '.join(sorted(missing))}"
     if not fuses(kernel, site):
         return "it computes one operation at a time"
+    if kernel.encoded and target.swappable:
+        return "its constants are as many as its weights want, and these may be exchanged"
     return kernel.accepts(site)
 
 

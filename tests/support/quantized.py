@@ -20,7 +20,7 @@ FIXED = {"int8": Quant((2.0**-8,), -128), "int16": Quant((2.0**-15,), 0)}
 def quantized(
     graph: Graph, dtype: str, seed: int, same_scale: bool = False, powers: tuple[float, float] = (-8, -2)
 ) -> Graph:
-    """The graph with integer tensors; weights are drawn anew over their whole range.
+    """The graph with integer tensors; weights are drawn anew over their whole range, but for zeros.
 
     `same_scale` gives outputs the scale of the first input, as operations that only move or choose want it.
     Scales are drawn between these powers of two.
@@ -70,7 +70,8 @@ def _constant(chance: np.random.Generator, role: str, constant: Constant, dtype:
             return drawn(-(2**24), 2**24, "int32", Quant((summand_scale(1.5 / UNIT),)))
         case [_, "bias" | "shift"]:
             return drawn(-3000, 3000, SUM_TYPES[dtype], None)
-    return drawn(-127, 127, "int8", _channels(chance, channels))
+    found = drawn(-127, 127, "int8", _channels(chance, channels))
+    return replace(found, data=np.where(constant.data == 0, 0, found.data).astype("int8"))
 
 
 def _channels(chance: np.random.Generator, channels: int) -> Quant:

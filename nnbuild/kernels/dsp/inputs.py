@@ -27,6 +27,30 @@ def expand(w: Writer, dtype: str, patch: str, sources: tuple[str, ...], count: i
     w(f"{w.call(routine, patch, *sources, str(count // 4 // unroll))};")
 
 
+def natural(w: Writer, to: str, source: str, count: int) -> None:
+    """Prints what lays out bytes as 16-bit numbers in their order, zeros behind them up to a multiple of four."""
+    body = Writer("{prefix}")
+    with body.loop("i", "count", trips=1):
+        body(body.use(LOAD, "all", DSP.call(body, "load_bytes", "from", of=(4,))))
+        for half in ("even", "odd"):
+            body(body.use(LOAD, half, DSP.call(body, f"p_{half}_bytes", "all")))
+        pair = DSP.call(body, "p_low_halves", "even", "odd"), DSP.call(body, "p_high_halves", "odd", "even")
+        body(f"{DSP.call(body, 'store_two', '(int32_t *)to', *pair)};")
+        body("from += 4;")
+        body("to += 4;")
+        body.bill(2)
+    head = "void {name}(int16_t *to, const int8_t *from, int32_t count)"
+    uses = tuple(body.instructions.values())
+    routine = Instruction("natural_order", head, str(body), 0, uses=uses, outlined=True)
+    whole = count // 4
+    if whole:
+        w.bill(CALL_CYCLES, CALL_CYCLES)
+        w.add(body.whole.times(whole))
+        w(f"{w.call(routine, to, source, str(whole))};")
+    for at in range(4 * whole, -(-count // 4) * 4):
+        w(w.use(MOVE, f"{to}[{at}]", f"{source}[{at}]" if at < count else "0"))
+
+
 def _routine(dtype: str, positions: int, unroll: int) -> tuple[Instruction, Bill]:
     """The routine, and what a turn costs in it."""
     w = Writer("{prefix}")

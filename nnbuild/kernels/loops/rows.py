@@ -148,12 +148,17 @@ class SplitIntegers(Split[IntegerVectors]):
         super().emit(w, names, names.scratch)
 
     def _finish(self, w: Writer, block: Block) -> None:
-        for vector in range(block.vectors):
-            channel = vector * self.lanes.lanes
-            with w.block(""):
-                self.lanes.prepare(w, str(channel))
-                real = min(self.lanes.lanes, block.channels - channel)
-                self.lanes.store(w, f"sum0{vector}", dot.offset("to", channel), str(channel), real)
+        finish(w, self.lanes, block)
+
+
+def finish(w: Writer, lanes: IntegerVectors, block: Block) -> None:
+    """Scales and stores the sums of a row's block."""
+    for vector in range(block.vectors):
+        channel = vector * lanes.lanes
+        with w.block(""):
+            lanes.prepare(w, str(channel))
+            real = min(lanes.lanes, block.channels - channel)
+            lanes.store(w, f"sum0{vector}", dot.offset("to", channel), str(channel), real)
 
 
 def split_integers(site: Site[Weighted], lanes: IntegerVectors) -> SplitIntegers:

@@ -1,0 +1,129 @@
+"""One row of a dense layer whose weights are mostly zero: only blocks that hold anything are stored and multiplied.
+
+The lanes say how many outputs and how many neighbouring inputs a block is; the work divides by groups of outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Row, Writer
+from nnbuild.isa.c99 import IntegerLanes
+from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.isa.lanes import Lanes
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels import integer_layers, sparse
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_integer, variant
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.rows import SLACK, finish
+from nnbuild.kernels.sums import scalar_lanes
+from nnbuild.kernels.window import WindowNest
+from nnbuild.kernels.window_loops import product
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.site import Site
+
+STEP = Row("from += {0};", 3, 1)
+SHARED = (4, 2, 1)
+"""Outputs that share places, one number at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRow(WindowNest[Lanes]):
+    @property
+    def width(self) -> int:
+        return self.lanes.lanes * self.lanes.vectors
+
+    def demand(self) -> Demand:
+        lanes, found = self.lanes, sparse.blocks_of(self.site, self.width, self.lanes.depth)
+        packed = {"starts": found.starts, "steps": found.steps, "kernel": found.values.reshape(-1)}
+        for name, values in lanes.channels.items():
+            packed[name] = np.pad(values, (0, -len(values) % self.width))
+        if isinstance(lanes, IntegerVectors):
+            packed = {name: lanes.arranged(name, values) for name, values in packed.items()}
+        scratch = self.window.depth * np.dtype(self._ready).itemsize + SLACK if self._ready else 0
+        return Demand(len(found.starts) - 1, scratch, self._ready or "int8", packed)
+
+    @property
+    def _ready(self) -> str:
+        """The type of inputs that are copied, because the lanes want them otherwise than they are."""
+        return self.lanes.scratch_type if isinstance(self.lanes, IntegerVectors) else ""
+
+    def emit(self, w: Writer, names: Names) -> None:
+        lanes, source = self.lanes, names.inputs[0]
+        found = sparse.blocks_of(self.site, self.width, lanes.depth)
+        if isinstance(lanes, IntegerVectors):
+            lanes.copy(w, names.scratch, source, self.window.depth)
+            source = names.scratch
+        groups, size = len(found.starts) - 1, self.width * lanes.depth
+        kind = C_TYPES[found.starts.dtype.name]
+        w(f"const {kind} *starts = {names.packed['starts']} + begin;")
+        w(f"const uint8_t *steps = {names.packed['steps']} + starts[0];")
+        w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {product('(int32_t)starts[0]', size)};")
+        w.bill(8, 2)
+        with w.loop("group", "end", start="begin", trips=groups):
+            dot.declare_channels(w, lanes, names.packed, f" + {product('group', self.width)}")
+            w(f"const {lanes.input_type} *from = {source};")
+            w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('group', self.width)};")
+            w("const int32_t count = (int32_t)(starts[1] - starts[0]);")
+            w("starts += 1;")
+            w.bill(6, 2)
+            self._group(w, len(found.steps) / groups)
+
+    def _group(self, w: Writer, blocks: float) -> None:
+        whole, rest = divmod(self.window.filters, self.width)
+        full = Block(self.lanes.vectors, self.width)
+        dot.start(w, self.lanes, 1, full)
+        with w.loop("i", "count", trips=blocks):
+            w(w.use(STEP, product("*steps", self.lanes.depth)))
+            dot.multiply(w, self.lanes, full, ["from"], "k")
+            w("steps += 1;")
+            w(f"k += {self.width * self.lanes.depth};")
+            w.bill(2)
+        if rest == 0:
+            self._store(w, full)
+            return
+        with w.block(f"if (group < {whole})"), w.trips(whole / (whole + 1)):
+            self._store(w, full)
+        with w.block("else"), w.trips(1 / (whole + 1)):
+            self._store(w, Block(-(-rest // self.lanes.lanes), rest))
+
+    def _store(self, w: Writer, block: Block) -> None:
+        if isinstance(self.lanes, IntegerVectors):
+            finish(w, self.lanes, block)
+        else:
+            dot.store(w, self.lanes, block, ["to"])
+
+
+def _scalar(rows: int, site: Site[Dense]) -> SparseRow:
+    lanes = scalar_lanes(site)
+    assert isinstance(lanes, IntegerLanes)
+    return SparseRow(site, replace(lanes, vectors=rows))
+
+
+def _vectors(chosen: Vectors, site: Site[Dense]) -> SparseRow:
+    return SparseRow(site, integer_layers.lanes_of(chosen, site))
+
+
+def _refused(rows: int, site: Site[Dense]) -> str | None:
+    return only_integer(site) or sparse.refused(site, rows, 1)
+
+
+def _refused_vectors(chosen: Vectors, site: Site[Dense]) -> str | None:
+    return integer_layers.refused(chosen, site) or sparse.refused(site, chosen.lanes, chosen.depth)
+
+
+def on_set(chosen: Vectors) -> list[Kernel[Dense]]:
+    """A vector of outputs shares its places."""
+    accepts, nest = partial(_refused_vectors, chosen), partial(_vectors, chosen)
+    return [replace(variant(f"{chosen.name}_sparse", frozenset({chosen.name}), accepts, nest), encoded=True)]
+
+
+VARIANTS = tuple(
+    replace(variant(f"sparse_by_{rows}", PORTABLE, partial(_refused, rows), partial(_scalar, rows)), encoded=True)
+    for rows in SHARED
+)

@@ -1,0 +1,41 @@
+"""Weights of which most are zero: when kernels that skip zeros are asked at all, and what they are given."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from nnbuild.encodings.blocks import Blocks, blocks
+from nnbuild.kernels.window import Weighted, window_of
+from nnbuild.model.graph import Array
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.site import Site
+
+DENSE = 0.5
+"""From this share of blocks with anything in them on, nothing is gained by skipping the others."""
+
+
+def filled_share(matrix: Array, rows: int, depth: int) -> float:
+    """The share of blocks of a matrix [inputs, outputs] that hold more than zeros."""
+    whole = np.pad(matrix, ((0, -matrix.shape[0] % depth), (0, -matrix.shape[1] % rows)))
+    there = (whole.reshape(whole.shape[0] // depth, depth, -1, rows) != 0).any(axis=(1, 3))
+    return float(there.mean()) if there.size else 1.0
+
+
+@lru_cache(maxsize=64)
+def blocks_of(site: Site[Weighted], rows: int, depth: int, unit: int = 1, turn: int = 1) -> Blocks:
+    """Of a dense layer's weights."""
+    return blocks(site.constant("kernel"), rows, depth, unit, turn)
+
+
+def refused(site: Site[Weighted], rows: int, depth: int) -> str | None:
+    """Why skipping the zeros of a dense layer's single row would gain nothing, or cannot be done."""
+    kernel = site.constants["kernel"]
+    if site.op.kind != "dense" or window_of(site).rows.places != 1:
+        return "it computes one row of a dense layer"
+    if kernel.data.dtype.kind != "i" or quant_of(kernel).zero_point != 0:
+        return "its weights have a zero point, or are no integers"
+    if filled_share(kernel.data, rows, depth) > DENSE:
+        return "too few of its weights are zero"
+    return None

@@ -1,0 +1,80 @@
+"""Kernels that skip weights of zero against the reference, whatever pattern the zeros have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.isa.registry import isas
+from nnbuild.kernels.registry import variants
+from nnbuild.model.graph import Array, Graph
+from nnbuild.ops import interpret
+from nnbuild.ops.base import Clamp
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.site import site_of
+from nnbuild.plan.select import refusal
+from nnbuild.plan.target import Target
+from tests.kernels.test_variants import FEATURES, PORTABLE, home, runs_here
+from tests.support.compiled import SANITIZE
+from tests.support.graphs import single
+from tests.support.many import run_many
+from tests.support.quantized import full_range, quantized
+
+SHAPES = [(64, 16), (640, 12), (92, 70), (301, 9), (5, 3), (1, 1), (16, 1)]
+KEPT = (0.03, 0.12, 0.4, 0.0)
+PATTERNS = ((4, 2), (1, 1), (4, 1), (16, 4))
+
+
+def pruned(inputs: int, outputs: int, rows: int, depth: int, kept: float, seed: int = 0) -> Array:
+    """Weights of which so many blocks are kept; a whole column and a stretch of inputs have none."""
+    chance = np.random.default_rng([inputs, outputs, rows, depth, seed])
+    there = chance.random((-(-inputs // depth), -(-outputs // rows))) < kept
+    there[:, there.shape[1] // 2] &= there.shape[1] == 1
+    there[10 : 10 + 600 // depth] &= inputs < 600
+    mask = np.repeat(np.repeat(there, depth, 0), rows, 1)[:inputs, :outputs]
+    return (mask * chance.normal(size=mask.shape)).astype(np.float32)
+
+
+def graphs(dtype: str) -> Iterator[tuple[str, Graph]]:
+    for index, (inputs, outputs) in enumerate(SHAPES):
+        for turn in (0, 2):
+            kept, (rows, depth) = KEPT[(index + turn) % 4], PATTERNS[(index // 2 + turn) % 4]
+            kernel = pruned(inputs, outputs, rows, depth, kept)
+            constants = {"kernel": kernel} | ({"bias": np.ones(outputs)} if index % 2 else {})
+            graph = single(Dense(Clamp(0.0, 1.0) if index % 3 else Clamp()), [(inputs,)], constants)
+            yield f"{inputs}x{outputs} {rows}x{depth} {kept}", quantized(graph, dtype, seed=index)
+
+
+def cases(dtype: str) -> Iterator[tuple[str, Graph, Target]]:
+    for name, graph in graphs(dtype):
+        op = graph.ops[0]
+        for kernel in variants(op.kind):
+            isa = home(kernel) if kernel.encoded else None
+            if isa is None:
+                continue
+            target = Target(isa, features=FEATURES, alignment=64, kernels={op.name: kernel.name})
+            if refusal(kernel, site_of(graph, op), target) is None:
+                yield f"{name} {kernel.name}", graph, target
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+@pytest.mark.parametrize("flags", [(), PORTABLE])
+def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    mine = [case for case in cases(dtype) if flags == PORTABLE or runs_here(case[2].isa)]
+    assert {case[2].isa.name for case in mine} >= ({"c99", "armv7em_dsp"} if flags and dtype == "int8" else {"c99"})
+    runs = [(graph, full_range(graph, 3, seed=1)) for _, graph, _ in mine]
+    found = run_many(runs, tmp_path, targets=[target for _, _, target in mine], flags=flags or SANITIZE)
+    for (name, graph, _), (_, inputs), outputs in zip(mine, runs, found, strict=True):
+        wanted = interpret.run(graph, inputs)
+        for output in graph.outputs:
+            np.testing.assert_array_equal(outputs[output], wanted[output], err_msg=name)
+
+
+def test_weights_that_may_be_exchanged_stay_as_they_are() -> None:
+    graph = dict(graphs("int8"))["64x16 4x2 0.03"]
+    site = site_of(graph, graph.ops[0])
+    encoded = [kernel for kernel in variants("dense") if kernel.encoded]
+    assert all("exchanged" in str(refusal(k, site, Target(isas()["c99"], swappable=True))) for k in encoded[:1])
