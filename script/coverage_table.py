@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from nnbuild.frontend.tflite.folding import FOLDS
 from nnbuild.frontend.tflite.importer import OPERATORS
+from nnbuild.frontend.tflite.variables import KINDS as VARIABLES
 from tests.frontend.tflite_files import File
 from tests.fuzz.tflite_seeds import SEEDS, WITHOUT_REFERENCE
 
@@ -63,14 +64,12 @@ SHAPES = "its output's size depends on the values, and memory is planned before 
 RANDOM = "its output is random, so nothing could be checked"
 TEXT = "it works on texts or hash tables"
 COMPLEX = "complex numbers have no type here; give audio models their spectrum as an input"
-VARIABLES = "variables between runs are read from Keras files only, as states of recurrent layers"
 LOOPS = "loops and branches are not unrolled; convert with unroll=True, or give the Keras file"
 WHY: dict[str, str] = {
     **dict.fromkeys(("UNIQUE", "WHERE"), SHAPES),
     **dict.fromkeys(("RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "MULTINOMIAL", "STABLEHLO_RNG_BIT_GENERATOR"), RANDOM),
     **dict.fromkeys(("HASHTABLE_LOOKUP", "LSH_PROJECTION", "SKIP_GRAM"), TEXT),
     **dict.fromkeys(("COMPLEX_ABS", "IMAG", "REAL", "RFFT2D"), COMPLEX),
-    **dict.fromkeys(("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"), VARIABLES),
     **dict.fromkeys(("IF", "WHILE"), LOOPS),
     "ATAN2": "the float library has no arc tangent",
     "BITCAST": "numbers are not seen as bits of another type",
@@ -122,7 +121,7 @@ REMARKS: dict[str, str] = {
     "SCATTER_ND": "indices constant",
     "SPARSE_TO_DENSE": "indices constant",
     "SUM": "in int8 and int16 as MEAN without the division: TFLite's reference kernel reads beyond its data",
-    **dict.fromkeys(("RNN", "SVDF"), "its state is carried from run to run"),
+    **dict.fromkeys(("RNN", "SVDF", *VARIABLES), "its state is carried from run to run"),
     **dict.fromkeys((f"UNSORTED_SEGMENT_{f}" for f in ("MAX", "MIN", "PROD", "SUM")), "segments constant"),
 }
 UNPROVEN = {"SUM": ("int8", "int16")}
@@ -136,7 +135,8 @@ def proven() -> dict[str, set[str]]:
         if name in WITHOUT_REFERENCE:
             continue
         for operator in file.operators:
-            found[operator.kind].add(_column(file, operator.inputs, operator.outputs))
+            ends = (file.inputs, file.outputs) if operator.kind in VARIABLES else (operator.inputs, operator.outputs)
+            found[operator.kind].add(_column(file, *ends))
     return found
 
 
@@ -176,7 +176,7 @@ def page() -> str:
     table = rows()
     covered = [row for row in table if row[1] == "yes"]
     whole = [row for row in covered if "no" not in row[2:6]]
-    read = sorted(set(OPERATORS) | set(FOLDS) | {"SHAPE", "RANK", "ZEROS_LIKE"})
+    read = sorted(set(OPERATORS) | set(FOLDS) | set(VARIABLES) | {"SHAPE", "RANK", "ZEROS_LIKE"})
     beyond = [kind for kind in read if kind not in REFERENCE]
     lines = [
         "# Coverage of TensorFlow Lite",

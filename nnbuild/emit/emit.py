@@ -38,4 +38,7 @@ def digest(graph: Graph) -> str:
             data = graph.constants[name].data
             seen.update(f"{role} {data.dtype.name} {data.shape}".encode())
             seen.update(np.ascontiguousarray(data).tobytes())
+    for state in graph.states:
+        if state.initial is not None:
+            seen.update(repr((state.before, state.after)).encode() + graph.constants[state.initial].data.tobytes())
     return seen.hexdigest()[:16]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from nnbuild.base.literals import float_literal
 from nnbuild.emit.call import calls
 from nnbuild.emit.detect import detection
 from nnbuild.emit.kernels import describe
 from nnbuild.emit.parallel import run_parallel
 from nnbuild.emit.text import SIZES, comment_safe, common_type, place
+from nnbuild.ops.interpret import initial_value
 from nnbuild.plan.plan import Plan, Step
 
 
@@ -31,9 +33,14 @@ def _init(plan: Plan) -> str:
     lines = [f"    context->isa = {p}_detect();"] if len(plan.isas) > 1 else []
     for state in plan.graph.states:
         tensor, location = plan.tensor(state.before), plan.locations[state.before]
-        zero = "0.0f" if tensor.dtype == "float32" else str(tensor.quant.zero_point if tensor.quant else 0)
-        lines.append(f"    for (int32_t i = 0; i < {location.size // SIZES[tensor.dtype]}; ++i) {{")
-        lines.append(f"        ({place(location, tensor.dtype)})[i] = {zero};\n    }}")
+        size, begun = location.size // SIZES[tensor.dtype], plan.initial.get(state.before)
+        start = initial_value(plan.graph, state).reshape(-1)
+        value = float_literal(start[0]) if tensor.dtype == "float32" else str(start[0])
+        if begun is not None:
+            period = plan.constants[begun].size
+            value = f"{begun}[i % {period}]" if period < size else f"{begun}[i]"
+        lines.append(f"    for (int32_t i = 0; i < {size}; ++i) {{")
+        lines.append(f"        ({place(location, tensor.dtype)})[i] = {value};\n    }}")
     if not lines:
         lines = ["    (void)context;"]
     return f"void {p}_init({p}_context *context)\n{{\n" + "\n".join(lines) + "\n}\n"

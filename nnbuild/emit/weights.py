@@ -43,7 +43,7 @@ def _arrays(plan: Plan) -> Iterator[str]:
 
 def _readers(plan: Plan) -> dict[str, str]:
     """What every constant is: of which layer, and for which kernel it is laid out."""
-    return {
+    return {name: f"{comment_safe(state)}: what it begins with" for state, name in plan.initial.items()} | {
         name: f"{comment_safe(step.layer)}: {role} of {step.kind}, for the loops of {version.kernel_name}"
         for step in reversed(plan.steps)
         for version in step.versions

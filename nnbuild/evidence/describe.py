@@ -12,11 +12,12 @@ from nnbuild.ops.base import Clamp
 
 
 def described(graph: Graph, store: Store) -> dict[str, Any]:
-    used = sorted({name for op in graph.ops for name in op.constants.values()})
+    used = {name for op in graph.ops for name in op.constants.values()}
+    used |= {state.initial for state in graph.states if state.initial is not None}
     return {
         "inputs": list(graph.inputs),
         "outputs": list(graph.outputs),
-        "states": [[state.before, state.after] for state in graph.states],
+        "states": [[state.before, state.after, state.initial] for state in graph.states],
         "tensors": {
             name: {
                 "shape": list(tensor.shape),
@@ -26,7 +27,7 @@ def described(graph: Graph, store: Store) -> dict[str, Any]:
             }
             for name, tensor in graph.tensors.items()
         },
-        "constants": {name: _constant(graph, name, store) for name in used},
+        "constants": {name: _constant(graph, name, store) for name in sorted(used)},
         "ops": [_op(op) for op in graph.ops],
     }
 

@@ -40,6 +40,7 @@ class Assembly:
         self._counts: dict[str, int] = {}
         self._names: set[str] = set()
         self._states: dict[str, str] = {}
+        self._initial: dict[str, str] = {}
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -50,10 +51,14 @@ class Assembly:
         self._inputs.append(name)
         return name
 
-    def state(self, tensor: Tensor) -> str:
-        """What a run finds as the one before has left it; `keep` says what that is."""
+    def state(self, tensor: Tensor, initial: Array | None = None) -> str:
+        """What a run finds as the one before has left it; `keep` says what that is, `initial` how it begins."""
         name = self.tensor(tensor)
         self._states[name] = name
+        if initial is not None:
+            held = self._unique(f"{name}/initial")
+            self._constants[held] = Constant(held, initial.copy(), tensor.quant)
+            self._initial[name] = held
         return name
 
     def keep(self, before: str, after: str) -> None:
@@ -158,7 +163,7 @@ class Assembly:
             tuple(self._ops),
             tuple(self._inputs),
             tuple(distinct),
-            tuple(State(before, after) for before, after in self._states.items()),
+            tuple(State(before, after, self._initial.get(before)) for before, after in self._states.items()),
             notes=tuple(self.notes),
         )
 

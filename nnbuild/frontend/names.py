@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from nnbuild.base.shown import printable, shown
-from nnbuild.model.graph import Graph, Op, State, Tensor
+from nnbuild.model.graph import Graph, Op, Tensor
 
 
 def with_shown_names(graph: Graph) -> Graph:
@@ -19,7 +19,7 @@ def with_shown_names(graph: Graph) -> Graph:
         ops=tuple(_op(op) for op in graph.ops),
         inputs=_all(graph.inputs),
         outputs=_all(graph.outputs),
-        states=tuple(State(shown(state.before), shown(state.after)) for state in graph.states),
+        states=tuple(replace(state, before=shown(state.before), after=shown(state.after)) for state in graph.states),
         notes=tuple(printable(note) for note in graph.notes),
     )
 

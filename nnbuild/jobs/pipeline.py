@@ -225,7 +225,7 @@ def compile_model(
         refuse_too_large(imported, board, options.quantize, BYTES)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
-    graph = _quantized(folded, options, progress, sizes_only)
+    graph = passes.settled(_quantized(folded, options, progress, sizes_only))
     target = target_of(options, board)
     if options.isa is None and board.isa == BASELINE and precision(graph) in ("int8", "int16"):
         target = replace(target, isa=C99)

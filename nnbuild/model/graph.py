@@ -112,10 +112,14 @@ class Op(Generic[A]):
 
 @dataclass(frozen=True)
 class State:
-    """A value that outlives a run: `before` holds it when a run begins, `after` becomes it when the run ends."""
+    """A value that outlives a run: `before` holds it when a run begins, `after` becomes it when the run ends.
+
+    A new sequence begins with the constant `initial`, or with the numbers that mean zero.
+    """
 
     before: str
     after: str
+    initial: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

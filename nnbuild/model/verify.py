@@ -15,7 +15,7 @@ from nnbuild.numeric.rounding import limits
 DTYPES = ("float32", "int8", "int16", "int32", "uint8")
 LARGEST_RATIO = 2.0**30
 """Between the scales of one operation's tensors: beyond it the shifts of its rule leave 32 bits."""
-MOVES = ("reshape", "transpose", "slice", "repeat", "pad", "pool2d", "resize_bilinear", "pick", "top_k")
+MOVES = ("reshape", "shift", "transpose", "slice", "repeat", "pad", "pool2d", "resize_bilinear", "pick", "top_k")
 """What carries or chooses integers as they are, so that input and output must mean the same by them."""
 WHOLE_NUMBERS = ("arg", "compare", "gather", "known", "select", "whole")
 """What reads or computes numbers that mean themselves, beside others."""
@@ -159,6 +159,11 @@ def _broken_states(graph: Graph) -> Iterator[tuple[str, str]]:
         before, after = graph.tensors[state.before], graph.tensors[state.after]
         if (before.shape, before.dtype, before.quant) != (after.shape, after.dtype, after.quant):
             yield "", f"the state {state.before!r} is not of the kind of {state.after!r} that follows it."
+        initial = graph.constants.get(state.initial) if state.initial is not None else None
+        if state.initial is not None and initial is None:
+            yield "", f"the state {state.before!r} begins with {state.initial!r}, which is not among the constants."
+        elif initial is not None and (initial.data.shape, initial.data.dtype.name) != (before.shape, before.dtype):
+            yield "", f"the state {state.before!r} begins with {state.initial!r}, which is of another kind."
 
 
 def constant_shapes(graph: Graph, op: Op) -> dict[str, Shape]:

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.model.graph import Array, Graph, Op, Tensor
+from nnbuild.model.graph import Array, Graph, Op, State, Tensor
 from nnbuild.numeric.edge import quantize
 from nnbuild.ops.integer import scale_and_limits
 from nnbuild.ops.recurrent import Recurrent
@@ -53,7 +53,7 @@ def run(
     sites = [site_of(graph, op) for op in graph.ops]
     if not graph.states:
         return _run_batch(sites, values, dtype, how)
-    initial = {state.before: _initial(graph.tensors[state.before], dtype) for state in graph.states}
+    initial = {state.before: initial_value(graph, state, dtype)[None] for state in graph.states}
     carried = {**initial, **(carried or {})}
     rows = []
     for index in range(count):
@@ -73,10 +73,13 @@ def as_input(tensor: Tensor, values: Array, dtype: str) -> Array:
     return np.asarray(values, tensor.dtype)
 
 
-def _initial(tensor: Tensor, dtype: str) -> Array:
-    """What a state holds at the start: the number that means zero."""
-    zero = tensor.quant.zero_point if tensor.quant is not None else 0
-    return np.full((1, *tensor.shape), zero, tensor.dtype if tensor.quant is not None else dtype)
+def initial_value(graph: Graph, state: State, dtype: str = "float32") -> Array:
+    """What a state holds at the start; where nothing is said, the number that means zero."""
+    tensor = graph.tensors[state.before]
+    kind = tensor.dtype if tensor.quant is not None else dtype
+    if state.initial is not None:
+        return graph.constants[state.initial].data.astype(kind)
+    return np.full(tensor.shape, tensor.quant.zero_point if tensor.quant is not None else 0, kind)
 
 
 def _run_batch(sites: list[Site], values: Mapping[str, Array], dtype: str, how: Compute) -> Values:

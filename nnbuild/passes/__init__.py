@@ -10,6 +10,7 @@ from nnbuild.passes.drop_noops import drop_noops
 from nnbuild.passes.fold_affine import fold_affine
 from nnbuild.passes.fold_pads import fold_pads
 from nnbuild.passes.merge_clamps import merge_clamps
+from nnbuild.passes.own_states import own_states
 from nnbuild.passes.remove_dead import remove_dead
 from nnbuild.passes.reshapes import collapse_reshapes, sink_reshapes
 
@@ -37,7 +38,12 @@ def run(graph: Graph) -> Graph:
     for each in PASSES:
         if not (quantized and each in FLOAT_ONLY):
             graph = verify(each(graph))
-    return graph
+    return settled(graph)
+
+
+def settled(graph: Graph) -> Graph:
+    """What every graph goes through that was changed since: its states can lie in one place."""
+    return verify(own_states(graph)) if graph.states else graph
 
 
 def is_quantized(graph: Graph) -> bool:

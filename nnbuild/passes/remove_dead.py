@@ -18,6 +18,7 @@ def remove_dead(graph: Graph) -> Graph:
     kept.reverse()
     tensors = {*graph.inputs, *needed, *(name for op in kept for name in op.outputs)}
     constants = {name for op in kept for name in op.constants.values()}
+    constants |= {state.initial for state in graph.states if state.initial is not None}
     return replace(
         graph,
         ops=tuple(kept),

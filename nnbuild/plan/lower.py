@@ -44,7 +44,10 @@ def _tries(graph: Graph, work: list[Work], step: int, target: Target) -> Iterato
 
 
 def _closed(graph: Graph, run: list[Work]) -> bool:
-    """Whether the result of every step but the last is read once, within the run."""
+    """Whether the result of every step but the last is read once, within the run, and no state is written row by row
+    while rows of its old value are still to be read."""
+    if not {state.after for state in graph.states}.isdisjoint(tensor.name for tensor in run[-1].site.writes):
+        return False
     ops = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
     readers = [only_reader(graph, ops, item.site.ops[-1]) for item in run[:-1]]
     inside = {op.name for item in run for op in item.site.ops}

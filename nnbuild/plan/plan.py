@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import lcm, prod
 
 import numpy as np
@@ -12,6 +12,7 @@ from nnbuild.base.names import fragment
 from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.model.graph import Array, Graph, Op, Tensor
+from nnbuild.ops.interpret import initial_value
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
@@ -137,6 +138,8 @@ class Plan:
     alignment: int
     peak: Peak | None
     swappable: bool = False
+    initial: Mapping[str, str] = field(default_factory=dict)
+    """State -> the constant that it begins with, over and over, where that is not one number."""
 
     @property
     def parallel(self) -> bool:
@@ -180,6 +183,11 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         )
         for index, item in enumerate(work)
     ]
+    initial = {
+        state.before: _store(constants, f"{prefix}_initial_{fragment(state.before)}", period, target.swappable)
+        for state in graph.states
+        if (period := repeated(initial_value(graph, state))).size > 1
+    }
     peak = _peak(buffers, arena, [step.layer for step in steps])
     return Plan(
         graph,
@@ -194,7 +202,15 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         target.alignment,
         peak,
         target.swappable,
+        initial,
     )
+
+
+def repeated(values: Array) -> Array:
+    """The shortest beginning of an array that is the whole of it when it is repeated."""
+    flat = values.reshape(-1)
+    sizes = (size for size in range(1, flat.size + 1) if flat.size % size == 0)
+    return next(flat[:size] for size in sizes if (flat.reshape(-1, size) == flat[:size]).all())
 
 
 def _roots(graph: Graph) -> dict[str, str]:

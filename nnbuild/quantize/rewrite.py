@@ -10,12 +10,14 @@ import numpy as np
 from nnbuild.base.errors import UsageError
 from nnbuild.model.graph import Constant, Graph, Op, State, Tensor
 from nnbuild.model.verify import LARGEST_RATIO, verify
+from nnbuild.numeric.edge import quantize
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.gather import Gather
+from nnbuild.ops.integer import scale_and_limits
 from nnbuild.ops.known import Known
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
@@ -70,7 +72,12 @@ def rewrite(graph: Graph, ranges: Ranges, formats: Mapping[str, str], default: s
         _rewrite_op(draft, graph, op, ranges, forms[op.name])
     outputs = tuple(_edge(draft, name, ranges) if float_edge else name for name in graph.outputs)
     states = tuple(
-        State(state.before, _converted(draft, state.after, draft.tensors[state.before])) for state in graph.states
+        State(
+            state.before,
+            _converted(draft, state.after, draft.tensors[state.before]),
+            _initial(draft, graph, state),
+        )
+        for state in graph.states
     )
     return verify(
         replace(
@@ -83,6 +90,18 @@ def rewrite(graph: Graph, ranges: Ranges, formats: Mapping[str, str], default: s
             notes=(*graph.notes, *draft.notes),
         )
     )
+
+
+def _initial(draft: _Draft, graph: Graph, state: State) -> str | None:
+    """What a state begins with, in the state's format."""
+    tensor = draft.tensors[state.before]
+    if state.initial is None or tensor.quant is None or graph.tensors[state.before].quant is not None:
+        if state.initial is not None:
+            draft.constants[state.initial] = graph.constants[state.initial]
+        return state.initial
+    data = quantize(graph.constants[state.initial].data, *scale_and_limits(tensor)).astype(tensor.dtype)
+    draft.constants[state.initial] = Constant(state.initial, data, tensor.quant)
+    return state.initial
 
 
 def _first_format(graph: Graph, name: str, formats: Mapping[str, str], default: str) -> str:

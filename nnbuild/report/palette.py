@@ -42,7 +42,9 @@ KINDS: dict[str, str] = {
     **dict.fromkeys(("lstm", "gru", "simple_rnn", "tflite_lstm"), "recurrent"),
     **dict.fromkeys(("pool2d", "reduce", "lrn"), "pooling"),
     **dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum", "concatenate"), "merge"),
-    **dict.fromkeys(("reshape", "transpose", "pad", "slice", "repeat", "resize_bilinear", "convert"), "moving"),
+    **dict.fromkeys(
+        ("reshape", "transpose", "pad", "slice", "shift", "repeat", "resize_bilinear", "convert"), "moving"
+    ),
     **dict.fromkeys(("gather", "pick", "known"), "moving"),
     "matmul": "dense",
     "input": "input",

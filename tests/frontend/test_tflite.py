@@ -303,9 +303,7 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "variables": (
         change_operator("RELU-int8", kind="CALL_ONCE", inputs=[], outputs=[]),
-        "operator 0 (CALL_ONCE): the model keeps variables from one run to the next, as streaming models do, which "
-        "nnbuild does not support in .tflite files. Give the .h5 or .keras file, with stateful=True on the recurrent "
-        "layers that keep a state.",
+        f"operator 0 (CALL_ONCE): it does not say which subgraph it calls. {BROKEN}",
     ),
     "custom": (
         change_operator("RELU-int8", kind="CUSTOM", custom="FlexErf"),

@@ -53,6 +53,8 @@ class File:
     operators: Sequence[O]
     inputs: Sequence[int]
     outputs: Sequence[int]
+    others: Sequence[File] = ()
+    """Further subgraphs."""
 
     def with_tensor(self, index: int, **changes: Any) -> File:
         tensors = list(self.tensors)
@@ -67,18 +69,14 @@ class File:
 
 def to_bytes(file: File) -> bytes:
     b = flatbuffers.Builder(1024)
-    buffers = [_buffer(b, None)] + [_buffer(b, t.data) for t in file.tensors]
-    tensors = [_tensor(b, t, i + 1) for i, t in enumerate(file.tensors)]
-    codes = [_code(b, o) for o in file.operators]
-    operators = [_operator(b, o, i) for i, o in enumerate(file.operators)]
-    tensor_list, operator_list = _tables(b, tensors), _tables(b, operators)
-    inputs, outputs = _numbers(b, file.inputs, np.int32), _numbers(b, file.outputs, np.int32)
-    tflite.SubGraphStart(b)
-    tflite.SubGraphAddTensors(b, tensor_list)
-    tflite.SubGraphAddInputs(b, inputs)
-    tflite.SubGraphAddOutputs(b, outputs)
-    tflite.SubGraphAddOperators(b, operator_list)
-    graphs = _tables(b, [tflite.SubGraphEnd(b)])
+    parts = (file, *file.others)
+    buffers = [_buffer(b, None)] + [_buffer(b, t.data) for part in parts for t in part.tensors]
+    codes = [_code(b, o) for part in parts for o in part.operators]
+    made, buffer, code = [], 1, 0
+    for part in parts:
+        made.append(_subgraph(b, part, buffer, code))
+        buffer, code = buffer + len(part.tensors), code + len(part.operators)
+    graphs = _tables(b, made)
     code_list, buffer_list = _tables(b, codes), _tables(b, buffers)
     tflite.ModelStart(b)
     tflite.ModelAddVersion(b, 3)
@@ -87,6 +85,19 @@ def to_bytes(file: File) -> bytes:
     tflite.ModelAddBuffers(b, buffer_list)
     b.Finish(tflite.ModelEnd(b), file_identifier=b"TFL3")
     return bytes(b.Output())
+
+
+def _subgraph(b: Any, file: File, buffer: int, code: int) -> int:
+    tensors = [_tensor(b, t, i + buffer) for i, t in enumerate(file.tensors)]
+    operators = [_operator(b, o, i + code) for i, o in enumerate(file.operators)]
+    tensor_list, operator_list = _tables(b, tensors), _tables(b, operators)
+    inputs, outputs = _numbers(b, file.inputs, np.int32), _numbers(b, file.outputs, np.int32)
+    tflite.SubGraphStart(b)
+    tflite.SubGraphAddTensors(b, tensor_list)
+    tflite.SubGraphAddInputs(b, inputs)
+    tflite.SubGraphAddOutputs(b, outputs)
+    tflite.SubGraphAddOperators(b, operator_list)
+    return int(tflite.SubGraphEnd(b))
 
 
 def _numbers(b: Any, values: Sequence[Any], dtype: Any) -> int:
@@ -112,7 +123,7 @@ def _tensor(b: Any, t: T, buffer: int) -> int:
     name, shape = b.CreateString(t.name), _numbers(b, t.shape, np.int32)
     signature = _numbers(b, t.signature, np.int32) if t.signature else None
     quantization = None
-    if t.dtype != "float32" and len(t.scales):
+    if t.dtype not in ("float32", "resource") and len(t.scales):
         scales, zeros = _numbers(b, t.scales, np.float32), _numbers(b, t.zeros, np.int64)
         tflite.QuantizationParametersStart(b)
         tflite.QuantizationParametersAddScale(b, scales)
@@ -150,6 +161,7 @@ def _operator(b: Any, o: O, code: int) -> int:
     options = None
     if o.options != "NONE":
         lists = {name: _numbers(b, v, v.dtype) for name, v in o.values.items() if isinstance(v, np.ndarray)}
+        lists |= {name: int(b.CreateString(v)) for name, v in o.values.items() if isinstance(v, str)}
         getattr(tflite, f"{o.options}Start")(b)
         for name, value in {**o.values, **lists}.items():
             getattr(tflite, f"{o.options}Add{name}")(b, value)

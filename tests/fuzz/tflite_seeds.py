@@ -13,6 +13,7 @@ from tests.frontend.tflite_files import File, O, T
 from tests.fuzz.tflite_choosing_seeds import CHOOSING
 from tests.fuzz.tflite_composed_seeds import COMPOSED
 from tests.fuzz.tflite_recurrent_seeds import RECURRENT
+from tests.fuzz.tflite_variable_seeds import VARIABLES
 
 RNG = np.random.default_rng(5)
 IMAGE = (1, 6, 5, 4)
@@ -299,6 +300,7 @@ FIRST: dict[str, File] = {
     **CHOOSING,
     **COMPOSED,
     **RECURRENT,
+    **VARIABLES,
 }
 SEEDS: dict[str, File] = {
     **FIRST,

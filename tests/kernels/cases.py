@@ -31,6 +31,7 @@ from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.resize_bilinear import ResizeBilinear
+from nnbuild.ops.shift import Shift
 from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.softmax import Softmax
@@ -238,6 +239,9 @@ def _moves() -> Iterator[tuple[str, Maker]]:
         ((1, 2, 3), (-1, -1, -1), (2, 3, 4)),
     ):
         yield f"slice-{begins}-{steps}", lambda b=begins, s=steps, c=counts: single(Slice(b, s, c), [(2, 3, 4)])
+    for axis, new in ((0, 1), (0, 5), (1, 2), (1, 3)):
+        part = (new, 3, 4) if axis == 0 else (5, new, 4)
+        yield f"shift-{axis}-{new}", lambda a=axis, p=part: single(Shift(a), [(5, 3, 4), p])
     for times in ((1, 1, 1), (2, 3, 1), (1, 1, 4), (3, 1, 2)):
         yield f"repeat-{times}", lambda t=times: single(Repeat(t), [(2, 3, 4)])
     for places in (((1, 0), None, (3, 3, 0)), (None, (2, 1, 0, 0), None), ((0,), (1,), (2,)), (None, None, (1, 2))):

@@ -23,7 +23,7 @@ from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
 
 RECURRENT = ("lstm", "gru", "simple_rnn")
-MOVES = ("pool", "transpose", "slice", "repeat", "pad", "resize", "pick")
+MOVES = ("pool", "transpose", "slice", "repeat", "pad", "resize", "pick", "shift")
 SAMPLES = 12
 SEEDS = {"int8": 0, "int16": 1000}
 

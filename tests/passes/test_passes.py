@@ -399,7 +399,7 @@ def test_states_keep_their_tensors() -> None:
         "test", chain.tensors, chain.constants, tuple(chain.ops), ("x",), (chain.last,), (State("before", after),)
     )
     done = passes.run(graph)
-    assert done.states == graph.states
+    assert [state.before for state in done.states] == ["before"]
     x = np.random.default_rng(2).normal(size=(5, 4))
     one, other = (interpret.run(each, {"x": x}, "float64") for each in (graph, done))
     np.testing.assert_allclose(other[chain.last], one[chain.last])

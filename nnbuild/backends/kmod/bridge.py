@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -21,6 +23,7 @@ from nnbuild.emit.weights import WEIGHTS
 from nnbuild.isa.c99 import C99
 from nnbuild.model.graph import Array, Tensor
 from nnbuild.ops.drawn import drawn
+from nnbuild.ops.interpret import initial_value
 from nnbuild.ops.tolerance import Standard, standards
 from nnbuild.plan.plan import Location, Plan, Step, make_plan
 from nnbuild.plan.target import Target
@@ -150,11 +153,20 @@ def _offset(plan: Plan, name: str) -> str:
 def _fillings(plan: Plan) -> str:
     rows = []
     for state in plan.graph.states:
-        tensor = plan.tensor(state.before)
-        zero = tensor.quant.zero_point if tensor.quant is not None else 0
-        size = plan.locations[state.before].size
-        rows.append(f"{{{_offset(plan, state.before)}, {size}, {SIZES[tensor.dtype]}, {zero}}}")
+        width, at = SIZES[plan.tensor(state.before).dtype], 0
+        for value, count in _runs(initial_value(plan.graph, state)):
+            rows.append(f"{{{_offset(plan, state.before)} + {at}, {count * width}, {width}, {value}}}")
+            at += count * width
     return _table("nn_filling", "nn_model_fillings", rows)
+
+
+def _runs(values: Array) -> Iterator[tuple[int, int]]:
+    """(a number, how often it comes in a row); floats by their bits, since C's glue knows none."""
+    bits = np.ascontiguousarray(values).reshape(-1)
+    bits = bits.view(np.int32) if bits.dtype == np.float32 else bits.astype(np.int64)
+    edges = [0, *(np.flatnonzero(np.diff(bits)) + 1).tolist(), bits.size]
+    for first, last in pairwise(edges):
+        yield int(bits[first]), last - first
 
 
 def _ports(plan: Plan, word: str, names: tuple[str, ...]) -> str:

@@ -402,6 +402,12 @@ class Call:
         fresh = made not in self._known.values()
         self._known[stored.index] = self.assembly.call(made, stored.name) if fresh else made
 
+    def passes(self, name: str, seen: Stored) -> None:
+        """The operator's output is a tensor that is there already; `seen` is how the file would describe it."""
+        self.expect(seen.index not in self._known, f"its output {seen.name!r} is computed already.")
+        self._found[seen.index] = seen
+        self._known[seen.index] = name
+
     def fold(self, values: Array, index: int = 0, quantization: Quantization | None = None) -> None:
         """The operator's output is a constant, known now."""
         out = self.output(index)

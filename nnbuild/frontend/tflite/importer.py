@@ -17,6 +17,7 @@ from nnbuild.frontend.tflite import (
     recurrent,
     shaping,
     summing,
+    variables,
     windows,
 )
 from nnbuild.frontend.tflite.call import Call, form
@@ -38,7 +39,6 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **formulas.OPERATORS,
 }
 LOOPS = ("WHILE", "IF", "CALL")
-VARIABLES = ("CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
 
 
 def import_model(name: str, file: str, model: Model) -> Graph:
@@ -53,10 +53,14 @@ def import_model(name: str, file: str, model: Model) -> Graph:
             raise ModelError(file, f"its input {tensor.name!r} is listed twice, or is a constant.", DAMAGED)
         _fixed(tensor)
         known[tensor.index] = assembly.input(form(tensor, batch))
+    held = variables.Variables(assembly, model)
     for operator in model.operators:
         call = Call(assembly, operator, known, found, batch)
-        if not folded(call):
+        if operator.kind in variables.KINDS:
+            held.take(call)
+        elif not folded(call):
             _reader(operator)(call)
+    held.finish()
     for tensor in model.outputs:
         if tensor.index not in known:
             raise ModelError(file, f"nothing computes its output {tensor.name!r}.", DAMAGED)
@@ -91,12 +95,6 @@ def _reader(operator: Operator) -> Callable[[Call], None]:
         raise operator.error(
             f"nnbuild does not support {operator.kind}, into which converters turn recurrent layers with a state.",
             "Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert again.",
-        )
-    if operator.kind in VARIABLES:
-        raise operator.error(
-            "the model keeps variables from one run to the next, as streaming models do, which nnbuild does not "
-            "support in .tflite files.",
-            "Give the .h5 or .keras file, with stateful=True on the recurrent layers that keep a state.",
         )
     if operator.kind.startswith("CUSTOM"):
         raise operator.error(

@@ -96,12 +96,20 @@ class Operator:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """The main subgraph; others serve only control flow, which is refused."""
+    """The main subgraph, and by their numbers those that it calls once; others serve control flow, which is refused."""
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
     tensors: tuple[Tensor, ...] = field(default=())
+    once: Mapping[int, Model] = field(default_factory=dict)
+
+
+def called_once(operator: Operator) -> int | None:
+    """The number of the subgraph that a CALL_ONCE calls."""
+    if operator.kind != "CALL_ONCE" or operator.options_kind != "CallOnceOptions":
+        return None
+    return int(operator.options.InitSubgraphIndex()) if operator.options is not None else 0
 
 
 NUMBERS = {
@@ -152,11 +160,23 @@ class _Reader:
         if self.root.SubgraphsLength() == 0:
             raise ModelError(self.file, "it holds no network.", DAMAGED)
         graph = self.root.Subgraphs(0)
-        tensors = tuple(self._tensor(graph.Tensors(i), i) for i in range(graph.TensorsLength()))
-        operators = tuple(self._operator(graph.Operators(i), i, tensors) for i in range(graph.OperatorsLength()))
+        tensors, operators = self._inside(graph)
         inputs = self._ends(graph.InputsAsNumpy() if graph.InputsLength() else [], tensors, "inputs")
         outputs = self._ends(graph.OutputsAsNumpy() if graph.OutputsLength() else [], tensors, "outputs")
-        return Model(inputs, outputs, operators, tensors)
+        called = {number: operator for operator in operators if (number := called_once(operator)) is not None}
+        once = {number: self._called(operator, number) for number, operator in called.items()}
+        return Model(inputs, outputs, operators, tensors, once)
+
+    def _inside(self, graph: Any) -> tuple[tuple[Tensor, ...], tuple[Operator, ...]]:
+        tensors = tuple(self._tensor(graph.Tensors(i), i) for i in range(graph.TensorsLength()))
+        return tensors, tuple(self._operator(graph.Operators(i), i, tensors) for i in range(graph.OperatorsLength()))
+
+    def _called(self, operator: Operator, number: int) -> Model:
+        """A subgraph that another calls before the first run."""
+        if not 0 < number < self.root.SubgraphsLength():
+            raise operator.error(f"it calls subgraph {number}, which does not exist.")
+        tensors, operators = self._inside(self.root.Subgraphs(number))
+        return Model((), (), operators, tensors)
 
     def _ends(self, indices: Any, tensors: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
         found = [int(i) for i in indices]

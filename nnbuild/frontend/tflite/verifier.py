@@ -61,6 +61,7 @@ ANY: Fields = {}
 OPTIONS: Mapping[int, Fields] = {
     17: {0: ("new shape", Vector(4))},
     30: {0: ("squeezed axes", Vector(4))},
+    111: {0: ("container", Vector(1)), 1: ("shared name", Vector(1))},
     115: {0: ("boundaries", Vector(4))},
 }
 """Operators' options that hold more than numbers."""
