@@ -314,7 +314,7 @@ def arguments_of(options: Options) -> list[str]:
     words += [word for name, sizes in options.shape for word in ("--shape", f"{name}={','.join(map(str, sizes))}")]
     words += ["--io-layout", options.io_layout] if options.io_layout != LAYOUTS[0] else []
     words += ["--isa", options.isa] if options.isa else []
-    words += ["--threads", str(options.threads)] if options.threads > 1 else []
+    words += ["--cores", str(options.threads)] if options.threads is not None else []
     return words + (["--name", options.name] if options.name else [])
 
 
@@ -330,6 +330,8 @@ def _quantization_arguments(options: Options) -> list[str]:
 
 def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     known = {key: value for key, value in options.items() if value not in (None, "")}
+    if "cores" in known:
+        known["threads"] = known.pop("cores")
     _expect_known(known)
     for name in ("calibrate", "labels"):
         if name in known:
@@ -340,7 +342,9 @@ def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
         what = "the most that a run may execute, for example max_instructions=3000000"
         known["max_instructions"] = _number("max_instructions", str(known["max_instructions"]), what)
     if "threads" in known:
-        known["threads"] = _number("threads", str(known["threads"]), "how many parts at a time, for example threads=4")
+        known["threads"] = _number(
+            "threads", str(known["threads"]), "how many cores compute a step, for example cores=4"
+        )
     model = env.File(source)
     if model.is_derived():  # its size is not known before it is built, and this form is right for any size
         known.setdefault("weights", "binary")

@@ -59,7 +59,8 @@ typedef enum nn_link_status {
 typedef enum nn_link_fault_kind {
     NN_LINK_FAULT_CORTEX_M = 1,
     NN_LINK_FAULT_RISCV = 2,
-    NN_LINK_FAULT_SIGNAL = 3
+    NN_LINK_FAULT_SIGNAL = 3,
+    NN_LINK_FAULT_CORE = 4 /* another core was lost; the device goes on */
 } nn_link_fault_kind;
 
 #define NN_LINK_FAULT_WORDS 16u

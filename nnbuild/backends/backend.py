@@ -11,6 +11,7 @@ from nnbuild.audit.findings import AuditReport
 from nnbuild.backends.recipe import Recipe
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board
+from nnbuild.device.cores import CoreMeter
 from nnbuild.device.transport import Transport
 from nnbuild.model.graph import Graph
 from nnbuild.plan.plan import Plan
@@ -32,6 +33,7 @@ class Line:
     transport: Transport
     unit: str | None = None
     per_tick: float = 1.0
+    meter: CoreMeter | None = None
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,6 @@ class Backend:
     notes: Callable[[Plan], tuple[str, ...]] = _nothing_to_say
     quick: bool = False
     """Whether a sample costs so little that hundreds may be drawn for a check."""
-    threads: bool = False
-    """Whether large steps may be computed by several threads."""
     exchanges_weights: bool = False
     """Whether weights can be exchanged while the program runs."""
 

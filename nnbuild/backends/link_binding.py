@@ -7,6 +7,7 @@ from typing import Any
 
 from nnbuild import __version__
 from nnbuild.emit.emit import digest
+from nnbuild.emit.parallel import most_parts
 from nnbuild.emit.text import place
 from nnbuild.model.graph import Tensor
 from nnbuild.plan.plan import Plan
@@ -59,14 +60,15 @@ def byte_lines(data: bytes) -> str:
     return "\n".join("    " + " ".join(f"{byte}," for byte in line) for line in lines)
 
 
-def target(plan: Plan) -> str:
-    p = plan.prefix
+def target(plan: Plan, counted: bool = False) -> str:
+    """`counted`: the instructions of each core are counted from outside."""
+    p, cores = plan.prefix, plan.parallel or counted
     return f"""\
 /* Binds the model to the link; see nn_target.h. */
 #include "nn_target.h"
 
 #include "{p}.h"
-{'#include "nn_pool.h"' + chr(10) if plan.parallel else ""}
+{'#include "nn_cores_link.h"' + chr(10) if cores else ""}
 static {p}_context model;
 static uint64_t ticks[{max(1, len(plan.steps))}];
 
@@ -74,13 +76,11 @@ static uint64_t ticks[{max(1, len(plan.steps))}];
 {descriptor_array(plan)}
 void nn_target_init(void)
 {{
-    {p}_init(&model);
-}}
+{_init(plan, cores)}}}
 
 int nn_target_run(void)
 {{
-    return {_run(plan)};
-}}
+{_run(plan, cores)}}}
 
 uint32_t nn_target_steps(void)
 {{
@@ -89,17 +89,46 @@ uint32_t nn_target_steps(void)
 
 int nn_target_step(uint32_t index)
 {{
-    return {p}_step(&model, index);
-}}
+{_step(plan, cores)}}}
 
 {_region(plan)}"""
 
 
-def _run(plan: Plan) -> str:
-    if not plan.parallel:
-        return f"{plan.prefix}_run(&model)"
-    threads = max(step.parts for step in plan.steps)
-    return f"{plan.prefix}_run_parallel(&model, nn_pool_run, nn_pool({threads}))"
+def _init(plan: Plan, cores: bool) -> str:
+    begin = f"    {plan.prefix}_init(&model);\n"
+    if not cores:
+        return begin
+    return f"    nn_cores_mark();\n{begin}    nn_cores_mark();\n    nn_cores_link_start({most_parts(plan)});\n"
+
+
+def _run(plan: Plan, cores: bool) -> str:
+    """Step by step where several cores compute, so that each step's instructions can be told apart."""
+    if not cores:
+        return f"    return {plan.prefix}_run(&model);\n"
+    return f"""\
+    for (uint32_t step = 0; step < {plan.prefix.upper()}_STEPS; ++step) {{
+        const int status = nn_target_step(step);
+        if (status != 0) {{
+            return status;
+        }}
+    }}
+    return 0;
+"""
+
+
+def _step(plan: Plan, cores: bool) -> str:
+    if not cores:
+        return f"    return {plan.prefix}_step(&model, index);\n"
+    p = plan.prefix
+    call = f"{p}_step_parallel(&model, index, nn_cores_run, 0)" if plan.parallel else f"{p}_step(&model, index)"
+    return f"""\
+    int status;
+
+    nn_cores_mark();
+    status = {call};
+    nn_cores_mark();
+    return nn_cores_link_told(status);
+"""
 
 
 def _region(plan: Plan) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nnbuild.base.errors import UsageError
+from nnbuild.board.cores import CoreTable
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,7 @@ class Board:
     multiplier: int
     """Cycles of a multiplication where makers of parts choose them."""
     flash_speed: FlashSpeed
+    cores: CoreTable
     memories: tuple[Memory, ...]
     firmware: Firmware | None
     emulator: Emulator | None

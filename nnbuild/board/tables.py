@@ -25,11 +25,12 @@ from nnbuild.board.board import (
     Toolchain,
 )
 from nnbuild.board.contradictions import contradictions
+from nnbuild.board.cores import core_table
 from nnbuild.board.places import files, in_folder, is_file, name_of
 
 FLASH_PLACES = ("elf", "hex", "bin", "address", "size", "read")
 """What is put into a flash tool's commands when they run."""
-EMULATOR_PLACES = ("port", "image", "plugin", "counter")
+EMULATOR_PLACES = ("port", "image", "plugin", "counter", "cores")
 """What is put into an emulator's command when it starts."""
 OWN = ("abstract", "aliases", "summary", "tested_on")
 """What a board never inherits from the one it extends."""
@@ -125,6 +126,7 @@ def _read(file: Path, table: Mapping[str, Any]) -> Board:
             core=table.get("cpu", {}).get("core"),
             multiplier=table.get("cpu", {}).get("multiplier", 1),
             flash_speed=_flash_speed(name, table.get("flash", {}).get("speed", {})),
+            cores=core_table(name, table.get("cores", {})),
             memories=tuple(Memory(key, m["origin"], m["length"]) for key, m in table.get("memory", {}).items()),
             firmware=_firmware(table["firmware"], file.parent) if "firmware" in table else None,
             emulator=_emulator(table.get("emulator", {})),

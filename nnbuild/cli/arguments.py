@@ -28,7 +28,7 @@ _IMAGE_RANGE = "what black and white mean to the model, for calibration images (
 _PRICE = "what kernels are chosen by: cycles of the board's part, or instructions, as emulators count (default: cycles)"
 _KEEP = "another format for one layer: int8, int16 or float; may be given several times"
 _PLAIN_BIAS = "do not let biases make up for the average error of rounded weights"
-_THREADS = "let a thread pool compute large steps in so many parts at a time (default: %(default)s)"
+_CORES = "let so many cores, or threads, compute large steps together (default: the board's table; on a PC 1)"
 _ISA = "instruction set of the kernels: c99, sse2, avx2_fma, native …, or several with commas (default: the board's)"
 _DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
 _MEMORY = "which of the board's memories the model works in (default: the first that fits)"
@@ -109,7 +109,7 @@ def _add_code(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--price", choices=CHOICES["price"], default="cycles", help=_PRICE)
     group.add_argument("--isa", metavar="NAME", help=_ISA)
-    group.add_argument("--threads", type=_count, default=1, metavar="N", help=_THREADS)
+    group.add_argument("--cores", "--threads", dest="threads", type=_count, metavar="N", help=_CORES)
     group.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
     group.add_argument("--labels", type=Path, metavar="FILE", help=_LABELS)
     group.add_argument("--swappable", action="store_true", help=_SWAPPABLE)

@@ -6,12 +6,13 @@ import signal
 import struct
 from collections.abc import Mapping, Sequence
 
-CORTEX_M, RISCV, SIGNAL = 1, 2, 3
+CORTEX_M, RISCV, SIGNAL, CORE = 1, 2, 3, 4
 
 _NAMES: Mapping[int, tuple[str, ...]] = {
     CORTEX_M: ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr", "cfsr", "hfsr", "mmfar", "bfar", "sp"),
     RISCV: ("mcause", "mepc", "mtval", "ra", "sp"),
     SIGNAL: ("signal",),
+    CORE: ("core", "reason", "order"),
 }
 
 # Bits of the Configurable Fault Status Register (Armv7-M and Armv8-M Mainline).
@@ -36,6 +37,12 @@ _CFSR: Mapping[int, str] = {
     25: "division by zero",
 }
 
+_LOST: Mapping[int, str] = {
+    1: "did not come back within the bound",
+    2: "stopped with a fault",
+    3: "did not start",
+}
+
 _MCAUSE: Mapping[int, str] = {
     0: "instruction address misaligned",
     1: "instruction access fault",
@@ -55,6 +62,8 @@ def explain_fault(report: bytes) -> str:
     kind, registers = words[0], dict(zip(_NAMES[words[0]], words[1:], strict=False))
     if kind == SIGNAL:
         return f"The program stopped with {_signal_name(registers.get('signal', 0))}."
+    if kind == CORE:
+        return _lost_core(registers, words[4:])
     listing = ", ".join(f"{name} {value:#010x}" for name, value in registers.items())
     return f"The processor stopped with a fault: {_reason(kind, registers)}. Registers: {listing}."
 
@@ -63,7 +72,16 @@ def fault_next_step(report: bytes) -> str:
     """What the user can do about it."""
     if report[:4] == struct.pack("<I", SIGNAL):
         return "Build it with -fsanitize=address,undefined, or run it under a debugger."
+    if report[:4] == struct.pack("<I", CORE):
+        return "The next start of a sequence starts that core anew; if it is lost again, try fewer with --cores."
     return "Look the pc up in the ELF with addr2line; a stack that is too small is the usual cause."
+
+
+def _lost_core(told: Mapping[str, int], words: Sequence[int]) -> str:
+    core, order = told.get("core", 0), told.get("order", 0)
+    reason = _LOST.get(told.get("reason", 0), "was lost")
+    registers = f" Its own words: {', '.join(f'{word:#010x}' for word in words)}." if any(words) else ""
+    return f"Core {core} {reason}, at order {order} since the start.{registers}"
 
 
 def _signal_name(number: int) -> str:

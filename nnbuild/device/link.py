@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
+from nnbuild.device.cores import CoreMeter
 from nnbuild.device.description import ModelInfo, parse_descriptor
 from nnbuild.device.fault import explain_fault, fault_next_step
 from nnbuild.device.frames import FAULT, GARBLED, LOG, REPLY, Command, FrameReader, Message, Status, encode
@@ -103,8 +104,10 @@ class Link:
         random_bits: Callable[[int], int] = secrets.randbits,
         unit: str | None = None,
         per_tick: float = 1.0,
+        meter: CoreMeter | None = None,
     ) -> None:
-        """`unit` and `per_tick` say what the device's ticks are where it cannot know, as in an emulator."""
+        """`unit` and `per_tick` say what the device's ticks are where it cannot know, as in an emulator; `meter` counts
+        for it where it has several cores."""
         self.transport = transport
         self.timing = timing or Timing()
         self.counters = Counters()
@@ -113,6 +116,7 @@ class Link:
         self._random_bits = random_bits
         self._unit = unit
         self._per_tick = per_tick
+        self._meter = meter
         self._session = 0
         self._sequence = 0
         self._reader = FrameReader()
@@ -175,15 +179,20 @@ class Link:
 
     def run(self) -> int:
         """One inference; what it took, in the device's unit."""
-        return self._ticks(self._request(Command.RUN, b"", "running the model"))
+        return self._measured(0, None, lambda: self._request(Command.RUN, b"", "running the model"))
 
     def steps(self, begin: int, end: int) -> int:
         """Steps begin to end - 1 of an inference; begin is 0 or where the last call ended."""
-        return self._ticks(self._request(Command.STEPS, struct.pack("<II", begin, end), f"running step {begin}"))
+        asked = struct.pack("<II", begin, end)
+        return self._measured(begin, end, lambda: self._request(Command.STEPS, asked, f"running step {begin}"))
 
     def profile(self) -> list[int]:
         """One inference; what each step took."""
         greeting = self.greeting or self.hello()
+        if self._meter is not None:
+            self._meter.begin()
+            self._request(Command.PROFILE, b"", "profiling the model")
+            return self._meter.steps(0, greeting.steps)
         self._request(Command.PROFILE, b"", "profiling the model")
         each = struct.unpack(f"<{greeting.steps}Q", self.read(Region.TICKS, 0, 8 * greeting.steps))
         return [self._scaled(ticks) for ticks in each]
@@ -204,7 +213,10 @@ class Link:
 
     def init(self) -> int:
         """Starts a new sequence (recurrent state is cleared); what it took."""
-        return self._ticks(self._request(Command.INIT, b"", "starting a new sequence"))
+        if self._meter is not None:
+            self._meter.begin()
+        ticks = self._ticks(self._request(Command.INIT, b"", "starting a new sequence"))
+        return self._meter.alone() if self._meter is not None else ticks
 
     def reset(self) -> None:
         """Restarts the device and begins a new session with it."""
@@ -346,6 +358,14 @@ class Link:
 
     def _ticks(self, answer: bytes) -> int:
         return self._scaled(int.from_bytes(self._sized(answer, 8), "little"))
+
+    def _measured(self, begin: int, end: int | None, request: Callable[[], bytes]) -> int:
+        """What some steps took: as the device says, or as its cores' instructions are counted from outside."""
+        if self._meter is None:
+            return self._ticks(request())
+        self._meter.begin()
+        self._ticks(request())
+        return sum(self._meter.steps(begin, len(self._meter.parts) if end is None else end))
 
     def _scaled(self, ticks: int) -> int:
         return round(ticks * self._per_tick)

@@ -17,6 +17,11 @@ def calls(plan: Plan, step: Step, part: bool = False) -> list[str]:
     return [*lines, "        }"]
 
 
+def borders_name(version: Version) -> str:
+    """The table of a version's parts."""
+    return f"{version.function}_borders"
+
+
 def _call(plan: Plan, step: Step, version: Version, part: bool) -> str:
     arguments = [place(plan.locations[name], plan.tensor(name).dtype) for name in (*step.inputs, *step.outputs)]
     demand, extent = version.demand, step.extent(version)
@@ -26,5 +31,5 @@ def _call(plan: Plan, step: Step, version: Version, part: bool) -> str:
         arguments.append(f"{scratch} + index * {apart}" if part else scratch)
     if version.takes_weights:
         arguments.append(f"{plan.prefix}_weights")
-    bounds = f"{extent} * index / {step.parts}, {extent} * (index + 1) / {step.parts}" if part else f"0, {extent}"
+    bounds = f"{borders_name(version)}[index], {borders_name(version)}[index + 1]" if part else f"0, {extent}"
     return f"{version.function}({', '.join(arguments)}, {bounds});"

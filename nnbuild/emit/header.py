@@ -7,7 +7,7 @@ from math import prod
 from nnbuild import __version__
 from nnbuild.base.literals import C_TYPES
 from nnbuild.emit.edges import edges
-from nnbuild.emit.parallel import declaration
+from nnbuild.emit.parallel import declaration, notes
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, common_type, described, scale_text
 from nnbuild.plan.plan import Plan
 
@@ -71,6 +71,7 @@ def _context(plan: Plan) -> str:
     if len(plan.isas) > 1:
         levels = ", ".join(f"{level} {isa.name}" for level, isa in enumerate(reversed(plan.isas)))
         members.append(f"    int32_t isa; /* set when it begins, the best that the processor has: {levels} */")
+    members += notes(plan)
     for space, size in (("arena", plan.arena), ("state", plan.state)):
         if size:
             views = [f"        {C_TYPES[d]} {MEMBERS[d]}[{-(-size // SIZES[d])}];" for d in MEMBERS if d in dtypes]

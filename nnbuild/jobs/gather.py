@@ -228,7 +228,7 @@ def option_words(options: Options) -> list[str]:
         "--price": options.price if options.price != "cycles" else None,
         "--isa": options.isa,
         "--io-layout": options.io_layout if options.io_layout != "model" else None,
-        "--threads": options.threads if options.threads != 1 else None,
+        "--cores": options.threads,
         "--name": options.name,
         "--baud": options.baud,
         "--memory": options.memory,

@@ -79,7 +79,9 @@ def build_program(compiled: Compiled, where: Place) -> Path:
 def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[tuple[Link, ModelInfo]]:
     line = backend_of(compiled.board).open_line(compiled.board, program, port)
     with line.transport:
-        link = Link(line.transport, unit=line.unit, per_tick=line.per_tick)
+        if line.meter is not None:
+            line.meter.parts = [step.parts for step in compiled.plan.steps]
+        link = Link(line.transport, unit=line.unit, per_tick=line.per_tick, meter=line.meter)
         yield link, open_model(link, digest(compiled.graph))
 
 

@@ -13,6 +13,7 @@ from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.base.names import identifier
 from nnbuild.base.paths import generator_files
 from nnbuild.board.board import Board, at_rate, in_memory, within_instructions
+from nnbuild.board.cores import chosen_cores
 from nnbuild.board.tables import boards, find
 from nnbuild.cycles.pace import pace_of
 from nnbuild.emit.artifact import Artifact
@@ -27,6 +28,7 @@ from nnbuild.jobs.classes import classes_of
 from nnbuild.jobs.early import refuse_too_large
 from nnbuild.model.graph import Graph, Shape
 from nnbuild.ops.convert import Convert
+from nnbuild.plan.cores import Cores
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.select import OPTIMIZE, PRICES
 from nnbuild.plan.target import Target
@@ -65,7 +67,8 @@ class Options:
     optimize: str = "speed"
     price: str = "cycles"
     isa: str | None = None
-    threads: int = 1
+    threads: int | None = None
+    """So many cores compute large steps together; None is as many as the board's table says."""
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
@@ -268,7 +271,7 @@ def target_of(options: Options, board: Board) -> Target:
         pace=pace_of(board) if options.price == "cycles" else None,
         part=board.name,
         kernels=dict(options.kernels),
-        threads=_threads(options, board),
+        cores=cores_of(options, board),
         swappable=_swappable(options, board),
     )
 
@@ -281,9 +284,7 @@ def _swappable(options: Options, board: Board) -> bool:
     return options.swappable
 
 
-def _threads(options: Options, board: Board) -> int:
-    if options.threads > 1 and not backend_of(board).threads:
-        raise UsageError(
-            f"--threads {options.threads}", f"{board.name} computes on one core.", "Leave --threads out for this board."
-        )
-    return options.threads
+def cores_of(options: Options, board: Board) -> Cores:
+    """Those that compute a step together."""
+    count = chosen_cores(board.name, board.cores, options.threads)
+    return Cores(count, board.cores.fork, board.cores.each)

@@ -54,6 +54,8 @@ class Demand:
     copied: of these, the bytes of constants that are copied there.
     rows: whether an equal number of pieces, one after the other, makes each row of the output, and reads only the rows
     of the first input that lie under its window, and the same row of other inputs.
+    grain: so many pieces are computed together, so that a range is best a multiple of it.
+    costs: what each piece takes, compared with the others; nothing where all take the same.
     """
 
     extent: int
@@ -63,6 +65,8 @@ class Demand:
     overlaps: tuple[Overlap, ...] = ()
     rows: bool = False
     copied: int = 0
+    grain: int = 1
+    costs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,8 @@ from nnbuild.plan.lower import lower
 from nnbuild.plan.place import THOROUGH, Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
+from nnbuild.plan.split import Borders, shortest, split
 from nnbuild.plan.target import Target
-
-LARGE = 100_000
-"""Cycles from which on a step is worth spreading over threads: waking one takes some thousands."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,8 @@ class Version:
     names: Names
     takes_weights: bool = False
     """It is told where the weights lie."""
+    borders: Borders = ()
+    """Where its parts begin, in pieces of work, and where the last one ends; nothing where it is computed whole."""
 
     @property
     def demand(self) -> Demand:
@@ -64,9 +64,13 @@ class Step:
     macs: int
     scratch: int | None
     shares_storage: bool
-    parts: int = 1
-    """In so many parts it may be computed at the same time, each with scratch of its own, `scratch_bytes` apart."""
     scratch_bytes: int = 0
+    """So far apart lies the scratch of its parts."""
+
+    @property
+    def parts(self) -> int:
+        """In so many parts it may be computed at the same time, each with scratch of its own."""
+        return max(1, len(self.versions[0].borders) - 1)
 
     @property
     def choice(self) -> Choice:
@@ -169,20 +173,13 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     def lowered(work: list[Work]) -> list[Work]:
         return work if target.apart else lower(graph, work, fullest, target)
 
-    work = settle(divide(graph, target), arena_size, target, lowered)
+    divided = [shortest(item, target.cores) for item in divide(graph, target)]
+    work = settle(divided, arena_size, target, lowered)
     buffers = _buffers(graph, work, roots, target)
     arena = place(buffers, target.alignment, patience=THOROUGH)
     locations, state = _locations(graph, roots, arena, target.alignment)
     constants: dict[str, Array] = {}
-    isas = (target.isa, *target.also)
-    steps = [
-        replace(
-            _step(prefix, index, item, isas, arena, locations, constants, target.swappable),
-            parts=parts_of(item, target.threads),
-            scratch_bytes=_scratch(item, target),
-        )
-        for index, item in enumerate(work)
-    ]
+    steps = [_step(prefix, index, item, target, arena, locations, constants) for index, item in enumerate(work)]
     initial = {
         state.before: _store(constants, f"{prefix}_initial_{fragment(state.before)}", period, target.swappable)
         for state in graph.states
@@ -192,7 +189,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     return Plan(
         graph,
         prefix,
-        isas,
+        (target.isa, *target.also),
         tuple(steps),
         locations,
         constants,
@@ -252,7 +249,7 @@ def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Targ
         if name not in kept
     ]
     for index, item in enumerate(work):
-        scratch = _scratch(item, target) * parts_of(item, target.threads)
+        scratch = _scratch(item, target) * _parts(item, target)
         if scratch:
             buffers.append(Buffer(_scratch_name(item), scratch, index, index))
     return buffers
@@ -264,12 +261,9 @@ def _scratch(work: Work, target: Target) -> int:
     return -(-size // target.alignment) * target.alignment
 
 
-def parts_of(work: Work, threads: int) -> int:
-    """How many parts of a step are worth a thread each."""
-    if threads == 1 or work.site.attributes.sequential or work.choice.price.cycles < LARGE:
-        return 1
-    extents = [prod(work.site.op.outer) if work.site.op.outer else demand.extent for demand in work.demands]
-    return min(threads, *extents)
+def _parts(work: Work, target: Target) -> int:
+    borders = split(work, target.cores)
+    return len(borders[0]) - 1 if borders else 1
 
 
 def _scratch_name(work: Work) -> str:
@@ -283,7 +277,7 @@ def _overlaps(
     allowed: dict[str, dict[str, tuple[int, int]]] = {}
     for index, item in enumerate(work):
         site = item.site
-        if site.op.outer or parts_of(item, target.threads) > 1:
+        if site.op.outer or _parts(item, target) > 1:
             continue
         leads = _leads(item, target.pieces)
         for out, source in sorted({(output, site.reads[number].name) for output, number in leads}):
@@ -327,29 +321,34 @@ def _step(
     prefix: str,
     index: int,
     work: Work,
-    isas: tuple[Isa, ...],
+    target: Target,
     arena: Placement,
     locations: Mapping[str, Location],
     constants: dict[str, Array],
-    swappable: bool,
 ) -> Step:
     site = work.site
     function = f"{prefix}_{index:02d}_{fragment(site.op.name)}"
+    isas, choices = (target.isa, *target.also), (work.choice, *work.others)
+    borders = split(work, target.cores) or ((),) * len(isas)
     versions = tuple(
-        _version(site, isa, choice, f"{function}_{isa.name}" if work.others else function, constants, swappable)
-        for isa, choice in zip(isas, (work.choice, *work.others), strict=True)
+        replace(
+            _version(site, isa, choice, f"{function}_{isa.name}" if work.others else function, constants, target),
+            borders=limits,
+        )
+        for isa, choice, limits in zip(isas, choices, borders, strict=True)
     )
     macs = sum(_macs(part) for part in (site, *site.tail))
-    return Step(site, versions, macs, arena.offsets.get(_scratch_name(work)), _shares(site, locations))
+    scratch = arena.offsets.get(_scratch_name(work))
+    return Step(site, versions, macs, scratch, _shares(site, locations), _scratch(work, target))
 
 
 def _version(
-    site: Site, isa: Isa, choice: Choice, function: str, constants: dict[str, Array], swappable: bool
+    site: Site, isa: Isa, choice: Choice, function: str, constants: dict[str, Array], target: Target
 ) -> Version:
     plain, given = plain_names(site, choice.demand), choice.demand.packed
-    packed = {role: _store(constants, f"{function}_{role}", data, swappable) for role, data in given.items()}
+    packed = {role: _store(constants, f"{function}_{role}", data, target.swappable) for role, data in given.items()}
     names = Names(plain.inputs, plain.outputs, packed, plain.scratch)
-    return Version(isa, choice, function, names, swappable and bool(packed))
+    return Version(isa, choice, function, names, target.swappable and bool(packed))
 
 
 def _macs(site: Site) -> int:

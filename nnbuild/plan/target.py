@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from nnbuild.base.bill import Pace
 from nnbuild.isa.c99 import C99
 from nnbuild.isa.isa import Isa
+from nnbuild.plan.cores import ALONE, Cores
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Target:
     part: the name under which costs that were measured on it are kept.
     pieces: a step is computed in several calls, so that others can run between them.
     room: bytes that the arena should not exceed; kernels are chosen for that where they have to be.
-    threads: in so many parts large steps may be computed at the same time.
+    cores: those that compute a step together.
     weights: bytes that the constants should not exceed.
     kernels: the kernel to take for the operation, or the chain that begins with it, of this name.
     also: further sets, for which every step gets a version of its own; the best that the processor has is found out
@@ -42,7 +43,7 @@ class Target:
     weights: int | None = None
     kernels: Mapping[str, str] = field(default_factory=dict)
     also: tuple[Isa, ...] = ()
-    threads: int = 1
+    cores: Cores = ALONE
     swappable: bool = False
 
     @property

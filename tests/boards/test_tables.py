@@ -56,7 +56,7 @@ def test_every_table_says_what_it_is(board: Board) -> None:
 def test_every_part_that_a_table_names_is_there(name: str) -> None:
     board = find(name)
     assert board.firmware is not None
-    assert all(path.is_file() for path in firmware.sources(board.firmware))
+    assert all(path.is_file() for path in firmware.sources(board))
     assert {"flash", "ram", *board.firmware.context_memory} <= {memory.name for memory in board.memories}
     for one in board.memories:
         assert not [other for other in board.memories if other is not one and other.origin in one]

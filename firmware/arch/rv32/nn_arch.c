@@ -36,6 +36,10 @@ __attribute__((naked, noreturn, used, section(".vectors"))) void nn_reset(void)
         "csrw pmpaddr0, t0\n"
         "li t0, %1\n"
         "csrw pmpcfg0, t0\n"
+#if NN_CORES > 1
+        "csrr t0, mhartid\n"
+        "bnez t0, nn_hart_begin\n"
+#endif
         "la sp, nn_handler_stack_high\n"
         "call nn_memory_start\n"
         "la sp, nn_stack_high\n"

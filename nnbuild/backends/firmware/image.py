@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +53,19 @@ def marks(elf: Path, beginning: str) -> list[str]:
         table = ELFFile(file).get_section_by_name(".symtab")
         symbols = table.iter_symbols() if isinstance(table, SymbolTableSection) else ()
         return [symbol.name for symbol in symbols if symbol.name.startswith(beginning)]
+
+
+def addresses(elf: Path, names: Iterable[str]) -> dict[str, int]:
+    """Where the symbols of these names are; an address of code is even, whatever instructions it has."""
+    wanted = set(names)
+    with elf.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        symbols = table.iter_symbols() if isinstance(table, SymbolTableSection) else ()
+        found = {symbol.name: int(symbol["st_value"]) & ~1 for symbol in symbols if symbol.name in wanted}
+    missing = sorted(wanted - found.keys())
+    if missing:
+        raise NnbuildError(str(elf), f"it has no symbol {missing[0]}.", "Build it again with this version.")
+    return found
 
 
 def used_bytes(elf: Path, memories: Sequence[Memory]) -> dict[str, int]:

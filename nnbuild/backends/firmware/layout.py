@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from nnbuild.backends.link_binding import descriptor
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board
+from nnbuild.emit.parallel import most_parts
+from nnbuild.emit.text import SIZES
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.plan.plan import Plan
 
@@ -20,6 +22,9 @@ LINK_STATE = 48
 RING = 256  # of firmware/platform/bare/main.c
 VARIABLES = 160
 """Bytes of all other variables, and what alignment costs."""
+CORE_OVERHEAD = 512
+"""Bytes of a core's stack beside the model's: its loop, and the report of a fault."""
+CORE_STATE = 64 + 4
 FIRMWARE_CODE = 6 * 1024
 CODE_PER_STEP = 256
 USUAL_CODE_PER_STEP = 1536
@@ -36,11 +41,13 @@ class DoesNotFit(UsageError):
 
 @dataclass(frozen=True)
 class Layout:
-    """`context` is the memory in which the model works; `used` is what each memory holds at least."""
+    """`context` is the memory in which the model works; `used` is what each memory holds at least; `others` are the
+    cores beside the first, each with a stack of its own."""
 
     context: str
     stack: int
     used: dict[str, int]
+    others: int = 0
 
 
 def arena_room(board: Board, plan: Plan) -> int | None:
@@ -65,7 +72,8 @@ def layout_of(board: Board, plan: Plan) -> Layout:
     """Places the model, or says which layer needs how much more than there is."""
     assert board.firmware is not None, f"{board.name} is a firmware board"
     stack = (board.stack_budget or 0) + LINK_STACK
-    context = -(-(plan.arena + plan.state) // plan.alignment) * plan.alignment
+    notes = SIZES["int32"] * most_parts(plan) if plan.parallel else 0
+    context = -(-(notes + plan.arena + plan.state) // plan.alignment) * plan.alignment
     ram = fixed_ram(board, plan, stack)
     free = {memory.name: memory.length for memory in board.memories}
     free["ram"] -= ram
@@ -77,14 +85,20 @@ def layout_of(board: Board, plan: Plan) -> Layout:
     over = used["flash"] - board.memory("flash").length
     if over > 0:
         raise _flash_error(board, plan, over)
-    return Layout(best, stack, used)
+    return Layout(best, stack, used, most_parts(plan) - 1)
 
 
 def fixed_ram(board: Board, plan: Plan, stack: int) -> int:
     """Bytes of RAM that are not the model's own memory."""
     assert board.firmware is not None
     frames = 2 * (FRAME_OVERHEAD + board.firmware.link_payload)
-    return stack + HANDLER_STACK + frames + LINK_STATE + RING + 8 * len(plan.steps) + VARIABLES
+    others = (most_parts(plan) - 1) * core_stack(board) + board.cores.count * CORE_STATE * plan.parallel
+    return stack + HANDLER_STACK + frames + LINK_STATE + RING + 8 * len(plan.steps) + VARIABLES + others
+
+
+def core_stack(board: Board) -> int:
+    """Bytes of stack for each core beside the first."""
+    return (board.stack_budget or 0) + CORE_OVERHEAD
 
 
 def flash_bytes(plan: Plan) -> int:

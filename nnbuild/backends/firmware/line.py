@@ -8,11 +8,16 @@ import sys
 from pathlib import Path
 
 from nnbuild.backends.backend import Line
-from nnbuild.backends.firmware.image import used_bytes
+from nnbuild.backends.counter import plugin
+from nnbuild.backends.firmware.image import addresses, used_bytes
 from nnbuild.base.errors import ToolMissing, UsageError
 from nnbuild.board.board import Board, Emulator, StandIn
+from nnbuild.device.cores import CoreMeter
 from nnbuild.device.emulator import EmulatorTransport, require
 from nnbuild.device.transport import ProcessTransport, SerialTransport
+
+MARKS = {"mark": "nn_cores_mark", "from": "nn_waiting_begin", "to": "nn_waiting_end"}
+"""What the counter of instructions is told: its words, and the program's symbols."""
 
 
 def open_line(board: Board, program: Path, port: str | None) -> Line:
@@ -36,8 +41,20 @@ def _emulated(board: Board, program: Path) -> Line:
         return Line(ProcessTransport(_unicorn(board, emulator.stand_in, program), name), "instructions")
     require(emulator.command, f"board {board.name!r}", emulator.install)
     _refuse_what_it_lacks(board, emulator, program)
-    transport = EmulatorTransport(name, emulator.command, program.resolve())
-    return Line(transport, "instructions", emulator.instructions_per_tick)
+    if not any("{cores}" in word for word in emulator.command):
+        return Line(
+            EmulatorTransport(name, emulator.command, program.resolve()), "instructions", emulator.instructions_per_tick
+        )
+    meter = CoreMeter()
+    command = [word.replace("{cores}", _core_counter(board, program, meter)) for word in emulator.command]
+    return Line(EmulatorTransport(name, command, program.resolve()), "instructions", meter=meter)
+
+
+def _core_counter(board: Board, program: Path, meter: CoreMeter) -> str:
+    """The plugin that counts for each core, and what it must know of the program."""
+    symbols = addresses(program, MARKS.values())
+    told = "".join(f",{word}={symbols[name]:#x}" for word, name in MARKS.items())
+    return f"{plugin(board, 'nn_core_counter')},counts={meter.path}{told}"
 
 
 def _refuse_what_it_lacks(board: Board, emulator: Emulator, program: Path) -> None:

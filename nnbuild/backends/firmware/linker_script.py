@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.backends.firmware.layout import HANDLER_STACK, Layout
+from nnbuild.backends.firmware.layout import HANDLER_STACK, Layout, core_stack
 from nnbuild.board.board import Board
 
 BOARD_MARK = "nn_board_"
@@ -11,6 +11,9 @@ FLASH = """\
     .text : ALIGN(16)
     {
         KEEP(*(.vectors))
+        nn_waiting_begin = .;
+        *(.text.nn_waiting)
+        nn_waiting_end = .;
         *(.text .text.*)
     } > flash
 
@@ -55,6 +58,7 @@ def linker_script(board: Board, layout: Layout) -> str:
         FLASH,
         _stack("stack", "nn_stack", layout.stack),
         _stack("handler_stack", "nn_handler_stack", HANDLER_STACK),
+        *([_stack("core_stacks", "nn_core_stacks", layout.others * core_stack(board))] if board.cores.runtime else []),
         DATA,
         "    /* The model's memory. */\n" + _zeroed("context", "nn_context", "*nn_target.o", layout.context),
         _zeroed("bss", "nn_bss", "*", "ram"),
@@ -68,7 +72,9 @@ def linker_script(board: Board, layout: Layout) -> str:
             *regions,
             "}\n",
             f"nn_ram_begin = {ram.origin:#010x};",
-            f"nn_ram_end = {ram.origin + ram.length:#010x};\n",
+            f"nn_ram_end = {ram.origin + ram.length:#010x};",
+            *([f"nn_core_stack_bytes = {core_stack(board)};"] if board.cores.runtime else []),
+            "",
             "SECTIONS\n{",
             "\n".join(sections) + "}\n",
         ]

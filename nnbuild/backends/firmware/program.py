@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nnbuild.backends.backend import MEMORY_FUNCTIONS
+from nnbuild.backends.cores import CORES, cores_flags, cores_sources
 from nnbuild.backends.firmware.layout import layout_of
 from nnbuild.backends.firmware.linker_script import linker_script
 from nnbuild.backends.link_binding import TARGET_FILE, target
@@ -36,19 +37,29 @@ def recipe(board: Board, generated: Iterable[str]) -> Recipe:
         program=PROGRAM,
         toolchain=toolchain,
         generated=tuple(name for name in generated if name.endswith((".c", ".S"))),
-        firmware=tuple(sources(part)),
-        includes=(FIRMWARE / "include", LINK, BARE, FIRMWARE / "soc", _part(part, f"arch/{part.architecture}"), LIBM),
-        flags=(*WARNINGS, *board.flags, *toolchain.flags, *toolchain.stack_flags, *flags),
+        firmware=tuple(sources(board)),
+        includes=(
+            FIRMWARE / "include",
+            LINK,
+            BARE,
+            FIRMWARE / "soc",
+            _part(part, f"arch/{part.architecture}"),
+            LIBM,
+            CORES,
+        ),
+        flags=(*WARNINGS, *board.flags, *toolchain.flags, *toolchain.stack_flags, *flags, *cores_flags(board)),
         link_flags=(*board.link_flags, *toolchain.link_flags),
         script=SCRIPT,
     )
 
 
-def sources(part: Firmware) -> list[Path]:
+def sources(board: Board) -> list[Path]:
     """Everything but the model. The linker leaves out what is not used."""
+    part = parts(board)
     folders = [LINK, BARE, _part(part, f"arch/{part.architecture}"), _part(part, f"soc/{part.soc}")]
     found = [path for folder in folders for path in sorted(folder.glob("*.c"))]
     found.append(_part(part, f"uart/uart_{part.uart}.c"))
+    found += cores_sources(board)
     if part.timer is not None:
         found.append(_part(part, f"timer/timer_{part.timer}.c"))
     for name in MEMORY_FUNCTIONS:
@@ -74,4 +85,4 @@ def file_names(board: Board, prefix: str) -> list[str]:
 
 def files(board: Board, plan: Plan) -> dict[str, bytes]:
     script = linker_script(board, layout_of(board, plan))
-    return {TARGET_FILE: target(plan).encode(), SCRIPT: script.encode()}
+    return {TARGET_FILE: target(plan, counted=board.cores.runtime is not None).encode(), SCRIPT: script.encode()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nnbuild.backends.backend import Backend, Line
-from nnbuild.backends.host.counter import plugin
+from nnbuild.backends.counter import plugin
 from nnbuild.backends.host.program import PROGRAM, file_names, files, recipe
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board, Emulator
@@ -27,7 +27,7 @@ def open_line(board: Board, program: Path, port: str | None) -> Line:
 def _emulated(board: Board, emulator: Emulator, program: Path) -> Line:
     """What the program counts as time are instructions, which a plugin of ours shows it."""
     require(emulator.command, f"board {board.name!r}", emulator.install)
-    places = {"image": program.resolve(), "plugin": plugin(board), "counter": COUNTER}
+    places = {"image": program.resolve(), "plugin": plugin(board, "nn_counter"), "counter": COUNTER}
     command = [word.format(**places) for word in emulator.command]
     return Line(
         ProcessTransport(command, name=f"emulated {board.name}"), "instructions", emulator.instructions_per_tick
@@ -41,5 +41,4 @@ BACKEND = Backend(
     open_line=open_line,
     recipe=recipe,
     quick=True,
-    threads=True,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from nnbuild.backends.cores import CORES, cores_flags, cores_sources
 from nnbuild.backends.link_binding import TARGET_FILE, target
 from nnbuild.backends.recipe import WARNINGS, Recipe, choose
 from nnbuild.base.paths import FIRMWARE
@@ -23,9 +24,9 @@ def recipe(board: Board, generated: Iterable[str]) -> Recipe:
         program=PROGRAM,
         toolchain=toolchain,
         generated=tuple(name for name in generated if name.endswith((".c", ".S"))),
-        firmware=(*sorted(LINK.glob("*.c")), *sorted(PLATFORM.glob("*.c"))),
-        includes=(LINK, PLATFORM),
-        flags=(*WARNINGS, *board.flags, *toolchain.flags, *toolchain.stack_flags),
+        firmware=(*sorted(LINK.glob("*.c")), *sorted(PLATFORM.glob("*.c")), *cores_sources(board)),
+        includes=(LINK, PLATFORM, CORES),
+        flags=(*WARNINGS, *board.flags, *toolchain.flags, *toolchain.stack_flags, *cores_flags(board)),
         link_flags=(*board.link_flags, *toolchain.link_flags),
     )
 

@@ -1,4 +1,4 @@
-"""The plugin with which QEMU counts instructions: compiled on this PC when it is first needed, and kept."""
+"""The plugins with which QEMU counts instructions: compiled on this PC when it is first needed, and kept."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from nnbuild.base.errors import NnbuildError, ToolMissing
 from nnbuild.base.paths import FIRMWARE, cache
 from nnbuild.board.board import Board
 
-SOURCE = FIRMWARE / "platform" / "counted" / "nn_counter.c"
+COUNTED = FIRMWARE / "platform" / "counted"
 COMPILERS = ("cc", "gcc", "clang")
 """Any that compiles for this PC."""
 
 
-def plugin(board: Board) -> Path:
-    kept = cache() / "plugins" / f"{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]}.so"
+def plugin(board: Board, name: str) -> Path:
+    source = COUNTED / f"{name}.c"
+    kept = cache() / "plugins" / f"{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}.so"
     if not kept.is_file():
-        _compile(kept, board)
+        _compile(source, kept, board)
     return kept
 
 
-def _compile(target: Path, board: Board) -> None:
+def _compile(source: Path, target: Path, board: Board) -> None:
     compiler = next((name for name in COMPILERS if shutil.which(name)), None)
     if compiler is None:
         cause = "no compiler for this PC is installed, and one is needed to count instructions."
@@ -32,8 +33,8 @@ def _compile(target: Path, board: Board) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         made = Path(folder) / target.name
-        command = [compiler, "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", str(made), str(SOURCE)]
+        command = [compiler, "-shared", "-fPIC", "-O2", "-fvisibility=hidden", "-o", str(made), str(source)]
         done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
         if done.returncode != 0:
-            raise NnbuildError(SOURCE.name, f"the compiler refused it:\n{done.stderr.strip()}\n", " ".join(command))
+            raise NnbuildError(source.name, f"the compiler refused it:\n{done.stderr.strip()}\n", " ".join(command))
         made.replace(target)

@@ -1,0 +1,53 @@
+/* What nn_cores.c needs of a processor or an operating system; one file does it for each. */
+#ifndef NN_CORES_PORT_H
+#define NN_CORES_PORT_H
+
+#include <stdint.h>
+
+#include "nn_cores.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Waiting lies in a section of its own, by which a counter of instructions can tell it from work. */
+#if defined(__GNUC__) && defined(__ELF__)
+#define NN_CORES_WAITING __attribute__((section(".text.nn_waiting"), noinline))
+#else
+#define NN_CORES_WAITING
+#endif
+
+/* Something that tests put where cores meet. */
+#ifndef NN_CORES_POINT
+#define NN_CORES_POINT() ((void)0)
+#endif
+
+/* Gets core `core`, from 1 on, to call nn_cores_serve(core, life): for the first time, or out of wherever it is. */
+void nn_cores_port_start(int32_t core, uint32_t life);
+
+/* Ends the sleep of a core, or its next one. */
+void nn_cores_port_wake(int32_t core);
+
+/* Sleeps until the word is no longer `value`; may return earlier. */
+void nn_cores_port_sleep(int32_t core, const uint32_t *word, uint32_t value);
+
+/* The same for the first core, which must look up every few milliseconds. */
+void nn_cores_port_nap(const uint32_t *word, uint32_t value);
+
+/* A clock that wraps around, and how far it gets in a millisecond. */
+uint32_t nn_cores_port_clock(void);
+uint32_t nn_cores_port_millisecond(void);
+
+/* Around the work of core `core`: only between them may nn_cores_port_start interrupt it. */
+void nn_cores_port_begin(int32_t core);
+void nn_cores_port_end(int32_t core);
+
+/* What a port calls: the loop of a core, which returns when it is no longer wanted; and a fault of one. */
+void nn_cores_serve(int32_t core, uint32_t life);
+void nn_cores_fault(int32_t core, const uint32_t words[NN_CORES_WORDS]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

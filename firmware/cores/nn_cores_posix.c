@@ -1,0 +1,119 @@
+/* Threads as cores. One that is awake looks a while before it sleeps: the next order comes soon. */
+#define _POSIX_C_SOURCE 200809L
+
+#include <pthread.h>
+#include <stddef.h>
+#include <time.h>
+
+#include "nn_cores_port.h"
+
+#define LOOKS 2000
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t  bell;
+} beds[NN_CORES];
+
+static pthread_once_t made = PTHREAD_ONCE_INIT;
+
+static void make_beds(void)
+{
+    for (int32_t core = 0; core < NN_CORES; core++) {
+        pthread_mutex_init(&beds[core].lock, NULL);
+        pthread_cond_init(&beds[core].bell, NULL);
+    }
+}
+
+static void *thread_of(void *which)
+{
+    const uintptr_t both = (uintptr_t)which;
+
+    nn_cores_serve((int32_t)(both % NN_CORES), (uint32_t)(both / NN_CORES));
+    return NULL;
+}
+
+void nn_cores_port_start(int32_t core, uint32_t life)
+{
+    pthread_t thread;
+
+    pthread_once(&made, make_beds);
+    if (pthread_create(&thread, NULL, thread_of, (void *)((uintptr_t)life * NN_CORES + (uintptr_t)core)) == 0) {
+        pthread_detach(thread);
+    }
+}
+
+/* The lock keeps the bell from ringing between a look at the word and the sleep. */
+void nn_cores_port_wake(int32_t core)
+{
+    pthread_mutex_lock(&beds[core].lock);
+    pthread_cond_signal(&beds[core].bell);
+    pthread_mutex_unlock(&beds[core].lock);
+}
+
+static int changes(const uint32_t *word, uint32_t value)
+{
+    for (int look = 0; look < LOOKS; look++) {
+        if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
+            return 1;
+        }
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#endif
+    }
+    return 0;
+}
+
+/* Now and then it wakes by itself: its place may be another's. */
+static void sleep_until(int32_t core, const uint32_t *word, uint32_t value, long milliseconds)
+{
+    struct timespec until;
+
+    if (changes(word, value)) {
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += milliseconds / 1000;
+    until.tv_nsec += milliseconds % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec += 1;
+    }
+    pthread_mutex_lock(&beds[core].lock);
+    if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) {
+        pthread_cond_timedwait(&beds[core].bell, &beds[core].lock, &until);
+    }
+    pthread_mutex_unlock(&beds[core].lock);
+}
+
+void nn_cores_port_sleep(int32_t core, const uint32_t *word, uint32_t value)
+{
+    sleep_until(core, word, value, 10000);
+}
+
+void nn_cores_port_nap(const uint32_t *word, uint32_t value)
+{
+    sleep_until(0, word, value, 5);
+}
+
+uint32_t nn_cores_port_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint32_t)now.tv_sec * 1000u + (uint32_t)(now.tv_nsec / 1000000);
+}
+
+uint32_t nn_cores_port_millisecond(void)
+{
+    return 1;
+}
+
+void nn_cores_port_begin(int32_t core)
+{
+    (void)core;
+}
+
+void nn_cores_port_end(int32_t core)
+{
+    (void)core;
+}

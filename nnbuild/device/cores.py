@@ -1,0 +1,94 @@
+"""What each core of an emulated board executes: read from the file in which QEMU's plugin counts."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+PHASES = 8192
+"""Of firmware/platform/counted/nn_core_counter.c."""
+CORES = 64
+ROW = 1 + 2 * PHASES
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Instructions of a step on each core that took part: work, and waiting for others."""
+
+    work: tuple[int, ...]
+    waiting: tuple[int, ...]
+
+    @property
+    def critical(self) -> int:
+        """Until the last is done."""
+        return max(self.work)
+
+
+@dataclass(frozen=True)
+class CoreCosts:
+    """Of a run."""
+
+    steps: tuple[StepCost, ...]
+
+    @property
+    def critical_path(self) -> int:
+        return sum(step.critical for step in self.steps)
+
+    def totals(self, of: str) -> tuple[int, ...]:
+        """Of each core: all its work, or all its waiting."""
+        counts = [getattr(step, of) for step in self.steps]
+        width = max(map(len, counts), default=0)
+        return tuple(sum(each[core] for each in counts if core < len(each)) for core in range(width))
+
+    def idle(self) -> tuple[int, ...]:
+        """Of each core: how long the critical path is beyond its own work, which is what it has to wait for."""
+        return tuple(self.critical_path - own for own in self.totals("work"))
+
+
+class CoreMeter:
+    """The counts of one emulator. The first core ends a phase before and after everything it is asked for, the others
+    one after each of their parts. `parts` says of every step on how many cores it is computed."""
+
+    def __init__(self) -> None:
+        self.parts: Sequence[int] = ()
+        self.last: CoreCosts | None = None
+        self._file = tempfile.NamedTemporaryFile(prefix="nnbuild-cores-")  # noqa: SIM115 - closed with the line
+        self._file.truncate(CORES * ROW * 8)
+        self._begin: npt.NDArray[np.uint64] = np.zeros(CORES, np.uint64)
+        self._rows: npt.NDArray[np.uint64] = np.memmap(self._file.name, np.uint64, "r", shape=(CORES, ROW))
+
+    @property
+    def path(self) -> Path:
+        return Path(self._file.name)
+
+    def begin(self) -> None:
+        self._begin = self._rows[:, 0].copy()
+
+    def alone(self) -> int:
+        """What the first core executed since `begin` in one thing that it was asked for."""
+        return self._count(0, int(self._begin[0]) + 1)[0]
+
+    def steps(self, first: int, end: int) -> list[int]:
+        """What the steps cost that were computed since `begin`: until the last core was done with each."""
+        done = [0] * CORES
+        found = []
+        for index, parts in enumerate(self.parts[first:end]):
+            counts = [self._count(0, int(self._begin[0]) + 1 + 2 * index)]
+            for core in range(1, parts):
+                counts.append(self._count(core, int(self._begin[core]) + done[core]))
+                done[core] += 1
+            found.append(StepCost(*zip(*counts, strict=True)))
+        self.last = CoreCosts(tuple(found))
+        return [step.critical for step in found]
+
+    def _count(self, core: int, phase: int) -> tuple[int, int]:
+        at = 1 + 2 * (phase % PHASES)
+        return int(self._rows[core, at]), int(self._rows[core, at + 1])
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,110 @@
+"""How a step is split over cores: into ranges of its pieces of work, so that the longest of them is short."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from math import prod
+
+from nnbuild.kernels.contract import Demand
+from nnbuild.ops.site import Site
+from nnbuild.plan.chain import Work
+from nnbuild.plan.cores import Cores
+from nnbuild.plan.select import Choice, Offer
+
+Borders = tuple[int, ...]
+"""Where each part begins, and where the last one ends."""
+NEAR = 1.02
+"""A kernel that is slower by less on all cores together keeps its place: it was first for other reasons, too."""
+
+
+def split(work: Work, cores: Cores) -> tuple[Borders, ...]:
+    """The borders for each version of the step; nothing where it is done sooner by one core alone."""
+    if cores.count == 1 or work.site.attributes.sequential:
+        return ()
+    demands = [_pieces(work.site, demand) for demand in work.demands]
+    parts = _parts(demands[0], work.choice.price.cycles, cores, min(_units(demand) for demand in demands))
+    return tuple(_borders(demand, parts) for demand in demands) if parts > 1 else ()
+
+
+def critical(work: Work, cores: Cores) -> float:
+    """Cycles until the last core is done with the step."""
+    borders = split(work, cores)
+    if not borders:
+        return work.choice.price.cycles
+    return _length(work.choice.price.cycles, _pieces(work.site, work.demands[0]), borders[0], cores)
+
+
+def shortest(work: Work, cores: Cores) -> Work:
+    """The step by the kernel that is done first where all cores take part."""
+    if cores.count == 1 or work.others:
+        return work
+    lengths = [critical(replace(work, choice=Choice((offer,), ())), cores) for offer in work.choice.offers]
+    enough = NEAR * min(lengths)
+    best = next(index for index, length in enumerate(lengths) if length <= enough)
+    offers: list[Offer] = list(work.choice.offers)
+    offers.insert(0, offers.pop(best))
+    return replace(work, choice=Choice(tuple(offers), work.choice.refused))
+
+
+def _pieces(site: Site, demand: Demand) -> Demand:
+    """What is divided: the kernel's pieces, or the indices of the axes it is applied along."""
+    return Demand(prod(site.op.outer)) if site.op.outer else demand
+
+
+def _units(demand: Demand) -> int:
+    """Groups of pieces that a kernel computes together."""
+    return -(-demand.extent // demand.grain)
+
+
+def _parts(demand: Demand, cycles: float, cores: Cores, most: int) -> int:
+    """How many parts are done soonest; the fewest of those that are."""
+    best, soonest = 1, cycles
+    for parts in range(2, min(cores.count, most) + 1):
+        length = _length(cycles, demand, _borders(demand, parts), cores)
+        if length < soonest:
+            best, soonest = parts, length
+    return best
+
+
+def _length(cycles: float, demand: Demand, borders: Borders, cores: Cores) -> float:
+    parts = len(borders) - 1
+    if demand.costs:
+        sums = [0.0, *accumulate(demand.costs)]
+        longest = max(sums[end] - sums[begin] for begin, end in pairwise(borders)) / sums[-1]
+    else:
+        units = [-(-(end - begin) // demand.grain) for begin, end in pairwise(borders)]
+        longest = max(units) / _units(demand)
+    return cycles * longest + cores.fork + cores.each * parts
+
+
+def _borders(demand: Demand, parts: int) -> Borders:
+    if demand.costs:
+        return _by_cost(demand.costs, demand.grain, parts)
+    units = _units(demand)
+    return tuple(min(demand.extent, units * part // parts * demand.grain) for part in range(parts + 1))
+
+
+@lru_cache(maxsize=1024)
+def _by_cost(costs: tuple[float, ...], grain: int, parts: int) -> Borders:
+    """The borders that make the dearest part cheapest, found by trying how much a part may cost."""
+    sums = [0.0, *(total for at, total in enumerate(accumulate(costs), 1) if at % grain == 0 or at == len(costs))]
+    low, high = max(sums[-1] / parts, max(b - a for a, b in pairwise(sums))), sums[-1]
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if len(_filled(sums, middle, parts)) - 1 <= parts else (middle, high)
+    units = _filled(sums, high, parts)
+    return tuple(min(len(costs), unit * grain) for unit in units)
+
+
+def _filled(sums: list[float], limit: float, parts: int) -> list[int]:
+    """Borders of parts that cost no more than the limit, each as long as that allows; at least one unit is left for
+    every part that follows."""
+    borders = [0]
+    while borders[-1] < len(sums) - 1:
+        left = max(0, parts - len(borders))
+        reach = bisect_right(sums, sums[borders[-1]] + limit + 1e-9 * sums[-1]) - 1
+        borders.append(max(borders[-1] + 1, min(reach, len(sums) - 1 - left)))
+    return borders
