@@ -306,7 +306,7 @@ def model_folder(options: Options) -> str:
 def arguments_of(options: Options) -> list[str]:
     """The options as the command line takes them."""
     words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
-    words += _quantization_arguments(options) if options.quantize != "float" else []
+    words += _quantization_arguments(options) if options.quantize != "float" or options.of_weights.any else []
     words += ["--memory", options.memory] if options.memory is not None else []
     words += ["--optimize", options.optimize, "--price", options.price, "--weights", weights_form(options)]
     words += ["--labels", str(options.labels)] if options.labels is not None else []
@@ -325,6 +325,7 @@ def _quantization_arguments(options: Options) -> list[str]:
     for layer, form in options.keep:
         words += ["--keep", f"{layer}={form}"]
     words += [] if options.bias_correction else ["--no-bias-correction"]
+    words += options.weight_words
     return words + (["--accuracy-drop", str(options.accuracy_drop)] if options.accuracy_drop is not None else [])
 
 

@@ -43,6 +43,7 @@ ROOMS = {
     "plan": {"base", "model", "ops", "isa", "kernels", "offload"},
     "emit": {"base", "model", "ops", "isa", "kernels", "offload", "plan", "__init__"},
     # Apart.
+    "compress": {"base", "model", "ops", "quantize"},
     "audit": {"base"},
     "bound": {"base", "audit"},
     "board": {"base"},
@@ -57,11 +58,12 @@ ROOMS = {
     "outputs": {"base", "model", "plan", "emit", "board", "backends", "__init__"},
     # All of it together, and what users call.
     "jobs": {
-        *("base", "numeric", "model", "ops", "frontend", "passes", "quantize", "isa", "kernels", "plan", "emit"),
+        *("base", "numeric", "model", "ops", "frontend", "passes", "quantize", "compress", "isa", "kernels"),
+        *("plan", "emit"),
         *("board", "audit", "device", "report", "backends", "cycles", "__init__"),
     },
     "cli": {
-        *("base", "model", "frontend", "passes", "quantize", "ops", "plan", "emit"),
+        *("base", "model", "frontend", "passes", "quantize", "compress", "ops", "plan", "emit"),
         *("board", "audit", "bound", "device", "report", "backends", "outputs", "jobs", "evidence", "__init__"),
     },
     "evidence": {

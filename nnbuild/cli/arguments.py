@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -16,10 +17,19 @@ from nnbuild.backends.registry import choices
 from nnbuild.base.files import write_whole
 from nnbuild.base.shown import printable
 from nnbuild.board.tables import find
+from nnbuild.compress.wishes import BITS
 from nnbuild.frontend.wishes import LAYOUTS, Wishes
 from nnbuild.jobs.job import Place, place
 from nnbuild.jobs.pipeline import BASELINE, CHOICES, Options
 from nnbuild.quantize.formats import FORMATS
+
+QUIET = 2.0
+"""Seconds without a line."""
+_heard = [time.monotonic()]
+_PRUNE = "the share of weights to do without, such as 0.9; or fc1=0.9,fc2=0.5; or by-layer, or auto"
+_SHARE = "so many different weights, 2 to 256, in each layer"
+_BITS = "4: weights of integer layers in 4 bits; 8: as they are; auto: where they cost little"
+_FLASH = "bytes that the model's constants and code may take, such as 64K: weights are changed to meet it"
 
 QUANTIZE = CHOICES["quantize"]
 
@@ -101,6 +111,10 @@ def _add_numbers(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--io", choices=CHOICES["io"], default="integer", help=_IO)
     group.add_argument("--no-bias-correction", action="store_true", help=_PLAIN_BIAS)
     group.add_argument("--accuracy-drop", type=float, metavar="POINTS", help=_DROP)
+    group.add_argument("--prune", metavar="SHARE", help=_PRUNE)
+    group.add_argument("--share", metavar="COUNT", help=_SHARE)
+    group.add_argument("--weights-bits", choices=BITS, help=_BITS)
+    group.add_argument("--flash", metavar="BYTES", help=_FLASH)
 
 
 def _add_code(group: argparse._ArgumentGroup) -> None:
@@ -169,6 +183,10 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         io=arguments.io,
         bias_correction=not arguments.no_bias_correction,
         accuracy_drop=arguments.accuracy_drop,
+        prune=arguments.prune,
+        share=arguments.share,
+        weights_bits=arguments.weights_bits,
+        flash=arguments.flash,
         image_range=arguments.image_range,
         optimize=arguments.optimize,
         price=arguments.price,
@@ -207,6 +225,14 @@ def progress(what: str) -> Callable[[int, int | None], None] | None:
         print(f"\r\x1b[K{what} {done}{of}{end}", end="", file=sys.stderr, flush=True)
 
     return show
+
+
+def heard(text: str) -> None:
+    """A line of progress, every few seconds of what takes longer; in a pipe, too."""
+    now = time.monotonic()
+    if now - _heard[-1] > QUIET:
+        _heard[-1] = now
+        print(f"nnbuild: {printable(text)}", file=sys.stderr, flush=True)
 
 
 def say_notes(notes: tuple[str, ...]) -> None:

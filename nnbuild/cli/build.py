@@ -14,6 +14,7 @@ from nnbuild.cli.arguments import (
     add_build_options,
     add_layers,
     add_max_instructions,
+    heard,
     options_of,
     print_json,
     progress,
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     built = {"board": board.name, "program": program.as_posix(), "images": images}
     if arguments.dry_run:
         return _say(arguments, built)
-    compiled = compile_model(options, progress("calibration sample"))
+    compiled = compile_model(options, progress("calibration sample"), heard)
     build_program(compiled, Place(arguments.folder))
     if arguments.stamp is not None:
         arguments.stamp.write_bytes(b"")

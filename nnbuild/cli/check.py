@@ -14,6 +14,7 @@ from nnbuild.cli.arguments import (
     add_build_options,
     add_max_instructions,
     add_place,
+    heard,
     options_to_run,
     place_of,
     print_json,
@@ -96,7 +97,7 @@ def _say(name: str, verdict: str) -> None:
 
 
 def _one(arguments: argparse.Namespace) -> int:
-    compiled = compile_model(options_to_run(arguments, layers=arguments.layers), progress("calibration sample"))
+    compiled = compile_model(options_to_run(arguments, layers=arguments.layers), progress("calibration sample"), heard)
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
     gates = gates_of(arguments)

@@ -9,7 +9,7 @@ from typing import Any
 
 from nnbuild.base.depfile import write_depfile
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import add_build_options, options_of, print_json, progress, say_notes
+from nnbuild.cli.arguments import add_build_options, heard, options_of, print_json, progress, say_notes
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.files import file_names
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     package = PACKAGES[kind]
     # Only a board that was named has memories that the model must fit.
     named = arguments.board is not None
-    compiled = compile_model(options, progress("calibration sample"), sizes_only=arguments.dry_run, to_run=named)
+    compiled = compile_model(options, progress("calibration sample"), heard, sizes_only=arguments.dry_run, to_run=named)
     whole = program_files(compiled) if arguments.link or named else {}
     files = whole if arguments.link else package.files(compiled.board, compiled.plan, compiled.artifact)
     made: list[str] = []

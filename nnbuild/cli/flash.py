@@ -8,7 +8,16 @@ from pathlib import Path
 from nnbuild.backends.firmware.flash import choose, flash_program, image_for
 from nnbuild.base.errors import UsageError
 from nnbuild.board.tables import find
-from nnbuild.cli.arguments import add_build_options, add_layers, add_place, options_of, place_of, progress, say_notes
+from nnbuild.cli.arguments import (
+    add_build_options,
+    add_layers,
+    add_place,
+    heard,
+    options_of,
+    place_of,
+    progress,
+    say_notes,
+)
 from nnbuild.device.bootloader import Progress
 from nnbuild.emit.emit import digest
 from nnbuild.jobs.job import build_program
@@ -25,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     board = find(arguments.board)
     choose(board, arguments.tool, arguments.port)  # known before the model is compiled
-    compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"))
+    compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"), heard)
     say_notes(compiled.graph.notes)
     with place_of(arguments) as where:
         program = build_program(compiled, where)

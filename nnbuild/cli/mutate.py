@@ -12,7 +12,16 @@ import numpy as np
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.files import write_whole
-from nnbuild.cli.arguments import add_build_options, add_place, options_of, place_of, print_json, progress, say_notes
+from nnbuild.cli.arguments import (
+    add_build_options,
+    add_place,
+    heard,
+    options_of,
+    place_of,
+    print_json,
+    progress,
+    say_notes,
+)
 from nnbuild.jobs.job import samples_for
 from nnbuild.jobs.mutate import Fate, MutationReport, mutate_job
 from nnbuild.jobs.pipeline import compile_model
@@ -55,7 +64,7 @@ def _share(text: str) -> float:
 def run(arguments: argparse.Namespace) -> int:
     if not arguments.mutants:
         raise UsageError("--mutants 0", "without mutants nothing is shown.", "Give at least 1.")
-    compiled = compile_model(options_of(arguments), progress("calibration sample"))
+    compiled = compile_model(options_of(arguments), progress("calibration sample"), heard)
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
     with place_of(arguments) as where:

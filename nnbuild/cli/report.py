@@ -11,6 +11,7 @@ from nnbuild.base.files import write_whole
 from nnbuild.cli.arguments import (
     add_build_options,
     add_place,
+    heard,
     options_to_run,
     place_of,
     print_json,
@@ -62,7 +63,7 @@ def run_of(arguments: argparse.Namespace) -> Run:
 def run(arguments: argparse.Namespace) -> int:
     wanted = _wanted(arguments)
     with place_of(arguments) as where:
-        facts = gather(options_to_run(arguments), run_of(arguments), where, progress("sample"))
+        facts = gather(options_to_run(arguments), run_of(arguments), where, progress("sample"), heard)
     say_notes(facts.notes)
     if wanted.png is not None:
         write_pictures(facts, wanted.png)

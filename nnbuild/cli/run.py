@@ -8,6 +8,7 @@ from pathlib import Path
 from nnbuild.cli.arguments import (
     add_build_options,
     add_place,
+    heard,
     options_to_run,
     place_of,
     print_json,
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    compiled = compile_model(options_to_run(arguments), progress("calibration sample"))
+    compiled = compile_model(options_to_run(arguments), progress("calibration sample"), heard)
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
     with place_of(arguments) as where:

@@ -23,6 +23,7 @@ from nnbuild.board.board import Board
 from nnbuild.device.check import CheckReport, Gates
 from nnbuild.emit.emit import digest
 from nnbuild.jobs import plan_view
+from nnbuild.jobs.compression import Heard, silent
 from nnbuild.jobs.job import Place, build_program, check_job, samples_for, stack_of
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision, recipe_of
@@ -60,10 +61,16 @@ class Run:
 
 
 def gather(
-    options: Options, run: Run, where: Place, progress: Progress | None = None, *, compiled: Compiled | None = None
+    options: Options,
+    run: Run,
+    where: Place,
+    progress: Progress | None = None,
+    heard: Heard = silent,
+    *,
+    compiled: Compiled | None = None,
 ) -> Facts:
     """`compiled` is what came of the options, where that is there already."""
-    compiled = compiled or compile_model(options, progress)
+    compiled = compiled or compile_model(options, progress, heard)
     _with_objects(compiled, where)
     reason = cannot_run(compiled.board, where.port) if run.wanted else "the run was left out (--no-run)"
     samples = samples_for(compiled, run.inputs)
@@ -237,6 +244,7 @@ def option_words(options: Options) -> list[str]:
     }
     for name, value in given.items():
         words += [name, str(value)] if value is not None else []
+    words += options.weight_words
     if options.image_range != (0, 1):  # in one word, for it may begin with a minus
         words.append(f"--image-range={','.join(map(str, options.image_range))}")
     for name, sizes in options.shape:

@@ -15,6 +15,9 @@ from nnbuild.base.paths import generator_files
 from nnbuild.board.board import Board, at_rate, in_memory, within_instructions
 from nnbuild.board.cores import chosen_cores
 from nnbuild.board.tables import boards, find
+from nnbuild.compress.record import Compression
+from nnbuild.compress.wishes import Wishes as WeightWishes
+from nnbuild.compress.wishes import wishes as weight_wishes
 from nnbuild.cycles.pace import pace_of
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
@@ -25,6 +28,7 @@ from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import baseline, fits, isas, native
 from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.jobs.classes import classes_of
+from nnbuild.jobs.compression import Heard, silent, with_wishes
 from nnbuild.jobs.early import refuse_too_large
 from nnbuild.model.graph import Graph, Shape
 from nnbuild.ops.convert import Convert
@@ -63,6 +67,11 @@ class Options:
     io: str = "integer"
     bias_correction: bool = True
     accuracy_drop: float | None = None
+    prune: str | float | Mapping[str, float] | None = None
+    share: str | int | None = None
+    weights_bits: str | int | None = None
+    flash: str | int | None = None
+    """What is asked of the weights, see `nnbuild.compress`."""
     image_range: tuple[float, float] = (0.0, 1.0)
     optimize: str = "speed"
     price: str = "cycles"
@@ -85,6 +94,18 @@ class Options:
     @property
     def wishes(self) -> Wishes:
         return Wishes(dict(self.shape), self.io_layout)
+
+    @property
+    def of_weights(self) -> WeightWishes:
+        return weight_wishes(self.prune, self.share, self.weights_bits, self.flash, self.accuracy_drop)
+
+    @property
+    def weight_words(self) -> list[str]:
+        """What is asked of the weights, as the command line takes it."""
+        prune = self.prune
+        said = ",".join(f"{layer}={part}" for layer, part in prune.items()) if isinstance(prune, Mapping) else prune
+        given = {"--prune": said, "--share": self.share, "--weights-bits": self.weights_bits, "--flash": self.flash}
+        return [word for name, value in given.items() if value is not None for word in (name, str(value))]
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -110,6 +131,7 @@ class Compiled:
     graph: Graph
     plan: Plan
     artifact: Artifact
+    compression: Compression
 
 
 def board_of(options: Options) -> Board:
@@ -132,9 +154,9 @@ def _as_it_is(graph: Graph, options: Options) -> Graph:
             "Leave --io out; the header gives the scales of inputs and outputs.",
         )
     given = {
-        "--calibrate": options.calibrate is not None,
+        "--calibrate": options.calibrate is not None and not options.of_weights.any,
         "--keep": bool(options.keep),
-        "--accuracy-drop": options.accuracy_drop is not None,
+        "--accuracy-drop": options.accuracy_drop is not None and not options.of_weights.any,
         "--no-bias-correction": not options.bias_correction,
         "--calibration": options.method != "minmax",
     }
@@ -152,10 +174,11 @@ def _quantized(graph: Graph, options: Options, progress: Progress | None, sizes_
             "Leave --quantize out, or give floats.",
         )
     graph, recipe = with_lengths(graph), recipe_of(options)
-    if sizes_only and options.accuracy_drop is None:
+    wishes = options.of_weights
+    if sizes_only and options.accuracy_drop is None and not wishes.any:
         return quantize_with(graph, recipe, dict.fromkeys(graph.tensors, Range(-1.0, 1.0)))
     ranges = ranges_of(graph, recipe, progress)
-    if options.accuracy_drop is None:
+    if options.accuracy_drop is None or wishes.any:
         return quantize_with(graph, recipe, ranges)
     return quantize_within(graph, recipe, ranges, options.accuracy_drop)
 
@@ -217,10 +240,16 @@ def board_for(isa: str | None) -> str:
 
 
 def compile_model(
-    options: Options, progress: Progress | None = None, *, sizes_only: bool = False, to_run: bool = True
+    options: Options,
+    progress: Progress | None = None,
+    heard: Heard = silent,
+    *,
+    sizes_only: bool = False,
+    to_run: bool = True,
 ) -> Compiled:
-    """`progress` hears of the calibration, which alone may take long. Without it, for sizes alone, every value is
-    taken to lie between -1 and 1. What is `to_run` on its board must not be too large for it."""
+    """`progress` hears of the calibration, `heard` of what is tried of the weights: these alone may take long. For
+    sizes alone, every value is taken to lie between -1 and 1. What is `to_run` on its board must not be too large for
+    it."""
     prefix = prefix_of(options)
     board = board_of(options)
     imported = load(options.model, prefix, options.wishes)
@@ -234,10 +263,17 @@ def compile_model(
         target = replace(target, isa=C99)
     backend = backend_of(board)
     target = backend.prepare(graph, target, options.isa)
-    plan = backend.settle(_plan(graph, prefix, board, target), target)
+    wishes, source = options.of_weights, recipe_of(options).source
+
+    def planned(graph: Graph) -> Plan:
+        return _plan(graph, prefix, board, target)
+
+    graph, compression = with_wishes(folded, graph, source, wishes, planned, heard)
+    plan = backend.settle(planned(graph), target)
     graph = replace(graph, notes=(*graph.notes, *backend.notes(plan)))
     classes = classes_of(options.labels, options.model, graph)
-    return Compiled(options, board, imported, folded, graph, plan, emit(plan, weights_form(options, imported), classes))
+    artifact = emit(plan, weights_form(options, imported), classes)
+    return Compiled(options, board, imported, folded, graph, plan, artifact, compression)
 
 
 def faster_here(compiled: Compiled) -> tuple[str, ...]:

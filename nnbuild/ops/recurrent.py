@@ -97,11 +97,14 @@ class Recurrent(Attributes):
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """Our own, since TFLite has no such operations of 16 bits; a zero is a zero in every state."""
+        gathered = self._gathered(self.integer_steps(site, inputs)[1:])
+        return tuple(values.astype(t.dtype) for values, t in zip(gathered, site.outputs, strict=True))
+
+    def integer_steps(self, site: Site, inputs: Sequence[Array]) -> list[tuple[Array, ...]]:
+        """The states to begin with, and those after every time step."""
         rules = rules_of(site)
         states = tuple(map(ints, inputs[1:])) or (np.zeros((len(inputs[0]), self.units), np.int64),) * self.states
-        walked = list(self._walk(inputs[0], states, lambda step, held: self.integer_cell(rules, step, held)))
-        gathered = self._gathered(walked)
-        return tuple(values.astype(t.dtype) for values, t in zip(gathered, site.outputs, strict=True))
+        return [states, *self._walk(inputs[0], states, lambda step, held: self.integer_cell(rules, step, held))]
 
     def _walk(
         self,

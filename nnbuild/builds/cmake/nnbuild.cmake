@@ -2,14 +2,15 @@
 
 set(_nnbuild_options
   BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE PRICE THREADS WEIGHTS SHAPE
-  IO_LAYOUT LABELS)
+  IO_LAYOUT LABELS PRUNE SHARE WEIGHTS_BITS FLASH)
 set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and flashing go to")
 
 # nnbuild_add_model(<target> MODEL <file> [NAME <prefix>] [ISA <isa>] [BOARD <board>] [QUANTIZE float|int8|int16]
 #                   [CALIBRATE <file or folder>] [CALIBRATION minmax|percentile|mse] [IMAGE_RANGE <low,high>]
 #                   [KEEP <layer=format>...] [IO integer|float] [ACCURACY_DROP <points>] [NO_BIAS_CORRECTION]
 #                   [OPTIMIZE speed|size|ram] [PRICE cycles|instructions] [MEMORY <name>] [THREADS <count>]
-#                   [WEIGHTS auto|array|binary] [LABELS <file>])
+#                   [WEIGHTS auto|array|binary] [LABELS <file>] [PRUNE <share>|by-layer|auto] [SHARE <count>]
+#                   [WEIGHTS_BITS 4|8|auto] [FLASH <bytes>])
 #
 # Makes the static library <target>, also called nnbuild::<target>. The C is printed when it is built.
 function(nnbuild_add_model target)
@@ -223,11 +224,13 @@ macro(_nnbuild_expect folder model prefix arguments)
     set(NNBUILD_FORM array) # the .S is written for ELF
   endif()
   set(_quick ${${arguments}})
-  list(FIND _quick --accuracy-drop _at)
-  if(NOT _at EQUAL -1)
-    list(REMOVE_AT _quick ${_at})
-    list(REMOVE_AT _quick ${_at})
-  endif()
+  foreach(_slow --accuracy-drop --prune --share --weights-bits --flash)
+    list(FIND _quick ${_slow} _at)
+    if(NOT _at EQUAL -1)
+      list(REMOVE_AT _quick ${_at})
+      list(REMOVE_AT _quick ${_at})
+    endif()
+  endforeach()
   execute_process(
     COMMAND ${NNBUILD_COMMAND} compile "${model}" ${_quick} --name "${prefix}" --weights ${NNBUILD_FORM} --dry-run --json
     RESULT_VARIABLE _status OUTPUT_VARIABLE _facts ERROR_VARIABLE _said)

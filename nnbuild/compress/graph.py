@@ -1,0 +1,153 @@
+"""A whole integer graph with compressed weights: layer after layer, each on what those before it give by then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nnbuild.compress.layer import Fit, Spec, fit, parted
+from nnbuild.compress.layers import bias_of, input_rows, kernel_of, matrices, quant_like, scale_blocks
+from nnbuild.model.graph import Array, Constant, Graph
+from nnbuild.ops import interpret
+from nnbuild.ops.conv2d_transpose import Conv2DTranspose
+from nnbuild.ops.site import Site, site_of
+from nnbuild.quantize.calibrate import Batch
+
+ROWS = 16
+"""Rows of inputs that are looked at for every weight of an output."""
+LEAST_ROWS = 4096
+DAMPED = 0.05
+"""How far the weights of one layer make up for what those before it have changed: samples are few."""
+BIAS_BITS = 30
+
+Name = tuple[str, str]
+"""Of weights: their operation's, and their role there."""
+Specs = Mapping[Name, Spec]
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """`lost` is the part of each layer's signal that its weights lose."""
+
+    graph: Graph
+    lost: Mapping[Name, float]
+
+
+def compressed(graph: Graph, samples: Batch, specs: Specs, heard: Callable[[str], None] = lambda _: None) -> Made:
+    """The graph with weights as `specs` ask for them."""
+    dense = recorded(graph, samples, {op for (op, _), spec in specs.items() if spec.changes})
+    maker = _Maker(graph, specs, dense, heard)
+    if graph.states:  # samples come one after the other, so every layer is fitted to what it was given at first
+        for op in graph.ops:
+            maker.site(site_of(graph, op), dense.get(op.name, []))
+    else:
+        interpret.run(graph, samples, how=maker.compute)
+    return Made(replace(graph, constants=maker.constants), maker.lost)
+
+
+def recorded(graph: Graph, samples: Batch, wanted: set[str]) -> dict[str, list[Array]]:
+    """The inputs of these operations."""
+    seen: dict[str, list[list[Array]]] = {}
+
+    def note(site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
+        if site.op.name in wanted:
+            seen.setdefault(site.op.name, []).append(inputs)
+        return interpret.compute(site, inputs, dtype)
+
+    interpret.run(graph, samples, how=note)
+    return {name: [np.concatenate(each) for each in zip(*parts, strict=True)] for name, parts in seen.items()}
+
+
+class _Maker:
+    """Walks over a graph while it is computed, and changes weights before they are used."""
+
+    def __init__(
+        self, graph: Graph, specs: Specs, dense: Mapping[str, list[Array]], heard: Callable[[str], None]
+    ) -> None:
+        self.specs, self.dense, self.heard = specs, dense, heard
+        self.constants = dict(graph.constants)
+        self.lost: dict[Name, float] = {}
+
+    def compute(self, site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
+        return interpret.compute(self.site(site, inputs), inputs, dtype)
+
+    def site(self, site: Site, inputs: list[Array]) -> Site:
+        for role in ("kernel", "recurrent"):
+            spec = self.specs.get((site.op.name, role))
+            if spec is not None and spec.changes:
+                self.heard(f"weights of {site.op.layer or site.op.name}: {spec}")
+                site = self._changed(site, role, spec, inputs)
+        return site
+
+    def _changed(self, site: Site, role: str, spec: Spec, inputs: list[Array]) -> Site:
+        fresh, self.lost[site.op.name, role] = changed(site, role, spec, inputs, self.dense[site.op.name])
+        self.constants |= {constant.name: constant for constant in fresh.values()}
+        return replace(site, constants={**site.constants, **fresh})
+
+
+def changed(
+    site: Site, role: str, spec: Spec, inputs: list[Array], before: list[Array]
+) -> tuple[dict[str, Constant], float]:
+    """The weights and the bias, where `inputs` come in the place of those `before`, and what the weights lose."""
+    weights = matrices(site, role, site.constant(role)) * scale_blocks(site, role)
+    most = max(LEAST_ROWS, ROWS * weights.shape[1])
+    rows, old = input_rows(site, role, inputs, most), input_rows(site, role, before, most)
+    means, old_means = rows.mean(axis=0), old.mean(axis=0)
+    place = bias_of(site, role)
+    if place is not None:
+        rows, old = rows - means, old - old_means
+    moments, wanted = _moments(rows, old, weights)
+    found = fit(wanted, moments, spec, _least_scales(site, role))
+    kernel = site.constants[role]
+    data = kernel_of(site, role, found.integers).astype(np.int8)
+    fresh = {role: replace(kernel, data=data, quant=quant_like(site, role, found.scales))}
+    if place is not None:
+        moved = np.einsum("gi,gio->go", old_means, weights)
+        moved -= np.einsum("gi,gio->go", means, found.integers * found.scales)
+        fresh["bias"] = _moved_bias(site, role, place, moved, found)
+    return fresh, found.lost
+
+
+def _moved_bias(site: Site, role: str, place: tuple[int, ...], moved: Array, found: Fit) -> Constant:
+    """In the steps of the new weights, and so that outputs keep their mean."""
+    bias = site.constants["bias"]
+    if isinstance(site.attributes, Conv2DTranspose):  # an output is the sum of other inputs at each place
+        moved = np.zeros(moved.shape)
+    channels = len(bias.data[place])
+    scales, before = (np.resize(each.reshape(-1), channels) for each in (found.scales, scale_blocks(site, role)))
+    steps = bias.data.copy()
+    steps[place] = np.round((bias.data[place] * before + np.resize(moved.reshape(-1), channels)) / scales)
+    return replace(bias, data=steps)
+
+
+def _least_scales(site: Site, role: str) -> Array:
+    """Below these a bias would not fit."""
+    blocks = scale_blocks(site, role)
+    place = bias_of(site, role)
+    if place is None:
+        return np.zeros(blocks.shape)
+    bias = np.abs(np.resize(site.constant("bias")[place], blocks.size)).reshape(blocks.shape)
+    return 1.01 * bias * blocks / 2.0**BIAS_BITS
+
+
+def _moments(rows: Array, old: Array, weights: Array) -> tuple[list[Array], Array]:
+    """How inputs vary together, part by part, and weights that make up for what has changed since the `old` rows."""
+    moments, wanted = [], []
+    for part in parted(weights.shape[1]):
+        now, share = rows[:, :, part], weights[:, part]
+        each = _products(now, now)
+        moments.append(each)
+        if np.array_equal(now, old[:, :, part]):
+            wanted.append(share)
+            continue
+        size = np.trace(each, axis1=1, axis2=2)[:, None, None] / each.shape[1]
+        ridge = each + (DAMPED * size + np.where(size > 0, 0.0, 1.0)) * np.eye(each.shape[1])
+        wanted.append(share + np.linalg.solve(ridge, _products(now, old[:, :, part] - now) @ share))
+    return moments, np.concatenate(wanted, axis=1)
+
+
+def _products(left: Array, right: Array) -> Array:
+    found: Array = left.transpose(1, 2, 0) @ right.transpose(1, 0, 2) / len(left)
+    return found

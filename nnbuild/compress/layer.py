@@ -1,0 +1,137 @@
+"""One layer's weights, compressed: places, values and scales that change its results least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from nnbuild.compress.patterns import UNSTRUCTURED, Pattern
+from nnbuild.compress.solve import damped, error, places, refined, rounded
+from nnbuild.compress.values import Levels, shared, uniform
+from nnbuild.model.graph import Array
+
+MOST_INPUTS = 1024
+"""Inputs whose weights make up for each other; more are parted into so many, each on its own."""
+FEWEST_ROUNDS = 100
+WORK = 4e11
+"""Multiplications that the places or the values of one layer's weights may take."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is asked of a layer's weights. `values` is how many different ones there may be."""
+
+    density: float | None = None
+    pattern: Pattern = UNSTRUCTURED
+    values: int | None = None
+    bits: int = 8
+
+    @property
+    def changes(self) -> bool:
+        return self.density is not None or self.values is not None or self.bits < 8
+
+    def __str__(self) -> str:
+        words = []
+        if self.density is not None:
+            words.append(f"{1 - self.density:.0%} pruned ({self.pattern.name})")
+        if self.values is not None:
+            words.append(f"{self.values} values")
+        if self.bits < 8:
+            words.append(f"{self.bits} bits")
+        return ", ".join(words) or "as it is"
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Integers and scales, and the part of the layer's signal that they lose."""
+
+    integers: Array
+    scales: Array
+    lost: float
+
+
+def fit(wanted: Array, moments: Sequence[Array], spec: Spec, least: Array) -> Fit:
+    """`wanted` is [groups, inputs, outputs], each of the `moments` [groups, inputs, inputs] of as many inputs as
+    `parted` puts together; `least` are the smallest scales."""
+    parts = list(zip(parted(wanted.shape[1]), moments, strict=True))
+    placed = [_placed(wanted[:, p], damped(m), spec) for p, m in parts]
+    weights = np.concatenate([each for each, _ in placed], axis=1)
+    kept = None if spec.density is None else np.concatenate([each for _, each in placed], axis=1)
+    importance = np.concatenate([np.einsum("gii->gi", m) for m in moments], axis=1)[:, :, None]
+    importance = importance + 1e-3 * importance.mean(axis=1, keepdims=True) + 1e-12
+    levels = _levels(weights, importance, kept, spec, least)
+    made, scales = _valued(wanted, weights, kept, levels, parts, least)
+    steps = np.round(made / scales)
+    power = sum(_power(wanted[:, p], m) for p, m in parts)
+    lost = sum(error(steps[:, p] * scales, wanted[:, p], m) for p, m in parts)
+    return Fit(steps, scales, max(lost / power, 0.0) if power > 0 else 0.0)
+
+
+def parted(inputs: int) -> list[slice]:
+    """Inputs that vary together as far as is looked at."""
+    count = -(-inputs // MOST_INPUTS)
+    ends = np.linspace(0, inputs, count + 1).astype(int)
+    return [slice(start, end) for start, end in pairwise(ends.tolist())]
+
+
+def _power(weights: Array, moments: Array) -> float:
+    return error(weights, np.zeros_like(weights), moments)
+
+
+def _rounds(weights: Array) -> float:
+    """So many multiplications with the moments one layer may take."""
+    groups, inputs, outputs = weights.shape
+    return WORK / float(2 * groups * inputs * min(inputs, MOST_INPUTS) * outputs)
+
+
+def _placed(wanted: Array, moments: Array, spec: Spec) -> tuple[Array, Array]:
+    """The weights that stay at their best, and which they are."""
+    density = spec.density
+    if density is None:
+        return wanted, np.ones(wanted.shape, bool)
+
+    def mask(importance: Array) -> Array:
+        return np.stack([spec.pattern.mask(each, density) for each in importance])
+
+    if _rounds(wanted) < FEWEST_ROUNDS:
+        kept = mask(np.square(wanted) * np.einsum("gii->gi", moments)[:, :, None])
+        return wanted * kept, kept
+    kept = places(wanted, moments, mask)
+    return refined(wanted, moments, kept), kept
+
+
+def _levels(weights: Array, importance: Array, kept: Array | None, spec: Spec, least: Array) -> Levels:
+    if spec.values is not None:
+        return shared(weights, importance, kept, spec.values, least)
+    return uniform(weights, importance, spec.bits, least)
+
+
+def _valued(
+    wanted: Array, weights: Array, kept: Array | None, levels: Levels, parts: list[tuple[slice, Array]], least: Array
+) -> tuple[Array, Array]:
+    """Weights of these levels, and their scales: rounded, scaled anew to what was rounded, and rounded again."""
+    best, lowest = (levels.nearest(weights) * (1 if kept is None else kept), levels.scales), np.inf
+    if _rounds(wanted) < FEWEST_ROUNDS:
+        return best
+    for _ in range(3):
+        each = [
+            rounded(wanted[:, p], damped(m), None if kept is None else kept[:, p], levels.of_input) for p, m in parts
+        ]
+        made = np.concatenate(each, axis=1)
+        off = sum(error(made[:, p], wanted[:, p], m) for p, m in parts)
+        if off < lowest:
+            best, lowest = (made, levels.scales), off
+        levels = Levels(levels.integers, np.maximum(_scaled_anew(made, wanted, levels.scales, parts), least))
+    return best
+
+
+def _scaled_anew(made: Array, wanted: Array, scales: Array, parts: list[tuple[slice, Array]]) -> Array:
+    """The scale for each channel at which these integers err least."""
+    steps = made / scales
+    ahead = np.concatenate([m @ steps[:, p] for p, m in parts], axis=1)
+    along, size = (ahead * wanted).sum(axis=1, keepdims=True), (ahead * steps).sum(axis=1, keepdims=True)
+    found: Array = np.divide(along, size, out=scales.copy(), where=(size > 0) & (along > 0))
+    return found

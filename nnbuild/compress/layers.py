@@ -1,0 +1,128 @@
+"""The weights of an operation as matrices, and the numbers that they are multiplied by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+import numpy as np
+
+from nnbuild.model.graph import Array, Graph, Op, Quant, Tensor
+from nnbuild.ops import interpret
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.conv2d_transpose import Conv2DTranspose
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.site import Site
+from nnbuild.ops.windows import sliding
+
+ROLES = {Conv2D: ("kernel",), Conv2DTranspose: ("kernel",), Dense: ("kernel",), DepthwiseConv2D: ("kernel",)}
+"""Whose weights are matrices; recurrent operations have two of them."""
+
+
+def roles(op: Op) -> tuple[str, ...]:
+    if isinstance(op.attributes, Recurrent):
+        return ("kernel", "recurrent")
+    return ROLES.get(type(op.attributes), ())
+
+
+def weighted(graph: Graph) -> Iterator[tuple[Op, str]]:
+    """Every matrix of 8-bit weights: its operation and its role there."""
+    for op in graph.ops:
+        for role in roles(op):
+            constant = graph.constants[op.constants[role]]
+            if constant.data.dtype == np.int8 and constant.quant is not None and constant.quant.zero_point == 0:
+                yield op, role
+
+
+def groups_of(site: Site, role: str) -> int:
+    if isinstance(site.attributes, DepthwiseConv2D):
+        return int(site.constant(role).shape[2])
+    return site.attributes.groups if isinstance(site.attributes, Conv2D) else 1
+
+
+def matrices(site: Site, role: str, data: Array) -> Array:
+    """[groups, inputs, outputs] of a kernel in the operation's own axes."""
+    if isinstance(site.attributes, Conv2DTranspose):
+        return data.transpose(3, 0, 1, 2).reshape(1, data.shape[3], -1)
+    groups = groups_of(site, role)
+    outputs = prod(data.shape[2:]) if isinstance(site.attributes, DepthwiseConv2D) else data.shape[-1]
+    return data.reshape(-1, groups, outputs // groups).transpose(1, 0, 2)
+
+
+def kernel_of(site: Site, role: str, blocks: Array) -> Array:
+    """The way back."""
+    shape = site.constant(role).shape
+    if isinstance(site.attributes, Conv2DTranspose):
+        rows, columns, out, depth = shape
+        return np.ascontiguousarray(blocks.reshape(depth, rows, columns, out).transpose(1, 2, 3, 0))
+    return np.ascontiguousarray(blocks.transpose(1, 0, 2)).reshape(shape)
+
+
+def scale_blocks(site: Site, role: str) -> Array:
+    """[groups, 1, outputs]: the scale of every output's weights."""
+    quant = site.constants[role].quant
+    assert quant is not None
+    if isinstance(site.attributes, Conv2DTranspose):
+        rows, columns, out, _ = site.constant(role).shape
+        return np.tile(np.broadcast_to(np.asarray(quant.scales), (out,)), rows * columns)[None, None]
+    groups = groups_of(site, role)
+    outputs = matrices(site, role, site.constant(role)).shape[2]
+    return np.broadcast_to(np.asarray(quant.scales), (groups * outputs,)).reshape(groups, 1, outputs)
+
+
+def quant_like(site: Site, role: str, scales: Array) -> Quant:
+    """The scales as a constant has them: one for every output channel."""
+    if isinstance(site.attributes, Conv2DTranspose):
+        out = site.constant(role).shape[2]
+        return Quant(tuple(map(float, scales.reshape(-1, out)[0])), 0, -1)
+    return Quant(tuple(map(float, scales.reshape(-1))), 0, -1)
+
+
+def vector_of(site: Site, role: str) -> Tensor:
+    """What the weights are multiplied by."""
+    if role == "recurrent" and isinstance(site.attributes, Recurrent):
+        return site.outputs[-site.attributes.states]
+    return site.inputs[0]
+
+
+def bias_of(site: Site, role: str) -> tuple[int, ...] | None:
+    """The index of what is added to the products, in the operation's bias; None where nothing is."""
+    if "bias" not in site.constants:
+        return None
+    if isinstance(site.attributes, Recurrent):
+        second = ("kernel", "recurrent").index(role)
+        return (second,) if site.constant("bias").ndim == 2 else None if second else ()
+    return ()
+
+
+def input_rows(site: Site, role: str, inputs: Sequence[Array], most: int) -> Array:
+    """[rows, groups, inputs]: what the weights are multiplied by, in steps; `most` rows, picked evenly by chance."""
+    zero = quant_of(vector_of(site, role)).zero_point
+    joined = interpret.merged(site.op, list(inputs))
+    x = joined[0]
+    if role == "recurrent" and isinstance(site.attributes, Recurrent):
+        x = np.concatenate([states[0] for states in site.attributes.integer_steps(site, joined)[:-1]])
+    if isinstance(site.attributes, Conv2D | DepthwiseConv2D):
+        return _window_rows(site, x, zero, most)
+    flat = x.reshape(-1, x.shape[-1])
+    return flat[_picked(len(flat), most)].astype(np.float64)[:, None] - zero
+
+
+def _window_rows(site: Site, x: Array, zero: int, most: int) -> Array:
+    attributes = site.attributes
+    assert isinstance(attributes, Conv2D | DepthwiseConv2D)
+    kh, kw, *_ = site.constant("kernel").shape
+    windows = sliding(x, (kh, kw), attributes.strides, attributes.dilation, attributes.padding, zero)
+    places = np.unravel_index(_picked(prod(windows.shape[:3]), most), windows.shape[:3])
+    picked = windows[places].astype(np.float64) - zero
+    groups = groups_of(site, "kernel")
+    return picked.reshape(len(picked), groups, -1, kh * kw).transpose(0, 1, 3, 2).reshape(len(picked), groups, -1)
+
+
+def _picked(count: int, most: int) -> Array:
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(count).choice(count, most, replace=False))

@@ -1,0 +1,64 @@
+"""The samples weights are fitted to, and others on which it is measured what that cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.model.graph import Array, Graph
+from nnbuild.quantize.calibrate import Batch
+from nnbuild.quantize.data import Source, batches, labels
+
+FITTED = 512
+MEASURED = 1000
+READ = 4000
+APART = 128
+"""With fewer samples than these, the same serve for both."""
+ROOM = 256 * 1024 * 1024
+"""Bytes that the tensors of all samples at once may take."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    fitted: Batch
+    measured: Batch
+    labels: Array | None
+    apart: bool
+
+    @property
+    def count(self) -> int:
+        return len(next(iter(self.measured.values())))
+
+
+def samples_of(source: Source, graph: Graph) -> Samples:
+    """Every fourth sample is kept for measuring; of a model with states the last fourth, since one follows another."""
+    parts: list[Batch] = []
+    count = 0
+    for batch in batches(source, graph):
+        parts.append(batch)
+        count += len(next(iter(batch.values())))
+        if count >= READ:
+            break
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in graph.inputs}
+    known = labels(source, graph)
+    known = None if known is None else known[:count]
+    each = max(1, sum(tensor.nbytes for tensor in graph.tensors.values()))
+    most = max(16, ROOM // each)
+    apart = count >= APART
+    places = np.arange(count)
+    held = places >= count - count // 4 if graph.states else places % 4 == 3
+    fitted, measured = (places[~held], places[held]) if apart else (places, places)
+    fitted = fitted[np.linspace(0, len(fitted) - 1, min(FITTED, most, len(fitted))).astype(int)]
+    measured = measured[np.linspace(0, len(measured) - 1, min(MEASURED, most, len(measured))).astype(int)]
+    if graph.states:
+        fitted, measured = (
+            np.arange(fitted[0], fitted[0] + len(fitted)),
+            np.arange(measured[0], measured[0] + len(measured)),
+        )
+    return Samples(
+        {name: values[fitted] for name, values in whole.items()},
+        {name: values[measured] for name, values in whole.items()},
+        None if known is None else known[measured],
+        apart,
+    )

@@ -1,0 +1,103 @@
+"""What a user asks of the weights: how many, how many different ones, how wide, and the budget that all must keep."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nnbuild.base.errors import UsageError
+
+BY_LAYER, AUTO = "by-layer", "auto"
+WORDS = (BY_LAYER, AUTO)
+BITS = ("4", "8", AUTO)
+UNITS = {"": 1, "K": 1024, "M": 1024 * 1024}
+_PRUNE = "Give a share of the weights such as 0.9, one a layer such as fc1=0.9,fc2=0.5, by-layer, or auto."
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """`prune` is the share of all layers' weights that goes, or a word of `WORDS`; `by_layer` that of single layers.
+    `drop` is in percentage points, `flash` in bytes."""
+
+    prune: float | str | None = None
+    by_layer: Mapping[str, float] = field(default_factory=dict)
+    share: int | None = None
+    bits: str | None = None
+    flash: int | None = None
+    drop: float | None = None
+
+    @property
+    def any(self) -> bool:
+        return bool(self.by_layer) or any(wish is not None for wish in (self.prune, self.share, self.bits, self.flash))
+
+    @property
+    def searched(self) -> bool:
+        """Whether it is to be found out how far each layer can go."""
+        return AUTO in (self.prune, self.bits) or self.flash is not None or (self.any and self.drop is not None)
+
+    @property
+    def said(self) -> str:
+        """The options that were given, as they are called."""
+        given = {
+            "--prune": self.prune is not None or bool(self.by_layer),
+            "--share": self.share is not None,
+            "--weights-bits": self.bits is not None,
+            "--flash": self.flash is not None,
+        }
+        return ", ".join(name for name, is_given in given.items() if is_given)
+
+
+def wishes(prune: object, share: object, bits: object, flash: object, drop: float | None = None) -> Wishes:
+    """From what was typed, or given in Python; None is what was not given."""
+    whole, single = _prune(prune)
+    width = None if bits is None else str(bits)
+    if width not in (None, *BITS):
+        raise UsageError(f"--weights-bits {width}", "there is no such choice.", f"Take one of {', '.join(BITS)}.")
+    return Wishes(whole, single, _share(share), width, _flash(flash), drop)
+
+
+def _prune(given: object) -> tuple[float | str | None, dict[str, float]]:
+    if given is None:
+        return None, {}
+    if isinstance(given, Mapping):
+        return None, {str(layer): _part(given, part) for layer, part in given.items()}
+    text = str(given)
+    if text in WORDS:
+        return text, {}
+    if "=" not in text:
+        return _part(given, text), {}
+    pairs = (each.rpartition("=") for each in text.split(","))
+    return None, {layer: _part(given, part) for layer, _, part in pairs}
+
+
+def _part(given: object, part: object) -> float:
+    try:
+        value = float(str(part))
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 1:
+        cause = "nothing would be left." if value == 1 else "it is no share of the weights from 0 to less than 1."
+        raise UsageError(f"--prune {given}", cause, _PRUNE)
+    return value
+
+
+def _share(given: object) -> int | None:
+    if given is None:
+        return None
+    text = str(given)
+    if not text.isascii() or not text.isdecimal() or not 2 <= int(text) <= 256:
+        raise UsageError(f"--share {text}", "weights share 2 to 256 different values.", "Give for example --share 16.")
+    return int(text)
+
+
+def _flash(given: object) -> int | None:
+    if given is None:
+        return None
+    found = re.fullmatch(r"(\d{1,12})([KM]?)B?", str(given).strip(), re.IGNORECASE | re.ASCII)
+    if found is None or int(found[1]) == 0:
+        raise UsageError(
+            f"--flash {given}", "it is no number of bytes.", "Give for example --flash 64K or --flash 48000."
+        )
+    return int(found[1]) * UNITS[found[2].upper()]

@@ -1,0 +1,103 @@
+"""Whole graphs with compressed weights: what was asked for holds, accuracy is told, wrong use is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nnbuild.base.errors import UsageError
+from nnbuild.compress.layers import kernel_of, matrices, scale_blocks, weighted
+from nnbuild.compress.measure import auc
+from nnbuild.compress.record import described, notes
+from nnbuild.compress.whole import compress
+from nnbuild.compress.wishes import wishes
+from nnbuild.model.graph import Graph
+from nnbuild.model.verify import verify
+from nnbuild.ops import interpret
+from nnbuild.ops.site import site_of
+from nnbuild.quantize.data import Source
+from nnbuild.quantize.quantize import Recipe, quantize_with, ranges_of
+from nnbuild.quantize.report import predicted
+from tests.compress.nets import many
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Graph, Graph, Source]:
+    """A network of every kind of weights, in floats and in integers, with samples that have labels."""
+    file = tmp_path_factory.mktemp("samples") / "x.npz"
+    graph = many()
+    x = np.random.default_rng(3).normal(size=(200, 6, 6, 4)).astype(np.float32)
+    np.savez(file, x=x, labels=predicted(interpret.run(graph, {"x": x})["probs"]))
+    recipe = Recipe("int8", Source(file))
+    return graph, quantize_with(graph, recipe, ranges_of(graph, recipe)), recipe.source
+
+
+@pytest.mark.parametrize(
+    ("prune", "share", "bits"), [("0.5", None, None), (None, 8, None), (None, None, 4), ("0.4", 6, 8)]
+)
+def test_every_layer_is_as_asked(
+    made: tuple[Graph, Graph, Source], prune: str | None, share: int | None, bits: int | None
+) -> None:
+    original, dense, source = made
+    found, record = compress(original, dense, source, wishes(prune, share, bits, None), lambda graph: 7, lambda _: None)
+    verify(found)
+    assert [stage.name for stage in record.path] == ["float", "int8", "compressed"]
+    assert record.path[0].value == 100
+    assert record.path[2].value > 60
+    assert record.measure == "accuracy on the labels"
+    assert {each.role for each in record.weights} == {"kernel", "recurrent"}
+    for each in record.weights:
+        assert each.distinct <= (share or 255)
+        assert each.largest <= (7 if bits == 4 else 127)
+        if prune is not None and each.layer != "depthwise" and each.count >= 256:
+            assert each.sparsity >= float(prune) - 0.02
+        assert (each.asked != "") == (each.lost > 0)
+
+
+def test_matrices_and_back(made: tuple[Graph, Graph, Source]) -> None:
+    graph = made[1]
+    for op, role in weighted(graph):
+        site = site_of(graph, op)
+        blocks = matrices(site, role, site.constant(role))
+        assert np.array_equal(kernel_of(site, role, blocks), site.constant(role))
+        assert np.broadcast_shapes(scale_blocks(site, role).shape, blocks.shape) == blocks.shape
+
+
+def test_what_training_left_is_recognised(made: tuple[Graph, Graph, Source]) -> None:
+    graph = made[1]
+    assert list(notes(described(graph))) == []
+    op = next(op for op in graph.ops if op.layer == "dense")
+    name = op.constants["kernel"]
+    few = np.where(np.arange(graph.constants[name].data.size) % 4 == 0, 5, 0).astype(np.int8)
+    few = few.reshape(graph.constants[name].data.shape)
+    changed = replace(graph, constants={**graph.constants, name: replace(graph.constants[name], data=few)})
+    assert list(notes(described(changed))) == [
+        "the training left weights that can be stored in fewer bytes: dense (75% zeros, 4 bits)"
+    ]
+
+
+def test_refusals(made: tuple[Graph, Graph, Source]) -> None:
+    original, dense, source = made
+    for wish, said in {
+        ("nowhere=0.5", None): "--prune nowhere=: the model has no such layer with weights. Those it has: ",
+        (None, "256"): "--share: no layer of the model is large enough for it. Leave it out.",
+    }.items():
+        with pytest.raises(UsageError) as caught:
+            compress(original, dense, source, wishes(*wish, None, None), lambda graph: 0, lambda _: None)
+        assert str(caught.value).startswith(said)
+    bare = replace(dense, ops=tuple(op for op in dense.ops if op.kind == "softmax"))
+    with pytest.raises(UsageError) as caught:
+        compress(original, bare, source, wishes("0.5", None, None, None), lambda graph: 0, lambda _: None)
+    assert str(caught.value) == (
+        "--prune: the model has no weights of 8 bits. Leave it out, or give --quantize int8 to a model with dense "
+        "layers or convolutions."
+    )
+
+
+def test_auc() -> None:
+    assert auc(np.array([1.0, 2, 3, 4]), np.array([0, 0, 1, 1])) == 1
+    assert auc(np.array([1.0, 2, 2, 4]), np.array([0, 1, 0, 1])) == 0.875
+    assert auc(np.array([1.0, 1]), np.array([0, 1])) == 0.5
+    assert auc(np.array([1.0, 1]), np.array([1, 1])) == 0.5

@@ -1,0 +1,74 @@
+"""What is asked of the weights, as it is typed: understood, or refused with what to type instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from nnbuild.base.errors import UsageError
+from nnbuild.compress.wishes import wishes
+
+BYTES = "it is no number of bytes. Give for example --flash 64K or --flash 48000."
+SHARES = "Give a share of the weights such as 0.9, one a layer such as fc1=0.9,fc2=0.5, by-layer, or auto."
+
+
+@pytest.mark.parametrize(
+    ("prune", "whole", "single"),
+    [
+        ("0.9", 0.9, {}),
+        (0.5, 0.5, {}),
+        ("0", 0.0, {}),
+        ("auto", "auto", {}),
+        ("by-layer", "by-layer", {}),
+        ("fc1=0.9,fc2=.5", None, {"fc1": 0.9, "fc2": 0.5}),
+        ({"a=b": 0.25}, None, {"a=b": 0.25}),
+        ("a=b=0.25", None, {"a=b": 0.25}),
+    ],
+)
+def test_shares(prune: object, whole: float | str | None, single: dict[str, float]) -> None:
+    found = wishes(prune, None, None, None)
+    assert (found.prune, found.by_layer) == (whole, single)
+    assert found.any
+    assert found.searched == (whole == "auto")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("1", f"--prune 1: nothing would be left. {SHARES}"),
+        ("1.5", f"--prune 1.5: it is no share of the weights from 0 to less than 1. {SHARES}"),
+        ("nan", f"--prune nan: it is no share of the weights from 0 to less than 1. {SHARES}"),
+        ("much", f"--prune much: it is no share of the weights from 0 to less than 1. {SHARES}"),
+        ("a=", f"--prune a=: it is no share of the weights from 0 to less than 1. {SHARES}"),
+    ],
+)
+def test_what_is_no_share(given: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        wishes(given, None, None, None)
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(("given", "found"), [("64K", 65536), ("48000", 48000), ("1m", 1 << 20), ("2KB", 2048)])
+def test_bytes(given: str, found: int) -> None:
+    assert wishes(None, None, None, given).flash == found
+
+
+def test_what_is_no_other_wish() -> None:
+    for wrong, said in {
+        (None, "1", None, None): "--share 1: weights share 2 to 256 different values. Give for example --share 16.",
+        (None, "x", None, None): "--share x: weights share 2 to 256 different values. Give for example --share 16.",
+        (None, None, 3, None): "--weights-bits 3: there is no such choice. Take one of 4, 8, auto.",
+        (None, None, None, "0"): f"--flash 0: {BYTES}",
+        (
+            None,
+            None,
+            None,
+            "6G",
+        ): f"--flash 6G: {BYTES}",
+    }.items():
+        with pytest.raises(UsageError) as caught:
+            wishes(*wrong)
+        assert str(caught.value) == said
+
+
+def test_nothing_is_wished_for() -> None:
+    assert not wishes(None, None, None, None, 0.5).any
