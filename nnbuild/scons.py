@@ -4,6 +4,7 @@
     env.NNModel("kws.h5")                       # the C files, to compile into a program of your own
     env.NNLibrary("kws.h5")                     # the same as a static library
     env.NNProgram("kws.h5", board="linux")      # a program that serves the model over the link
+    env.NNApplication("main.c", "kws.h5", board="stm32")  # a program of your own on a bare chip
 
 Everything is made in build/<board>/<model>/. What a file was made from decides whether it is made again: the model's
 content, the options, and nnbuild itself. Times do not.
@@ -22,15 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from nnbuild.backends.backend import Backend, Chosen, OwnBuild
+from nnbuild.backends.firmware.program import OWN_PROGRAM
 from nnbuild.backends.object_audit import helper_frames, model_objects, stack_entry, stack_stems
-from nnbuild.backends.recipe import Recipe, raise_if_full
+from nnbuild.backends.recipe import OWN_OBJECT, Recipe, raise_if_full
 from nnbuild.backends.registry import backend_of, backends, choices, named
 from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.base.paths import generator_files
 from nnbuild.board.board import Board
 from nnbuild.board.tables import find
 from nnbuild.emit.files import file_names
-from nnbuild.frontend.wishes import LAYOUTS
+from nnbuild.jobs.arguments import arguments_of, place_arguments
 from nnbuild.jobs.pipeline import CHOICES, Options, board_of, prefix_of, weights_form
 
 SHORT = {
@@ -57,6 +59,8 @@ def generate(env: Any, **_: Any) -> None:
     env.AddMethod(_in_words(nn_model), "NNModel")
     env.AddMethod(_in_words(nn_library), "NNLibrary")
     env.AddMethod(_in_words(nn_program), "NNProgram")
+    env.AddMethod(_in_words(nn_application), "NNApplication")
+    env.AddMethod(_in_words(nn_monitor), "NNMonitor")
     env.AddMethod(_in_words(nn_check), "NNCheck")
     env.AddMethod(_in_words(nn_flash), "NNFlash")
     env.AddMethod(_in_words(nn_size), "NNSize")
@@ -150,11 +154,40 @@ def _built_by_itself(env: Any, chosen: Options, own: OwnBuild, files: list[Any],
     return made
 
 
-def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[Any]:
-    """The program first, then what is made of it."""
-    where, backend = model_folder(chosen), backend_of(board)
-    recipe = backend.recipe(board, [node.name for node in files])
-    script = [f"-Wl,-T,{_path(env.Dir(where))}/{recipe.script}"] if recipe.script else []
+def nn_application(env: Any, sources: Any, source: Any, **options: Any) -> list[Any]:
+    """A program of the user's own, from his C sources and the model, with the board's start-up; then its images."""
+    chosen = _options(env, source, options)
+    board = board_of(chosen)
+    recipe_of = backend_of(board).application
+    if recipe_of is None:
+        cause = "programs of one's own for it are built by its system's own compiler."
+        raise UsageError(f"board {board.name!r}", cause, "Take env.NNLibrary and env.Program.")
+    files = _generated(env, source, chosen)
+    written = [env.File(each) for each in env.Flatten([sources])]
+    recipe = recipe_of(board, [node.name for node in files], [Path(_path(each)) for each in written])
+    where = f"{model_folder(chosen)}/application"
+    own, objects = _compiled(env, chosen, board, recipe, files, where)
+    theirs = own.Clone(CCFLAGS=list(recipe.own_flags))
+    objects += [theirs.Object(f"{where}/{OWN_OBJECT}{Path(each.name).stem}.o", each) for each in written]
+    program: list[Any] = own.Program(f"{where}/{recipe.program}", objects, SPAWN=_link)
+    own.Depends(program, [n for n in files if n.name == recipe.script])
+    return program + _finished(own, program, backend_of(board))
+
+
+def nn_monitor(env: Any, program: Any, *, port: str | None = None, **options: Any) -> Any:
+    """Shows what a program of the user's own prints."""
+    command = ["monitor", _path(program[0]), "--board", options["board"]]
+    command += ["--baud", str(options["baud"])] if options.get("baud") else []
+    command += ["--port", port] if port else []
+    return _always(env, f"monitor-{program[0]}", program, _nnbuild(env, command, f"nnbuild monitor {program[0]}"))
+
+
+def _compiled(
+    env: Any, chosen: Options, board: Board, recipe: Recipe, files: list[Any], where: str
+) -> tuple[Any, list[Any]]:
+    """An environment with the recipe's tools, and the objects of all that is not the user's own, in a folder."""
+    generated = model_folder(chosen)
+    script = [f"-Wl,-T,{_path(env.Dir(generated))}/{recipe.script}"] if recipe.script else []
     own = env.Clone(
         NN_BACKEND=board.output,
         ENV={**env["ENV"], **{name: os.environ[name] for name in SEARCHED if name in os.environ}},
@@ -164,16 +197,24 @@ def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[
         ASPPFLAGS=list(recipe.flags),
         LINKFLAGS=[*recipe.flags, *recipe.link_flags, *script],
         LIBS=list(recipe.libraries),
-        CPPPATH=[env.Dir(where), *map(str, recipe.includes)],
+        CPPPATH=[env.Dir(generated), *map(str, recipe.includes)],
         **({} if env.get("verbose") else SHORT),
     )
-    sources = {f"{where}/{Path(name).stem}": f"{where}/{name}" for name in recipe.generated}
+    sources = {f"{where}/{Path(name).stem}": f"{generated}/{name}" for name in recipe.generated}
     sources |= {f"{where}/{path.stem}": str(path) for path in recipe.firmware}
     objects = [own.Object(f"{stem}.o", source) for stem, source in sources.items()]
     own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
+    return own, objects
+
+
+def _program(env: Any, chosen: Options, board: Board, files: list[Any]) -> list[Any]:
+    """The program first, then what is made of it."""
+    where, backend = model_folder(chosen), backend_of(board)
+    recipe = backend.recipe(board, [node.name for node in files])
+    own, objects = _compiled(env, chosen, board, recipe, files, where)
     program: list[Any] = own.Program(f"{where}/{recipe.program}", objects, SPAWN=_link)
     own.Depends(program, [_audit(env, chosen, recipe, objects), *(n for n in files if n.name == recipe.script)])
-    return program + _finished(own, where, program, backend) + _bound(env, chosen, where, program)
+    return program + _finished(own, program, backend) + _bound(env, chosen, where, program)
 
 
 def _bound(env: Any, chosen: Options, where: str, program: list[Any]) -> list[Any]:
@@ -208,9 +249,10 @@ def _link(shell: str, escape: Any, command: str, words: Sequence[str], environme
     return done.returncode
 
 
-def _finished(env: Any, where: str, program: list[Any], backend: Backend) -> list[Any]:
-    """What is made of the linked program."""
-    names = [f"{where}/{name}" for name in backend.finished_names]
+def _finished(env: Any, program: list[Any], backend: Backend) -> list[Any]:
+    """What is made of the linked program, beside it and with its name."""
+    stem = Path(program[0].name).stem
+    names = [program[0].dir.File(f"{stem}{Path(name).suffix}") for name in backend.finished_names]
     if not names:
         return []
     made: list[Any] = env.Command(names, program[0], env.Action(_finish, f"nnbuild image {program[0]}"))
@@ -268,6 +310,7 @@ def nn_flash(env: Any, source: Any, program: Any, *, port: str | None = None, **
     """Puts the program into the flash of the board that is connected."""
     chosen = _options(env, source, options)
     command = ["flash", *arguments_of(chosen), "--program", _path(program[0]), *place_arguments(chosen, port)]
+    command += ["--application"] if program[0].name == OWN_PROGRAM else []
     return _always(env, f"flash-{program[0]}", program, _nnbuild(env, command, f"nnbuild flash {source}"))
 
 
@@ -301,32 +344,6 @@ def _always(env: Any, name: str, sources: Any, action: Any) -> Any:
 
 def model_folder(options: Options) -> str:
     return f"build/{find(options.board).name}/{prefix_of(options)}"
-
-
-def arguments_of(options: Options) -> list[str]:
-    """The options as the command line takes them."""
-    words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
-    words += _quantization_arguments(options) if options.quantize != "float" or options.of_weights.any else []
-    words += ["--memory", options.memory] if options.memory is not None else []
-    words += ["--optimize", options.optimize, "--price", options.price, "--weights", weights_form(options)]
-    words += ["--labels", str(options.labels)] if options.labels is not None else []
-    words += ["--swappable"] if options.swappable else []
-    words += [word for name, sizes in options.shape for word in ("--shape", f"{name}={','.join(map(str, sizes))}")]
-    words += ["--io-layout", options.io_layout] if options.io_layout != LAYOUTS[0] else []
-    words += ["--isa", options.isa] if options.isa else []
-    words += ["--cores", str(options.threads)] if options.threads is not None else []
-    return words + (["--name", options.name] if options.name else [])
-
-
-def _quantization_arguments(options: Options) -> list[str]:
-    words = ["--calibrate", str(options.calibrate)] if options.calibrate else []
-    words += ["--calibration", options.method, "--io", options.io]
-    words.append(f"--image-range={','.join(map(str, options.image_range))}")  # in one word: it may begin with a minus
-    for layer, form in options.keep:
-        words += ["--keep", f"{layer}={form}"]
-    words += [] if options.bias_correction else ["--no-bias-correction"]
-    words += options.weight_words
-    return words + (["--accuracy-drop", str(options.accuracy_drop)] if options.accuracy_drop is not None else [])
 
 
 def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
@@ -378,12 +395,6 @@ def _number(name: str, text: str, wanted: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise UsageError(f"{name}={text}", "it is no number.", f"Give {wanted}.")
     return int(text)
-
-
-def place_arguments(options: Options, port: str | None) -> list[str]:
-    """How the device is reached, as the command line takes it."""
-    words = ["--baud", str(options.baud)] if options.baud is not None else []
-    return words + (["--port", port] if port else [])
 
 
 def _plain(options: Options) -> dict[str, Any]:

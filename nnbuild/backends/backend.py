@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,6 +116,8 @@ class Backend:
     open_line: Callable[[Board, Path, str | None], Line]
     """Gets the program running, or finds it at the port, and opens the line to it."""
     recipe: Callable[[Board, Iterable[str]], Recipe] = _no_recipe
+    application: Callable[[Board, Iterable[str], Sequence[Path]], Recipe] | None = None
+    """The recipe of a program of the user's own, from his sources, where the board's start-up is ours to bring."""
     own_build: OwnBuild | None = None
     choices: tuple[Choice, ...] = ()
     finish: Callable[[Path], list[Path]] = _nothing_made

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nnbuild.backends.backend import Chosen
 from nnbuild.backends.object_audit import audit_model, model_stack
 from nnbuild.backends.recipe import compile_all, link
 from nnbuild.backends.registry import backend_of
+from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board
+
+
+def build_application(board: Board, prefix: str, folder: Path, generated: Iterable[str], own: Sequence[Path]) -> Path:
+    """The user's own program with the model in it, where the board's back end can."""
+    backend = backend_of(board)
+    if backend.application is None:
+        cause = "programs of one's own for it are built by its system's own compiler."
+        step = "Print the C with nnbuild compile, or take env.NNLibrary or nnbuild_add_model, and link that."
+        raise UsageError(f"board {board.name!r}", cause, step)
+    for source in own:
+        if not source.is_file():
+            raise UsageError(str(source), "there is no such file.", "Check its name.")
+    recipe = backend.application(board, generated, own)
+    objects = compile_all(recipe, folder)
+    audit_model(board, prefix, folder)
+    program = link(recipe, objects, folder)
+    backend.finish(program)
+    return program
 
 
 def build(board: Board, prefix: str, folder: Path, generated: Iterable[str], chosen: Chosen) -> Path:

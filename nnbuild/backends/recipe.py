@@ -17,6 +17,8 @@ from nnbuild.board.board import Board, Toolchain
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror")
 
 
+OWN_OBJECT = "own_"
+"""What the name of an object of a user's own source begins with, so that it is none of ours."""
 OVERFLOW = re.compile(r"region [`'](\w+)'[^\n]*overflowed by (\d+) bytes")
 """How linkers say that a memory is full."""
 
@@ -33,6 +35,8 @@ class Recipe:
     flags: tuple[str, ...]
     link_flags: tuple[str, ...]
     script: str | None = None
+    own: tuple[Path, ...] = ()
+    """The user's own sources: how strictly they are written is not ours to say."""
 
     def __post_init__(self) -> None:
         """Objects are named as their sources: of two of one name, the second would replace the first."""
@@ -63,9 +67,14 @@ class Recipe:
         """The ending of the files that tell of frames and calls: gcc's tables, or the objects themselves."""
         return ".ci" if any(flag.startswith("-fcallgraph-info") for flag in self.toolchain.stack_flags) else ".o"
 
+    @property
+    def own_flags(self) -> tuple[str, ...]:
+        return (*(flag for flag in self.flags if flag not in WARNINGS), "-std=gnu11", "-Wall", "-Dmain=nn_application")
+
     def compile_command(self, source: Path, target: Path, folder: Path) -> list[str]:
         includes = [f"-I{folder}", *(f"-I{path}" for path in self.includes)]
-        return [*self.compiler, *self.flags, *includes, "-c", str(source), "-o", str(target)]
+        flags = self.own_flags if source in self.own else self.flags
+        return [*self.compiler, *flags, *includes, "-c", str(source), "-o", str(target)]
 
     def link_command(self, objects: Sequence[Path], target: Path) -> list[str]:
         script = [f"-Wl,-T,{target.parent / self.script}"] if self.script else []
@@ -118,6 +127,10 @@ def compile_all(recipe: Recipe, folder: Path) -> list[Path]:
     objects = []
     for source in (*(folder / name for name in recipe.generated), *recipe.firmware):
         target = folder / f"{source.stem}.o"
+        _run(recipe.compile_command(source, target, folder), source.name)
+        objects.append(target)
+    for source in recipe.own:
+        target = folder / f"{OWN_OBJECT}{source.stem}.o"
         _run(recipe.compile_command(source, target, folder), source.name)
         objects.append(target)
     return objects

@@ -11,5 +11,8 @@ PLACE = re.compile(r"@([A-Z_]+)@")
 
 def fill(name: str, values: dict[str, str]) -> str:
     """The template of this name with its places filled; a place without a value is a mistake of ours."""
-    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    return fill_text((TEMPLATES / name).read_text(encoding="utf-8"), values)
+
+
+def fill_text(text: str, values: dict[str, str]) -> str:
     return PLACE.sub(lambda place: values[place[1]], text)

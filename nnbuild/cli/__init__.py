@@ -26,6 +26,7 @@ COMMANDS = {
     "check": "build a model for a board, run samples there, compare with the reference",
     "mutate": "how many small mistakes in a program the samples would notice",
     "flash": "put a model's program into a board's flash",
+    "monitor": "show what a program of your own prints, in the emulator or on a board",
     "profile": "what each layer costs on a board",
     "bound": "how many instructions a run executes at most, for every input, proved on the linked program",
     "evidence": "a pack of proofs, traces, comparisons and coverage that a short script checks again",

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from nnbuild.backends.firmware.program import OWN_PROGRAM
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.depfile import write_depfile
 from nnbuild.board.tables import find
@@ -24,6 +25,8 @@ from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import compile_model, inputs_of, prefix_of
 
+_APPLICATION = "C sources of a program of your own: link them in the place of what serves the model to the check"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
@@ -31,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_baud(parser)
     add_max_instructions(parser)
     parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", required=True, help="the folder for the files")
+    parser.add_argument("--application", nargs="+", type=Path, metavar="SOURCE", default=[], help=_APPLICATION)
     parser.add_argument("--stamp", type=Path, metavar="FILE", help="a file to make anew; --depfile names it as made")
     parser.add_argument("--dry-run", action="store_true", help="build nothing; say what would be built")
     parser.add_argument("--depfile", type=Path, metavar="FILE", help="write what it was made from, for make and ninja")
@@ -41,17 +45,18 @@ def run(arguments: argparse.Namespace) -> int:
     options = options_of(arguments, layers=arguments.layers)
     board = find(options.board)
     backend = backend_of(board)
-    program = arguments.folder / backend.program(prefix_of(options))
-    images = [program.with_name(name).as_posix() for name in backend.finished_names]
+    own = arguments.application
+    program = arguments.folder / (OWN_PROGRAM if own else backend.program(prefix_of(options)))
+    images = [program.with_suffix(Path(name).suffix).as_posix() for name in backend.finished_names]
     built = {"board": board.name, "program": program.as_posix(), "images": images}
     if arguments.dry_run:
         return _say(arguments, built)
     compiled = compile_model(options, progress("calibration sample"), heard)
-    build_program(compiled, Place(arguments.folder))
+    build_program(compiled, Place(arguments.folder, own=tuple(own)))
     if arguments.stamp is not None:
         arguments.stamp.write_bytes(b"")
     if arguments.depfile is not None:
-        write_depfile(arguments.depfile, str(arguments.stamp or program), inputs_of(options))
+        write_depfile(arguments.depfile, str(arguments.stamp or program), [*inputs_of(options), *own])
     say_notes(compiled.graph.notes)
     return _say(arguments, built | {"memory": memory_of(compiled, program)})
 

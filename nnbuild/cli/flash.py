@@ -28,6 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     add_layers(parser)
     add_place(parser)
+    own = "--program is a program of your own, which serves no check"
+    parser.add_argument("--application", action="store_true", help=own)
     parser.add_argument("--tool", metavar="NAME", help="how to flash (default: the board's first that can be used)")
 
 
@@ -38,16 +40,16 @@ def run(arguments: argparse.Namespace) -> int:
     say_notes(compiled.graph.notes)
     with place_of(arguments) as where:
         program = build_program(compiled, where)
-        size = _size(compiled, program)
+        size = _size(compiled, program, arguments.application)
         tool = flash_program(board, program, port=arguments.port, tool=arguments.tool, progress=_progress)
     print(f"flashed {size:,} bytes to {board.name} with {tool}, verified and started")
     return 0
 
 
-def _size(compiled: Compiled, program: Path) -> int:
-    """Refuses a program that was given and holds another model."""
+def _size(compiled: Compiled, program: Path, application: bool) -> int:
+    """Refuses a program that was given and holds another model; one of the user's own does not tell which it holds."""
     image = image_for(compiled.board, program)
-    if digest(compiled.graph).encode() not in image.data:
+    if not application and digest(compiled.graph).encode() not in image.data:
         raise UsageError(str(program), "It holds another model, or other options.", "Build it anew.")
     return len(image.data)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +66,24 @@ def application(compiled: Compiled, sample: Sample) -> dict[str, str]:
     return {
         "SAMPLE": sample.told,
         "SET_INPUTS": "".join(inputs),
+        "BARE_ONE": _bare(f"{prefix}_class((unsigned)i)" if classes else "i", classes, "        "),
+        "BARE_BEST": _bare_best(prefix, classes, sample.label),
         "PRINT_ONE": f'"{one}\\n", {arguments}',
         "PRINT_BEST": f'"{best}\\n", {", ".join(answers)}',
     }
+
+
+def _bare(which: str, classes: Sequence[str], indent: str) -> str:
+    """A line of one answer, without a C library."""
+    name = f"nn_print({which});" if classes else f'nn_print("output ");\n{indent}nn_print_whole({which});'
+    return f'{indent}{name}\n{indent}nn_print(": ");\n{indent}nn_print_real(answer[i], 4);\n{indent}nn_print("\\n");\n'
+
+
+def _bare_best(prefix: str, classes: Sequence[str], label: int | None) -> str:
+    if not classes:
+        lines = ['nn_print("The largest is output ");', "nn_print_whole(best);"]
+    else:
+        lines = ['nn_print("It is: ");', f"nn_print({prefix}_class((unsigned)best));"]
+        if label is not None:
+            lines += ['nn_print(" (it should be: ");', f"nn_print({prefix}_class({label}));", 'nn_print(")");']
+    return "".join(f"    {line}\n" for line in [*lines, 'nn_print("\\n");'])

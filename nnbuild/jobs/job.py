@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from nnbuild.backends.backend import Chosen
-from nnbuild.backends.build import build
+from nnbuild.backends.build import build, build_application
 from nnbuild.backends.host.program import POOL_STACK
 from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.registry import backend_of
@@ -46,12 +46,13 @@ Progress = Callable[[int, int], None]
 @dataclass(frozen=True)
 class Place:
     """Where the job is done: the folder for files, a program that is there already, a port; and what was chosen of the
-    back end's build."""
+    back end's build. `own` are the sources of a program of the user's own, to be built instead of ours."""
 
     folder: Path
     program: Path | None = None
     port: str | None = None
     chosen: Chosen = field(default_factory=dict)
+    own: tuple[Path, ...] = ()
 
 
 @contextmanager
@@ -70,6 +71,8 @@ def build_program(compiled: Compiled, where: Place) -> Path:
         return where.program
     files = Artifact(program_files(compiled))
     files.write(where.folder)
+    if where.own:
+        return build_application(board, compiled.plan.prefix, where.folder, files.files, where.own)
     program = build(board, compiled.plan.prefix, where.folder, files.files, where.chosen)
     hold_budget(board, program)
     return program

@@ -7,14 +7,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import EXAMPLE
-from nnbuild.base.template import fill
+from nnbuild.base.template import fill, fill_text
 from nnbuild.board.board import Board
 from nnbuild.jobs.application import application, sample_of
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 
 BUILDS = ("scons", "cmake", "platformio")
+SCONS_APP = """
+# A program of your own: main.c around the model, with the board's start-up and no link to a check.
+app = env.NNApplication("main.c", model, **options)
+env.Alias("app", app)
+env.Alias("monitor", env.NNMonitor(app, port=port, **options))
+env.Alias("flash-app", env.NNFlash(model, app, port=port, **options))
+"""
+CMAKE_APP = """
+# A program of your own: main.c around the model, with the board's start-up and no link to a check.
+nnbuild_add_application(app SOURCES main.c MODEL "@MODEL@" BOARD @BOARD@
+  QUANTIZE @QUANTIZE@@CMAKE_CALIBRATE@@CMAKE_LABELS@)
+"""
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,8 @@ def _templates(build: str, board: Board) -> dict[str, str]:
     """The project's text files, and the template of each."""
     hosted = board.output == "host"
     kind, page = ("host", "host") if hosted else ("firmware", "firmware" if board.emulator is not None else "device")
-    main = {"main.c": "new/main.c"} if hosted else {}
+    own = build != "platformio" and backend_of(board).application is not None
+    main = {"main.c": "new/main.c" if hosted else "new/main.bare.c"} if hosted or own else {}
     if build == "scons":
         return {"SConstruct": f"new/SConstruct.{kind}", "README.md": f"new/README.scons.{page}.md", **main}
     if build == "cmake":
@@ -69,7 +83,7 @@ def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
     inputs = parts.inputs.name if parts.inputs is not None else None
     labels = parts.labels.name if parts.labels is not None else None
     platform, pio_board = _platformio(board) if build == "platformio" else ("", "")
-    return {
+    values = {
         "BOARD": board.name,
         "SUMMARY": board.summary,
         "MODEL": parts.model.name,
@@ -91,6 +105,21 @@ def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
         "INPUTS": f" --inputs {shlex.quote(inputs)}" if inputs else "",
         "PLATFORM": platform,
         "PIO_BOARD": pio_board,
+    }
+    return values | {name: fill_text(text, values) for name, text in _own_program(board).items()}
+
+
+def _own_program(board: Board) -> dict[str, str]:
+    """What the build and the page say of the project's own program, where the board's start-up is ours to bring."""
+    if backend_of(board).application is None:
+        return dict.fromkeys(("SCONS_APP", "CMAKE_APP", "README_APP", "README_CMAKE_APP", "README_MAIN"), "")
+    where = "in the emulator" if board.emulator is not None else "on the board at port=…"
+    return {
+        "SCONS_APP": SCONS_APP,
+        "CMAKE_APP": CMAKE_APP,
+        "README_APP": f"scons app monitor    # builds main.c, a program of your own, shows what it prints {where}\n",
+        "README_CMAKE_APP": f"cmake --build build --target app_monitor     # builds main.c, shows its output {where}\n",
+        "README_MAIN": "| `main.c` | your own program: shows the model the sample in `sample.h`, prints the answer |\n",
     }
 
 

@@ -8,7 +8,7 @@ from nnbuild.backends.backend import Backend, RunStack
 from nnbuild.backends.firmware.flash import image_for
 from nnbuild.backends.firmware.image import write_images
 from nnbuild.backends.firmware.line import open_line
-from nnbuild.backends.firmware.program import IMAGES, PROGRAM, file_names, files, recipe
+from nnbuild.backends.firmware.program import IMAGES, PROGRAM, application, file_names, files, recipe
 from nnbuild.board.board import Board
 
 
@@ -28,6 +28,7 @@ BACKEND = Backend(
     files=files,
     open_line=open_line,
     recipe=recipe,
+    application=application,
     finish=write_images,
     finished_names=IMAGES,
     stack=RunStack(library=()),

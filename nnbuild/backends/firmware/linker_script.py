@@ -6,6 +6,8 @@ from nnbuild.backends.firmware.layout import HANDLER_STACK, Layout, core_stack
 from nnbuild.board.board import Board
 
 BOARD_MARK = "nn_board_"
+MARKED = "*(.bss.nn_context)"
+"""Where a program of the user's own puts the model's memory."""
 
 FLASH = """\
     .text : ALIGN(16)
@@ -60,7 +62,7 @@ def linker_script(board: Board, layout: Layout) -> str:
         _stack("handler_stack", "nn_handler_stack", HANDLER_STACK),
         *([_stack("core_stacks", "nn_core_stacks", layout.others * core_stack(board))] if board.cores.runtime else []),
         DATA,
-        "    /* The model's memory. */\n" + _zeroed("context", "nn_context", "*nn_target.o", layout.context),
+        "    /* The model's memory. */\n" + _zeroed("context", "nn_context", "*nn_target.o", layout.context, MARKED),
         _zeroed("bss", "nn_bss", "*", "ram"),
         DISCARDED,
     ]
@@ -93,13 +95,14 @@ def _stack(section: str, name: str, size: int) -> str:
 """
 
 
-def _zeroed(section: str, name: str, files: str, memory: str) -> str:
-    """Variables that start as zero: those of these files that no section before has taken."""
+def _zeroed(section: str, name: str, files: str, memory: str, more: str = "") -> str:
+    """Variables that start as zero: those of these files that no section before has taken, and more."""
+    named = f"\n        {more}" if more else ""
     return f"""\
     .{section} (NOLOAD) : ALIGN(16)
     {{
         {name}_begin = .;
-        {files}(.bss .bss.* .sbss .sbss.* COMMON)
+        {files}(.bss .bss.* .sbss .sbss.* COMMON){named}
         . = ALIGN(4);
         {name}_end = .;
     }} > {memory}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from nnbuild.backends.backend import MEMORY_FUNCTIONS
@@ -19,7 +20,9 @@ from nnbuild.plan.plan import Plan
 LINK = FIRMWARE / "link"
 BARE = FIRMWARE / "platform" / "bare"
 LIBM = FIRMWARE / "libm"
+APPLICATION = FIRMWARE / "platform" / "application"
 PROGRAM, SCRIPT = "program.elf", "program.ld"
+OWN_PROGRAM = "application.elf"
 IMAGES = ("program.bin", "program.hex")
 """What flash tools take, made of the ELF."""
 
@@ -50,6 +53,20 @@ def recipe(board: Board, generated: Iterable[str]) -> Recipe:
         flags=(*WARNINGS, *board.flags, *toolchain.flags, *toolchain.stack_flags, *flags, *cores_flags(board)),
         link_flags=(*board.link_flags, *toolchain.link_flags),
         script=SCRIPT,
+    )
+
+
+def application(board: Board, generated: Iterable[str], own: Sequence[Path]) -> Recipe:
+    """The user's own program: his sources in the place of the link to the host."""
+    served = recipe(board, generated)
+    replaced = {path for path in served.firmware if path.parent == LINK} | {BARE / "main.c"}
+    return replace(
+        served,
+        program=OWN_PROGRAM,
+        generated=tuple(name for name in served.generated if name != TARGET_FILE),
+        firmware=(*(path for path in served.firmware if path not in replaced), APPLICATION / "nn_app.c"),
+        includes=(*served.includes, APPLICATION),
+        own=tuple(own),
     )
 
 

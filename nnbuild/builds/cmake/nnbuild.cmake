@@ -144,6 +144,55 @@ function(nnbuild_add_firmware target)
   _nnbuild_run(${target} size profile ${given})
 endfunction()
 
+# nnbuild_add_application(<target> SOURCES <file>... MODEL <file> BOARD <board> [BAUD <rate>]
+#                         [the options of nnbuild_add_model])
+#
+# Makes a program of your own on a bare chip, with the board's own compiler and start-up; and the targets
+# <target>_monitor, which shows what it prints, and <target>_flash.
+function(nnbuild_add_application target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;BAUD;${_nnbuild_options}" "KEEP;SOURCES")
+  _nnbuild_checked(nnbuild_add_application "${target}")
+  if(NOT ARG_BOARD OR NOT ARG_SOURCES)
+    message(FATAL_ERROR "nnbuild_add_application(${target}): give it SOURCES and a BOARD. All boards: nnbuild boards")
+  endif()
+  get_filename_component(model_stem "${ARG_MODEL}" NAME_WE)
+  if(NOT ARG_NAME)
+    set(ARG_NAME "${model_stem}")
+  endif()
+  _nnbuild_prefix(prefix "${target}" "${ARG_NAME}")
+  get_filename_component(model "${ARG_MODEL}" ABSOLUTE)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/nnbuild/${target}")
+  _nnbuild_arguments(arguments)
+  list(APPEND arguments --name ${prefix})
+  if(ARG_WEIGHTS)
+    list(APPEND arguments --weights "${ARG_WEIGHTS}")
+  endif()
+  set(baud)
+  if(ARG_BAUD)
+    set(baud --baud "${ARG_BAUD}")
+  endif()
+  set(sources)
+  foreach(source ${ARG_SOURCES})
+    get_filename_component(source "${source}" ABSOLUTE)
+    list(APPEND sources "${source}")
+  endforeach()
+  set(port)
+  if(NNBUILD_PORT)
+    set(port --port "${NNBUILD_PORT}")
+  endif()
+  set(program "${folder}/application.elf")
+  set(stamp "${folder}/.stamp")
+  add_custom_command(OUTPUT "${stamp}" BYPRODUCTS "${program}"
+    COMMAND ${NNBUILD_COMMAND} build "${model}" ${arguments} ${baud} -o "${folder}" --stamp "${stamp}"
+            --depfile "${stamp}.d" --application ${sources}
+    DEPENDS "${model}" ${sources} ${NNBUILD_SAMPLES}
+    DEPFILE "${stamp}.d" COMMENT "nnbuild build ${target} for ${ARG_BOARD}" VERBATIM)
+  add_custom_target(${target} ALL DEPENDS "${stamp}")
+  set_target_properties(${target} PROPERTIES NNBUILD_PROGRAM "${program}" NNBUILD_FOLDER "${folder}")
+  _nnbuild_run(${target} monitor monitor "${program}" --board "${ARG_BOARD}" ${baud} ${port})
+  _nnbuild_run(${target} flash flash "${model}" ${arguments} ${baud} --program "${program}" --application ${port})
+endfunction()
+
 # A target <target>_<word> that runs a command on what was built.
 function(_nnbuild_run target word)
   add_custom_target(${target}_${word} COMMAND ${NNBUILD_COMMAND} ${ARGN} USES_TERMINAL VERBATIM)

@@ -1,0 +1,38 @@
+"""The options of a build as the command line takes them, for builds that run it."""
+
+from __future__ import annotations
+
+from nnbuild.frontend.wishes import LAYOUTS
+from nnbuild.jobs.pipeline import Options, weights_form
+
+
+def arguments_of(options: Options) -> list[str]:
+    """The options as the command line takes them."""
+    words = [str(options.model), "--board", options.board, "--quantize", options.quantize]
+    words += _quantization_arguments(options) if options.quantize != "float" or options.of_weights.any else []
+    words += ["--memory", options.memory] if options.memory is not None else []
+    words += ["--optimize", options.optimize, "--price", options.price, "--weights", weights_form(options)]
+    words += ["--labels", str(options.labels)] if options.labels is not None else []
+    words += ["--swappable"] if options.swappable else []
+    words += [word for name, sizes in options.shape for word in ("--shape", f"{name}={','.join(map(str, sizes))}")]
+    words += ["--io-layout", options.io_layout] if options.io_layout != LAYOUTS[0] else []
+    words += ["--isa", options.isa] if options.isa else []
+    words += ["--cores", str(options.threads)] if options.threads is not None else []
+    return words + (["--name", options.name] if options.name else [])
+
+
+def _quantization_arguments(options: Options) -> list[str]:
+    words = ["--calibrate", str(options.calibrate)] if options.calibrate else []
+    words += ["--calibration", options.method, "--io", options.io]
+    words.append(f"--image-range={','.join(map(str, options.image_range))}")  # in one word: it may begin with a minus
+    for layer, form in options.keep:
+        words += ["--keep", f"{layer}={form}"]
+    words += [] if options.bias_correction else ["--no-bias-correction"]
+    words += options.weight_words
+    return words + (["--accuracy-drop", str(options.accuracy_drop)] if options.accuracy_drop is not None else [])
+
+
+def place_arguments(options: Options, port: str | None) -> list[str]:
+    """How the device is reached, as the command line takes it."""
+    words = ["--baud", str(options.baud)] if options.baud is not None else []
+    return words + (["--port", port] if port else [])
