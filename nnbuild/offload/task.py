@@ -2,7 +2,7 @@
 
 A device file has four functions: `pack(task)` gives the bytes of its constants in the order in which the device reads
 them; `describe(task, addresses)` the bytes of its descriptor; `cycles(task)` what it costs; `compute(task, arrays)`
-its outputs, exact in every bit.
+its output, exact in every bit.
 """
 
 from __future__ import annotations
