@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from nnbuild.quantize.calibrate import Range, calibrate
 from nnbuild.quantize.quantize import Recipe, quantize_with
 
 SAMPLES = 16
-NOTHING: Mapping[str, Array] = {}
+NOTHING: Mapping[str, Any] = {}
 
 
 class Net:
@@ -90,19 +91,24 @@ def quantized(graph: Graph, form: str) -> Graph:
     return quantize_with(folded, Recipe(form=form), ranges)
 
 
-def planned(graph: Graph, board: str, isa: str | None = None, optimize: str = "speed") -> Plan:
-    """The plan of a graph that is quantized already, if it is to be."""
-    options = Options(Path(graph.name), board, isa=isa, optimize=optimize, price="instructions")
+def planned(
+    graph: Graph, board: str, isa: str | None = None, optimize: str = "speed", kernels: Mapping[str, str] = NOTHING
+) -> Plan:
+    """The plan of a graph that is quantized already, if it is to be; with these kernels for the operations named."""
+    chosen = tuple(kernels.items())
+    options = Options(Path(graph.name), board, isa=isa, optimize=optimize, price="instructions", kernels=chosen)
     found = board_of(options)
     backend = backend_of(found)
     target = backend.prepare(graph, target_of(options, found), isa)
     return backend.settle(make_plan(graph, identifier(graph.name), target), target)
 
 
-def layer_costs_on(graph: Graph, board: str, optimize: str = "speed") -> tuple[LayerCost, ...]:
+def layer_costs_on(
+    graph: Graph, board: str, optimize: str = "speed", kernels: Mapping[str, str] = NOTHING
+) -> tuple[LayerCost, ...]:
     """What each layer takes on a board, in one run of drawn numbers."""
     options = Options(Path(graph.name), board, precision(graph).replace("mixed", "int8"), optimize=optimize)
-    plan = planned(graph, board, optimize=optimize)
+    plan = planned(graph, board, optimize=optimize, kernels=kernels)
     compiled = Compiled(options, board_of(options), graph, graph, graph, plan, emit(plan, "array"))
     with place(None, None) as where:
         program = build_program(compiled, where)

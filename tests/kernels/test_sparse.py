@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,13 @@ from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.dense import Dense
+from nnbuild.ops.gru import GRU
+from nnbuild.ops.lstm import LSTM
+from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.site import site_of
 from nnbuild.plan.select import refusal
 from nnbuild.plan.target import Target
+from tests.kernels.test_integer_recurrent import quantized as recurrent_quantized
 from tests.kernels.test_variants import FEATURES, PORTABLE, home, runs_here
 from tests.support.compiled import SANITIZE
 from tests.support.graphs import single
@@ -48,8 +54,21 @@ def graphs(dtype: str) -> Iterator[tuple[str, Graph]]:
             yield f"{inputs}x{outputs} {rows}x{depth} {kept}", quantized(graph, dtype, seed=index)
 
 
+def layers() -> Iterator[tuple[str, Graph]]:
+    for index, (layer, features) in enumerate(
+        [(LSTM(units=9), 70), (GRU(units=5), 6), (GRU(units=6, reset_after=False), 9), (SimpleRNN(units=7), 300)]
+    ):
+        layer = replace(layer, sequences=bool(index % 2))
+        constants = {}
+        for role, inputs in (("kernel", features), ("recurrent", layer.units)):
+            shared = pruned(inputs, layer.units, 1, 2, 0.2) if index else pruned(inputs, layer.units, 1, 1, 0.05)
+            constants[role] = np.tile(shared, layer.gates)
+        constants["kernel"][0, 0] = 1.0
+        yield layer.kind + str(index), recurrent_quantized(single(layer, [(4, features)], constants), "int8")
+
+
 def cases(dtype: str) -> Iterator[tuple[str, Graph, Target]]:
-    for name, graph in graphs(dtype):
+    for name, graph in (*graphs(dtype), *(layers() if dtype == "int8" else ())):
         op = graph.ops[0]
         for kernel in variants(op.kind):
             isa = home(kernel) if kernel.encoded else None
@@ -65,6 +84,8 @@ def cases(dtype: str) -> Iterator[tuple[str, Graph, Target]]:
 def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     mine = [case for case in cases(dtype) if flags == PORTABLE or runs_here(case[2].isa)]
     assert {case[2].isa.name for case in mine} >= ({"c99", "armv7em_dsp"} if flags and dtype == "int8" else {"c99"})
+    kinds = Counter((graph.ops[0].kind, target.kernels["op"]) for _, graph, target in mine)
+    assert dtype == "int16" or kinds.keys() >= ({("gru", "sparse"), ("lstm", "sparse_pairs")} if flags else set())
     runs = [(graph, full_range(graph, 3, seed=1)) for _, graph, _ in mine]
     found = run_many(runs, tmp_path, targets=[target for _, _, target in mine], flags=flags or SANITIZE)
     for (name, graph, _), (_, inputs), outputs in zip(mine, runs, found, strict=True):

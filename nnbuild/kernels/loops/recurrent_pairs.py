@@ -89,15 +89,15 @@ class PairedSums(Sums):
         self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
     ) -> Demand:
         made = super().demand(site, packed, scratch_vectors, scratch_type)
-        return replace(made, scratch=2 * (_state_place(site) + whole(site.attributes.units)))
+        return replace(made, scratch=2 * (state_place(site) + whole(site.attributes.units)))
 
     def before_units(
         self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
     ) -> None:
         hidden, units, features = state_names(site, names)[0], site.attributes.units, site.shape()[1]
         for name, source, place, size in (
-            ("inputs", "x", _input_place(site), features),
-            ("state", hidden, _state_place(site), units),
+            ("inputs", "x", input_place(site), features),
+            ("state", hidden, state_place(site), units),
         ):
             w(f"int16_t *{name} = {names.scratch} + {place};")
             with w.loop("i", size):
@@ -106,24 +106,33 @@ class PairedSums(Sums):
                 w(w.use(c99.STORE, f"{name}[{index}]", "0"))
 
     def weighted(self, w: Writer, names: Names, part: Part) -> None:
-        sums, vector, inputs, name, products = part
-        by, count, size = raised(products), len(sums), whole(inputs)
-        source = "inputs" if vector == "x" else "state"
-        start, kind = names.packed.get(f"{name}_start"), "int16_t" if self.wide else "int8_t"
-        for index, one in enumerate(sums):
-            first = f"{start}[{product('unit', count)} + {index}]" if start else "0"
-            w(w.use(c99.LOAD_AS, "int64_t" if by is None else "int32_t", f"{one}_sum", first))
-        with w.block(""):
-            w(f"const {kind} *k = {names.packed[name]} + {product('unit', size * count)};")
-            with w.loop("i", size, step=AT_ONCE):
-                self._four(w, sums, source, "p_long_dot" if by is None else "p_dot")
-                w(f"k += {AT_ONCE * count};")
+        sums, _, _, name, products = part
+        by, count = raised(products), len(sums)
+        self.begun(w, names, part, "int64_t" if by is None else "int32_t")
         for index, one in enumerate(sums):
             place = f"unit * {count} + {index}" if count > 1 else "unit"
             if by is None:
                 self.scaled(w, names, one, f"{one}_sum", name, place)
             else:
                 self._scale(w, f"{names.packed[f'{name}_scale']} + {product(place, 3)}", one, by)
+
+    def begun(self, w: Writer, names: Names, part: Part, kind: str) -> None:
+        """Declares the part's sums, which are of this type."""
+        count, start = len(part.sums), names.packed.get(f"{part.name}_start")
+        for index, one in enumerate(part.sums):
+            first = f"{start}[{product('unit', count)} + {index}]" if start else "0"
+            w(w.use(c99.LOAD_AS, kind, f"{one}_sum", first))
+        with w.block(""):
+            self._multiplied(w, names, part, kind)
+
+    def _multiplied(self, w: Writer, names: Names, part: Part, kind: str) -> None:
+        count, size = len(part.sums), whole(part.size)
+        weights = "int16_t" if self.wide else "int8_t"
+        w(f"const {weights} *k = {names.packed[part.name]} + {product('unit', size * count)};")
+        with w.loop("i", size, step=AT_ONCE):
+            source = "inputs" if part.vector == "x" else "state"
+            self._four(w, part.sums, source, "p_long_dot" if kind == "int64_t" else "p_dot")
+            w(f"k += {AT_ONCE * count};")
 
     def _four(self, w: Writer, sums: Sequence[str], source: str, multiply: str) -> None:
         w("int32_t x1;")
@@ -163,10 +172,10 @@ def _columns(products: Products) -> dict[str, Array]:
     return {"scale": scale} | ({"start": products.start.astype(np.int32)} if products.start.any() else {})
 
 
-def _input_place(site: Site[Recurrent]) -> int:
+def input_place(site: Site[Recurrent]) -> int:
     """In scratch the new hidden state comes first."""
     return whole(site.attributes.units)
 
 
-def _state_place(site: Site[Recurrent]) -> int:
-    return _input_place(site) + whole(site.shape()[1])
+def state_place(site: Site[Recurrent]) -> int:
+    return input_place(site) + whole(site.shape()[1])

@@ -12,10 +12,21 @@ from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
 from nnbuild.kernels.loops.recurrent_columns import ColumnSums
 from nnbuild.kernels.loops.recurrent_integer import Sums
 from nnbuild.kernels.loops.recurrent_pairs import PairedSums
+from nnbuild.kernels.loops.recurrent_sparse import Form, SparsePairSums, SparseSums
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
 
 FORMS = {"integer": Sums(), "pairs_wide": PairedSums(True), "pairs": PairedSums(False)}
+SPARSE = {
+    "sparse": SparseSums(Form(False)),
+    "sparse_shared": SparseSums(Form(True)),
+    "sparse_pairs": SparsePairSums(False),
+    "sparse_pairs_short": SparsePairSums(False, Form(True, 2)),
+    "sparse_places": SparsePairSums(False, Form(True, 1, 4, 2)),
+    "sparse_places_short": SparsePairSums(False, Form(True, 1, 2)),
+    "sparse_apart": SparsePairSums(False, Form(False)),
+}
+"""Those that skip zeros."""
 R = TypeVar("R", bound=Recurrent)
 Emit = Callable[[Sums, Writer, Site[R], Names], None]
 
@@ -23,10 +34,12 @@ Emit = Callable[[Sums, Writer, Site[R], Names], None]
 def integer_kernels(demand: Callable[[Sums, Site[R]], Demand], emit: Emit[R]) -> tuple[Kernel[R] | OnEach[R], ...]:
     """Portable, on pairs for weights of 16 bits and of 8, and on every set of vectors."""
 
-    def kernel(name: str, needs: frozenset[str], sums: Sums) -> Kernel[R]:
-        return Kernel(name, needs, sums.accepts, partial(demand, sums), partial(emit, sums))
+    def kernel(name: str, needs: frozenset[str], sums: Sums, encoded: bool = False) -> Kernel[R]:
+        return Kernel(name, needs, sums.accepts, partial(demand, sums), partial(emit, sums), encoded=encoded)
 
     def on_vectors(v: Vectors) -> list[Kernel[R]]:
         return [kernel(f"{v.name}_integers", frozenset({v.name}), ColumnSums(v))]
 
-    return *(kernel(name, sums.needs, sums) for name, sums in FORMS.items()), OnEach("integer", on_vectors)
+    dense = [kernel(name, sums.needs, sums) for name, sums in FORMS.items()]
+    sparse = [kernel(name, sums.needs, sums, encoded=True) for name, sums in SPARSE.items()]
+    return *dense, *sparse, OnEach("integer", on_vectors)

@@ -1,0 +1,52 @@
+"""N numbers of every M: of each stretch of M inputs some outputs together keep N at most, and it is said which.
+
+`rows` neighbouring outputs share the places; places are numbers below M of as few bits as that takes. Nothing has to be
+counted: how many there are is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.encodings.codes import bits_for, packed, unpacked
+from nnbuild.encodings.encoded import Array, Encoded
+
+
+@dataclass(frozen=True, eq=False)
+class NofM(Encoded):
+    """`shape` is [inputs, outputs]; places: packed, of [groups of outputs][stretches][n]; values: those of `rows`
+    outputs at every place."""
+
+    shape: tuple[int, ...]
+    m: int
+    places: Array
+    values: Array
+
+    @property
+    def parts(self) -> dict[str, Array]:
+        return {"places": self.places, "values": self.values}
+
+    def decode(self) -> Array:
+        groups, stretches, n, rows = self.values.shape
+        places = unpacked(self.places, bits_for(self.m), groups * stretches * n).reshape(groups, stretches, n)
+        whole = np.zeros((groups, stretches, self.m, rows), self.values.dtype)
+        group, stretch = np.ogrid[:groups, :stretches]
+        np.add.at(whole, (group[..., None], stretch[..., None], places), self.values)
+        inputs, outputs = self.shape
+        return whole.transpose(1, 2, 0, 3).reshape(stretches * self.m, groups * rows)[:inputs, :outputs]
+
+
+def n_of_m(matrix: Array, n: int, m: int, rows: int = 1) -> NofM | None:
+    """None where a stretch has more than N places that are not all zero."""
+    inputs, outputs = matrix.shape
+    whole = np.pad(matrix, ((0, -inputs % m), (0, -outputs % rows)))
+    each = whole.reshape(-1, m, whole.shape[1] // rows, rows).transpose(2, 0, 1, 3)
+    there = (each != 0).any(axis=3)
+    if there.sum(axis=2).max(initial=0) > n:
+        return None
+    order = np.argsort(~there, axis=2, kind="stable")[..., :n]
+    places = np.sort(order, axis=2)
+    values = np.take_along_axis(each, places[..., None], axis=2)
+    return NofM(matrix.shape, m, packed(places.reshape(-1), bits_for(m)), values)

@@ -1,0 +1,91 @@
+"""Every encoding decodes to the integers that it was made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nnbuild.encodings.blocks import blocks
+from nnbuild.encodings.codebook import codebook
+from nnbuild.encodings.encoded import Array, Encoded, proved
+from nnbuild.encodings.narrow import narrow, ternary
+from nnbuild.encodings.nm import n_of_m
+from nnbuild.encodings.sparse import sparse
+
+MATRICES = 100_000
+FEW = 400
+
+
+def test_zeros_beyond_a_count_have_entries_between() -> None:
+    column = np.array([0, 0, 1, 2, *[0] * 18, 3], np.int8)[:, None]
+    found = proved(sparse(column), column)
+    values, zeros = found.entries(found.lanes[0])
+    assert (values.tolist(), zeros.tolist()) == ([1, 2, 0, 3], [2, 0, 15, 2])
+
+
+def drawn(chance: np.random.Generator) -> Array:
+    shape = chance.integers(1, 60), chance.integers(1, 12)
+    low, high = (-127, 127) if chance.random() < 0.5 else (-1, 1) if chance.random() < 0.3 else (-8, 7)
+    kept = chance.random(shape) < chance.choice([0, 0.005, 0.1, 0.5, 1])
+    kept[:, chance.integers(shape[1])] &= bool(chance.random() < 0.8)
+    return (chance.integers(low, high, shape, endpoint=True) * kept).astype(np.int8)
+
+
+def encoded(matrix: Array, chance: np.random.Generator) -> list[Encoded | None]:
+    rows, m = int(chance.choice([1, 2, 4])), int(chance.choice([4, 5, 8, 10, 16]))
+    there = np.pad(matrix, ((0, -len(matrix) % m), (0, -matrix.shape[1] % rows)))
+    places = (there.reshape(-1, m, there.shape[1] // rows, rows) != 0).any(axis=3).sum(axis=1)
+    width, lanes = int(chance.integers(1, 9)), int(chance.integers(1, 9))
+    depth, unit = int(chance.integers(1, 5)), int(chance.choice([1, 2, 4]))
+    return [
+        sparse(matrix, width, lanes),
+        codebook(matrix),
+        codebook(matrix, by_channel=True),
+        narrow(matrix, 8),
+        narrow(matrix, 4),
+        narrow(matrix, 2),
+        ternary(matrix),
+        n_of_m(matrix, max(1, int(places.max())), m, rows),
+        blocks(matrix, rows, depth, unit, int(chance.choice([1, 2, 4]))),
+    ]
+
+
+def check(begin: int, end: int) -> None:
+    for number in range(begin, end):
+        chance = np.random.default_rng(number)
+        matrix = drawn(chance)
+        found = encoded(matrix, chance)
+        small = np.abs(matrix.astype(int)).max(initial=0)
+        assert [one is None for one in found[4:7]] == [
+            small > 8 or matrix.max() > 7,
+            small > 2 or matrix.max() > 1,
+            small > 1,
+        ]
+        for one in found:
+            if one is not None:
+                proved(one, matrix)
+
+
+def test_encodings_decode_to_what_they_were_made_of() -> None:
+    check(0, FEW)
+
+
+@pytest.mark.full
+def test_encodings_of_very_many_matrices() -> None:
+    check(FEW, MATRICES)
+
+
+def test_what_an_encoding_cannot_hold_has_none() -> None:
+    many = np.arange(-128, 128).astype(np.int16)[:, None]
+    assert codebook(many) is not None
+    assert codebook(np.arange(300).astype(np.int16)[:, None]) is None
+    assert n_of_m(np.ones((8, 2), np.int8), 1, 4) is None
+    assert codebook(np.zeros((3, 3), np.int8)).bits == 1  # type: ignore[union-attr]
+
+
+def test_bytes_are_those_of_all_parts() -> None:
+    matrix = np.zeros((64, 8), np.int8)
+    matrix[::4] = 5
+    assert n_of_m(matrix, 1, 4).nbytes == 16 * 8 * 2 // 8 + 16 * 8  # type: ignore[union-attr]
+    assert narrow(matrix, 4).nbytes == 256  # type: ignore[union-attr]
+    assert sparse(matrix).nbytes == 1 + 9 * 2 + 16 * 8 // 8 + 16 * 8 // 2
