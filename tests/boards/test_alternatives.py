@@ -9,13 +9,13 @@ import pytest
 from nnbuild.jobs.alternatives import measure, save
 from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.plan import measured
-from tests.boards.conftest import MNIST
+from tests.frontend.keras_files import h5_bytes, put, small
 
 pytestmark = pytest.mark.emulator
 
 
 def test_alternatives_are_measured_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = Options(MNIST / "mnist.h5", "mps2-an386", "int8", MNIST / "calibration.npz", price="instructions")
+    options = Options(put(tmp_path / "small.h5", h5_bytes(*small())), "mps2-an386", "int8", price="instructions")
     unit, found = measure(options)
     compiled = compile_model(options)
     assert unit == "instructions"

@@ -52,7 +52,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.emulator
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+@pytest.mark.parametrize("encoding", ["ascii", pytest.param("cp1252", marks=pytest.mark.full)])
 def test_every_command_of_the_readme(encoding: str, project: Path) -> None:
     commands = [[*words, "--no-other-boards"] if words[0] == "evidence" else words for words in README]
     assert {words[0] for words in README} >= {"inspect", "new", "compile", "build", "run", "check", "report", "diff"}

@@ -59,7 +59,7 @@ class Project:
         return [step.replace("object CMakeFiles/", "") for step in re.findall(steps, done.text, re.MULTILINE)]
 
 
-@pytest.fixture(params=["Ninja", "Unix Makefiles"])
+@pytest.fixture(params=["Ninja", pytest.param("Unix Makefiles", marks=pytest.mark.full)])
 def project(tmp_path: Path, request: pytest.FixtureRequest) -> Project:
     needed = {"Ninja": "ninja", "Unix Makefiles": "make"}[request.param]
     for tool in ("cmake", needed):

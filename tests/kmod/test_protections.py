@@ -58,6 +58,7 @@ def test_any_alignment_of_the_stack(workshop: Workshop) -> None:
     assert wrong(outcome) == 0
 
 
+@pytest.mark.full
 def test_a_build_that_trusts_the_stack_crashes(workshop: Workshop) -> None:
     outcome = try_models(workshop, with_extra(SPILLING, NAIVE_STACK, "NN_MODEL_EXTRA"), "shift")
     assert not outcome.passed
@@ -77,6 +78,7 @@ def test_registers_survive_for_a_while(workshop: Workshop) -> None:
     assert corrupted(outcome) == 0
 
 
+@pytest.mark.full
 def test_registers_do_not_survive_without_sections(workshop: Workshop) -> None:
     assert corrupted(run_registers(workshop, with_extra(FLOAT, NO_SECTIONS), 1_000)) > 100
 
@@ -111,6 +113,7 @@ def test_every_context_at_once(workshop: Workshop, seconds: int) -> None:
     assert refused > 0, "a float model has to be refused in a hardirq now and then"
 
 
+@pytest.mark.full
 def test_results_are_wrong_without_sections(workshop: Workshop) -> None:
     outcome = try_models(workshop, with_extra(FLOAT, NO_SECTIONS), "stress", seconds=4, processors=4)
     assert wrong(outcome) > 0
@@ -137,6 +140,7 @@ def test_others_wake_in_time(workshop: Workshop, long_model: Recipe) -> None:
     assert late <= 200_000
 
 
+@pytest.mark.full
 def test_others_wait_without_chunks(workshop: Workshop, long_model: Recipe) -> None:
     outcome = try_models(workshop, with_extra(long_model, NO_CHUNKS), "latency", icount=SLOW, patience=240.0)
     assert numbers(outcome, WAKING)[1] > 2_000_000

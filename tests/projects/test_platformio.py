@@ -49,6 +49,7 @@ def project(platformio: PlatformIo, tmp_path: Path) -> Project:
     return Project(platformio, tmp_path / "mes chiffres é")
 
 
+@pytest.mark.full
 def test_what_is_built_again(project: Project) -> None:
     """One story, because every part of it begins where the last one ended."""
     first = project.did("-j", "4")
