@@ -8,7 +8,20 @@ from typing import Protocol, cast
 
 from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
-from nnbuild.outputs import arduino, bazel, espidf, library, meson, plain, rtthread, rust, single_file, zephyr
+from nnbuild.outputs import (
+    arduino,
+    bazel,
+    cmsis_pack,
+    cubeide,
+    espidf,
+    library,
+    meson,
+    plain,
+    rtthread,
+    rust,
+    single_file,
+    zephyr,
+)
 from nnbuild.plan.plan import Plan
 
 
@@ -35,6 +48,8 @@ PACKAGES: Mapping[str, Package] = {
     "rtthread": cast(Package, rtthread),
     "zephyr": cast(Package, zephyr),
     "espidf": cast(Package, espidf),
+    "cmsis-pack": cast(Package, cmsis_pack),
+    "cubeide": cast(Package, cubeide),
     "meson": cast(Package, meson),
     "bazel": cast(Package, bazel),
     "rust": cast(Package, rust),

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 import shutil
+import zipfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.outputs.test_packages import write
 from tests.support.running import well
+
+ROOT = Path(__file__).resolve().parents[2]
 
 ZEPHYR = """\
 cmake_minimum_required(VERSION 3.16)
@@ -113,3 +117,64 @@ def test_a_bazel_module_names_its_files(tmp_path: Path) -> None:
     named = set(re.findall(r'"(src/[^"]+)"', (folder / "BUILD.bazel").read_text()))
     assert named == {f"src/{path.name}" for path in (folder / "src").iterdir()}
     assert 'module(name = "mnist", version = "' in (folder / "MODULE.bazel").read_text()
+
+
+def test_a_cmsis_pack_holds_what_its_description_names(tmp_path: Path) -> None:
+    """As Open-CMSIS-Pack has them: a .pdsc at the top of the .pack, and a clayer.yml with groups of files."""
+    folder = write(tmp_path / "mnist", "cmsis-pack", "--quantize", "int8", "--board", "stm32f405")
+    (pack,) = folder.glob("nnbuild.mnist.*.pack")
+    with zipfile.ZipFile(pack) as archive:
+        names = set(archive.namelist())
+        description = ElementTree.fromstring(archive.read("nnbuild.mnist.pdsc"))
+    (named,) = description.iter("component")
+    listed = [file.attrib for file in named.iter("file")]
+    assert {each["name"] for each in listed if each["category"] != "include"} <= names
+    layer = (folder / "mnist.clayer.yml").read_text()
+    sources = [each["name"] for each in listed if each["category"] == "source"]
+    assert len(sources) == 3 and all(f"- file: {name}" in layer for name in sources)
+    assert "device: ARMCM4" in (folder / "examples" / "classify" / "classify.csolution.yml").read_text()
+    again = write(tmp_path / "again", "cmsis-pack", "--quantize", "int8", "--board", "stm32f405")
+    assert (again / pack.name).read_bytes() == pack.read_bytes()
+    files = [folder / name for name in sources]
+    well(
+        "gcc", f"-I{folder / 'src'}", "-O1", folder / "examples" / "classify" / "main.c", *files, "-o", tmp_path / "app"
+    )
+    assert SAID.search(well(tmp_path / "app"))
+
+
+def test_the_folder_for_cubeide(tmp_path: Path) -> None:
+    folder = write(tmp_path / "mnist", "cubeide", "--quantize", "int8", "--board", "nucleo-f446re")
+    assert {path.name for path in folder.iterdir()} >= {"mnist.c", "mnist.h", "mnist_kernels.c", "README.md"}
+    readme = (folder / "README.md").read_text()
+    code = readme.split("```c\n")[1].split("```")[0].split("\n\n")
+    program = f"{code[0]}\n{code[1]}\nint main(void)\n{{\n{code[2]}\n    return 0;\n}}\n"
+    (tmp_path / "main.c").write_text(program)
+    well("gcc", f"-I{folder}", "-O1", tmp_path / "main.c", *folder.glob("*.c"), "-o", tmp_path / "app")
+    well(tmp_path / "app")
+
+
+FREERTOS = """\
+#include <stddef.h>
+#include <stdint.h>
+typedef struct { int unused; } StaticTask_t;
+typedef uint32_t StackType_t;
+typedef void *QueueHandle_t;
+#define portMAX_DELAY 0xffffffffu
+#define pdTRUE 1
+#define tskIDLE_PRIORITY 0
+#define taskYIELD()
+int xQueueReceive(QueueHandle_t queue, void *to, uint32_t wait);
+void *xTaskCreateStatic(void (*code)(void *), const char *name, uint32_t words, void *given, unsigned priority,
+                        StackType_t *stack, StaticTask_t *task);
+"""
+
+
+def test_the_page_of_freertos_compiles(tmp_path: Path) -> None:
+    """With the declarations of FreeRTOS's reference manual that it uses."""
+    folder = write(tmp_path / "model", "c", "--quantize", "int8", "--name", "kws", "--board", "stm32f405")
+    for name in ("FreeRTOS.h", "queue.h", "task.h"):
+        (tmp_path / name).write_text(FREERTOS if name == "FreeRTOS.h" else "")
+    page = (ROOT / "docs" / "freertos.md").read_text()
+    (tmp_path / "task.c").write_text(page.split("```c\n")[1].split("```")[0])
+    well("gcc", "-Wall", "-Wextra", "-Werror", f"-I{folder}", f"-I{tmp_path}", "-c", tmp_path / "task.c",
+         "-o", tmp_path / "task.o")  # fmt: skip
