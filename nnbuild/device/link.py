@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from nnbuild.device.cores import CoreMeter
+from nnbuild.device.cores import CoreCosts, CoreMeter
 from nnbuild.device.description import ModelInfo, parse_descriptor
 from nnbuild.device.fault import explain_fault, fault_next_step
 from nnbuild.device.frames import FAULT, GARBLED, LOG, REPLY, Command, FrameReader, Message, Status, encode
@@ -125,6 +125,11 @@ class Link:
         self._limit = 64  # most data bytes per frame; the device's own limit comes with its hello
         self._chunk = self._limit
         self._successes = 0
+
+    @property
+    def counted(self) -> CoreCosts | None:
+        """What each core did in the last run, where that is counted from outside."""
+        return self._meter.last if self._meter is not None else None
 
     # Commands ---------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,16 @@ RUNS = 8
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """Of a run on several cores, from what the plan knows: cycles of each, of what handing steps out takes, and until
+    the last is done."""
+
+    cores: tuple[float, ...]
+    forks: float
+    critical_path: float
+
+
+@dataclass(frozen=True)
 class Profile:
     """`total` is one run as a whole: less than its layers together, each of which is timed by itself."""
 
@@ -33,6 +43,12 @@ class Profile:
     stack: Stack
     memory: Mapping[str, int]
     modelled: Modelled | None = None
+    cores: tuple[int, ...] = ()
+    """What each core executed in a run, where they are counted."""
+    waiting: tuple[int, ...] = ()
+    """What each executed besides, only to wait for others."""
+    critical_path: int | None = None
+    estimate: Estimate | None = None
 
     @property
     def total(self) -> int:

@@ -20,7 +20,7 @@ from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, fi
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
 from nnbuild.device.link import Link
-from nnbuild.device.profile import Profile, measure_costs
+from nnbuild.device.profile import Estimate, Profile, measure_costs
 from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
@@ -28,7 +28,7 @@ from nnbuild.jobs.drawn import drawn_samples
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.modelled import modelled
-from nnbuild.jobs.pipeline import Compiled, precision
+from nnbuild.jobs.pipeline import Compiled, cores_of, precision
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import SampleSet, load_samples
 from nnbuild.ops import interpret
@@ -212,6 +212,7 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
     with connected(compiled, program, where.port) as (link, model):
         hello = link.hello()
         costs = measure_costs(link, model, next(iter(samples_for(compiled, None))))
+        counted = link.counted
     bound = stack_of(compiled, program.parent)
     return Profile(
         board=compiled.board.name,
@@ -225,4 +226,20 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
         stack=Stack(*costs.stack, bound),
         memory=memory_of(compiled, program) | ({"stack": bound} if bound is not None else {}),
         modelled=modelled(compiled, program),
+        cores=counted.totals("work") if counted is not None else (),
+        waiting=counted.totals("waiting") if counted is not None else (),
+        critical_path=counted.critical_path if counted is not None else None,
+        estimate=estimate(compiled),
     )
+
+
+def estimate(compiled: Compiled) -> Estimate | None:
+    """Nothing where one core does it all."""
+    cores, steps = cores_of(compiled.options, compiled.board), compiled.plan.steps
+    if not compiled.plan.parallel:
+        return None
+    each = [step.part_cycles for step in steps]
+    used = max(map(len, each))
+    totals = tuple(sum(parts[core] for parts in each if core < len(parts)) for core in range(used))
+    forks = sum(cores.fork + cores.each * len(parts) for parts in each if len(parts) > 1)
+    return Estimate(totals, forks, sum(map(max, each)) + forks)

@@ -10,7 +10,7 @@ from nnbuild.kernels import integer_layers
 from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import across_windows, compact, patches, winograd
-from nnbuild.kernels.loops.edges import REGISTERS, Edges
+from nnbuild.kernels.loops.edges import REGISTERS, Edges, Positions
 from nnbuild.kernels.loops.exact_winograd import ExactWinograd, exact_winograd
 from nnbuild.kernels.loops.exact_winograd import refused as exact_refused
 from nnbuild.kernels.loops.padded import Padded, padded
@@ -39,9 +39,14 @@ def _fpu(site: Site[Conv2D]) -> Edges:
     return Edges(site, float_lanes(FPU, site).holding(4), FPU.registers)
 
 
-def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D]) -> Edges:
+def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D], flat: bool = False) -> Edges:
     weights = ShortByteLanes.stored(site.constant("kernel")) if lanes is ShortByteLanes else None
-    return Edges(site, lanes(site), registers, weights, str(quant_of(site.inputs[0]).zero_point), whole=True)
+    nest = Positions if flat else Edges
+    return nest(site, lanes(site), registers, weights, str(quant_of(site.inputs[0]).zero_point), whole=True)
+
+
+def _refused_positions(site: Site[Conv2D]) -> str | None:
+    return only_int8(site) or (None if window_of(site).flat else "its outputs share inputs")
 
 
 def _floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> Tiled:
@@ -108,11 +113,13 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
     return [*found, variant(f"{chosen.name}_exact_winograd", frozenset({chosen.name}), unfit, exact, beside)]
 
 
+_many = partial(_bytes, ByteLanes, MANY_REGISTERS)
 VARIANTS = (
     variant("scalar", frozenset(), any_format, _scalar),
     variant("fpu", FEATURES, only_float, _fpu),
     variant("bytes", frozenset({"bytes"}), only_int8, partial(_bytes, ByteLanes, REGISTERS)),
-    variant("bytes_many", frozenset({"rv32im"}), only_int8, partial(_bytes, ByteLanes, MANY_REGISTERS)),
+    variant("bytes_many", frozenset({"rv32im"}), only_int8, _many),
+    variant("positions_many", frozenset({"rv32im"}), _refused_positions, partial(_many, flat=True)),
     variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortByteLanes, 10)),
     *compact.VARIANTS,
     *patches.variants(FUSES),

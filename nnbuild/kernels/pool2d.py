@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
@@ -45,10 +45,10 @@ def _is_max(site: Site[Pool2D]) -> bool:
 
 
 @contextmanager
-def _windows(w: Writer, site: Site[Pool2D]) -> Iterator[str]:
+def _windows(w: Writer, site: Site[Pool2D], rows: tuple[str, str] = ("begin", "end")) -> Iterator[str]:
     """The loops over the outputs, with what is real of the window at (top, left); yields the output's place."""
     window = window_of(site)
-    with each_row(w, window.rows), each_position(w, window.columns):
+    with each_row(w, window.rows, bounds=rows), each_position(w, window.columns):
         yield f"({product('y', window.columns.places)} + x) * {window.channels}"
 
 
@@ -64,10 +64,22 @@ def _count(window: Window) -> str:
     return f"{taps_count(window.rows, 'ky')} * {taps_count(window.columns, 'kx')}"
 
 
+def _one_position(site: Site[Pool2D]) -> bool:
+    """Its channels are the pieces of work then."""
+    return site.output_shape()[:2] == (1, 1)
+
+
+def _by_channels(site: Site[Pool2D]) -> Demand:
+    return replace(demand(site), extent=site.output_shape()[2]) if _one_position(site) else demand(site)
+
+
 def _emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
-    with _windows(w, site) as place:
+    channels, alone = site.shape()[2], _one_position(site)
+    rows = _windows(w, site, ("0", "1")) if alone else _windows(w, site)
+    with rows as place:
         w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {place};")
-        with w.loop("c", site.shape()[2]):
+        ends = w.loop("c", "end", start="begin", trips=channels) if alone else w.loop("c", channels)
+        with ends:
             _channel(w, site, names)
 
 
@@ -303,7 +315,7 @@ def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, any_format, demand, _emit),
+    Kernel("scalar", PORTABLE, any_format, _by_channels, _emit),
     Kernel("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
     on_each("float", _Floats),
     on_each("integer", _Bytes),

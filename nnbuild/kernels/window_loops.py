@@ -10,12 +10,12 @@ from nnbuild.kernels.window import Axis, Strip
 
 
 @contextmanager
-def each_row(w: Writer, rows: Axis, counted: bool = True) -> Iterator[None]:
+def each_row(w: Writer, rows: Axis, counted: bool = True, bounds: tuple[str, str] = ("begin", "end")) -> Iterator[None]:
     """The loop `y` over the rows of outputs that are asked for; `top` is the input row of tap 0.
 
     Where a window may reach beyond the rows, those taps are `counted` that fall on real ones.
     """
-    with w.loop("y", "end", start="begin", trips=rows.places):
+    with w.loop("y", bounds[1], start=bounds[0], trips=rows.places):
         w(f"const int32_t top = {rows.position('y')};")
         if counted and not rows.always_inside:
             declare_taps(w, rows, "top", "ky_begin", "ky_end")

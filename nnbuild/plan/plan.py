@@ -20,7 +20,7 @@ from nnbuild.plan.lower import lower
 from nnbuild.plan.place import THOROUGH, Buffer, Placement, place
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
-from nnbuild.plan.split import Borders, shortest, split
+from nnbuild.plan.split import Borders, pieces, shares, shortest, split
 from nnbuild.plan.target import Target
 
 
@@ -71,6 +71,13 @@ class Step:
     def parts(self) -> int:
         """In so many parts it may be computed at the same time, each with scratch of its own."""
         return max(1, len(self.versions[0].borders) - 1)
+
+    @property
+    def part_cycles(self) -> tuple[float, ...]:
+        """What each of its parts is estimated to take, without what handing it out does."""
+        first = self.versions[0]
+        cycles = first.choice.price.cycles
+        return tuple(cycles * share for share in shares(pieces(self.site, first.demand), first.borders)) or (cycles,)
 
     @property
     def choice(self) -> Choice:

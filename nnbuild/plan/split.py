@@ -24,7 +24,7 @@ def split(work: Work, cores: Cores) -> tuple[Borders, ...]:
     """The borders for each version of the step; nothing where it is done sooner by one core alone."""
     if cores.count == 1 or work.site.attributes.sequential:
         return ()
-    demands = [_pieces(work.site, demand) for demand in work.demands]
+    demands = [pieces(work.site, demand) for demand in work.demands]
     parts = _parts(demands[0], work.choice.price.cycles, cores, min(_units(demand) for demand in demands))
     return tuple(_borders(demand, parts) for demand in demands) if parts > 1 else ()
 
@@ -34,7 +34,7 @@ def critical(work: Work, cores: Cores) -> float:
     borders = split(work, cores)
     if not borders:
         return work.choice.price.cycles
-    return _length(work.choice.price.cycles, _pieces(work.site, work.demands[0]), borders[0], cores)
+    return _length(work.choice.price.cycles, pieces(work.site, work.demands[0]), borders[0], cores)
 
 
 def shortest(work: Work, cores: Cores) -> Work:
@@ -49,7 +49,15 @@ def shortest(work: Work, cores: Cores) -> Work:
     return replace(work, choice=Choice(tuple(offers), work.choice.refused))
 
 
-def _pieces(site: Site, demand: Demand) -> Demand:
+def shares(demand: Demand, borders: Borders) -> tuple[float, ...]:
+    """Of a step's cost, what each of its parts takes."""
+    if demand.costs:
+        sums = [0.0, *accumulate(demand.costs)]
+        return tuple((sums[end] - sums[begin]) / sums[-1] for begin, end in pairwise(borders))
+    return tuple(-(-(end - begin) // demand.grain) / _units(demand) for begin, end in pairwise(borders))
+
+
+def pieces(site: Site, demand: Demand) -> Demand:
     """What is divided: the kernel's pieces, or the indices of the axes it is applied along."""
     return Demand(prod(site.op.outer)) if site.op.outer else demand
 
@@ -70,14 +78,7 @@ def _parts(demand: Demand, cycles: float, cores: Cores, most: int) -> int:
 
 
 def _length(cycles: float, demand: Demand, borders: Borders, cores: Cores) -> float:
-    parts = len(borders) - 1
-    if demand.costs:
-        sums = [0.0, *accumulate(demand.costs)]
-        longest = max(sums[end] - sums[begin] for begin, end in pairwise(borders)) / sums[-1]
-    else:
-        units = [-(-(end - begin) // demand.grain) for begin, end in pairwise(borders)]
-        longest = max(units) / _units(demand)
-    return cycles * longest + cores.fork + cores.each * parts
+    return cycles * max(shares(demand, borders)) + cores.fork + cores.each * (len(borders) - 1)
 
 
 def _borders(demand: Demand, parts: int) -> Borders:

@@ -90,7 +90,23 @@ def _difference_table(differences: Sequence[LayerDifference]) -> str:
 
 
 def profile_text(profile: Profile) -> str:
-    return "\n\n".join([layer_table(profile.layers, profile.unit), "\n".join(_figures(profile))]) + "\n"
+    figures = [*_figures(profile), *_cores(profile)]
+    return "\n\n".join([layer_table(profile.layers, profile.unit), "\n".join(figures)]) + "\n"
+
+
+def _cores(profile: Profile) -> list[str]:
+    """Each core's own share of a run, and what the plan expects."""
+    lines = []
+    if profile.critical_path is not None:
+        each = ", ".join(f"{own:,}" for own in profile.cores)
+        lines.append(
+            f"cores      {each} {profile.unit}; {profile.critical_path:,} until the last is done with each step"
+        )
+    if profile.estimate is not None:
+        found = profile.estimate
+        each = ", ".join(f"{own:,.0f}" for own in found.cores)
+        lines.append(f"estimated  {each} cycles; {found.critical_path:,.0f} with {found.forks:,.0f} for handing out")
+    return lines
 
 
 def _figures(report: CheckReport | Profile) -> list[str]:

@@ -14,7 +14,7 @@ from nnbuild.jobs.pipeline import Options, compile_model
 pytestmark = pytest.mark.emulator
 
 MNIST = Path(__file__).parents[2] / "examples" / "mnist"
-EMULATORS = {"rv32-smp": ("qemu-system-riscv32", 8)}
+EMULATORS = {"rv32-smp": ("qemu-system-riscv32", 8), "mps2-an521": ("qemu-system-arm", 2)}
 
 
 @pytest.mark.parametrize("board", EMULATORS)

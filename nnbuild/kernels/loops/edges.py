@@ -9,8 +9,9 @@ channels of a tile are computed before the next tile is begun.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from nnbuild.model.graph import Array
 COPY = Row("{0} = {1};", 6)
 REGISTERS = 14
 """Values of a tile that any core keeps at hand."""
+KEPT = 97
+"""Cycles of a block of channels for what compilers keep on the stack where positions are counted, as measured."""
 UNROLLED = 2
 """Inputs of one turn of the inner loop, where their number divides."""
 
@@ -180,3 +183,29 @@ class Edges(WindowNest[Lanes]):
                     dot.multiply(w, self.lanes, block, pointers, dot.offset("k", part * width))
             w(f"row += {at_once};")
             w(f"k += {at_once * width};")
+
+
+@dataclass(frozen=True, eq=False)
+class Positions(Edges):
+    """The same where every position is computed from its own input alone: pieces of work are positions, of which
+    whole tiles come first. So a few rows divide among many cores."""
+
+    @cached_property
+    def window(self) -> Window:
+        places = prod(window_of(self.site).outputs)
+        return replace(window_of(self.site), rows=Axis(1, 1), columns=Axis(places, places))
+
+    def demand(self) -> Demand:
+        return replace(super().demand(), extent=self.window.columns.places, overlaps=(), rows=False)
+
+    def emit(self, w: Writer, names: Names) -> None:
+        places, size = self.window.columns.places, self.strips[0].size
+        blocks = self.window.groups * dot.divide(self.window.share, self.lanes).pieces
+        w("const int32_t y = 0;")
+        w("const int32_t top = 0;")
+        w("int32_t x = begin;")
+        with w.block(f"for (; x + {size} <= end; x += {size})"), w.trips(places // size):
+            w.bill(KEPT * blocks)
+            self._tile(w, names, Strip(0, size), "x")
+        with w.block("for (; x < end; ++x)"), w.trips(places % size):
+            self._tile(w, names, Strip(0, 1), "x")

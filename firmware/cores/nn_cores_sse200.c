@@ -1,0 +1,230 @@
+/* The second Cortex-M33 of Arm's SSE-200. Both sleep by wfe, which the other ends by sev; an interrupt from the message
+ * unit takes the second out of its work, when it is to begin anew. */
+#include "nn_bare.h"
+#include "nn_cores_port.h"
+#include "nn_cortex_m.h"
+
+#define INITSVTOR1    NN_REG(0x50021114u)
+#define CPUWAIT       NN_REG(0x50021118u)
+#define MHU_STATUS    NN_REG(0x50003010u)
+#define MHU_SET       NN_REG(0x50003014u)
+#define MHU_CLEAR     NN_REG(0x50003018u)
+#define TIMER_CTRL    NN_REG(NN_CORES_TIMER + 0x00u)
+#define TIMER_VALUE   NN_REG(NN_CORES_TIMER + 0x04u)
+#define TIMER_RELOAD  NN_REG(NN_CORES_TIMER + 0x08u)
+#define SCB_SCR       NN_REG(0xe000ed10u)
+#define SCB_SEVONPEND (1u << 4)
+
+#define MHU_IRQ       6u
+#define HANDLER_BYTES "256" /* of the stack, at its top: for handlers */
+#define FRAME         "288" /* and below them, the frame with which the core begins anew */
+#define MILLISECOND   (NN_CPU_HERTZ / 1000u)
+
+extern uint32_t nn_core_stacks_high[];
+
+static uint32_t wanted; /* the life in which the core is to be */
+static uint8_t  released;
+
+void nn_core_reset(void);
+void nn_core_main(void);
+void nn_core_called(void);
+void nn_core_fault(void);
+void nn_core_report(const uint32_t *frame);
+
+typedef union core_vector {
+    const uint32_t *stack;
+    void (*handler)(void);
+} core_vector;
+
+#define VECTORS (16u + MHU_IRQ + 1u)
+
+static const core_vector core_vectors[VECTORS] __attribute__((aligned(512))) = {
+    [0] = {.stack = nn_core_stacks_high},
+    [1] = {.handler = nn_core_reset},
+    [2] = {.handler = nn_core_fault},
+    [3] = {.handler = nn_core_fault},
+    [4] = {.handler = nn_core_fault},
+    [5] = {.handler = nn_core_fault},
+    [6] = {.handler = nn_core_fault},
+    [7] = {.handler = nn_core_fault},
+    [11] = {.handler = nn_core_fault},
+    [14] = {.handler = nn_core_fault},
+    [15] = {.handler = nn_core_fault},
+    [16u + MHU_IRQ] = {.handler = nn_core_called},
+};
+
+__attribute__((naked, noreturn, used)) void nn_core_reset(void)
+{
+    __asm__ volatile(
+        "cpsid i\n"
+        "ldr r0, =0xe000ed88\n" /* CPACR: full access to the FPU */
+        "ldr r1, [r0]\n"
+        "orr r1, r1, #0x00f00000\n"
+        "str r1, [r0]\n"
+        "dsb\n"
+        "isb\n"
+        "ldr r0, =nn_core_stacks_high\n"
+        "sub r0, r0, #" HANDLER_BYTES "\n"
+        "msr psp, r0\n"
+        "ldr r0, =nn_core_stacks_low\n"
+        "msr psplim, r0\n"
+        "movs r0, #2\n" /* CONTROL.SPSEL: the process stack */
+        "msr control, r0\n"
+        "isb\n"
+        "bl nn_core_main\n"
+        "b .\n"
+        ".ltorg\n");
+}
+
+/* Where it goes on after nn_core_called, with interrupts off. */
+__attribute__((naked, noreturn, used)) static void begin_anew(void)
+{
+    __asm__ volatile(
+        "cpsid i\n"
+        "bl nn_core_main\n"
+        "b .\n");
+}
+
+__attribute__((used)) void nn_core_main(void)
+{
+    uint32_t life = 0;
+
+    NVIC_ISER(0) = 1u << MHU_IRQ;
+    for (;;) {
+        const uint32_t now = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);
+
+        if (now != life) {
+            life = now;
+            MHU_CLEAR = 1;
+            nn_cores_serve(1, life);
+        } else {
+            __asm__ volatile("wfe" ::: "memory");
+        }
+    }
+}
+
+/* Leaves whatever the core was at by a frame of our own: on an empty stack, with no floats to bring back. */
+__attribute__((naked, used)) void nn_core_called(void)
+{
+    __asm__ volatile(
+        "ldr r0, =0x50003018\n" /* MHU_CLEAR */
+        "movs r1, #1\n"
+        "str r1, [r0]\n"
+        "ldr r0, =0xe000ef34\n" /* FPCCR: nothing is held back to be stored later */
+        "ldr r1, [r0]\n"
+        "bic r1, r1, #1\n"
+        "str r1, [r0]\n"
+        "dsb\n"
+        "ldr r0, =nn_core_stacks_high\n"
+        "mov sp, r0\n"
+        "sub r0, r0, #" FRAME "\n"
+        "ldr r1, =%c0\n"
+        "str r1, [r0, #24]\n"
+        "mov r1, #0x01000000\n"
+        "str r1, [r0, #28]\n"
+        "msr psp, r0\n"
+        "ldr lr, =0xfffffffd\n" /* a thread, on the process stack, secure, without floats in the frame */
+        "bx lr\n"
+        ".ltorg\n" ::"i"(begin_anew));
+}
+
+__attribute__((naked, used)) void nn_core_fault(void)
+{
+    __asm__ volatile(
+        "cpsid i\n"
+        "mrs r0, psp\n"
+        "ldr r1, =nn_core_stacks_high\n"
+        "mov sp, r1\n"
+        "bl nn_core_report\n"
+        "b nn_core_called\n"
+        ".ltorg\n");
+}
+
+/* Comes back when the core is to begin anew. A stack overflow leaves no frame to read the address from. */
+__attribute__((used)) void nn_core_report(const uint32_t *frame)
+{
+    const uint32_t life = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);
+    uint32_t       words[NN_CORES_WORDS];
+
+    words[0] = SCB_CFSR;
+    words[1] = SCB_HFSR;
+    words[2] = SCB_MMFAR;
+    words[3] = SCB_BFAR;
+    words[4] = (uint32_t)(uintptr_t)frame;
+    SCB_CFSR = words[0];
+    nn_cores_fault(1, words);
+    while (__atomic_load_n(&wanted, __ATOMIC_ACQUIRE) == life) {
+        __asm__ volatile("wfe" ::: "memory");
+    }
+}
+
+void nn_cores_port_start(int32_t core, uint32_t life)
+{
+    __atomic_store_n(&wanted, life, __ATOMIC_RELEASE);
+    if (!released) {
+        released = 1;
+        TIMER_RELOAD = 0xffffffffu;
+        TIMER_VALUE = 0xffffffffu;
+        TIMER_CTRL = 1;
+        INITSVTOR1 = (uint32_t)(uintptr_t)core_vectors;
+        nn_barrier();
+        CPUWAIT = 0;
+    } else {
+        MHU_SET = 1;
+        nn_cores_port_wake(core);
+    }
+}
+
+void nn_cores_port_wake(int32_t core)
+{
+    (void)core;
+    __asm__ volatile("dsb\n\tsev" ::: "memory");
+}
+
+NN_CORES_WAITING void nn_cores_port_sleep(int32_t core, const uint32_t *word, uint32_t value)
+{
+    (void)core;
+    (void)word;
+    (void)value;
+    __asm__ volatile("wfe" ::: "memory");
+}
+
+/* SysTick becoming pending is an event as well. No interrupt is taken. */
+NN_CORES_WAITING void nn_cores_port_nap(const uint32_t *word, uint32_t value)
+{
+    uint32_t masked;
+
+    (void)word;
+    (void)value;
+    __asm__ volatile("mrs %0, primask\n\tcpsid i" : "=r"(masked)::"memory");
+    SCB_SCR |= SCB_SEVONPEND;
+    SYST_RVR = 4u * MILLISECOND;
+    SYST_CVR = 0;
+    SYST_CSR = SYST_CSR_ENABLE | SYST_CSR_TICKINT | SYST_CSR_CLKSOURCE;
+    __asm__ volatile("wfe" ::: "memory");
+    SYST_CSR = 0;
+    SCB_ICSR = SCB_ICSR_PENDSTCLR;
+    __asm__ volatile("msr primask, %0" ::"r"(masked) : "memory");
+}
+
+NN_CORES_WAITING uint32_t nn_cores_port_clock(void)
+{
+    return 0xffffffffu - TIMER_VALUE;
+}
+
+NN_CORES_WAITING uint32_t nn_cores_port_millisecond(void)
+{
+    return MILLISECOND;
+}
+
+void nn_cores_port_begin(int32_t core)
+{
+    (void)core;
+    __asm__ volatile("cpsie i" ::: "memory");
+}
+
+void nn_cores_port_end(int32_t core)
+{
+    (void)core;
+    __asm__ volatile("cpsid i" ::: "memory");
+}
