@@ -32,6 +32,7 @@ from nnbuild.base.paths import generator_files
 from nnbuild.board.board import Board
 from nnbuild.board.tables import find
 from nnbuild.emit.files import file_names
+from nnbuild.features.files import hearing_names
 from nnbuild.jobs.arguments import arguments_of, place_arguments
 from nnbuild.jobs.pipeline import CHOICES, Options, board_of, prefix_of, weights_form
 
@@ -84,7 +85,7 @@ def _in_words(builder: Callable[..., Any]) -> Callable[..., Any]:
 def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
     """The generated files of a model; add their folder to CPPPATH to include its header."""
     chosen = _options(env, source, options)
-    names = file_names(prefix_of(chosen), weights_form(chosen))
+    names = [*file_names(prefix_of(chosen), weights_form(chosen)), *hearing_names(chosen.features, prefix_of(chosen))]
     return [node for node in _generated(env, source, chosen, folder) if node.name in names]
 
 
@@ -111,6 +112,7 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     board = board_of(chosen)
     prefix = prefix_of(chosen)
     names = [*file_names(prefix, weights_form(chosen)), *backend_of(board).file_names(board, prefix)]
+    names += hearing_names(chosen.features, prefix)
     key, wanted = env.Dir(where).abspath, json.dumps(_plain(chosen))
     if key in _ASKED:
         before, known = _ASKED[key]
@@ -121,7 +123,7 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
     )
-    for given in (chosen.calibrate, chosen.labels):
+    for given in (chosen.calibrate, chosen.labels, chosen.features):
         if given is not None:
             env.Depends(files, env.File(str(given)))
     env.Depends(files, [env.Value(json.dumps(_plain(chosen))), *_generator_files(env)])
@@ -351,7 +353,7 @@ def _options(env: Any, source: Any, options: Mapping[str, Any]) -> Options:
     if "cores" in known:
         known["threads"] = known.pop("cores")
     _expect_known(known)
-    for name in ("calibrate", "labels"):
+    for name in ("calibrate", "labels", "features"):
         if name in known:
             known[name] = _where(env.File(known[name]))
     if "baud" in known:

@@ -42,6 +42,8 @@ ROOMS = {
     "offload": {"base", "numeric", "model", "ops"},
     "plan": {"base", "model", "ops", "isa", "kernels", "offload"},
     "emit": {"base", "model", "ops", "isa", "kernels", "offload", "plan", "__init__"},
+    # From samples to rows, and from answers to events.
+    "features": {"base", "numeric", "model", "isa", "emit", "__init__"},
     # Apart.
     "compress": {"base", "model", "ops", "quantize"},
     "audit": {"base"},
@@ -52,7 +54,7 @@ ROOMS = {
     "report": {"base", "device", "cycles"},
     # What becomes of the C.
     "backends": {
-        *("base", "numeric", "model", "ops", "isa", "plan", "emit"),
+        *("base", "numeric", "model", "ops", "isa", "plan", "emit", "features"),
         *("board", "audit", "bound", "device", "__init__"),
     },
     "outputs": {"base", "model", "plan", "emit", "board", "backends", "__init__"},
@@ -60,11 +62,12 @@ ROOMS = {
     "jobs": {
         *("base", "numeric", "model", "ops", "frontend", "passes", "quantize", "compress", "isa", "kernels"),
         *("plan", "emit"),
-        *("board", "audit", "device", "report", "backends", "cycles", "__init__"),
+        *("features", "board", "audit", "device", "report", "backends", "cycles", "__init__"),
     },
     "cli": {
         *("base", "model", "frontend", "passes", "quantize", "compress", "ops", "plan", "emit"),
         *("board", "audit", "bound", "device", "report", "backends", "outputs", "jobs", "evidence", "__init__"),
+        "features",
     },
     "evidence": {
         *("base", "numeric", "model", "ops", "isa", "kernels", "plan", "emit"),
@@ -73,7 +76,7 @@ ROOMS = {
     "builds": set(),
     "templates": set(),
     "api": {"base", "device", "emit", "jobs", "report"},
-    "scons": {"base", "emit", "board", "backends", "jobs", "frontend.wishes"},
+    "scons": {"base", "emit", "features", "board", "backends", "jobs", "frontend.wishes"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -34,8 +34,13 @@ __aeabi_memclr4 __aeabi_memclr8 __aeabi_memmove __aeabi_memmove4 __aeabi_memmove
 each toolchain's table states a number for all of them."""
 
 
+HEARING = ("_features", "_listen")
+"""Of a model that listens."""
+
+
 def model_objects(prefix: str, folder: Path) -> list[Path]:
-    return [folder / f"{prefix}{part}.o" for part in ("", "_kernels", "_weights")]
+    heard = [path for part in HEARING if (path := folder / f"{prefix}{part}.o").is_file()]
+    return [*(folder / f"{prefix}{part}.o" for part in ("", "_kernels", "_weights")), *heard]
 
 
 def stack_stems(board: Board, prefix: str, there: Iterable[str]) -> list[str]:

@@ -24,6 +24,7 @@ COMMANDS = {
     "build": "build the program that serves a model on a board, and audit it",
     "run": "build a model for a board, run samples there, write the outputs",
     "check": "build a model for a board, run samples there, compare with the reference",
+    "listen": "what a model with a front end hears in a recording or a microphone",
     "mutate": "how many small mistakes in a program the samples would notice",
     "flash": "put a model's program into a board's flash",
     "monitor": "show what a program of your own prints, in the emulator or on a board",

@@ -46,6 +46,7 @@ _PORT = "the device's serial port, or a URL, usb:SERIAL-NUMBER or labgrid:PLACE 
 _BAUD = "rate of the serial line, 115200 to 2000000, built into the firmware (default: the board's)"
 _MAX_INSTRUCTIONS = "fail unless it is proved that a run executes at most so many, for every input (Cortex-M)"
 _LABELS = "what the classes are called, one a line (default: what a .tflite file brings)"
+_FEATURES = "a front end for the model: then the program takes samples of a microphone or sensor, and tells events"
 _SWAPPABLE = "weights can be exchanged while the program runs, on boards where it can do so"
 _SHAPE = "the sizes of an ONNX model's input, where the file leaves them open: x=1,3,96,96; for each such input"
 _LAYOUT = "how an ONNX model's images enter and leave: as in its file, or channels last (default: %(default)s)"
@@ -126,6 +127,7 @@ def _add_code(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--cores", "--threads", dest="threads", type=_count, metavar="N", help=_CORES)
     group.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
     group.add_argument("--labels", type=Path, metavar="FILE", help=_LABELS)
+    group.add_argument("--features", type=Path, metavar="FILE.toml", help=_FEATURES)
     group.add_argument("--swappable", action="store_true", help=_SWAPPABLE)
     group.add_argument(
         "--weights",
@@ -199,6 +201,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         swappable=arguments.swappable,
         memory=getattr(arguments, "memory", None),
         labels=arguments.labels,
+        features=arguments.features,
         max_instructions=getattr(arguments, "max_instructions", None),
         shape=tuple(arguments.shape),
         io_layout=arguments.io_layout,

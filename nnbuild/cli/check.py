@@ -21,10 +21,12 @@ from nnbuild.cli.arguments import (
     progress,
     say_notes,
 )
+from nnbuild.cli.sound import sound_object, sound_text
 from nnbuild.device.check import Gates
 from nnbuild.jobs.farm import check_on
 from nnbuild.jobs.job import check_job, samples_for
-from nnbuild.jobs.pipeline import compile_model
+from nnbuild.jobs.pipeline import Compiled, classes_for, compile_model
+from nnbuild.jobs.sound import check_sound, hearing_for
 from nnbuild.report.farm import farm_junit, farm_object, farm_text
 from nnbuild.report.json_report import as_object
 from nnbuild.report.junit import to_junit
@@ -49,6 +51,9 @@ GATES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     parser.add_argument("--inputs", type=Path, metavar="X.npz", help="samples (default: random ones)")
+    parser.add_argument(
+        "--wav", type=Path, metavar="FILE|DIR", help="sound for a model with --features (default: made up)"
+    )
     parser.add_argument("--reset-each", action="store_true", help="begin a new sequence with every sample")
     parser.add_argument("--layers", action="store_true", help="compare every layer's output, built without fusing")
     add_place(parser)
@@ -98,6 +103,8 @@ def _say(name: str, verdict: str) -> None:
 
 def _one(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options_to_run(arguments, layers=arguments.layers), progress("calibration sample"), heard)
+    if compiled.hearing is not None or arguments.wav is not None:
+        return _sound(arguments, compiled)
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
     gates = gates_of(arguments)
@@ -110,6 +117,25 @@ def _one(arguments: argparse.Namespace) -> int:
         print_json(as_object(report), arguments.json)
     if arguments.json != "-":
         print(to_text(report), end="")
+    return 0 if report.passed else 1
+
+
+def _sound(arguments: argparse.Namespace, compiled: Compiled) -> int:
+    hearing_for(compiled)
+    own = {"--inputs": arguments.inputs, "--junit": arguments.junit, "--layers": arguments.layers or None}
+    own |= {f"--{gate}": getattr(arguments, gate.replace("-", "_")) for gate in GATES}
+    given = [name for name, value in own.items() if value is not None]
+    if given or arguments.reset_each:
+        what = given[0] if given else "--reset-each"
+        cause = "a program that listens takes sound, and each of its values must be as the reference has it."
+        raise UsageError(what, cause, "Leave it out, or leave out --features to check the network alone.")
+    say_notes(compiled.graph.notes)
+    with place_of(arguments) as where:
+        report = check_sound(compiled, arguments.wav, where, classes_for(compiled), progress("step"))
+    if arguments.json is not None:
+        print_json(sound_object(report), arguments.json)
+    if arguments.json != "-":
+        print(sound_text(report), end="")
     return 0 if report.passed else 1
 
 

@@ -69,6 +69,8 @@ def _checked(arguments: argparse.Namespace) -> tuple[Options, str]:
     kind = "single-file" if arguments.single_file else arguments.output
     if arguments.single_file and arguments.output not in ("c", "single-file"):
         raise UsageError("--single-file", f"it does not go with --output {arguments.output}.", "Leave one of them out.")
+    if arguments.features is not None and kind != "c":
+        raise UsageError("--features", f"its files are C, not --output {kind}.", "Take --output c for them.")
     if arguments.link and kind != "c":
         raise UsageError("--link", f"it does not go with --output {kind}.", "Leave one of them out.")
     if arguments.folder is None and not arguments.dry_run:

@@ -20,6 +20,7 @@ EXAMPLES = {
         "check kws.h5 --board stm32 --port /dev/ttyUSB0",
         "check kws.h5 --on farm.toml --junit farm.xml",
     ),
+    "listen": ("listen kws.h5 --features features.toml --wav speech.wav",),
     "mutate": ("mutate kws.h5 --quantize int8 --inputs golden.npz",),
     "flash": ("flash kws.h5 --board stm32 --port /dev/ttyUSB0",),
     "profile": ("profile kws.h5 --board mps2-an386 --quantize int8", "profile kws.h5 --board stm32 --cycles"),

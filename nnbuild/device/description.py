@@ -12,7 +12,10 @@ import numpy.typing as npt
 
 from nnbuild.device.problems import WrongFirmware
 
-DTYPES: Mapping[str, str] = {"float32": "<f4", "int8": "|i1", "int16": "<i2", "int32": "<i4", "uint8": "|u1"}
+DTYPES: Mapping[str, str] = {
+    **{"float32": "<f4", "int8": "|i1", "int16": "<i2", "int32": "<i4", "uint8": "|u1"},
+    **{"uint16": "<u2", "uint32": "<u4"},
+}
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,18 @@ def _saturate(bits: int, shift: int = 0) -> str:
     return f'int32_t out;\n\n__asm__("ssat %0, #{bits}, %1{suffix}" : "=r"(out) : "r"(a));\nreturn out;'
 
 
+def _joined(shift: int) -> str:
+    operands = f'"r"(low >> {shift}), "r"(high)'
+    return f'int32_t out;\n\n__asm__("pkhbt %0, %1, %2, lsl #{16 - shift}" : "=r"(out) : {operands});\nreturn out;'
+
+
+_MAGNITUDES = """\
+int32_t out;
+
+__asm__("ssub16 %0, %2, %1\\n\\tsel %0, %0, %1" : "=&r"(out) : "r"(a), "r"(0));
+return out;"""
+
+
 def _load_bytes(count: int) -> str:
     return "int32_t out;\n\n__builtin_memcpy(&out, from, sizeof out);\nreturn out;" if count == 4 else ""
 
@@ -148,6 +160,11 @@ DSP = Vectors(
         "high_rounded_add": _one("smmlar", "a", "b", "sum"),
         "p_add": _one("sadd16", "a", "b"),
         "p_sub": _one("ssub16", "a", "b"),
+        "p_add_turned": _one("sasx", "a", "b"),
+        "p_sub_turned": _one("ssax", "a", "b"),
+        "p_half_sum": _one("shadd16", "a", "b"),
+        "p_half_difference": _one("shsub16", "a", "b"),
+        "p_magnitudes": _MAGNITUDES,
         "p_add_even_bytes": _one("sxtab16", "a", "b"),
         "p_add_odd_bytes": _one("sxtab16", "a", "b", suffix=", ror #8"),
         "saturate": _saturate,
@@ -159,6 +176,8 @@ DSP = Vectors(
         "p_odd_unsigned": _one("uxtb16", "word", suffix=", ror #8"),
         "p_low_halves": _one("pkhbt", "a", "b", suffix=", lsl #16"),
         "p_high_halves": _one("pkhtb", "a", "b", suffix=", asr #16"),
+        "p_mixed_halves": _one("pkhbt", "a", "b"),
+        "p_joined": _joined,
         "masked_left8": _one("and", "mask", "a", suffix=", lsl #8"),
         "load_bytes": _load_bytes,
         "write_bytes": "__builtin_memcpy(to, &word, sizeof word);",

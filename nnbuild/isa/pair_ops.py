@@ -37,6 +37,23 @@ def _halves(operation: str) -> Operation:
     )
 
 
+def _joined(shift: int) -> Operation:
+    """16 bits of each of two words, from a place on."""
+    low, high = f"(uint32_t)low >> {shift} & 0xffffU", f"(uint32_t)high << {16 - shift} & 0xffff0000U"
+    return _words(f"(int32_t)(({low}) | ({high}))", "low, high", 2)
+
+
+def _exchanged(low: str, high: str) -> Operation:
+    """The second operand's halves are exchanged first."""
+    return _words(_each_half(f"(uint32_t)a {low} ((uint32_t)b >> 16)", f"((uint32_t)a >> 16) {high} (uint32_t)b"))
+
+
+def _half_of(operation: str) -> Operation:
+    """Computed in 17 bits, then halved."""
+    low, high = f"({LOW_A} {operation} {LOW_B}) >> 1", f"({HIGH_A} {operation} {HIGH_B}) >> 1"
+    return _words(_each_half(f"(uint32_t)({low})", f"(uint32_t)({high})"))
+
+
 def _shifted(by: int) -> str:
     return f"(uint32_t)b >> {by}" if by else "(uint32_t)b"
 
@@ -134,6 +151,15 @@ PAIRS: dict[str, Operation | Family] = {
     # sums and limits
     "p_add": _halves("+"),
     "p_sub": _halves("-"),
+    "p_add_turned": _exchanged("-", "+"),  # a + j b of complex numbers
+    "p_sub_turned": _exchanged("+", "-"),
+    "p_half_sum": _half_of("+"),
+    "p_half_difference": _half_of("-"),
+    "p_magnitudes": _words(
+        _each_half(f"(uint32_t)({LOW_A} < 0 ? -{LOW_A} : {LOW_A})", f"(uint32_t)({HIGH_A} < 0 ? -{HIGH_A} : {HIGH_A})"),
+        "a",
+        2,
+    ),
     "p_add_even_bytes": _added_bytes(0),
     "p_add_odd_bytes": _added_bytes(8),
     "saturate": _saturate,
@@ -146,6 +172,8 @@ PAIRS: dict[str, Operation | Family] = {
     "p_odd_unsigned": _words("(int32_t)((uint32_t)word >> 8 & 0xff00ffU)", "word"),
     "p_low_halves": _words("(int32_t)(((uint32_t)a & 0xffffU) | (uint32_t)b << 16)"),
     "p_high_halves": _words("(int32_t)(((uint32_t)a & 0xffff0000U) | ((uint32_t)b >> 16))"),
+    "p_mixed_halves": _words("(int32_t)(((uint32_t)a & 0xffffU) | ((uint32_t)b & 0xffff0000U))"),
+    "p_joined": _joined,
     "masked_left8": _words("(int32_t)((uint32_t)mask & (uint32_t)a << 8)", "mask, a"),
     # memory
     "load_bytes": _load_bytes,

@@ -13,6 +13,7 @@ def arguments_of(options: Options) -> list[str]:
     words += ["--memory", options.memory] if options.memory is not None else []
     words += ["--optimize", options.optimize, "--price", options.price, "--weights", weights_form(options)]
     words += ["--labels", str(options.labels)] if options.labels is not None else []
+    words += ["--features", str(options.features)] if options.features is not None else []
     words += ["--swappable"] if options.swappable else []
     words += [word for name, sizes in options.shape for word in ("--shape", f"{name}={','.join(map(str, sizes))}")]
     words += ["--io-layout", options.io_layout] if options.io_layout != LAYOUTS[0] else []

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nnbuild.backends.firmware.layout import DoesNotFit
+from nnbuild.backends.link_binding import TARGET_FILE
+from nnbuild.backends.listen_binding import listening_target
 from nnbuild.backends.registry import backend_of
-from nnbuild.base.errors import NnbuildError
+from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision
 
 OTHER_FORMATS = ("int16", "int8")
@@ -15,9 +17,15 @@ OTHER_FORMATS = ("int16", "int8")
 def program_files(compiled: Compiled) -> dict[str, bytes]:
     """All files of the program, the model's among them. A model that is too large is told what would fit."""
     try:
-        return {**compiled.artifact.files, **backend_of(compiled.board).files(compiled.board, compiled.plan)}
+        files = {**compiled.artifact.files, **backend_of(compiled.board).files(compiled.board, compiled.plan)}
     except DoesNotFit as problem:
         raise DoesNotFit(problem.where, problem.cause, _advice(compiled), problem.over) from None
+    if compiled.hearing is None:
+        return files
+    if TARGET_FILE not in files:
+        cause = f"programs for {compiled.board.name} take a network's inputs, and no sound."
+        raise UsageError("--features", cause, "Leave it out, or take another board.")
+    return files | {TARGET_FILE: listening_target(compiled.plan, compiled.hearing).encode()}
 
 
 def _advice(compiled: Compiled) -> str:

@@ -23,7 +23,7 @@ from nnbuild.device.link import Link
 from nnbuild.device.profile import Estimate, Profile, measure_costs
 from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
 from nnbuild.emit.artifact import Artifact
-from nnbuild.emit.emit import digest
+from nnbuild.features.wav import one_step
 from nnbuild.jobs.drawn import drawn_samples
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.memory import memory_of
@@ -85,7 +85,7 @@ def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[t
         if line.meter is not None:
             line.meter.parts = [step.parts for step in compiled.plan.steps]
         link = Link(line.transport, unit=line.unit, per_tick=line.per_tick, meter=line.meter)
-        yield link, open_model(link, digest(compiled.graph))
+        yield link, open_model(link, compiled.digest)
 
 
 def samples_for(compiled: Compiled, path: Path | None) -> SampleSet:
@@ -209,9 +209,10 @@ def is_classifier(graph: Graph, output: str) -> bool:
 def profile_job(compiled: Compiled, where: Place) -> Profile:
     """What one run takes, with random inputs."""
     program = build_program(compiled, where)
+    sample = next(iter(samples_for(compiled, None))) if compiled.hearing is None else one_step(compiled.hearing)
     with connected(compiled, program, where.port) as (link, model):
         hello = link.hello()
-        costs = measure_costs(link, model, next(iter(samples_for(compiled, None))))
+        costs = measure_costs(link, model, sample)
         counted = link.counted
     bound = stack_of(compiled, program.parent)
     return Profile(

@@ -20,8 +20,11 @@ from nnbuild.compress.wishes import Wishes as WeightWishes
 from nnbuild.compress.wishes import wishes as weight_wishes
 from nnbuild.cycles.pace import pace_of
 from nnbuild.emit.artifact import Artifact
-from nnbuild.emit.emit import emit
+from nnbuild.emit.emit import digest, emit
 from nnbuild.emit.weights import weights_bytes
+from nnbuild.features.config import recipe_of as recipe_of_file
+from nnbuild.features.files import hearing_files
+from nnbuild.features.hearing import Hearing, hearing_of
 from nnbuild.frontend import load
 from nnbuild.frontend.wishes import LAYOUTS, Wishes
 from nnbuild.isa.c99 import C99
@@ -30,6 +33,7 @@ from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.jobs.classes import classes_of
 from nnbuild.jobs.compression import Heard, silent, with_wishes
 from nnbuild.jobs.early import refuse_too_large
+from nnbuild.jobs.heard import heard_samples
 from nnbuild.model.graph import Graph, Shape
 from nnbuild.ops.convert import Convert
 from nnbuild.plan.cores import Cores
@@ -88,6 +92,8 @@ class Options:
     max_instructions: int | None = None
     labels: Path | None = None
     """What the classes are called, one a line."""
+    features: Path | None = None
+    """Settings of a front end: then the program listens."""
     shape: tuple[tuple[str, Shape], ...] = ()
     io_layout: str = LAYOUTS[0]
 
@@ -132,6 +138,13 @@ class Compiled:
     plan: Plan
     artifact: Artifact
     compression: Compression
+    hearing: Hearing | None = None
+
+    @property
+    def digest(self) -> str:
+        """What a device says of the program it carries."""
+        name = digest(self.graph)
+        return name if self.hearing is None else self.hearing.digest(name)
 
 
 def board_of(options: Options) -> Board:
@@ -224,7 +237,7 @@ def inputs_of(options: Options) -> list[Path]:
         given = [samples, *sorted(path for path in samples.rglob("*") if path.is_file())]
     else:
         given = [samples]
-    given += [options.labels] if options.labels is not None else []
+    given += [path for path in (options.labels, options.features) if path is not None]
     return [options.model, *given, find(options.board).file, *generator_files()]
 
 
@@ -257,23 +270,33 @@ def compile_model(
         refuse_too_large(imported, board, options.quantize, BYTES)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
-    graph = passes.settled(_quantized(folded, options, progress, sizes_only))
-    target = target_of(options, board)
-    if options.isa is None and board.isa == BASELINE and precision(graph) in ("int8", "int16"):
-        target = replace(target, isa=C99)
-    backend = backend_of(board)
-    target = backend.prepare(graph, target, options.isa)
-    wishes, source = options.of_weights, recipe_of(options).source
+    with heard_samples(options.features, options.calibrate, imported) as calibrate:
+        given = replace(options, calibrate=calibrate)
+        graph = passes.settled(_quantized(folded, given, progress, sizes_only))
+        target = target_of(options, board)
+        if options.isa is None and board.isa == BASELINE and precision(graph) in ("int8", "int16"):
+            target = replace(target, isa=C99)
+        backend = backend_of(board)
+        target = backend.prepare(graph, target, options.isa)
+        wishes, source = options.of_weights, recipe_of(given).source
 
-    def planned(graph: Graph) -> Plan:
-        return _plan(graph, prefix, board, target)
+        def planned(graph: Graph) -> Plan:
+            return _plan(graph, prefix, board, target)
 
-    graph, compression = with_wishes(folded, graph, source, wishes, planned, heard)
+        graph, compression = with_wishes(folded, graph, source, wishes, planned, heard)
     plan = backend.settle(planned(graph), target)
     graph = replace(graph, notes=(*graph.notes, *backend.notes(plan)))
     classes = classes_of(options.labels, options.model, graph)
     artifact = emit(plan, weights_form(options, imported), classes)
-    return Compiled(options, board, imported, folded, graph, plan, artifact, compression)
+    hearing = hearing_of(recipe_of_file(options.features), graph, classes) if options.features is not None else None
+    if hearing is not None:
+        artifact = Artifact({**artifact.files, **hearing_files(hearing, prefix)})
+    return Compiled(options, board, imported, folded, graph, plan, artifact, compression, hearing)
+
+
+def classes_for(compiled: Compiled) -> tuple[str, ...]:
+    """What the first output's values are called, where that is known."""
+    return classes_of(compiled.options.labels, compiled.options.model, compiled.graph)
 
 
 def faster_here(compiled: Compiled) -> tuple[str, ...]:

@@ -1,0 +1,115 @@
+"""`[features]` and `[listen]`: from a file of settings to a front end and what is made of a network's answers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nnbuild.base.errors import UsageError
+from nnbuild.base.names import identifier
+from nnbuild.features.frontend import FrontEnd
+from nnbuild.features.micro_frontend import MicroFrontEnd
+from nnbuild.features.micro_tables import Micro
+from nnbuild.features.settings import Table, tables_of
+
+MICRO_STEP = 0.0390625
+"""What one of the microfrontend is in the units that networks are trained with."""
+COMMON = ("kind", "preset", "name", "rounding", "scale")
+
+
+@dataclass(frozen=True)
+class Listen:
+    """What is made of the answers: see docs/sound.md. Of `classes` there are numbers or names."""
+
+    hop: int = 0
+    classes: tuple[int | str, ...] = ()
+    mean: int = 1
+    cutoff: float = 0.5
+    consecutive: int = 1
+    cool_off: int = 0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """`name` is what the front end's files are called, or empty: then they are called as the model's."""
+
+    path: Path
+    front_end: FrontEnd
+    name: str
+    rounding: str
+    scale: float
+    listen: Listen
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one kind of front end is read, and the settings of what others have made known by a name."""
+
+    make: Callable[[Table, Mapping[str, Any]], FrontEnd]
+    presets: Mapping[str, Mapping[str, Any]]
+    roundings: tuple[str, ...]
+    scale: float = 1.0
+
+
+def _micro(table: Table, preset: Mapping[str, Any]) -> FrontEnd:
+    micro = table.read(Micro, COMMON, preset)
+    table.between("rate", micro.rate, 1000, 192000)
+    table.between("window_ms", micro.window_ms, 1, 1000)
+    table.between("step_ms", micro.step_ms, 1, 10000)
+    table.between("window_ms", micro.window, 16, 4096)
+    table.between("channels", micro.channels, 2, 256)
+    table.between("low", micro.low, 0, micro.rate / 2)
+    table.between("high", micro.high, micro.low + 1, micro.rate / 2)
+    table.between("smoothing_bits", micro.smoothing_bits, 1, 16)
+    for key in ("even_smoothing", "odd_smoothing", "min_signal"):
+        table.between(key, getattr(micro, key), 0, 1)
+    table.between("pcan_gain_bits", micro.pcan_gain_bits, 16, 30)
+    table.between("log_shift", micro.log_shift, 0, 10)
+    return MicroFrontEnd(micro)
+
+
+KINDS = {
+    "micro": Kind(
+        _micro,
+        {
+            "micro_wake_word": {},
+            "micro_speech": {"step_ms": 20},
+        },
+        ("as the model", "device", "nearest", "truncate"),
+        MICRO_STEP,
+    ),
+}
+
+
+def recipe_of(path: Path) -> Recipe:
+    tables = tables_of(path)
+    if "features" not in tables:
+        raise UsageError(str(path), "it has no table [features].", 'Begin with [features] and kind = "micro".')
+    table = tables["features"]
+    kind: Kind = table.choose("kind", KINDS)
+    preset = table.choose("preset", kind.presets) if "preset" in table.values else {}
+    front_end = kind.make(table, preset)
+    rounding: str = table.choose("rounding", {each: each for each in kind.roundings}, kind.roundings[0])
+    scale = table.values.get("scale", kind.scale)
+    if not isinstance(scale, (int, float)) or not 0 < scale < 1e9:
+        table.refuse("scale", f"{scale!r} is no number above 0.", "Give what one of the features is to the model.")
+    listen = _listen(tables["listen"]) if "listen" in tables else Listen()
+    name = table.values.get("name", "")
+    return Recipe(path, front_end, identifier(name) if name else "", rounding, float(scale), listen)
+
+
+def _listen(table: Table) -> Listen:
+    listen = table.read(Listen)
+    table.between("hop", listen.hop, 0, 10000)
+    table.between("mean", listen.mean, 1, 256)
+    table.between("cutoff", listen.cutoff, -1e6, 1e6)
+    table.between("consecutive", listen.consecutive, 1, 10000)
+    table.between("cool_off", listen.cool_off, 0, 1000000)
+    return listen

@@ -1,0 +1,21 @@
+"""The files of what listens, and their names, known before a model is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nnbuild.features.config import recipe_of
+from nnbuild.features.hearing import Hearing
+from nnbuild.features.listen_c import features_of, listen_files
+from nnbuild.features.print import feature_files
+
+
+def hearing_names(features: Path | None, prefix: str) -> list[str]:
+    if features is None:
+        return []
+    front = recipe_of(features).name or prefix
+    return [f"{front}_features.h", f"{front}_features.c", f"{prefix}_listen.h", f"{prefix}_listen.c"]
+
+
+def hearing_files(hearing: Hearing, prefix: str) -> dict[str, bytes]:
+    return feature_files(hearing.front_end, features_of(hearing, prefix)) | listen_files(hearing, prefix)

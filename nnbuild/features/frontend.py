@@ -1,0 +1,69 @@
+"""What every front end is: how it frames samples, what it makes of a frame, here and in C."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from nnbuild.base.writer import Writer
+from nnbuild.features.tables import Tables
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Framing:
+    """Of a stream of samples with one value for each of `axes`: how many make a frame, and after how many the next one
+    begins. `rate` is that of the samples, in hertz."""
+
+    rate: int
+    window: int
+    step: int
+    axes: int = 1
+    sample: str = "int16"
+
+
+@dataclass(frozen=True)
+class Member:
+    """Of the struct in which a front end works. What is `kept` from row to row begins as zeros."""
+
+    name: str
+    dtype: str
+    size: int
+    kept: bool = False
+
+
+class FrontEnd(ABC):
+    """A front end as a value: the same settings make the same rows on every board, to the bit."""
+
+    @property
+    @abstractmethod
+    def framing(self) -> Framing: ...
+
+    @property
+    @abstractmethod
+    def row(self) -> tuple[str, int]:
+        """The type of a row's values, and how many there are."""
+
+    @property
+    @abstractmethod
+    def members(self) -> tuple[Member, ...]: ...
+
+    @property
+    @abstractmethod
+    def told(self) -> str:
+        """One line for headers and reports."""
+
+    @abstractmethod
+    def rows_and_kept(self, samples: Array) -> tuple[Array, dict[str, Array]]:
+        """The rows of a whole stream, from its start; and what is kept in each member after each row."""
+
+    def rows(self, samples: Array) -> Array:
+        return self.rows_and_kept(samples)[0]
+
+    @abstractmethod
+    def print_frame(self, w: Writer, tables: Tables) -> None:
+        """Function `frame`: from `samples` of the struct to its `row`."""

@@ -1,0 +1,30 @@
+"""Sound from this PC's microphone, where the package sounddevice is installed."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+
+from nnbuild.base.errors import ToolMissing, UsageError
+from nnbuild.features.hearing import Hearing
+from nnbuild.model.graph import Array
+
+
+def microphone(hearing: Hearing, seconds: float) -> Iterator[tuple[str, Array]]:
+    """Parts of so many seconds, until the user ends it. Each is heard from its own start."""
+    framing = hearing.front_end.framing
+    if framing.axes != 1:
+        raise UsageError("nnbuild listen", "a microphone has no axes.", "Give a recording: --wav FILE")
+    if not 0 < seconds <= 3600:
+        raise UsageError("--seconds", f"{seconds:g} is not between 0 and 3600.", "Give seconds, for example 10.")
+    try:
+        device = importlib.import_module("sounddevice")
+    except (ImportError, OSError):
+        step = "Install it with pip install nnbuild[microphone], or give a file: --wav FILE"
+        raise ToolMissing("nnbuild listen", "the package sounddevice is not there.", step) from None
+    while True:
+        try:
+            samples = device.rec(int(seconds * framing.rate), framing.rate, channels=1, dtype="int16", blocking=True)
+        except KeyboardInterrupt:
+            return
+        yield "microphone", samples[:, 0]

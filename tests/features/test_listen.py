@@ -1,0 +1,169 @@
+"""From samples to events through the command line, and the smoothing of answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from nnbuild.features.config import recipe_of
+from nnbuild.features.hearing import Hearing, hearing_of
+from nnbuild.features.wav import made_up, read_wav, write_wav
+from nnbuild.frontend import load
+from tests.support.running import NNBUILD, Done, start
+
+SETTINGS = """\
+[features]
+kind = "micro"
+
+[listen]
+mean = 3
+cutoff = 0.4
+cool_off = 5
+"""
+
+
+def nnbuild(*words: object) -> Done:
+    return start(*NNBUILD, *words)
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small network over 12 rows, whose answers move with its input."""
+    chance = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("hearing") / "spot.h5"
+    layers = [
+        {
+            "class_name": "InputLayer",
+            "config": {"batch_input_shape": [None, 12, 40], "dtype": "float32", "name": "rows"},
+        },
+        {"class_name": "Flatten", "config": {"name": "flatten"}},
+        {"class_name": "Dense", "config": {"name": "dense", "units": 3, "activation": "softmax", "use_bias": True}},
+    ]
+    with h5py.File(path, "w") as file:
+        config = {"class_name": "Sequential", "config": {"name": "spot", "layers": layers}}
+        file.attrs["model_config"] = json.dumps(config)
+        file.attrs["keras_version"] = "2.15.0"
+        weights = file.create_group("model_weights")
+        weights.attrs["layer_names"] = [b"flatten", b"dense"]
+        weights.create_group("flatten").attrs["weight_names"] = np.array([], "S1")
+        dense = weights.create_group("dense")
+        dense.attrs["weight_names"] = [b"dense/kernel:0", b"dense/bias:0"]
+        dense["dense/kernel:0"] = chance.normal(size=(480, 3)).astype(np.float32) * 0.05
+        dense["dense/bias:0"] = np.zeros(3, np.float32)
+    return path
+
+
+def settings(folder: Path, text: str = SETTINGS) -> Path:
+    path = folder / "features.toml"
+    path.write_text(text)
+    return path
+
+
+def hearing(folder: Path, model: Path, text: str = SETTINGS) -> Hearing:
+    return hearing_of(recipe_of(settings(folder, text)), load(model, "spot"))
+
+
+@pytest.mark.parametrize("quantize", ["float", "int8", pytest.param("int16", marks=pytest.mark.full)])
+def test_check_hears_every_step(quantize: str, model: Path, tmp_path: Path) -> None:
+    done = nnbuild("check", model, "--features", settings(tmp_path), "--quantize", quantize)
+    assert done.status == 0, done.text
+    assert re.search(r"features +\d[\d,]* values  equal", done.text)
+    assert re.search(r"features\.noise +\d[\d,]* values  equal", done.text)
+    assert re.search(r"events +\d[\d,]* values  equal", done.text)
+
+
+@pytest.mark.emulator
+def test_check_on_a_board(model: Path, tmp_path: Path) -> None:
+    done = nnbuild("check", model, "--features", settings(tmp_path), "--quantize", "int8", "--board", "mps2-an386")
+    assert done.status == 0, done.text
+    found = re.search(r"max ([\d,]+) instructions a step", done.text)
+    assert found is not None
+    assert int(found[1].replace(",", "")) < 60_000
+
+
+def test_recordings_calibrate_and_are_listened_to(model: Path, tmp_path: Path) -> None:
+    features = settings(tmp_path)
+    folder = tmp_path / "sound"
+    folder.mkdir()
+    framing = recipe_of(features).front_end.framing
+    for index, samples in enumerate(made_up(framing, 0.5)):
+        (folder / f"{index}.wav").write_bytes(write_wav(samples, framing.rate))
+    words = (model, "--features", features, "--quantize", "int8", "--calibrate", folder)
+    done = nnbuild("check", *words, "--wav", folder, "--json")
+    assert done.status == 0, done.text
+    assert "random" not in done.text
+    told = json.loads(done.text[done.text.index("{") :])
+    heard = nnbuild("listen", *words, "--wav", folder, "--json")
+    assert json.loads(heard.text[heard.text.index("{") :])["events"] == told["events"]
+
+
+def test_events_are_smoothed(model: Path, tmp_path: Path) -> None:
+    text = SETTINGS.replace("mean = 3", "mean = 2\nclasses = [1]\nconsecutive = 2").replace("0.4", "0.5")
+    mine = hearing(tmp_path, model, text)
+    outputs = np.zeros((20, 3), np.float32)
+    outputs[2:, 1] = 1.0
+    events = mine.events(outputs)
+    assert np.flatnonzero(events[:, 0] >= 0).tolist() == [3, 9, 15], "two means in a row, then five steps of silence"
+    assert events[3].tolist() == [1, 255]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '[features]\nkind = "mikro"',
+            "features.toml:2: [features] kind: kind: 'mikro' is none of them. Did you mean micro?",
+        ),
+        (
+            '[features]\nkind = "micro"\nchanels = 3',
+            "features.toml:3: [features] chanels: there is no such setting. Did",
+        ),
+        (
+            '[features]\nkind = "micro"\nchannels = 1',
+            "features.toml:3: [features] channels: 1 is not between 2 and 256.",
+        ),
+        ('[features]\nkind = "micro"\nlow = "x"', "features.toml:3: [features] low: 'x' is not a number."),
+        (
+            '[features]\nkind = "micro"\n[listen]\nmean = 0',
+            "features.toml:4: [listen] mean: 0 is not between 1 and 256.",
+        ),
+        ('[features]\nkind = "micro"\nchannels = 32', "its rows have 32 values, and the model's input has the shape"),
+        ('[features]\nkind = "micro"\n[listen]\nclasses = [3]', "[listen] classes: 3 is no class of the model"),
+        ("[feature]", "it has no table [features]."),
+        ("[features", "it is no TOML"),
+    ],
+)
+def test_wrong_settings_are_told_by_line(text: str, said: str, model: Path, tmp_path: Path) -> None:
+    done = nnbuild("compile", model, "--features", settings(tmp_path, text), "-o", tmp_path / "out")
+    assert done.status == 2
+    assert said in done.text
+    assert not (tmp_path / "out").exists()
+
+
+def test_sound_needs_a_front_end(model: Path, tmp_path: Path) -> None:
+    done = nnbuild("check", model, "--wav", tmp_path)
+    assert done.status == 2
+    assert "--wav: the model has no front end. Say which: --features FILE.toml" in done.text
+    done = nnbuild("check", model, "--features", settings(tmp_path), "--wav", tmp_path)
+    assert "there is no .wav file in this folder" in done.text
+
+
+def test_wav_files_of_many_forms(model: Path, tmp_path: Path) -> None:
+    framing = hearing(tmp_path, model).front_end.framing
+    samples = np.array([0, 1, -1, 32767, -32768, 300], np.int16)
+    path = tmp_path / "a.wav"
+    path.write_bytes(write_wav(samples, 16000))
+    np.testing.assert_array_equal(read_wav(path, framing), samples)
+    path.write_bytes(write_wav(np.stack([samples, samples[::-1]], axis=1), 16000))
+    np.testing.assert_array_equal(read_wav(path, framing), samples)
+    path.write_bytes(write_wav(samples, 8000))
+    with pytest.raises(Exception, match="8000 samples a second, and the front end takes 16000"):
+        read_wav(path, framing)
+    path.write_bytes(b"RIFF1234WAVE")
+    with pytest.raises(Exception, match="holds no samples"):
+        read_wav(path, framing)
