@@ -69,9 +69,7 @@ void nn_cores_serve(int32_t core, uint32_t life)
         const uint32_t asked = READ(own->asked);
 
         NN_CORES_POINT();
-        nn_cores_port_begin(core);
         carry_out(core);
-        nn_cores_port_end(core);
         if (READ(own->life) != life) {
             return; /* given up meanwhile: another has its place */
         }

@@ -38,10 +38,6 @@ void nn_cores_port_nap(const uint32_t *word, uint32_t value);
 uint32_t nn_cores_port_clock(void);
 uint32_t nn_cores_port_millisecond(void);
 
-/* Around the work of core `core`: only between them may nn_cores_port_start interrupt it. */
-void nn_cores_port_begin(int32_t core);
-void nn_cores_port_end(int32_t core);
-
 /* What a port calls: the loop of a core, which returns when it is no longer wanted; and a fault of one. */
 void nn_cores_serve(int32_t core, uint32_t life);
 void nn_cores_fault(int32_t core, const uint32_t words[NN_CORES_WORDS]);

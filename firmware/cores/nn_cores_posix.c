@@ -107,13 +107,3 @@ uint32_t nn_cores_port_millisecond(void)
 {
     return 1;
 }
-
-void nn_cores_port_begin(int32_t core)
-{
-    (void)core;
-}
-
-void nn_cores_port_end(int32_t core)
-{
-    (void)core;
-}

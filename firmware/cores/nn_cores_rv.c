@@ -1,5 +1,5 @@
 /* Harts of RISC-V in machine mode, with a CLINT. The software interrupt ends their sleep and is never taken; their
- * timer's is taken while they work, and takes them out of it. */
+ * timer's takes them out of whatever they are at. */
 #include "nn_bare.h"
 #include "nn_cores_port.h"
 
@@ -73,6 +73,7 @@ __attribute__((naked, noreturn, used, aligned(4))) void nn_hart_trap(void)
 __attribute__((used)) void nn_hart_main(int32_t core)
 {
     MTIMECMP_HIGH(core) = 0xffffffffu;
+    __asm__ volatile("csrw mie, %0\n\tcsrsi mstatus, " STATUS_ENABLED ::"r"(MIE_TIMER) : "memory");
     nn_cores_serve(core, __atomic_load_n(&lives[core], __ATOMIC_ACQUIRE));
 }
 
@@ -102,12 +103,19 @@ void nn_cores_port_wake(int32_t core)
     MSIP(core) = 1;
 }
 
-/* What comes after the look at the word ends the sleep at once. */
+/* What comes after the look at the word ends the sleep at once. No interrupt is taken before it ends. */
 NN_CORES_WAITING void nn_cores_port_sleep(int32_t core, const uint32_t *word, uint32_t value)
 {
     (void)word;
     (void)value;
-    __asm__ volatile("wfi" ::: "memory");
+    __asm__ volatile(
+        "csrci mstatus, " STATUS_ENABLED "\n"
+        "csrw mie, %0\n"
+        "wfi\n"
+        "csrw mie, %1\n"
+        "csrsi mstatus, " STATUS_ENABLED "\n" ::"r"(MIE_SOFTWARE | MIE_TIMER),
+        "r"(MIE_TIMER)
+        : "memory");
     MSIP(core) = 0;
     __asm__ volatile("fence" ::: "memory");
 }
@@ -140,16 +148,4 @@ NN_CORES_WAITING void nn_cores_port_nap(const uint32_t *word, uint32_t value)
     MTIMECMP_HIGH(0) = 0xffffffffu;
     MSIP(0) = 0;
     __asm__ volatile("fence" ::: "memory");
-}
-
-void nn_cores_port_begin(int32_t core)
-{
-    (void)core;
-    __asm__ volatile("csrw mie, %0\n\tcsrsi mstatus, " STATUS_ENABLED ::"r"(MIE_TIMER) : "memory");
-}
-
-void nn_cores_port_end(int32_t core)
-{
-    (void)core;
-    __asm__ volatile("csrci mstatus, " STATUS_ENABLED "\n\tcsrw mie, %0" ::"r"(MIE_SOFTWARE) : "memory");
 }

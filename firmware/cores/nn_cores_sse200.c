@@ -76,7 +76,7 @@ __attribute__((naked, noreturn, used)) void nn_core_reset(void)
         ".ltorg\n");
 }
 
-/* Where it goes on after nn_core_called, with interrupts off. */
+/* Where it goes on after nn_core_called. */
 __attribute__((naked, noreturn, used)) static void begin_anew(void)
 {
     __asm__ volatile(
@@ -90,12 +90,12 @@ __attribute__((used)) void nn_core_main(void)
     uint32_t life = 0;
 
     NVIC_ISER(0) = 1u << MHU_IRQ;
+    __asm__ volatile("cpsie i" ::: "memory");
     for (;;) {
         const uint32_t now = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);
 
         if (now != life) {
             life = now;
-            MHU_CLEAR = 1;
             nn_cores_serve(1, life);
         } else {
             __asm__ volatile("wfe" ::: "memory");
@@ -215,16 +215,4 @@ NN_CORES_WAITING uint32_t nn_cores_port_clock(void)
 NN_CORES_WAITING uint32_t nn_cores_port_millisecond(void)
 {
     return MILLISECOND;
-}
-
-void nn_cores_port_begin(int32_t core)
-{
-    (void)core;
-    __asm__ volatile("cpsie i" ::: "memory");
-}
-
-void nn_cores_port_end(int32_t core)
-{
-    (void)core;
-    __asm__ volatile("cpsid i" ::: "memory");
 }
