@@ -15,7 +15,6 @@ import pytest
 
 from nnbuild.backends.registry import backend_of
 from nnbuild.board.board import Board
-from nnbuild.board.tables import find
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.link import Link
 from nnbuild.device.problems import DeviceFault
