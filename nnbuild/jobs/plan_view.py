@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
+from nnbuild.isa.registry import isas
 from nnbuild.model.graph import Graph, Op, Tensor
 from nnbuild.model.verify import constant_shapes
 from nnbuild.ops.reshape import Reshape
-from nnbuild.plan.plan import Plan, Step
-from nnbuild.plan.select import Alternative
+from nnbuild.plan.plan import Plan, Step, scratch_name
+from nnbuild.plan.select import NEEDS, Alternative
 from nnbuild.report.facts import Buffer, Layer, Node, Option, Peak, Role
 from nnbuild.report.words import TIMES
 
@@ -63,7 +64,7 @@ def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int]) ->
         scratch=_scratch(step),
         parts=step.parts,
         in_place=step.shares_storage,
-        options=tuple(_option(alternative) for alternative in step.alternatives),
+        options=tuple(_option(a) for a in step.alternatives if not _is_elsewhere(a, plan)),
     )
 
 
@@ -81,6 +82,16 @@ def _constants(step: Step) -> set[str]:
 def _scratch(step: Step) -> int:
     """All versions work in one place, parts that run at the same time each in its own."""
     return step.scratch_bytes * step.parts
+
+
+def _is_elsewhere(alternative: Alternative, plan: Plan) -> bool:
+    """Whether it wants another processor, which is no news. On a PC, where --isa is a choice, it is."""
+    if not alternative.reason.startswith(NEEDS):
+        return False
+    named = alternative.reason.removeprefix(NEEDS).replace(",", " ").split()
+    return not all("native" in isas()[name].architectures for name in named if name in isas()) or (
+        "native" not in plan.isas[0].architectures
+    )
 
 
 def _option(alternative: Alternative) -> Option:
@@ -157,18 +168,34 @@ def buffers(plan: Plan) -> tuple[Buffer, ...]:
             last[roots[name]] = index
     last |= {roots[name]: end for name in graph.outputs}
     outputs, inputs = {roots[name] for name in graph.outputs}, set(graph.inputs)
+    titles = _titles(plan)
     found = []
     for name, begin in first.items():
         place = plan.locations.get(name)
         if place is not None and place.space == "arena":
             role: Role = "input" if name in inputs else "output" if name in outputs else "tensor"
-            found.append(Buffer(name, role, place.offset, place.size, begin, last[name], ()))
+            found.append(Buffer(titles[name], role, place.offset, place.size, begin, last[name], ()))
     for index, step in enumerate(plan.steps):
         if step.scratch is not None:
-            name = f"scratch of {step.op.name}"
-            found.append(Buffer(name, "scratch", step.scratch, _scratch(step), index, index, ()))
+            title = titles[scratch_name(step.op)]
+            found.append(Buffer(title, "scratch", step.scratch, _scratch(step), index, index, ()))
     found.sort(key=lambda b: (b.first, b.offset, b.name))
     return tuple(replace(b, overlaps=tuple(o.name for o in found if o is not b and _shares(b, o))) for b in found)
+
+
+def _titles(plan: Plan) -> dict[str, str]:
+    """Buffer -> what it is called: as the layers that write it, an input as itself. No two are called the same."""
+    roots, titles = _roots(plan.graph), {name: name for name in plan.graph.inputs}
+    for step in plan.steps:
+        for name in step.outputs:
+            titles.setdefault(roots[name], _new(step.layer, name, titles))
+        scratch = scratch_name(step.op)
+        titles[scratch] = _new(f"scratch of {step.layer}", scratch, titles)
+    return titles
+
+
+def _new(title: str, name: str, titles: Mapping[str, str]) -> str:
+    return name if title in titles.values() else title
 
 
 def _roots(graph: Graph) -> dict[str, str]:
@@ -187,4 +214,6 @@ def _shares(a: Buffer, b: Buffer) -> bool:
 
 def peak(plan: Plan) -> Peak | None:
     most = plan.peak
-    return Peak(most.step, most.layer, most.size, tuple(name for name, _ in most.alive)) if most is not None else None
+    titles = _titles(plan)
+    alive = tuple(titles.get(name, name) for name, _ in most.alive) if most is not None else ()
+    return Peak(most.step, most.layer, most.size, alive) if most is not None else None

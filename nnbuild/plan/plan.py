@@ -258,7 +258,7 @@ def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Targ
     for index, item in enumerate(work):
         scratch = _scratch(item, target) * _parts(item, target)
         if scratch:
-            buffers.append(Buffer(_scratch_name(item), scratch, index, index))
+            buffers.append(Buffer(scratch_name(item.site.op), scratch, index, index))
     return buffers
 
 
@@ -273,8 +273,9 @@ def _parts(work: Work, target: Target) -> int:
     return len(borders[0]) - 1 if borders else 1
 
 
-def _scratch_name(work: Work) -> str:
-    return f"scratch of {work.site.op.name}"
+def scratch_name(op: Op) -> str:
+    """What the plan calls the buffer of a step that begins with this operation."""
+    return f"scratch of {op.name}"
 
 
 def _overlaps(
@@ -345,7 +346,7 @@ def _step(
         for isa, choice, limits in zip(isas, choices, borders, strict=True)
     )
     macs = sum(_macs(part) for part in (site, *site.tail))
-    scratch = arena.offsets.get(_scratch_name(work))
+    scratch = arena.offsets.get(scratch_name(work.site.op))
     return Step(site, versions, macs, scratch, _shares(site, locations), _scratch(work, target))
 
 

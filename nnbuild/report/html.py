@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
+
+from nnbuild.report.words import middled
+
+LONGEST_NAME = 26
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,12 @@ def _row(cells: Row) -> str:
 
 
 def _head(cell: Cell | str, scope: str) -> str:
-    """Long names may break after their underscores and strokes."""
+    """A name stands on one line; of a long one the middle is left out, and the whole is shown when one points at it."""
     cell = cell if isinstance(cell, Cell) else Cell(cell)
-    return f'<th scope="{scope}"{_classes(cell)}>{_inside(cell, breaks=True)}</th>'
+    most = LONGEST_NAME if scope == "row" else len(cell.text)
+    whole = f' title="{escape(cell.text)}"' if len(cell.text) > most else ""
+    shown = replace(cell, text=middled(cell.text, most))
+    return f'<th scope="{scope}"{_classes(cell)}{whole}>{_inside(shown)}</th>'
 
 
 def _cell(cell: Cell | str) -> str:
@@ -64,10 +71,8 @@ def _classes(cell: Cell) -> str:
     return f' class="{" ".join(names)}"' if names else ""
 
 
-def _inside(cell: Cell, breaks: bool = False) -> str:
+def _inside(cell: Cell) -> str:
     text, under = escape(cell.text), escape(cell.under)
-    if breaks:
-        text, under = (line.replace("_", "_<wbr>").replace("/", "/<wbr>") for line in (text, under))
     if cell.bar is not None:
         return f'{text}<small class="with">{bar(cell.bar)}<span>{under}</span></small>'
     return text + (f"<small>{under}</small>" if under else "")

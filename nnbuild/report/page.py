@@ -9,13 +9,14 @@ from html import escape
 
 from nnbuild.report import network, sections
 from nnbuild.report.facts import Facts
-from nnbuild.report.html import bar, bullets, section
+from nnbuild.report.html import bar, bullets, paragraph, section
 from nnbuild.report.palette import families
 from nnbuild.report.style import css
 from nnbuild.report.svg import to_svg
-from nnbuild.report.timeline import timeline
+from nnbuild.report.timeline import slivers, timeline
 from nnbuild.report.words import duration, kilobytes, percent, short, whole
 
+MOST_SLIVERS = 12
 FRAME = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -155,8 +156,16 @@ def _memory(facts: Facts) -> tuple[str, ...]:
         to_svg(timeline(facts, wide=True), "timeline-wide", "wide"),
         to_svg(timeline(facts, wide=False), "timeline-narrow", "narrow"),
         _key(key),
+        _slivers(facts),
         *sections.buffers(facts),
     )
+
+
+def _slivers(facts: Facts) -> str:
+    """A legend of what has no room for its name."""
+    found = [f"{buffer.name} ({kilobytes(buffer.size)})" for buffer in slivers(facts)]
+    more = f" and {len(found) - MOST_SLIVERS} more" if len(found) > MOST_SLIVERS else ""
+    return paragraph(f"Too thin for their names: {', '.join(found[:MOST_SLIVERS])}{more}.", "key") if found else ""
 
 
 def _key(entries: list[tuple[str, str]]) -> str:

@@ -51,7 +51,7 @@ caption{text-align:left;font-size:.82rem;padding:8px 12px 6px;position:sticky;le
 th,td{padding:6px 12px;text-align:left;vertical-align:top;border-top:1px solid var(--rule)}
 thead th{font-size:.78rem;color:var(--soft);font-weight:600;white-space:nowrap;background:var(--card);
   vertical-align:bottom}
-tbody th{font-weight:600;max-width:17rem}
+tbody th{font-weight:600;white-space:nowrap}tbody th small{white-space:normal;min-width:9rem}
 .scroll:has(.fit){width:fit-content;max-width:100%}.after{margin-top:14px}
 tfoot th,tfoot td{font-weight:650;background:var(--card)}
 .n{text-align:right;white-space:nowrap}
@@ -83,7 +83,7 @@ h1{font-size:1.55rem}header{padding-top:18px}
 .strips{row-gap:0}
 th,td{padding:6px 8px}table{font-size:.82rem}
 caption{max-width:calc(100vw - 30px)}
-tbody th{min-width:7rem;max-width:9.5rem;overflow-wrap:anywhere}
+tbody th{min-width:7rem}
 thead th:first-child,tbody th,tfoot th{position:sticky;left:0;background:var(--paper);z-index:1}
 thead th:first-child,tfoot th{background:var(--card)}
 .confusion tbody th{min-width:0}
@@ -100,7 +100,7 @@ section{margin-top:22px}h2{break-after:avoid}tr,svg,.tile,.memory{break-inside:a
   display:table-header-group}
 .strips{grid-template-columns:repeat(3,1fr)}
 .tiles{grid-template-columns:repeat(4,1fr)}
-th,td{padding:3px 5px}table{font-size:.85rem}tbody th{min-width:9em}tbody th,td{overflow-wrap:anywhere}
+th,td{padding:3px 5px}table{font-size:.85rem}tbody th{white-space:normal}tbody th,td{overflow-wrap:anywhere}
 .bar{min-width:26px}.n small{white-space:normal}.n small.with{white-space:nowrap}
 td.code{font-size:.7rem}td.hash{min-width:0}
 a{color:inherit;text-decoration:none}

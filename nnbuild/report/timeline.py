@@ -10,6 +10,8 @@ from nnbuild.report.words import clipped, kilobytes
 
 WIDE, NARROW = 1060.0, 350.0
 TOP, BOTTOM = 26.0, 34.0
+THIN = 14.0
+"""Points of height that a line of text takes with what is around it."""
 PAINTS = {"input": "given", "output": "output", "scratch": "scratch"}
 
 
@@ -115,6 +117,12 @@ def _buffer(buffer: Buffer, scale: _Scale, index: int) -> Iterator[Shape]:
         2.0 if height > 6 else 0.0,
         "paper",
     )
+
+
+def slivers(facts: Facts) -> tuple[Buffer, ...]:
+    """The buffers that are too thin for a name in the wide picture."""
+    scale = _Scale(facts, WIDE)
+    return tuple(b for b in facts.buffers if scale.y(b.offset) - scale.y(b.offset + b.size) < THIN)
 
 
 def _names(buffers: tuple[Buffer, ...], scale: _Scale) -> Iterator[Shape]:

@@ -68,3 +68,11 @@ def clipped(text: str, width: float, size: float, tail: bool = False) -> str:
     if len(text) <= room:
         return text
     return f"…{text[1 - room :]}" if tail else f"{text[: room - 1]}…"
+
+
+def middled(text: str, most: int) -> str:
+    """A text of so many letters at most: names that begin alike are told apart by their ends, too."""
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"

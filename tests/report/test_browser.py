@@ -56,6 +56,25 @@ CONTRAST = """() => {
 }"""
 
 
+WRAPPED = """[...document.querySelectorAll('tbody th')].filter(e => {
+    const text = e.firstChild;
+    if (!text || text.nodeType !== 3) return false;
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    return range.getClientRects().length > 1 || e.scrollWidth > e.clientWidth + 1;
+}).map(e => e.textContent)"""
+OVERLAPPING = """[...document.querySelectorAll('svg')].filter(s => s.getClientRects().length).flatMap(svg => {
+    const boxes = [...svg.querySelectorAll('text')].map(t => [t.getBoundingClientRect(), t.textContent]);
+    const found = [];
+    boxes.forEach(([a, first], i) => boxes.slice(i + 1).forEach(([b, second]) => {
+        const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (wide > 1.5 && high > 4) found.push(first + ' | ' + second);
+    }));
+    return found;
+})"""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     program = shutil.which("chromium") or shutil.which("google-chrome")
@@ -99,6 +118,8 @@ def test_it_fits_and_is_quiet(browser: Any, report: Path, width: int, scheme: st
     assert view.evaluate("document.documentElement.scrollWidth") <= width
     assert view.evaluate(OVERFLOWING) == []
     assert view.evaluate(OUTSIDE) == []
+    assert view.evaluate(WRAPPED) == []
+    assert view.evaluate(OVERLAPPING) == []
     assert min(view.evaluate(TEXT_SIZES)) >= SMALLEST_TEXT
     ratio, where = view.evaluate(CONTRAST)
     assert ratio >= 4.5, where
