@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: tests run side by side, and its threads would wait
+
 import pytest
 from hypothesis import settings
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from nnbuild.compress.layer import Fit, Spec, fit, parted
 from nnbuild.compress.layers import bias_of, input_rows, kernel_of, matrices, quant_like, scale_blocks
+from nnbuild.compress.solve import Moments
 from nnbuild.model.graph import Array, Constant, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
@@ -32,6 +33,7 @@ class Made:
     """`lost` is the part of each layer's signal that its weights lose."""
 
     graph: Graph
+    specs: Specs
     lost: Mapping[Name, float]
 
 
@@ -44,7 +46,7 @@ def compressed(graph: Graph, samples: Batch, specs: Specs, heard: Callable[[str]
             maker.site(site_of(graph, op), dense.get(op.name, []))
     else:
         interpret.run(graph, samples, how=maker.compute)
-    return Made(replace(graph, constants=maker.constants), maker.lost)
+    return Made(replace(graph, constants=maker.constants), specs, maker.lost)
 
 
 def recorded(graph: Graph, samples: Batch, wanted: set[str]) -> dict[str, list[Array]]:
@@ -82,30 +84,44 @@ class _Maker:
         return site
 
     def _changed(self, site: Site, role: str, spec: Spec, inputs: list[Array]) -> Site:
-        fresh, self.lost[site.op.name, role] = changed(site, role, spec, inputs, self.dense[site.op.name])
+        known = seen(site, role, inputs, self.dense[site.op.name])
+        fresh, self.lost[site.op.name, role] = changed(site, role, spec, known)
         self.constants |= {constant.name: constant for constant in fresh.values()}
         return replace(site, constants={**site.constants, **fresh})
 
 
-def changed(
-    site: Site, role: str, spec: Spec, inputs: list[Array], before: list[Array]
-) -> tuple[dict[str, Constant], float]:
-    """The weights and the bias, where `inputs` come in the place of those `before`, and what the weights lose."""
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What the samples say of a layer: how its inputs vary together, which weights would give the outputs that the
+    unchanged model has, and by how much those that it has move the mean of its outputs."""
+
+    moments: list[Moments]
+    wanted: Array
+    means: Array
+    aim: Array
+
+
+def seen(site: Site, role: str, inputs: list[Array], before: list[Array]) -> Seen:
+    """Where `inputs` come in the place of those `before`."""
     weights = matrices(site, role, site.constant(role)) * scale_blocks(site, role)
     most = max(LEAST_ROWS, ROWS * weights.shape[1])
     rows, old = input_rows(site, role, inputs, most), input_rows(site, role, before, most)
     means, old_means = rows.mean(axis=0), old.mean(axis=0)
-    place = bias_of(site, role)
-    if place is not None:
+    if bias_of(site, role) is not None:
         rows, old = rows - means, old - old_means
-    moments, wanted = _moments(rows, old, weights)
-    found = fit(wanted, moments, spec, _least_scales(site, role))
-    kernel = site.constants[role]
+    return Seen(*_moments(rows, old, weights), means, np.einsum("gi,gio->go", old_means, weights))
+
+
+def changed(site: Site, role: str, spec: Spec, known: Seen) -> tuple[dict[str, Constant], float]:
+    """The weights and the bias, and what the weights lose."""
+    found = fit(known.wanted, known.moments, spec, _least_scales(site, role, known))
+    dead = ~found.integers.any(axis=1, keepdims=True)
+    found = replace(found, scales=np.where(dead, np.maximum(scale_blocks(site, role), found.scales), found.scales))
+    kernel, place = site.constants[role], bias_of(site, role)
     data = kernel_of(site, role, found.integers).astype(np.int8)
     fresh = {role: replace(kernel, data=data, quant=quant_like(site, role, found.scales))}
     if place is not None:
-        moved = np.einsum("gi,gio->go", old_means, weights)
-        moved -= np.einsum("gi,gio->go", means, found.integers * found.scales)
+        moved = known.aim - np.einsum("gi,gio->go", known.means, found.integers * found.scales)
         fresh["bias"] = _moved_bias(site, role, place, moved, found)
     return fresh, found.lost
 
@@ -122,23 +138,25 @@ def _moved_bias(site: Site, role: str, place: tuple[int, ...], moved: Array, fou
     return replace(bias, data=steps)
 
 
-def _least_scales(site: Site, role: str) -> Array:
-    """Below these a bias would not fit."""
+def _least_scales(site: Site, role: str, known: Seen) -> Array:
+    """Below these a bias would not fit, with all that may be added to it."""
     blocks = scale_blocks(site, role)
     place = bias_of(site, role)
     if place is None:
         return np.zeros(blocks.shape)
-    bias = np.abs(np.resize(site.constant("bias")[place], blocks.size)).reshape(blocks.shape)
-    return 1.01 * bias * blocks / 2.0**BIAS_BITS
+    bias = np.abs(np.resize(site.constant("bias")[place], blocks.size)).reshape(blocks.shape) * blocks
+    means = (np.abs(known.means)[:, :, None] * np.abs(known.wanted)).sum(axis=1)
+    found: Array = (bias + (np.abs(known.aim) + means)[:, None]) / 2.0**BIAS_BITS
+    return found
 
 
-def _moments(rows: Array, old: Array, weights: Array) -> tuple[list[Array], Array]:
+def _moments(rows: Array, old: Array, weights: Array) -> tuple[list[Moments], Array]:
     """How inputs vary together, part by part, and weights that make up for what has changed since the `old` rows."""
     moments, wanted = [], []
     for part in parted(weights.shape[1]):
         now, share = rows[:, :, part], weights[:, part]
         each = _products(now, now)
-        moments.append(each)
+        moments.append(Moments(each))
         if np.array_equal(now, old[:, :, part]):
             wanted.append(share)
             continue

@@ -9,13 +9,14 @@ from itertools import pairwise
 import numpy as np
 
 from nnbuild.compress.patterns import UNSTRUCTURED, Pattern
-from nnbuild.compress.solve import damped, error, places, refined, rounded
+from nnbuild.compress.solve import Moments, error, places, refined, rounded
 from nnbuild.compress.values import Levels, shared, uniform
 from nnbuild.model.graph import Array
 
 MOST_INPUTS = 1024
 """Inputs whose weights make up for each other; more are parted into so many, each on its own."""
 FEWEST_ROUNDS = 100
+TURNS = 3
 WORK = 4e11
 """Multiplications that the places or the values of one layer's weights may take."""
 
@@ -32,6 +33,11 @@ class Spec:
     @property
     def changes(self) -> bool:
         return self.density is not None or self.values is not None or self.bits < 8
+
+    @property
+    def fine(self) -> bool:
+        """Whether what is left is rounded to steps so small that rounding hardly matters."""
+        return self.values is None and self.bits == 8
 
     def __str__(self) -> str:
         words = []
@@ -53,20 +59,20 @@ class Fit:
     lost: float
 
 
-def fit(wanted: Array, moments: Sequence[Array], spec: Spec, least: Array) -> Fit:
+def fit(wanted: Array, moments: Sequence[Moments], spec: Spec, least: Array) -> Fit:
     """`wanted` is [groups, inputs, outputs], each of the `moments` [groups, inputs, inputs] of as many inputs as
     `parted` puts together; `least` are the smallest scales."""
     parts = list(zip(parted(wanted.shape[1]), moments, strict=True))
-    placed = [_placed(wanted[:, p], damped(m), spec) for p, m in parts]
+    placed = [_placed(wanted[:, p], m, spec) for p, m in parts]
     weights = np.concatenate([each for each, _ in placed], axis=1)
     kept = None if spec.density is None else np.concatenate([each for _, each in placed], axis=1)
-    importance = np.concatenate([np.einsum("gii->gi", m) for m in moments], axis=1)[:, :, None]
+    importance = np.concatenate([np.einsum("gii->gi", m.plain) for m in moments], axis=1)[:, :, None]
     importance = importance + 1e-3 * importance.mean(axis=1, keepdims=True) + 1e-12
     levels = _levels(weights, importance, kept, spec, least)
-    made, scales = _valued(wanted, weights, kept, levels, parts, least)
+    made, scales = _valued(wanted, weights, kept, levels, parts, least, spec)
     steps = np.round(made / scales)
-    power = sum(_power(wanted[:, p], m) for p, m in parts)
-    lost = sum(error(steps[:, p] * scales, wanted[:, p], m) for p, m in parts)
+    power = sum(_power(wanted[:, p], m.plain) for p, m in parts)
+    lost = sum(error(steps[:, p] * scales, wanted[:, p], m.plain) for p, m in parts)
     return Fit(steps, scales, max(lost / power, 0.0) if power > 0 else 0.0)
 
 
@@ -87,7 +93,7 @@ def _rounds(weights: Array) -> float:
     return WORK / float(2 * groups * inputs * min(inputs, MOST_INPUTS) * outputs)
 
 
-def _placed(wanted: Array, moments: Array, spec: Spec) -> tuple[Array, Array]:
+def _placed(wanted: Array, moments: Moments, spec: Spec) -> tuple[Array, Array]:
     """The weights that stay at their best, and which they are."""
     density = spec.density
     if density is None:
@@ -97,10 +103,10 @@ def _placed(wanted: Array, moments: Array, spec: Spec) -> tuple[Array, Array]:
         return np.stack([spec.pattern.mask(each, density) for each in importance])
 
     if _rounds(wanted) < FEWEST_ROUNDS:
-        kept = mask(np.square(wanted) * np.einsum("gii->gi", moments)[:, :, None])
+        kept = mask(np.square(wanted) * np.square(moments.sizes))
         return wanted * kept, kept
     kept = places(wanted, moments, mask)
-    return refined(wanted, moments, kept), kept
+    return refined(wanted, moments.damped, kept), kept
 
 
 def _levels(weights: Array, importance: Array, kept: Array | None, spec: Spec, least: Array) -> Levels:
@@ -110,28 +116,37 @@ def _levels(weights: Array, importance: Array, kept: Array | None, spec: Spec, l
 
 
 def _valued(
-    wanted: Array, weights: Array, kept: Array | None, levels: Levels, parts: list[tuple[slice, Array]], least: Array
+    wanted: Array,
+    weights: Array,
+    kept: Array | None,
+    levels: Levels,
+    parts: list[tuple[slice, Moments]],
+    least: Array,
+    spec: Spec,
 ) -> tuple[Array, Array]:
     """Weights of these levels, and their scales: rounded, scaled anew to what was rounded, and rounded again."""
     best, lowest = (levels.nearest(weights) * (1 if kept is None else kept), levels.scales), np.inf
-    if _rounds(wanted) < FEWEST_ROUNDS:
+    if spec.fine or _rounds(wanted) < FEWEST_ROUNDS:
         return best
-    for _ in range(3):
-        each = [
-            rounded(wanted[:, p], damped(m), None if kept is None else kept[:, p], levels.of_input) for p, m in parts
-        ]
-        made = np.concatenate(each, axis=1)
-        off = sum(error(made[:, p], wanted[:, p], m) for p, m in parts)
+    for _ in range(TURNS):
+        made = np.concatenate(
+            [
+                rounded(weights[:, p], wanted[:, p], m.damped, None if kept is None else kept[:, p], levels.of_input)
+                for p, m in parts
+            ],
+            axis=1,
+        )
+        off = sum(error(made[:, p], wanted[:, p], m.plain) for p, m in parts)
         if off < lowest:
             best, lowest = (made, levels.scales), off
         levels = Levels(levels.integers, np.maximum(_scaled_anew(made, wanted, levels.scales, parts), least))
     return best
 
 
-def _scaled_anew(made: Array, wanted: Array, scales: Array, parts: list[tuple[slice, Array]]) -> Array:
+def _scaled_anew(made: Array, wanted: Array, scales: Array, parts: list[tuple[slice, Moments]]) -> Array:
     """The scale for each channel at which these integers err least."""
     steps = made / scales
-    ahead = np.concatenate([m @ steps[:, p] for p, m in parts], axis=1)
+    ahead = np.concatenate([m.plain @ steps[:, p] for p, m in parts], axis=1)
     along, size = (ahead * wanted).sum(axis=1, keepdims=True), (ahead * steps).sum(axis=1, keepdims=True)
     found: Array = np.divide(along, size, out=scales.copy(), where=(size > 0) & (along > 0))
     return found

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nnbuild.compress.graph import Made
 from nnbuild.compress.layers import weighted
 from nnbuild.model.graph import Array, Graph, Op
 
@@ -21,7 +22,7 @@ NARROW = 7
 @dataclass(frozen=True)
 class Weights:
     """One matrix of weights as it is stored. `asked` is what was asked for, `lost` the part of the layer's signal that
-    it cost."""
+    it cost; `before` and `after` are bytes of flash."""
 
     layer: str
     role: str
@@ -31,6 +32,8 @@ class Weights:
     largest: int
     asked: str = ""
     lost: float = 0.0
+    before: int = 0
+    after: int = 0
 
     @property
     def sparsity(self) -> float:
@@ -58,40 +61,45 @@ class Stage:
 
 @dataclass(frozen=True)
 class Compression:
-    """`measure` says what the stages' values are; `samples` on how many, that the weights were not fitted to."""
+    """`measure` says what the stages' values are; `samples` on how many, which the weights were not fitted to where
+    they are `apart`. Bytes are those of flash, as the plan has them."""
 
     weights: tuple[Weights, ...]
     measure: str = ""
     samples: int = 0
+    apart: bool = False
     path: tuple[Stage, ...] = ()
     bytes_before: int = 0
     bytes_after: int = 0
     asked: str = ""
+    unlabelled: str = ""
 
 
 def described(
     graph: Graph,
-    asked: Mapping[tuple[str, str], str] | None = None,
-    lost: Mapping[tuple[str, str], float] | None = None,
+    made: Made | None = None,
+    before: Mapping[str, int] | None = None,
+    after: Mapping[str, int] | None = None,
 ) -> tuple[Weights, ...]:
-    return tuple(
-        _one(graph, op, role, (asked or {}).get((op.name, role), ""), (lost or {}).get((op.name, role), 0.0))
-        for op, role in weighted(graph)
-    )
+    """All weights of a graph, with what was done to them; an operation's bytes stand with the first of its weights."""
+    rows = []
+    first = set[str]()
+    for op, role in weighted(graph):
+        row = _one(graph, op, role)
+        if made is not None and (op.name, role) in made.lost:
+            row = replace(row, asked=str(made.specs[op.name, role]), lost=made.lost[op.name, role])
+        if op.name not in first:
+            row = replace(row, before=(before or {}).get(op.name, 0), after=(after or {}).get(op.name, 0))
+        first.add(op.name)
+        rows.append(row)
+    return tuple(rows)
 
 
-def _one(graph: Graph, op: Op, role: str, asked: str, lost: float) -> Weights:
+def _one(graph: Graph, op: Op, role: str) -> Weights:
     data: Array = graph.constants[op.constants[role]].data
-    return Weights(
-        op.layer or op.name,
-        role,
-        data.size,
-        int(np.count_nonzero(data == 0)),
-        len(np.unique(data)),
-        int(np.abs(data.astype(np.int64)).max(initial=0)),
-        asked,
-        lost,
-    )
+    largest = int(np.abs(data.astype(np.int64)).max(initial=0))
+    zeros = int(np.count_nonzero(data == 0))
+    return Weights(op.layer or op.name, role, data.size, zeros, len(np.unique(data)), largest)
 
 
 def notes(weights: tuple[Weights, ...]) -> Iterator[str]:

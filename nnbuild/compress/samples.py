@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nnbuild.base.errors import UsageError
 from nnbuild.model.graph import Array, Graph
 from nnbuild.quantize.calibrate import Batch
 from nnbuild.quantize.data import Source, batches, labels
@@ -25,6 +26,9 @@ class Samples:
     measured: Batch
     labels: Array | None
     apart: bool
+    """Whether what is measured is not what weights were fitted to."""
+    unlabelled: str = ""
+    """Why labels that are there do not count."""
 
     @property
     def count(self) -> int:
@@ -41,7 +45,10 @@ def samples_of(source: Source, graph: Graph) -> Samples:
         if count >= READ:
             break
     whole = {name: np.concatenate([part[name] for part in parts]) for name in graph.inputs}
-    known = labels(source, graph)
+    try:
+        known, unlabelled = labels(source, graph), ""
+    except UsageError as error:  # the names of classes, say
+        known, unlabelled = None, str(error)
     known = None if known is None else known[:count]
     each = max(1, sum(tensor.nbytes for tensor in graph.tensors.values()))
     most = max(16, ROOM // each)
@@ -61,4 +68,5 @@ def samples_of(source: Source, graph: Graph) -> Samples:
         {name: values[measured] for name, values in whole.items()},
         None if known is None else known[measured],
         apart,
+        unlabelled,
     )

@@ -8,6 +8,8 @@ is a group, but for depthwise and grouped convolutions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -40,16 +42,37 @@ def error(weights: Array, wanted: Array, moments: Array) -> float:
     return float((off * (moments @ off)).sum())
 
 
-def places(wanted: Array, moments: Array, mask: Mask) -> Array:
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """How the inputs of a layer vary together, as they were measured and so that they can be solved for."""
+
+    plain: Array
+
+    @cached_property
+    def damped(self) -> Array:
+        return damped(self.plain)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """[groups, inputs, 1]: the standard deviation of every input."""
+        found: Array = np.sqrt(np.einsum("gii->gi", self.damped))[:, :, None]
+        return found
+
+    @cached_property
+    def parts(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors for inputs of variance 1."""
+        values, vectors = np.linalg.eigh(self.damped / (self.sizes * self.sizes.transpose(0, 2, 1)))
+        return values, vectors
+
+
+def places(wanted: Array, moments: Moments, mask: Mask) -> Array:
     """Which weights stay: the alternating direction method of multipliers, on inputs of variance 1.
 
     Free weights and masked ones are drawn together ever more strongly, so that what goes is made up for by what stays.
     """
-    size = np.sqrt(np.einsum("gii->gi", moments))[:, :, None]
-    scaled = moments / (size * size.transpose(0, 2, 1))
-    target = wanted * size
-    values, vectors = np.linalg.eigh(scaled)
-    product = scaled @ target
+    values, vectors = moments.parts
+    target = wanted * moments.sizes
+    product = moments.damped @ wanted / moments.sizes
     kept = mask(np.square(target))
     masked, dual, weight = target * kept, np.zeros_like(target), 0.1
     for _ in range(ROUNDS):
@@ -87,13 +110,15 @@ def refined(wanted: Array, moments: Array, kept: Array) -> Array:
     return weights
 
 
-def rounded(wanted: Array, moments: Array, kept: Array | None, nearest: Callable[[int, Array], Array]) -> Array:
-    """Weights that are all allowed values: each input's in turn takes those that make up best for all others' errors.
+def rounded(
+    weights: Array, wanted: Array, moments: Array, kept: Array | None, nearest: Callable[[Array], Array]
+) -> Array:
+    """From weights to start with, weights that are all allowed values.
 
-    `nearest` is told which input's weights [groups, outputs] it rounds.
+    Each input's in turn take those that make up best for all others' errors; `nearest` rounds one input's weights
+    [groups, outputs].
     """
     diagonal = np.einsum("gii->gi", moments)
-    weights = wanted if kept is None else refined(wanted, moments, kept)
     slope = moments @ (weights - wanted)
     for _ in range(SWEEPS):
         before = weights
@@ -103,7 +128,7 @@ def rounded(wanted: Array, moments: Array, kept: Array | None, nearest: Callable
             changes = np.zeros((weights.shape[0], end - start, weights.shape[2]))
             for j in range(start, end):
                 now = slope[:, j] + np.einsum("gb,gbo->go", moments[:, j, start:end], changes)
-                best = nearest(j, weights[:, j] - now / diagonal[:, j, None])
+                best = nearest(weights[:, j] - now / diagonal[:, j, None])
                 best = best if kept is None else best * kept[:, j]
                 changes[:, j - start] = best - weights[:, j]
                 weights[:, j] = best

@@ -28,7 +28,7 @@ class Levels:
     def nearest(self, weights: Array) -> Array:
         return self.steps(weights) * self.scales
 
-    def of_input(self, _: int, weights: Array) -> Array:
+    def of_input(self, weights: Array) -> Array:
         """The nearest for one input's weights [groups, outputs]."""
         scales = self.scales[:, 0]
         return self._nearest(weights / scales) * scales

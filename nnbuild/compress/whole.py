@@ -3,88 +3,175 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from nnbuild.base.errors import UsageError
-from nnbuild.compress.graph import Name, compressed
+from nnbuild.compress.graph import Made, Specs, compressed
 from nnbuild.compress.layer import Spec
-from nnbuild.compress.layers import matrices, weighted
-from nnbuild.compress.measure import measure_of, outputs_of
+from nnbuild.compress.layers import weighted
+from nnbuild.compress.measure import Measure, measure_of, outputs_of
 from nnbuild.compress.patterns import UNSTRUCTURED
+from nnbuild.compress.price import Board
 from nnbuild.compress.record import Compression, Stage, described
 from nnbuild.compress.samples import Samples, samples_of
-from nnbuild.compress.wishes import Wishes
+from nnbuild.compress.search import Search
+from nnbuild.compress.trials import (
+    DENSITIES,
+    VALUES,
+    pattern_for,
+    prunable,
+    roles_by_op,
+    sparsest,
+    trials,
+)
+from nnbuild.compress.wishes import AUTO, BY_LAYER, Wishes
 from nnbuild.model.graph import Graph
 from nnbuild.ops.site import Site, site_of
 from nnbuild.quantize.data import Source
 
-FEWEST_INPUTS, FEWEST_OUTPUTS, FEWEST = 8, 4, 256
-"""With fewer inputs or outputs, or weights, every one counts and none is pruned: filters of single channels, say."""
+TYPICAL = 0.2
+"""The density for which a search chooses a layer's pattern."""
 
 Heard = Callable[[str], None]
 
 
+@dataclass(eq=False)
+class _Task:
+    """`original` are floats, or the same graph as `dense`."""
+
+    original: Graph
+    dense: Graph
+    wishes: Wishes
+    board: Board
+    samples: Samples
+    measure: Measure
+    heard: Heard
+
+    def value(self, graph: Graph) -> float:
+        return self.measure.value(outputs_of(graph, self.samples.measured))
+
+    def asked(self) -> Made:
+        """Every layer as it was asked for."""
+        specs: dict[tuple[str, str], Spec] = {}
+        for op, roles in roles_by_op(self.dense).items():
+            site = _site(self.dense, op)
+            specs |= {(op, role): self._spec(site, [r for r in roles if prunable(site, r)], role) for role in roles}
+        return self._made(specs)
+
+    def _spec(self, site: Site, roles: list[str], role: str) -> Spec:
+        wishes = self.wishes
+        share = wishes.share_of(site.op.layer or site.op.name)
+        pattern, density = UNSTRUCTURED, None
+        if share and role in roles:
+            density = 1 - share
+            pattern = pattern_for(site, roles, density, self.board)
+        values = wishes.share if has_more(site, role, wishes.share) else None
+        return Spec(density, pattern, values, 4 if wishes.bits == "4" else 8)
+
+    def by_layer(self) -> Made:
+        """Every layer pruned as far as it alone loses little."""
+        chosen = sparsest(self.dense, self.samples.fitted, self._forms, self.heard)
+        return self._made({(op, r): spec for op, spec in chosen.items() for r in roles_by_op(self.dense)[op]})
+
+    def searched(self) -> Made:
+        """As a budget allows."""
+        wishes = self.wishes
+        found = trials(self.dense, self.samples.fitted, self._options, self.board, self.heard)
+        first = self.value(self.original)
+        search = Search(self.dense, self.samples.fitted, self.board, lambda g: first - self.value(g), self.heard)
+        return search.within(found, wishes.flash, wishes.drop).made
+
+    def _made(self, specs: Specs) -> Made:
+        if not any(spec.changes for spec in specs.values()):
+            raise UsageError(self.wishes.said, "no layer of the model is large enough for it.", "Leave it out.")
+        return compressed(self.dense, self.samples.fitted, specs, self.heard)
+
+    def _forms(self, site: Site, roles: list[str]) -> list[Spec]:
+        """A layer that is pruned as far as it goes, in all densities."""
+        values = self.wishes.share if all(has_more(site, role, self.wishes.share) for role in roles) else None
+        bits = 4 if self.wishes.bits == "4" else 8
+        densities = [None, *DENSITIES] if all(prunable(site, role) for role in roles) else [None]
+        return [Spec(density, UNSTRUCTURED, values, bits) for density in densities]
+
+    def _options(self, site: Site, roles: list[str]) -> list[Spec]:
+        """What a search may do to a layer: whatever was named, or all there is where nothing was."""
+        wishes = self.wishes
+        free = not (wishes.prunes or wishes.share or wishes.bits)
+        forms = [
+            Spec(values=n) for n in (VALUES if free else (wishes.share,)) if all(has_more(site, r, n) for r in roles)
+        ]
+        forms += [Spec(bits=4)] if free or wishes.bits in (AUTO, "4") else []
+        share = wishes.share_of(site.op.layer or site.op.name)
+        densities = (1 - share,) if share else DENSITIES if free or wishes.prune in (AUTO, BY_LAYER) else ()
+        if not densities or not all(prunable(site, role) for role in roles):
+            return forms
+        patterns = dict.fromkeys([UNSTRUCTURED, pattern_for(site, roles, TYPICAL, self.board)])
+        fewer = [form for form in forms if form.values is not None][:1] if free or wishes.share else []
+        return forms + [
+            Spec(density, pattern, form.values)
+            for pattern in patterns
+            for form in [Spec(), *fewer]
+            for density in densities
+        ]
+
+
+def has_more(site: Site, role: str, count: int | None) -> bool:
+    """Whether a layer has more different weights than so many, and enough of them for a list to pay."""
+    data = site.constant(role)
+    return count is not None and len(np.unique(data)) > count and data.size >= 4 * count
+
+
+def _site(graph: Graph, name: str) -> Site:
+    return site_of(graph, next(op for op in graph.ops if op.name == name))
+
+
 def compress(
-    original: Graph, dense: Graph, source: Source, wishes: Wishes, bytes_of: Callable[[Graph], int], heard: Heard
+    original: Graph, dense: Graph, source: Source, wishes: Wishes, board: Board, heard: Heard
 ) -> tuple[Graph, Compression]:
-    """`original` are floats, or the same graph; `bytes_of` is what a graph takes on its board."""
-    names = list(weighted(dense))
-    if not names:
+    _refuse(dense, wishes)
+    samples = samples_of(source, original)
+    outputs = outputs_of(original, samples.measured)
+    measure = measure_of(original, samples.measured, outputs, samples.labels)
+    task = _Task(original, dense, wishes, board, samples, measure, heard)
+    if wishes.searched:
+        made = task.searched()
+    elif wishes.prune == BY_LAYER:
+        made = task.by_layer()
+    else:
+        made = task.asked()
+    return made.graph, _record(task, made)
+
+
+def _refuse(dense: Graph, wishes: Wishes) -> None:
+    layers = {op.layer or op.name for op, _ in weighted(dense)}
+    if not layers:
         raise UsageError(
             wishes.said,
             "the model has no weights of 8 bits.",
             "Leave it out, or give --quantize int8 to a model with dense layers or convolutions.",
         )
-    samples = samples_of(source, original)
-    specs = _specs(dense, wishes)
-    made = compressed(dense, samples.fitted, specs, heard)
-    asked = {name: str(spec) for name, spec in specs.items() if spec.changes}
-    path, measure = _path(original, dense, made.graph, samples)
-    found = Compression(
-        described(made.graph, asked, made.lost),
-        measure,
-        samples.count,
-        path,
-        bytes_of(dense),
-        bytes_of(made.graph),
-        wishes.said,
-    )
-    return made.graph, found
-
-
-def _path(original: Graph, dense: Graph, made: Graph, samples: Samples) -> tuple[tuple[Stage, ...], str]:
-    graphs = {"float": original, "int8": dense, "compressed": made}
-    if original is dense:
-        del graphs["float"]
-    outputs = {name: outputs_of(graph, samples.measured) for name, graph in graphs.items()}
-    measure = measure_of(original, samples.measured, next(iter(outputs.values())), samples.labels)
-    return tuple(Stage(name, measure.value(values)) for name, values in outputs.items()), measure.name
-
-
-def _specs(graph: Graph, wishes: Wishes) -> dict[Name, Spec]:
-    layers = {op.layer or op.name for op, _ in weighted(graph)}
     for layer in wishes.by_layer:
         if layer not in layers:
             names = ", ".join(sorted(layers)[:12])
             raise UsageError(f"--prune {layer}=", "the model has no such layer with weights.", f"Those it has: {names}")
-    specs = {(op.name, role): _spec(site_of(graph, op), role, wishes) for op, role in weighted(graph)}
-    if not any(spec.changes for spec in specs.values()):
-        raise UsageError(wishes.said, "no layer of the model is large enough for it.", "Leave it out.")
-    return specs
 
 
-def _spec(site: Site, role: str, wishes: Wishes) -> Spec:
-    weights = matrices(site, role, site.constant(role))
-    share = wishes.by_layer.get(
-        site.op.layer or site.op.name, wishes.prune if isinstance(wishes.prune, float) else None
+def _record(task: _Task, made: Made) -> Compression:
+    graphs = {"float": task.original, "int8": task.dense, "compressed": made.graph}
+    if task.original is task.dense:
+        del graphs["float"]
+    path = tuple(Stage(name, task.value(graph)) for name, graph in graphs.items())
+    before, after = task.board.whole(task.dense), task.board.whole(made.graph)
+    return Compression(
+        described(made.graph, made, before.by_op, after.by_op),
+        task.measure.name,
+        task.samples.count,
+        task.samples.apart,
+        path,
+        before.bytes,
+        after.bytes,
+        task.wishes.said,
+        task.samples.unlabelled,
     )
-    density = 1 - share if share and prunable(weights.shape) else None
-    distinct = len(np.unique(weights))
-    values = wishes.share if wishes.share is not None and wishes.share < min(distinct, weights.size // 4) else None
-    return Spec(density, UNSTRUCTURED, values, 4 if wishes.bits == "4" else 8)
-
-
-def prunable(shape: tuple[int, ...]) -> bool:
-    _, inputs, outputs = shape
-    return inputs >= FEWEST_INPUTS and outputs >= FEWEST_OUTPUTS and inputs * outputs >= FEWEST

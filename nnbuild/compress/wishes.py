@@ -29,6 +29,14 @@ class Wishes:
     drop: float | None = None
 
     @property
+    def prunes(self) -> bool:
+        return self.prune is not None or bool(self.by_layer)
+
+    def share_of(self, layer: str) -> float | None:
+        """The part of a layer's weights that goes, where a number was given."""
+        return self.by_layer.get(layer, self.prune if isinstance(self.prune, float) else None)
+
+    @property
     def any(self) -> bool:
         return bool(self.by_layer) or any(wish is not None for wish in (self.prune, self.share, self.bits, self.flash))
 

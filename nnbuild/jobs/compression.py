@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from nnbuild.base.errors import UsageError
+from nnbuild.compress.price import Price, Whole
 from nnbuild.compress.record import Compression, described
 from nnbuild.compress.record import notes as recognised
 from nnbuild.compress.whole import compress
 from nnbuild.compress.wishes import Wishes
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.model.graph import Graph
+from nnbuild.ops.site import Site
 from nnbuild.plan.code import total
 from nnbuild.plan.plan import Plan
+from nnbuild.plan.select import choose
+from nnbuild.plan.target import Target
 from nnbuild.quantize.data import Source
+
+CLEARLY = 0.95
+"""What a price must be of another to be called better."""
 
 Heard = Callable[[str], None]
 
@@ -25,11 +32,57 @@ def silent(_: str) -> None:
 
 def model_flash(plan: Plan) -> int:
     """Bytes of flash that are the model's: its constants, and its kernels' code as it is estimated."""
-    return weights_bytes(plan) + total(step.choice.price.code for step in plan.steps)
+    return weights_bytes(plan) + code_bytes(plan)
+
+
+def code_bytes(plan: Plan) -> int:
+    return total(version.choice.price.code for step in plan.steps for version in step.versions)
+
+
+def within_flash(plan: Plan, flash: int | None, again: Callable[[int], Plan]) -> Plan:
+    """The plan; or, of those made for fewer bytes of constants, one that keeps to this many of flash if any does."""
+    for _ in range(3):
+        if flash is None or model_flash(plan) <= flash:
+            break
+        plan = again(max(0, flash - code_bytes(plan)))
+    return plan
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """What kernels there are for a target, and what they take. With `smallest`, bytes count before time."""
+
+    target: Target
+    planned: Callable[[Graph], Plan]
+    smallest: bool
+
+    def site(self, site: Site) -> Price:
+        choice = choose(site, self.target)
+        prices = [offer.price for offer in choice.offers] if self.smallest else [choice.price]
+        best = min(prices, key=lambda price: price.weights + price.code.own)
+        return Price(best.weights + best.code.own, best.cycles)
+
+    def whole(self, graph: Graph) -> Whole:
+        plan = self.planned(graph)
+        by_op: dict[str, int] = {}
+        for step in plan.steps:
+            bytes_of = sum(version.choice.price.weights + version.choice.price.code.own for version in step.versions)
+            by_op[step.op.name] = by_op.get(step.op.name, 0) + bytes_of
+        return Whole(model_flash(plan), by_op)
+
+    def better(self, one: Price, other: Price) -> bool:
+        by_bytes = self.smallest or self.target.optimize == "size"
+        return one.bytes < CLEARLY * other.bytes if by_bytes else one.cycles < CLEARLY * other.cycles
 
 
 def with_wishes(
-    original: Graph, graph: Graph, source: Source, wishes: Wishes, planned: Callable[[Graph], Plan], heard: Heard
+    original: Graph,
+    graph: Graph,
+    source: Source,
+    wishes: Wishes,
+    target: Target,
+    planned: Callable[[Graph], Plan],
+    heard: Heard,
 ) -> tuple[Graph, Compression]:
     """The graph with its weights as asked for, and what came of that; without a wish, what they are like anyway."""
     if not wishes.any:
@@ -39,13 +92,17 @@ def with_wishes(
         raise UsageError(
             wishes.said, "it changes integers, and this model computes in floats.", "Give --quantize int8, too."
         )
-    made, record = compress(original, graph, source, wishes, lambda g: weights_bytes(planned(g)), heard)
+    board = Priced(target, planned, wishes.flash is not None)
+    made, record = compress(original, graph, source, wishes, board, heard)
     return replace(made, notes=(*made.notes, *_said(record))), record
 
 
 def _said(record: Compression) -> Iterator[str]:
     path = " -> ".join(f"{stage.name} {stage.value:.2f}" for stage in record.path)
+    others = "samples apart from those it was fitted to" if record.apart else "samples, the same it was fitted to"
     yield (
-        f"weights ({record.asked}): {record.bytes_before:,} -> {record.bytes_after:,} bytes of constants; "
-        f"{record.measure}, %: {path} on {record.samples:,} samples"
+        f"weights changed ({record.asked}): {record.bytes_before:,} -> {record.bytes_after:,} bytes of flash; "
+        f"{record.measure}, %: {path}, on {record.samples:,} {others}"
     )
+    if record.unlabelled:
+        yield f"accuracy is not measured by labels: {record.unlabelled}"

@@ -31,7 +31,7 @@ from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import baseline, fits, isas, native
 from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.jobs.classes import classes_of
-from nnbuild.jobs.compression import Heard, silent, with_wishes
+from nnbuild.jobs.compression import Heard, silent, with_wishes, within_flash
 from nnbuild.jobs.early import refuse_too_large
 from nnbuild.jobs.heard import heard_samples
 from nnbuild.model.graph import Graph, Shape
@@ -281,9 +281,9 @@ def compile_model(
         wishes, source = options.of_weights, recipe_of(given).source
 
         def planned(graph: Graph) -> Plan:
-            return _plan(graph, prefix, board, target)
+            return _plan(graph, prefix, board, target, wishes.flash)
 
-        graph, compression = with_wishes(folded, graph, source, wishes, planned, heard)
+        graph, compression = with_wishes(folded, graph, source, wishes, target, planned, heard)
     plan = backend.settle(planned(graph), target)
     graph = replace(graph, notes=(*graph.notes, *backend.notes(plan)))
     classes = classes_of(options.labels, options.model, graph)
@@ -307,13 +307,13 @@ def faster_here(compiled: Compiled) -> tuple[str, ...]:
     return (f"printed for any processor ({made}); with --isa native it would take this PC's {best}, much faster",)
 
 
-def _plan(graph: Graph, prefix: str, board: Board, target: Target) -> Plan:
+def _plan(graph: Graph, prefix: str, board: Board, target: Target, flash: int | None) -> Plan:
     """The plan as wished for; on a board with less memory than that takes, one that makes do with it if any does."""
     plan = make_plan(graph, prefix, target)
     room, weights = arena_room(board, plan), weights_room(board, plan)
-    if room is None or weights is None or (plan.arena <= room and weights_bytes(plan) <= weights):
-        return plan
-    return make_plan(graph, prefix, replace(target, room=room, weights=weights))
+    if room is not None and weights is not None and (plan.arena > room or weights_bytes(plan) > weights):
+        plan = make_plan(graph, prefix, replace(target, room=room, weights=weights))
+    return within_flash(plan, flash, lambda most: make_plan(graph, prefix, replace(target, room=room, weights=most)))
 
 
 def target_of(options: Options, board: Board) -> Target:

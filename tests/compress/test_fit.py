@@ -7,7 +7,7 @@ import pytest
 
 from nnbuild.compress.layer import Spec, fit
 from nnbuild.compress.patterns import PATTERNS, UNSTRUCTURED, Pattern
-from nnbuild.compress.solve import damped, error, places, refined
+from nnbuild.compress.solve import Moments, damped, error, places, refined
 from nnbuild.compress.values import Levels, clusters
 from nnbuild.model.graph import Array
 
@@ -45,7 +45,7 @@ def test_what_stays_makes_up_for_what_goes() -> None:
     weights, moments = layer(1, 64, 24)
     moments = damped(moments)
     cut = UNSTRUCTURED.mask(np.square(weights[0]), 0.25)[None]
-    kept = places(weights, moments, lambda each: UNSTRUCTURED.mask(each[0], 0.25)[None])
+    kept = places(weights, Moments(moments), lambda each: UNSTRUCTURED.mask(each[0], 0.25)[None])
     best = refined(weights, moments, kept)
     assert not best[~kept].any()
     assert error(best, weights, moments) < 0.3 * error(weights * cut, weights, moments)
@@ -61,7 +61,7 @@ def test_what_stays_makes_up_for_what_goes() -> None:
 )
 def test_weights_are_what_was_asked_for(groups: int, spec: Spec) -> None:
     weights, moments = layer(groups, 40, 12)
-    made = fit(weights, [moments], spec, np.full((groups, 1, 12), 1e-9))
+    made = fit(weights, [Moments(moments)], spec, np.full((groups, 1, 12), 1e-9))
     integers = made.integers
     assert np.array_equal(integers, np.round(integers))
     assert np.abs(integers).max() <= (7 if spec.bits == 4 else 127)

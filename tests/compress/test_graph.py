@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from nnbuild.base.errors import UsageError
+from nnbuild.base.errors import CheckFailed, UsageError
 from nnbuild.compress.layers import kernel_of, matrices, scale_blocks, weighted
 from nnbuild.compress.measure import auc
 from nnbuild.compress.record import described, notes
@@ -20,6 +21,7 @@ from nnbuild.ops.site import site_of
 from nnbuild.quantize.data import Source
 from nnbuild.quantize.quantize import Recipe, quantize_with, ranges_of
 from nnbuild.quantize.report import predicted
+from tests.compress.board import BOARD
 from tests.compress.nets import many
 
 
@@ -41,7 +43,7 @@ def test_every_layer_is_as_asked(
     made: tuple[Graph, Graph, Source], prune: str | None, share: int | None, bits: int | None
 ) -> None:
     original, dense, source = made
-    found, record = compress(original, dense, source, wishes(prune, share, bits, None), lambda graph: 7, lambda _: None)
+    found, record = compress(original, dense, source, wishes(prune, share, bits, None), BOARD, lambda _: None)
     verify(found)
     assert [stage.name for stage in record.path] == ["float", "int8", "compressed"]
     assert record.path[0].value == 100
@@ -53,7 +55,63 @@ def test_every_layer_is_as_asked(
         assert each.largest <= (7 if bits == 4 else 127)
         if prune is not None and each.layer != "depthwise" and each.count >= 256:
             assert each.sparsity >= float(prune) - 0.02
-        assert (each.asked != "") == (each.lost > 0)
+        assert each.asked or each.lost == 0
+
+
+def test_layers_are_pruned_as_far_as_each_loses_little(made: tuple[Graph, Graph, Source]) -> None:
+    _, record = compress(*made[:2], made[2], wishes("by-layer", None, None, None), BOARD, lambda _: None)
+    pruned = [each for each in record.weights if each.asked]
+    assert {each.layer for each in pruned} > {"conv", "lstm"}
+    assert all(each.lost <= 0.03 for each in pruned)
+    assert len({each.asked for each in pruned}) > 1
+    assert all(each.sparsity > 0.25 for each in pruned)
+
+
+@pytest.mark.parametrize("words", [(None, None, None), ("auto", None, None), (None, "16", None), (None, None, "auto")])
+def test_bytes_of_flash_are_kept(made: tuple[Graph, Graph, Source], words: tuple[str | None, ...]) -> None:
+    whole, lines = BOARD.whole(made[1]).bytes, list[str]()
+    limit = whole - 3000
+    found, record = compress(*made[:2], made[2], wishes(*words, str(limit), 20), BOARD, lines.append)
+    assert record.bytes_after == BOARD.whole(found).bytes <= limit
+    assert record.path[0].value - record.path[2].value <= 20
+    kinds = {each.asked for each in record.weights if each.asked}
+    assert kinds
+    assert words[0] is None or all("pruned" in kind for kind in kinds)
+    assert words[1] is None or kinds == {"16 values"}
+    assert words[2] is None or kinds == {"4 bits"}
+    assert any(line.startswith("choice ") and line.endswith("points lost") for line in lines)
+
+
+def test_as_few_bytes_as_the_drop_allows(made: tuple[Graph, Graph, Source]) -> None:
+    sizes = []
+    for drop in (8, 30):
+        _, record = compress(*made[:2], made[2], wishes("auto", None, "auto", None, drop), BOARD, lambda _: None)
+        assert record.path[0].value - record.path[2].value <= drop
+        sizes.append(record.bytes_after)
+    assert sizes[1] < sizes[0] < BOARD.whole(made[1]).bytes
+
+
+def test_what_cannot_be_kept_is_named_with_what_can(made: tuple[Graph, Graph, Source]) -> None:
+    with pytest.raises(CheckFailed) as caught:
+        compress(*made[:2], made[2], wishes("auto", None, None, "4K", 8), BOARD, lambda _: None)
+    found = re.fullmatch(
+        r"--accuracy-drop 8: within --flash 4,096 the model loses [\d.]+ points; losing no more than 8 takes "
+        r"[\d,]+ bytes\. Give --flash 4096 --accuracy-drop ([\d.]+), or --flash (\d+) --accuracy-drop 8\.",
+        str(caught.value),
+    )
+    assert found is not None
+    _, record = compress(*made[:2], made[2], wishes("auto", None, None, found[2], 8), BOARD, lambda _: None)
+    assert record.bytes_after <= int(found[2])
+    with pytest.raises(CheckFailed) as caught:
+        compress(*made[:2], made[2], wishes(None, "16", None, "1K", 50), BOARD, lambda _: None)
+    assert re.fullmatch(
+        r"--flash 1,024: the fewest bytes that were found are [\d,]+, with [\d.-]+ points lost\. "
+        r"Allow --flash \d+, or take a smaller model\.",
+        str(caught.value),
+    )
+    with pytest.raises(CheckFailed) as caught:
+        compress(*made[:2], made[2], wishes("auto", None, None, None, 0), BOARD, lambda _: None)
+    assert str(caught.value).startswith("--accuracy-drop: the integer model alone, as its weights are, loses ")
 
 
 def test_matrices_and_back(made: tuple[Graph, Graph, Source]) -> None:
@@ -85,11 +143,11 @@ def test_refusals(made: tuple[Graph, Graph, Source]) -> None:
         (None, "256"): "--share: no layer of the model is large enough for it. Leave it out.",
     }.items():
         with pytest.raises(UsageError) as caught:
-            compress(original, dense, source, wishes(*wish, None, None), lambda graph: 0, lambda _: None)
+            compress(original, dense, source, wishes(*wish, None, None), BOARD, lambda _: None)
         assert str(caught.value).startswith(said)
     bare = replace(dense, ops=tuple(op for op in dense.ops if op.kind == "softmax"))
     with pytest.raises(UsageError) as caught:
-        compress(original, bare, source, wishes("0.5", None, None, None), lambda graph: 0, lambda _: None)
+        compress(original, bare, source, wishes("0.5", None, None, None), BOARD, lambda _: None)
     assert str(caught.value) == (
         "--prune: the model has no weights of 8 bits. Leave it out, or give --quantize int8 to a model with dense "
         "layers or convolutions."

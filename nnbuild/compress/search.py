@@ -1,0 +1,111 @@
+"""A budget kept: of all ways to store the layers' weights, the one that costs least accuracy for its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from nnbuild.base.errors import CheckFailed
+from nnbuild.compress.graph import Made, compressed
+from nnbuild.compress.price import Board
+from nnbuild.compress.trials import Trial, frontier, roles_by_op
+from nnbuild.model.graph import Graph
+from nnbuild.quantize.calibrate import Batch
+
+POINTS = 0.5
+"""What may be lost where nothing else is said."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """One choice for all layers: what it is made of, what came of it, its bytes and what it loses in points."""
+
+    choice: Mapping[str, Trial]
+    made: Made
+    bytes: int
+    drop: float
+
+
+@dataclass(eq=False)
+class Search:
+    """`drop_of` tells how many points a graph loses against the original model."""
+
+    graph: Graph
+    samples: Batch
+    board: Board
+    drop_of: Callable[[Graph], float]
+    heard: Callable[[str], None]
+
+    def within(self, found: Mapping[str, list[Trial]], flash: int | None, drop: float | None) -> Found:
+        """The best within these limits. Raises with what could be had instead."""
+        steps, known = frontier(found), dict[int, Found]()
+
+        def at(index: int) -> Found:
+            if index not in known:
+                known[index] = self._made(steps[index], f"{index} of {len(steps) - 1}")
+            return known[index]
+
+        if flash is None:
+            return at(self._furthest(at, len(steps) - 1, POINTS if drop is None else drop))
+        index = self._fitting(steps, at, flash)
+        if drop is not None and at(index).drop > drop:
+            self._refuse(at, index, flash, drop)
+        return at(index)
+
+    def _made(self, choice: Mapping[str, Trial], which: str) -> Found:
+        roles = roles_by_op(self.graph)
+        specs = {(op, role): trial.spec for op, trial in choice.items() for role in roles[op]}
+        made = compressed(self.graph, self.samples, specs, lambda text: self.heard(f"choice {which}: {text}"))
+        found = Found(choice, made, self.board.whole(made.graph).bytes, self.drop_of(made.graph))
+        self.heard(f"choice {which}: {found.bytes:,} bytes, {found.drop:.2f} points lost")
+        return found
+
+    def _furthest(self, at: Callable[[int], Found], last: int, drop: float) -> int:
+        """The choice of fewest bytes that loses no more, by halving."""
+        if at(0).drop > drop:
+            raise CheckFailed(
+                "--accuracy-drop",
+                f"the integer model alone, as its weights are, loses {at(0).drop:.2f} points, more than {drop:g}.",
+                f"Allow {at(0).drop:.2f}, calibrate with more samples, or give --quantize int16.",
+            )
+        low, high = 0, last + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if at(middle).drop <= drop else (low, middle)
+        return low
+
+    def _fitting(self, steps: list[dict[str, Trial]], at: Callable[[int], Found], flash: int) -> int:
+        """The first choice that fits, as the plan says; estimates by layer lead there."""
+        whole = self.board.whole(self.graph).bytes
+        plain = sum(trial.bytes for trial in steps[0].values())
+        rest = whole - plain
+        estimates = [rest + sum(trial.bytes for trial in step.values()) for step in steps]
+        index = next((i for i, size in enumerate(estimates) if size <= flash), len(steps) - 1)
+        while at(index).bytes > flash and index < len(steps) - 1:
+            over = at(index).bytes - flash
+            aim = estimates[index] - over
+            index = next((i for i in range(index + 1, len(steps)) if estimates[i] <= aim), len(steps) - 1)
+        if at(index).bytes > flash:
+            raise CheckFailed(
+                f"--flash {flash:,}",
+                f"the fewest bytes that were found are {at(index).bytes:,}, with {at(index).drop:.2f} points lost.",
+                f"Allow --flash {at(index).bytes}, or take a smaller model.",
+            )
+        return index
+
+    def _refuse(self, at: Callable[[int], Found], index: int, flash: int, drop: float) -> None:
+        """Names the nearest pairs that can be had."""
+        tight = at(index)
+        loose = at(self._furthest(at, index, drop))
+        raise CheckFailed(
+            f"--accuracy-drop {drop:g}",
+            f"within --flash {flash:,} the model loses {tight.drop:.2f} points; losing no more than {drop:g} takes "
+            f"{loose.bytes:,} bytes.",
+            f"Give --flash {flash} --accuracy-drop {_up(tight.drop)}, or "
+            f"--flash {loose.bytes} --accuracy-drop {drop:g}.",
+        )
+
+
+def _up(points: float) -> str:
+    """Rounded up, so that it holds."""
+    return f"{-(-points * 100 // 1) / 100:.2f}"
