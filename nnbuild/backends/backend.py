@@ -52,7 +52,7 @@ class RunStack:
 
     entry: str = "{prefix}_run"
     """The function a run begins with."""
-    objects: tuple[str, ...] = ("{prefix}", "{prefix}_kernels")
+    objects: tuple[str, ...] = ("{prefix}", "{prefix}_kernels", "{prefix}_device", "nn_device", "nn_offload")
     """The model's objects with functions that a run may reach."""
     library: tuple[str, ...] = MEMORY_FUNCTIONS
     """Functions of the surroundings' own library, which says nothing about frames."""

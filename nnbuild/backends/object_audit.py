@@ -34,13 +34,20 @@ __aeabi_memclr4 __aeabi_memclr8 __aeabi_memmove __aeabi_memmove4 __aeabi_memmove
 each toolchain's table states a number for all of them."""
 
 
-HEARING = ("_features", "_listen")
-"""Of a model that listens."""
+DRIVER = [
+    f"nn_driver_{name}"
+    for name in ("open", "close", "write", "read", "submit", "commit", "poll", "relax", "reset", "counters")
+]
+"""What a device's driver consists of. Its table says what stack they take: they may end in what nobody looks into."""
+
+
+OPTIONAL = ("_features", "_listen", "_device")
+"""Of a model that listens, or that a device computes parts of."""
 
 
 def model_objects(prefix: str, folder: Path) -> list[Path]:
-    heard = [path for part in HEARING if (path := folder / f"{prefix}{part}.o").is_file()]
-    return [*(folder / f"{prefix}{part}.o" for part in ("", "_kernels", "_weights")), *heard]
+    more = [path for part in OPTIONAL if (path := folder / f"{prefix}{part}.o").is_file()]
+    return [*(folder / f"{prefix}{part}.o" for part in ("", "_kernels", "_weights")), *more]
 
 
 def stack_stems(board: Board, prefix: str, there: Iterable[str]) -> list[str]:
@@ -63,6 +70,7 @@ def helper_frames(board: Board) -> dict[str, int]:
     """Where there is a C library the memory functions are its own, and say nothing about frames either."""
     size, stack = toolchain_for(board).helper_stack, backend_of(board).stack
     frames = dict.fromkeys([*HELPERS, *stack.library], size) if size else {}
+    frames |= dict.fromkeys(DRIVER, board.driver_stack) if board.driver_stack is not None else {}
     return frames | dict.fromkeys(stack.never_return, 0)
 
 

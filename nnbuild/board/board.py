@@ -176,6 +176,8 @@ class Board:
     table: Mapping[str, Any]
     file: Path
     """Where the table stands."""
+    driver_stack: int | None = None
+    """Bytes of stack that any function of a device's driver takes, where there is a device beside the processor."""
 
     def memory(self, name: str) -> Memory:
         return next(memory for memory in self.memories if memory.name == name)

@@ -50,6 +50,8 @@ _FEATURES = "a front end for the model: then the program takes samples of a micr
 _SWAPPABLE = "weights can be exchanged while the program runs, on boards where it can do so"
 _SHAPE = "the sizes of an ONNX model's input, where the file leaves them open: x=1,3,96,96; for each such input"
 _LAYOUT = "how an ONNX model's images enter and leave: as in its file, or channels last (default: %(default)s)"
+_DEVICE = "a device beside the processor: its name, or the folder of its device.toml; NAME:DRIVER takes that driver"
+_PLACE = "where a layer is computed, whatever would be cheaper; may be given several times"
 _IO = "number format at the edges of a quantized model (default: %(default)s)"
 
 
@@ -85,6 +87,13 @@ def _kept(text: str) -> tuple[str, str]:
     return layer, form
 
 
+def _placed(text: str) -> tuple[str, str]:
+    layer, equals, place = text.rpartition("=")
+    if not equals or place not in ("cpu", "device"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not LAYER=cpu or LAYER=device")
+    return layer, place
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="a .h5, .keras, .tflite or .onnx file")
     parser.add_argument("--shape", action="append", default=[], type=_shaped, metavar="INPUT=SIZES", help=_SHAPE)
@@ -97,8 +106,14 @@ def add_build_options(parser: argparse.ArgumentParser, board: bool = True) -> No
         where = parser.add_argument_group("where it runs")
         where.add_argument("--board", default="linux", help="a board, or a table of your own (default: this PC)")
         where.add_argument("--memory", metavar="NAME", help=_MEMORY)
+        add_device(where)
     _add_numbers(parser.add_argument_group("numbers"))
     _add_code(parser.add_argument_group("code"))
+
+
+def add_device(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--device", metavar="NAME", help=_DEVICE)
+    group.add_argument("--place", action="append", default=[], type=_placed, metavar="LAYER=PLACE", help=_PLACE)
 
 
 def _add_numbers(group: argparse._ArgumentGroup) -> None:
@@ -205,6 +220,8 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         max_instructions=getattr(arguments, "max_instructions", None),
         shape=tuple(arguments.shape),
         io_layout=arguments.io_layout,
+        device=getattr(arguments, "device", None),
+        place=tuple(getattr(arguments, "place", ())),
     )
 
 

@@ -7,7 +7,13 @@ from nnbuild.plan.plan import Location, Plan, Step, Version
 
 
 def calls(plan: Plan, step: Step, part: bool = False) -> list[str]:
-    """The lines, within a function. `part` calls for the part `index` of the step's parts, not for the whole."""
+    """The lines, within a function; none for what the device computes. `part` calls for the part `index` of the step's
+    parts, not for the whole."""
+    return [] if step.on_device else kernel_calls(plan, step, part)
+
+
+def kernel_calls(plan: Plan, step: Step, part: bool = False) -> list[str]:
+    """The same, by the processor's own kernels."""
     if len(step.versions) == 1:
         return [f"        {_call(plan, step, step.versions[0], part)}"]
     lines = ["        switch (context->isa) {"]

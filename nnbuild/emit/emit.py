@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 
 from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.device import device_file, device_sources
 from nnbuild.emit.header import header
 from nnbuild.emit.kernels import kernels, private_header
 from nnbuild.emit.model import model
@@ -24,7 +25,12 @@ def emit(plan: Plan, weights: str = "array", classes: tuple[str, ...] = ()) -> A
         f"{p}.c": model(plan),
         f"{p}_kernels.c": kernels(plan),
     }
-    return Artifact({name: wrapped(text).encode() for name, text in texts.items()} | weight_files(plan, weights))
+    if plan.device is not None:
+        texts[f"{p}_device.c"] = device_file(plan, plan.device)
+    beside = device_sources(plan.device.device) if plan.device is not None else {}
+    return Artifact(
+        {name: wrapped(text).encode() for name, text in texts.items()} | weight_files(plan, weights) | beside
+    )
 
 
 def digest(graph: Graph) -> str:
@@ -34,6 +40,7 @@ def digest(graph: Graph) -> str:
         seen.update(repr((tensor.shape, tensor.dtype, tensor.quant)).encode())
     for op in graph.ops:
         seen.update(repr((op.kind, sorted(vars(op.attributes).items()), op.inputs, op.outputs, op.outer)).encode())
+        seen.update(repr(op.arithmetic).encode() if op.arithmetic is not None else b"")
         for role, name in sorted(op.constants.items()):
             data = graph.constants[name].data
             seen.update(f"{role} {data.dtype.name} {data.shape}".encode())

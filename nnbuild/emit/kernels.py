@@ -8,6 +8,7 @@ from math import prod
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.vendored import definitions, float_rules
 from nnbuild.base.writer import Writer
+from nnbuild.emit.device import declaration
 from nnbuild.emit.instructions import called, instructions
 from nnbuild.emit.text import comment_safe, shape_text
 from nnbuild.emit.weights import WEIGHTS, blob_bytes, places
@@ -88,6 +89,7 @@ def private_header(plan: Plan) -> str:
         f'#include "{plan.prefix}.h"\n',
         *(_exchanged(plan) if plan.swappable else _constants(plan)),
         *(f"{signature(step, version)};" for step in plan.steps for version in step.versions),
+        *declaration(plan),
         "\n#endif",
     ]
     return "\n".join(lines) + "\n"
@@ -168,4 +170,6 @@ def describe(step: Step, version: Version | None = None) -> str:
     flow = f"{shapes(step.site.reads)} -> {shapes(step.site.writes)}"
     taken = version or step.versions[0]
     price = f"about {taken.choice.price.cycles:,.0f} cycles"
+    if step.on_device and version is None:
+        return f"{comment_safe(step.layer)}: {step.kind} {flow}, {work}by the device"
     return f"{comment_safe(step.layer)}: {step.kind} {flow}, {work}{taken.kernel_name}, {price}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nnbuild.base.literals import float_literal
 from nnbuild.emit.call import calls
 from nnbuild.emit.detect import detection
+from nnbuild.emit.device import acts_at
 from nnbuild.emit.kernels import describe
 from nnbuild.emit.parallel import run_parallel
 from nnbuild.emit.text import SIZES, comment_safe, common_type, place
@@ -82,7 +83,8 @@ int {p}_step({p}_context *context, unsigned step)
 
 
 def _case(plan: Plan, index: int, step: Step) -> str:
-    lines = [f"    case {index}: /* {describe(step)} */", *calls(plan, step), "        return 0;"]
+    end = f"{plan.prefix}_device_step(context, {index})" if acts_at(plan.device, index) else "0"
+    lines = [f"    case {index}: /* {describe(step)} */", *calls(plan, step), f"        return {end};"]
     return "\n".join(lines)
 
 

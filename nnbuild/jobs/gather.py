@@ -239,6 +239,7 @@ def option_words(options: Options) -> list[str]:
         "--name": options.name,
         "--baud": options.baud,
         "--memory": options.memory,
+        "--device": options.device,
         "--labels": near(options.labels) if options.labels else None,
         "--weights": options.weights if options.weights != "auto" else None,
     }
@@ -249,6 +250,8 @@ def option_words(options: Options) -> list[str]:
         words.append(f"--image-range={','.join(map(str, options.image_range))}")
     for name, sizes in options.shape:
         words += ["--shape", f"{name}={','.join(map(str, sizes))}"]
+    for layer, place in options.place:
+        words += ["--place", f"{layer}={place}"]
     for layer, form in options.keep:
         words += ["--keep", f"{layer}={form}"]
     return words + ([] if options.bias_correction else ["--no-bias-correction"])

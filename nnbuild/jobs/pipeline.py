@@ -30,11 +30,14 @@ from nnbuild.frontend.wishes import LAYOUTS, Wishes
 from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import baseline, fits, isas, native
 from nnbuild.isa.registry import find_all as find_isas
+from nnbuild.jobs.beside import beside_device, device_notes, unknown_places
 from nnbuild.jobs.classes import classes_of
 from nnbuild.jobs.compression import Heard, silent, with_wishes, within_flash
 from nnbuild.jobs.early import refuse_too_large
 from nnbuild.jobs.heard import heard_samples
 from nnbuild.model.graph import Graph, Shape
+from nnbuild.offload.device import Device
+from nnbuild.offload.table import device_inputs, find_device, rules_of
 from nnbuild.ops.convert import Convert
 from nnbuild.plan.cores import Cores
 from nnbuild.plan.plan import Plan, make_plan
@@ -96,6 +99,10 @@ class Options:
     """Settings of a front end: then the program listens."""
     shape: tuple[tuple[str, Shape], ...] = ()
     io_layout: str = LAYOUTS[0]
+    device: str | None = None
+    """A device beside the processor, by its name or its folder."""
+    place: tuple[tuple[str, str], ...] = ()
+    """(layer, "cpu" or "device"): where it is computed, whatever would be cheaper."""
 
     @property
     def wishes(self) -> Wishes:
@@ -150,7 +157,18 @@ class Compiled:
 def board_of(options: Options) -> Board:
     """The board, with the line rate, the memory and the budget that are asked for."""
     board = in_memory(at_rate(find(options.board), options.baud), options.memory)
-    return within_instructions(board, options.max_instructions)
+    return within_instructions(beside_device(board, device_of(options, board)), options.max_instructions)
+
+
+def device_of(options: Options, board: Board) -> Device | None:
+    """The device that was asked for, with its driver for the board."""
+    if options.device is None:
+        if options.place:
+            raise UsageError("--place", "there is no device.", "Name one with --device, or leave it out.")
+        return None
+    if options.swappable:
+        raise UsageError("--swappable", "a device holds constants of its own.", "Leave out one of the two.")
+    return find_device(options.device).driven(board.output)
 
 
 def prefix_of(options: Options) -> str:
@@ -211,6 +229,7 @@ def recipe_of(options: Options) -> Recipe:
         keep=dict(options.keep),
         float_edge=options.io == "float",
         bias_correction=options.bias_correction,
+        device=rules_of(find_device(options.device)) if options.device is not None else {},
     )
 
 
@@ -238,6 +257,7 @@ def inputs_of(options: Options) -> list[Path]:
     else:
         given = [samples]
     given += [path for path in (options.labels, options.features) if path is not None]
+    given += device_inputs(options.device) if options.device is not None else []
     return [options.model, *given, find(options.board).file, *generator_files()]
 
 
@@ -278,6 +298,7 @@ def compile_model(
             target = replace(target, isa=C99)
         backend = backend_of(board)
         target = backend.prepare(graph, target, options.isa)
+        unknown_places(graph, options.place)
         wishes, source = options.of_weights, recipe_of(given).source
 
         def planned(graph: Graph) -> Plan:
@@ -285,7 +306,7 @@ def compile_model(
 
         graph, compression = with_wishes(folded, graph, source, wishes, target, planned, heard)
     plan = backend.settle(planned(graph), target)
-    graph = replace(graph, notes=(*graph.notes, *backend.notes(plan)))
+    graph = replace(graph, notes=(*graph.notes, *backend.notes(plan), *device_notes(plan)))
     classes = classes_of(options.labels, options.model, graph)
     artifact = emit(plan, weights_form(options, imported), classes)
     hearing = hearing_of(recipe_of_file(options.features), graph, classes) if options.features is not None else None
@@ -332,6 +353,8 @@ def target_of(options: Options, board: Board) -> Target:
         kernels=dict(options.kernels),
         cores=cores_of(options, board),
         swappable=_swappable(options, board),
+        device=device_of(options, board),
+        placed=dict(options.place),
     )
 
 

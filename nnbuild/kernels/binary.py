@@ -11,7 +11,7 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import channel_tables, plain_pairs
+from nnbuild.kernels import channel_tables, obedient, plain_pairs
 from nnbuild.kernels.contract import (
     PORTABLE,
     Demand,
@@ -268,4 +268,5 @@ VARIANTS = (
     on_each("integer", _Bytes),
     on_each("across", _Linear),
     channel_tables.kernel(_results, _beside_constant),
+    obedient.ADD,
 )

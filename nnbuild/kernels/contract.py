@@ -122,6 +122,7 @@ class Kernel(Generic[K]):
     needs: the features of the instruction set that it cannot do without.
     fuses: the kinds of operation that it takes in a site's tail; it is asked by `accepts` whether it takes a given one.
     encoded: its constants are as large as their values want them, so others cannot take their place.
+    obeys: whether it computes in the arithmetic of a device, where an operation has that of one.
     """
 
     name: str
@@ -131,6 +132,7 @@ class Kernel(Generic[K]):
     emit: Callable[[Writer, Site[K], Names], None]
     fuses: frozenset[str] = frozenset()
     encoded: bool = False
+    obeys: bool = False
 
 
 @dataclass(frozen=True, eq=False)

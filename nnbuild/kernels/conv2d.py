@@ -6,7 +6,7 @@ from functools import partial
 
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import integer_layers
+from nnbuild.kernels import integer_layers, obedient
 from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import across_windows, compact, patches, winograd
@@ -127,4 +127,5 @@ VARIANTS = (
     OnEach("float", _on_floats),
     OnEach("sums", _on_integers),
     OnEach("across", across_windows.on_set),
+    obedient.WEIGHTS,
 )

@@ -10,7 +10,7 @@ from functools import partial
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import integer_layers
+from nnbuild.kernels import integer_layers, obedient
 from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, only_float, variant
 from nnbuild.kernels.loops import across_windows, compact, dot, patches, sparse, sparse_pairs
 from nnbuild.kernels.loops.edges import REGISTERS, Edges
@@ -114,4 +114,5 @@ VARIANTS = (
     *sparse_pairs.VARIANTS,
     OnEach("sums", sparse.on_set),
     OnEach("across", across_windows.on_set),
+    obedient.WEIGHTS,
 )

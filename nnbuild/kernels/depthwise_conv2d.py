@@ -6,7 +6,7 @@ from functools import partial
 
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import integer_layers
+from nnbuild.kernels import integer_layers, obedient
 from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
 from nnbuild.kernels.loops import gathered, planar
 from nnbuild.kernels.loops.interleaved import Interleaved
@@ -81,4 +81,5 @@ VARIANTS = (
     OnEach("float", _on_floats),
     OnEach("sums", _on_integers),
     OnEach("across", gathered.on_set),
+    obedient.WEIGHTS,
 )

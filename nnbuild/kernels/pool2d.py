@@ -16,6 +16,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels import obedient
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, any_format, on_each, only_float
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.overlaps import IN_PLACE, rows
@@ -319,4 +320,5 @@ VARIANTS = (
     Kernel("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
     on_each("float", _Floats),
     on_each("integer", _Bytes),
+    obedient.POOL,
 )

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
+from nnbuild.numeric.arithmetic import Arithmetic
+
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
@@ -91,7 +93,7 @@ class Op(Generic[A]):
     `constants` maps a role ("kernel", "bias") to a constant's name.
 
     With `outer` the operation is applied to each index of these leading axes of all its tensors by itself,
-    as Keras' TimeDistributed does.
+    as Keras' TimeDistributed does. `arithmetic` is that of the device for which a quantized graph was made.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Op(Generic[A]):
     constants: Mapping[str, str] = field(default_factory=dict)
     layer: str = ""
     outer: Shape = ()
+    arithmetic: Arithmetic | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "constants", _frozen(self.constants))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nnbuild.model.graph import Array
@@ -70,7 +70,7 @@ class Functions:
     pack: Callable[[Task], bytes]
     describe: Callable[[Task, Addresses], bytes]
     cycles: Callable[[Task], float]
-    compute: Callable[[Task, list[Array]], Array]
+    compute: Callable[[Task, tuple[Array, ...]], tuple[Array, ...]]
     link: Callable[[str], list[str]] | None = None
     """What the program is linked with beside the driver of this name, made where it has to be."""
 
@@ -98,7 +98,7 @@ class Device:
     overhead: float = 0.0
     """Cycles of the device between two tasks that follow each other."""
     chosen: str | None = None
-    """The driver that was asked for."""
+    """The driver's name."""
 
     def memory(self, use: str) -> Memory:
         return next(memory for memory in self.memories if use in memory.holds)
@@ -108,9 +108,11 @@ class Device:
         """Whether tasks bring tensors from the memory that the processor reaches to the one they compute on."""
         return self.memory("tensors") is not self.memory("exchange")
 
-    def driver(self, output: str) -> Driver | None:
-        """That of a kind of board, or the one that was asked for."""
-        able = [driver for driver in self.drivers if output in driver.boards]
-        if self.chosen is not None:
-            able = [driver for driver in able if driver.name == self.chosen]
-        return able[0] if able else None
+    def driver(self) -> Driver | None:
+        """The one that is chosen; none where a program is printed for no board that has one."""
+        return next((driver for driver in self.drivers if driver.name == self.chosen), None)
+
+    def driven(self, output: str) -> Device:
+        """With the driver for a kind of board: the one that was asked for, or the first."""
+        able = [driver.name for driver in self.drivers if output in driver.boards]
+        return self if self.chosen is not None else replace(self, chosen=able[0] if able else None)

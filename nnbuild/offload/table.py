@@ -59,6 +59,18 @@ def read_device(file: Path) -> Device:
     return _Reader(where, file, table).device()
 
 
+def rules_of(device: Device) -> dict[str, Arithmetic]:
+    """The arithmetic of every operator that computes."""
+    return {name: each.arithmetic for name, each in device.operators.items() if name not in ("load", "store")}
+
+
+def device_inputs(name: str) -> list[Path]:
+    """The files that a device is made of."""
+    device = find_device(name)
+    sources = [path for driver in device.drivers for path in driver.sources]
+    return [device.file, *sorted(device.file.parent.glob("*.py")), *sources]
+
+
 class _Reader:
     """Checks every field."""
 

@@ -14,6 +14,7 @@ from nnbuild.numeric.multiplier import Multiplier, WideScale, product_scale, qua
 from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
 from nnbuild.ops.integer import clamped, quant_of
+from nnbuild.ops.obeying import obeys, sum_of_two
 from nnbuild.ops.site import Site
 
 T = TypeVar("T")
@@ -50,7 +51,9 @@ class Binary(Attributes):
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's, but for divide, and for operands of maximum and minimum that are of another scale."""
         left, right = aligned(inputs, {role: constant.data for role, constant in site.constants.items()})
-        out = site.outputs[0]
+        out, spec = site.outputs[0], obeys(site.op)
+        if spec is not None:
+            return (clamped(sum_of_two(site, left, right, spec), self.clamp, out),)
         return (clamped(combined(self.function, left, right, formats(site)), self.clamp, out),)
 
 

@@ -13,6 +13,7 @@ from nnbuild.model.graph import Array
 from nnbuild.numeric.real_scale import apply_real_scale
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, signless
 from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, real_scales, requantization
+from nnbuild.ops.obeying import obeys, scaled_sums
 from nnbuild.ops.site import Site
 
 
@@ -40,7 +41,9 @@ class Convolution(Attributes):
         times the real scale, rounded once."""
         weights = {role: exact_sums(constant.data) for role, constant in site.constants.items()}
         sums = self.sums(centred(site, inputs[0]), weights).astype(np.int64)
-        out = site.outputs[0]
+        out, spec = site.outputs[0], obeys(site.op)
+        if spec is not None:
+            return (clamped(scaled_sums(site, sums, spec), self.clamp, out),)
         if self.once and out.dtype == "int8":
             scales = np.broadcast_to(real_scales(site), sums.shape[-1:])
             scaled = np.stack([apply_real_scale(sums[..., i], float(s)) for i, s in enumerate(scales)], axis=-1)

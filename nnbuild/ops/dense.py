@@ -16,6 +16,7 @@ from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, intege
 from nnbuild.numeric.rounding import Ints, limits
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect, signless
 from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
+from nnbuild.ops.obeying import obeys, scaled_sums
 from nnbuild.ops.site import Site
 
 
@@ -54,7 +55,9 @@ class Dense(Attributes):
         sums = (centred(site, inputs[0]) @ kernel).astype(np.int64)
         if "bias" in site.constants:
             sums = sums + site.constant("bias").astype(np.int64)
-        out = site.outputs[0]
+        out, spec = site.outputs[0], obeys(site.op)
+        if spec is not None:
+            return (clamped(scaled_sums(site, sums, spec), self.clamp, out),)
         if site.constant("kernel").dtype == np.int16:
             return (clamped(requantization(site, sums.shape[-1]).apply(sums), self.clamp, out),)
         columns = [apply_integer_scale(sums[..., i], scale) for i, scale in enumerate(self.scales(site))]

@@ -12,6 +12,7 @@ from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.rounding import INT32, rounding_mean
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, Pair, expect
 from nnbuild.ops.integer import clamped
+from nnbuild.ops.obeying import averaged, obeys
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import NO_PADDING, Padding, sliding, windows_along
 
@@ -43,7 +44,9 @@ class Pool2D(Attributes):
             windows = sliding(x, self.window, self.strides, (1, 1), self.padding, INT32[0])
             return (clamped(windows.max(axis=(4, 5)), self.clamp, site.outputs[0]),)
         total, count = self._totals(x)
-        return (clamped(rounding_mean(total, count), self.clamp, site.outputs[0]),)
+        spec = obeys(site.op)
+        mean = rounding_mean(total, count) if spec is None else averaged(total, count, spec)
+        return (clamped(mean, self.clamp, site.outputs[0]),)
 
     def _totals(self, x: Array) -> tuple[Array, Array]:
         """Sum and number of the inputs in each window."""

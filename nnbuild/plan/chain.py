@@ -19,19 +19,24 @@ from nnbuild.plan.target import Target
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """An operation or a chain, with the kernel that will compute it, and those for the target's further sets."""
+    """An operation or a chain, with the kernel that will compute it, and those for the target's further sets.
+
+    on_device: whether the device computes it; the kernel is what the processor does in its stead.
+    """
 
     site: Site
     choice: Choice
     others: tuple[Choice, ...] = ()
+    on_device: bool = False
 
     @property
     def demands(self) -> tuple[Demand, ...]:
         return tuple(choice.demand for choice in (self.choice, *self.others))
 
 
-def divide(graph: Graph, target: Target) -> list[Work]:
-    """All work in the order in which it will be done: a chain takes the place of its last operation."""
+def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()) -> list[Work]:
+    """All work in the order in which it will be done: a chain takes the place of its last operation. Operations that
+    the device computes are in no chain."""
     ops = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
     sites = {op.name: site_of(graph, op) for op in ops}
     done: set[str] = set()
@@ -40,9 +45,14 @@ def divide(graph: Graph, target: Target) -> list[Work]:
     for op in ops:
         if op.name in done:
             continue
+        if op.name in on_device:
+            work[place[op.name]] = _instead(sites[op.name], target)
+            continue
         best = _alone(sites[op.name], target)
         for tail in [] if target.apart else _tails(graph, ops, sites, op):
-            if done.isdisjoint(site.op.name for site in tail):  # two convolutions may both want one addition
+            if on_device.isdisjoint(site.op.name for site in tail) and done.isdisjoint(
+                site.op.name for site in tail
+            ):  # two convolutions may both want one addition
                 best = _better(best, replace(sites[op.name], tail=tail), target)
         done |= {part.name for part in best.site.ops}
         work[place[best.site.ops[-1].name]] = best
@@ -52,6 +62,13 @@ def divide(graph: Graph, target: Target) -> list[Work]:
 def _alone(site: Site, target: Target) -> Work:
     others = (choose(site, replace(target, isa=isa)) for isa in target.also)
     return Work(site, choose(site, target), tuple(others))
+
+
+def _instead(site: Site, target: Target) -> Work:
+    """For what the device computes: the smallest kernel, which is only used where the device fails."""
+    choice = choose(site, target)
+    smallest = min(choice.offers, key=lambda offer: offer.price.key("size"))
+    return Work(site, Choice((smallest,), choice.refused), on_device=True)
 
 
 def _better(best: Work, chain: Site, target: Target) -> Work:

@@ -56,7 +56,11 @@ def _closed(graph: Graph, run: list[Work]) -> bool:
 
 def _stream(run: list[Work], target: Target) -> Work | None:
     """The steps as one, with fast kernels or small ones; nothing where one of them cannot be computed row by row."""
-    if target.also or any(item.choice.kernel.name.startswith(NAME) for item in run):
+    if (
+        target.also
+        or any(item.on_device for item in run)
+        or any(item.choice.kernel.name.startswith(NAME) for item in run)
+    ):
         return None
     able = [[offer for offer in item.choice.offers if streamable(item.site, offer.demand)] for item in run]
     if not all(able):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import lcm, prod
 
@@ -16,12 +16,15 @@ from nnbuild.ops.interpret import initial_value
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
+from nnbuild.plan.device_program import DeviceProgram
 from nnbuild.plan.lower import lower
 from nnbuild.plan.place import THOROUGH, Buffer, Placement, place
+from nnbuild.plan.regions import Region, regions_of, times_of
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
 from nnbuild.plan.split import Borders, pieces, shares, shortest, split
 from nnbuild.plan.target import Target
+from nnbuild.plan.with_device import with_device
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ class Step:
     shares_storage: bool
     scratch_bytes: int = 0
     """So far apart lies the scratch of its parts."""
+    on_device: bool = False
+    """Whether the device computes it; the versions are what the processor computes in its stead."""
 
     @property
     def parts(self) -> int:
@@ -114,7 +119,8 @@ class Step:
 
     @property
     def kernel_name(self) -> str:
-        return self.choice.kernel.name
+        """What computes it: a kernel, or the device."""
+        return "device" if self.on_device else self.choice.kernel.name
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
@@ -151,6 +157,8 @@ class Plan:
     swappable: bool = False
     initial: Mapping[str, str] = field(default_factory=dict)
     """State -> the constant that it begins with, over and over, where that is not one number."""
+    device: DeviceProgram | None = None
+    """What the device beside the processor is given, where the plan was made for one."""
 
     @property
     def parallel(self) -> bool:
@@ -174,15 +182,22 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     def fullest(work: list[Work]) -> tuple[int, int]:
         buffers = _buffers(graph, work, roots, target)
         placed = place(buffers, target.alignment)
-        peak = _peak(buffers, placed, [item.site.op.name for item in work])
+        times = times_of(len(work), _regions(graph, work, roots, target))
+        peak = _peak(buffers, placed, times, [item.site.op.name for item in work])
         return placed.size, peak.step if peak else 0
 
     def lowered(work: list[Work]) -> list[Work]:
         return work if target.apart else lower(graph, work, fullest, target)
 
-    divided = [shortest(item, target.cores) for item in divide(graph, target)]
-    work = settle(divided, arena_size, target, lowered)
-    buffers = _buffers(graph, work, roots, target)
+    def settled(on_device: frozenset[str] = frozenset()) -> list[Work]:
+        divided = [shortest(item, target.cores) for item in divide(graph, target, on_device)]
+        return settle(divided, arena_size, target, lowered)
+
+    work, program = settled(), None
+    if target.device is not None:
+        work, program = with_device(graph, work, settled, roots, target)
+    away = frozenset(name for region in program.regions for name in region.exits) if program else frozenset[str]()
+    buffers = _buffers(graph, work, roots, target, away)
     arena = place(buffers, target.alignment, patience=THOROUGH)
     locations, state = _locations(graph, roots, arena, target.alignment)
     constants: dict[str, Array] = {}
@@ -192,7 +207,8 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         for state in graph.states
         if (period := repeated(initial_value(graph, state))).size > 1
     }
-    peak = _peak(buffers, arena, [step.layer for step in steps])
+    times = times_of(len(work), _regions(graph, work, roots, target))
+    peak = _peak(buffers, arena, times, [step.layer for step in steps])
     return Plan(
         graph,
         prefix,
@@ -207,6 +223,7 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         peak,
         target.swappable,
         initial,
+        program,
     )
 
 
@@ -215,6 +232,11 @@ def repeated(values: Array) -> Array:
     flat = values.reshape(-1)
     sizes = (size for size in range(1, flat.size + 1) if flat.size % size == 0)
     return next(flat[:size] for size in sizes if (flat.reshape(-1, size) == flat[:size]).all())
+
+
+def _regions(graph: Graph, work: list[Work], roots: dict[str, str], target: Target) -> tuple[Region, ...]:
+    on_device = frozenset(index for index, item in enumerate(work) if item.on_device)
+    return regions_of(graph, [item.site for item in work], on_device, roots, target.apart) if on_device else ()
 
 
 def _roots(graph: Graph) -> dict[str, str]:
@@ -228,21 +250,31 @@ def _roots(graph: Graph) -> dict[str, str]:
     return roots
 
 
-def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Target) -> list[Buffer]:
-    """Every piece of the arena with its exact lifetime. Inputs are there from before the first step."""
+def _buffers(
+    graph: Graph, work: list[Work], roots: dict[str, str], target: Target, away: frozenset[str] = frozenset()
+) -> list[Buffer]:
+    """Every piece of the arena with its exact lifetime. Inputs are there from before the first step. `away` are tensors
+    of the device that lie here because its memory has no room for them."""
     end = len(work)
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for name in graph.inputs:
         first[roots[name]], last[roots[name]] = -1, -1
-    for index, item in enumerate(work):
+    regions = _regions(graph, work, roots, target)
+    times = times_of(len(work), regions)
+    for index, item in sorted(enumerate(work), key=lambda pair: times[pair[0]]):
         for tensor in (*item.site.reads, *item.site.writes):
-            first.setdefault(roots[tensor.name], index)
-            last[roots[tensor.name]] = index
+            first.setdefault(roots[tensor.name], times[index])
+            last[roots[tensor.name]] = times[index]
+    for region in regions:  # what the driver reads back must not lie over what the processor would begin anew with
+        for name in {*region.exits, *away}.intersection(
+            roots[tensor.name] for step in region.steps for tensor in work[step].site.writes
+        ):
+            first[name] = times[region.first]
     for name in first if target.apart else map(roots.__getitem__, graph.outputs):
         last[name] = end
     kept = {state.before for state in graph.states}
-    overlaps = _overlaps(work, roots, first, last, target)
+    overlaps = _overlaps(work, times, roots, first, last, target)
     buffers = [
         Buffer(
             name,
@@ -258,7 +290,7 @@ def _buffers(graph: Graph, work: list[Work], roots: dict[str, str], target: Targ
     for index, item in enumerate(work):
         scratch = _scratch(item, target) * _parts(item, target)
         if scratch:
-            buffers.append(Buffer(scratch_name(item.site.op), scratch, index, index))
+            buffers.append(Buffer(scratch_name(item.site.op), scratch, times[index], times[index]))
     return buffers
 
 
@@ -269,6 +301,8 @@ def _scratch(work: Work, target: Target) -> int:
 
 
 def _parts(work: Work, target: Target) -> int:
+    if work.on_device:
+        return 1
     borders = split(work, target.cores)
     return len(borders[0]) - 1 if borders else 1
 
@@ -279,13 +313,18 @@ def scratch_name(op: Op) -> str:
 
 
 def _overlaps(
-    work: list[Work], roots: dict[str, str], first: dict[str, int], last: dict[str, int], target: Target
+    work: list[Work],
+    times: Sequence[int],
+    roots: dict[str, str],
+    first: dict[str, int],
+    last: dict[str, int],
+    target: Target,
 ) -> dict[str, dict[str, tuple[int, int]]]:
     """Output -> the lead and the step before each input it may lie over: those that nothing needs after this step."""
     allowed: dict[str, dict[str, tuple[int, int]]] = {}
     for index, item in enumerate(work):
         site = item.site
-        if site.op.outer or _parts(item, target) > 1:
+        if site.op.outer or item.on_device or _parts(item, target) > 1:
             continue
         leads = _leads(item, target.pieces)
         for out, source in sorted({(output, site.reads[number].name) for output, number in leads}):
@@ -293,7 +332,7 @@ def _overlaps(
             # A tensor may be read as several inputs; the output may lie over it only as all of these allow.
             reads = [number for number, tensor in enumerate(site.reads) if roots[tensor.name] == b]
             known = [leads[out, number] for number in reads if (out, number) in leads]
-            if a != b and first[a] == index and last[b] == index and len(known) == len(reads):
+            if a != b and first[a] == times[index] and last[b] == times[index] and len(known) == len(reads):
                 allowed.setdefault(a, {})[b] = max(known)
     return allowed
 
@@ -337,7 +376,7 @@ def _step(
     site = work.site
     function = f"{prefix}_{index:02d}_{fragment(site.op.name)}"
     isas, choices = (target.isa, *target.also), (work.choice, *work.others)
-    borders = split(work, target.cores) or ((),) * len(isas)
+    borders = (split(work, target.cores) if not work.on_device else None) or ((),) * len(isas)
     versions = tuple(
         replace(
             _version(site, isa, choice, f"{function}_{isa.name}" if work.others else function, constants, target),
@@ -347,7 +386,7 @@ def _step(
     )
     macs = sum(_macs(part) for part in (site, *site.tail))
     scratch = arena.offsets.get(scratch_name(work.site.op))
-    return Step(site, versions, macs, scratch, _shares(site, locations), _scratch(work, target))
+    return Step(site, versions, macs, scratch, _shares(site, locations), _scratch(work, target), work.on_device)
 
 
 def _version(
@@ -388,10 +427,10 @@ def _shares(site: Site, locations: Mapping[str, Location]) -> bool:
     )
 
 
-def _peak(buffers: list[Buffer], placed: Placement, layers: list[str]) -> Peak | None:
+def _peak(buffers: list[Buffer], placed: Placement, times: Sequence[int], layers: list[str]) -> Peak | None:
     best: Peak | None = None
-    for step in range(len(layers)):
-        alive = [b for b in buffers if b.first <= step <= b.last]
+    for step, time in enumerate(times):
+        alive = [b for b in buffers if b.first <= time <= b.last]
         size = _covered([(placed.offsets[b.name], b.size) for b in alive])
         if best is None or size > best.size:
             best = Peak(step, layers[step], size, tuple((b.name, b.size) for b in alive))

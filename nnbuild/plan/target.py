@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from nnbuild.base.bill import Pace
 from nnbuild.isa.c99 import C99
 from nnbuild.isa.isa import Isa
+from nnbuild.offload.device import Device
 from nnbuild.plan.cores import ALONE, Cores
 
 
@@ -27,6 +28,8 @@ class Target:
     kernels: the kernel to take for the operation, or the chain that begins with it, of this name.
     also: further sets, for which every step gets a version of its own; the best that the processor has is found out
     when the program runs.
+    device: the device beside the processor, which computes what it does sooner; `placed` names operations that are to
+    be computed by it, or not: "device" or "cpu".
     swappable: every step is told where the weights lie, so that a run can be given others.
     """
 
@@ -45,6 +48,8 @@ class Target:
     also: tuple[Isa, ...] = ()
     cores: Cores = ALONE
     swappable: bool = False
+    device: Device | None = None
+    placed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def table(self) -> str:

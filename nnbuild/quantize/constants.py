@@ -24,7 +24,7 @@ from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.select import Select
 from nnbuild.ops.site import Site
-from nnbuild.quantize.formats import SMALLEST, quantized_values, quantized_weights, weight_scales
+from nnbuild.quantize.formats import SMALLEST, device_scales, quantized_values, quantized_weights, weight_scales
 from nnbuild.quantize.recurrent import recurrent_constants
 
 SUMS = (Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D)
@@ -75,6 +75,8 @@ def _weights_and_bias(site: Site, means: tuple[float, ...], bits: int) -> dict[s
     scales = weight_scales(by_channel, bias, input_scale, bits, bias_bits=30 if bits == 8 else 44)
     if bits == 16:
         scales = np.maximum(scales, np.abs(by_channel).sum(axis=0) * 2.0**15 / LARGEST_SUM)
+    if site.op.arithmetic is not None:
+        scales = device_scales(scales, by_channel, bias, quant_of(x), site.op.arithmetic)
     flat = quantized_weights(kernel.name, by_channel, scales, bits)
     data = channels_back(site, flat.data, kernel.data.shape)
     constants = {"kernel": Constant(kernel.name, data, flat.quant)}

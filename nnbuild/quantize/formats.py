@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from nnbuild.model.graph import Array, Constant, Quant
+from nnbuild.numeric.arithmetic import Arithmetic
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.activation import Activation
@@ -12,6 +17,9 @@ from nnbuild.ops.base import Attributes
 from nnbuild.ops.softmax import Softmax
 from nnbuild.quantize.calibrate import Range
 
+Rules = Mapping[str, Arithmetic]
+"""The arithmetic of each operator of a device."""
+NO_RULES: Rules = MappingProxyType({})
 FORMATS = ("int8", "int16", "float")
 SMALLEST = 2.0**-100
 """A scale below this would leave float32's normal range in products."""
@@ -36,14 +44,44 @@ def fixed_format(attributes: Attributes, dtype: str) -> Quant | None:
     return None
 
 
-def activation_format(values: Range, dtype: str) -> Quant:
-    """8 bits asymmetric, zero always exact; 16 bits symmetric."""
+def activation_format(values: Range, dtype: str, device: Rules = NO_RULES) -> Quant:
+    """8 bits asymmetric, zero always exact; 16 bits symmetric. 8 bits as a device needs them, where there is one."""
     low, high = min(0.0, values.low), max(0.0, values.high)
     if dtype == "int16":
         return Quant((_scale(max(-low, high) / 32767),))
+    if any(not (spec.zero_in and spec.zero_out) for spec in device.values()):
+        scale = _scale(max(-low, high) / 127)
+        return Quant((_power(scale) if _powers(device) else scale,), 0)
     scale = _scale((high - low) / 255)
+    scale = _power(scale) if _powers(device) else scale
     zero = int(np.clip(np.round(-128 - low / scale), -128, 127))
     return Quant((scale,), zero)
+
+
+def _powers(device: Rules) -> bool:
+    """Whether every scale must be a power of two, so that multipliers are."""
+    return any(spec.point == 0 for spec in device.values())
+
+
+def _power(scale: float) -> float:
+    """The power of two that is not less."""
+    return float(2.0 ** math.ceil(math.log2(scale)))
+
+
+def device_scales(scales: Array, by_channel: Array, bias: Array | None, x: Quant, spec: Arithmetic) -> Array:
+    """Scales of weights [taps, channels] as a device needs them: sums keep to its bits, whatever the input is."""
+    reach = float(max(-128 - x.zero_point, 127 - x.zero_point, key=abs))
+    if spec.acc_bits < 32 or spec.bias_bits < 32:
+        room = 2.0 ** (spec.acc_bits - 1) - 1 - len(by_channel) * abs(reach) / 2 - 1
+        sums = np.abs(by_channel).sum(axis=0) * abs(reach)
+        bias_sums = np.abs(bias) / x.scale if bias is not None else np.zeros(len(scales))
+        scales = np.maximum(scales, (sums + bias_sums) / room) if room > 0 else scales
+        scales = np.maximum(scales, bias_sums / (2.0 ** (spec.bias_bits - 1) - 1))
+    if not spec.per_channel:
+        scales = np.full_like(scales, scales.max())
+    if spec.point == 0:
+        scales = 2.0 ** np.ceil(np.log2(scales))
+    return np.asarray(scales.astype(np.float32).astype(np.float64))
 
 
 def _scale(real: float) -> float:

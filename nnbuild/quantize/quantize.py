@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from nnbuild.model.graph import Graph, Op
 from nnbuild.quantize.calibrate import Batch, Ranges, calibrate
 from nnbuild.quantize.data import Source, batches
+from nnbuild.quantize.formats import Rules
 from nnbuild.quantize.learned import with_learned, without_steps
 from nnbuild.quantize.rewrite import rewrite, unknown_layers
 
@@ -29,6 +30,8 @@ class Recipe:
     keep: Mapping[str, str] = field(default_factory=dict)
     float_edge: bool = False
     bias_correction: bool = True
+    device: Rules = field(default_factory=dict)
+    """The arithmetic of the operators of a device, which the integers are to suit."""
 
 
 def ranges_of(graph: Graph, recipe: Recipe, progress: Progress | None = None) -> Ranges:
@@ -56,7 +59,7 @@ def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     if not recipe.bias_correction:
         ranges = {name: replace(found, means=()) for name, found in ranges.items()}
     formats = {op.name: form for op in graph.ops if (form := _kept(op, recipe.keep))}
-    made = rewrite(graph, ranges, formats, recipe.form, recipe.float_edge)
+    made = rewrite(graph, ranges, formats, recipe.form, recipe.float_edge, recipe.device)
     notes = (*made.notes, RANDOM_WARNING) if recipe.source.path is None else made.notes
     return replace(made, notes=notes)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from nnbuild.base.errors import UsageError
-from nnbuild.model.graph import Constant, Graph, Op, State, Tensor
+from nnbuild.model.graph import Constant, Graph, Op, Quant, State, Tensor
 from nnbuild.model.verify import LARGEST_RATIO, verify
+from nnbuild.numeric.arithmetic import EXACT, TFLITE, Arithmetic
 from nnbuild.numeric.edge import quantize
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
@@ -19,6 +20,7 @@ from nnbuild.ops.convert import Convert
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.integer import scale_and_limits
 from nnbuild.ops.known import Known
+from nnbuild.ops.obeying import operator_name
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.pool2d import Pool2D
@@ -33,7 +35,7 @@ from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
-from nnbuild.quantize.formats import activation_format, fixed_format
+from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
 from nnbuild.quantize.recurrent import Format, behind, state_formats, weight_bits, with_room
 
 SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
@@ -52,17 +54,29 @@ class _Draft:
     states: Mapping[str, Format]
     behind: frozenset[str]
     whole: frozenset[str]
+    device: Rules = field(default_factory=dict)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def format(self, values: Range, form: str) -> Quant:
+        return activation_format(values, form, self.device)
 
-def rewrite(graph: Graph, ranges: Ranges, formats: Mapping[str, str], default: str, float_edge: bool) -> Graph:
-    """`formats` names the format of single operations by their names; all others take the default."""
+
+def rewrite(
+    graph: Graph,
+    ranges: Ranges,
+    formats: Mapping[str, str],
+    default: str,
+    float_edge: bool,
+    device: Rules = NO_RULES,
+) -> Graph:
+    """`formats` names the format of single operations by their names; all others take the default. With a `device` the
+    integers are such as it can compute with."""
     forms = {op.name: formats.get(op.name, default) for op in graph.ops}
     whole = frozenset(name for name, tensor in graph.tensors.items() if tensor.is_whole)
-    draft = _Draft(state_formats(graph, ranges, forms), behind(graph), whole)
+    draft = _Draft(state_formats(graph, ranges, forms), behind(graph), whole, device)
     ranges = with_room(graph, ranges, forms, draft.behind)
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]
@@ -115,7 +129,7 @@ def _typed(draft: _Draft, tensor: Tensor, ranges: Ranges, form: str) -> Tensor:
         return tensor
     if tensor.name in draft.states:
         return draft.states[tensor.name].of(tensor)
-    quant = activation_format(ranges[tensor.name], form)
+    quant = draft.format(ranges[tensor.name], form)
     if quant.scale == SMALLEST_SCALE:
         found = ranges[tensor.name]
         draft.notes.append(
@@ -136,6 +150,7 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
         outputs = [_output(draft, graph, op, inputs, index, ranges, form) for index in range(len(op.outputs))]
         _comparable(op, [draft.tensors[name] for name in inputs] + outputs)
         inputs = _aligned(draft, graph, op, inputs, outputs[0])
+        op = replace(op, arithmetic=_arithmetic(draft, op, form))
         site = Site(
             op,
             tuple(draft.tensors[name] for name in inputs),
@@ -147,6 +162,14 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
     names = {role: _store(draft, constant) for role, constant in constants.items()}
     draft.tensors.update({tensor.name: tensor for tensor in outputs})
     draft.ops.append(replace(op, inputs=inputs, constants=names))
+
+
+def _arithmetic(draft: _Draft, op: Op, form: str) -> Arithmetic | None:
+    """That of the device, where it has the operation and its results are others than TFLite's."""
+    operator = operator_name(op)
+    spec = draft.device.get(operator) if operator is not None and form == "int8" else None
+    like = EXACT if operator == "dense" else TFLITE
+    return spec if spec is not None and spec != like else None
 
 
 def _inputs(draft: _Draft, op: Op, ranges: Ranges, form: str) -> tuple[str, ...]:
@@ -172,10 +195,10 @@ def _output(
         return replace(tensor, dtype=form, quant=draft.tensors[inputs[0]].quant)
     if "table" in op.constants:
         table = graph.constants[op.constants["table"]].data
-        return replace(tensor, dtype=form, quant=activation_format(Range(float(table.min()), float(table.max())), form))
+        return replace(tensor, dtype=form, quant=draft.format(Range(float(table.min()), float(table.max())), form))
     if isinstance(op.attributes, Select) and _leaves_out(graph, op):
         scores = ranges[op.inputs[1]]
-        quant = activation_format(Range(scores.low - BELOW, scores.high), form)
+        quant = draft.format(Range(scores.low - BELOW, scores.high), form)
         return replace(tensor, dtype=form, quant=quant)
     fixed = fixed_format(op.attributes, form)
     return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(draft, tensor, ranges, form)
@@ -227,7 +250,7 @@ def _in_format(draft: _Draft, name: str, ranges: Ranges, form: str) -> str:
     dtype = "float32" if form == "float" else form
     if tensor.dtype == dtype or name in draft.whole:
         return name
-    quant = None if form == "float" else activation_format(ranges[name], form)
+    quant = None if form == "float" else draft.format(ranges[name], form)
     return _converted(draft, name, replace(tensor, dtype=dtype, quant=quant))
 
 

@@ -17,10 +17,10 @@ def test_a_folder_anywhere_is_a_device(tmp_path: Path) -> None:
     assert device.memory("constants").begin == 0x1000
     assert device.operators["conv2d"].limits["kernel_height"] == (1, 5)
     assert device.operators["add"].arithmetic.acc_bits == 24
-    driver = device.driver("host")
+    driver = device.driven("host").driver()
     assert driver is not None
     assert driver.sources[0].name == "driver.c"
-    assert device.driver("kmod") is None
+    assert device.driven("kmod").driver() is None
 
 
 WRONG = {

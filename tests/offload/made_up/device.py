@@ -72,4 +72,4 @@ def compute(task, arrays):
         result = mean(parts.sum(axis=(3, 4)), parts.shape[3] * parts.shape[4], "floor")
     else:
         result = requant(sums(task, arrays[0]), SPEC, task.scales[0].multiplier, task.scales[0].shift)
-    return np.clip(result, *task.bounds).astype(np.int8)
+    return (np.clip(result, *task.bounds).astype(np.int8),)

@@ -1,0 +1,54 @@
+"""A device beside the processor: what it changes of a board, and what is to be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from nnbuild.base.errors import UsageError
+from nnbuild.board.board import Board
+from nnbuild.model.graph import Graph
+from nnbuild.offload.device import Device
+from nnbuild.plan.plan import Plan
+
+
+def beside_device(board: Board, device: Device | None) -> Board:
+    """The board, whose programs are compiled and linked as the device's driver needs it."""
+    driver = device.driver() if device is not None else None
+    if device is None or driver is None:
+        return board
+    linked = device.functions.link(driver.name) if device.functions.link is not None else []
+    return replace(
+        board,
+        flags=(*board.flags, *driver.flags),
+        link_flags=(*board.link_flags, *driver.link_flags, *linked),
+        driver_stack=driver.stack,
+    )
+
+
+def unknown_places(graph: Graph, places: tuple[tuple[str, str], ...]) -> None:
+    """Refuses a --place for a layer that is not there."""
+    known = {op.layer for op in graph.ops} | {op.name for op in graph.ops}
+    for layer, place in places:
+        if layer not in known:
+            names = ", ".join(sorted(known)[:12])
+            raise UsageError(f"--place {layer}={place}", "the model has no such layer.", f"Its layers: {names} …")
+
+
+def device_notes(plan: Plan) -> Iterator[str]:
+    """How much of the model the device computes."""
+    program = plan.device
+    if program is None:
+        return
+    steps = [step for step in plan.steps if step.on_device]
+    if program.device.driver() is None:
+        yield f"{program.device.name} has no driver for this kind of board: the files want one of your own"
+    if not steps:
+        yield f"{program.device.name} computes nothing: by its table the processor is faster for every layer it takes"
+        return
+    macs, whole = sum(step.macs for step in steps), sum(step.macs for step in plan.steps)
+    share = 100 * macs / whole if whole else 0.0
+    yield (
+        f"{program.device.name} computes {len(steps)} of {len(plan.steps)} steps, {share:.0f} % of the MACs, in about "
+        f"{program.cycles:,.0f} of its cycles"
+    )

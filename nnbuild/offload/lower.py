@@ -1,0 +1,291 @@
+"""An operation as a task of a device: what the device is asked to compute, whole or in parts, or why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nnbuild.numeric.arithmetic import EXACT, TFLITE, Arithmetic
+from nnbuild.numeric.rounding import Ints, ints
+from nnbuild.offload.device import Device, Operator
+from nnbuild.offload.shapes import CUT, Shape3, beyond, laid_out, pitch
+from nnbuild.offload.task import Layout, Operation, Scaling, Task
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.convolution import Convolution
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.integer import bounds, quant_of
+from nnbuild.ops.obeying import channel_scales, operand_scales, operator_name, usual
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.site import Site
+
+OPERATIONS: tuple[Operation, ...] = ("conv2d", "depthwise_conv2d", "dense", "max_pool", "average_pool", "add")
+FEW = 31
+"""Bits of a multiplier that a device has."""
+
+
+class Refused(Exception):
+    """Why a device cannot take an operation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """An operation that a device can compute: the whole of it as one task, with tensors as they lie in its memory."""
+
+    site: Site
+    operator: Operator
+    task: Task
+
+    @property
+    def name(self) -> str:
+        return self.site.op.name
+
+
+@dataclass(frozen=True)
+class Part:
+    """Of a job: rows, columns and channels of the output, each from the first to behind the last."""
+
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    channels: tuple[int, int]
+
+
+def job_of(site: Site, shapes: tuple[Shape3, ...], device: Device) -> Job | str:
+    """The operation of a site, its tensors seen as `shapes`: inputs, then the output. Or why the device cannot."""
+    try:
+        return _job(site, shapes, device)
+    except Refused as reason:
+        return str(reason)
+
+
+def _job(site: Site, shapes: tuple[Shape3, ...], device: Device) -> Job:
+    name = operator_name(site.op)
+    operator = device.operators.get(name or "")
+    if name is None or name not in OPERATIONS or operator is None:
+        raise Refused(f"the device has no {name or site.op.kind}")
+    if site.tail or site.op.outer:
+        raise Refused("it is computed along further axes")
+    if site.dtypes != {"int8"}:
+        raise Refused("the device computes int8 only")
+    spec = operator.arithmetic
+    if site.op.arithmetic != spec and not (site.op.arithmetic is None and usual(name, spec)):
+        raise Refused("the model's integers are not those of the device's arithmetic")
+    _zero_points(site, spec)
+    task = _task(name, site, shapes, device, spec)
+    job = Job(site, operator, task)
+    for quantity, (value, limit) in beyond(task, operator).items():
+        if value < limit or quantity not in CUT or min(grain(job, device)) < 1:
+            raise Refused(f"its {quantity.replace('_', ' ')} is {value}, the device's {limit}")
+    return job
+
+
+def _zero_points(site: Site, spec: Arithmetic) -> None:
+    if not spec.zero_in and any(quant_of(x).zero_point for x in site.inputs):
+        raise Refused("its inputs have a zero point")
+    if not spec.zero_out and quant_of(site.outputs[0]).zero_point:
+        raise Refused("its outputs have a zero point")
+
+
+def _task(name: Operation, site: Site, shapes: tuple[Shape3, ...], device: Device, spec: Arithmetic) -> Task:
+    attributes = site.attributes
+    layouts = [laid_out(shape, device.channels) for shape in shapes]
+    plain = Task(
+        operation=name,
+        name=site.op.layer or site.op.name,
+        inputs=tuple(layouts[:-1]),
+        output=layouts[-1],
+        in_zeros=tuple(quant_of(x).zero_point for x in site.inputs),
+        out_zero=quant_of(site.outputs[0]).zero_point,
+        spare=spec.spare,
+    )
+    if isinstance(attributes, Pool2D):
+        limits = bounds(attributes.clamp, site.outputs[0])
+        if quant_of(site.inputs[0]) != quant_of(site.outputs[0]):
+            raise Refused("its output has another scale")
+        window, strides = attributes.window, attributes.strides
+        return replace(plain, window=window, strides=strides, padding=attributes.padding, bounds=limits)
+    if isinstance(attributes, Binary):
+        return _sum(plain, site.of(Binary), spec)
+    if isinstance(attributes, Conv2D | DepthwiseConv2D):
+        return _convolution(plain, site.of(Convolution), spec)
+    return _dense(plain, site.of(Dense), spec, device)
+
+
+def _sum(plain: Task, site: Site[Binary], spec: Arithmetic) -> Task:
+    if len({x.shape for x in (*site.inputs, *site.outputs)}) > 1:
+        raise Refused("its operands have different shapes")
+    scales = tuple(_scaling(*scale, spec) for scale in operand_scales(site, spec))
+    return replace(plain, scales=scales, bounds=bounds(site.attributes.clamp, site.outputs[0]))
+
+
+def _scaling(multiplier: int, shift: int, spec: Arithmetic) -> Scaling:
+    _in_range(ints([shift]), ints([multiplier]), spec)
+    return Scaling(ints([multiplier]), ints([shift]), _rule(spec))
+
+
+def _rule(spec: Arithmetic) -> str:
+    return "twice" if (spec.scale, spec.rounding) == (TFLITE.scale, TFLITE.rounding) else "device"
+
+
+def _in_range(shifts: Ints, multipliers: Ints, spec: Arithmetic) -> None:
+    used = shifts[multipliers != 0]
+    low, high = spec.shifts
+    if used.size and (used.min() < low or used.max() > high):
+        raise Refused(f"its scales need shifts from {used.min()} to {used.max()}, the device has {low} to {high}")
+
+
+def _weights(plain: Task, site: Site, spec: Arithmetic, kernel: Ints) -> Task:
+    """With the constants of a layer; its sums must keep to the device's bits."""
+    channels = plain.output.shape[2]
+    if site.constant("kernel").dtype != np.int8 or quant_of(site.constants["kernel"]).zero_point:
+        raise Refused("its weights are not bytes without a zero point")
+    bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(channels, np.int64)
+    _sums_fit(site, kernel, bias, spec)
+    return replace(
+        plain,
+        weights=kernel.astype(np.int8),
+        bias=bias,
+        scales=(_channel_scaling(site, spec, channels),),
+        bounds=bounds(site.attributes.clamp, site.outputs[0]),  # type: ignore[attr-defined]
+    )
+
+
+def _channel_scaling(site: Site, spec: Arithmetic, channels: int) -> Scaling:
+    if isinstance(site.attributes, Dense) and spec.rounding == EXACT.rounding:
+        exact = site.attributes.scales(site)
+        if any(scale.multiplier >= 1 << FEW for scale in exact):
+            raise Refused(f"its scale needs a multiplier of more than {FEW} bits")
+        multiplier = ints([scale.multiplier for scale in exact])
+        away = np.array([scale.away for scale in exact])
+        return Scaling(multiplier, ints([scale.shift for scale in exact]), "once", away)
+    multiplier, shift = channel_scales(site, spec, channels)
+    if not spec.per_channel and len({*zip(multiplier.tolist(), shift.tolist(), strict=True)}) > 1:
+        raise Refused("it has a scale for every channel, the device one for all")
+    _in_range(shift, multiplier, spec)
+    return Scaling(multiplier, shift, _rule(spec))
+
+
+def _sums_fit(site: Site, kernel: Ints, bias: Ints, spec: Arithmetic) -> None:
+    x = quant_of(site.inputs[0])
+    flat = kernel.reshape(-1, len(bias))
+    ends = np.stack([flat * (-128 - x.zero_point), flat * (127 - x.zero_point)])
+    most = max(int((ends.max(axis=0).sum(axis=0) + bias).max()), -int((ends.min(axis=0).sum(axis=0) + bias).min()))
+    if most >= 1 << (spec.acc_bits - 1):
+        raise Refused(f"its sums need {most.bit_length() + 1} bits, the device has {spec.acc_bits}")
+    if np.abs(bias).max(initial=0) >= 1 << (spec.bias_bits - 1):
+        raise Refused(f"its biases need more than {spec.bias_bits} bits")
+
+
+def _convolution(plain: Task, site: Site[Convolution], spec: Arithmetic) -> Task:
+    attributes = site.attributes
+    assert isinstance(attributes, Conv2D | DepthwiseConv2D)
+    kernel = ints(site.constant("kernel"))
+    wide = any(d > 1 and size > 1 for d, size in zip(attributes.dilation, kernel.shape, strict=False))
+    if wide or getattr(attributes, "groups", 1) != 1 or attributes.once:
+        raise Refused("it is dilated, in groups, or rounded once")
+    if isinstance(attributes, DepthwiseConv2D):
+        if kernel.shape[3] != 1:
+            raise Refused("it makes several channels of one")
+        kernel = kernel[..., 0]
+    window = (kernel.shape[0], kernel.shape[1])
+    shaped = replace(plain, window=window, strides=attributes.strides, padding=attributes.padding)
+    return _weights(shaped, site, spec, kernel)
+
+
+def _dense(plain: Task, site: Site[Dense], spec: Arithmetic, device: Device) -> Task:
+    """Its inputs are the bytes of a tensor in the device's memory, those between pixels too, whose weights are zero."""
+    height, width, channels = plain.inputs[0].shape
+    pixel = plain.inputs[0].pixel
+    kernel = ints(site.constant("kernel"))
+    if height * width * channels != kernel.shape[0]:
+        raise Refused("it computes several rows")
+    spread = np.zeros((height * width, pixel, kernel.shape[1]), np.int64)
+    spread[:, :channels] = kernel.reshape(height * width, channels, -1)
+    count = height * width * pixel
+    flat = replace(plain, inputs=(Layout((1, 1, count), count, count),))
+    return _weights(flat, site, spec, spread.reshape(count, -1))
+
+
+# --- parts ---
+
+
+def part_of(task: Task, part: Part) -> tuple[Task, tuple[tuple[int, int], tuple[int, int]]]:
+    """The task that computes a part, and the rows and columns of the inputs that it reads. Layouts keep their pitches,
+    so a part is an address and a shape."""
+    (top, bottom), rows = _edge(part.rows, task, 0)
+    (left, right), columns = _edge(part.columns, task, 1)
+    first, last = part.channels
+    whole = task.output.shape[2] == last - first
+    along = task.operation not in ("conv2d", "dense")
+    """Whether channels of the output are those of the input."""
+    inputs = tuple(
+        replace(x, shape=(rows[1] - rows[0], columns[1] - columns[0], last - first if along else x.shape[2]))
+        for x in task.inputs
+    )
+    size = (part.rows[1] - part.rows[0], part.columns[1] - part.columns[0], last - first)
+    cut = replace(task, inputs=inputs, output=replace(task.output, shape=size), padding=((top, bottom), (left, right)))
+    return (cut if whole else _channels(cut, first, last)), (rows, columns)
+
+
+def _edge(span: tuple[int, int], task: Task, axis: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """((padding before, behind), (first input, behind the last)) of a span of outputs."""
+    size, stride, kernel, pad = task.inputs[0].shape[axis], task.strides[axis], task.window[axis], task.padding[axis][0]
+    begin, end = span[0] * stride - pad, (span[1] - 1) * stride - pad + kernel
+    return (max(0, -begin), max(0, end - size)), (max(0, begin), min(size, end))
+
+
+def _channels(task: Task, first: int, last: int) -> Task:
+    def cut(scale: Scaling) -> Scaling:
+        if len(scale.multiplier) == 1:
+            return scale
+        away = scale.away[first:last] if scale.away is not None else None
+        return replace(scale, multiplier=scale.multiplier[first:last], shift=scale.shift[first:last], away=away)
+
+    if task.weights is None or task.bias is None:
+        return task
+    scales = tuple(cut(scale) for scale in task.scales)
+    return replace(task, weights=task.weights[..., first:last], bias=task.bias[first:last], scales=scales)
+
+
+def moving(task: Task, operation: Operation, here: Layout, there: Layout) -> Task:
+    """The task that brings a tensor, or a part of one, from here to there."""
+    return Task(operation=operation, name=task.name, inputs=(here,), output=there)
+
+
+def bytes_of(shape: Shape3, device: Device) -> int:
+    return shape[0] * shape[1] * pitch(shape[2], device.channels)
+
+
+def grain(job: Job, device: Device) -> Shape3:
+    """The most rows, columns and channels of an output that one task may have."""
+    task, limits = job.task, job.operator.limits
+    sizes = list(task.output.shape)
+    for quantity, axis in CUT.items():
+        if quantity not in limits:
+            continue
+        most = limits[quantity][1]
+        if quantity.startswith("in_"):
+            if most >= task.inputs[0].shape[axis]:
+                continue
+            most = (most - task.window[axis]) // task.strides[axis] + 1
+        sizes[axis] = min(sizes[axis], most)
+    if sizes[2] < task.output.shape[2]:
+        sizes[2] -= sizes[2] % device.channels
+    return sizes[0], sizes[1], sizes[2]
+
+
+def parts_of(job: Job, rows: tuple[int, int], device: Device) -> Iterator[Part]:
+    """The parts in which some rows of the output are computed."""
+    most = grain(job, device)
+    _, width, channels = job.task.output.shape
+    for first_channel in range(0, channels, most[2]):
+        for first in range(*rows, most[0]):
+            for left in range(0, width, most[1]):
+                yield Part(
+                    (first, min(first + most[0], rows[1])),
+                    (left, min(left + most[1], width)),
+                    (first_channel, min(first_channel + most[2], channels)),
+                )

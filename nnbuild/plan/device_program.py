@@ -1,0 +1,204 @@
+"""All that a device is given for a plan: constants in its memory, descriptors, and what is done at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nnbuild.base.errors import UsageError
+from nnbuild.offload.device import Device
+from nnbuild.plan.device_tasks import Action, Copy, Item, Submit, Wait
+from nnbuild.plan.offload import Offloaded
+
+TAGS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The driver writes bytes of the constants to an address of the device."""
+
+    offset: int
+    size: int
+    address: int
+
+
+@dataclass(frozen=True)
+class Handed:
+    """The task of this number is handed over."""
+
+    task: int
+    deadline: int
+
+
+@dataclass(frozen=True)
+class Waited:
+    """Until no more than so many of the tasks handed over are unfinished."""
+
+    unfinished: int
+    deadline: int
+
+
+Done = Copy | Constants | Handed | Waited
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTask:
+    """A task with its descriptor. step: the step of the plan that it is for."""
+
+    item: Item
+    step: int
+    tag: int
+    descriptor: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceProgram:
+    """regions: with the number of the last step of each. resident: all constants are written once, to `address`;
+    otherwise those of each step before it."""
+
+    device: Device
+    regions: tuple[Offloaded, ...]
+    constants: bytes
+    address: int
+    resident: bool
+    tasks: tuple[DeviceTask, ...]
+    done: Mapping[int, tuple[Done, ...]]
+    refused: Mapping[str, str]
+    """Operations that the device cannot take, and why."""
+
+    @property
+    def cycles(self) -> float:
+        """Of the device, in all regions."""
+        return sum(region.cycles for region in self.regions)
+
+    @property
+    def host_cycles(self) -> float:
+        return sum(region.host_cycles for region in self.regions)
+
+    def of_step(self, step: int) -> tuple[DeviceTask, ...]:
+        return tuple(task for task in self.tasks if task.step == step)
+
+
+@dataclass
+class _Store:
+    """Constants as they will lie: equal ones once, each at the alignment of their memory."""
+
+    alignment: int
+    data: bytearray = field(default_factory=bytearray)
+    places: dict[bytes, int] = field(default_factory=dict)
+
+    def put(self, content: bytes) -> int:
+        if content not in self.places:
+            self.data += bytes(-len(self.data) % self.alignment)
+            self.places[content] = len(self.data)
+            self.data += content
+        return self.places[content]
+
+
+def program_of(regions: Sequence[Offloaded], device: Device, room: int, refused: Mapping[str, str]) -> DeviceProgram:
+    """`room`: bytes that were kept for constants in the device's memory."""
+    memory = device.memory("constants")
+    base = -(-memory.reserved // memory.alignment) * memory.alignment
+    store = _Store(memory.alignment)
+    packed = [[_pack(device, item) for item in region.stream.items] for region in regions]
+    for contents in packed:
+        for content in contents:
+            if content:
+                store.put(content)
+    resident = len(store.data) <= room
+    draft = _Draft(device, base, room, resident, store)
+    for region, contents in zip(regions, packed, strict=True):
+        draft.region(region, contents)
+    return DeviceProgram(
+        device=device,
+        regions=tuple(regions),
+        constants=bytes(store.data),
+        address=memory.begin + base,
+        resident=resident,
+        tasks=tuple(draft.tasks),
+        done={step: tuple(done) for step, done in draft.done.items()},
+        refused=refused,
+    )
+
+
+def _pack(device: Device, item: Item) -> bytes:
+    return b"" if item.task.operation in ("load", "store") else bytes(device.functions.pack(item.task))
+
+
+@dataclass
+class _Draft:
+    device: Device
+    base: int
+    room: int
+    resident: bool
+    store: _Store
+    tasks: list[DeviceTask] = field(default_factory=list)
+    done: dict[int, list[Done]] = field(default_factory=dict)
+
+    def region(self, found: Offloaded, contents: Sequence[bytes]) -> None:
+        deadline = 2 * int(found.cycles) + self.device.margin
+        handed, slot_used = 0, [0, 0]
+        for job, (step, actions) in enumerate(zip(found.region.steps, found.stream.actions, strict=True)):
+            done = self.done.setdefault(step, [])
+            places = self._places(found, contents, job, done, handed, slot_used[job % 2], deadline)
+            for action in actions:
+                done.append(self._done(action, found, contents, places, step, handed, deadline))
+                handed += isinstance(action, Submit)
+            slot_used[job % 2] = handed
+        end = self.done.setdefault(found.region.last, [])
+        for action in found.stream.ending:
+            end.append(self._done(action, found, contents, {}, found.region.last, handed, deadline))
+
+    def _places(
+        self,
+        found: Offloaded,
+        contents: Sequence[bytes],
+        job: int,
+        done: list[Done],
+        handed: int,
+        before: int,
+        deadline: int,
+    ) -> dict[bytes, int]:
+        """Where a job's constants lie in their memory. Those that are not resident are written into one of two halves
+        of the room, once the tasks that read what was there are done."""
+        if self.resident:
+            return {content: self.base + place for content, place in self.store.places.items()}
+        mine = {content for item, content in zip(found.stream.items, contents, strict=True) if item.job == job} - {b""}
+        memory, half = self.device.memory("constants"), self.room // 2 // self.store.alignment * self.store.alignment
+        at, places = self.base + job % 2 * half, {}
+        for content in sorted(mine, key=self.store.places.__getitem__):
+            places[content] = at
+            at += -(-len(content) // self.store.alignment) * self.store.alignment
+        if at > self.base + (job % 2 + 1) * half:
+            step = "Give the device more memory, or this layer to the processor with --place."
+            cause = f"its constants do not fit into the {half:,} bytes that the device has for them."
+            raise UsageError(f"layer {found.stream.items[0].task.name!r}", cause, step)
+        if mine and before:
+            done.append(Waited(handed - before, deadline))
+        done += [Constants(self.store.places[c], len(c), memory.begin + place) for c, place in places.items()]
+        return places
+
+    def _done(
+        self,
+        action: Action,
+        found: Offloaded,
+        contents: Sequence[bytes],
+        places: Mapping[bytes, int],
+        step: int,
+        handed: int,
+        deadline: int,
+    ) -> Done:
+        if isinstance(action, Copy):
+            return action
+        if isinstance(action, Wait):
+            return Waited(handed - action.item, deadline)
+        item, content = found.stream.items[action.item], contents[action.item]
+        tag = len(self.tasks) % TAGS
+        interrupt = action.item == len(found.stream.items) - 1
+        addresses = item.addresses(places.get(content, 0), tag, interrupt)
+        descriptor = bytes(self.device.functions.describe(item.task, addresses))
+        if len(descriptor) != self.device.descriptor:
+            cause = f"describe made {len(descriptor)} bytes, its table says {self.device.descriptor}."
+            raise UsageError(f"device {self.device.name!r}", cause, "Mend one of the two.")
+        self.tasks.append(DeviceTask(item, step, tag, descriptor))
+        return Handed(len(self.tasks) - 1, deadline)

@@ -1,0 +1,315 @@
+"""The tasks of a region in the order in which they are handed over, and what the processor does between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from nnbuild.offload.device import Device
+from nnbuild.offload.lower import Part, moving, part_of, parts_of
+from nnbuild.offload.shapes import Shape3, laid_out
+from nnbuild.offload.task import Addresses, Layout, Task
+from nnbuild.plan.device_memory import Arrangement, Use
+
+Place = tuple[str, int, int]
+"""(memory, the first byte, that behind the last)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """A task where it stands in the queue. job: the operation of the region that it is for."""
+
+    task: Task
+    engine: str
+    job: int
+    inputs: tuple[int, ...]
+    output: int
+    cycles: float
+    reads: tuple[Place, ...]
+    writes: Place
+    after: frozenset[str] = frozenset()
+
+    def addresses(self, constants: int, tag: int, interrupt: bool) -> Addresses:
+        return Addresses(self.inputs, self.output, constants, tag, self.after, interrupt)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """The driver copies pixels of a tensor, from `offset` bytes on, to or from an address of the device."""
+
+    tensor: str
+    to_device: bool
+    address: int
+    offset: int
+    pixels: int
+    channels: int
+    pitch: int
+
+    @property
+    def size(self) -> int:
+        return self.pixels * (self.channels if self.channels == self.pitch else self.pitch)
+
+
+@dataclass(frozen=True)
+class Submit:
+    item: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Until the items before this one are done."""
+
+    item: int
+
+
+Action = Copy | Submit | Wait
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """What a region does: the items, and for each of its jobs the actions; `ending` is done at its end."""
+
+    items: tuple[Item, ...]
+    actions: tuple[tuple[Action, ...], ...]
+    ending: tuple[Action, ...]
+    device: Device
+
+    @cached_property
+    def times(self) -> tuple[tuple[float, float], ...]:
+        """When each task begins and ends, in cycles of the device, if all are handed over at once."""
+        free: dict[str, float] = {}
+        begun, found = 0.0, []
+        for item in self.items:
+            begin = max([begun, *(free.get(engine, 0.0) for engine in (item.engine, *item.after))])
+            begin += self.device.overhead
+            free[item.engine] = begin + item.cycles
+            begun = begin
+            found.append((begin, begin + item.cycles))
+        return tuple(found)
+
+    @property
+    def cycles(self) -> float:
+        return max((end for _, end in self.times), default=0.0)
+
+
+@dataclass
+class _Draft:
+    """The stream under construction."""
+
+    uses: Sequence[Use]
+    arranged: Arrangement
+    device: Device
+    shapes: Mapping[str, Shape3]
+    items: list[Item]
+    actions: list[Action]
+    there: set[str]
+    """Tensors that are in the near memory."""
+
+    def submit(self, task: Task, job: int, inputs: tuple[int, ...], output: int) -> None:
+        operator = self.device.operators[task.operation]
+        moves = task.operation in ("load", "store")
+        near = self.device.memory("tensors").name
+        far = self.device.memory("exchange").name
+        source = far if task.operation == "load" else near
+        target = far if task.operation == "store" else near
+        reads = tuple(_place(source, at, layout) for at, layout in zip(inputs, task.inputs, strict=True))
+        item = Item(
+            task=task,
+            engine=operator.engine,
+            job=job,
+            inputs=inputs,
+            output=output,
+            cycles=float(self.device.functions.cycles(task)),
+            reads=reads,
+            writes=_place(target, output, task.output),
+        )
+        assert moves or task.operation == self.uses[job].job.task.operation
+        self.actions.append(Submit(len(self.items)))
+        self.items.append(item)
+
+    def layout(self, name: str) -> Layout:
+        return laid_out(self.shapes[name], self.device.channels)
+
+    def copy(self, name: str, to_device: bool, at: int, rows: tuple[int, int] | None = None) -> Copy:
+        """Of the whole tensor, or of some of its rows."""
+        height, width, channels = self.shapes[name]
+        first, last = rows or (0, height)
+        memory = self.device.memory("exchange")
+        pixel = self.layout(name).pixel
+        offset, pixels = first * width * channels, (last - first) * width
+        if channels == pixel:
+            return Copy(name, to_device, memory.begin + at, offset, 1, pixels * channels, pixels * channels)
+        return Copy(name, to_device, memory.begin + at, offset, pixels, channels, pixel)
+
+
+def _place(memory: str, at: int, layout: Layout) -> Place:
+    height, width, _ = layout.shape
+    return memory, at, at + (height - 1) * layout.row + width * layout.pixel
+
+
+def stream_of(
+    uses: Sequence[Use], inputs: Sequence[str], exits: Sequence[str], arranged: Arrangement, device: Device
+) -> Stream:
+    shapes: dict[str, Shape3] = {}
+    for use in uses:
+        shapes |= use.tensors
+    draft = _Draft(uses, arranged, device, shapes, [], [], set())
+    actions = []
+    for number in range(len(uses)):
+        draft.actions = []
+        if device.apart:
+            _job_apart(draft, number, inputs, exits)
+        else:
+            _job_within(draft, number, inputs)
+        actions.append(tuple(draft.actions))
+    places = arranged.far if device.apart else arranged.near
+    ending: list[Action] = [Wait(len(draft.items))]
+    ending += [draft.copy(name, False, places[name]) for name in exits if name in places]
+    return Stream(_fenced(draft.items), tuple(actions), tuple(ending), device)
+
+
+def _compute(draft: _Draft, number: int, tile: int) -> None:
+    """The tasks of one tile of a job, on tensors that are there."""
+    use, cut = draft.uses[number], draft.arranged.cuts[number]
+    rows, job = cut.tiles[tile], use.job
+    for part in parts_of(job, rows, draft.device):
+        task, (taken, columns) = part_of(job.task, part)
+        first = _tile_rows(use, rows)[0]
+        along = task.operation not in ("conv2d", "dense")
+        places = []
+        for name, layout in zip(use.reads, task.inputs, strict=True):
+            near = draft.arranged.near.get(name)
+            base = near if near is not None else _buffer(draft, number, name, tile)
+            row = taken[0] if near is not None else taken[0] - first
+            channel = part.channels[0] if along else 0
+            places.append(base + row * layout.row + columns[0] * layout.pixel + channel)
+        near = draft.arranged.near.get(use.writes)
+        base = near if near is not None else _buffer(draft, number, use.writes, tile)
+        row = part.rows[0] if near is not None else part.rows[0] - rows[0]
+        output = base + row * task.output.row + part.columns[0] * task.output.pixel + part.channels[0]
+        draft.submit(task, number, tuple(places), output)
+
+
+def _tile_rows(use: Use, rows: tuple[int, int]) -> tuple[int, int]:
+    """The rows of the inputs under some rows of the output; a dense layer sees all."""
+    task = use.job.task
+    if task.operation == "dense":
+        return 0, use.shapes[0][0]
+    whole = Part(rows, (0, task.output.shape[1]), (0, task.output.shape[2]))
+    return part_of(task, whole)[1][0]
+
+
+def _buffer(draft: _Draft, number: int, name: str, tile: int) -> int:
+    places = draft.arranged.buffers[number, name]
+    return places[tile % len(places)]
+
+
+def _far_inputs(draft: _Draft, number: int) -> list[str]:
+    return [name for name in dict.fromkeys(draft.uses[number].reads) if name not in draft.arranged.near]
+
+
+def _job_apart(draft: _Draft, number: int, inputs: Sequence[str], exits: Sequence[str]) -> None:
+    """Tasks bring tensors from the far memory; the next tile is on its way while one is computed."""
+    use, far = draft.uses[number], draft.arranged.far
+    for name in dict.fromkeys(use.reads):
+        if name in inputs and name not in draft.there:
+            draft.actions.append(draft.copy(name, True, far[name]))
+            draft.there.add(name)
+            if name in draft.arranged.near:
+                layout = draft.layout(name)
+                task = moving(use.job.task, "load", layout, layout)
+                draft.submit(task, number, (far[name],), draft.arranged.near[name])
+    tiles = len(draft.arranged.cuts[number].tiles)
+    _bring(draft, number, 0)
+    for tile in range(tiles):
+        _compute(draft, number, tile)
+        if tile + 1 < tiles:
+            _bring(draft, number, tile + 1)
+        if use.writes not in draft.arranged.near:
+            _store(draft, number, tile)
+    if use.writes in draft.arranged.near and use.writes in exits:
+        layout = draft.layout(use.writes)
+        task = moving(use.job.task, "store", layout, layout)
+        draft.submit(task, number, (draft.arranged.near[use.writes],), far[use.writes])
+
+
+def _bring(draft: _Draft, number: int, tile: int) -> None:
+    use = draft.uses[number]
+    for name in _far_inputs(draft, number):
+        first, last = _tile_rows(use, draft.arranged.cuts[number].tiles[tile])
+        whole = draft.layout(name)
+        layout = replace(whole, shape=(last - first, *whole.shape[1:]))
+        place = draft.arranged.far[name] + first * whole.row
+        task = moving(use.job.task, "load", layout, layout)
+        draft.submit(task, number, (place,), _buffer(draft, number, name, tile))
+
+
+def _store(draft: _Draft, number: int, tile: int) -> None:
+    use = draft.uses[number]
+    first, last = draft.arranged.cuts[number].tiles[tile]
+    whole = draft.layout(use.writes)
+    layout = replace(whole, shape=(last - first, *whole.shape[1:]))
+    place = draft.arranged.far[use.writes] + first * whole.row
+    task = moving(use.job.task, "store", layout, layout)
+    draft.submit(task, number, (_buffer(draft, number, use.writes, tile),), place)
+
+
+def _job_within(draft: _Draft, number: int, inputs: Sequence[str]) -> None:
+    """The processor brings tensors; while a tile is computed it brings the next, and fetches the one before."""
+    use, cut = draft.uses[number], draft.arranged.cuts[number]
+    for name in dict.fromkeys(use.reads):
+        if name in inputs and name in draft.arranged.near and name not in draft.there:
+            draft.actions.append(draft.copy(name, True, draft.arranged.near[name]))
+            draft.there.add(name)
+    ends: list[int] = []
+    away = use.writes not in draft.arranged.near
+    far = _far_inputs(draft, number)
+    if far or away:
+        draft.actions.append(Wait(len(draft.items)))  # whoever wrote these tensors, and read these buffers, is done
+    for tile in range(len(cut.tiles)):
+        if tile > 1 and (far or away):
+            _fetched(draft, number, tile - 2, ends, away)
+        for name in far:
+            rows = _tile_rows(use, cut.tiles[tile])
+            draft.actions.append(draft.copy(name, True, _buffer(draft, number, name, tile), rows))
+        _compute(draft, number, tile)
+        ends.append(len(draft.items))
+    if away:
+        for tile in range(max(0, len(cut.tiles) - 2), len(cut.tiles)):
+            _fetched(draft, number, tile, ends, away)
+
+
+def _fetched(draft: _Draft, number: int, tile: int, ends: list[int], away: bool) -> None:
+    use = draft.uses[number]
+    draft.actions.append(Wait(ends[tile]))
+    if away:
+        rows = draft.arranged.cuts[number].tiles[tile]
+        draft.actions.append(draft.copy(use.writes, False, _buffer(draft, number, use.writes, tile), rows))
+
+
+def _fenced(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Each with the engines that it must find idle. Tasks begin in their order, and those of an engine follow each
+    other: what was done when a task began is done for all behind it."""
+    done: set[int] = set()
+    found: list[Item] = []
+    for index, item in enumerate(items):
+        done |= {earlier for earlier in range(index) if items[earlier].engine == item.engine}
+        needed = set(_needed(items, index)) - done
+        after = frozenset(items[earlier].engine for earlier in needed)
+        done |= {earlier for earlier in range(index) if items[earlier].engine in after}
+        found.append(replace(item, after=after))
+    return tuple(found)
+
+
+def _needed(items: Sequence[Item], index: int) -> Iterator[int]:
+    """The tasks that must be done before one begins: they write what it reads or writes, or read what it writes."""
+    item = items[index]
+    for earlier, other in enumerate(items[:index]):
+        touched = any(_meet(other.writes, place) for place in (*item.reads, item.writes))
+        if touched or any(_meet(item.writes, place) for place in other.reads):
+            yield earlier
+
+
+def _meet(a: Place, b: Place) -> bool:
+    return a[0] == b[0] and a[1] < b[2] and b[1] < a[2]

@@ -1,0 +1,232 @@
+"""Which operations the device computes: those with which a run takes the fewest cycles, copies and waiting included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nnbuild.base.errors import UsageError
+from nnbuild.model.graph import Graph, Op
+from nnbuild.offload.device import Device
+from nnbuild.offload.lower import Job, job_of
+from nnbuild.offload.shapes import Shape3, as_image
+from nnbuild.ops.obeying import operator_name
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.site import Site, site_of
+from nnbuild.plan.device_memory import Arrangement, TooLarge, Use, arrange
+from nnbuild.plan.device_tasks import Action, Copy, Stream, Submit, stream_of
+from nnbuild.plan.regions import Region, regions_of
+from nnbuild.plan.select import choose
+from nnbuild.plan.target import Target
+
+PASSES = 4
+"""So often every operation is tried in the other place."""
+GATHERED = 2.0
+"""Cycles of the processor for a byte that is copied one pixel after the other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Jobs:
+    """What the device could compute: operation -> its job with its tensors, or why it cannot."""
+
+    uses: Mapping[str, Use]
+    refused: Mapping[str, str]
+
+
+def jobs_of(graph: Graph, roots: Mapping[str, str], device: Device) -> Jobs:
+    ops = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
+    kept = {roots[name] for state in graph.states for name in (state.before, state.after)}
+    stored = _stored(graph, ops, roots, device)
+    uses, refused = {}, {}
+    for op in ops:
+        found = _use(graph, op, roots, stored, device, kept)
+        if isinstance(found, Use):
+            uses[op.name] = found
+        else:
+            refused[op.name] = found
+    return Jobs(uses, refused)
+
+
+def _stored(graph: Graph, ops: Sequence[Op], roots: Mapping[str, str], device: Device) -> dict[str, Shape3]:
+    """How each tensor lies in the device's memory: as what writes it sees it, or else what reads it first."""
+    able = [op for op in ops if operator_name(op) in device.operators]
+    stored: dict[str, Shape3] = {}
+    for name in [op.outputs[0] for op in able]:
+        _put(stored, roots[name], as_image(graph.tensors[name].shape))
+    for op in able:
+        for name in op.inputs if op.kind != "dense" else ():
+            _put(stored, roots[name], as_image(graph.tensors[name].shape))
+    for op in able:
+        for name in op.inputs:
+            _put(stored, roots[name], as_image(graph.tensors[roots[name]].shape))
+    return stored
+
+
+def _put(stored: dict[str, Shape3], name: str, shape: Shape3 | None) -> None:
+    if shape is not None:
+        stored.setdefault(name, shape)
+
+
+def _use(
+    graph: Graph, op: Op, roots: Mapping[str, str], stored: Mapping[str, Shape3], device: Device, kept: set[str]
+) -> Use | str:
+    names = (*op.inputs, op.outputs[0])
+    if operator_name(op) not in device.operators:
+        return f"the device has no {operator_name(op) or op.kind}"
+    if kept & {roots[name] for name in names}:
+        return "it reads or writes what is kept from run to run"
+    shapes = []
+    for name in names:
+        lies, seen = stored.get(roots[name]), as_image(graph.tensors[name].shape)
+        if lies is None or seen is None:
+            return f"its tensors have more than three axes: {graph.tensors[name].shape}"
+        whole = lies[2] % device.channels == 0 and seen[2] % device.channels == 0
+        if lies != seen and not whole and not (op.kind == "dense" and name in op.inputs):
+            return f"what lies in the device's memory as {lies} is seen as {seen}"
+        shapes.append(lies if op.kind == "dense" and name in op.inputs else seen)
+    found = job_of(site_of(graph, op), tuple(shapes), device)
+    lie = tuple(stored[roots[name]] for name in names)
+    return (
+        Use(found, tuple(roots[n] for n in op.inputs), roots[op.outputs[0]], lie) if isinstance(found, Job) else found
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Offloaded:
+    """A region with what it does, and what it costs: cycles of the device, and of the processor with all waiting."""
+
+    region: Region
+    arranged: Arrangement
+    stream: Stream
+    cycles: float
+    host_cycles: float
+    exits: tuple[str, ...]
+    """With those that lie in the processor's memory because the device has no room for them."""
+
+
+def offloaded(region: Region, uses: Sequence[Use], device: Device, constants: int, beside: float = 0.0) -> Offloaded:
+    """`beside`: cycles of the steps that the processor computes meanwhile."""
+    arranged = arrange(uses, region.inputs, region.exits, device, constants)
+    stream = stream_of(uses, region.inputs, region.exits, arranged, device)
+    made = [use.writes for use in uses]
+    away = [name for name in made if not device.apart and name not in arranged.near and name not in region.exits]
+    actions = [action for step in stream.actions for action in step]
+    submitted = device.copying.submit * sum(isinstance(action, Submit) for action in actions)
+    busy = max(stream.cycles * device.clock, beside + submitted)
+    host = _copied(actions, device) + busy + _copied(stream.ending, device) + device.copying.wait
+    return Offloaded(region, arranged, stream, stream.cycles, host - beside, (*region.exits, *away))
+
+
+def _copied(actions: Iterable[Action], device: Device) -> float:
+    total = 0.0
+    for action in actions:
+        if isinstance(action, Copy):
+            gathered = GATHERED * action.size if action.pixels > 1 else 0.0
+            total += device.copying.setup + action.size / max(device.copying.bytes_per_cycle, 1e-6) + gathered
+    return total
+
+
+@dataclass
+class _Search:
+    graph: Graph
+    device: Device
+    roots: Mapping[str, str]
+    apart: bool
+    sites: tuple[Site, ...]
+    uses: dict[str, Use]
+    costs: Mapping[str, float]
+    constants: int
+    known: dict[Region, Offloaded] = field(default_factory=dict)
+
+    def price(self, chosen: frozenset[str]) -> float:
+        """Cycles of the processor for a whole run."""
+        on_device = frozenset(i for i, site in enumerate(self.sites) if site.op.name in chosen)
+        regions = regions_of(self.graph, self.sites, on_device, self.roots, self.apart)
+        alone = sum(self.costs[site.op.name] for i, site in enumerate(self.sites) if i not in on_device)
+        return alone + sum(self.region(region).host_cycles for region in regions)
+
+    def region(self, region: Region) -> Offloaded:
+        if region not in self.known:
+            names = [self.sites[step].op.name for step in region.steps]
+            beside = sum(self.costs[self.sites[step].op.name] for step in region.beside)
+            try:
+                found = offloaded(region, [self.uses[name] for name in names], self.device, self.constants, beside)
+            except TooLarge as over:
+                raise _NoRoom(names[over.job]) from None
+            self.known[region] = found
+        return self.known[region]
+
+
+class _NoRoom(Exception):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """The operations that the device computes, what each could be, and why others could not."""
+
+    chosen: frozenset[str]
+    uses: Mapping[str, Use]
+    refused: Mapping[str, str]
+    constants: int
+
+
+def place_on_device(graph: Graph, roots: Mapping[str, str], target: Target) -> Placed:
+    device = target.device
+    assert device is not None
+    jobs = jobs_of(graph, roots, device)
+    sites = tuple(site_of(graph, op) for op in graph.ops if not isinstance(op.attributes, Reshape))
+    wishes = _wishes(graph, target)
+    able = {name: use for name, use in jobs.uses.items() if wishes.get(name) != "cpu"}
+    refused = dict(jobs.refused)
+    costs = {site.op.name: choose(site, target).price.cycles for site in sites}
+    packed = {name: len(device.functions.pack(use.job.task)) for name, use in able.items()}
+    memory = device.memory("constants")
+    room = memory.size - memory.reserved
+    resident = sum(-(-size // memory.alignment) * memory.alignment for size in packed.values())
+    constants = min(resident, room // 2)
+    search = _Search(graph, device, roots, target.apart, sites, able, costs, constants)
+    wanted = frozenset(name for name, place in wishes.items() if place == "device")
+    for name in sorted(wanted - able.keys()):
+        raise UsageError(f"--place {name}=device", f"the device cannot take it: {refused[name]}.", "Leave it out.")
+    while True:
+        try:
+            chosen = _best(search, frozenset(able), wanted)
+            return Placed(chosen, able, refused, constants)
+        except _NoRoom as over:
+            if over.name in wanted:
+                cause = "not even a row of it fits into the device's memory."
+                raise UsageError(f"--place {over.name}=device", cause, "Leave it out.") from None
+            refused[over.name] = "not even a row of it fits into the device's memory"
+            del able[over.name]
+
+
+def _wishes(graph: Graph, target: Target) -> dict[str, str]:
+    """By the operations' own names; layers are named too."""
+    return {
+        op.name: place
+        for op in graph.ops
+        for name, place in target.placed.items()
+        if name in (op.name, op.layer) and not isinstance(op.attributes, Reshape)
+    }
+
+
+def _best(search: _Search, able: frozenset[str], wanted: frozenset[str]) -> frozenset[str]:
+    """From all that the device can take, and from nothing: operations change their place one by one, and neighbours
+    together, as long as that saves cycles."""
+    chosen = min((able, wanted), key=search.price)
+    price = search.price(chosen)
+    names = [site.op.name for site in search.sites if site.op.name in able - wanted]
+    for _ in range(PASSES):
+        before = price
+        for count in (1, 2, 4):
+            for first in range(len(names) - count + 1):
+                changed = chosen ^ frozenset(names[first : first + count])
+                found = search.price(changed)
+                if found < price:
+                    chosen, price = changed, found
+        if price == before:
+            break
+    return chosen

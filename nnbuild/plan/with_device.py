@@ -1,0 +1,46 @@
+"""A plan's work shared with a device: what it takes, and never so that a run would be estimated slower than without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from nnbuild.model.graph import Graph
+from nnbuild.plan.chain import Work
+from nnbuild.plan.device_program import DeviceProgram, program_of
+from nnbuild.plan.offload import Offloaded, Placed, offloaded, place_on_device
+from nnbuild.plan.regions import regions_of
+from nnbuild.plan.target import Target
+
+Settled = Callable[[frozenset[str]], list[Work]]
+
+
+def with_device(
+    graph: Graph, alone: list[Work], settled: Settled, roots: Mapping[str, str], target: Target
+) -> tuple[list[Work], DeviceProgram]:
+    """`alone` is the work of the processor without the device, `settled` the work with some operations given away."""
+    assert target.device is not None
+    placed = place_on_device(graph, roots, target)
+    work = settled(placed.chosen)
+    regions = _offloaded(graph, work, placed, roots, target)
+    cycles = _cycles(work) + sum(region.host_cycles for region in regions)
+    if cycles > _cycles(alone) and "device" not in target.placed.values():
+        work, regions = alone, []
+    return work, program_of(regions, target.device, placed.constants, placed.refused)
+
+
+def _cycles(work: Sequence[Work]) -> float:
+    return sum(item.choice.price.cycles for item in work if not item.on_device)
+
+
+def _offloaded(
+    graph: Graph, work: Sequence[Work], placed: Placed, roots: Mapping[str, str], target: Target
+) -> list[Offloaded]:
+    assert target.device is not None
+    on_device = frozenset(index for index, item in enumerate(work) if item.on_device)
+    sites = [item.site for item in work]
+    found = []
+    for region in regions_of(graph, sites, on_device, roots, target.apart):
+        uses = [placed.uses[sites[step].op.name] for step in region.steps]
+        beside = sum(work[step].choice.price.cycles for step in region.beside)
+        found.append(offloaded(region, uses, target.device, placed.constants, beside))
+    return found
