@@ -62,7 +62,7 @@ ROOMS = {
     "jobs": {
         *("base", "numeric", "model", "ops", "frontend", "passes", "quantize", "compress", "isa", "kernels"),
         *("plan", "emit"),
-        *("features", "board", "audit", "device", "report", "backends", "cycles", "__init__"),
+        *("features", "offload", "board", "audit", "device", "report", "backends", "cycles", "__init__"),
     },
     "cli": {
         *("base", "model", "frontend", "passes", "quantize", "compress", "ops", "plan", "emit"),

@@ -168,6 +168,9 @@ def device_of(options: Options, board: Board) -> Device | None:
         return None
     if options.swappable:
         raise UsageError("--swappable", "a device holds constants of its own.", "Leave out one of the two.")
+    if cores_of(options, board).count > 1:
+        cause = "a device is driven by one core."
+        raise UsageError(f"--device {options.device}", cause, "Give --threads 1, or leave the device out.")
     return find_device(options.device).driven(board.output)
 
 
