@@ -14,6 +14,7 @@ from nnbuild.backends.backend import MEMORY_FUNCTIONS
 from nnbuild.backends.recipe import toolchain_for
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed
+from nnbuild.base.phases import phase
 from nnbuild.base.vendored import sources
 from nnbuild.board.board import Board
 
@@ -79,7 +80,8 @@ def audit_model(board: Board, prefix: str, folder: Path) -> AuditReport:
     own = backend_of(board).own_build
     if own is not None:
         return own.audit(board, prefix, folder)
-    report = audit_files(model_objects(prefix, folder), load_policy(board.audit_policy), supplied=sources())
+    with phase("auditing the objects"):
+        report = audit_files(model_objects(prefix, folder), load_policy(board.audit_policy), supplied=sources())
     if not report.clean:
         raise CheckFailed("audit", f"the model's objects break the policy.\n{render_text(report)}", "Mend these first.")
     return report

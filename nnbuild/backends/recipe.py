@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
+from nnbuild.base.phases import phase
 from nnbuild.board.board import Board, Toolchain
 
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror")
@@ -127,18 +128,21 @@ def compile_all(recipe: Recipe, folder: Path) -> list[Path]:
     objects = []
     for source in (*(folder / name for name in recipe.generated), *recipe.firmware):
         target = folder / f"{source.stem}.o"
-        _run(recipe.compile_command(source, target, folder), source.name)
+        with phase(f"compiling {source.name}"):
+            _run(recipe.compile_command(source, target, folder), source.name)
         objects.append(target)
     for source in recipe.own:
         target = folder / f"{OWN_OBJECT}{source.stem}.o"
-        _run(recipe.compile_command(source, target, folder), source.name)
+        with phase(f"compiling {source.name}"):
+            _run(recipe.compile_command(source, target, folder), source.name)
         objects.append(target)
     return objects
 
 
 def link(recipe: Recipe, objects: Sequence[Path], folder: Path) -> Path:
     program = folder / recipe.program
-    _run(recipe.link_command(objects, program), recipe.program)
+    with phase(f"linking {recipe.program}"):
+        _run(recipe.link_command(objects, program), recipe.program)
     return program
 
 

@@ -14,7 +14,8 @@ from nnbuild import __version__
 from nnbuild.backends.listing import commands
 from nnbuild.base.errors import NnbuildError
 from nnbuild.base.paths import CMAKE, PLATFORMIO
-from nnbuild.base.shown import encodable
+from nnbuild.base.phases import shown_by
+from nnbuild.base.shown import encodable, printable
 from nnbuild.cli.parser import Parser, parser_of, with_short_usage
 
 COMMANDS = {
@@ -68,9 +69,14 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _on_one_line(text: str) -> None:
+    print(f"\r\x1b[K{printable(text)}{' …' if text else ''}", end="", file=sys.stderr, flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     encodable()
+    shown_by(_on_one_line if sys.stderr.isatty() else None)
     chosen, _ = parser().parse_known_args(words[:1])
     try:
         summary, name = known()[chosen.command]

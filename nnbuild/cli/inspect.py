@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -41,7 +41,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def rows(graph: Graph) -> list[Row]:
-    return [_row(graph, op) for op in graph.ops]
+    """Where the model's own tool counts parameters, its counts stand at the first operation of each layer."""
+    found = [_row(graph, op) for op in graph.ops]
+    if not graph.parameters:
+        return found
+    first = {op.layer: index for index, op in reversed(list(enumerate(graph.ops)))}
+    counts = {first[layer]: count for layer, count in graph.parameters.items() if layer in first}
+    return [replace(row, parameters=counts.get(index, 0)) for index, row in enumerate(found)]
 
 
 def _row(graph: Graph, op: Op) -> Row:
@@ -58,10 +64,10 @@ def _row(graph: Graph, op: Op) -> Row:
 
 
 def totals(graph: Graph, table: list[Row]) -> dict[str, int]:
-    """Shared weights are counted once."""
+    """As the tool counts them that made the model; else shared weights once."""
     used = {name for op in graph.ops for name in op.constants.values()}
     return {
-        "parameters": sum(graph.constants[name].data.size for name in used),
+        "parameters": sum(graph.parameters.values()) or sum(graph.constants[name].data.size for name in used),
         "macs": sum(row.macs for row in table),
         "largest_activation": max((row.bytes for row in table), default=0),
     }

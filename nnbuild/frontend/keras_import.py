@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from nnbuild.base.errors import ModelError
@@ -39,6 +40,7 @@ class Importer:
         self._wirings: dict[int, Wiring] = {}
         self._calls: dict[tuple[str, ...], int] = {}
         self._count = 0
+        self._parameters: dict[str, int] = {}
 
     def weights_of(self, data: Any, where: str) -> WeightTree:
         return self.tree(self._spec(data, where))
@@ -70,7 +72,7 @@ class Importer:
         else:
             inputs = [self._input(layers.get(ref.layer), ref.layer) for ref in spec.model.inputs]
         outputs = self._model(spec, (), inputs, stored)
-        return self.builder.finish(outputs)
+        return replace(self.builder.finish(outputs), parameters=self._parameters)
 
     def run(self, data: Any, path: tuple[str, ...], inputs: Sequence[str], stored: Stored) -> tuple[str, ...]:
         """A layer inside a wrapper: its operations count as the wrapper's."""
@@ -169,6 +171,8 @@ class Importer:
                 outputs = self._model(spec, path, tuple(wires((arguments, named))), stored)
             else:
                 outputs = self._build(spec, path, arguments, named, stored)
+                if number == 0:  # called again, it has no more
+                    self._parameters[label] = stored.parameters()
             return self.builder.label(outputs, label, since)
 
     def _build(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -68,6 +69,10 @@ class Stored:
     def replaced(self, arrays: Mapping[str, StoredArray]) -> Stored:
         """The same with other arrays in some roles."""
         return Stored({**self._arrays, **{self._prefix + role: array for role, array in arrays.items()}}, self._prefix)
+
+    def parameters(self) -> int:
+        """As Keras counts them: every number of its weights, moving averages with them."""
+        return sum(prod(array.shape) for name, array in self._arrays.items() if name.startswith(self._prefix))
 
     def inside(self, child: str) -> Stored:
         return Stored(self._arrays, f"{self._prefix}{child}/")

@@ -16,6 +16,7 @@ from nnbuild.backends.host.program import POOL_STACK
 from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.registry import backend_of
 from nnbuild.backends.run_bound import hold_budget
+from nnbuild.base.phases import phase
 from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, first_wrong, judge
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
@@ -129,7 +130,8 @@ def check_job(
         hello = link.hello()
         runs = _run(compiled, link, model, samples, reset_each, progress)
         stack = link.stack()
-        outputs = _outputs(compiled, samples, runs, reset_each)
+        with phase("computing the reference"):
+            outputs = _outputs(compiled, samples, runs, reset_each)
         suspect = 0 if compiled.graph.states else first_wrong(outputs, gates)
         differences = _layers(compiled, link, model, list(samples)[suspect]) if compiled.options.layers else ()
         init_ticks = link.init()

@@ -12,6 +12,7 @@ from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import NnbuildError, UsageError
 from nnbuild.base.names import identifier
 from nnbuild.base.paths import generator_files
+from nnbuild.base.phases import phase
 from nnbuild.board.board import Board, at_rate, in_memory, within_instructions
 from nnbuild.board.cores import chosen_cores
 from nnbuild.board.tables import boards, find
@@ -288,14 +289,16 @@ def compile_model(
     it."""
     prefix = prefix_of(options)
     board = board_of(options)
-    imported = load(options.model, prefix, options.wishes)
+    with phase("reading the model"):
+        imported = load(options.model, prefix, options.wishes)
     if to_run:
         refuse_too_large(imported, board, options.quantize, BYTES)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
     with heard_samples(options.features, options.calibrate, imported) as calibrate:
         given = replace(options, calibrate=calibrate)
-        graph = passes.settled(_quantized(folded, given, progress, sizes_only))
+        with phase("reading samples and quantizing"):
+            graph = passes.settled(_quantized(folded, given, progress, sizes_only))
         target = target_of(options, board)
         if options.isa is None and board.isa == BASELINE and precision(graph) in ("int8", "int16"):
             target = replace(target, isa=C99)
@@ -305,13 +308,15 @@ def compile_model(
         wishes, source = options.of_weights, recipe_of(given).source
 
         def planned(graph: Graph) -> Plan:
-            return _plan(graph, prefix, board, target, wishes.flash)
+            with phase("choosing kernels and placing memory"):
+                return _plan(graph, prefix, board, target, wishes.flash)
 
         graph, compression = with_wishes(folded, graph, source, wishes, target, planned, heard)
     plan = backend.settle(planned(graph), target)
     graph = replace(graph, notes=(*graph.notes, *backend.notes(plan), *device_notes(plan)))
     classes = classes_of(options.labels, options.model, graph)
-    artifact = emit(plan, weights_form(options, imported), classes)
+    with phase("printing the C"):
+        artifact = emit(plan, weights_form(options, imported), classes)
     hearing = hearing_of(recipe_of_file(options.features), graph, classes) if options.features is not None else None
     if hearing is not None:
         artifact = Artifact({**artifact.files, **hearing_files(hearing, prefix)})

@@ -137,7 +137,10 @@ class Graph:
     outputs: tuple[str, ...]
     states: tuple[State, ...] = ()
     notes: tuple[str, ...] = ()
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    """Layer -> how many parameters the tool that made the model counts in it, where it counts otherwise than we do."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", _frozen(self.parameters))
         object.__setattr__(self, "tensors", _frozen(self.tensors))
         object.__setattr__(self, "constants", _frozen(self.constants))

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from nnbuild.cli import main
 from nnbuild.frontend import load
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.pipeline import Compiled
@@ -307,3 +308,24 @@ def test_the_other_form_of_the_weights_is_removed(nnbuild: Nnbuild, model: Path,
     for form, ending in (("array", [".c"]), ("binary", [".S", ".bin"]), ("array", [".c"])):
         assert nnbuild("compile", model, "-o", folder, "--weights", form).status == 0
         assert sorted(path.suffix for path in folder.glob("*_weights*")) == ending
+
+
+def test_phases_are_shown_on_a_terminal(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On one line, which is clean again before anything else is said; in a pipe there is none."""
+    assert main(["compile", str(model), "-o", str(tmp_path / "piped")]) == 0
+    assert "…" not in capsys.readouterr().err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert main(["compile", str(model), "-o", str(tmp_path / "shown")]) == 0
+    said = capsys.readouterr().err
+    assert "\r\x1b[Kreading the model …\r\x1b[K" in said and "\r\x1b[Kprinting the C …\r\x1b[K" in said
+
+
+def test_parameters_are_counted_as_keras_does(nnbuild: Nnbuild) -> None:
+    """24,908 is what model.summary() says of it: moving averages count."""
+    model = ROOT.parent / "shared" / "models" / "kws_ref_model.h5"
+    if not model.is_file():
+        pytest.skip("kws_ref_model.h5 of ../shared/models is not there")
+    facts = nnbuild("inspect", model, "--json").json()
+    assert facts["total"]["parameters"] == sum(row["parameters"] for row in facts["layers"]) == 24_908
