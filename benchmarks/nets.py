@@ -11,6 +11,7 @@ import numpy as np
 from nnbuild import passes
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.names import identifier
+from nnbuild.compress.record import Compression
 from nnbuild.device.layers import LayerCost, layer_costs
 from nnbuild.device.session import profile_sample
 from nnbuild.emit.emit import emit
@@ -109,7 +110,7 @@ def layer_costs_on(
     """What each layer takes on a board, in one run of drawn numbers."""
     options = Options(Path(graph.name), board, precision(graph).replace("mixed", "int8"), optimize=optimize)
     plan = planned(graph, board, optimize=optimize, kernels=kernels)
-    compiled = Compiled(options, board_of(options), graph, graph, graph, plan, emit(plan, "array"))
+    compiled = Compiled(options, board_of(options), graph, graph, graph, plan, emit(plan, "array"), Compression(()))
     with place(None, None) as where:
         program = build_program(compiled, where)
         with connected(compiled, program, where.port) as (link, model):

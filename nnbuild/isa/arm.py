@@ -178,6 +178,7 @@ DSP = Vectors(
         "p_high_halves": _one("pkhtb", "a", "b", suffix=", asr #16"),
         "p_mixed_halves": _one("pkhbt", "a", "b"),
         "p_joined": _joined,
+        "masked_right": lambda by: _one("and", "mask", "a", suffix=f", lsr #{by}"),
         "masked_left8": _one("and", "mask", "a", suffix=", lsl #8"),
         "load_bytes": _load_bytes,
         "write_bytes": "__builtin_memcpy(to, &word, sizeof word);",

@@ -174,6 +174,7 @@ PAIRS: dict[str, Operation | Family] = {
     "p_high_halves": _words("(int32_t)(((uint32_t)a & 0xffff0000U) | ((uint32_t)b >> 16))"),
     "p_mixed_halves": _words("(int32_t)(((uint32_t)a & 0xffffU) | ((uint32_t)b & 0xffff0000U))"),
     "p_joined": _joined,
+    "masked_right": lambda by: _words(f"(int32_t)((uint32_t)mask & (uint32_t)a >> {by})", "mask, a"),
     "masked_left8": _words("(int32_t)((uint32_t)mask & (uint32_t)a << 8)", "mask, a"),
     # memory
     "load_bytes": _load_bytes,

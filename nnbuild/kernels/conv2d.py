@@ -20,6 +20,7 @@ from nnbuild.kernels.loops.vector_winograd import refused as winograd_refused
 from nnbuild.kernels.loops.vector_winograd import vector_winograd
 from nnbuild.kernels.small_lanes import ByteLanes, ShortByteLanes
 from nnbuild.kernels.sums import float_lanes, scalar_lanes
+from nnbuild.kernels.unpacked import unpacked
 from nnbuild.kernels.vector_tail import KINDS, POINTWISE, refusal
 from nnbuild.kernels.window import window_of
 from nnbuild.ops.conv2d import Conv2D
@@ -114,18 +115,23 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
 
 
 _many = partial(_bytes, ByteLanes, MANY_REGISTERS)
-VARIANTS = (
+_PLAIN: tuple[Kernel[Conv2D], ...] = (
     variant("scalar", frozenset(), any_format, _scalar),
-    variant("fpu", FEATURES, only_float, _fpu),
     variant("bytes", frozenset({"bytes"}), only_int8, partial(_bytes, ByteLanes, REGISTERS)),
     variant("bytes_many", frozenset({"rv32im"}), only_int8, _many),
-    variant("positions_many", frozenset({"rv32im"}), _refused_positions, partial(_many, flat=True)),
     variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortByteLanes, 10)),
+)
+VARIANTS = (
+    *_PLAIN,
+    *map(unpacked, _PLAIN),
+    variant("fpu", FEATURES, only_float, _fpu),
+    variant("positions_many", frozenset({"rv32im"}), _refused_positions, partial(_many, flat=True)),
     *compact.VARIANTS,
     *patches.variants(FUSES),
     *winograd.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("sums", _on_integers),
+    OnEach("sums", lambda chosen: [unpacked(_on_integers(chosen)[0])]),
     OnEach("across", across_windows.on_set),
     obedient.WEIGHTS,
 )

@@ -12,13 +12,14 @@ from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, obedient
 from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, only_float, variant
-from nnbuild.kernels.loops import across_windows, compact, dot, patches, sparse, sparse_pairs
+from nnbuild.kernels.loops import across_windows, compact, dot, narrow_pairs, patches, sparse, sparse_pairs
 from nnbuild.kernels.loops.edges import REGISTERS, Edges
 from nnbuild.kernels.loops.padded import padded
 from nnbuild.kernels.loops.rows import SUMS, SingleRow, SplitFloats, split_integers
 from nnbuild.kernels.loops.tiled import tiled
 from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.sums import float_lanes, scalar_lanes
+from nnbuild.kernels.unpacked import unpacked
 from nnbuild.kernels.vector_tail import POINTWISE, refusal, tail_of
 from nnbuild.kernels.window import window_of
 from nnbuild.ops.dense import Dense
@@ -103,8 +104,10 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Dense]]:
     return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), partial(integer_layers.refused, chosen), nest)]
 
 
+_SCALAR = variant("scalar", frozenset(), any_format, _scalar)
 VARIANTS = (
-    variant("scalar", frozenset(), any_format, _scalar),
+    _SCALAR,
+    unpacked(_SCALAR),
     variant("fpu", FEATURES, only_float, _fpu),
     *compact.VARIANTS,
     *patches.variants(frozenset()),
@@ -112,6 +115,7 @@ VARIANTS = (
     OnEach("sums", _on_integers),
     *sparse.VARIANTS,
     *sparse_pairs.VARIANTS,
+    *narrow_pairs.VARIANTS,
     OnEach("sums", sparse.on_set),
     OnEach("across", across_windows.on_set),
     obedient.WEIGHTS,

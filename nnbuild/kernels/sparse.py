@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from nnbuild.encodings.blocks import Blocks, blocks
+from nnbuild.encodings.sparse import Sparse, sparse
 from nnbuild.kernels.window import Weighted, window_of
 from nnbuild.model.graph import Array
 from nnbuild.ops.integer import quant_of
@@ -14,6 +15,9 @@ from nnbuild.ops.site import Site
 
 DENSE = 0.5
 """From this share of blocks with anything in them on, nothing is gained by skipping the others."""
+
+WIDTH = 4
+"""Bits of a count of zeros where it shares a byte with the place of a number in a codebook."""
 
 
 def filled_share(matrix: Array, rows: int, depth: int) -> float:
@@ -24,9 +28,25 @@ def filled_share(matrix: Array, rows: int, depth: int) -> float:
 
 
 @lru_cache(maxsize=64)
+def distinct(site: Site) -> int:
+    """How many weights there are, with the zero that fills up."""
+    weights = site.constant("kernel").reshape(-1).astype(np.int64)
+    if np.abs(weights).max(initial=0) >= 1 << 15:
+        return len(np.union1d(weights, 0))
+    often = np.bincount(weights + (1 << 15), minlength=(1 << 15) + 1)
+    return int(np.count_nonzero(often)) + int(often[1 << 15] == 0)
+
+
+@lru_cache(maxsize=64)
 def blocks_of(site: Site[Weighted], rows: int, depth: int, unit: int = 1, turn: int = 1) -> Blocks:
     """Of a dense layer's weights."""
     return blocks(site.constant("kernel"), rows, depth, unit, turn)
+
+
+@lru_cache(maxsize=64)
+def runs_of(site: Site[Weighted]) -> Sparse:
+    """Of a dense layer's weights, by outputs: each number and the zeros before it."""
+    return sparse(site.constant("kernel"), WIDTH)
 
 
 def refused(site: Site[Weighted], rows: int, depth: int) -> str | None:

@@ -8,6 +8,7 @@ import pytest
 from nnbuild.encodings.blocks import blocks
 from nnbuild.encodings.codebook import codebook
 from nnbuild.encodings.encoded import Array, Encoded, proved
+from nnbuild.encodings.halves import halves
 from nnbuild.encodings.narrow import narrow, ternary
 from nnbuild.encodings.nm import n_of_m
 from nnbuild.encodings.sparse import sparse
@@ -73,6 +74,17 @@ def test_encodings_decode_to_what_they_were_made_of() -> None:
 @pytest.mark.full
 def test_encodings_of_very_many_matrices() -> None:
     check(FEW, MATRICES)
+
+
+def test_halves_keep_what_is_rare_as_it_is() -> None:
+    chance = np.random.default_rng(1)
+    for size in (0, 1, 5, 8, 500, 300_000):
+        common = chance.integers(-8, 8, size).astype(np.int8)
+        for dtype in (np.int8, np.int16, np.int64):
+            rare = chance.integers(-100, 100, size // 30).astype(dtype)
+            values = np.concatenate([common.astype(dtype), rare, common[: size // 2].astype(dtype), rare[:3]])
+            proved(halves(values), values)
+    assert halves(np.tile(np.arange(-8, 8), 200).astype(np.int8)).nbytes < 0.6 * 3200
 
 
 def test_what_an_encoding_cannot_hold_has_none() -> None:

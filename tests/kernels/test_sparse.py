@@ -15,6 +15,7 @@ from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.base import Clamp
+from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.lstm import LSTM
@@ -51,7 +52,31 @@ def graphs(dtype: str) -> Iterator[tuple[str, Graph]]:
             kernel = pruned(inputs, outputs, rows, depth, kept)
             constants = {"kernel": kernel} | ({"bias": np.ones(outputs)} if index % 2 else {})
             graph = single(Dense(Clamp(0.0, 1.0) if index % 3 else Clamp()), [(inputs,)], constants)
-            yield f"{inputs}x{outputs} {rows}x{depth} {kept}", quantized(graph, dtype, seed=index)
+            made = quantized(graph, dtype, seed=index)
+            yield f"{inputs}x{outputs} {rows}x{depth} {kept}", few_values(made) if turn else made
+
+
+def few_values(graph: Graph) -> Graph:
+    """With fifteen distinct weights, as shared ones have."""
+    kernel = graph.constants["kernel"]
+    data = np.sign(kernel.data) * (np.abs(kernel.data) // 19 * 19 + 6 * (kernel.data != 0))
+    return replace(graph, constants={**graph.constants, "kernel": replace(kernel, data=data.astype(np.int8))})
+
+
+def narrow() -> Iterator[tuple[str, Graph]]:
+    """Of four bits, and of sixteen values, none of them left out."""
+    for index, (inputs, outputs) in enumerate(((40, 9), (301, 16), (3, 1))):
+        graph = quantized(single(Dense(), [(inputs,)], {"kernel": np.ones((inputs, outputs))}), "int8", seed=index)
+        for name, factor in (("int4", 1), ("codes", 15)):
+            yield f"{inputs}x{outputs} {name}", of_few_bits(graph, factor)
+
+
+def convolutions() -> Iterator[tuple[str, Graph]]:
+    for index, (kernel, groups, filters) in enumerate((((3, 3), 1, 10), ((1, 1), 1, 7), ((3, 2), 2, 6))):
+        taps = np.ones((*kernel, 4 // groups, filters))
+        attributes = Conv2D(padding=((kernel[0] // 2, kernel[0] // 2), (0, 0)), groups=groups)
+        graph = quantized(single(attributes, [(5, 6, 4)], {"kernel": taps}), "int8", seed=index)
+        yield f"convolution {index}", of_few_bits(graph, 9 * index + 1)
 
 
 def layers() -> Iterator[tuple[str, Graph]]:
@@ -64,11 +89,25 @@ def layers() -> Iterator[tuple[str, Graph]]:
             shared = pruned(inputs, layer.units, 1, 2, 0.2) if index else pruned(inputs, layer.units, 1, 1, 0.05)
             constants[role] = np.tile(shared, layer.gates)
         constants["kernel"][0, 0] = 1.0
-        yield layer.kind + str(index), recurrent_quantized(single(layer, [(4, features)], constants), "int8")
+        made = recurrent_quantized(single(layer, [(4, features)], constants), "int8")
+        yield f"{layer.kind}{index}", made
+        if index < 2:
+            for factor in (1, 15):
+                yield f"{layer.kind}{index} by {factor}", of_few_bits(made, factor)
+
+
+def of_few_bits(graph: Graph, factor: int) -> Graph:
+    """With weights of 4 bits, or multiples of them."""
+    constants = {
+        name: replace(held, data=(np.clip(held.data // 15, -8, 7) * factor).astype(np.int8))
+        for name, held in graph.constants.items()
+        if held.data.dtype == np.int8
+    }
+    return replace(graph, constants={**graph.constants, **constants})
 
 
 def cases(dtype: str) -> Iterator[tuple[str, Graph, Target]]:
-    for name, graph in (*graphs(dtype), *(layers() if dtype == "int8" else ())):
+    for name, graph in (*graphs(dtype), *((*narrow(), *convolutions(), *layers()) if dtype == "int8" else ())):
         op = graph.ops[0]
         for kernel in variants(op.kind):
             isa = home(kernel) if kernel.encoded else None
@@ -79,13 +118,15 @@ def cases(dtype: str) -> Iterator[tuple[str, Graph, Target]]:
                 yield f"{name} {kernel.name}", graph, target
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int16"])
+@pytest.mark.parametrize("dtype", ["int8", pytest.param("int16", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("flags", [(), PORTABLE])
 def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     mine = [case for case in cases(dtype) if flags == PORTABLE or runs_here(case[2].isa)]
     assert {case[2].isa.name for case in mine} >= ({"c99", "armv7em_dsp"} if flags and dtype == "int8" else {"c99"})
     kinds = Counter((graph.ops[0].kind, target.kernels["op"]) for _, graph, target in mine)
-    assert dtype == "int16" or kinds.keys() >= ({("gru", "sparse"), ("lstm", "sparse_pairs")} if flags else set())
+    assert kinds["dense", "sparse_codes"] > 4
+    assert dtype == "int16" or kinds["conv2d", "scalar_unpacked"] == 3
+    assert dtype == "int16" or kinds.keys() >= ({("gru", "int4"), ("lstm", "sparse_pairs")} if flags else set())
     runs = [(graph, full_range(graph, 3, seed=1)) for _, graph, _ in mine]
     found = run_many(runs, tmp_path, targets=[target for _, _, target in mine], flags=flags or SANITIZE)
     for (name, graph, _), (_, inputs), outputs in zip(mine, runs, found, strict=True):

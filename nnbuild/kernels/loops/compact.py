@@ -24,6 +24,7 @@ from nnbuild.kernels.dsp.weights import LOAD_TWO, Packed, high, in_pairs, low, p
 from nnbuild.kernels.loops.patches import NEEDS
 from nnbuild.kernels.overlaps import rows, tiles
 from nnbuild.kernels.sums import Sums, layer_of, sums_of
+from nnbuild.kernels.unpacked import unpacked
 from nnbuild.kernels.window import Weighted, WindowNest, window_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
@@ -325,4 +326,5 @@ def _nest(site: Site[Weighted]) -> Nest:
     return (PairedRows if site.op.kind == "dense" else Gathered)(site, shape)
 
 
-VARIANTS = (variant("compact", NEEDS, _accepts, _nest),)
+_COMPACT = variant("compact", NEEDS, _accepts, _nest)
+VARIANTS = (_COMPACT, unpacked(_COMPACT))

@@ -27,6 +27,7 @@ from nnbuild.kernels.dsp.weights import Layout, Packed, Wide, padded_taps
 from nnbuild.kernels.overlaps import SIZES, rows
 from nnbuild.kernels.overlaps import tiles as tiles_apart
 from nnbuild.kernels.sums import sums_of
+from nnbuild.kernels.unpacked import unpacked
 from nnbuild.kernels.window import Weighted, WindowNest, window_of
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
@@ -231,4 +232,6 @@ def variants(fuses: frozenset[str]) -> tuple[Kernel[Weighted], ...]:
         nest = partial(_nest, layout, longest, near)
         kernel = variant(f"patches_{layout.name}{mark}", NEEDS, partial(_accepts, layout, longest, near), nest, fuses)
         found.append(staged(kernel) if near else kernel)
+        if isinstance(layout, Packed) and not near:
+            found.append(unpacked(kernel))
     return tuple(found)

@@ -6,6 +6,7 @@ in a byte or two, and pointers move on from unit to unit.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,6 +21,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import declare
+from nnbuild.kernels.loops.narrow_pairs import Code, block_of
 from nnbuild.kernels.loops.recurrent_integer import Part, Sums, by_unit
 from nnbuild.kernels.loops.recurrent_pairs import LOAD, PairedSums, state_place, whole
 from nnbuild.kernels.sparse import DENSE, filled_share
@@ -35,6 +37,9 @@ MULTIPLY = Row("{0} += {1};", 2, 1)
 CALL_CYCLES = 25
 HALF = Row("const int32_t {0} = *{1};", 1, 1)
 ONWARD = Row("{0} += {1};", 0.5)
+
+
+FOUR_BITS = Code(table=False)
 
 
 @lru_cache(maxsize=64)
@@ -150,14 +155,11 @@ class SparseSums(Sums):
 
 
 @dataclass(frozen=True)
-class SparsePairSums(PairedSums):
-    """On the pairs of 16-bit products of Cortex-M4 and up: a routine computes the sums of all units, which wait in
-    scratch for their unit's turn. Two inputs of two sums share a word of weights; sums apart take one by one."""
-
-    form: Form = Form(True, 2, 4, 2)
+class WaitingSums(PairedSums):
+    """A routine computes the sums of all units, which wait in scratch for their unit's turn."""
 
     def accepts(self, site: Site[Recurrent]) -> str | None:
-        refused = super().accepts(site) or self.form.refused(site)
+        refused = super().accepts(site)
         narrow = refused or (rules_of(site).of_input.narrow and rules_of(site).of_state.narrow)
         return refused if narrow else "its sums have more than 32 bits"
 
@@ -166,16 +168,18 @@ class SparsePairSums(PairedSums):
     ) -> dict[str, Array]:
         made, count = super().packed(site, name, products, gates), site.attributes.gates
         first, last, _ = gates.indices(count)
-        stored, found = self.form.stored(name, _matrix(products, count, (first, last)), last - first)
-        made |= stored
+        made |= self.matrix(name, _matrix(products, count, (first, last)), last - first)
         if f"{name}_start" not in made:
             made[f"{name}_start"] = np.zeros((site.attributes.units, last - first), np.int32)
-        if not self.form.shared:
-            return made | {name: found.values}
-        values = found.values.transpose(0, 2, 1)
-        values = values.reshape(-1, 2, found.rows) if self.form.depth == 1 else values
-        twos = np.pad(values, ((0, 0), (0, 0), (0, found.rows % 2))).reshape(len(values), 2, -1, 2)
-        return made | {name: np.ascontiguousarray(twos.transpose(0, 2, 1, 3)).reshape(-1).view(np.int32)}
+        return made
+
+    @abstractmethod
+    def matrix(self, name: str, matrix: Array, count: int) -> dict[str, Array]:
+        """What is stored of weights [inputs, sums], of which each unit has so many."""
+
+    @abstractmethod
+    def compute(self, w: Writer, names: Names, part: Part, source: str, units: int) -> None:
+        """Prints what leaves all sums of a part in `<its name>_sums`."""
 
     def demand(
         self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
@@ -189,18 +193,57 @@ class SparsePairSums(PairedSums):
         super().before_units(w, site, names, parts, held)
         units, behind = site.attributes.units, state_place(site) + whole(site.attributes.units)
         for number, part in enumerate(parts):
-            count, packed = len(part.sums), names.packed
-            w(f"int32_t *{part.name}_sums = (int32_t *)({names.scratch} + {behind + 2 * number * count * units});")
-            routine, bill = self._routine(part, count)
-            w.bill(CALL_CYCLES)
-            w.add(bill.times(units))
-            source = "inputs" if part.vector == "x" else "state"
-            given = [packed[f"{part.name}{what}"] for what in ("_counts", "_steps", "", "_start")]
-            w(f"{w.call(routine, source, *given, f'{part.name}_sums', str(units))};")
+            at = behind + 2 * number * len(part.sums) * units
+            w(f"int32_t *{part.name}_sums = (int32_t *)({names.scratch} + {at});")
+            self.compute(w, names, part, "inputs" if part.vector == "x" else "state", units)
 
     def begun(self, w: Writer, names: Names, part: Part, kind: str) -> None:
         for index, one in enumerate(part.sums):
-            w(w.use(c99.LOAD_AS, kind, f"{one}_sum", f"{part.name}_sums[{product('unit', len(part.sums))} + {index}]"))
+            place = f"{product('unit', len(part.sums))} + {index}"
+            w(w.use(c99.LOAD_AS, kind, f"{one}_sum", f"{part.name}_sums[{place}]"))
+
+
+@dataclass(frozen=True)
+class NarrowSums(WaitingSums):
+    """Weights of four bits, or of few values."""
+
+    code: Code = FOUR_BITS
+
+    def accepts(self, site: Site[Recurrent]) -> str | None:
+        parts = (rules_of(site).of_input, rules_of(site).of_state) if super().accepts(site) is None else ()
+        return super().accepts(site) or next(filter(None, (self.code.refused(part.weights) for part in parts)), None)
+
+    def matrix(self, name: str, matrix: Array, count: int) -> dict[str, Array]:
+        return self.code.packed(name, matrix, block_of(matrix.shape[1]))
+
+    def compute(self, w: Writer, names: Names, part: Part, source: str, units: int) -> None:
+        self.code.call(w, names, part.name, source, f"{part.name}_sums", part.size, len(part.sums) * units)
+
+
+@dataclass(frozen=True)
+class SparsePairSums(WaitingSums):
+    """Two inputs of two sums share a word of weights; sums apart take one by one."""
+
+    form: Form = Form(True, 2, 4, 2)
+
+    def accepts(self, site: Site[Recurrent]) -> str | None:
+        return super().accepts(site) or self.form.refused(site)
+
+    def matrix(self, name: str, matrix: Array, count: int) -> dict[str, Array]:
+        stored, found = self.form.stored(name, matrix, count)
+        if not self.form.shared:
+            return stored | {name: found.values}
+        values = found.values.transpose(0, 2, 1)
+        values = values.reshape(-1, 2, found.rows) if self.form.depth == 1 else values
+        twos = np.pad(values, ((0, 0), (0, 0), (0, found.rows % 2))).reshape(len(values), 2, -1, 2)
+        return stored | {name: np.ascontiguousarray(twos.transpose(0, 2, 1, 3)).reshape(-1).view(np.int32)}
+
+    def compute(self, w: Writer, names: Names, part: Part, source: str, units: int) -> None:
+        routine, bill = self._routine(part, len(part.sums))
+        w.bill(CALL_CYCLES)
+        w.add(bill.times(units))
+        given = [names.packed[f"{part.name}{what}"] for what in ("_counts", "_steps", "", "_start")]
+        w(f"{w.call(routine, source, *given, f'{part.name}_sums', str(units))};")
 
     def _routine(self, part: Part, count: int) -> tuple[Instruction, Bill]:
         """The routine, and what a unit costs in it."""

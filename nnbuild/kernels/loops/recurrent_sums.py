@@ -9,15 +9,16 @@ from typing import TypeVar
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
+from nnbuild.kernels.loops.narrow_pairs import Code
 from nnbuild.kernels.loops.recurrent_columns import ColumnSums
 from nnbuild.kernels.loops.recurrent_integer import Sums
 from nnbuild.kernels.loops.recurrent_pairs import PairedSums
-from nnbuild.kernels.loops.recurrent_sparse import Form, SparsePairSums, SparseSums
+from nnbuild.kernels.loops.recurrent_sparse import Form, NarrowSums, SparsePairSums, SparseSums
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
 
 FORMS = {"integer": Sums(), "pairs_wide": PairedSums(True), "pairs": PairedSums(False)}
-SPARSE = {
+ENCODED = {
     "sparse": SparseSums(Form(False)),
     "sparse_shared": SparseSums(Form(True)),
     "sparse_pairs": SparsePairSums(False),
@@ -25,8 +26,10 @@ SPARSE = {
     "sparse_places": SparsePairSums(False, Form(True, 1, 4, 2)),
     "sparse_places_short": SparsePairSums(False, Form(True, 1, 2)),
     "sparse_apart": SparsePairSums(False, Form(False)),
+    "int4": NarrowSums(False, Code(False)),
+    "codebook": NarrowSums(False, Code(True)),
 }
-"""Those that skip zeros."""
+"""Those that skip zeros, and those of 4 bits a weight."""
 R = TypeVar("R", bound=Recurrent)
 Emit = Callable[[Sums, Writer, Site[R], Names], None]
 
@@ -41,5 +44,5 @@ def integer_kernels(demand: Callable[[Sums, Site[R]], Demand], emit: Emit[R]) ->
         return [kernel(f"{v.name}_integers", frozenset({v.name}), ColumnSums(v))]
 
     dense = [kernel(name, sums.needs, sums) for name, sums in FORMS.items()]
-    sparse = [kernel(name, sums.needs, sums, encoded=True) for name, sums in SPARSE.items()]
-    return *dense, *sparse, OnEach("integer", on_vectors)
+    encoded = [kernel(name, sums.needs, sums, encoded=True) for name, sums in ENCODED.items()]
+    return *dense, *encoded, OnEach("integer", on_vectors)

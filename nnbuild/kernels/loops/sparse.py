@@ -5,6 +5,7 @@ The lanes say how many outputs and how many neighbouring inputs a block is; the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
+from nnbuild.encodings import codes
 from nnbuild.isa.c99 import IntegerLanes
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.lanes import Lanes
@@ -28,6 +30,8 @@ from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 
 STEP = Row("from += {0};", 3, 1)
+ENTRY = Row("const uint8_t {0} = k[i];", 1, 1)
+ONE = Block(1, 1)
 SHARED = (4, 2, 1)
 """Outputs that share places, one number at a time."""
 
@@ -99,6 +103,58 @@ class SparseRow(WindowNest[Lanes]):
             dot.store(w, self.lanes, block, ["to"])
 
 
+@dataclass(frozen=True, eq=False)
+class SparseCodes(WindowNest[IntegerLanes]):
+    """Few distinct numbers: a byte has the zeros before one in its lower half, its place in a table in the other."""
+
+    def demand(self) -> Demand:
+        found = sparse.runs_of(self.site)
+        (lane,) = found.lanes
+        entries = codes.unpacked(lane.zeros, found.width, int(lane.pointers[-1]))
+        places = codes.unpacked(lane.codes, found.bits, int(lane.pointers[-1]))
+        packed = {
+            "starts": lane.pointers,
+            "kernel": np.pad((entries | places << found.width).astype(np.uint8), (0, int(not places.size))),
+            "values": found.table,
+        }
+        return Demand(len(lane.pointers) - 1, packed=packed | dict(self.lanes.channels))
+
+    def emit(self, w: Writer, names: Names) -> None:
+        lanes, found = self.lanes, sparse.runs_of(self.site)
+        pointers = found.lanes[0].pointers
+        w(f"const {C_TYPES[pointers.dtype.name]} *starts = {names.packed['starts']} + begin;")
+        w(f"const uint8_t *k = {names.packed['kernel']} + starts[0];")
+        w.bill(6, 2)
+        with w.loop("output", "end", start="begin", trips=len(pointers) - 1):
+            dot.declare_channels(w, lanes, names.packed, " + output")
+            w(f"const {lanes.input_type} *from = {names.inputs[0]};")
+            w(f"{lanes.output_type} *to = {names.outputs[0]} + output;")
+            w("const int32_t count = (int32_t)(starts[1] - starts[0]);")
+            w("starts += 1;")
+            w.bill(6, 2)
+            dot.start(w, lanes, 1, ONE)
+            with w.loop("i", "count", trips=int(pointers[-1]) / (len(pointers) - 1)):
+                w(w.use(ENTRY, "entry"))
+                w(f"from += entry & {(1 << found.width) - 1};")
+                w.bill(3)
+                dot.multiply(w, lanes, ONE, ["from"], f"{names.packed['values']} + (entry >> {found.width})")
+                w("from += 1;")
+            w("k += count;")
+            dot.store(w, lanes, ONE, ["to"])
+
+
+def _codes(site: Site[Dense]) -> SparseCodes:
+    lanes = scalar_lanes(site)
+    assert isinstance(lanes, IntegerLanes)
+    return SparseCodes(site, replace(lanes, vectors=1))
+
+
+def _refused_codes(site: Site[Dense]) -> str | None:
+    reason = only_integer(site) or sparse.refused(site, 1, 1)
+    few = reason or len(np.unique(site.constant("kernel"))) <= 1 << sparse.WIDTH
+    return reason if few else "its weights have more than 16 values"
+
+
 def _scalar(rows: int, site: Site[Dense]) -> SparseRow:
     lanes = scalar_lanes(site)
     assert isinstance(lanes, IntegerLanes)
@@ -123,7 +179,10 @@ def on_set(chosen: Vectors) -> list[Kernel[Dense]]:
     return [replace(variant(f"{chosen.name}_sparse", frozenset({chosen.name}), accepts, nest), encoded=True)]
 
 
-VARIANTS = tuple(
-    replace(variant(f"sparse_by_{rows}", PORTABLE, partial(_refused, rows), partial(_scalar, rows)), encoded=True)
-    for rows in SHARED
-)
+def _kernels() -> Iterator[Kernel[Dense]]:
+    for rows in SHARED:
+        yield variant(f"sparse_by_{rows}", PORTABLE, partial(_refused, rows), partial(_scalar, rows))
+    yield variant("sparse_codes", PORTABLE, _refused_codes, _codes)
+
+
+VARIANTS = tuple(replace(kernel, encoded=True) for kernel in _kernels())

@@ -94,12 +94,12 @@ def pack(shape: Shape, found: Blocks) -> Array:
     values = found.values.astype(np.int64)
     values = values.reshape(-1, 2, shape.rows) if shape.depth == 1 else values.transpose(0, 2, 1)
     if shape.rows > 1:
-        return _as_words(words(256 * values[:, :, 1::2] + values[:, :, 0::2]))
+        return as_words(words(256 * values[:, :, 1::2] + values[:, :, 0::2]))
     fours = values.reshape(-1, 4)[:, [0, 2, 1, 3]] & 0xFF
-    return _as_words((fours << np.arange(0, 32, 8)).sum(axis=1))
+    return as_words((fours << np.arange(0, 32, 8)).sum(axis=1))
 
 
-def _as_words(values: Array) -> Array:
+def as_words(values: Array) -> Array:
     result: Array = (values & 0xFFFFFFFF).astype(np.uint32).view(np.int32).reshape(-1)
     return result
 
@@ -140,7 +140,7 @@ class SparsePairs(WindowNest[Shape]):
         each = np.pad(columns, ((0, -len(start) % rows), (0, 0))).reshape(-1, rows, columns.shape[1])
         if rows > 1:
             each[:, :, 0] = LAYOUT.start(each[:, :, 0].reshape(-1), scaling).reshape(-1, rows)
-        return _as_words(each.transpose(0, 2, 1))
+        return as_words(each.transpose(0, 2, 1))
 
     def emit(self, w: Writer, names: Names) -> None:
         shape, found, source = self.lanes, self.blocks, names.inputs[0]
