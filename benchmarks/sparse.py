@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +20,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.nets import Net, layer_costs_on, planned, quantized
 from nnbuild.model.graph import Array, Graph
+from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.lstm import LSTM
 from nnbuild.report.table import render
 
 BOARD = "mps2-an386"
 UNITS, STEPS = 64, 8
-MATRIX = re.compile(r"(kernel|recurrent)(_steps|_counts)?|steps|starts")
+MATRIX = re.compile(r"(kernel|recurrent)(_steps|_counts|_table|_codes)?|steps|starts")
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,23 @@ class Bar:
     dense: str
     instructions: float
     bytes: float
+    kernel: str = ""
+    step: int = 0
 
     @property
     def name(self) -> str:
         p = self.pattern
+        if self.step:
+            return f"{self.layer} {'4 bits' if self.step == 1 else '16 values'}"
         return f"{self.layer} {1 - p.kept:.0%} {f'{p.rows}x{p.depth}' if p.rows * p.depth > 1 else 'anywhere'}"
+
+
+WHOLE = Pattern(1, 1, 1.0)
+CONVOLUTIONS = {
+    "1x1 64-64 at 25x5": ((25, 5, 64), 1, 64),
+    "3x3 32-32 at 16x16": ((16, 16, 32), 3, 32),
+    "3x3 64-64 at 8x8": ((8, 8, 64), 3, 64),
+}
 
 
 def bars() -> Iterator[Bar]:
@@ -67,9 +80,34 @@ def bars() -> Iterator[Bar]:
         yield Bar(layer, Pattern(1, 1, 0.2), dense, 1.0, 2.1)
 
 
+def bars_of_few_bits() -> Iterator[Bar]:
+    for layer, dense, most in (("dense", "patches_packed", 1.8), ("lstm", "pairs", 1.8)):
+        for step, kernel in ((1, "int4"), (15, "codebook")):
+            yield Bar(layer, WHOLE, dense, most, 0.55, kernel, step)
+    for layer in CONVOLUTIONS:
+        yield Bar(layer, WHOLE, "patches_packed", 1.15, 0.55, "patches_packed_unpacked", 15)
+
+
+def of_few_bits(graph: Graph, step: int) -> Graph:
+    """With sixteen different weights, `step` apart."""
+    constants = {
+        name: replace(held, data=(np.clip(np.round(held.data / 16), -8, 7) * step).astype(np.int8))
+        for name, held in graph.constants.items()
+        if held.data.dtype == np.int8
+    }
+    return replace(graph, constants={**graph.constants, **constants})
+
+
 def network(layer: str, pattern: Pattern) -> Graph:
-    net = Net(f"{layer}_{pattern.rows}x{pattern.depth}_{round(100 * pattern.kept)}")
+    net = Net(f"of_{layer}_{pattern.rows}x{pattern.depth}_{round(100 * pattern.kept)}")
     chance = net.chance
+    if layer in CONVOLUTIONS:
+        shape, taps, filters = CONVOLUTIONS[layer]
+        around = taps // 2
+        kernel = chance.normal(size=(taps, taps, shape[2], filters)) / 8
+        attributes = Conv2D(padding=((around, around), (around, around)))
+        constants = {"kernel": kernel, "bias": chance.normal(size=filters)}
+        return quantized(net.graph(net.add(attributes, [net.input(*shape)], constants, "layer")), "int8")
     if layer == "dense":
         kernel = chance.normal(size=(640, 128)) / 8 * pattern.mask(chance, 640, 128)
         out = net.add(Dense(), [net.input(640)], {"kernel": kernel, "bias": chance.normal(size=128)}, "layer")
@@ -94,13 +132,15 @@ def measured(graph: Graph, kernels: Mapping[str, str]) -> tuple[str, int, int]:
 
 def main(names: Sequence[str]) -> int:
     rows, failed = [], 0
-    for bar in bars():
+    for bar in (*bars(), *bars_of_few_bits()):
         if names and not any(name in bar.name for name in names):
             continue
         graph = network(bar.layer, bar.pattern)
+        graph = of_few_bits(graph, bar.step) if bar.step else graph
         _, dense, _ = measured(graph, {"layer": bar.dense})
-        kernel, cost, size = measured(graph, {})
-        shares = cost / dense, size / (640 * 128 if bar.layer == "dense" else 8 * UNITS * UNITS)
+        kernel, cost, size = measured(graph, {"layer": bar.kernel} if bar.kernel else {})
+        weights = sum(held.data.size for held in graph.constants.values() if held.data.dtype == np.int8)
+        shares = cost / dense, size / weights
         missed = shares[0] > bar.instructions or shares[1] > bar.bytes
         failed += missed
         figures = [f"{cost:,}", f"{shares[0]:.3f}", f"{bar.instructions:.2f}", f"{size:,}", f"{shares[1]:.3f}"]

@@ -53,11 +53,17 @@ def halves(values: Array) -> Halves:
     place[table] = np.arange(len(table))
     known = np.zeros(1 << 16, bool)
     known[table] = True
-    turns = _stretches(known[found].all(axis=1))
+    turns = _stretches(known[found[:, 0]] & known[found[:, 1]])
     coded = np.repeat(np.arange(len(turns)) % 2 == 1, turns)
-    parts = place[found[coded]].reshape(-1), table.astype(np.uint16), words[~coded].view(np.int32)
-    some = [part if part.size else np.zeros(1, part.dtype) for part in parts]  # no array of C is empty
-    return Halves(values.shape, values.dtype, *some, turns.astype(np.uint16))
+    codes, others = place[found[coded]].reshape(-1), words[~coded].view(np.int32)
+    return Halves(
+        values.shape,
+        values.dtype,
+        codes=codes if codes.size else np.zeros(1, np.uint8),  # no array of C is empty
+        table=table.astype(np.uint16) if table.size else np.zeros(1, np.uint16),
+        others=others if others.size else np.zeros(1, np.int32),
+        stretches=turns.astype(np.uint16) if turns.size else np.zeros(2, np.uint16),
+    )
 
 
 def _stretches(known: Array) -> Array:
