@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from nnbuild.features.frontend import FrontEnd
 from nnbuild.features.micro_frontend import MicroFrontEnd
 from nnbuild.features.micro_tables import Micro
 from nnbuild.features.settings import Table, tables_of
+from nnbuild.features.spectral_config import LOG_MEL, MFCC, SPECTROGRAM, spectral
 
 MICRO_STEP = 0.0390625
 """What one of the microfrontend is in the units that networks are trained with."""
@@ -56,6 +57,12 @@ class Kind:
     presets: Mapping[str, Mapping[str, Any]]
     roundings: tuple[str, ...]
     scale: float = 1.0
+    usual: Mapping[str, Any] = field(default_factory=dict)
+    """Settings where no preset is named."""
+
+
+def _spectral(table: Table, preset: Mapping[str, Any]) -> FrontEnd:
+    return spectral(table, preset, COMMON)
 
 
 def _micro(table: Table, preset: Mapping[str, Any]) -> FrontEnd:
@@ -85,6 +92,9 @@ KINDS = {
         ("as the model", "device", "nearest", "truncate"),
         MICRO_STEP,
     ),
+    "log_mel": Kind(_spectral, LOG_MEL, ("nearest", "truncate"), usual=LOG_MEL["tf"]),
+    "mfcc": Kind(_spectral, MFCC, ("nearest", "truncate"), usual=MFCC["tf"]),
+    "spectrogram": Kind(_spectral, SPECTROGRAM, ("nearest", "truncate"), usual=SPECTROGRAM["tf"]),
 }
 
 
@@ -94,7 +104,7 @@ def recipe_of(path: Path) -> Recipe:
         raise UsageError(str(path), "it has no table [features].", 'Begin with [features] and kind = "micro".')
     table = tables["features"]
     kind: Kind = table.choose("kind", KINDS)
-    preset = table.choose("preset", kind.presets) if "preset" in table.values else {}
+    preset = table.choose("preset", kind.presets) if "preset" in table.values else kind.usual
     front_end = kind.make(table, preset)
     rounding: str = table.choose("rounding", {each: each for each in kind.roundings}, kind.roundings[0])
     scale = table.values.get("scale", kind.scale)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 from pathlib import Path
@@ -10,11 +12,12 @@ import h5py
 import numpy as np
 import pytest
 
+from nnbuild.cli import main
 from nnbuild.features.config import recipe_of
 from nnbuild.features.hearing import Hearing, hearing_of
 from nnbuild.features.wav import made_up, read_wav, write_wav
 from nnbuild.frontend import load
-from tests.support.running import NNBUILD, Done, start
+from tests.support.running import Done
 
 SETTINGS = """\
 [features]
@@ -28,7 +31,11 @@ cool_off = 5
 
 
 def nnbuild(*words: object) -> Done:
-    return start(*NNBUILD, *words)
+    """In this process: a new one takes longer than all the rest."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        status = main([str(word) for word in words])
+    return Done(status, said.getvalue())
 
 
 @pytest.fixture(scope="session")
@@ -134,6 +141,14 @@ def test_events_are_smoothed(model: Path, tmp_path: Path) -> None:
         ),
         ('[features]\nkind = "micro"\nchannels = 32', "its rows have 32 values, and the model's input has the shape"),
         ('[features]\nkind = "micro"\n[listen]\nclasses = [3]', "[listen] classes: 3 is no class of the model"),
+        (
+            '[features]\nkind = "log_mel"\ntop_db = 80',
+            "features.toml:3: [features] top_db: it needs the whole clip, and a stream has no end. The largest value",
+        ),
+        ('[features]\nkind = "mfcc"\nfft = 500', "features.toml:3: [features] fft: 500 is no power of two."),
+        ('[features]\nkind = "log_mel"\nshape = "han"', "features.toml:3: [features] shape: shape: 'han' is none of"),
+        ('[features]\nkind = "log_mel"\nmore = 0.0', "[features] logarithm: silence has none. Say least = 1e-10"),
+        ('[features]\nkind = "log_mel"\nweights = "a.npy"', "features.toml:3: [features] weights: 'a.npy' cannot be"),
         ("[feature]", "it has no table [features]."),
         ("[features", "it is no TOML"),
     ],
