@@ -19,9 +19,11 @@ from nnbuild.base.shown import printable
 from nnbuild.board.tables import find
 from nnbuild.compress.wishes import BITS
 from nnbuild.frontend.wishes import LAYOUTS, Wishes
+from nnbuild.jobs.compression import weight_facts
 from nnbuild.jobs.job import Place, place
-from nnbuild.jobs.pipeline import BASELINE, CHOICES, Options
+from nnbuild.jobs.pipeline import BASELINE, CHOICES, Compiled, Options
 from nnbuild.quantize.formats import FORMATS
+from nnbuild.report.weights import weights_text
 
 QUIET = 2.0
 """Seconds without a line."""
@@ -253,6 +255,13 @@ def heard(text: str) -> None:
     if now - _heard[-1] > QUIET:
         _heard[-1] = now
         print(f"nnbuild: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def say_weights(compiled: Compiled) -> None:
+    """What was done to the weights, where anything was asked for, and what each byte cost."""
+    found = weight_facts(compiled.compression)
+    if found is not None and found.asked:
+        print("\n".join(map(printable, weights_text(found).split("\n"))), file=sys.stderr)
 
 
 def say_notes(notes: tuple[str, ...]) -> None:

@@ -20,6 +20,7 @@ from nnbuild.cli.arguments import (
     print_json,
     progress,
     say_notes,
+    say_weights,
 )
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.memory import memory_of
@@ -58,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.depfile is not None:
         write_depfile(arguments.depfile, str(arguments.stamp or program), [*inputs_of(options), *own])
     say_notes(compiled.graph.notes)
+    say_weights(compiled)
     return _say(arguments, built | {"memory": memory_of(compiled, program)})
 
 

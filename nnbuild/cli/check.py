@@ -20,6 +20,7 @@ from nnbuild.cli.arguments import (
     print_json,
     progress,
     say_notes,
+    say_weights,
 )
 from nnbuild.cli.sound import sound_object, sound_text
 from nnbuild.device.check import Gates
@@ -107,6 +108,7 @@ def _one(arguments: argparse.Namespace) -> int:
         return _sound(arguments, compiled)
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
+    say_weights(compiled)
     gates = gates_of(arguments)
     with place_of(arguments) as where:
         moving = progress("sample")

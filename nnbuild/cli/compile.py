@@ -9,7 +9,7 @@ from typing import Any
 
 from nnbuild.base.depfile import write_depfile
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import add_build_options, heard, options_of, print_json, progress, say_notes
+from nnbuild.cli.arguments import add_build_options, heard, options_of, print_json, progress, say_notes, say_weights
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.files import file_names
@@ -57,6 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         made = package.finish(compiled.board, compiled.plan, arguments.folder)
         _for_the_build(arguments, options)
     say_notes((*compiled.graph.notes, *faster_here(compiled)))
+    say_weights(compiled)
     if arguments.json is not None:
         print_json(facts(compiled, sorted([*files, *made])), arguments.json)
     if arguments.json != "-":

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import add_build_options, heard, options_of, print_json, progress, say_notes
+from nnbuild.cli.arguments import add_build_options, heard, options_of, print_json, progress, say_notes, say_weights
 from nnbuild.jobs.pipeline import compile_model, recipe_of
 from nnbuild.quantize.report import Loss, measure
 from nnbuild.report.table import render
@@ -26,6 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--quantize float", "nothing is lost in floats.", "Give --quantize int8 or int16.")
     compiled = compile_model(options, progress("calibration sample"), heard)
     say_notes(compiled.graph.notes)
+    say_weights(compiled)
     loss = measure(compiled.folded, compiled.graph, recipe_of(options).source)
     if arguments.json is not None:
         print_json(as_object(loss), arguments.json)

@@ -14,6 +14,7 @@ from nnbuild.cli.arguments import (
     print_json,
     progress,
     say_notes,
+    say_weights,
 )
 from nnbuild.jobs.job import run_job, samples_for
 from nnbuild.jobs.pipeline import compile_model
@@ -33,6 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options_to_run(arguments), progress("calibration sample"), heard)
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
+    say_weights(compiled)
     with place_of(arguments) as where:
         runs = run_job(compiled, samples, where, reset_each=arguments.reset_each, progress=progress("sample"))
     quantized = [compiled.graph.tensors[name].quant is not None for name in compiled.graph.outputs]

@@ -19,6 +19,7 @@ from nnbuild.plan.plan import Plan
 from nnbuild.plan.select import choose
 from nnbuild.plan.target import Target
 from nnbuild.quantize.data import Source
+from nnbuild.report.weights import Stage, WeightRow, Weights
 
 CLEARLY = 0.95
 """What a price must be of another to be called better."""
@@ -95,6 +96,28 @@ def with_wishes(
     board = Priced(target, planned, wishes.flash is not None)
     made, record = compress(original, graph, source, wishes, board, heard)
     return replace(made, notes=(*made.notes, *_said(record))), record
+
+
+def weight_facts(record: Compression) -> Weights | None:
+    """For reports; nothing where there are no weights of 8 bits."""
+    rows = tuple(
+        WeightRow(
+            each.layer,
+            each.role,
+            each.count,
+            each.zeros,
+            each.distinct,
+            each.kind,
+            each.asked,
+            each.lost,
+            each.before,
+            each.after,
+        )
+        for each in record.weights
+    )
+    path = tuple(Stage(stage.name, stage.value) for stage in record.path)
+    sizes = record.bytes_before, record.bytes_after
+    return Weights(rows, record.asked, record.measure, record.samples, record.apart, path, *sizes) if rows else None
 
 
 def _said(record: Compression) -> Iterator[str]:

@@ -23,7 +23,7 @@ from nnbuild.board.board import Board
 from nnbuild.device.check import CheckReport, Gates
 from nnbuild.emit.emit import digest
 from nnbuild.jobs import plan_view
-from nnbuild.jobs.compression import Heard, silent
+from nnbuild.jobs.compression import Heard, silent, weight_facts
 from nnbuild.jobs.job import Place, build_program, check_job, samples_for, stack_of
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision, recipe_of
@@ -130,6 +130,7 @@ def _facts(
         stack=stack,
         audit=_audit(audit),
         quantization=_quantization(compiled),
+        weights=weight_facts(compiled.compression),
         check=check_facts(check, drawn) if check is not None else None,
         check_missing=reason,
         origin=_origin(compiled, run, where.port, folder, check is not None),

@@ -112,7 +112,20 @@ def _figures(a: Facts, b: Facts) -> Iterator[Figure]:
         yield Figure(f"{name} in use", "bytes", left.get(name), right.get(name))
     yield Figure("accuracy", "share", a.accuracy, b.accuracy, more_is_better=True)
     yield Figure("same class as float", "share", a.agreement, b.agreement, more_is_better=True)
+    yield Figure("weights that are zero", "share", _zeros(a), _zeros(b), compared=False)
+    same = a.weights is not None and b.weights is not None and a.weights.measure == b.weights.measure
+    yield Figure("with the weights stored", "%", _stored(a), _stored(b), more_is_better=True, compared=same)
     yield Figure("quantization noise", "dB", _noise(a), _noise(b), more_is_better=True)
+
+
+def _zeros(facts: Facts) -> float | None:
+    return facts.weights.sparsity if facts.weights is not None else None
+
+
+def _stored(facts: Facts) -> float | None:
+    """What the weights that are stored reach on the calibration samples, where any were changed."""
+    path = facts.weights.path if facts.weights is not None else ()
+    return path[-1].value if path else None
 
 
 def _noise(facts: Facts) -> float | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from nnbuild.device.check import CheckReport
+from nnbuild.report.weights import Weights
 
 Role = Literal["input", "tensor", "output", "scratch"]
 FORMAT = "nnbuild-report"
@@ -251,6 +252,7 @@ class Facts:
     stack: StackUse
     audit: AuditResult
     quantization: Quantization | None
+    weights: Weights | None
     check: Check | None
     check_missing: str
     origin: Origin

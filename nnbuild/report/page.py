@@ -47,6 +47,7 @@ def page(facts: Facts) -> str:
         "Memory": section("memory", "Memory over one run", *_memory(facts)),
         "Board": section("board", "Flash, RAM and stack", *sections.board(facts)),
         "Quantization": section("quantization", "Quantization", *sections.quantization(facts)),
+        "Weights": section("weights", "Weights", *sections.weights(facts)),
         "Check": section("check", "Check", *sections.check(facts)),
         "Audit": section("audit", "Audit", *sections.audit(facts)),
         "Built": section("built", "How it was built", *sections.built(facts)),

@@ -7,6 +7,7 @@ from html import escape
 
 from nnbuild.report.facts import Check, Comparison, Facts, Gate, Layer, Memory, Option, Output
 from nnbuild.report.html import Cell, Row, number, paragraph, table
+from nnbuild.report.weights import per_kilobyte
 from nnbuild.report.words import TIMES, duration, figures, percent, short, signed, whole
 
 MOST_CLASSES = 24
@@ -189,6 +190,37 @@ def quantization(facts: Facts) -> tuple[str, ...]:
     words += [f"The noisiest layer is {worst.layer}, {worst.sqnr:.1f} dB."] if worst is not None else []
     caption = f"Error against the float model, layer by layer, over {loss.samples:,} calibration samples"
     return (paragraph(" ".join(words)), table(caption, heads, rows))
+
+
+def weights(facts: Facts) -> tuple[str, ...]:
+    found = facts.weights
+    if found is None or not (found.asked or any(row.kind for row in found.rows)):
+        return (paragraph("All weights are stored as they are: few of them are zero, and they take many values."),)
+    words = f"{percent(found.sparsity, 1)} of the weights are zero."
+    if found.asked:
+        words += (
+            f" Changed for {found.asked}: {found.bytes_before:,} → {found.bytes_after:,} bytes of flash. {found.words}."
+        )
+    rows: list[Row] = []
+    for row in found.rows:
+        cost = per_kilobyte(row)
+        rows.append(
+            [
+                Cell(row.layer, row.role if row.role != "kernel" else ""),
+                row.asked or row.kind or "as it is",
+                number(f"{row.count:,}"),
+                number(percent(row.zeros / max(1, row.count), 1), bar=row.zeros / max(1, row.count)),
+                number(f"{row.distinct:,}"),
+                number(
+                    f"{row.bytes_after:,}" if row.bytes_after else "", f"of {row.bytes_before:,}" if row.asked else ""
+                ),
+                number(
+                    f"{100 * row.lost:.2f} %" if row.asked else "", f"{100 * cost:.2f} a KB" if cost is not None else ""
+                ),
+            ]
+        )
+    heads: Row = ["layer", "stored", *map(number, ("weights", "zeros", "values", "bytes", "signal lost"))]
+    return (paragraph(words), table("The weights, layer by layer, and what each byte that was saved cost", heads, rows))
 
 
 def check(facts: Facts) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from nnbuild.report.facts import (
     Quantization,
     StackUse,
 )
+from nnbuild.report.weights import Stage, WeightRow, Weights
 
 
 def layer(name: str, cost: int | None = 1000, priced: float = 1200.0, op: str = "conv2d") -> Layer:
@@ -103,6 +104,19 @@ def facts() -> Facts:
         stack=StackUse(248, 2048, 412, 2816, (("net_run", 16), ("net_00_a", 232))),
         audit=AuditResult("mcu", (), ("expf: nn_expf.c",), ()),
         quantization=Quantization(30, errors, (OutputError("y", 0.9, 0.01, 0.999),)),
+        weights=Weights(
+            (
+                WeightRow("a", "kernel", 1000, 900, 90, "90% zeros", "90% pruned (4x1)", 0.02, 1200, 300),
+                WeightRow("b", "recurrent", 500, 5, 200, "", "", 0.0, 600, 600),
+            ),
+            "--prune",
+            "accuracy on the labels",
+            50,
+            True,
+            (Stage("float", 99.0), Stage("int8", 98.5), Stage("compressed", 98.25)),
+            2400,
+            1500,
+        ),
         check=check(),
         check_missing="",
         origin=Origin(
