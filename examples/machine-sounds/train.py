@@ -1,4 +1,4 @@
-"""Train the example of machine sounds: an autoencoder that gives back what a sound machine sounds like, and fails at others.
+"""Train the example of machine sounds: an autoencoder gives back what a sound machine sounds like, and fails at others.
 
 Run from anywhere, with TensorFlow installed:
 
@@ -38,7 +38,7 @@ Rows = np.ndarray
 
 
 def machine(rng: np.random.Generator, fault: str | None) -> np.ndarray:
-    """A few seconds of a small electric motor: harmonics of its speed, gear noise, hum of the mains; perhaps a fault."""
+    """Some seconds of a small electric motor: harmonics of its speed, gear noise, hum of the mains; perhaps a fault."""
     t = np.arange(RATE * SECONDS) / RATE
     load = 1 + 0.03 * np.sin(2 * np.pi * rng.uniform(0.3, 1.2) * t + rng.uniform(0, 6))
     speed = rng.uniform(46, 54) * load * (1.06 if fault == "detuned" else 1)

@@ -46,16 +46,15 @@ def uniform(weights: Array, importance: Array, bits: int, least: Array) -> Level
 
 
 def shared(weights: Array, importance: Array, kept: Array | None, count: int, least: Array) -> Levels:
-    """The few integers that err least for all channels together, with zero among them where weights were dropped."""
+    """The few integers that err least for all channels together; zero is always one, as kernels fill up with it."""
     ends = np.asarray([-LARGEST, LARGEST], np.float64)
     scales = _floor(np.abs(weights).max(axis=1, keepdims=True) / LARGEST, least)
     levels = Levels(ends, scales)
     for _ in range(3):
         free = np.ones(weights.shape, bool) if kept is None else kept
         amounts = np.broadcast_to(importance * np.square(levels.scales), weights.shape)
-        integers = clusters((weights / levels.scales)[free], amounts[free], count - (kept is not None))
-        if kept is not None:
-            integers = np.union1d(integers, [0.0])
+        integers = clusters((weights / levels.scales)[free], amounts[free], count - 1)
+        integers = np.union1d(integers, [0.0])
         levels = Levels(integers, _scales(weights, importance, integers, least))
     return levels
 
