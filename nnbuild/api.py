@@ -176,7 +176,8 @@ def compile(model: Any, *, board: str | Path = "linux", calibrate: Samples = Non
     """A model for a board: a file of any kind that nnbuild reads, or a Keras model in memory.
 
     The options are those of the command line, with underscores: quantize, method, keep, io, optimize, isa, threads,
-    name, accuracy_drop, weights, layers, memory and so on; `keep` is a mapping from layers to formats, `shape` one from
+    name, accuracy_drop, weights, layers, memory and so on; `keep` is a mapping from layers to formats, `place` one
+    to "cpu" or "device", `shape` one from
     an ONNX model's inputs to their sizes.
     """
     kept = tempfile.TemporaryDirectory(prefix="nnbuild-")
@@ -237,8 +238,11 @@ def _network(
             raise UsageError(
                 f"{option}={value!r}", "there is no such choice.", f"Take one of {', '.join(CHOICES[option])}."
             )
-    if isinstance(options.get("keep"), Mapping):
-        options["keep"] = tuple(options["keep"].items())
+    for pairs in ("keep", "place"):
+        if isinstance(options.get(pairs), Mapping):
+            options[pairs] = tuple(options[pairs].items())
+    if options.get("device") is not None:
+        options["device"] = str(options["device"])
     if isinstance(options.get("shape"), Mapping):
         options["shape"] = tuple((each, tuple(sizes)) for each, sizes in options["shape"].items())
     options.setdefault("name", name)

@@ -35,6 +35,7 @@ from nnbuild.emit.files import file_names
 from nnbuild.features.files import hearing_names
 from nnbuild.jobs.arguments import arguments_of, place_arguments
 from nnbuild.jobs.pipeline import CHOICES, Options, board_of, prefix_of, weights_form
+from nnbuild.offload.table import find_device
 
 SHORT = {
     "CCCOMSTR": "$CC $SOURCE",
@@ -85,8 +86,14 @@ def _in_words(builder: Callable[..., Any]) -> Callable[..., Any]:
 def nn_model(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
     """The generated files of a model; add their folder to CPPPATH to include its header."""
     chosen = _options(env, source, options)
-    names = [*file_names(prefix_of(chosen), weights_form(chosen)), *hearing_names(chosen.features, prefix_of(chosen))]
+    names = [*_printed(chosen), *hearing_names(chosen.features, prefix_of(chosen))]
     return [node for node in _generated(env, source, chosen, folder) if node.name in names]
+
+
+def _printed(chosen: Options) -> list[str]:
+    """The names of the model's files, and of those that a device brings."""
+    device = find_device(chosen.device).driven(board_of(chosen).output) if chosen.device is not None else None
+    return file_names(prefix_of(chosen), weights_form(chosen), device)
 
 
 def nn_library(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
@@ -111,7 +118,7 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     where = folder or model_folder(chosen)
     board = board_of(chosen)
     prefix = prefix_of(chosen)
-    names = [*file_names(prefix, weights_form(chosen)), *backend_of(board).file_names(board, prefix)]
+    names = [*_printed(chosen), *backend_of(board).file_names(board, prefix)]
     names += hearing_names(chosen.features, prefix)
     key, wanted = env.Dir(where).abspath, json.dumps(_plain(chosen))
     if key in _ASKED:
@@ -268,7 +275,7 @@ def _finish(target: Any, source: Any, env: Any) -> None:
 
 def _audit(env: Any, chosen: Options, recipe: Recipe, objects: list[Any]) -> Any:
     """The step between compiling and linking: audit.json is there only when nothing forbidden was found."""
-    where, prefix, board = Path(_path(objects[0][0])).parent, prefix_of(chosen), find(chosen.board)
+    where, prefix, board = Path(_path(objects[0][0])).parent, prefix_of(chosen), board_of(chosen)
     command = ["audit", *map(str, model_objects(prefix, where)), "--policy", board.audit_policy]
     command += [str(where / f"{stem}{recipe.stack_table}") for stem in stack_stems(board, prefix, recipe.stems)]
     command += ["--stack-entry", stack_entry(board, prefix), "--budget", f"stack={board.stack_budget}"]
@@ -381,6 +388,10 @@ def _expect_known(options: Mapping[str, Any]) -> None:
     if not all(isinstance(given, Sequence) and len(given) == 2 for given in options.get("shape", ())):
         raise UsageError(
             f"shape={options['shape']!r}", "it holds no pairs.", 'Give for example shape=[("x", (1, 3, 96, 96))].'
+        )
+    if not all(isinstance(each, Sequence) and len(each) == 2 for each in options.get("place", ())):
+        raise UsageError(
+            f"place={options['place']!r}", "it holds no pairs.", 'Give for example place=[("layer", "cpu")].'
         )
     if not all(isinstance(kept, Sequence) and len(kept) == 2 for kept in options.get("keep", ())):
         raise UsageError(

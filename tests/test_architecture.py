@@ -76,7 +76,7 @@ ROOMS = {
     "builds": set(),
     "templates": set(),
     "api": {"base", "device", "emit", "jobs", "report"},
-    "scons": {"base", "emit", "features", "board", "backends", "jobs", "frontend.wishes"},
+    "scons": {"base", "emit", "offload", "features", "board", "backends", "jobs", "frontend.wishes"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -17,7 +17,9 @@ static int begin(const nn_offload_program *program)
 
     if (!the_device.is_open) {
         const uint32_t rescued = the_device.rescued, late = the_device.late, faults = the_device.faults;
+        const uint32_t resets = the_device.resets;
         nn_device_open(&the_device);
+        the_device.resets = resets;
         the_device.rescued = rescued;
         the_device.late = late;
         the_device.faults = faults;
@@ -126,4 +128,23 @@ void nn_offload_rescue(uint32_t steps)
     if (the_device.is_open) {
         nn_device_reset(&the_device);
     }
+}
+
+void nn_offload_tell(uint64_t told[NN_OFFLOAD_TOLD])
+{
+    nn_device_counters counters;
+
+    nn_device_count(&the_device, &counters);
+    told[0] = the_device.resets;
+    told[1] = the_device.late;
+    told[2] = the_device.faults;
+    told[3] = the_device.rescued;
+    told[4] = counters.cycles;
+    told[5] = counters.busy;
+    told[6] = counters.idle;
+    told[7] = counters.stall;
+    told[8] = counters.macs;
+    told[9] = counters.read;
+    told[10] = counters.written;
+    told[11] = counters.tasks;
 }

@@ -41,6 +41,11 @@ nn_device *nn_offload_device(void);
 /* Actions `first` to `last` - 1. Returns an nn_device_status; after the first failure nothing more is done. */
 int nn_offload_act(const nn_offload_program *program, uint8_t *arena, uint32_t first, uint32_t last);
 
+/* For a check, in this order: resets, deadlines missed, faults, steps that the processor computed in the device's stead,
+ * and the device's own counters as nn_device_counters has them. */
+#define NN_OFFLOAD_TOLD 12
+void nn_offload_tell(uint64_t told[NN_OFFLOAD_TOLD]);
+
 /* The processor is about to compute so many steps in the device's stead: counts them and resets the device. */
 void nn_offload_rescue(uint32_t steps);
 

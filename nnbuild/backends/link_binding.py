@@ -60,6 +60,18 @@ def byte_lines(data: bytes) -> str:
     return "\n".join("    " + " ".join(f"{byte}," for byte in line) for line in lines)
 
 
+INCLUDE = '#include "nn_offload.h"\n'
+TOLD = """\
+    case NN_TARGET_DEVICE:
+        if (index == 0) {
+            *size = sizeof told;
+            nn_offload_tell(told);
+            return told;
+        }
+        break;
+"""
+
+
 def target(plan: Plan, counted: bool = False) -> str:
     """`counted`: the instructions of each core are counted from outside."""
     p, cores = plan.prefix, plan.parallel or counted
@@ -68,10 +80,10 @@ def target(plan: Plan, counted: bool = False) -> str:
 #include "nn_target.h"
 
 #include "{p}.h"
-{'#include "nn_cores_link.h"' + chr(10) if cores else ""}
+{'#include "nn_cores_link.h"' + chr(10) if cores else ""}{INCLUDE if plan.device is not None else ""}
 static {p}_context model;
 static uint64_t ticks[{max(1, len(plan.steps))}];
-
+{"static uint64_t told[NN_OFFLOAD_TOLD];" + chr(10) if plan.device is not None else ""}
 /* JSON, as bytes, because a string literal of this length is beyond what C99 promises to take. */
 {descriptor_array(plan)}
 void nn_target_init(void)
@@ -149,7 +161,7 @@ void *nn_target_region(uint32_t kind, uint32_t index, uint32_t *size)
             return ticks;
         }}
         break;
-    default:
+{TOLD if plan.device is not None else ""}    default:
         break;
     }}
     return 0;

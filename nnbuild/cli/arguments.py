@@ -53,7 +53,7 @@ _SWAPPABLE = "weights can be exchanged while the program runs, on boards where i
 _SHAPE = "the sizes of an ONNX model's input, where the file leaves them open: x=1,3,96,96; for each such input"
 _LAYOUT = "how an ONNX model's images enter and leave: as in its file, or channels last (default: %(default)s)"
 _DEVICE = "a device beside the processor: its name, or the folder of its device.toml; NAME:DRIVER takes that driver"
-_PLACE = "where a layer is computed, whatever would be cheaper; may be given several times"
+_PLACE = "where a layer is computed, whatever would be cheaper; * is all that the device takes"
 _IO = "number format at the edges of a quantized model (default: %(default)s)"
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nnbuild.base.errors import UsageError
+from nnbuild.device.beside import Beside
 from nnbuild.device.layers import LayerCost, LayerDifference, steps
 from nnbuild.device.metrics import (
     Metrics,
@@ -152,6 +153,8 @@ class CheckReport:
     memory: Mapping[str, int]
     results: tuple[GateResult, ...]
     modelled: Modelled | None = None
+    beside: Beside | None = None
+    """What the device beside the processor says of itself."""
 
     @property
     def misses(self) -> tuple[GateResult, ...]:

@@ -45,6 +45,7 @@ class Region(IntEnum):
     STEP_OUTPUT = 2
     STATE = 3
     TICKS = 4
+    DEVICE = 5
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nnbuild.device.beside import Beside
 from nnbuild.device.check import Stack
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.layers import LayerCost, layer_costs
@@ -43,6 +44,8 @@ class Profile:
     stack: Stack
     memory: Mapping[str, int]
     modelled: Modelled | None = None
+    beside: Beside | None = None
+    """What the device beside the processor says of itself."""
     cores: tuple[int, ...] = ()
     """What each core executed in a run, where they are counted."""
     waiting: tuple[int, ...] = ()

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board
+from nnbuild.device.beside import Beside, DeviceLayer
 from nnbuild.model.graph import Graph
 from nnbuild.offload.device import Device
+from nnbuild.plan.offload import ALL
 from nnbuild.plan.plan import Plan
 
 
@@ -30,7 +32,7 @@ def unknown_places(graph: Graph, places: tuple[tuple[str, str], ...]) -> None:
     """Refuses a --place for a layer that is not there."""
     known = {op.layer for op in graph.ops} | {op.name for op in graph.ops}
     for layer, place in places:
-        if layer not in known:
+        if layer not in known and layer != ALL:
             names = ", ".join(sorted(known)[:12])
             raise UsageError(f"--place {layer}={place}", "the model has no such layer.", f"Its layers: {names} …")
 
@@ -52,3 +54,16 @@ def device_notes(plan: Plan) -> Iterator[str]:
         f"{program.device.name} computes {len(steps)} of {len(plan.steps)} steps, {share:.0f} % of the MACs, in about "
         f"{program.cycles:,.0f} of its cycles"
     )
+
+
+def beside_of(plan: Plan) -> Beside | None:
+    """What the plan has of the device; nothing where the device computes nothing."""
+    program = plan.device
+    if program is None or not program.tasks:
+        return None
+    layers = []
+    for number, step in enumerate(plan.steps):
+        tasks = program.of_step(number)
+        if tasks:
+            layers.append(DeviceLayer(step.layer, len(tasks), sum(task.item.cycles for task in tasks)))
+    return Beside(program.device.name, program.cycles, 0, tuple(layers))

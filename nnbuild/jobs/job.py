@@ -17,14 +17,16 @@ from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.registry import backend_of
 from nnbuild.backends.run_bound import hold_budget
 from nnbuild.base.phases import phase
+from nnbuild.device.beside import ask
 from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, first_wrong, judge
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
 from nnbuild.device.link import Link
-from nnbuild.device.profile import Estimate, Profile, measure_costs
+from nnbuild.device.profile import RUNS, Estimate, Profile, measure_costs
 from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
 from nnbuild.emit.artifact import Artifact
 from nnbuild.features.wav import one_step
+from nnbuild.jobs.beside import beside_of
 from nnbuild.jobs.drawn import drawn_samples
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.memory import memory_of
@@ -129,6 +131,7 @@ def check_job(
     with connected(compiled, program, where.port) as (link, model):
         hello = link.hello()
         runs = _run(compiled, link, model, samples, reset_each, progress)
+        told = ask(link, planned, len(runs.ticks)) if (planned := beside_of(compiled.plan)) is not None else None
         stack = link.stack()
         with phase("computing the reference"):
             outputs = _outputs(compiled, samples, runs, reset_each)
@@ -153,7 +156,7 @@ def check_job(
         looked_at=suspect,
         memory=memory_of(compiled, program),
     )
-    return replace(judge(evidence, gates), modelled=modelled(compiled, program))
+    return replace(judge(evidence, gates), modelled=modelled(compiled, program), beside=told)
 
 
 def stack_of(compiled: Compiled, folder: Path) -> int | None:
@@ -215,6 +218,7 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
     with connected(compiled, program, where.port) as (link, model):
         hello = link.hello()
         costs = measure_costs(link, model, sample)
+        told = ask(link, planned, RUNS + 2) if (planned := beside_of(compiled.plan)) is not None else None
         counted = link.counted
     bound = stack_of(compiled, program.parent)
     return Profile(
@@ -229,6 +233,7 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
         stack=Stack(*costs.stack, bound),
         memory=memory_of(compiled, program) | ({"stack": bound} if bound is not None else {}),
         modelled=modelled(compiled, program),
+        beside=told,
         cores=counted.totals("work") if counted is not None else (),
         waiting=counted.totals("waiting") if counted is not None else (),
         critical_path=counted.critical_path if counted is not None else None,

@@ -21,6 +21,8 @@ from nnbuild.plan.target import Target
 
 PASSES = 4
 """So often every operation is tried in the other place."""
+ALL = "*"
+"""Stands for all layers that the device can take."""
 GATHERED = 2.0
 """Cycles of the processor for a byte that is copied one pixel after the other."""
 
@@ -179,6 +181,8 @@ def place_on_device(graph: Graph, roots: Mapping[str, str], target: Target) -> P
     jobs = jobs_of(graph, roots, device)
     sites = tuple(site_of(graph, op) for op in graph.ops if not isinstance(op.attributes, Reshape))
     wishes = _wishes(graph, target)
+    if target.placed.get(ALL) is not None:
+        wishes = dict.fromkeys(jobs.uses, target.placed[ALL]) | wishes
     able = {name: use for name, use in jobs.uses.items() if wishes.get(name) != "cpu"}
     refused = dict(jobs.refused)
     costs = {site.op.name: choose(site, target).price.cycles for site in sites}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nnbuild.device.beside import Beside, said
 from nnbuild.device.check import CheckReport, Comparison, OutputReport
 from nnbuild.device.layers import LayerCost, LayerDifference, shares
 from nnbuild.device.profile import Profile
@@ -91,7 +92,15 @@ def _difference_table(differences: Sequence[LayerDifference]) -> str:
 
 def profile_text(profile: Profile) -> str:
     figures = [*_figures(profile), *_cores(profile)]
-    return "\n\n".join([layer_table(profile.layers, profile.unit), "\n".join(figures)]) + "\n"
+    parts = [layer_table(profile.layers, profile.unit)]
+    parts += [_device_table(profile.beside)] if profile.beside is not None and profile.beside.layers else []
+    return "\n\n".join([*parts, "\n".join(figures)]) + "\n"
+
+
+def _device_table(found: Beside) -> str:
+    """What each layer costs the device, by its own file."""
+    rows = [[each.layer, str(each.tasks), f"{each.cycles:,.0f}"] for each in found.layers]
+    return render([f"layers of {found.name}", "tasks", "cycles"], rows, 1)
 
 
 def _cores(profile: Profile) -> list[str]:
@@ -116,6 +125,7 @@ def _figures(report: CheckReport | Profile) -> list[str]:
         spread = f"min {time.min:,.0f}, max {time.max:,.0f}, std {time.std:,.1f}"
         lines.append(f"one run    {time.mean:,.0f} {report.unit} ({spread}){_in_time(time.mean, report)}")
     lines += _modelled(report)
+    lines += said(report.beside) if report.beside is not None else []
     if report.cost_per_mac is not None:
         lines.append(f"per MAC    {report.cost_per_mac:.2f} {report.unit} ({report.macs:,} MACs)")
     if report.init_ticks is not None:

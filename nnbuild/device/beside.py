@@ -1,0 +1,75 @@
+"""What a program says of the device beside its processor: how often it failed, and what it counted."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, fields, replace
+
+from nnbuild.device.link import Link, Region
+
+COUNT = 12
+
+
+@dataclass(frozen=True)
+class DeviceLayer:
+    """Of a layer that the device computes: its tasks, and the cycles that the device's own file says they take."""
+
+    layer: str
+    tasks: int
+    cycles: float
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Of all runs together. estimated: cycles of the device in one run, as the plan has them."""
+
+    name: str
+    estimated: float
+    runs: int
+    layers: tuple[DeviceLayer, ...] = ()
+    resets: int = 0
+    late: int = 0
+    faults: int = 0
+    rescued: int = 0
+    """Steps that the processor computed in the device's stead."""
+    cycles: int = 0
+    busy: int = 0
+    idle: int = 0
+    """Between the first task and the last."""
+    stall: int = 0
+    macs: int = 0
+    read: int = 0
+    written: int = 0
+    tasks: int = 0
+
+    @property
+    def measured(self) -> float:
+        """Cycles of a run, from the first task to the last, as the device counts them; 0 where it counts none."""
+        return (self.busy + self.idle) / self.runs if self.runs else 0.0
+
+    @property
+    def off(self) -> float:
+        """By so many percent the estimate is above what was measured."""
+        return 100 * (self.estimated / self.measured - 1) if self.measured else 0.0
+
+
+def ask(link: Link, planned: Beside, runs: int) -> Beside:
+    """What was planned, with what the program counted in so many runs."""
+    names = [each.name for each in fields(Beside)][-COUNT:]
+    found = struct.unpack(f"<{COUNT}Q", link.read(Region.DEVICE, 0, 8 * COUNT))
+    return replace(planned, runs=runs, **dict(zip(names, found, strict=True)))
+
+
+def said(found: Beside) -> list[str]:
+    """Lines for a report."""
+    tasks = f"{found.tasks / found.runs:,.0f} tasks a run, " if found.runs and found.tasks else ""
+    lines = [f"device     {found.name}: {tasks}estimated {found.estimated:,.0f} cycles"]
+    if found.measured:
+        share = 100 * found.idle / (found.busy + found.idle)
+        lines[0] += f", measured {found.measured:,.0f} ({found.off:+.1f} %), idle {share:.1f} %"
+    if found.rescued or found.resets or found.late or found.faults:
+        lines.append(
+            f"           {found.late:,} deadlines missed, {found.faults:,} faults, {found.resets:,} resets; the "
+            f"processor computed {found.rescued:,} steps in its stead"
+        )
+    return lines
