@@ -100,11 +100,11 @@ NN_CORES_WAITING static nn_cores_reason wait_for(const core_state *other, const 
         const uint32_t now = READ(*word);
 
         NN_CORES_POINT();
-        if (now == value) {
-            return NN_CORES_FINE;
-        }
         if (READ(other->faulted)) {
             return NN_CORES_FAULTED;
+        }
+        if (now == value) {
+            return NN_CORES_FINE;
         }
         if (nn_cores_port_clock() - begin > bound) {
             return NN_CORES_LATE;

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 from nnbuild import __version__
+from nnbuild.backends.cores import cores_flags
 from nnbuild.backends.recipe import WARNINGS, choose
 from nnbuild.base.errors import NnbuildError, ToolMissing
 from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.text import comment_safe
+from nnbuild.outputs.cores import run_time, told
 from nnbuild.plan.plan import Plan
 
 ISA = None
@@ -25,6 +27,7 @@ def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
         **found,
         f"include/{p}.h": artifact.files[f"{p}.h"],
         f"lib/pkgconfig/{p}.pc": _pkg_config(plan).encode(),
+        **(run_time(board, plan, artifact) if plan.parallel else {}),
     }
 
 
@@ -39,7 +42,7 @@ Name: {plan.prefix}
 Description: the network {comment_safe(plan.graph.name)}, printed by nnbuild
 Version: {__version__}
 Cflags: -I${{includedir}}
-Libs: -L${{libdir}} -l{plan.prefix}
+Libs: -L${{libdir}} -l{plan.prefix}{" -pthread" if plan.parallel else ""}
 """
 
 
@@ -49,9 +52,14 @@ def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
     toolchain = choose(board)
     compiler = [*toolchain.command, *WARNINGS, *board.flags, *toolchain.flags]
     objects = []
-    for source in sorted(path for path in (folder / "src").glob(f"{p}*") if path.suffix in (".c", ".S")):
-        target = folder / "src" / f"{source.stem}.o"
-        includes = [f"-I{folder / 'include'}", f"-I{folder / 'src'}"]
+    sources = [path for path in sorted((folder / "src").glob(f"{p}*")) if path.suffix in (".c", ".S")]
+    if plan.parallel:
+        sources += [folder / "cores" / "nn_cores.c", folder / "cores" / f"nn_cores_{board.cores.runtime}.c"]
+        compiler += cores_flags(board)
+        compiler += [f"-D{name}={value}u" for name, value in told(board).items()]
+    for source in sources:
+        target = source.with_suffix(".o")
+        includes = [f"-I{folder / place}" for place in ("include", "src", "cores")]
         _run([*compiler, *(["-fPIC"] if hosted else []), *includes, "-c", str(source), "-o", str(target)], source.name)
         objects.append(str(target))
     name, flags = shared_library(p, sys.platform)
