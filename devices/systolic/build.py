@@ -14,6 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PACKAGES = ("systolic_registers", "systolic_types")
+INCLUDES = HERE.parents[1] / "firmware" / "include"
 FLAGS = ("-std=c++20", "-fcoroutines", "-fPIC", "-DVM_TRACE=0")
 
 
@@ -49,7 +50,14 @@ def simulator(folder: Path, lanes: int = 8, coverage: bool = False) -> Path:
     options += ["--coverage-line"] if coverage else []
     _run("verilator", *options, "--top-module", "systolic", *map(str, sources()))
     root = Path(_run("verilator", "--getenv", "VERILATOR_ROOT").strip()) / "include"
-    flags = [*FLAGS, f"-I{root}", f"-I{root / 'vltstd'}", f"-I{verilated}", f"-DVM_COVERAGE={int(coverage)}"]
+    flags = [
+        *FLAGS,
+        f"-iquote{INCLUDES}",
+        f"-I{root}",
+        f"-I{root / 'vltstd'}",
+        f"-I{verilated}",
+        f"-DVM_COVERAGE={int(coverage)}",
+    ]
     flags += [f"-DSYSTOLIC_LANES={lanes}", "-O1" if coverage else "-O3"]
     runtime = [root / f"{name}.cpp" for name in ("verilated", "verilated_threads", *["verilated_cov"] * coverage)]
     wanted = [*runtime, *sorted(verilated.glob("*.cpp")), HERE / "sim" / "systolic_sim.cpp"]

@@ -4,13 +4,17 @@ It is a program of its own, so that its owner can end it, and serves the board's
 
     python -m nnbuild.device.unicorn_board IMAGE --memory ORIGIN:LENGTH … --uart BASE --counter ADDRESS
 
-There are no interrupts; the firmware looks at the port itself, and a sleep ends when a byte arrives. A fault ends the
+The port has no interrupt; the firmware looks at it itself, and a sleep ends when a byte arrives. A fault ends the
 program and is told on standard error.
+
+With --beside a simulated device lies in the memory map. Its interrupt is the only one there is: it is taken between two
+blocks of instructions where it is enabled and not masked, and is over when its handler returns.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib
 import os
 import sys
@@ -23,17 +27,36 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
+from nnbuild.base.beside import Beside
+from nnbuild.device.simulated import SimulatedDevice
+
 PERIPHERALS = (0x4000_0000, 0x1000_0000)
 CORE = (0xE000_0000, 0x0010_0000)
 AIRCR = 0xE000_ED0C
 NOWHERE = 0xFFFF_FFF0
+RETURN = 0x1FFF_F000
+"""Where a handler returns to: nothing is executed there."""
 SR, DR = 0, 4  # the USART's registers, as firmware/uart/uart_stm32_usart_v1.c knows them
 RXNE, TC, TXE = 1 << 5, 1 << 6, 1 << 7
 WAIT_FOR_INTERRUPT = 0xBF30
+NVIC = (0xE000_E100, 0xE000_E180)
+"""Where writing ones enables interrupts, and where it disables them: eight words each."""
+PAGE = 4096
+FRAME = 32
+"""Bytes that an exception pushes; floating-point registers are kept elsewhere."""
+STACKED = ("R0", "R1", "R2", "R3", "R12", "LR", "PC", "XPSR")
+KEPT = (*STACKED, "FPSCR", *(f"S{number}" for number in range(16)))
 
 
 class UnicornBoard:
-    def __init__(self, image: Path, memories: Sequence[tuple[int, int]], uart: int, counter: int) -> None:
+    def __init__(
+        self,
+        image: Path,
+        memories: Sequence[tuple[int, int]],
+        uart: int,
+        counter: int,
+        beside: Beside | None = None,
+    ) -> None:
         unicorn: Any = importlib.import_module("unicorn")
         self._consts: Any = importlib.import_module("unicorn.arm_const")
         self._error = unicorn.UcError
@@ -47,6 +70,10 @@ class UnicornBoard:
         self._pause = False
         self._restart = False
         self._ended = False
+        self._enabled = [0] * 8
+        self._vectors = 0
+        self._before: dict[int, int] | None = None
+        self._interrupts = False
         self._cpu = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
         self._cpu.ctl_set_cpu_model(self._consts.UC_CPU_ARM_CORTEX_M4)
         for origin, length in memories:
@@ -54,6 +81,12 @@ class UnicornBoard:
         for origin, length in (PERIPHERALS, CORE):
             self._cpu.mmio_map(origin, length, self._read, origin, self._write, origin)
         self._cpu.hook_add(unicorn.UC_HOOK_BLOCK, self._count)
+        self._device = SimulatedDevice(beside) if beside is not None else None
+        if self._device is not None:
+            place = self._device.place
+            memory = ctypes.addressof(self._device.memory)
+            self._cpu.mem_map_ptr(place.memory, place.bytes, unicorn.UC_PROT_ALL, memory)
+            self._cpu.mmio_map(place.registers, PAGE, self._read_device, None, self._write_device, None)
 
     def serve(self) -> int:
         """Runs until the host is gone (0) or the processor cannot go on (1)."""
@@ -61,26 +94,34 @@ class UnicornBoard:
         self._start()
         while not self._ended:
             try:
-                self._cpu.emu_start(self._pc() | 1, NOWHERE)
+                self._cpu.emu_start(self._pc() | 1, NOWHERE if self._before is None else RETURN)
             except self._error as problem:
                 print(f"fault at pc {self._pc():#010x}: {problem}", file=sys.stderr)
                 return 1
             self._send()
             if self._restart:
                 self._start()
+            elif self._before is not None and self._pc() & ~1 == RETURN:
+                self._return()
+            elif self._interrupts:
+                self._interrupt()
             elif self._asleep():
                 self._receive(None)
+        if self._device is not None:
+            self._device.close()
         return 0
 
     def _start(self) -> None:
         """Power on: the image in memory, stack pointer and start from its vector table."""
-        self._restart = False
+        self._restart = self._interrupts = False
+        self._before = None
         with self._image.open("rb") as file:
             pieces = [(s["p_paddr"], s.data()) for s in ELFFile(file).iter_segments("PT_LOAD") if s["p_filesz"]]
         for address, data in pieces:
             self._cpu.mem_write(address, data)
         first = min(address for address, _ in pieces)
         stack, start = (int.from_bytes(self._cpu.mem_read(first + at, 4), "little") for at in (0, 4))
+        self._vectors = first
         self._cpu.reg_write(self._consts.UC_ARM_REG_CONTROL, 0)
         self._cpu.reg_write(self._consts.UC_ARM_REG_SP, stack)
         self._cpu.reg_write(self._consts.UC_ARM_REG_PC, start)
@@ -98,7 +139,59 @@ class UnicornBoard:
         count = self._lengths.get(key)
         if count is None:
             count = self._lengths[key] = instructions_in(bytes(cpu.mem_read(address, size)))
+        device = self._device
+        if device is not None:
+            if device.due(self._instructions):
+                device.move(self._instructions)
+            if device.interrupt and self._takes(device.place.interrupt):
+                self._interrupts = True
+                cpu.emu_stop()  # before this block, which is counted when it is executed
+                return
         self._instructions += count
+
+    def _takes(self, number: int) -> bool:
+        """Whether the processor takes this interrupt now."""
+        enabled = self._enabled[number // 32] >> number % 32 & 1
+        return bool(enabled) and self._before is None and not self._register("PRIMASK")
+
+    def _register(self, name: str) -> int:
+        return int(self._cpu.reg_read(getattr(self._consts, f"UC_ARM_REG_{name}")))
+
+    def _interrupt(self) -> None:
+        """Enters the handler, with a frame on the stack as the core has it; it returns to RETURN."""
+        assert self._device is not None
+        self._interrupts = False
+        names = {name: getattr(self._consts, f"UC_ARM_REG_{name}") for name in KEPT}
+        self._before = {number: int(self._cpu.reg_read(number)) for number in names.values()}
+        top = self._register("SP")
+        frame = (top - FRAME) & ~7
+        words = b"".join((self._before[names[name]] & 0xFFFF_FFFF).to_bytes(4, "little") for name in STACKED)
+        self._cpu.mem_write(frame, words)
+        self._before[self._consts.UC_ARM_REG_SP] = top
+        handler = self._cpu.mem_read(self._vectors + 4 * (16 + self._device.place.interrupt), 4)
+        self._cpu.reg_write(self._consts.UC_ARM_REG_SP, frame)
+        self._cpu.reg_write(self._consts.UC_ARM_REG_LR, RETURN | 1)
+        self._cpu.reg_write(self._consts.UC_ARM_REG_PC, int.from_bytes(handler, "little"))
+
+    def _return(self) -> None:
+        """To where the processor was."""
+        before, self._before = self._before, None
+        assert before is not None
+        program = self._consts.UC_ARM_REG_PC
+        for number, value in before.items():
+            if number != program:
+                self._cpu.reg_write(number, value)
+        self._cpu.reg_write(program, before[program] | 1)
+
+    def _read_device(self, cpu: Any, offset: int, size: int, data: object) -> int:
+        assert self._device is not None
+        self._device.move(self._instructions)
+        return self._device.read(offset)
+
+    def _write_device(self, cpu: Any, offset: int, size: int, value: int, data: object) -> None:
+        assert self._device is not None
+        self._device.move(self._instructions)
+        self._device.write(offset, value)
 
     def _read(self, cpu: Any, offset: int, size: int, origin: int) -> int:
         address = origin + offset
@@ -118,6 +211,10 @@ class UnicornBoard:
         elif address == AIRCR:
             self._restart = True
             cpu.emu_stop()
+        elif NVIC[0] <= address < NVIC[0] + 32:
+            self._enabled[(address - NVIC[0]) // 4] |= value
+        elif NVIC[1] <= address < NVIC[1] + 32:
+            self._enabled[(address - NVIC[1]) // 4] &= ~value
 
     def _ready(self) -> bool:
         """Whether a byte is there. Never two in a row, as on a line: the program has a look around in between."""
@@ -176,8 +273,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memory", action="append", type=_pair, required=True)
     parser.add_argument("--uart", type=_number, required=True)
     parser.add_argument("--counter", type=_number, required=True)
+    parser.add_argument("--beside", type=Beside.parsed, help="REGISTERS,MEMORY,BYTES,INTERRUPT,LIBRARY")
     options = parser.parse_args(arguments)
-    return UnicornBoard(options.image, options.memory, options.uart, options.counter).serve()
+    return UnicornBoard(options.image, options.memory, options.uart, options.counter, options.beside).serve()
 
 
 if __name__ == "__main__":

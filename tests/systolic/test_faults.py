@@ -44,7 +44,7 @@ def scenarios(count: int) -> bytes:
 
 @needs_verilator
 @pytest.mark.slow
-@pytest.mark.parametrize("trials", [550, pytest.param(11_000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("trials", [550, pytest.param(12_100, marks=pytest.mark.full)])
 def test_nothing_wrong_is_accepted(trials: int, tmp_path: Path) -> None:
     library()
     data, program = tmp_path / "scenarios", tmp_path / "faults"

@@ -1,5 +1,5 @@
 /* The device behind a microcontroller's memory map. NN_SYSTOLIC_REGISTERS and NN_SYSTOLIC_MEMORY say where; a program
- * that uses the interrupt calls nn_systolic_interrupt from its handler. */
+ * that uses the interrupt defines NN_DEVICE_IRQ, its number, and has nn_device_interrupt in its vector table. */
 #include "systolic_port.h"
 #include "systolic_registers.h"
 
@@ -9,19 +9,36 @@
 #ifndef NN_SYSTOLIC_MEMORY
 #define NN_SYSTOLIC_MEMORY 0x60000000u
 #endif
-#define SPINS 100000u /* a clock that stands still is not waited for */
+#define LOOK  64u  /* cycles until the driver looks again: most tasks end without an interrupt */
+#define SPINS 256u /* a clock that stands still is not waited for */
+
+#define NVIC_ENABLE  0xe000e100u
+#define NVIC_DISABLE 0xe000e180u
 
 static volatile uint32_t interrupts;
 
-void nn_systolic_interrupt(void);
+void nn_device_interrupt(void);
+
+#ifdef NN_DEVICE_IRQ
+static void interrupt_at(uint32_t set)
+{
+    *(volatile uint32_t *)(uintptr_t)(set + 4u * (NN_DEVICE_IRQ / 32u)) = 1u << (NN_DEVICE_IRQ % 32u);
+}
+#endif
 
 int systolic_attach(void)
 {
+#ifdef NN_DEVICE_IRQ
+    interrupt_at(NVIC_ENABLE);
+#endif
     return 0;
 }
 
 void systolic_detach(void)
 {
+#ifdef NN_DEVICE_IRQ
+    interrupt_at(NVIC_DISABLE);
+#endif
 }
 
 uint32_t systolic_get(uint32_t offset)
@@ -39,8 +56,8 @@ volatile uint8_t *systolic_memory(void)
     return (volatile uint8_t *)(uintptr_t)NN_SYSTOLIC_MEMORY;
 }
 
-/* For the interrupt's handler: quietens the device, and ends a wait. */
-void nn_systolic_interrupt(void)
+/* Quietens the device, and ends a wait. */
+void nn_device_interrupt(void)
 {
     systolic_set(SYSTOLIC_REG_IRQ, SYSTOLIC_IRQ_DONE | SYSTOLIC_IRQ_ERROR);
     interrupts++;
@@ -51,7 +68,7 @@ uint32_t systolic_wait(uint32_t cycles)
     const uint32_t begin = systolic_get(SYSTOLIC_REG_CYCLES), before = interrupts;
     uint32_t       passed = 0;
 
-    for (uint32_t i = 0; i < SPINS && passed < cycles; i++) {
+    for (uint32_t i = 0; i < SPINS && passed < cycles && passed < LOOK; i++) {
         passed = systolic_get(SYSTOLIC_REG_CYCLES) - begin;
         if (interrupts != before || systolic_get(SYSTOLIC_REG_IRQ) != 0) {
             break;

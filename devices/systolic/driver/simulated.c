@@ -1,35 +1,32 @@
-/* The device in this process: every access to a register moves its clock, and so does waiting.
- *
- * NN_SYSTOLIC_FAULT in the environment breaks something at its pins: kind, after, where, mask of systolic_sim_fault. */
+/* The device in this process: every access to a register moves its clock, and so does waiting. */
 #include <stdlib.h>
 
 #include "systolic_port.h"
 #include "systolic_sim.h"
 
 #define LATENCY 8u
+#define LOOK    64u /* cycles until the driver looks again: most tasks end without an interrupt */
 
 static systolic_sim *sim;
 
-static void break_something(const char *wish)
+static void tell(void)
 {
-    unsigned long long numbers[4] = {0, 0, 0, 0};
-    char              *at = (char *)wish;
-
-    for (int i = 0; i < 4; i++) {
-        numbers[i] = strtoull(at, &at, 0);
+    if (sim != 0) {
+        systolic_sim_tell(sim);
     }
-    systolic_sim_fault(sim, (int)numbers[0], (uint32_t)numbers[1], (uint32_t)numbers[2], numbers[3]);
 }
 
 int systolic_attach(void)
 {
-    const char *wish = getenv("NN_SYSTOLIC_FAULT");
+    static int registered;
 
     sim = systolic_sim_open(SYSTOLIC_MEMORY_BYTES, LATENCY);
-    if (sim != 0 && wish != 0) {
-        break_something(wish);
+    if (sim == 0 || (!registered && atexit(tell) != 0)) {
+        return 1;
     }
-    return sim == 0;
+    registered = 1;
+    systolic_sim_fault_wished(sim);
+    return 0;
 }
 
 void systolic_detach(void)
@@ -55,7 +52,7 @@ volatile uint8_t *systolic_memory(void)
 
 uint32_t systolic_wait(uint32_t cycles)
 {
-    const uint32_t passed = systolic_sim_step(sim, cycles);
+    const uint32_t passed = systolic_sim_step(sim, cycles < LOOK ? cycles : LOOK);
 
     return passed != 0 ? passed : 1u;
 }

@@ -1,6 +1,10 @@
 // Clocks the verilated device, and is its memory: answers come in order, `latency` cycles after they were asked for.
 #include "systolic_sim.h"
 
+#include "nn_simulated.h"
+
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -16,7 +20,8 @@ double sc_time_stamp() { return 0; }
 
 namespace {
 constexpr uint32_t LANES = SYSTOLIC_LANES;
-constexpr uint32_t CTRL = 0x08, RESET = 4;
+constexpr uint32_t CTRL = 0x08, RESET = 4, SPAN = 0x28;
+constexpr uint32_t LATENCY = 8;
 constexpr unsigned DESCRIPTOR = 0, WEIGHTS = 1, PARAMETERS = 2;
 
 struct Answer {
@@ -199,4 +204,50 @@ void systolic_sim_coverage(systolic_sim *sim, const char *path) {
     (void)sim;
     (void)path;
 #endif
+}
+
+void systolic_sim_fault_wished(systolic_sim *sim) {
+    const char *wish = std::getenv("NN_SYSTOLIC_FAULT");
+    if (!wish) return;
+    unsigned long long numbers[4] = {0, 0, 0, 0};
+    char *at = const_cast<char *>(wish);
+    for (unsigned long long &number : numbers) number = std::strtoull(at, &at, 0);
+    systolic_sim_fault(sim, static_cast<int>(numbers[0]), numbers[1], numbers[2], numbers[3]);
+}
+
+void systolic_sim_tell(systolic_sim *sim) {
+    static const char *const names[] = {"span", "idle", "array", "stall", "mac", "dma", "empty", "cycles", "reads", "writes"};
+    const char *name = std::getenv("NN_SYSTOLIC_COUNTERS");
+    std::FILE *file = name ? std::fopen(name, "w") : nullptr;
+    if (!file) return;
+    uint32_t offset = SPAN;
+    for (const char *each : names) {
+        std::fprintf(file, "%s %u\n", each, systolic_sim_read(sim, offset));
+        offset += 4;
+    }
+    std::fclose(file);
+}
+
+// Beside an emulated processor.
+
+static systolic_sim *of(void *device) { return static_cast<systolic_sim *>(device); }
+
+void *nn_simulated_open(uint8_t *memory, uint32_t bytes) {
+    systolic_sim *sim = systolic_sim_open_at(memory, bytes, LATENCY);
+    systolic_sim_fault_wished(sim);
+    return sim;
+}
+
+void nn_simulated_close(void *device) {
+    systolic_sim_tell(of(device));
+    systolic_sim_close(of(device));
+}
+
+uint32_t nn_simulated_read(void *device, uint32_t offset) { return systolic_sim_read(of(device), offset); }
+
+void nn_simulated_write(void *device, uint32_t offset, uint32_t value) { systolic_sim_write(of(device), offset, value); }
+
+int nn_simulated_step(void *device, uint32_t cycles) {
+    for (uint32_t i = 0; i < cycles; i++) of(device)->tick();
+    return of(device)->pin;
 }

@@ -37,6 +37,10 @@ enum {
 void systolic_sim_fault(systolic_sim *sim, int kind, uint32_t after, uint32_t where, uint64_t mask);
 /* How often the fault took effect. */
 uint32_t systolic_sim_struck(const systolic_sim *sim);
+/* NN_SYSTOLIC_FAULT in the environment breaks something: kind, after, where, mask. */
+void systolic_sim_fault_wished(systolic_sim *sim);
+/* NN_SYSTOLIC_COUNTERS names a file for what was counted: a line a counter. */
+void systolic_sim_tell(systolic_sim *sim);
 /* The same while the model's code is measured: writes what was covered. */
 void systolic_sim_coverage(systolic_sim *sim, const char *path);
 

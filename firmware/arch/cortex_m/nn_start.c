@@ -15,8 +15,14 @@ typedef union nn_vector {
     void (*handler)(void);
 } nn_vector;
 
-/* Only the serial port's interrupt is ever let through; the table ends with it. */
-#define VECTORS (16u + NN_UART_IRQ + 1u)
+/* Only the serial port's interrupt is ever let through, and that of a device beside the core; the table ends with them. */
+#ifdef NN_DEVICE_IRQ
+void nn_device_interrupt(void);
+#define LAST_IRQ (NN_DEVICE_IRQ > NN_UART_IRQ ? NN_DEVICE_IRQ : NN_UART_IRQ)
+#else
+#define LAST_IRQ NN_UART_IRQ
+#endif
+#define VECTORS (16u + LAST_IRQ + 1u)
 
 __attribute__((section(".vectors"), used)) const nn_vector nn_vectors[VECTORS] = {
     [0] = {.stack = nn_handler_stack_high},
@@ -31,6 +37,9 @@ __attribute__((section(".vectors"), used)) const nn_vector nn_vectors[VECTORS] =
     [14] = {.handler = nn_fault},           /* PendSV */
     [15] = {.handler = nn_systick_handler},
     [16u + NN_UART_IRQ] = {.handler = nn_serial_interrupt},
+#ifdef NN_DEVICE_IRQ
+    [16u + NN_DEVICE_IRQ] = {.handler = nn_device_interrupt},
+#endif
 };
 
 /* In assembly, because a compiler may use the FPU in the first instruction of any C function. The stack pointer is

@@ -1,0 +1,42 @@
+"""A simulated device beside an emulated processor: a shared object with the functions of nn_simulated.h."""
+
+from __future__ import annotations
+
+import ctypes
+
+from nnbuild.base.beside import Beside
+
+LOOK = 256
+"""Instructions after which the device is looked at though nobody asks: for its interrupt."""
+
+
+class SimulatedDevice:
+    """One of its cycles passes an instruction. It is moved when its registers are looked at, and now and then."""
+
+    def __init__(self, place: Beside) -> None:
+        self.place = place
+        self.memory = ctypes.create_string_buffer(place.bytes)
+        self._calls = ctypes.CDLL(str(place.library))
+        self._calls.nn_simulated_open.restype = ctypes.c_void_p
+        self._calls.nn_simulated_read.restype = ctypes.c_uint32
+        self._device = ctypes.c_void_p(self._calls.nn_simulated_open(self.memory, place.bytes))
+        self._moved = 0
+        self.interrupt = False
+
+    def due(self, instructions: int) -> bool:
+        return instructions - self._moved >= LOOK
+
+    def move(self, instructions: int) -> None:
+        """To this number of instructions."""
+        passed, self._moved = instructions - self._moved, instructions
+        self.interrupt = bool(self._calls.nn_simulated_step(self._device, passed))
+
+    def read(self, offset: int) -> int:
+        return int(self._calls.nn_simulated_read(self._device, offset))
+
+    def write(self, offset: int, value: int) -> None:
+        self._calls.nn_simulated_write(self._device, offset, value)
+        self.interrupt = bool(self._calls.nn_simulated_step(self._device, 0))
+
+    def close(self) -> None:
+        self._calls.nn_simulated_close(self._device)
