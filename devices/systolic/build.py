@@ -12,6 +12,8 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from nnbuild.base.errors import ToolMissing
+
 HERE = Path(__file__).resolve().parent
 PACKAGES = ("systolic_registers", "systolic_types")
 INCLUDES = HERE.parents[1] / "firmware" / "include"
@@ -39,12 +41,20 @@ def lint(lanes: int = 8) -> str:
 
 
 def simulator(folder: Path, lanes: int = 8, coverage: bool = False) -> Path:
-    """The shared object, made anew where a source has changed."""
+    """The shared object, made anew where a source has changed; by one process at a time."""
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _simulator(folder, lanes, coverage)
+
+
+def _simulator(folder: Path, lanes: int, coverage: bool) -> Path:
     library, stamp = folder / "libsystolic_sim.so", folder / "stamp"
     mark = _mark(lanes, coverage)
     if library.exists() and stamp.exists() and stamp.read_text() == mark:
         return library
-    folder.mkdir(parents=True, exist_ok=True)
     verilated = folder / "verilated"
     options = ["--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", f"-GLANES={lanes}", "-Mdir", str(verilated)]
     options += ["--coverage-line"] if coverage else []
@@ -84,9 +94,14 @@ def _compiled(folder: Path, source: Path, flags: list[str]) -> str:
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        cause = f"its simulator is made by {command[0]}, which is not installed."
+        raise ToolMissing("device 'systolic'", cause, f"Type apt-get install {command[0]}.") from None
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command[:1])} failed: {done.stderr.strip() or done.stdout.strip()}")
+        said = done.stderr.strip() or done.stdout.strip()
+        raise ToolMissing("device 'systolic'", f"{command[0]} cannot make its simulator: {said}", "Mend what it says.")
     return done.stdout
 
 

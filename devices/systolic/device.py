@@ -208,13 +208,17 @@ def compute(task: Task, arrays: Sequence[Bytes]) -> Bytes:
 
 def link(driver: str) -> list[str]:
     """What a program is linked with for a driver: the simulator is made when it is asked for."""
-    if driver != "simulator":
-        return []
+    return [str(simulated())] if driver == "simulator" else []
+
+
+def simulated() -> Path:
+    """The shared object that simulates the device, made where it has to be."""
     spec = importlib.util.spec_from_file_location("systolic_build", Path(__file__).resolve().parent / "build.py")
     assert spec is not None and spec.loader is not None
     build = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(build)
-    return [str(build.simulator(paths.cache() / f"systolic-{LANES}", LANES))]
+    made: Path = build.simulator(paths.cache() / f"systolic-{LANES}", LANES)
+    return made
 
 
 def group_rows(task: Task) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from nnbuild.base.errors import UsageError
+from nnbuild.base.mapped import Mapped
 from nnbuild.board.cores import CoreTable
 
 
@@ -177,6 +178,8 @@ class Board:
     file: Path
     """Where the table stands."""
     driver_stack: int | None = None
+    mapped: Callable[[], Mapped] | None = None
+    """The simulated device that an emulator puts beside the processor, made when it is asked for."""
     """Bytes of stack that any function of a device's driver takes, where there is a device beside the processor."""
 
     def memory(self, name: str) -> Memory:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from nnbuild.base.errors import UsageError
+from nnbuild.base.mapped import Mapped
 from nnbuild.board.board import Board
 from nnbuild.device.beside import Beside, DeviceLayer
 from nnbuild.model.graph import Graph
-from nnbuild.offload.device import Device
+from nnbuild.offload.device import Device, Driver
 from nnbuild.plan.offload import ALL
 from nnbuild.plan.plan import Plan
 
@@ -25,7 +26,13 @@ def beside_device(board: Board, device: Device | None) -> Board:
         flags=(*board.flags, *driver.flags),
         link_flags=(*board.link_flags, *driver.link_flags, *linked),
         driver_stack=driver.stack,
+        mapped=_simulated(device, driver),
     )
+
+
+def _simulated(device: Device, driver: Driver) -> Callable[[], Mapped] | None:
+    place, make = driver.simulated, device.functions.simulated
+    return None if place is None or make is None else lambda: Mapped(*place, make())
 
 
 def unknown_places(graph: Graph, places: tuple[tuple[str, str], ...]) -> None:

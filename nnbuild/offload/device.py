@@ -42,7 +42,8 @@ class Operator:
 @dataclass(frozen=True)
 class Driver:
     """C files that drive the device, of the programs of some kinds of board; `stack` is what any of its functions takes
-    with all it calls."""
+    with all it calls. simulated: where the device lies beside an emulated processor: its registers, the memory that
+    both reach, the bytes of it, the number of its interrupt."""
 
     name: str
     boards: frozenset[str]
@@ -51,6 +52,7 @@ class Driver:
     flags: tuple[str, ...]
     link_flags: tuple[str, ...]
     stack: int
+    simulated: tuple[int, int, int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class Functions:
     compute: Callable[[Task, tuple[Array, ...]], tuple[Array, ...]]
     link: Callable[[str], list[str]] | None = None
     """What the program is linked with beside the driver of this name, made where it has to be."""
+    simulated: Callable[[], Path] | None = None
+    """Makes the shared object that simulates the device beside an emulated processor."""
 
 
 @dataclass(frozen=True, eq=False)

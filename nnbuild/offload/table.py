@@ -20,6 +20,7 @@ from nnbuild.offload.shapes import QUANTITIES
 
 TABLE = "device.toml"
 OPERATORS = ("conv2d", "depthwise_conv2d", "dense", "max_pool", "average_pool", "add", "load", "store")
+SIMULATED = ("registers", "memory", "bytes", "interrupt")
 OUTPUTS = ("host", "firmware")
 """The kinds of board that a driver may be for."""
 
@@ -191,7 +192,7 @@ class _Reader:
 
     def driver(self, name: str) -> Driver:
         table, at = self.part(self.part(self.table, "driver", ""), name, "driver."), f"driver.{name}."
-        self.known(table, ("boards", "sources", "includes", "flags", "link_flags", "stack"), at)
+        self.known(table, ("boards", "sources", "includes", "flags", "link_flags", "stack", "simulated"), at)
         folder = self.file.parent.resolve()
         sources = tuple(folder / each for each in self.words(table, "sources", at))
         missing = next((path for path in sources if not path.is_file()), None)
@@ -208,7 +209,16 @@ class _Reader:
             flags=self.words(table, "flags", at),
             link_flags=self.words(table, "link_flags", at),
             stack=self.whole(table, "stack", at, 0, 1 << 20),
+            simulated=self.simulated(self.part(table, "simulated", at), f"{at}simulated."),
         )
+
+    def simulated(self, table: Mapping[str, Any], at: str) -> tuple[int, int, int, int] | None:
+        """All of it, or none."""
+        self.known(table, SIMULATED, at)
+        if not table:
+            return None
+        registers, memory, size, interrupt = (self.whole(table, name, at, 0, (1 << 32) - 1) for name in SIMULATED)
+        return registers, memory, size, interrupt
 
     def copying(self, table: Mapping[str, Any]) -> Copying:
         self.known(table, ("setup", "bytes_per_cycle", "submit", "wait"), "copying.")
@@ -223,7 +233,7 @@ class _Reader:
             if not callable(getattr(module, name, None)):
                 raise self.wrong(f"{file.name} has no function {name}.", "Write it: see 'nnbuild docs devices'.")
             found[name] = getattr(module, name)
-        return Functions(**found, link=getattr(module, "link", None))
+        return Functions(**found, link=getattr(module, "link", None), simulated=getattr(module, "simulated", None))
 
     # --- fields ---
 

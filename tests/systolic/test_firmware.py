@@ -10,10 +10,19 @@ import numpy as np
 import pytest
 
 from nnbuild.base import paths
-from nnbuild.base.beside import Beside
+from nnbuild.base.mapped import Mapped
 from nnbuild.base.paths import FIRMWARE
-from tests.systolic.simulated import FOLDER, Simulated, device, extent, library, needs_verilator, random_inputs
-from tests.systolic.simulated import random_task, triple
+from tests.systolic.simulated import (
+    FOLDER,
+    Simulated,
+    device,
+    extent,
+    library,
+    needs_verilator,
+    random_inputs,
+    random_task,
+    triple,
+)
 
 AT = 0x400
 LINKER = """
@@ -65,7 +74,7 @@ def test_firmware_uses_the_device(tmp_path: Path) -> None:
     program = tmp_path / "program.elf"
     sources = [Path(__file__).parent / "firmware.c", tmp_path / "task.c", *own]
     subprocess.run(["arm-none-eabi-gcc", *flags, *sources, "-o", program, "-lgcc"], check=True)
-    place = Beside(0x5006_0000, 0x6000_0000, 1 << 24, 6, paths.cache() / "systolic-8" / "libsystolic_sim.so")
+    place = Mapped(0x5006_0000, 0x6000_0000, 1 << 24, 6, paths.cache() / "systolic-8" / "libsystolic_sim.so")
     command = [sys.executable, "-m", "nnbuild.device.unicorn_board", program, *MEMORIES]
     command += ["--uart", "0x40011000", "--counter", "0x40000024", "--beside", place.option()]
     done = subprocess.run(command, input=b"", capture_output=True, timeout=100)

@@ -18,6 +18,7 @@ from nnbuild.device.transport import ProcessTransport, SerialTransport
 
 MARKS = {"mark": "nn_cores_mark", "from": "nn_waiting_begin", "to": "nn_waiting_end"}
 """What the counter of instructions is told: its words, and the program's symbols."""
+UNICORN = "Type pip install unicorn."
 
 
 def open_line(board: Board, program: Path, port: str | None) -> Line:
@@ -33,6 +34,8 @@ def _emulated(board: Board, program: Path) -> Line:
             "Connect the real one and name its port: --port /dev/ttyACM0",
         )
     name = f"emulated {board.name}"
+    if board.mapped is not None:
+        return Line(ProcessTransport(_with_device(board, emulator, program), name), "instructions")
     if emulator.stand_in is not None and shutil.which(emulator.command[0]) is None:
         if importlib.util.find_spec("unicorn") is None:
             install = f"{emulator.install}, or pip install unicorn"
@@ -65,6 +68,18 @@ def _refuse_what_it_lacks(board: Board, emulator: Emulator, program: Path) -> No
         if used[name]:
             cause = f"it has {used[name]:,} bytes in a memory {name!r}, which {emulator.command[0]} does not have."
             raise UsageError(str(program), cause, "Name the device's port, or build it without --memory.")
+
+
+def _with_device(board: Board, emulator: Emulator, program: Path) -> list[str | Path]:
+    """Only unicorn puts a simulated device beside the processor."""
+    if emulator.stand_in is None or importlib.util.find_spec("unicorn") is None:
+        cause = "a device beside its processor is simulated in unicorn only, which does not have this board."
+        step = "Take board stm32f405, or connect the real one and name its port."
+        if emulator.stand_in is not None:
+            cause, step = "a device beside its processor is simulated in unicorn, which is not installed.", UNICORN
+        raise ToolMissing(f"board {board.name!r}", cause, step)
+    assert board.mapped is not None
+    return [*_unicorn(board, emulator.stand_in, program), "--beside", board.mapped().option()]
 
 
 def _unicorn(board: Board, stand_in: StandIn, program: Path) -> list[str | Path]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Its registers, the memory that both reach and the bytes of it, its interrupt, and the shared object that simulates
-    it, with the functions of firmware/include/nn_simulated.h."""
+class Mapped:
+    """Its registers, the memory that both reach and the bytes of it, its interrupt, and the shared object that
+    simulates it by the functions of firmware/include/nn_simulated.h."""
 
     registers: int
     memory: int
@@ -23,7 +23,7 @@ class Beside:
         return ",".join([*(hex(number) for number in numbers), str(self.library)])
 
     @classmethod
-    def parsed(cls, text: str) -> Beside:
+    def parsed(cls, text: str) -> Mapped:
         *numbers, library = text.split(",", 4)
         registers, memory, size, interrupt = (int(number, 0) for number in numbers)
         return cls(registers, memory, size, interrupt, Path(library))
