@@ -13,6 +13,7 @@ from nnbuild.base.names import identifier
 from nnbuild.features.frontend import FrontEnd
 from nnbuild.features.micro_frontend import MicroFrontEnd
 from nnbuild.features.micro_tables import Micro
+from nnbuild.features.sensor_frontend import PRESETS, sensor
 from nnbuild.features.settings import Table, tables_of
 from nnbuild.features.spectral_config import LOG_MEL, MFCC, SPECTROGRAM, spectral
 
@@ -65,6 +66,10 @@ def _spectral(table: Table, preset: Mapping[str, Any]) -> FrontEnd:
     return spectral(table, preset, COMMON)
 
 
+def _sensor(table: Table, preset: Mapping[str, Any]) -> FrontEnd:
+    return sensor(table, preset, COMMON)
+
+
 def _micro(table: Table, preset: Mapping[str, Any]) -> FrontEnd:
     micro = table.read(Micro, COMMON, preset)
     table.between("rate", micro.rate, 1000, 192000)
@@ -95,6 +100,7 @@ KINDS = {
     "log_mel": Kind(_spectral, LOG_MEL, ("nearest", "truncate"), usual=LOG_MEL["tf"]),
     "mfcc": Kind(_spectral, MFCC, ("nearest", "truncate"), usual=MFCC["tf"]),
     "spectrogram": Kind(_spectral, SPECTROGRAM, ("nearest", "truncate"), usual=SPECTROGRAM["tf"]),
+    "sensor": Kind(_sensor, PRESETS, ("nearest", "truncate")),
 }
 
 
