@@ -31,6 +31,13 @@ def _stm32f4(numbers: Mapping[str, int]) -> Clocks:
     return Clocks(cpu, uart, apb1, apb2, vco, (100 * MEGA, 432 * MEGA), waits=numbers["NN_FLASH_WAITS"])
 
 
+def _stm32f1(numbers: Mapping[str, int]) -> Clocks:
+    """8 MHz, or half of it, times N; the first bus is divided where the bits say so."""
+    cpu = 8 * MEGA // numbers["NN_PLL_DIVIDER"] * numbers["NN_PLL_TIMES"]
+    halved = numbers["NN_PLL_BITS"] >> 8 & 7 == 4
+    return Clocks(cpu, cpu, cpu // 2 if halved else cpu, cpu)
+
+
 def _stm32l4(numbers: Mapping[str, int]) -> Clocks:
     """16 MHz by M into the PLL, times N, by 2; no bus is divided."""
     vco = 16 * MEGA // numbers["NN_PLL_M"] * numbers["NN_PLL_N"]
@@ -62,7 +69,7 @@ def _fixed(numbers: Mapping[str, int]) -> Clocks:
 FAMILIES: Mapping[str, Callable[[Mapping[str, int]], Clocks]] = {
     "fixed": _fixed,
     "nrf51": lambda numbers: Clocks(numbers["NN_CPU_HERTZ"], 16 * MEGA, 16 * MEGA, 16 * MEGA),
-    "stm32f1": lambda numbers: Clocks(24 * MEGA, 24 * MEGA, 24 * MEGA, 24 * MEGA),
+    "stm32f1": _stm32f1,
     "stm32f4": _stm32f4,
     "stm32h7": _stm32h7,
     "stm32l4": _stm32l4,

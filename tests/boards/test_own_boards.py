@@ -159,9 +159,9 @@ def test_parts_of_the_firmware_of_ones_own(project: Path) -> None:
     bring = '[firmware]\nfolder = "parts"\nsoc = "mine"\n[firmware.defines]'
     file = own(project, F446.replace("[firmware.defines]", bring))
     assert main(["compile", str(model), "--board", str(file), "--link", "-o", "out"]) == 0
-    from nnbuild.backends.firmware.program import parts, sources
+    from nnbuild.backends.firmware.program import sources
 
-    assert theirs in sources(parts(find(str(file))))
+    assert theirs in sources(find(str(file)))
     file.write_text(file.read_text().replace('soc = "mine"', 'soc = "other"'))
     with pytest.raises(UsageError, match="it names a part of the firmware that is not there, soc/other"):
-        sources(parts(find(str(file))))
+        sources(find(str(file)))

@@ -6,6 +6,14 @@
 
 #define READ_ONLY 0x9du /* locked even for machine mode, a naturally aligned power of two, readable, executable */
 
+#ifndef NN_HAS_PMP
+#define NN_HAS_PMP 1
+#endif
+#if !NN_HAS_PMP
+#define NN_FLASH_BEGIN 0u
+#define NN_FLASH_SIZE  0u
+#endif
+
 #define PLIC_PRIORITY(irq) NN_REG(NN_PLIC_BASE + 4u * (irq))
 #define PLIC_ENABLE        NN_REG(NN_PLIC_BASE + 0x002000u)
 #define PLIC_THRESHOLD     NN_REG(NN_PLIC_BASE + 0x200000u)
@@ -14,7 +22,20 @@
 
 #define CSR_READ(name, value) __asm__ volatile("csrr %0, " name : "=r"(value))
 
+#if defined(NN_STK_BASE) /* QingKe cores count by a timer of their own */
+#define STK_CTLR NN_REG(NN_STK_BASE + 0x00u)
+#define STK_CNTL NN_REG(NN_STK_BASE + 0x08u)
+#define STK_CNTH NN_REG(NN_STK_BASE + 0x0cu)
+
+#define STK_CTLR_STE   (1u << 0)
+#define STK_CTLR_STCLK (1u << 2) /* the processor's clock, undivided */
+#endif
+
+#if defined(NN_PLIC_BASE) /* emulated: there time stands for nothing */
 const char *const nn_platform_unit = "instructions";
+#else
+const char *const nn_platform_unit = "cycles";
+#endif
 
 void nn_reset(void);
 void nn_trap(void);
@@ -26,16 +47,25 @@ __attribute__((naked, noreturn, used, section(".vectors"))) void nn_reset(void)
 {
     __asm__ volatile(
         "csrw mie, zero\n"
+        "lui t0, %%hi(1f)\n" /* some chips begin at an alias of their flash */
+        "jr t0, %%lo(1f)\n"
+        "1:\n"
+#if defined(__riscv_flen)
+        "li t0, 0x6000\n" /* the FPU is off at first */
+        "csrs mstatus, t0\n"
+#endif
 #if defined(__riscv_vector)
         "li t0, 0x200\n" /* vectors are off at first */
         "csrs mstatus, t0\n"
 #endif
         "la t0, nn_trap\n"
         "csrw mtvec, t0\n"
+#if NN_HAS_PMP
         "li t0, %0\n"
         "csrw pmpaddr0, t0\n"
         "li t0, %1\n"
         "csrw pmpcfg0, t0\n"
+#endif
 #if NN_CORES > 1
         "csrr t0, mhartid\n"
         "bnez t0, nn_hart_begin\n"
@@ -73,7 +103,8 @@ __attribute__((used)) void nn_trap_report(uint32_t return_address, uint32_t stac
     nn_arch_reset();
 }
 
-/* No interrupt is ever taken: the serial port's only ends a sleep, and the port is looked at then. */
+/* No interrupt is ever taken: the serial port's only ends a sleep, and the port is looked at then; where interrupts have
+ * a controller of the chip's own, it is looked at again and again. */
 void nn_arch_mask(void)
 {
 }
@@ -84,21 +115,28 @@ void nn_arch_unmask(void)
 
 void nn_arch_sleep(void)
 {
+#if defined(NN_PLIC_BASE)
     __asm__ volatile("wfi" ::: "memory");
     PLIC_CLAIM = PLIC_CLAIM; /* claimed by reading, completed by writing back */
+#endif
 }
 
 void nn_arch_listen(void)
 {
+#if defined(NN_PLIC_BASE)
     PLIC_PRIORITY(NN_UART_IRQ) = 1;
     PLIC_THRESHOLD = 0;
     PLIC_ENABLE = 1u << NN_UART_IRQ;
     __asm__ volatile("csrw mie, %0" ::"r"(MIE_MEIE));
+#endif
 }
 
 void nn_arch_count(uint32_t cpu_clock)
 {
     (void)cpu_clock;
+#if defined(NN_STK_BASE)
+    STK_CTLR = STK_CTLR_STE | STK_CTLR_STCLK;
+#endif
 }
 
 void nn_arch_reset(void)
@@ -108,18 +146,44 @@ void nn_arch_reset(void)
     }
 }
 
+static uint32_t count_low(void)
+{
+    uint32_t count;
+
+#if defined(NN_STK_BASE)
+    count = STK_CNTL;
+#elif defined(NN_PLIC_BASE)
+    CSR_READ("minstret", count);
+#else
+    CSR_READ("mcycle", count);
+#endif
+    return count;
+}
+
+static uint32_t count_high(void)
+{
+    uint32_t count;
+
+#if defined(NN_STK_BASE)
+    count = STK_CNTH;
+#elif defined(NN_PLIC_BASE)
+    CSR_READ("minstreth", count);
+#else
+    CSR_READ("mcycleh", count);
+#endif
+    return count;
+}
+
 /* The upper half may move between two looks at the lower one. */
 uint64_t nn_platform_ticks(void)
 {
     uint32_t high;
     uint32_t low;
-    uint32_t again;
 
     do {
-        CSR_READ("minstreth", high);
-        CSR_READ("minstret", low);
-        CSR_READ("minstreth", again);
-    } while (high != again);
+        high = count_high();
+        low = count_low();
+    } while (high != count_high());
     return ((uint64_t)high << 32) | low;
 }
 
