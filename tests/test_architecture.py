@@ -35,6 +35,7 @@ ROOMS = {
     "frontend": {"base", "numeric", "model", "ops"},
     "passes": {"base", "numeric", "model", "ops"},
     "quantize": {"base", "numeric", "model", "ops", "passes"},
+    "streaming": {"base", "model", "ops"},
     # isa <- kernels <- plan <- emit
     "isa": {"base", "numeric", "model", "ops.base"},
     "encodings": set(),
@@ -60,8 +61,8 @@ ROOMS = {
     "outputs": {"base", "model", "plan", "emit", "board", "backends", "__init__"},
     # All of it together, and what users call.
     "jobs": {
-        *("base", "numeric", "model", "ops", "frontend", "passes", "quantize", "compress", "isa", "kernels"),
-        *("plan", "emit"),
+        *("base", "numeric", "model", "ops", "frontend", "passes", "quantize", "streaming", "compress"),
+        *("isa", "kernels", "plan", "emit"),
         *("features", "offload", "board", "audit", "device", "report", "backends", "cycles", "__init__"),
     },
     "cli": {

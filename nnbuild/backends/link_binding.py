@@ -130,9 +130,9 @@ def _run(plan: Plan, cores: bool) -> str:
 
 def _step(plan: Plan, cores: bool) -> str:
     if not cores:
-        return f"    return {plan.prefix}_step(&model, index);\n"
+        return f"    return {plan.part}(&model, index);\n"
     p = plan.prefix
-    call = f"{p}_step_parallel(&model, index, nn_cores_run, 0)" if plan.parallel else f"{p}_step(&model, index)"
+    call = f"{p}_step_parallel(&model, index, nn_cores_run, 0)" if plan.parallel else f"{plan.part}(&model, index)"
     return f"""\
     int status;
 

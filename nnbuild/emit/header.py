@@ -8,6 +8,7 @@ from nnbuild import __version__
 from nnbuild.base.literals import C_TYPES
 from nnbuild.emit.edges import edges
 from nnbuild.emit.parallel import declaration, notes
+from nnbuild.emit.rows import gathers, row_constants, row_function
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, common_type, described, scale_text
 from nnbuild.plan.plan import Plan
 
@@ -48,6 +49,7 @@ def _constants(plan: Plan, digest: str) -> list[str]:
         f"#define {upper}_OUTPUTS {len(plan.graph.outputs)}",
         "",
     ]
+    lines += row_constants(plan)
     for word, names in (("INPUT", plan.graph.inputs), ("OUTPUT", plan.graph.outputs)):
         for index, name in enumerate(names):
             tensor = plan.tensor(name)
@@ -72,6 +74,10 @@ def _context(plan: Plan) -> str:
         levels = ", ".join(f"{level} {isa.name}" for level, isa in enumerate(reversed(plan.isas)))
         members.append(f"    int32_t isa; /* set when it begins, the best that the processor has: {levels} */")
     members += notes(plan)
+    if plan.banks > 1:
+        members.append("    int32_t bank; /* whose turn it is, of the states of several runs */")
+    if gathers(plan):
+        members.append("    int32_t rows; /* that have come in since the last run */")
     for space, size in (("arena", plan.arena), ("state", plan.state)):
         if size:
             views = [f"        {C_TYPES[d]} {MEMBERS[d]}[{-(-size // SIZES[d])}];" for d in MEMBERS if d in dtypes]
@@ -105,8 +111,8 @@ void {p}_init({p}_context *context);
 int {p}_run({p}_context *context);
 
 /* One of {upper}_STEPS parts of a run, which must be taken in order: for those who cannot stay away for a whole one. */
-int {p}_step({p}_context *context, unsigned step);
+int {plan.part}({p}_context *context, unsigned step);
 
-/* Where output `index` lies until an input is written again; null when there is no such output. */
+{row_function(plan)}/* Where output `index` lies until an input is written again; null when there is no such output. */
 const {outputs} *{p}_output(const {p}_context *context, unsigned index);
 """

@@ -8,6 +8,7 @@ from nnbuild.emit.detect import detection
 from nnbuild.emit.device import acts_at
 from nnbuild.emit.kernels import describe
 from nnbuild.emit.parallel import run_parallel
+from nnbuild.emit.rows import gathers, take_row
 from nnbuild.emit.text import SIZES, comment_safe, common_type, place
 from nnbuild.ops.interpret import initial_value
 from nnbuild.plan.plan import Plan, Step
@@ -25,6 +26,7 @@ def model(plan: Plan) -> str:
         _steps(plan),
         _run(plan),
         run_parallel(plan),
+        take_row(plan),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -40,8 +42,14 @@ def _init(plan: Plan) -> str:
         if begun is not None:
             period = plan.constants[begun].size
             value = f"{begun}[i % {period}]" if period < size else f"{begun}[i]"
-        lines.append(f"    for (int32_t i = 0; i < {size}; ++i) {{")
-        lines.append(f"        ({place(location, tensor.dtype)})[i] = {value};\n    }}")
+        loop = [f"    for (int32_t i = 0; i < {size}; ++i) {{"]
+        loop.append(f"        ({place(location, tensor.dtype)})[i] = {value};\n    }}")
+        if location.apart:
+            banks = f"for (context->bank = 0; context->bank < {state.banks}; ++context->bank)"
+            loop = [f"    {banks} {{", *("    " + line.replace("\n", "\n    ") for line in loop), "    }"]
+        lines += loop
+    lines += ["    context->bank = 0;"] if plan.banks > 1 else []
+    lines += ["    context->rows = 0;"] if gathers(plan) else []
     if not lines:
         lines = ["    (void)context;"]
     return f"void {p}_init({p}_context *context)\n{{\n" + "\n".join(lines) + "\n}\n"
@@ -71,7 +79,7 @@ def _steps(plan: Plan) -> str:
     unused = "" if plan.steps else "    (void)context;\n"
     cases = "\n".join(_case(plan, index, step) for index, step in enumerate(plan.steps))
     return f"""\
-int {p}_step({p}_context *context, unsigned step)
+int {plan.part}({p}_context *context, unsigned step)
 {{
 {unused}    switch (step) {{
 {cases}
@@ -84,8 +92,20 @@ int {p}_step({p}_context *context, unsigned step)
 
 def _case(plan: Plan, index: int, step: Step) -> str:
     end = f"{plan.prefix}_device_step(context, {index})" if acts_at(plan.device, index) else "0"
-    lines = [f"    case {index}: /* {describe(step)} */", *calls(plan, step), f"        return {end};"]
+    lines = [
+        f"    case {index}: /* {describe(step)} */",
+        *calls(plan, step),
+        *_turn(plan, index),
+        f"        return {end};",
+    ]
     return "\n".join(lines)
+
+
+def _turn(plan: Plan, index: int) -> list[str]:
+    """Behind the last step, the next values' turn."""
+    if plan.banks == 1 or index + 1 < len(plan.steps):
+        return []
+    return [f"        context->bank = context->bank + 1 < {plan.banks} ? context->bank + 1 : 0;"]
 
 
 def _run(plan: Plan) -> str:
@@ -96,7 +116,7 @@ def _run(plan: Plan) -> str:
 int {p}_run({p}_context *context)
 {{
     for (unsigned step = 0; step < {upper}_STEPS; ++step) {{
-        const int status = {p}_step(context, step);
+        const int status = {plan.part}(context, step);
         if (status != 0) {{
             return status;
         }}

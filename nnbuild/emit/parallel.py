@@ -61,7 +61,7 @@ int {p}_step_parallel({p}_context *context, unsigned step, {p}_parallel *paralle
     switch (step) {{
 {chr(10).join(cases)}
     default:
-        return {p}_step(context, step);
+        return {plan.part}(context, step);
     }}
 }}
 

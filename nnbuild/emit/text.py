@@ -18,7 +18,8 @@ def place(location: Location, dtype: str) -> str:
     """A pointer to a tensor in the context."""
     member = f"context->{location.space}.{MEMBERS[dtype]}"
     index = location.offset // SIZES[dtype]
-    return f"{member} + {index}" if index else member
+    turn = f" + context->bank * {location.apart // SIZES[dtype]}" if location.apart else ""
+    return f"{member} + {index}{turn}" if index or turn else member
 
 
 def common_type(plan: Plan, names: tuple[str, ...]) -> str:

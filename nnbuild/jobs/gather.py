@@ -237,6 +237,7 @@ def option_words(options: Options) -> list[str]:
         "--isa": options.isa,
         "--io-layout": options.io_layout if options.io_layout != "model" else None,
         "--cores": options.threads,
+        "--stream": options.stream,
         "--name": options.name,
         "--baud": options.baud,
         "--memory": options.memory,

@@ -32,6 +32,7 @@ from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.modelled import modelled
 from nnbuild.jobs.pipeline import Compiled, cores_of, precision
+from nnbuild.jobs.stream import stream_samples, window_inputs
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import SampleSet, load_samples
 from nnbuild.ops import interpret
@@ -94,6 +95,8 @@ def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[t
 def samples_for(compiled: Compiled, path: Path | None) -> SampleSet:
     """The samples of the file; without one, drawn ones, which show agreement but no accuracy."""
     graph = compiled.graph
+    if compiled.streamed is not None:
+        return stream_samples(compiled.streamed, path)
     if path is not None:
         tensors = graph.tensors
         return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
@@ -178,9 +181,13 @@ def _layers(
 
 
 def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: bool) -> list[Output]:
-    wanted = standards(compiled.graph, samples.inputs, compiled.graph.outputs, reset_each=reset_each)
+    graph, inputs = compiled.graph, samples.inputs
+    if compiled.streamed is not None:  # what the window gives after every step, whatever the step computes
+        graph, inputs = compiled.streamed.window, window_inputs(compiled.streamed, inputs, reset_each)
+    wanted = standards(graph, inputs, graph.outputs, reset_each=reset_each)
     with np.errstate(all="ignore"):
-        floats = interpret.run(compiled.imported, samples.inputs, "float64", reset_each=reset_each)
+        given = {name: x.reshape(-1, *compiled.imported.tensors[name].shape) for name, x in inputs.items()}
+        floats = interpret.run(compiled.imported, given, "float64", reset_each=reset_each)
     outputs = []
     for index, (name, original) in enumerate(zip(compiled.graph.outputs, compiled.imported.outputs, strict=True)):
         quant = compiled.graph.tensors[name].quant

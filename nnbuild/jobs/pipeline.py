@@ -49,6 +49,8 @@ from nnbuild.quantize.calibrate import METHODS, Range
 from nnbuild.quantize.data import Source
 from nnbuild.quantize.lengths import with_lengths
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
+from nnbuild.streaming.stream import Streamed, streamed
+from nnbuild.streaming.wish import read
 
 BASELINE = "baseline"
 """What a board says whose processor is whatever this PC is. Integers are then printed as portable C: an integer model
@@ -104,6 +106,8 @@ class Options:
     """A device beside the processor, by its name or its folder."""
     place: tuple[tuple[str, str], ...] = ()
     """(layer, "cpu" or "device"): where it is computed, whatever would be cheaper."""
+    stream: str | None = None
+    """What of the model's window a step takes: auto or an axis, and perhaps ",hop=N"."""
 
     @property
     def wishes(self) -> Wishes:
@@ -147,6 +151,8 @@ class Compiled:
     artifact: Artifact
     compression: Compression
     hearing: Hearing | None = None
+    streamed: Streamed | None = None
+    """What `graph` is a step of, if it was a window."""
 
     @property
     def digest(self) -> str:
@@ -287,6 +293,7 @@ def compile_model(
     """`progress` hears of the calibration, `heard` of what is tried of the weights: these alone may take long. For
     sizes alone, every value is taken to lie between -1 and 1. What is `to_run` on its board must not be too large for
     it."""
+    options = _on_one_core(options) if options.stream is not None else options
     prefix = prefix_of(options)
     board = board_of(options)
     with phase("reading the model"):
@@ -309,9 +316,10 @@ def compile_model(
 
         def planned(graph: Graph) -> Plan:
             with phase("choosing kernels and placing memory"):
-                return _plan(graph, prefix, board, target, wishes.flash)
+                return _plan(_as_stream(graph, options)[0], prefix, board, target, wishes.flash)
 
         graph, compression = with_wishes(folded, graph, source, wishes, target, planned, heard)
+    graph, found = _as_stream(graph, options)
     plan = backend.settle(planned(graph), target)
     graph = replace(graph, notes=(*graph.notes, *backend.notes(plan), *device_notes(plan)))
     classes = classes_of(options.labels, options.model, graph)
@@ -320,7 +328,21 @@ def compile_model(
     hearing = hearing_of(recipe_of_file(options.features), graph, classes) if options.features is not None else None
     if hearing is not None:
         artifact = Artifact({**artifact.files, **hearing_files(hearing, prefix)})
-    return Compiled(options, board, imported, folded, graph, plan, artifact, compression, hearing)
+    return Compiled(options, board, imported, folded, graph, plan, artifact, compression, hearing, found)
+
+
+def _on_one_core(options: Options) -> Options:
+    if options.threads is not None and options.threads > 1:
+        raise UsageError(f"--cores {options.threads}", "the step of a stream is computed by one.", "Leave it out.")
+    return replace(options, threads=1)
+
+
+def _as_stream(graph: Graph, options: Options) -> tuple[Graph, Streamed | None]:
+    """The graph that is computed: of a window that is to be streamed, that of a step."""
+    if options.stream is None or graph.stream is not None:
+        return graph, None
+    found = streamed(graph, read(options.stream))
+    return passes.settled(found.step), found
 
 
 def classes_for(compiled: Compiled) -> tuple[str, ...]:

@@ -117,12 +117,23 @@ class Op(Generic[A]):
 class State:
     """A value that outlives a run: `before` holds it when a run begins, `after` becomes it when the run ends.
 
-    A new sequence begins with the constant `initial`, or with the numbers that mean zero.
+    A new sequence begins with the constant `initial`, or with the numbers that mean zero. Of `banks` values that take
+    turns, each run has its own: that of so many runs before.
     """
 
     before: str
     after: str
     initial: str | None = None
+    banks: int = 1
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A run is a step of a stream: it takes `hop` rows of the input's `axis`. Outputs count after `warm_up` steps."""
+
+    axis: int
+    hop: int
+    warm_up: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +150,7 @@ class Graph:
     notes: tuple[str, ...] = ()
     parameters: Mapping[str, int] = field(default_factory=dict)
     """Layer -> how many parameters the tool that made the model counts in it, where it counts otherwise than we do."""
+    stream: Stream | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", _frozen(self.parameters))

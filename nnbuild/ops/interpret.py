@@ -54,12 +54,17 @@ def run(
     if not graph.states:
         return _run_batch(sites, values, dtype, how)
     initial = {state.before: initial_value(graph, state, dtype)[None] for state in graph.states}
-    carried = {**initial, **(carried or {})}
+    banks = {state.before: [initial[state.before]] * state.banks for state in graph.states}
+    for name, value in (carried or {}).items():
+        banks[name] = [value] * len(banks[name])
     rows = []
     for index in range(count):
         sample = {name: value[index : index + 1] for name, value in values.items()}
-        row = _run_batch(sites, sample | carried, dtype, how)
-        carried = initial if reset_each else {s.before: row[s.after] for s in graph.states}
+        turn = 0 if reset_each else index
+        held = {name: each[turn % len(each)] for name, each in banks.items()}
+        row = _run_batch(sites, sample | held, dtype, how)
+        for state in () if reset_each else graph.states:
+            banks[state.before][turn % state.banks] = row[state.after]
         rows.append(row)
     return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]} if rows else {}
 

@@ -15,6 +15,7 @@ from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.parallel import most_parts
+from nnbuild.emit.rows import gathers
 from nnbuild.emit.text import MEMBERS, SIZES, comment_safe, described
 from nnbuild.model.graph import Tensor
 from nnbuild.plan.plan import Plan
@@ -114,8 +115,8 @@ def context_bytes(plan: Plan) -> int:
     dtypes = {plan.tensor(name).dtype for name in plan.locations}
     demands = [version.demand for step in plan.steps for version in step.versions]
     dtypes |= {demand.scratch_type for demand in demands if demand.scratch}
-    # Which set the processor was found to have, and which parts are done.
-    words = (len(plan.isas) > 1) + (most_parts(plan) if plan.parallel else 0)
+    # Which set the processor was found to have, whose turn it is, rows that have come in, and which parts are done.
+    words = (len(plan.isas) > 1) + (plan.banks > 1) + gathers(plan) + (most_parts(plan) if plan.parallel else 0)
     widest = max([SIZES[dtype] for dtype in MEMBERS if dtype in dtypes] + [SIZES["int32"]] * bool(words), default=1)
     spaces = sum(-(-size // widest) * widest for size in (words * SIZES["int32"], plan.arena, plan.state))
     return max(1, -(-spaces // plan.alignment)) * plan.alignment

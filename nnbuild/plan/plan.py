@@ -29,11 +29,15 @@ from nnbuild.plan.with_device import with_device
 
 @dataclass(frozen=True)
 class Location:
-    """Where a tensor lies: in the "arena", which every run fills anew, or in the "state", which lasts."""
+    """Where a tensor lies: in the "arena", which every run fills anew, or in the "state", which lasts.
+
+    Where runs take turns with several values of a state, these lie `apart` bytes from each other.
+    """
 
     space: str
     offset: int
     size: int
+    apart: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +167,16 @@ class Plan:
     @property
     def parallel(self) -> bool:
         return any(step.parts > 1 for step in self.steps)
+
+    @property
+    def banks(self) -> int:
+        """How many runs take turns with values of their own of a state."""
+        return max((state.banks for state in self.graph.states), default=1)
+
+    @property
+    def part(self) -> str:
+        """The function that computes one step of the plan; in a stream a step is what takes rows."""
+        return f"{self.prefix}_{'part' if self.graph.stream else 'step'}"
 
     @property
     def isa(self) -> Isa:
@@ -350,15 +364,16 @@ def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], tuple[int, int]]:
 def _locations(
     graph: Graph, roots: dict[str, str], arena: Placement, alignment: int
 ) -> tuple[dict[str, Location], int]:
-    state, states = 0, {}
+    state, states = 0, dict[str, tuple[int, int]]()
     for held in graph.states:
-        states[held.before] = state
-        state += -(-graph.tensors[held.before].nbytes // alignment) * alignment
+        size = -(-graph.tensors[held.before].nbytes // alignment) * alignment
+        states[held.before] = state, size if held.banks > 1 else 0
+        state += size * held.banks
     locations = {}
     for name, tensor in graph.tensors.items():
         root = roots[name]
         if root in states:
-            locations[name] = Location("state", states[root], tensor.nbytes)
+            locations[name] = Location("state", states[root][0], tensor.nbytes, states[root][1])
         elif root in arena.offsets:
             locations[name] = Location("arena", arena.offsets[root], tensor.nbytes)
     return locations, state

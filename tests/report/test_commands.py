@@ -216,6 +216,7 @@ def test_the_command_gives_the_same_options_again(here: Path) -> None:
         labels=Path("names.txt"),
         shape=(("x", (1, 2)),),
         io_layout="nhwc",
+        stream="auto,hop=2",
     )
     known = {
         "layers",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.emit.emit import emit
 from nnbuild.model.graph import Array, Graph
 from nnbuild.plan.plan import Plan, make_plan
@@ -17,8 +18,37 @@ STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedanti
 SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
+def rows_text(plan: Plan) -> str:
+    """The same for a stream, row by row; what is written comes after every step."""
+    p, row = plan.prefix, f"{plan.prefix.upper()}_ROW_SIZE"
+    kind = C_TYPES[plan.tensor(plan.graph.inputs[0]).dtype]
+    writes = [
+        f"            fwrite({p}_output(&context, {i}), 1, {plan.locations[n].size}, stdout);"
+        for i, n in enumerate(plan.graph.outputs)
+    ]
+    return f"""\
+#include <stdio.h>
+#include "{p}.h"
+static {p}_context context;
+int main(void) {{
+    {kind} row[{row}];
+    {p}_init(&context);
+    while (fread(row, sizeof row, 1, stdin) == 1) {{
+        const int ready = {p}_step(&context, row);
+        if (ready < 0) return 1;
+        if (ready > 0) {{
+{chr(10).join(writes)}
+        }}
+    }}
+    return 0;
+}}
+"""
+
+
 def main_text(plan: Plan, reset_each: bool) -> str:
     """A program that reads samples from stdin and writes all outputs of each to stdout."""
+    if plan.graph.stream is not None and not reset_each:
+        return rows_text(plan)
     p = plan.prefix
     sizes = {name: plan.locations[name].size for name in (*plan.graph.inputs, *plan.graph.outputs)}
     reads = [
@@ -64,6 +94,10 @@ def run(program: Path, plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Arr
     stream = bytearray()
     for index in range(count):
         for name in plan.graph.inputs:
+            if plan.graph.stream is not None:  # row by row
+                rows = np.moveaxis(inputs[name][index], plan.graph.stream.axis, 0)
+                stream += np.ascontiguousarray(rows, plan.tensor(name).dtype).tobytes()
+                continue
             stream += np.ascontiguousarray(inputs[name][index], plan.tensor(name).dtype).tobytes()
     done = subprocess.run([str(program)], input=bytes(stream), capture_output=True)
     assert done.returncode == 0, done.stderr.decode()

@@ -18,6 +18,7 @@ from nnbuild.base.literals import float_literal
 from nnbuild.emit.emit import digest
 from nnbuild.emit.header import header
 from nnbuild.emit.kernels import kernels, private_header
+from nnbuild.emit.rows import gathers
 from nnbuild.emit.text import SIZES, described, place
 from nnbuild.emit.weights import WEIGHTS
 from nnbuild.isa.c99 import C99
@@ -153,10 +154,14 @@ def _offset(plan: Plan, name: str) -> str:
 def _fillings(plan: Plan) -> str:
     rows = []
     for state in plan.graph.states:
-        width, at = SIZES[plan.tensor(state.before).dtype], 0
-        for value, count in _runs(initial_value(plan.graph, state)):
-            rows.append(f"{{{_offset(plan, state.before)} + {at}, {count * width}, {width}, {value}}}")
-            at += count * width
+        width, location = SIZES[plan.tensor(state.before).dtype], plan.locations[state.before]
+        for bank in range(state.banks):
+            at = bank * location.apart
+            for value, count in _runs(initial_value(plan.graph, state)):
+                rows.append(f"{{{_offset(plan, state.before)} + {at}, {count * width}, {width}, {value}}}")
+                at += count * width
+    counted = {"bank": plan.banks > 1, "rows": gathers(plan)}
+    rows += [f"{{(uint32_t)offsetof({plan.prefix}_context, {n}), 4, 4, 0}}" for n, there in counted.items() if there]
     return _table("nn_filling", "nn_model_fillings", rows)
 
 

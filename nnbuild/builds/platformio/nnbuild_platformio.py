@@ -26,7 +26,7 @@ PACKAGE = Path(sys._getframe().f_code.co_filename).resolve().parents[2]
 """Scripts of SCons have no __file__."""
 WORDS = (
     *("name", "isa", "board", "quantize", "calibrate", "calibration", "image_range", "io"),
-    *("accuracy_drop", "optimize", "price", "memory", "threads", "weights", "shape", "io_layout", "labels"),
+    *("accuracy_drop", "optimize", "price", "memory", "threads", "weights", "shape", "io_layout", "labels", "stream"),
     *("prune", "share", "weights_bits", "flash"),
 )
 """Options with one value: custom_nnbuild_quantize becomes --quantize."""

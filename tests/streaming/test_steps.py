@@ -1,0 +1,224 @@
+"""A window as a stream: every step gives the bits of the window that ends with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild import cli, passes
+from nnbuild.base.errors import ModelError, UsageError
+from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.model.graph import Array, Graph, State
+from nnbuild.ops import interpret
+from nnbuild.ops.shift import Shift
+from nnbuild.ops.slice import Slice
+from nnbuild.streaming import feed
+from nnbuild.streaming.stream import Streamed, streamed
+from nnbuild.streaming.wish import Wish, read
+from tests.support.compiled import run_graph
+from tests.support.shares import in_shares
+from tests.support.windows import by_window, stream_of, window
+
+NETS = 60
+SHARES = 5
+LONG = 10_000
+SHIFTED = 1
+"""A network in which rows of a ring are read apart."""
+SHARED = Path(__file__).parents[3] / "shared" / "models"
+
+
+def made(seed: int) -> Streamed:
+    """A network at random with a hop at random; or with the one that suits it."""
+    hop = (None, 1, 2, 3, 4)[int(np.random.default_rng([seed, 5]).integers(5))]
+    return streamed(window(seed), Wish(0, hop))
+
+
+def outputs_of(found: Streamed, rows: Array, step: Graph | None = None) -> Array:
+    graph = passes.settled(step or found.step)
+    given = feed.steps(rows, found.hop, found.axis)
+    return interpret.run(graph, {graph.inputs[0]: given})[graph.outputs[0]]
+
+
+def wanted_of(found: Streamed, rows: Array) -> Array:
+    return by_window(found.window, rows, found.hop, found.axis)[found.window.outputs[0]]
+
+
+def wrong(got: Array, wanted: Array) -> int:
+    """Floats are sums in another order where kernels have other shapes."""
+    assert got.shape == wanted.shape
+    if got.dtype.kind == "f":
+        return int((np.abs(got - wanted) > 1e-4 * (1 + np.abs(wanted))).sum())
+    return int((got != wanted).sum())
+
+
+@in_shares(SHARES)
+def test_steps_equal_windows(share: int) -> None:
+    cheaper = 0
+    for seed in range(share, NETS, SHARES):
+        found = made(seed)
+        rows = stream_of(found.window, (2 * found.rows + 5) * found.hop, seed)
+        assert wrong(outputs_of(found, rows), wanted_of(found, rows)) == 0, f"seed {seed}"
+        cheaper += found.macs < found.window_macs
+    assert cheaper > NETS / SHARES / 2
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 4])
+def test_c_equals_windows_row_by_row(seed: int, tmp_path: Path) -> None:
+    found = made(seed)
+    rows = stream_of(found.window, 3 * found.rows * found.hop, seed)
+    graph = passes.settled(found.step)
+    got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}, tmp_path)
+    assert wrong(got[graph.outputs[0]], wanted_of(found, rows)) == 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(NETS))
+def test_many_steps(seed: int, tmp_path: Path) -> None:
+    found = made(seed)
+    rows = stream_of(found.window, LONG * found.hop, seed)
+    graph = passes.settled(found.step)
+    got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}, tmp_path, flags=["-O2"])
+    for first in range(0, LONG, 500):  # so many windows fit into memory
+        part = rows[max(0, first * found.hop - found.rows) : (first + 500) * found.hop]
+        wanted = wanted_of(found, part)[-500:]
+        assert wrong(got[graph.outputs[0]][first : first + 500], wanted) == 0, first
+
+
+def strided(hop: int) -> Streamed:
+    """One whose parts move on every other row, so that two sets of states take turns when rows come singly."""
+    for seed in range(0, 300, 3):
+        found = streamed(window(seed, "int8", "dense", ("valid",)), Wish(0, hop))
+        if found.banks == 2:
+            return found
+    raise AssertionError("there is none")
+
+
+def test_states_take_turns(tmp_path: Path) -> None:
+    found = strided(1)
+    rows = stream_of(found.window, 100, 1)
+    assert wrong(outputs_of(found, rows), wanted_of(found, rows)) == 0
+    graph = passes.settled(found.step)
+    got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, 1, 0)}, tmp_path)
+    assert wrong(got[graph.outputs[0]], wanted_of(found, rows)) == 0
+
+
+# Mistakes must show.
+
+
+def ring_shifted(found: Streamed) -> Graph:
+    """What is read of the held rows is one row older."""
+    ops = []
+    for op in found.step.ops:
+        part = op.attributes
+        if isinstance(part, Slice) and op.inputs[0].endswith("/held") and part.begins[0] > 0:
+            op = replace(op, attributes=replace(part, begins=(part.begins[0] - 1, *part.begins[1:])))
+        ops.append(op)
+    return replace(found.step, ops=tuple(ops))
+
+
+def not_shifted(found: Streamed) -> Graph:
+    """The rows that a ring holds do not move on."""
+    ops = [op for op in found.step.ops if not isinstance(op.attributes, Shift)]
+    rings = {op.outputs[0]: op.inputs[0] for op in found.step.ops if isinstance(op.attributes, Shift)}
+    renamed = [replace(op, inputs=tuple(rings.get(n, n) for n in op.inputs)) for op in ops]
+    tensors = {name: tensor for name, tensor in found.step.tensors.items() if name not in rings}
+    states = tuple(State(s.before, s.before, s.initial, s.banks) for s in found.step.states)
+    return replace(found.step, ops=tuple(renamed), tensors=tensors, states=states)
+
+
+def turns_swapped(found: Streamed) -> Graph:
+    """All steps share one set of states."""
+    return replace(found.step, states=tuple(replace(s, banks=1) for s in found.step.states))
+
+
+def test_a_shifted_ring_fails() -> None:
+    found = streamed(window(SHIFTED, "int8", "dense", ("same",)), Wish(0, 1))
+    rows = stream_of(found.window, 3 * found.rows, 3)
+    assert wrong(outputs_of(found, rows, ring_shifted(found)), wanted_of(found, rows)) > 0
+
+
+def test_a_ring_that_stands_fails() -> None:
+    found = streamed(window(3, "int8", "dense", ("valid",)), Wish(0, 1))
+    rows = stream_of(found.window, 3 * found.rows, 3)
+    assert wrong(outputs_of(found, rows, not_shifted(found)), wanted_of(found, rows)) > 0
+
+
+def test_swapped_turns_fail() -> None:
+    found = strided(1)
+    rows = stream_of(found.window, 100, 1)
+    assert wrong(outputs_of(found, rows, turns_swapped(found)), wanted_of(found, rows)) > 0
+
+
+def test_a_skipped_reset_fails() -> None:
+    found = streamed(window(3, "int8", "dense", ("valid",)), Wish(0, 1))
+    rows = stream_of(found.window, 3 * found.rows, 3)
+    graph = passes.settled(found.step)
+    first = interpret.run(graph, {graph.inputs[0]: feed.steps(rows, 1, 0)})
+    left = {state.before: first[state.after][-1:] for state in graph.states}
+    again = interpret.run(graph, {graph.inputs[0]: feed.steps(rows, 1, 0)}, carried=left)
+    assert wrong(again[graph.outputs[0]], first[graph.outputs[0]]) > 0
+
+
+# The commands.
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="../shared is not there")
+def test_a_published_network_keeps_its_bits_and_says_what_it_costs(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    samples = tmp_path / "x.npz"
+    np.savez(samples, x=np.load(SHARED / "kws_ref_model_real.npz")["x"][:1])
+    model = str(SHARED / "kws_ref_model.tflite")
+    for stream in ("auto", "0,hop=1"):
+        assert cli.main(["check", model, "--inputs", str(samples), "--stream", stream, "--isa", "c99"]) == 0
+        said = capsys.readouterr()
+        assert "0 of" in said.out and "PASS" in said.out
+    assert cli.main(["compile", model, "--stream", "auto", "-o", str(tmp_path / "c")]) == 0
+    said = capsys.readouterr()
+    assert (
+        "a step takes 2 of the 49 rows of 'input_1' along axis 0 and 1,105,408 MACs, 2.4 times fewer than the"
+        in said.err
+    )
+    assert "trained without padding along time (valid or causal), a step would take 107," in said.err
+    header = (tmp_path / "c" / "kws_ref_model.h").read_text()
+    assert "#define KWS_REF_MODEL_ROWS_PER_STEP 2" in header and "#define KWS_REF_MODEL_ROW_SIZE 10" in header
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("time", "--stream time: 'time' is neither auto nor an axis."),
+        ("0,hop=0", "--stream 0,hop=0: '0' is no number of rows from 1 to 4096."),
+        ("0,step=1", "--stream 0,step=1: there is no 'step=1' here."),
+        ("auto,hop=1,hop=2", "--stream auto,hop=1,hop=2: there is no 'hop=2' here."),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_named(text: str, cause: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(text)
+    step = "Take auto or an axis of the input, counted from 0 without the batch, and hop=N after a comma."
+    assert str(caught.value) == f"{cause} {step}"
+
+
+def test_what_cannot_be_streamed_is_named() -> None:
+    graph = window(1, "float", "gru")
+    with pytest.raises(ModelError, match=r"its input \[\d+, \d+, \d+\] has no axis 5\. Count from 0"):
+        streamed(graph, Wish(5))
+    with pytest.raises(ModelError, match="has too few rows along that axis for steps of 500"):
+        streamed(graph, Wish(0, 500))
+    with pytest.raises(ModelError, match="it carries states from run to run, so it is a stream already"):
+        streamed(streamed(graph, Wish(0)).step, Wish(0))
+
+
+def test_reasons_name_layers() -> None:
+    found = streamed(window(1, "float", "gru"), Wish(0, 1))
+    assert "a recurrent layer begins anew with every window" in dict(found.reasons).values()
+
+
+def test_the_options_reach_the_graph() -> None:
+    assert read("auto") == Wish() and read("1,hop=3") == Wish(1, 3)
+    with pytest.raises(UsageError, match="the step of a stream is computed by one"):
+        compile_model(Options(SHARED / "kws_ref_model.tflite", stream="auto", threads=2))
