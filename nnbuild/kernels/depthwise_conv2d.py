@@ -8,7 +8,7 @@ from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, obedient
 from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
-from nnbuild.kernels.loops import gathered, planar
+from nnbuild.kernels.loops import alone, gathered, planar
 from nnbuild.kernels.loops.interleaved import Interleaved
 from nnbuild.kernels.loops.sliding import Sliding, Taps
 from nnbuild.kernels.small_lanes import ByteLanes, CentredByteLanes, ShortCentredByteLanes
@@ -78,6 +78,7 @@ VARIANTS = (
     variant("sliding_many", frozenset({"rv32im"}), only_int8, partial(_bytes, CentredByteLanes, 8)),
     variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortCentredByteLanes, 2)),
     *planar.VARIANTS,
+    *alone.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("sums", _on_integers),
     OnEach("across", gathered.on_set),

@@ -103,6 +103,10 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
                 f"depthwise-{index}-{multiplier}",
                 lambda a=depthwise, s=(h, w, c), k=constants: single(a, [s], k),
             )
+    for h, w, c, filters in ((5, 1, 6, 7), (1, 1, 13, 9), (1, 1, 32, 4), (2, 3, 4, 5)):
+        weights = {"kernel": normal(h, w, c, filters), "bias": normal(filters)}
+        whole = Conv2D(clamp=Clamp(low=0.0) if filters % 2 else Clamp())
+        yield f"conv2d-whole-{h}{w}{c}", lambda a=whole, s=(h, w, c), k=weights: single(a, [s], k)
     yield from _depthwise()
     yield (
         "conv2d-outer",
@@ -148,6 +152,9 @@ def _depthwise() -> Iterator[tuple[str, Maker]]:
         (5, 5, 4, (2, 2), (1, 1), (1, 1), ((0, 0), (0, 0)), False),
         (1, 9, 8, (2, 3), (1, 1), (3, 1), ((1, 2), (1, 1)), False),
         (9, 1, 4, (2, 2), (1, 1), (1, 3), ((0, 1), (1, 2)), True),
+        (5, 1, 8, (5, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), True),  # one window is all there is
+        (12, 1, 40, (12, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), False),
+        (2, 3, 4, (2, 3), (1, 1), (1, 1), ((0, 0), (0, 0)), False),
     ]
     for index, (h, w, c, kernel, strides, dilation, padding, bounded) in enumerate(shapes):
         depthwise = DepthwiseConv2D(strides, dilation, padding, clamp=Clamp(low=0.0) if bounded else Clamp())

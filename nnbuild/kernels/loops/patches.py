@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product as combined
+from math import prod
 
 import numpy as np
 
@@ -45,17 +46,21 @@ def patch_of(site: Site[Weighted]) -> Patch:
 
 
 def is_row(site: Site[Weighted]) -> bool:
-    """Whether it is a dense layer on a single row of inputs."""
-    return site.op.kind == "dense" and window_of(site).rows.places == 1
+    """Whether it is a dense layer on a single row of inputs, or a convolution whose one window is all of its input."""
+    window = window_of(site)
+    if site.op.kind == "dense":
+        return window.rows.places == 1
+    alone = all(axis.places == 1 and axis.pad == 0 for axis in (window.rows, window.columns))
+    return alone and window.groups == 1 and not site.tail and window.taps == prod(site.shape())
 
 
 def tile_of(layout: Layout, site: Site[Weighted], longest: int = tiles.LONGEST, near: bool = False) -> Tile:
-    """One row of a dense layer is one position, its inputs filled up to fours."""
+    """A single row of inputs is one position, filled up to fours."""
     scaling = tiles.scaling_of(layout, site)
     assert isinstance(scaling, Scaling)
     if is_row(site):
         most = longest if longest == tiles.LONGEST else tiles.SHORT_ROW
-        return Tile(layout, scaling, padded_taps(site.shape()[-1]) // 2, 1, longest=most)
+        return Tile(layout, scaling, padded_taps(window_of(site).taps) // 2, 1, longest=most)
     return Tile(layout, scaling, patch_of(site).pairs, 2, beside_of(site), longest=longest, near=near)
 
 
@@ -166,14 +171,14 @@ class Patches(WindowNest[Tile]):
 
 @dataclass(frozen=True, eq=False)
 class SingleRow(WindowNest[Tile]):
-    """A dense layer's only row of inputs; a piece of work is a block of outputs."""
+    """The only row of inputs; a piece of work is a block of outputs."""
 
     @property
     def dtype(self) -> str:
         return self.site.inputs[0].dtype
 
     def demand(self) -> Demand:
-        depth, outputs, size = self.window.depth, self.window.filters, SIZES[self.dtype]
+        depth, outputs, size = self.window.taps, self.window.filters, SIZES[self.dtype]
         gathered = padded_taps(depth) * size if depth % 4 else 0
         return Demand(
             extent=sum(run.count for run in tiles.runs(outputs)),
@@ -202,7 +207,7 @@ class SingleRow(WindowNest[Tile]):
 
     def _lay_out(self, w: Writer, names: Names) -> None:
         """Inputs whose number is no multiple of 4 go by way of a buffer that is filled up."""
-        kind, depth, source = C_TYPE[self.dtype], self.window.depth, names.inputs[0]
+        kind, depth, source = C_TYPE[self.dtype], self.window.taps, names.inputs[0]
         taps = padded_taps(depth)
         w(f"int64_t *const patch = {names.scratch};")
         if depth != taps:

@@ -38,7 +38,7 @@ COPIED = 8
 
 
 @lru_cache(maxsize=256)
-def _scaling(site: Site[DepthwiseConv2D]) -> Scaling | str:
+def scaling_of(site: Site[DepthwiseConv2D]) -> Scaling | str:
     sums = sums_of(site)
     forms = [Form(below=None, level=ANY), Form(below=None)]
     return chosen(layer_of(site), forms, most_left(sums.largest_weight), np.full(len(sums.start), INT32[1]), 8)
@@ -225,7 +225,7 @@ class Planar:
                 self._pass(w, tile, line, words, columns, at, started)
             at += count * kernel
         names = list(self.scaled.columns)
-        _loads(w, "k", [(name, at + i) for i, name in enumerate(names)])
+        loads(w, "k", [(name, at + i) for i, name in enumerate(names)])
         for row in range(rows):
             for column in range(columns):
                 place = row * self.shape.steps[2] + column * self.shape.steps[3]
@@ -243,10 +243,10 @@ class Planar:
         name = f"l{line}p{words.start}"
         kept = sorted({use.word for use in uses})
         taps = range(across.kernel)
-        _loads(w, "k", [(f"{name}w{word}{tap}", at + word * across.kernel + tap) for word in kept for tap in taps])
+        loads(w, "k", [(f"{name}w{word}{tap}", at + word * across.kernel + tap) for word in kept for tap in taps])
         wanted = sorted({c * across.stride + tap * across.dilation for c in range(columns) for tap in taps})
         for group in _adjacent(wanted):
-            _loads(w, "word", [(f"{name}x{offset}", line * self.shape.width + offset) for offset in group])
+            loads(w, "word", [(f"{name}x{offset}", line * self.shape.width + offset) for offset in group])
             for offset in group:
                 for column in range(columns):
                     tap, apart = divmod(offset - column * across.stride, across.dilation)
@@ -263,7 +263,7 @@ class Planar:
 def _copy(w: Writer, words: int) -> None:
     for at in range(0, words - 1, 2):
         with w.block(""):
-            _loads(w, "moved", [("one", at), ("two", at + 1)])
+            loads(w, "moved", [("one", at), ("two", at + 1)])
             w(f"{DSP.call(w, 'store_two', f'kept + {at}', 'one', 'two')};")
     if words % 2:
         w(w.use(STORE, f"kept[{words - 1}]", f"moved[{words - 1}]"))
@@ -291,7 +291,7 @@ def _adjacent(offsets: Sequence[int]) -> list[Sequence[int]]:
     return groups
 
 
-def _loads(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
+def loads(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
     """Declares words at these places behind a pointer, two at a time where they are neighbours."""
     places = dict((place, name) for name, place in wanted)
     for group in _adjacent(sorted(places)):
@@ -314,13 +314,13 @@ def _accepts(band: int, site: Site[DepthwiseConv2D]) -> str | None:
         return f"it spells out at most {MOST_TAPS} taps"
     if band < BAND and shape.bands == planes(site, BAND).bands:
         return "it needs no less scratch here"
-    scaled = _scaling(site)
+    scaled = scaling_of(site)
     return scaled if isinstance(scaled, str) else None
 
 
 def _nest(band: int, site: Site[DepthwiseConv2D]) -> Planar:
     shape = planes(site, band)
-    scaled = _scaling(site)
+    scaled = scaling_of(site)
     assert isinstance(scaled, Scaling)
     return Planar(site, shape, scaled)
 
