@@ -12,7 +12,6 @@ from nnbuild.base.names import fragment
 from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.model.graph import Array, Graph, Op, Tensor
-from nnbuild.ops.interpret import initial_value
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
@@ -23,6 +22,7 @@ from nnbuild.plan.regions import Region, regions_of, times_of
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
 from nnbuild.plan.split import Borders, pieces, shares, shortest, split
+from nnbuild.plan.states import beginnings, state_places
 from nnbuild.plan.target import Target
 from nnbuild.plan.with_device import with_device
 
@@ -217,9 +217,8 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     constants: dict[str, Array] = {}
     steps = [_step(prefix, index, item, target, arena, locations, constants) for index, item in enumerate(work)]
     initial = {
-        state.before: _store(constants, f"{prefix}_initial_{fragment(state.before)}", period, target.swappable)
-        for state in graph.states
-        if (period := repeated(initial_value(graph, state))).size > 1
+        name: _store(constants, f"{prefix}_initial_{fragment(name)}", values, target.swappable)
+        for name, values in beginnings(graph).items()
     }
     times = times_of(len(work), _regions(graph, work, roots, target))
     peak = _peak(buffers, arena, times, [step.layer for step in steps])
@@ -239,13 +238,6 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         initial,
         program,
     )
-
-
-def repeated(values: Array) -> Array:
-    """The shortest beginning of an array that is the whole of it when it is repeated."""
-    flat = values.reshape(-1)
-    sizes = (size for size in range(1, flat.size + 1) if flat.size % size == 0)
-    return next(flat[:size] for size in sizes if (flat.reshape(-1, size) == flat[:size]).all())
 
 
 def _regions(graph: Graph, work: list[Work], roots: dict[str, str], target: Target) -> tuple[Region, ...]:
@@ -364,11 +356,7 @@ def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], tuple[int, int]]:
 def _locations(
     graph: Graph, roots: dict[str, str], arena: Placement, alignment: int
 ) -> tuple[dict[str, Location], int]:
-    state, states = 0, dict[str, tuple[int, int]]()
-    for held in graph.states:
-        size = -(-graph.tensors[held.before].nbytes // alignment) * alignment
-        states[held.before] = state, size if held.banks > 1 else 0
-        state += size * held.banks
+    states, state = state_places(graph, alignment)
     locations = {}
     for name, tensor in graph.tensors.items():
         root = roots[name]

@@ -1,0 +1,29 @@
+"""Where states lie, and what they begin with."""
+
+from __future__ import annotations
+
+from nnbuild.model.graph import Array, Graph
+from nnbuild.ops.interpret import initial_value
+
+
+def beginnings(graph: Graph) -> dict[str, Array]:
+    """State -> what it begins with, over and over; of those that do not begin with one number."""
+    found = {state.before: _repeated(initial_value(graph, state)) for state in graph.states}
+    return {name: values for name, values in found.items() if values.size > 1}
+
+
+def _repeated(values: Array) -> Array:
+    """The shortest beginning of an array that is the whole of it when it is repeated."""
+    flat = values.reshape(-1)
+    sizes = (size for size in range(1, flat.size + 1) if flat.size % size == 0)
+    return next(flat[:size] for size in sizes if (flat.reshape(-1, size) == flat[:size]).all())
+
+
+def state_places(graph: Graph, alignment: int) -> tuple[dict[str, tuple[int, int]], int]:
+    """State -> (where it lies, how far apart its values lie of runs that take turns); and the bytes of all."""
+    places, end = {}, 0
+    for state in graph.states:
+        size = -(-graph.tensors[state.before].nbytes // alignment) * alignment
+        places[state.before] = end, size if state.banks > 1 else 0
+        end += size * state.banks
+    return places, end
