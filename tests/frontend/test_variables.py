@@ -212,6 +212,9 @@ def test_a_ring_lies_where_it_is(tmp_path: Path) -> None:
     graph = imported(NETS["mixed"](), tmp_path)
     plan = make_plan(graph, "net", Target())
     assert all(plan.locations[state.after] == plan.locations[state.before] for state in graph.states)
+    rings = sum(state.after in op.outputs for state in graph.states for op in graph.ops if op.kind == "shift")
+    assert rings == len(graph.states) == 5
+    assert {op.kind for op in graph.ops if op.kind in ("slice", "concatenate")} == set()
     assert not [op for op in graph.ops if op.name.endswith("kept:op")]
 
 
