@@ -66,9 +66,24 @@ def _fixed(numbers: Mapping[str, int]) -> Clocks:
     return Clocks(cpu, uart, uart, uart)
 
 
+def _rp2040(numbers: Mapping[str, int]) -> Clocks:
+    """12 MHz times N, by 12."""
+    vco = 12 * MEGA * numbers["NN_PLL_N"]
+    cpu = vco // 12
+    return Clocks(cpu, cpu, cpu, cpu, vco, (750 * MEGA, 1600 * MEGA))
+
+
+def _samd51(numbers: Mapping[str, int]) -> Clocks:
+    """1 MHz times N."""
+    cpu = MEGA * numbers["NN_PLL_N"]
+    return Clocks(cpu, 48 * MEGA, cpu, cpu, cpu, (96 * MEGA, 200 * MEGA))
+
+
 FAMILIES: Mapping[str, Callable[[Mapping[str, int]], Clocks]] = {
     "fixed": _fixed,
     "nrf51": lambda numbers: Clocks(numbers["NN_CPU_HERTZ"], 16 * MEGA, 16 * MEGA, 16 * MEGA),
+    "rp2040": _rp2040,
+    "samd51": _samd51,
     "stm32f1": _stm32f1,
     "stm32f4": _stm32f4,
     "stm32h7": _stm32h7,

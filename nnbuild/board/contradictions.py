@@ -13,7 +13,7 @@ from nnbuild.board.board import FARTHEST_OFF, Board, Firmware, Memory
 from nnbuild.board.clocks import Clocks, clocks_of
 
 PARTS = Path(__file__).with_name("parts.toml")
-UART_SCALES = {"ns16550": (1, 16)}
+UART_SCALES = {"ns16550": (1, 16), "pl011": (4, 1)}
 """The divider of a serial port counts in other units than its clock."""
 
 

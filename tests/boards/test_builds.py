@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -15,6 +16,7 @@ from nnbuild.backends.firmware.image import hex_lines, read_image, used_bytes
 from nnbuild.backends.firmware.layout import layout_of
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed, NnbuildError
+from nnbuild.base.paths import FIRMWARE
 from nnbuild.board.board import Board
 from nnbuild.board.tables import find
 from nnbuild.jobs.job import Place, build_program, connected, place
@@ -193,3 +195,16 @@ def test_every_file_a_build_makes_is_named_before() -> None:
     board = find(FAST)
     assert backend_of(board).file_names(board, "m") == ["nn_target.c", firmware.SCRIPT]
     assert backend_of(board).finished_names == ("program.bin", "program.hex")
+
+
+def test_the_first_bytes_of_an_rp2040_are_what_its_rom_proves() -> None:
+    """CRC-32 of 252 bytes, highest bit first, as the data sheet says (2.8.1.3.1)."""
+    text = (FIRMWARE / "soc" / "rp2040" / "nn_boot.c").read_text()
+    words = [int(word, 16) for word in re.findall(r"0x([0-9a-f]{4})u,", text)]
+    code = b"".join(word.to_bytes(2, "little") for word in words).ljust(252, b"\0")
+    crc = 0xFFFFFFFF
+    for byte in code:
+        crc ^= byte << 24
+        for _ in range(8):
+            crc = (crc << 1 ^ (0x04C11DB7 if crc >> 31 else 0)) & 0xFFFFFFFF
+    assert f".check = 0x{crc:08x}u" in text

@@ -85,8 +85,16 @@ def test_the_clock_of_a_port_is_the_firmwares(name: str, tmp_path: Path) -> None
     board = find(name)
     part, rates = board.firmware, board.rates
     assert part is not None and rates is not None
-    scale = {"ns16550": 1 / 16, "stm32_usart_v2": part.defines.get("NN_UART_BRR_SCALE", 1)}.get(part.uart, 1)
-    macro = {"fixed": "NN_UART_HERTZ", "nrf51": "UART_HERTZ", "stm32f4": "UART_HERTZ", "stm32h7": "UART_HERTZ"}
+    scale = {"ns16550": 1 / 16, "pl011": 4, "stm32_usart_v2": part.defines.get("NN_UART_BRR_SCALE", 1)}.get(
+        part.uart, 1
+    )
+    macro = {
+        "fixed": "NN_UART_HERTZ",
+        "nrf51": "UART_HERTZ",
+        "stm32f4": "UART_HERTZ",
+        "stm32h7": "UART_HERTZ",
+        "samd51": "UART_HERTZ",
+    }
     hertz = round(rates.hertz / scale)
     test = tmp_path / "clock.c"
     source = FIRMWARE / "soc" / part.soc / "nn_soc.c"

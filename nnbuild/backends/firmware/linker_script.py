@@ -12,6 +12,8 @@ MARKED = "*(.bss.nn_context)"
 FLASH = """\
     .text : ALIGN(16)
     {
+        KEEP(*(.boot))
+        . = ALIGN(256);
         KEEP(*(.vectors))
         nn_waiting_begin = .;
         *(.text.nn_waiting)
