@@ -1,0 +1,50 @@
+"""The table of the accelerator, where it lies beside an emulated processor, and what is said where it cannot."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nnbuild.backends.firmware.line import open_line
+from nnbuild.base.errors import ToolMissing, UsageError
+from nnbuild.base.mapped import Mapped
+from nnbuild.board.tables import find
+from nnbuild.offload.table import find_device, read_device
+from tests.systolic.simulated import FOLDER
+
+PLACE = Mapped(0x5006_0000, 0x6000_0000, 0x100_0000, 6, Path("some, where.so"))
+
+
+def test_it_is_found_by_its_name() -> None:
+    device = find_device("systolic")
+    assert [driver.name for driver in device.drivers] == ["simulator", "uio", "mmio"]
+    assert device.drivers[2].simulated == (0x5006_0000, 0x6000_0000, 0x100_0000, 6)
+
+
+def test_a_place_survives_the_command_line() -> None:
+    assert Mapped.parsed(PLACE.option()) == PLACE
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cause"),
+    [
+        ("interrupt = 6", "", "driver.mmio.simulated.interrupt is missing"),
+        ("interrupt = 6", "interrupt = -1", "driver.mmio.simulated.interrupt = -1 is no whole number"),
+        ("interrupt = 6", "interrupts = 6", "driver.mmio.simulated.interrupts is no field. Did you mean interrupt"),
+    ],
+)
+def test_what_is_wrong_is_named(old: str, new: str, cause: str, tmp_path: Path) -> None:
+    shutil.copytree(FOLDER, tmp_path / "mine")
+    table = tmp_path / "mine" / "device.toml"
+    table.write_text(table.read_text().replace(old, new))
+    with pytest.raises(UsageError, match=cause):
+        read_device(table)
+
+
+def test_a_board_that_unicorn_has_not_is_refused(tmp_path: Path) -> None:
+    board = replace(find("mps2-an386"), mapped=lambda: PLACE)
+    with pytest.raises(ToolMissing, match="simulated in unicorn only, which does not have this board"):
+        open_line(board, tmp_path / "program.elf", None)
