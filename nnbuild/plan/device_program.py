@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from nnbuild.base.errors import UsageError
 from nnbuild.offload.device import Device
 from nnbuild.plan.device_tasks import Action, Copy, Item, Submit, Wait
-from nnbuild.plan.offload import Offloaded
+from nnbuild.plan.offload import Offloaded, Store
 
 TAGS = 1 << 16
 
@@ -95,8 +95,8 @@ class _Store:
         return self.places[content]
 
 
-def program_of(regions: Sequence[Offloaded], device: Device, room: int, refused: Mapping[str, str]) -> DeviceProgram:
-    """`room`: bytes that were kept for constants in the device's memory."""
+def program_of(regions: Sequence[Offloaded], device: Device, room: Store, refused: Mapping[str, str]) -> DeviceProgram:
+    """`room` was kept for constants in the device's memory."""
     memory = device.memory("constants")
     base = -(-memory.reserved // memory.alignment) * memory.alignment
     store = _Store(memory.alignment)
@@ -105,7 +105,7 @@ def program_of(regions: Sequence[Offloaded], device: Device, room: int, refused:
         for content in contents:
             if content:
                 store.put(content)
-    resident = len(store.data) <= room
+    resident = room.slots == 0 and len(store.data) <= room.size
     draft = _Draft(device, base, room, resident, store)
     for region, contents in zip(regions, packed, strict=True):
         draft.region(region, contents)
@@ -129,7 +129,7 @@ def _pack(device: Device, item: Item) -> bytes:
 class _Draft:
     device: Device
     base: int
-    room: int
+    room: Store
     resident: bool
     store: _Store
     tasks: list[DeviceTask] = field(default_factory=list)
@@ -137,14 +137,15 @@ class _Draft:
 
     def region(self, found: Offloaded, contents: Sequence[bytes]) -> None:
         deadline = 2 * int(found.cycles) + self.device.margin
-        handed, slot_used = 0, [0, 0]
+        slots = max(1, self.room.slots)
+        handed, slot_used = 0, [0] * slots
         for job, (step, actions) in enumerate(zip(found.region.steps, found.stream.actions, strict=True)):
             done = self.done.setdefault(step, [])
-            places = self._places(found, contents, job, done, handed, slot_used[job % 2], deadline)
+            places = self._places(found, contents, job, done, handed, slot_used[job % slots], deadline)
             for action in actions:
                 done.append(self._done(action, found, contents, places, step, handed, deadline))
                 handed += isinstance(action, Submit)
-            slot_used[job % 2] = handed
+            slot_used[job % slots] = handed
         end = self.done.setdefault(found.region.last, [])
         for action in found.stream.ending:
             end.append(self._done(action, found, contents, {}, found.region.last, handed, deadline))
@@ -159,19 +160,19 @@ class _Draft:
         before: int,
         deadline: int,
     ) -> dict[bytes, int]:
-        """Where a job's constants lie in their memory. Those that are not resident are written into one of two halves
-        of the room, once the tasks that read what was there are done."""
+        """Where a job's constants lie in their memory. Those that are not resident are written into a slot, once the
+        tasks that read what was there are done."""
         if self.resident:
             return {content: self.base + place for content, place in self.store.places.items()}
         mine = {content for item, content in zip(found.stream.items, contents, strict=True) if item.job == job} - {b""}
-        memory, half = self.device.memory("constants"), self.room // 2 // self.store.alignment * self.store.alignment
-        at, places = self.base + job % 2 * half, {}
+        memory, slot = self.device.memory("constants"), job % max(1, self.room.slots)
+        at, places = self.base + slot * self.room.slot, {}
         for content in sorted(mine, key=self.store.places.__getitem__):
             places[content] = at
             at += -(-len(content) // self.store.alignment) * self.store.alignment
-        if at > self.base + (job % 2 + 1) * half:
+        if at > self.base + (slot + 1) * self.room.slot:
             step = "Give the device more memory, or this layer to the processor with --place."
-            cause = f"its constants do not fit into the {half:,} bytes that the device has for them."
+            cause = f"its constants do not fit into the {self.room.slot:,} bytes that the device has for them."
             raise UsageError(f"layer {found.stream.items[0].task.name!r}", cause, step)
         if mine and before:
             done.append(Waited(handed - before, deadline))

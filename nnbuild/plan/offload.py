@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from nnbuild.base.errors import UsageError
 from nnbuild.model.graph import Graph, Op
 from nnbuild.offload.device import Device
-from nnbuild.offload.lower import Job, job_of
+from nnbuild.offload.lower import Job, job_of, part_of, parts_of
 from nnbuild.offload.shapes import Shape3, as_image
 from nnbuild.ops.obeying import operator_name
 from nnbuild.ops.reshape import Reshape
@@ -23,6 +23,8 @@ PASSES = 4
 """So often every operation is tried in the other place."""
 ALL = "*"
 """Stands for all layers that the device can take."""
+MOST_CONSTANTS = 0.75
+"""The share of a memory that constants may take."""
 GATHERED = 2.0
 """Cycles of the processor for a byte that is copied one pixel after the other."""
 
@@ -106,17 +108,27 @@ class Offloaded:
     """With those that lie in the processor's memory because the device has no room for them."""
 
 
-def offloaded(region: Region, uses: Sequence[Use], device: Device, constants: int, beside: float = 0.0) -> Offloaded:
-    """`beside`: cycles of the steps that the processor computes meanwhile."""
+def offloaded(
+    region: Region, uses: Sequence[Use], device: Device, constants: int, beside: float = 0.0, written: float = 0.0
+) -> Offloaded:
+    """`beside`: cycles of the steps that the processor computes meanwhile; `written`: of writing constants."""
     arranged = arrange(uses, region.inputs, region.exits, device, constants)
     stream = stream_of(uses, region.inputs, region.exits, arranged, device)
     made = [use.writes for use in uses]
     away = [name for name in made if not device.apart and name not in arranged.near and name not in region.exits]
     actions = [action for step in stream.actions for action in step]
     submitted = device.copying.submit * sum(isinstance(action, Submit) for action in actions)
-    busy = max(stream.cycles * device.clock, beside + submitted)
+    busy = max(stream.cycles * device.clock, beside + submitted + written)
     host = _copied(actions, device) + busy + _copied(stream.ending, device) + device.copying.wait
     return Offloaded(region, arranged, stream, stream.cycles, host - beside, (*region.exits, *away))
+
+
+def written_cycles(sizes: Sequence[int], store: Store, device: Device) -> float:
+    """Of the processor, where constants do not stay in the device's memory."""
+    if store.slots == 0:
+        return 0.0
+    speed = max(device.copying.bytes_per_cycle, 1e-6)
+    return sum(device.copying.setup + size / speed for size in sizes if size)
 
 
 def _copied(actions: Iterable[Action], device: Device) -> float:
@@ -128,6 +140,15 @@ def _copied(actions: Iterable[Action], device: Device) -> float:
     return total
 
 
+@dataclass(frozen=True)
+class Store:
+    """Bytes kept for constants, and into how many slots of which size they are written in turn; none where all stay."""
+
+    size: int
+    slots: int
+    slot: int
+
+
 @dataclass
 class _Search:
     graph: Graph
@@ -137,7 +158,8 @@ class _Search:
     sites: tuple[Site, ...]
     uses: dict[str, Use]
     costs: Mapping[str, float]
-    constants: int
+    store: Store
+    packed: Mapping[str, int]
     known: dict[Region, Offloaded] = field(default_factory=dict)
 
     def price(self, chosen: frozenset[str]) -> float:
@@ -152,7 +174,9 @@ class _Search:
             names = [self.sites[step].op.name for step in region.steps]
             beside = sum(self.costs[self.sites[step].op.name] for step in region.beside)
             try:
-                found = offloaded(region, [self.uses[name] for name in names], self.device, self.constants, beside)
+                uses = [self.uses[name] for name in names]
+                written = written_cycles([self.packed[name] for name in names], self.store, self.device)
+                found = offloaded(region, uses, self.device, self.store.size, beside, written)
             except TooLarge as over:
                 raise _NoRoom(names[over.job]) from None
             self.known[region] = found
@@ -172,7 +196,29 @@ class Placed:
     chosen: frozenset[str]
     uses: Mapping[str, Use]
     refused: Mapping[str, str]
-    constants: int
+    store: Store
+    packed: Mapping[str, int]
+
+
+def _packed(use: Use, device: Device) -> int:
+    """Bytes of an operation's constants in the device's memory: of each part of its channels by itself."""
+    task, alignment = use.job.task, device.memory("constants").alignment
+    parts = {part.channels: part for part in parts_of(use.job, (0, task.output.shape[0]), device)}
+    sizes = [len(device.functions.pack(part_of(task, part)[0])) for part in parts.values()]
+    return sum(-(-size // alignment) * alignment for size in sizes)
+
+
+def _stores(packed: Mapping[str, int], device: Device) -> list[Store]:
+    """All of them stay in the device's memory; or there is room for those of two operations, or of one, which are
+    written before it is computed. Those that fit, the largest first, for as much as they leave to tensors."""
+    memory = device.memory("constants")
+    room = int((memory.size - memory.reserved) * MOST_CONSTANTS)
+    fitting = [size for size in packed.values() if size <= room]
+    most = max(fitting, default=0)
+    stores = [Store(2 * most, 2, most), Store(most, 1, most)]
+    if len(fitting) == len(packed):
+        stores.insert(0, Store(sum(fitting), 0, room))
+    return [store for store in stores if store.size <= room]
 
 
 def place_on_device(graph: Graph, roots: Mapping[str, str], target: Target) -> Placed:
@@ -181,30 +227,30 @@ def place_on_device(graph: Graph, roots: Mapping[str, str], target: Target) -> P
     jobs = jobs_of(graph, roots, device)
     sites = tuple(site_of(graph, op) for op in graph.ops if not isinstance(op.attributes, Reshape))
     wishes = _wishes(graph, target)
-    if target.placed.get(ALL) is not None:
-        wishes = dict.fromkeys(jobs.uses, target.placed[ALL]) | wishes
-    able = {name: use for name, use in jobs.uses.items() if wishes.get(name) != "cpu"}
+    usual = target.placed.get(ALL)
+    able = {name: use for name, use in jobs.uses.items() if wishes.get(name, usual) != "cpu"}
     refused = dict(jobs.refused)
     costs = {site.op.name: choose(site, target).price.cycles for site in sites}
-    packed = {name: len(device.functions.pack(use.job.task)) for name, use in able.items()}
-    memory = device.memory("constants")
-    room = memory.size - memory.reserved
-    resident = sum(-(-size // memory.alignment) * memory.alignment for size in packed.values())
-    constants = min(resident, room // 2)
-    search = _Search(graph, device, roots, target.apart, sites, able, costs, constants)
-    wanted = frozenset(name for name, place in wishes.items() if place == "device")
-    for name in sorted(wanted - able.keys()):
-        raise UsageError(f"--place {name}=device", f"the device cannot take it: {refused[name]}.", "Leave it out.")
+    packed = {name: _packed(use, device) for name, use in able.items()}
+    stores = _stores(packed, device)
+    for name in [name for name in able if packed[name] > stores[-1].slot]:
+        have = stores[-1].slot
+        refused[name] = f"its constants take {packed[name]:,} bytes of the device's memory, which has {have:,} for them"
+        del able[name]
     while True:
+        wanted = frozenset(name for name, place in wishes.items() if place == "device")
+        for name in sorted(wanted - able.keys()):
+            raise UsageError(f"--place {name}=device", f"the device cannot take it: {refused[name]}.", "Leave it out.")
+        everything = frozenset(able) if target.placed.get(ALL) == "device" else frozenset[str]()
+        search = _Search(graph, device, roots, target.apart, sites, able, costs, stores[0], packed)
         try:
-            chosen = _best(search, frozenset(able), wanted)
-            return Placed(chosen, able, refused, constants)
+            return Placed(_best(search, frozenset(able), wanted | everything), able, refused, stores[0], packed)
         except _NoRoom as over:
-            if over.name in wanted:
-                cause = "not even a row of it fits into the device's memory."
-                raise UsageError(f"--place {over.name}=device", cause, "Leave it out.") from None
-            refused[over.name] = "not even a row of it fits into the device's memory"
-            del able[over.name]
+            if len(stores) > 1 and "tensors" in device.memory("constants").holds:
+                stores = stores[1:]
+            else:
+                refused[over.name] = "not even a row of it fits into the device's memory"
+                del able[over.name]
 
 
 def _wishes(graph: Graph, target: Target) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from nnbuild.model.graph import Graph
 from nnbuild.plan.chain import Work
 from nnbuild.plan.device_program import DeviceProgram, program_of
-from nnbuild.plan.offload import Offloaded, Placed, offloaded, place_on_device
+from nnbuild.plan.offload import Offloaded, Placed, offloaded, place_on_device, written_cycles
 from nnbuild.plan.regions import regions_of
 from nnbuild.plan.target import Target
 
@@ -25,7 +25,7 @@ def with_device(
     cycles = _cycles(work) + sum(region.host_cycles for region in regions)
     if cycles > _cycles(alone) and "device" not in target.placed.values():
         work, regions = alone, []
-    return work, program_of(regions, target.device, placed.constants, placed.refused)
+    return work, program_of(regions, target.device, placed.store, placed.refused)
 
 
 def _cycles(work: Sequence[Work]) -> float:
@@ -42,5 +42,7 @@ def _offloaded(
     for region in regions_of(graph, sites, on_device, roots, target.apart):
         uses = [placed.uses[sites[step].op.name] for step in region.steps]
         beside = sum(work[step].choice.price.cycles for step in region.beside)
-        found.append(offloaded(region, uses, target.device, placed.constants, beside))
+        sizes = [placed.packed[sites[step].op.name] for step in region.steps]
+        written = written_cycles(sizes, placed.store, target.device)
+        found.append(offloaded(region, uses, target.device, placed.store.size, beside, written))
     return found

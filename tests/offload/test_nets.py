@@ -1,0 +1,73 @@
+"""Networks on devices: every output is the reference's, however large the device's memory is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nnbuild.device.check import CheckReport, Gates
+from nnbuild.jobs.job import check_job, place, samples_for
+from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.model.graph import Graph
+from tests.offload.made_up import made_up
+from tests.offload.nets import NETS, given, lenet, odd
+
+PICKY = Gates(agreement=0, golden_agreement=0)
+simulated = pytest.mark.skipif(shutil.which("verilator") is None, reason="verilator is not installed")
+
+
+def checked(
+    graph: Graph, device: object, folder: Path, patch: pytest.MonkeyPatch, **options: object
+) -> tuple[Compiled, CheckReport]:
+    model, samples = given(graph, folder, patch)
+    everything = {"quantize": "int8", "calibrate": samples, "isa": "c99", "place": (("*", "device"),), **options}
+    compiled = compile_model(Options(model, device=str(device), **everything))  # type: ignore[arg-type]
+    with place(None) as where:
+        report = check_job(compiled, samples_for(compiled, samples), where, PICKY)
+    assert report.passed, [miss.detail for miss in report.misses]
+    assert report.beside is not None
+    assert (report.beside.rescued, report.beside.faults, report.beside.late) == (0, 0, 0)
+    return compiled, report
+
+
+@pytest.mark.parametrize("make", NETS.values(), ids=NETS)
+def test_a_made_up_device(make: Callable[[], Graph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked(make(), made_up(tmp_path / "mine"), tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@simulated
+@pytest.mark.parametrize("make", NETS.values(), ids=NETS)
+def test_the_simulated_device(make: Callable[[], Graph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a tenth of what the device's own counters say."""
+    _, report = checked(make(), "systolic", tmp_path, monkeypatch)
+    assert report.beside is not None
+    assert abs(report.beside.off) <= 10
+
+
+def test_tiles_and_streamed_constants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A memory of few bytes: tensors are cut to rows, constants come before every layer."""
+    small = made_up(tmp_path / "small", **{"size = 0x18000": "size = 0x1800"})
+    compiled, _ = checked(odd(), small, tmp_path, monkeypatch)
+    program = compiled.plan.device
+    assert program is not None
+    small = made_up(tmp_path / "smaller", **{"size = 0x18000": "size = 0x500"})
+    compiled, _ = checked(odd(), small, tmp_path, monkeypatch)
+    program = compiled.plan.device
+    assert program is not None
+    assert not program.resident
+    assert max(len(cut.tiles) for region in program.regions for cut in region.arranged.cuts) > 1
+
+
+def test_what_is_slower_on_the_device_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device whose clock is slow computes nothing, and the plan is the processor's own."""
+    slow = made_up(tmp_path / "slow", **{"clock = 1.0": "clock = 1000.0"})
+    model, samples = given(lenet(), tmp_path, monkeypatch)
+    alone = compile_model(Options(model, quantize="int8", calibrate=samples, isa="c99"))
+    compiled = compile_model(Options(model, quantize="int8", calibrate=samples, isa="c99", device=str(slow)))
+    assert not any(step.on_device for step in compiled.plan.steps)
+    assert len(compiled.plan.steps) == len(alone.plan.steps)
+    assert any("computes nothing" in note for note in compiled.graph.notes)
