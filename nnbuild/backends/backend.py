@@ -58,6 +58,8 @@ class RunStack:
     """Functions of the surroundings' own library, which says nothing about frames."""
     never_return: tuple[str, ...] = ()
     """What is called when all is lost already."""
+    parts: int = 0
+    """Bytes above the model's own in which a step's parts are given to several cores and waited for."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import numpy as np
 
 from nnbuild.backends.backend import Chosen
 from nnbuild.backends.build import build, build_application
-from nnbuild.backends.host.program import POOL_STACK
 from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.registry import backend_of
 from nnbuild.backends.run_bound import hold_budget
@@ -166,7 +165,7 @@ def stack_of(compiled: Compiled, folder: Path) -> int | None:
     """None for a program that was taken out of the folder it was built in: its objects tell of the stack."""
     if not (folder / f"{compiled.plan.prefix}.o").is_file():
         return None
-    pool = POOL_STACK if compiled.plan.parallel else 0
+    pool = backend_of(compiled.board).stack.parts if compiled.plan.parallel else 0
     return model_stack(compiled.board, compiled.plan.prefix, folder).depth + pool
 
 

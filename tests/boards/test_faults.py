@@ -10,10 +10,12 @@ from tests.boards.conftest import EMULATED
 
 pytestmark = pytest.mark.emulator
 
+ALONE = [name for name in EMULATED if find(name).cores.count == 1]
+"""What several cores do when one of them fails is in tests/cores."""
 BAD_ACCESS, OVERFLOW, UNDEFINED, DEEP, SAYS = (bytes([n, 0, 0, 0]) for n in (1, 2, 3, 4, 5))
 
 
-@pytest.mark.parametrize("board", EMULATED)
+@pytest.mark.parametrize("board", ALONE)
 @pytest.mark.parametrize("wish", [BAD_ACCESS, OVERFLOW, UNDEFINED], ids=["access", "stack", "instruction"])
 def test_a_fault_is_reported_and_survived(connect, board: str, wish: bytes) -> None:
     with connect(board) as link:
@@ -32,7 +34,7 @@ def test_a_fault_is_reported_and_survived(connect, board: str, wish: bytes) -> N
         assert expected in text
 
 
-@pytest.mark.parametrize("board", EMULATED)
+@pytest.mark.parametrize("board", ALONE)
 def test_the_pc_of_a_fault_lies_in_flash(connect, board: str) -> None:
     with connect(board) as link:
         link.write(0, UNDEFINED)
@@ -43,7 +45,7 @@ def test_the_pc_of_a_fault_lies_in_flash(connect, board: str) -> None:
     assert flash.origin <= pc < flash.origin + flash.length
 
 
-@pytest.mark.parametrize("board", EMULATED)
+@pytest.mark.parametrize("board", ALONE)
 def test_the_stack_remembers_the_deepest_use(connect, board: str) -> None:
     with connect(board) as link:
         link.run()
@@ -55,7 +57,7 @@ def test_the_stack_remembers_the_deepest_use(connect, board: str) -> None:
     assert before.used + 8 * 64 <= after.used < after.size
 
 
-@pytest.mark.parametrize("board", EMULATED)
+@pytest.mark.parametrize("board", ALONE)
 def test_log_text_and_reset(connect, board: str) -> None:
     with connect(board) as link:
         link.write(0, SAYS)
@@ -65,7 +67,7 @@ def test_log_text_and_reset(connect, board: str) -> None:
         link.run()
 
 
-@pytest.mark.parametrize("board", EMULATED)
+@pytest.mark.parametrize("board", ALONE)
 def test_the_unit_is_instructions(connect, board: str) -> None:
     """An emulator's clock says nothing about a real one, so what is counted is not called cycles."""
     with connect(board) as link:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from nnbuild.backends.firmware.layout import DoesNotFit
+from nnbuild.backends.registry import backend_of
 from nnbuild.board.tables import find
 from nnbuild.device.session import profile_sample, run_samples
 from nnbuild.jobs.fit import program_files
@@ -46,6 +47,11 @@ TOO_LARGE = {
 
 def fits(board: str, model: str, quantize: str) -> bool:
     return not {(model, quantize), (model, "*")} & TOO_LARGE.get(board, set())
+
+
+def is_alone(board: str) -> bool:
+    """What a core of several counts holds how long it waited for others."""
+    return find(board).cores.count == 1
 
 
 def compiled_for(board: str, model: str, quantize: str) -> tuple[Compiled, SampleSet]:
@@ -93,10 +99,11 @@ def test_the_outputs_are_the_references(board: str, model: str, quantize: str) -
             np.testing.assert_allclose(raw, wanted[name], rtol=1e-5, atol=1e-5)
         else:
             np.testing.assert_array_equal(raw, wanted[name])
-    assert bound <= stack.used <= bound + 512 < stack.size, "the link needs some more than the model"
+    forks = backend_of(find(board)).stack.parts if compiled.plan.parallel else 0  # at most
+    assert bound - forks <= stack.used <= bound + 512 < stack.size, "the link needs some more than the model"
 
 
-@pytest.mark.parametrize("board", [name for name in EMULATED if fits(name, "mnist", "int8")])
+@pytest.mark.parametrize("board", [name for name in EMULATED if fits(name, "mnist", "int8") and is_alone(name)])
 def test_two_runs_cost_the_same(board: str) -> None:
     compiled, samples = compiled_for(board, "mnist", "int8")
     costs = []

@@ -11,6 +11,9 @@ from nnbuild.backends.firmware.line import open_line
 from nnbuild.backends.firmware.program import IMAGES, PROGRAM, application, file_names, files, recipe
 from nnbuild.board.board import Board
 
+FORK_STACK = 192
+"""Of firmware/cores: nn_cores_run and what it calls, registers saved by an interrupt apart."""
+
 
 def refuse_program(board: Board, program: Path) -> None:
     image_for(board, program)
@@ -31,7 +34,7 @@ BACKEND = Backend(
     application=application,
     finish=write_images,
     finished_names=IMAGES,
-    stack=RunStack(library=()),
+    stack=RunStack(library=(), parts=FORK_STACK),
     bounded="nn_target_run",
     refuse_program=refuse_program,
     cannot_run=cannot_run,

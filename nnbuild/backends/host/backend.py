@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nnbuild.backends.backend import Backend, Line
+from nnbuild.backends.backend import Backend, Line, RunStack
 from nnbuild.backends.counter import plugin
-from nnbuild.backends.host.program import PROGRAM, file_names, files, recipe
+from nnbuild.backends.host.program import POOL_STACK, PROGRAM, file_names, files, recipe
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board, Emulator
 from nnbuild.device.emulator import require
@@ -40,5 +40,6 @@ BACKEND = Backend(
     files=files,
     open_line=open_line,
     recipe=recipe,
+    stack=RunStack(parts=POOL_STACK),
     quick=True,
 )
