@@ -12,6 +12,12 @@
 #define LOOK  64u  /* cycles until the driver looks again: most tasks end without an interrupt */
 #define SPINS 256u /* a clock that stands still is not waited for */
 
+/* Elsewhere the interrupt is not used: the driver looks. */
+#if defined(NN_DEVICE_IRQ) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#define TAKES_INTERRUPTS 1
+#else
+#define TAKES_INTERRUPTS 0
+#endif
 #define NVIC_ENABLE  0xe000e100u
 #define NVIC_DISABLE 0xe000e180u
 
@@ -19,7 +25,7 @@ static volatile uint32_t interrupts;
 
 void nn_device_interrupt(void);
 
-#ifdef NN_DEVICE_IRQ
+#if TAKES_INTERRUPTS
 static void interrupt_at(uint32_t set)
 {
     *(volatile uint32_t *)(uintptr_t)(set + 4u * (NN_DEVICE_IRQ / 32u)) = 1u << (NN_DEVICE_IRQ % 32u);
@@ -28,7 +34,7 @@ static void interrupt_at(uint32_t set)
 
 int systolic_attach(void)
 {
-#ifdef NN_DEVICE_IRQ
+#if TAKES_INTERRUPTS
     interrupt_at(NVIC_ENABLE);
 #endif
     return 0;
@@ -36,7 +42,7 @@ int systolic_attach(void)
 
 void systolic_detach(void)
 {
-#ifdef NN_DEVICE_IRQ
+#if TAKES_INTERRUPTS
     interrupt_at(NVIC_DISABLE);
 #endif
 }
