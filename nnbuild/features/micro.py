@@ -5,8 +5,6 @@ Frames at once as far as they do not depend on each other: the estimate of the n
 
 from __future__ import annotations
 
-from math import isqrt
-
 import numpy as np
 
 from nnbuild.features.fixed_fft import Integers, real_transform, wrapped
@@ -32,7 +30,7 @@ def rows(tables: MicroTables, samples: Integers, step: int) -> tuple[Integers, I
     found, noise = [np.zeros((0, len(estimate)), np.int64)], [np.zeros((0, len(estimate)), np.int64)]
     for at in range(0, len(whole), FRAMES):
         energies, shifts = spectra(tables, whole[at : at + FRAMES])
-        signals = roots(filtered(tables.filters, energies), shifts)
+        signals = root(filtered(tables.filters, energies)) >> shifts[:, None]
         rest, estimates = less_noise(tables, signals, estimate)
         estimate = estimates[-1]
         found.append(compressed(tables, rest, estimates))
@@ -62,27 +60,23 @@ def spectra(tables: MicroTables, whole: Integers) -> tuple[Integers, Integers]:
     return bins.re**2 + bins.im**2, shifts
 
 
-def filtered(filters: Filters, energies: Integers) -> list[list[int]]:
-    """Sums of up to 64 bits: whole numbers of Python hold them."""
-    part = energies[:, filters.first : filters.first + len(filters.of)].astype(object)
-    out = []
+def filtered(filters: Filters, energies: Integers) -> Integers:
+    """Sums of at most 56 bits."""
+    part = energies[:, filters.first : filters.first + len(filters.of)]
+    out = np.empty((len(part), filters.channels), np.int64)
     for group in range(1, filters.channels + 1):
         mine, before = filters.of == group, filters.of == group - 1
-        out.append(part[:, mine] @ filters.weights[mine].astype(object) + part[:, before] @ filters.rests[before])
-    return [list(row) for row in zip(*out, strict=True)]
+        out[:, group - 1] = part[:, mine] @ filters.weights[mine] + part[:, before] @ filters.rests[before]
+    return out
 
 
-def roots(sums: list[list[int]], shifts: Integers) -> Integers:
-    return np.array(
-        [[root(int(value)) >> int(shift) for value in row] for row, shift in zip(sums, shifts, strict=True)], np.int64
-    )
-
-
-def root(value: int) -> int:
+def root(values: Integers) -> Integers:
     """To the nearest, but for the largest of 16 and of 32 bits, which stay."""
-    found = isqrt(value)
-    most = 0xFFFF if value <= WORD else WORD
-    return found + (value - found * found > found and found != most)
+    found = np.floor(np.sqrt(values.astype(np.float64))).astype(np.int64)
+    found -= found * found > values
+    found += (found + 1) * (found + 1) <= values
+    most = np.where(values <= WORD, 0xFFFF, WORD)
+    return np.asarray(found + ((values - found * found > found) & (found != most)))
 
 
 def less_noise(tables: MicroTables, signals: Integers, estimate: Integers) -> tuple[Integers, Integers]:
@@ -98,8 +92,8 @@ def less_noise(tables: MicroTables, signals: Integers, estimate: Integers) -> tu
 
 
 def bits(values: Integers) -> Integers:
-    """How many a number takes."""
-    return np.array([int(each).bit_length() for each in values.reshape(-1)], np.int64).reshape(values.shape)
+    """How many a number below 2^53 takes."""
+    return np.asarray(np.frexp(values.astype(np.float64))[1], np.int64)
 
 
 def gain_of(estimates: Integers, knots: Integers) -> Integers:

@@ -86,6 +86,9 @@ def test_one_entry_of_a_table_shows(table: str, tmp_path: Path) -> None:
 
 
 def test_roots_to_the_nearest() -> None:
-    assert [root(n) for n in (0, 1, 2, 3, 6, 7)] == [0, 1, 1, 2, 2, 3]
-    assert root(0xFFFFFFFF) == 0xFFFF, "as its origin has it"
-    assert root(2**40 - 1) == 2**20
+    assert root(np.array([0, 1, 2, 3, 6, 7])).tolist() == [0, 1, 1, 2, 2, 3]
+    assert root(np.array([0xFFFFFFFF])).tolist() == [0xFFFF], "as its origin has it"
+    near = np.arange(2**26 - 300, 2**26) ** 2
+    assert (root(near) == root(near + 1)).all()
+    assert (root(near - 1) == root(near)).all()
+    assert (root(near + np.arange(2**26 - 300, 2**26) + 1) == root(near) + 1).all()
