@@ -74,6 +74,9 @@ def _checked(arguments: argparse.Namespace) -> tuple[Options, str]:
         raise UsageError("--features", f"its files are C, not --output {kind}.", "Take --output c for them.")
     if arguments.link and kind != "c":
         raise UsageError("--link", f"it does not go with --output {kind}.", "Leave one of them out.")
+    if arguments.device is not None and kind != "c":
+        cause = f"what is printed for a device does not go with --output {kind}."
+        raise UsageError(f"--device {arguments.device}", cause, "Leave one of the two out.")
     if arguments.folder is None and not arguments.dry_run:
         raise UsageError("nnbuild compile", "it was not told where to write.", "Give a folder: -o DIR")
     if arguments.board is None:

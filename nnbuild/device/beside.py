@@ -27,6 +27,8 @@ class Beside:
     estimated: float
     runs: int
     layers: tuple[DeviceLayer, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+    """Layers that the device cannot take, and why."""
     resets: int = 0
     late: int = 0
     faults: int = 0

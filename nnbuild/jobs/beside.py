@@ -50,8 +50,6 @@ def device_notes(plan: Plan) -> Iterator[str]:
     if program is None:
         return
     steps = [step for step in plan.steps if step.on_device]
-    if program.device.driver() is None:
-        yield f"{program.device.name} has no driver for this kind of board: the files want one of your own"
     if not steps:
         yield f"{program.device.name} computes nothing: by its table the processor is faster for every layer it takes"
         return
@@ -73,4 +71,6 @@ def beside_of(plan: Plan) -> Beside | None:
         tasks = program.of_step(number)
         if tasks:
             layers.append(DeviceLayer(step.layer, len(tasks), sum(task.item.cycles for task in tasks)))
-    return Beside(program.device.name, program.cycles, 0, tuple(layers))
+    names = {op.name: step.layer for step in plan.steps for op in step.site.ops}
+    refused = tuple((names.get(name, name), reason) for name, reason in program.refused.items())
+    return Beside(program.device.name, program.cycles, 0, tuple(layers), refused)

@@ -178,7 +178,15 @@ def device_of(options: Options, board: Board) -> Device | None:
     if cores_of(options, board).count > 1:
         cause = "a device is driven by one core."
         raise UsageError(f"--device {options.device}", cause, "Give --threads 1, or leave the device out.")
-    return find_device(options.device).driven(board.output)
+    device = find_device(options.device).driven(board.output)
+    driver = device.driver()
+    if driver is None or board.output not in driver.boards:
+        names = ", ".join(f"{each.name} ({', '.join(sorted(each.boards))})" for each in device.drivers) or "none"
+        cause = f"it has no driver for the board {board.name!r}."
+        raise UsageError(
+            f"--device {options.device}", cause, f"Its drivers: {names}; write one, or take another board."
+        )
+    return device
 
 
 def prefix_of(options: Options) -> str:

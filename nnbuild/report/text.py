@@ -100,7 +100,8 @@ def profile_text(profile: Profile) -> str:
 def _device_table(found: Beside) -> str:
     """What each layer costs the device, by its own file."""
     rows = [[each.layer, str(each.tasks), f"{each.cycles:,.0f}"] for each in found.layers]
-    return render([f"layers of {found.name}", "tasks", "cycles"], rows, 1)
+    table = render([f"layers of {found.name}", "tasks", "cycles"], rows, 1)
+    return "\n".join([table, *(f"{layer}: not by the device, {reason}" for layer, reason in found.refused)])
 
 
 def _cores(profile: Profile) -> list[str]:
