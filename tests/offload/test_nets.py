@@ -13,7 +13,7 @@ from nnbuild.jobs.job import check_job, place, samples_for
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from nnbuild.model.graph import Graph
 from tests.offload.made_up import made_up
-from tests.offload.nets import NETS, given, lenet, odd
+from tests.offload.nets import NETS, Net, given, lenet, odd
 
 PICKY = Gates(agreement=0, golden_agreement=0)
 simulated = pytest.mark.skipif(shutil.which("verilator") is None, reason="verilator is not installed")
@@ -71,3 +71,18 @@ def test_what_is_slower_on_the_device_stays(tmp_path: Path, monkeypatch: pytest.
     assert not any(step.on_device for step in compiled.plan.steps)
     assert len(compiled.plan.steps) == len(alone.plan.steps)
     assert any("computes nothing" in note for note in compiled.graph.notes)
+
+
+def test_the_processor_computes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A branch of the processor's between steps of the device is no reason to wait; its result goes to the device."""
+    net = Net((12, 12, 6), 7)
+    left = net.conv("left", "x", 8, 3)
+    right = net.conv("right", "x", 8, 1)
+    graph = net.graph(net.conv("after", net.sum("both", left, right), 4, 3))
+    places = (("*", "device"), ("right", "cpu"))
+    compiled, _ = checked(graph, made_up(tmp_path / "mine"), tmp_path, monkeypatch, place=places)
+    program = compiled.plan.device
+    assert program is not None
+    (region,) = (each.region for each in program.regions)
+    assert [compiled.plan.steps[step].layer for step in region.beside] == ["right"]
+    assert [compiled.plan.steps[step].layer for step in region.steps] == ["left", "both", "after"]
