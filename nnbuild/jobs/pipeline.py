@@ -50,6 +50,7 @@ from nnbuild.quantize.data import Source
 from nnbuild.quantize.lengths import with_lengths
 from nnbuild.quantize.quantize import Progress, Recipe, quantize_with, ranges_of
 from nnbuild.streaming.stream import Streamed, streamed
+from nnbuild.streaming.views import without_copies
 from nnbuild.streaming.wish import read
 
 BASELINE = "baseline"
@@ -324,10 +325,10 @@ def compile_model(
 
         def planned(graph: Graph) -> Plan:
             with phase("choosing kernels and placing memory"):
-                return _plan(_as_stream(graph, options)[0], prefix, board, target, wishes.flash)
+                return _plan(_as_stream(graph, options, board.alignment)[0], prefix, board, target, wishes.flash)
 
         graph, compression = with_wishes(folded, graph, source, wishes, target, planned, heard)
-    graph, found = _as_stream(graph, options)
+    graph, found = _as_stream(graph, options, board.alignment)
     plan = backend.settle(planned(graph), target)
     graph = replace(graph, notes=(*graph.notes, *backend.notes(plan), *device_notes(plan)))
     classes = classes_of(options.labels, options.model, graph)
@@ -345,12 +346,13 @@ def _on_one_core(options: Options) -> Options:
     return replace(options, threads=1)
 
 
-def _as_stream(graph: Graph, options: Options) -> tuple[Graph, Streamed | None]:
+def _as_stream(graph: Graph, options: Options, alignment: int) -> tuple[Graph, Streamed | None]:
     """The graph that is computed: of a window that is to be streamed, that of a step."""
     if options.stream is None or graph.stream is not None:
         return graph, None
     found = streamed(graph, read(options.stream))
-    return passes.settled(found.step), found
+    step = found.step if options.device is not None or options.layers else without_copies(found.step, alignment)
+    return passes.settled(step), found
 
 
 def classes_for(compiled: Compiled) -> tuple[str, ...]:

@@ -12,13 +12,13 @@ from nnbuild.base.names import fragment
 from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.model.graph import Array, Graph, Op, Tensor
-from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site
 from nnbuild.plan.chain import Work, divide
 from nnbuild.plan.device_program import DeviceProgram
 from nnbuild.plan.lower import lower
 from nnbuild.plan.place import THOROUGH, Buffer, Placement, place
 from nnbuild.plan.regions import Region, regions_of, times_of
+from nnbuild.plan.roots import divided, offsets_of, roots_of
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
 from nnbuild.plan.split import Borders, pieces, shares, shortest, split
@@ -188,7 +188,7 @@ class Plan:
 
 
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
-    roots = _roots(graph)
+    roots = roots_of(graph)
 
     def arena_size(work: list[Work], enough: int) -> int:
         return place(_buffers(graph, work, roots, target), target.alignment, enough).size
@@ -245,17 +245,6 @@ def _regions(graph: Graph, work: list[Work], roots: dict[str, str], target: Targ
     return regions_of(graph, [item.site for item in work], on_device, roots, target.apart) if on_device else ()
 
 
-def _roots(graph: Graph) -> dict[str, str]:
-    """Tensor -> the tensor whose storage it is: reshaped views, and states that are updated where they lie."""
-    roots = {name: name for name in graph.tensors}
-    for state in graph.states:
-        roots[state.after] = state.before
-    for op in graph.ops:
-        if isinstance(op.attributes, Reshape):
-            roots[op.outputs[0]] = roots[op.inputs[0]]
-    return roots
-
-
 def _buffers(
     graph: Graph, work: list[Work], roots: dict[str, str], target: Target, away: frozenset[str] = frozenset()
 ) -> list[Buffer]:
@@ -280,7 +269,7 @@ def _buffers(
     for name in first if target.apart else map(roots.__getitem__, graph.outputs):
         last[name] = end
     kept = {state.before for state in graph.states}
-    overlaps = _overlaps(work, times, roots, first, last, target)
+    overlaps = _overlaps(work, times, roots, divided(graph), first, last, target)
     buffers = [
         Buffer(
             name,
@@ -322,6 +311,7 @@ def _overlaps(
     work: list[Work],
     times: Sequence[int],
     roots: dict[str, str],
+    apart: frozenset[str],
     first: dict[str, int],
     last: dict[str, int],
     target: Target,
@@ -338,7 +328,13 @@ def _overlaps(
             # A tensor may be read as several inputs; the output may lie over it only as all of these allow.
             reads = [number for number, tensor in enumerate(site.reads) if roots[tensor.name] == b]
             known = [leads[out, number] for number in reads if (out, number) in leads]
-            if a != b and first[a] == times[index] and last[b] == times[index] and len(known) == len(reads):
+            if (
+                {a, b}.isdisjoint(apart)
+                and a != b
+                and first[a] == times[index]
+                and last[b] == times[index]
+                and len(known) == len(reads)
+            ):
                 allowed.setdefault(a, {})[b] = max(known)
     return allowed
 
@@ -356,14 +352,14 @@ def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], tuple[int, int]]:
 def _locations(
     graph: Graph, roots: dict[str, str], arena: Placement, alignment: int
 ) -> tuple[dict[str, Location], int]:
-    states, state = state_places(graph, alignment)
+    (states, state), begins = state_places(graph, alignment), offsets_of(graph)
     locations = {}
     for name, tensor in graph.tensors.items():
         root = roots[name]
         if root in states:
-            locations[name] = Location("state", states[root][0], tensor.nbytes, states[root][1])
+            locations[name] = Location("state", states[root][0] + begins[name], tensor.nbytes, states[root][1])
         elif root in arena.offsets:
-            locations[name] = Location("arena", arena.offsets[root], tensor.nbytes)
+            locations[name] = Location("arena", arena.offsets[root] + begins[name], tensor.nbytes)
     return locations, state
 
 

@@ -12,11 +12,14 @@ from nnbuild import cli, passes
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.model.graph import Array, Graph, State
+from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
+from nnbuild.ops.view import Join, Part
 from nnbuild.streaming import feed
 from nnbuild.streaming.stream import Streamed, streamed
+from nnbuild.streaming.views import without_copies
 from nnbuild.streaming.wish import Wish, read
 from tests.support.compiled import run_graph
 from tests.support.shares import in_shares
@@ -24,6 +27,7 @@ from tests.support.windows import by_window, stream_of, window
 
 NETS = 60
 SHARES = 5
+ALIGNMENT = 4
 LONG = 10_000
 SHIFTED = 1
 """A network in which rows of a ring are read apart."""
@@ -67,11 +71,24 @@ def test_steps_equal_windows(share: int) -> None:
 
 @pytest.mark.parametrize("seed", [0, 2, 3, 4])
 def test_c_equals_windows_row_by_row(seed: int, tmp_path: Path) -> None:
+    """Rows are read and written where they lie; every element is an address of its own."""
     found = made(seed)
     rows = stream_of(found.window, 3 * found.rows * found.hop, seed)
-    graph = passes.settled(found.step)
+    graph = passes.settled(without_copies(found.step, ALIGNMENT))
     got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}, tmp_path)
     assert wrong(got[graph.outputs[0]], wanted_of(found, rows)) == 0
+
+
+@in_shares(SHARES)
+def test_views_change_nothing(share: int) -> None:
+    views = 0
+    for seed in range(share, NETS, SHARES):
+        found = made(seed)
+        rows = stream_of(found.window, found.rows * found.hop, seed)
+        step = verify(without_copies(found.step, ALIGNMENT))
+        views += sum(isinstance(op.attributes, Part | Join) for op in step.ops)
+        assert wrong(outputs_of(found, rows, step), wanted_of(found, rows)) == 0
+    assert views > 0
 
 
 @pytest.mark.full
@@ -79,7 +96,7 @@ def test_c_equals_windows_row_by_row(seed: int, tmp_path: Path) -> None:
 def test_many_steps(seed: int, tmp_path: Path) -> None:
     found = made(seed)
     rows = stream_of(found.window, LONG * found.hop, seed)
-    graph = passes.settled(found.step)
+    graph = passes.settled(without_copies(found.step, ALIGNMENT))
     got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}, tmp_path, flags=["-O2"])
     for first in range(0, LONG, 500):  # so many windows fit into memory
         part = rows[max(0, first * found.hop - found.rows) : (first + 500) * found.hop]

@@ -1,0 +1,41 @@
+"""Rows of a tensor where they lie, and tensors whose rows lie behind each other already: no work at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from nnbuild.model.graph import Array, Shape
+from nnbuild.ops.base import Arrays, expect
+from nnbuild.ops.reshape import Reshape
+
+
+@dataclass(frozen=True)
+class Part(Reshape):
+    """The elements from `begin` on, as many as the shape holds."""
+
+    begin: int = 0
+
+    def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
+        expect(0 <= self.begin <= prod(inputs[0]) - prod(self.shape), f"it reaches past {inputs[0]}.")
+        return (self.shape,)
+
+    def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
+        flat = inputs[0].reshape(len(inputs[0]), -1)
+        return (flat[:, self.begin : self.begin + prod(self.shape)].reshape(-1, *self.shape),)
+
+
+@dataclass(frozen=True)
+class Join(Reshape):
+    """Several tensors, the elements of one behind those of the other."""
+
+    def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
+        expect(sum(map(prod, inputs)) == prod(self.shape), f"{list(inputs)} do not make {self.shape}.")
+        return (self.shape,)
+
+    def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
+        flat = np.concatenate([each.reshape(len(each), -1) for each in inputs], axis=1)
+        return (flat.reshape(-1, *self.shape),)

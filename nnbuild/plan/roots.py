@@ -1,0 +1,50 @@
+"""Whose storage a tensor lies in: that of another where it is seen in another shape, is a part, or is joined to one."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nnbuild.model.graph import Graph
+from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.view import Join, Part
+
+
+def roots_of(graph: Graph) -> dict[str, str]:
+    """Tensor -> the tensor whose storage it is: views, and states that are updated where they lie."""
+    return {name: root for name, (root, _) in _places(graph).items()}
+
+
+def offsets_of(graph: Graph) -> dict[str, int]:
+    """Tensor -> the bytes from where that storage begins to where the tensor does."""
+    return {name: offset for name, (_, offset) in _places(graph).items()}
+
+
+def divided(graph: Graph) -> frozenset[str]:
+    """Storage of which some tensors are but a part, so that nothing else may lie over any of it in the meantime."""
+    views = [op for op in graph.ops if isinstance(op.attributes, Part | Join)]
+    roots = roots_of(graph)
+    return frozenset(roots[name] for op in views for name in (*op.inputs, *op.outputs))
+
+
+def _places(graph: Graph) -> dict[str, tuple[str, int]]:
+    upon: dict[str, tuple[str, int]] = {state.after: (state.before, 0) for state in graph.states}
+    upon = {name: place for name, place in upon.items() if place[0] != name}
+    for op in graph.ops:
+        view = op.attributes
+        if isinstance(view, Join):
+            at = 0
+            for name in op.inputs:
+                upon[name] = op.outputs[0], at
+                at += graph.tensors[name].nbytes
+        elif isinstance(view, Reshape):
+            tensor = graph.tensors[op.inputs[0]]
+            begin = view.begin * (tensor.nbytes // prod(tensor.shape)) if isinstance(view, Part) else 0
+            upon[op.outputs[0]] = op.inputs[0], begin
+    found = {}
+    for name in graph.tensors:
+        root, offset = name, 0
+        while root in upon:
+            root, more = upon[root]
+            offset += more
+        found[name] = root, offset
+    return found
