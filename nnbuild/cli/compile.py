@@ -16,6 +16,7 @@ from nnbuild.emit.files import file_names
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.pipeline import Compiled, Options, board_for, compile_model, faster_here, inputs_of, weights_form
+from nnbuild.jobs.stream import stream_facts
 from nnbuild.outputs.packages import PACKAGES
 
 
@@ -109,6 +110,7 @@ def facts(compiled: Compiled, files: list[str]) -> dict[str, Any]:
         "weights": weights_bytes(plan),
         "form": weights_form(compiled.options, compiled.imported),
         "peak": asdict(plan.peak) if plan.peak is not None else None,
+        "stream": stream_facts(compiled.streamed) if compiled.streamed is not None else None,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,24 @@ from nnbuild.streaming.stream import Streamed
 DRAWN = 3
 """Windows of rows that are drawn where no samples are given."""
 LEFT = "golden outputs and labels belong to single windows: each step is held against the window that ends with it"
+
+
+def stream_facts(found: Streamed) -> dict[str, Any]:
+    """What a step takes and saves, as JSON has it. Outputs are those of the step's own last row: no step is waited
+    for."""
+    return {
+        "axis": found.axis,
+        "rows": found.rows,
+        "rows_per_step": found.hop,
+        "macs": found.macs,
+        "window_macs": found.window_macs,
+        "macs_without_padding": found.needed,
+        "state_bytes": found.state_bytes,
+        "sets_of_states": found.banks,
+        "latency_steps": 0,
+        "warm_up_steps": found.warm_up,
+        "reasons": dict(found.reasons),
+    }
 
 
 def stream_samples(found: Streamed, path: Path | None) -> SampleSet:
