@@ -78,12 +78,16 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        rows = [measured(*case) for case in cases(Path(folder))]
+        rows = []
+        for case in cases(Path(folder)):
+            row = measured(*case)
+            rows.append(row)
+            verdict = "kept" if row.kept else "not kept" if row.exact else "wrong bits"
+            figures = f"{row.instructions:>12,.0f} of {row.most:>9,}  RAM {row.ram:>7,}"
+            if not arguments.json:
+                print(f"{row.name:26} {row.board:9} {figures}  {verdict}", flush=True)
     if arguments.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
-    for row in () if arguments.json else rows:
-        verdict = "kept" if row.kept else "not kept" if row.exact else "wrong bits"
-        print(f"{row.name:26} {row.board:9} {row.instructions:>12,.0f} of {row.most:>9,}  RAM {row.ram:>7,}  {verdict}")
     return 0 if all(row.kept for row in rows) else 1
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
+import numpy as np
+
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Arrays, Attributes, expect
 from nnbuild.ops.site import Site
@@ -31,3 +33,31 @@ class Reshape(Attributes):
 
     def rounds(self) -> bool:
         return False
+
+
+@dataclass(frozen=True)
+class Part(Reshape):
+    """The elements from `begin` on, as many as the shape holds, read where they lie."""
+
+    begin: int = 0
+
+    def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
+        expect(0 <= self.begin <= prod(inputs[0]) - prod(self.shape), f"it reaches past {inputs[0]}.")
+        return (self.shape,)
+
+    def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
+        flat = inputs[0].reshape(len(inputs[0]), -1)
+        return (flat[:, self.begin : self.begin + prod(self.shape)].reshape(-1, *self.shape),)
+
+
+@dataclass(frozen=True)
+class Join(Reshape):
+    """Several tensors, the elements of one behind those of the other, written where they belong."""
+
+    def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
+        expect(sum(map(prod, inputs)) == prod(self.shape), f"{list(inputs)} do not make {self.shape}.")
+        return (self.shape,)
+
+    def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
+        flat = np.concatenate([each.reshape(len(each), -1) for each in inputs], axis=1)
+        return (flat.reshape(-1, *self.shape),)

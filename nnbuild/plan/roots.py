@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from nnbuild.model.graph import Graph
-from nnbuild.ops.reshape import Reshape
-from nnbuild.ops.view import Join, Part
+from nnbuild.ops.reshape import Join, Part, Reshape
 
 
 def roots_of(graph: Graph) -> dict[str, str]:

@@ -13,9 +13,8 @@ from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.base import NO_CLAMP
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.known import Known
-from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.reshape import Join, Part, Reshape
 from nnbuild.ops.slice import Slice
-from nnbuild.ops.view import Join, Part
 
 
 def without_copies(graph: Graph, alignment: int) -> Graph:

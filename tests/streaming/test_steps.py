@@ -14,9 +14,9 @@ from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.model.graph import Array, Graph, State
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
+from nnbuild.ops.reshape import Join, Part
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
-from nnbuild.ops.view import Join, Part
 from nnbuild.streaming import feed
 from nnbuild.streaming.stream import Streamed, streamed
 from nnbuild.streaming.views import without_copies
