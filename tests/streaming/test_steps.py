@@ -99,7 +99,7 @@ def test_many_steps(seed: int, tmp_path: Path) -> None:
     graph = passes.settled(without_copies(found.step, ALIGNMENT))
     got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}, tmp_path, flags=["-O2"])
     for first in range(0, LONG, 500):  # so many windows fit into memory
-        part = rows[max(0, first * found.hop - found.rows) : (first + 500) * found.hop]
+        part = rows[max(0, first - found.warm_up) * found.hop : (first + 500) * found.hop]
         wanted = wanted_of(found, part)[-500:]
         assert wrong(got[graph.outputs[0]][first : first + 500], wanted) == 0, first
 
