@@ -11,12 +11,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from nnbuild.cli import main
-from tests.frontend.keras_files import h5_bytes, put, small
+from nnbuild.features.wav import write_wav
+from tests.frontend.keras_files import dense, h5_bytes, input_layer, layer, put, random_arrays, sequential
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = Path(__file__).with_name("without_posix.py")
@@ -28,13 +30,19 @@ NO_PORT = {"flash": 3}
 """There is no such port here."""
 
 
+def over_time() -> tuple[dict[str, Any], dict[str, list[np.ndarray]]]:
+    """A small network over twelve rows of forty features."""
+    layers = (layer("Conv1D", "conv", filters=4, kernel_size=[3], activation="relu"), layer("Flatten", "flat"))
+    weights = {"conv": random_arrays((3, 40, 4), (4,)), "dense": random_arrays((40, 3), (3,))}
+    return sequential(input_layer("x", [12, 40]), *layers, dense("dense", 3)), weights
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A folder with all that the README's commands name."""
     folder = tmp_path / "my project ü"
     folder.mkdir()
-    config, weights = small()
-    model = put(folder / "kws.h5", h5_bytes(config, weights))
+    model = put(folder / "kws.h5", h5_bytes(*over_time()))
     rng = np.random.default_rng(2)
     from nnbuild.frontend import load
 
@@ -42,6 +50,8 @@ def project(tmp_path: Path) -> Path:
     x = rng.normal(size=(20, *graph.tensors[graph.inputs[0]].shape)).astype(np.float32)
     for name in ("x", "golden", "samples"):
         np.savez(folder / f"{name}.npz", x=x)
+    (folder / "sound.toml").write_text('[features]\nkind = "micro"\n', "utf-8")
+    (folder / "day.wav").write_bytes(write_wav(rng.integers(-9000, 9000, 16_000), 16_000))
     (folder / "farm.toml").write_text('[[device]]\nboard = "linux"\n[[device]]\nboard = "stm32"\n', "utf-8")
     for name in ("before", "after"):
         assert main(["report", str(model), "--json", str(folder / f"{name}.json"), "--no-run"]) == 0
