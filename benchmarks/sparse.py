@@ -126,8 +126,9 @@ def measured(graph: Graph, kernels: Mapping[str, str]) -> tuple[str, int, int]:
     """The kernel of the layer, its instructions, and the bytes of its weights with what says where they are."""
     cost = next(cost for cost in layer_costs_on(graph, BOARD, kernels=kernels) if cost.name == "layer")
     step = next(step for step in planned(graph, BOARD, kernels=kernels).steps if step.layer == "layer")
-    parts = [part for role, part in step.demand.packed.items() if MATRIX.fullmatch(role)]
-    return cost.kernel, cost.cost, sum(part.nbytes for part in parts)
+    found = {name: step.versions[0].names.packed[name] for name in step.demand.packed if MATRIX.fullmatch(name)}
+    parts = {found[role]: step.demand.packed[role].nbytes for role in found}  # what is the same is there once
+    return cost.kernel, cost.cost, sum(parts.values())
 
 
 def main(names: Sequence[str]) -> int:

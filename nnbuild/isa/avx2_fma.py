@@ -53,6 +53,7 @@ VECTORS = Vectors(
     )
     | {
         "widen": _widen,
+        "sum_of_runs": x86_integers.SUM_OF_RUNS,
         "scaled": x86_integers.scaled(256, _HALVES),
         "repeat_apart": x86_integers.repeat_apart(256, _APART),
     },

@@ -47,6 +47,7 @@ VECTORS = Vectors(
     | x86_integers.stores(512, _PACKED, _ORDERED)
     | {
         "widen": _widen,
+        "sum_of_runs": x86_integers.SUM_OF_RUNS,
         "scaled": x86_integers.scaled(512, _HALVES),
         "repeat_apart": x86_integers.repeat_apart(512, _APART),
     },

@@ -158,6 +158,18 @@ def _stored(depth: int, names: str, numbers: tuple[int, int, int, int], kind: st
     return Operation("void", f"{kind} *to, " + ", ".join(f"sums {name}" for name in names), body, cycles)
 
 
+RUNS_OPERANDS = "const uint8_t *k, int32_t count, const int8_t *values, const int8_t *x, int32_t sum"
+RUNS = """\
+for (int32_t i = 0; i < count; ++i) {
+    x += k[i] & 15;
+    sum += *x * values[k[i] >> 4];
+    x += 1;
+}
+return sum;"""
+"""A byte has how many inputs are passed over, and the place of the next one's weight among 16. A set may read 16 bytes
+more of them, and inputs as far as these say."""
+
+
 INTEGERS: dict[str, Operation | Family] = {
     "load": _sums("from[i]", 0.5, "const int32_t *from"),
     "store": Operation("void", "int32_t *to, sums a", "for (int32_t i = 0; i < LANES; ++i) to[i] = a.at[i];", 0.5),
@@ -218,6 +230,7 @@ INTEGERS: dict[str, Operation | Family] = {
     "anew": Operation("const int8_t *", "const int8_t *from", "from", 0.0),  # what it points at is not loaded before
     "dot_lanes": _sums("a.at[i] + x.at[i] * w.at[i]", 0.5, "sums a, halves x, halves w"),
     "dot_of": lambda lane: _dot(4, 0, str(lane)),
+    "sum_of_runs": Operation("int32_t", RUNS_OPERANDS, RUNS, 40.0),
     "lift": _lift,
     "centre": _copying("int16_t", "int8_t", "from[i] - zero", ", int32_t zero"),
     "copy": _copying("int16_t", "int16_t", "from[i]"),

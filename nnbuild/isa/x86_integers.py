@@ -63,6 +63,43 @@ def spellings(bits: int) -> dict[str, Spelling]:
     }
 
 
+SUM_OF_RUNS = f"""\
+const __m128i low = _mm_set1_epi8(15), one = _mm_set1_epi8(1);
+const __m128i table = _mm_loadu_si128((const __m128i *)(const void *)values);
+const __m128i order = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+__m256i total = _mm256_setzero_si256();
+int32_t a = sum, b = 0;
+
+for (; count > 0; count -= 16) {{
+    const __m128i there = _mm_cmpgt_epi8(_mm_set1_epi8((int8_t)(count < 16 ? count : 16)), order);
+    const __m128i both = _mm_loadu_si128((const __m128i *)(const void *)k);
+    __m128i after = _mm_add_epi8(_mm_and_si128(both, low), one);
+    uint8_t places[16];
+    int8_t weights[16];
+
+    after = _mm_add_epi8(after, _mm_slli_si128(after, 1));
+    after = _mm_add_epi8(after, _mm_slli_si128(after, 2));
+    after = _mm_add_epi8(after, _mm_slli_si128(after, 4));
+    after = _mm_add_epi8(after, _mm_slli_si128(after, 8)); /* up to 256: one less fits a byte */
+    after = _mm_sub_epi8(after, one);
+    _mm_storeu_si128((__m128i *)(void *)places, after);
+    const __m128i codes = _mm_and_si128(_mm_srli_epi16(both, 4), low);
+    const __m128i chosen = _mm_and_si128(_mm_shuffle_epi8(table, codes), there);
+    _mm_storeu_si128((__m128i *)(void *)weights, chosen);
+{"".join(f"    {'ab'[i % 2]} += x[places[{i}]] * weights[{i}];" + chr(10) for i in range(8, 16))}\
+    const __m256i found = _mm256_i32gather_epi32((const int *)(const void *)x, _mm256_cvtepu8_epi32(after), 1);
+    const __m256i inputs = _mm256_srai_epi32(_mm256_slli_epi32(found, 24), 24);
+    total = _mm256_add_epi32(total, _mm256_mullo_epi32(inputs, _mm256_cvtepi8_epi32(chosen)));
+    x += places[15] + 1;
+    k += 16;
+}}
+const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
+const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+return a + b + _mm_cvtsi128_si32(two) + _mm_extract_epi32(two, 1);"""
+"""The prefix sum of sixteen bytes says where the inputs lie; those beyond the last one are weighed with zero. Half of
+them are gathered, the others multiplied one by one: either way by itself is slower."""
+
+
 def dot(bits: int, steps: dict[int, str]) -> Spelling:
     """The empty assembly keeps gcc from giving the sums of two loop rounds different registers, or from delaying the
     additions. `steps` names the instruction for each depth; where there is none, it is two."""

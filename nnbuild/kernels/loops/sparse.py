@@ -14,16 +14,17 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.encodings import codes
+from nnbuild.isa import c99
 from nnbuild.isa.c99 import IntegerLanes
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, sparse
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_integer, variant
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_int8, only_integer, variant
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.rows import SLACK, finish
-from nnbuild.kernels.sums import scalar_lanes
+from nnbuild.kernels.sums import scalar_lanes, sums_of
 from nnbuild.kernels.window import WindowNest
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.dense import Dense
@@ -32,6 +33,12 @@ from nnbuild.ops.site import Site
 STEP = Row("from += {0};", 3, 1)
 ENTRY = Row("const uint8_t {0} = k[i];", 1, 1)
 ONE = Block(1, 1)
+FURTHER = 16
+"""Bytes that a set may read beyond the last one."""
+BEYOND = 512
+"""Bytes of inputs behind the last one that a set may read."""
+GATHERED = 1.0
+"""Cycles of an entry where a row is summed at once."""
 SHARED = (4, 2, 1)
 """Outputs that share places, one number at a time."""
 
@@ -105,53 +112,74 @@ class SparseRow(WindowNest[Lanes]):
 
 @dataclass(frozen=True, eq=False)
 class SparseCodes(WindowNest[IntegerLanes]):
-    """Few distinct numbers: a byte has the zeros before one in its lower half, its place in a table in the other."""
+    """Few distinct numbers: a byte has the zeros before one in its lower half, its place in a table in the other.
+
+    Inputs are taken as they are, their zero point from the start. Sets that have an operation for it sum a row at once.
+    """
+
+    v: Vectors | None = None
 
     def demand(self) -> Demand:
         found = sparse.runs_of(self.site)
         (lane,) = found.lanes
-        entries = codes.unpacked(lane.zeros, found.width, int(lane.pointers[-1]))
+        zeros = codes.unpacked(lane.zeros, found.width, int(lane.pointers[-1]))
         places = codes.unpacked(lane.codes, found.bits, int(lane.pointers[-1]))
         packed = {
             "starts": lane.pointers,
-            "kernel": np.pad((entries | places << found.width).astype(np.uint8), (0, int(not places.size))),
-            "values": found.table,
+            "kernel": np.pad((zeros | places << found.width).astype(np.uint8), (0, FURTHER if self.v else 1)),
+            "values": np.pad(found.table, (0, (1 << found.width) - len(found.table))),
         }
-        return Demand(len(lane.pointers) - 1, packed=packed | dict(self.lanes.channels))
+        scratch = self.window.depth + BEYOND if self.v else 0
+        return Demand(len(lane.pointers) - 1, scratch, "int8", packed | dict(self.lanes.channels))
 
     def emit(self, w: Writer, names: Names) -> None:
-        lanes, found = self.lanes, sparse.runs_of(self.site)
+        lanes, found, source = self.lanes, sparse.runs_of(self.site), names.inputs[0]
         pointers = found.lanes[0].pointers
+        outputs = len(pointers) - 1
+        if self.v:
+            with w.loop("i", self.window.depth):
+                w(w.use(c99.STORE, f"{names.scratch}[i]", f"{source}[i]"))
+            source = names.scratch
         w(f"const {C_TYPES[pointers.dtype.name]} *starts = {names.packed['starts']} + begin;")
         w(f"const uint8_t *k = {names.packed['kernel']} + starts[0];")
         w.bill(6, 2)
-        with w.loop("output", "end", start="begin", trips=len(pointers) - 1):
+        with w.loop("output", "end", start="begin", trips=outputs):
             dot.declare_channels(w, lanes, names.packed, " + output")
-            w(f"const {lanes.input_type} *from = {names.inputs[0]};")
             w(f"{lanes.output_type} *to = {names.outputs[0]} + output;")
             w("const int32_t count = (int32_t)(starts[1] - starts[0]);")
             w("starts += 1;")
             w.bill(6, 2)
             dot.start(w, lanes, 1, ONE)
-            with w.loop("i", "count", trips=int(pointers[-1]) / (len(pointers) - 1)):
-                w(w.use(ENTRY, "entry"))
-                w(f"from += entry & {(1 << found.width) - 1};")
-                w.bill(3)
-                dot.multiply(w, lanes, ONE, ["from"], f"{names.packed['values']} + (entry >> {found.width})")
-                w("from += 1;")
+            self._row(w, source, names.packed["values"], int(pointers[-1]) / outputs)
             w("k += count;")
             dot.store(w, lanes, ONE, ["to"])
 
+    def _row(self, w: Writer, source: str, values: str, count: float) -> None:
+        if self.v:
+            w.bill(count * GATHERED)
+            w(f"sum00 = {self.v.call(w, 'sum_of_runs', 'k', 'count', values, source, 'sum00')};")
+            return
+        w(f"const {self.lanes.input_type} *from = {source};")
+        with w.loop("i", "count", trips=count):
+            w(w.use(ENTRY, "entry"))
+            w("from += entry & 15;")
+            w.bill(3)
+            dot.multiply(w, self.lanes, ONE, ["from"], f"{values} + (entry >> {sparse.WIDTH})")
+            w("from += 1;")
 
-def _codes(site: Site[Dense]) -> SparseCodes:
+
+def _codes(v: Vectors | None, site: Site[Dense]) -> SparseCodes:
     lanes = scalar_lanes(site)
     assert isinstance(lanes, IntegerLanes)
-    return SparseCodes(site, replace(lanes, vectors=1))
+    if v is not None:
+        start = sums_of(site).start.astype(np.int32)
+        lanes = replace(lanes, channels={**lanes.channels, "bias": start}, input_zero=0)
+    return SparseCodes(site, replace(lanes, vectors=1), v)
 
 
-def _refused_codes(site: Site[Dense]) -> str | None:
-    reason = only_integer(site) or sparse.refused(site, 1, 1)
-    few = reason or len(np.unique(site.constant("kernel"))) <= 1 << sparse.WIDTH
+def _refused_codes(v: Vectors | None, site: Site[Dense]) -> str | None:
+    reason = (only_int8 if v else only_integer)(site) or sparse.refused(site, 1, 1)
+    few = reason or sparse.distinct(site) <= 1 << sparse.WIDTH
     return reason if few else "its weights have more than 16 values"
 
 
@@ -176,13 +204,18 @@ def _refused_vectors(chosen: Vectors, site: Site[Dense]) -> str | None:
 def on_set(chosen: Vectors) -> list[Kernel[Dense]]:
     """A vector of outputs shares its places."""
     accepts, nest = partial(_refused_vectors, chosen), partial(_vectors, chosen)
-    return [replace(variant(f"{chosen.name}_sparse", frozenset({chosen.name}), accepts, nest), encoded=True)]
+    needs = frozenset({chosen.name})
+    found = [variant(f"{chosen.name}_sparse", needs, accepts, nest)]
+    if "sum_of_runs" in chosen.spellings:
+        refused, codes = partial(_refused_codes, chosen), partial(_codes, chosen)
+        found.append(variant(f"{chosen.name}_sparse_codes", needs, refused, codes))
+    return [replace(kernel, encoded=True) for kernel in found]
 
 
 def _kernels() -> Iterator[Kernel[Dense]]:
     for rows in SHARED:
         yield variant(f"sparse_by_{rows}", PORTABLE, partial(_refused, rows), partial(_scalar, rows))
-    yield variant("sparse_codes", PORTABLE, _refused_codes, _codes)
+    yield variant("sparse_codes", PORTABLE, partial(_refused_codes, None), partial(_codes, None))
 
 
 VARIANTS = tuple(replace(kernel, encoded=True) for kernel in _kernels())
