@@ -59,6 +59,7 @@ def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int]) ->
         priced=float(step.choice.price.cycles),
         versions=tuple((version.isa.name, version.kernel_name) for version in step.versions),
         weights=sum(plan.constants[name].nbytes for name in _constants(step)),
+        encoding=step.choice.kernel.encoding,
         code=_code(step, code),
         output=sum(plan.tensor(name).nbytes for name in step.outputs),
         scratch=_scratch(step),

@@ -70,7 +70,8 @@ def unpacked(kernel: Kernel[K]) -> Kernel[K]:
         w(f"{w.call(routine, '(int8_t *)unpacked', *given, str(len(found.stretches) // 2))};")
         kernel.emit(w, site, replace(names, packed={**names.packed, "kernel": "unpacked"}))
 
-    return replace(kernel, name=f"{kernel.name}_unpacked", accepts=accepts, demand=demand, emit=emit, encoded=True)
+    name = f"{kernel.name}_unpacked"
+    return replace(kernel, name=name, accepts=accepts, demand=demand, emit=emit, encoding="codes")
 
 
 def _routine() -> Instruction:

@@ -141,7 +141,7 @@ def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
         return f"{NEEDS} {', '.join(sorted(missing))}"
     if not fuses(kernel, site):
         return "it computes one operation at a time"
-    if kernel.encoded and target.swappable:
+    if kernel.encoding and target.swappable:
         return "its constants are as many as its weights want, and these may be exchanged"
     if any(obeys(op) for op in site.ops) and not kernel.obeys:
         return "it computes as TFLite does, not as the device"

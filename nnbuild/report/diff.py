@@ -112,6 +112,10 @@ def _figures(a: Facts, b: Facts) -> Iterator[Figure]:
         yield Figure(f"{name} in use", "bytes", left.get(name), right.get(name))
     yield Figure("accuracy", "share", a.accuracy, b.accuracy, more_is_better=True)
     yield Figure("same class as float", "share", a.agreement, b.agreement, more_is_better=True)
+    encodings = [_by_encoding(facts) for facts in (a, b)]
+    for name in sorted(encodings[0].keys() | encodings[1].keys()):
+        left_bytes, right_bytes = (found.get(name, 0) for found in encodings)
+        yield Figure(f"weights as {name}", "bytes", left_bytes, right_bytes, compared=False)
     yield Figure("weights that are zero", "share", _zeros(a), _zeros(b), compared=False)
     same = a.weights is not None and b.weights is not None and a.weights.measure == b.weights.measure
     yield Figure("with the weights stored", "%", _stored(a), _stored(b), more_is_better=True, compared=same)
@@ -126,6 +130,15 @@ def _stored(facts: Facts) -> float | None:
     """What the weights that are stored reach on the calibration samples, where any were changed."""
     path = facts.weights.path if facts.weights is not None else ()
     return path[-1].value if path else None
+
+
+def _by_encoding(facts: Facts) -> dict[str, int]:
+    """Bytes of what is stored otherwise than one number after the other."""
+    found: dict[str, int] = {}
+    for layer in facts.layers:
+        if layer.encoding:
+            found[layer.encoding] = found.get(layer.encoding, 0) + layer.weights
+    return found
 
 
 def _noise(facts: Facts) -> float | None:

@@ -64,6 +64,7 @@ class Layer:
     """One step of a run. `cost` is what was measured, None if nothing ran; `priced` is the plan's own estimate.
 
     `versions` are (instruction set, kernel), the best first: a program may hold several and choose as it runs.
+    `encoding` is how its weights are stored where they are fewer bytes than one a number.
     `parts` of it are computed at the same time, by as many threads.
     """
 
@@ -77,6 +78,7 @@ class Layer:
     cost: int | None
     priced: float
     weights: int
+    encoding: str
     code: int
     output: int
     scratch: int

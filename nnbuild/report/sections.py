@@ -58,7 +58,7 @@ def _layer(layer: Layer, total: float, most: float) -> Row:
         Cell(layer.name, f"{layer.op} → {layer.shape} {layer.format}"),
         number(whole(layer.weight), percent(share), layer.weight / most),
         number(f"{layer.macs:,}" if layer.macs else "", _per_mac(layer.weight, layer.macs)),
-        number(f"{layer.weights:,}" if layer.weights else ""),
+        number(f"{layer.weights:,}" if layer.weights else "", layer.encoding),
         number(f"{layer.code:,}" if layer.code else ""),
         number(f"{layer.output:,}", ", ".join(words)),
         Cell(_kernels(layer), _runner_up(layer)),

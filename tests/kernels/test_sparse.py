@@ -110,7 +110,7 @@ def cases(dtype: str) -> Iterator[tuple[str, Graph, Target]]:
     for name, graph in (*graphs(dtype), *((*narrow(), *convolutions(), *layers()) if dtype == "int8" else ())):
         op = graph.ops[0]
         for kernel in variants(op.kind):
-            isa = home(kernel) if kernel.encoded else None
+            isa = home(kernel) if kernel.encoding else None
             if isa is None:
                 continue
             target = Target(isa, features=FEATURES, alignment=64, kernels={op.name: kernel.name})
@@ -140,5 +140,5 @@ def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[st
 def test_weights_that_may_be_exchanged_stay_as_they_are() -> None:
     graph = dict(graphs("int8"))["64x16 4x2 0.03"]
     site = site_of(graph, graph.ops[0])
-    encoded = [kernel for kernel in variants("dense") if kernel.encoded]
+    encoded = [kernel for kernel in variants("dense") if kernel.encoding]
     assert all("exchanged" in str(refusal(k, site, Target(isas()["c99"], swappable=True))) for k in encoded[:1])

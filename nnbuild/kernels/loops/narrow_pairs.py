@@ -250,7 +250,7 @@ def _refused(code: Code, site: Site[Dense]) -> str | None:
 
 def _kernel(code: Code) -> Kernel[Dense]:
     made = variant(code.name, NEEDS, partial(_refused, code), lambda site: NarrowRow(site, code))
-    return replace(made, encoded=True)
+    return replace(made, encoding=code.name)
 
 
 VARIANTS: Sequence[Kernel[Dense]] = tuple(_kernel(Code(table)) for table in (False, True))

@@ -37,12 +37,15 @@ Emit = Callable[[Sums, Writer, Site[R], Names], None]
 def integer_kernels(demand: Callable[[Sums, Site[R]], Demand], emit: Emit[R]) -> tuple[Kernel[R] | OnEach[R], ...]:
     """Portable, on pairs for weights of 16 bits and of 8, and on every set of vectors."""
 
-    def kernel(name: str, needs: frozenset[str], sums: Sums, encoded: bool = False) -> Kernel[R]:
-        return Kernel(name, needs, sums.accepts, partial(demand, sums), partial(emit, sums), encoded=encoded)
+    def kernel(name: str, needs: frozenset[str], sums: Sums, encoding: str = "") -> Kernel[R]:
+        return Kernel(name, needs, sums.accepts, partial(demand, sums), partial(emit, sums), encoding=encoding)
 
     def on_vectors(v: Vectors) -> list[Kernel[R]]:
         return [kernel(f"{v.name}_integers", frozenset({v.name}), ColumnSums(v))]
 
     dense = [kernel(name, sums.needs, sums) for name, sums in FORMS.items()]
-    encoded = [kernel(name, sums.needs, sums, encoded=True) for name, sums in ENCODED.items()]
+    encoded = [
+        kernel(name, sums.needs, sums, name if isinstance(sums, NarrowSums) else "blocks")
+        for name, sums in ENCODED.items()
+    ]
     return *dense, *encoded, OnEach("integer", on_vectors)

@@ -33,6 +33,8 @@ from nnbuild.ops.site import Site
 STEP = Row("from += {0};", 3, 1)
 ENTRY = Row("const uint8_t {0} = k[i];", 1, 1)
 ONE = Block(1, 1)
+WAYS = ("blocks", "runs")
+"""How weights are stored."""
 FURTHER = 16
 """Bytes that a set may read beyond the last one."""
 BEYOND = 512
@@ -209,13 +211,15 @@ def on_set(chosen: Vectors) -> list[Kernel[Dense]]:
     if "sum_of_runs" in chosen.spellings:
         refused, codes = partial(_refused_codes, chosen), partial(_codes, chosen)
         found.append(variant(f"{chosen.name}_sparse_codes", needs, refused, codes))
-    return [replace(kernel, encoded=True) for kernel in found]
+    return [replace(kernel, encoding=way) for kernel, way in zip(found, WAYS, strict=False)]
 
 
 def _kernels() -> Iterator[Kernel[Dense]]:
     for rows in SHARED:
-        yield variant(f"sparse_by_{rows}", PORTABLE, partial(_refused, rows), partial(_scalar, rows))
-    yield variant("sparse_codes", PORTABLE, partial(_refused_codes, None), partial(_codes, None))
+        made = variant(f"sparse_by_{rows}", PORTABLE, partial(_refused, rows), partial(_scalar, rows))
+        yield replace(made, encoding=WAYS[0])
+    made = variant("sparse_codes", PORTABLE, partial(_refused_codes, None), partial(_codes, None))
+    yield replace(made, encoding=WAYS[1])
 
 
-VARIANTS = tuple(replace(kernel, encoded=True) for kernel in _kernels())
+VARIANTS = tuple(_kernels())

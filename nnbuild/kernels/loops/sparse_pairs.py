@@ -281,7 +281,7 @@ def _refused(shape: Shape, site: Site[Dense]) -> str | None:
 
 def _kernel(shape: Shape) -> Kernel[Dense]:
     made = variant(shape.name, NEEDS, partial(_refused, shape), lambda site: SparsePairs(site, shape))
-    return replace(made, encoded=True)
+    return replace(made, encoding="blocks")
 
 
 VARIANTS = tuple(map(_kernel, SHAPES))
