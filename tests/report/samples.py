@@ -36,6 +36,7 @@ def layer(name: str, cost: int | None = 1000, priced: float = 1200.0, op: str = 
         name=name,
         op=op,
         kernel="smlad",
+        encoding="",
         versions=(("armv7em", "smlad"),),
         cost=cost,
         priced=priced,

@@ -1,0 +1,160 @@
+"""AlexNet's dense layers, pruned and shared, on this PC: bytes in full size, and FC6 against our own dense kernels.
+
+    python benchmarks/sparse_x86.py [--bytes]
+
+Weights are drawn: 9, 9 and 25 % are kept, of 16 values with the zero; half of the inputs are at their zero point.
+Times are the best of many runs of one program that takes the kernels in turn. Fails where a bar is missed: 1/30 of the
+bytes of floats, and half of the time of the dense float kernel.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.nets import Net
+from nnbuild.emit.emit import emit
+from nnbuild.encodings.sparse import sparse
+from nnbuild.isa.registry import find, native
+from nnbuild.model.graph import Array, Constant, Graph, Quant
+from nnbuild.ops.dense import Dense
+from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.target import Target
+
+LAYERS = {"FC6": (9216, 4096, 0.09), "FC7": (4096, 4096, 0.09), "FC8": (4096, 1000, 0.25)}
+LANES = (1, 8)
+MOST_BYTES, MOST_TIME = 1 / 30, 0.5
+RUNS = 25
+VALUES = np.delete(np.arange(-8, 8), 8).astype(np.int8)
+"""Fifteen, and the zero."""
+ZERO = -128
+PROGRAM = """\
+#include <stdio.h>
+#include <time.h>
+{includes}
+static double now(void)
+{{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}}
+
+int main(void)
+{{
+    double best[{count}];
+    unsigned chance = 1;
+
+{begin}
+    for (int run = 0; run < {runs}; ++run) {{
+        double t;
+{times}
+    }}
+    for (int i = 0; i < {count}; ++i) printf("%.4f\\n", best[i]);
+    return 0;
+}}
+"""
+
+
+def drawn(inputs: int, outputs: int, kept: float) -> Array:
+    chance = np.random.default_rng(inputs + outputs)
+    found: Array = (chance.random((inputs, outputs)) < kept) * chance.choice(VALUES, size=(inputs, outputs))
+    return found.astype(np.int8)
+
+
+def print_bytes() -> bool:
+    stored, floats = dict.fromkeys(LANES, 0), 0
+    for name, shape in LAYERS.items():
+        matrix = drawn(*shape)
+        floats += 4 * matrix.size
+        for lanes in LANES:
+            size = sparse(matrix, 4, lanes).nbytes
+            stored[lanes] += size
+            print(f"{name} dealt out to {lanes}: {size:,} bytes, 1/{4 * matrix.size / size:.1f} of floats")
+    for lanes, size in stored.items():
+        print(f"together, {lanes}: {size:,} of {floats:,} bytes, 1/{floats / size:.1f}")
+    return max(stored.values()) <= MOST_BYTES * floats
+
+
+def layer(matrix: Array) -> tuple[Graph, Graph]:
+    """In floats and in integers."""
+    inputs, outputs = matrix.shape
+    net = Net("fc")
+    constants = {"kernel": matrix * np.float32(0.015), "bias": np.zeros(outputs)}
+    graph = net.graph(net.add(Dense(), [net.input(inputs)], constants, "fc"))
+    formats = {name: Quant((0.02,), ZERO if name == "x0" else 3) for name in graph.tensors}
+    tensors = {name: replace(t, dtype="int8", quant=formats[name]) for name, t in graph.tensors.items()}
+    held = {
+        "fc/kernel": Constant("fc/kernel", matrix * np.int8(15), Quant((0.001,) * outputs, 0, -1)),
+        "fc/bias": Constant("fc/bias", np.zeros(outputs, np.int32), None),
+    }
+    return graph, replace(graph, tensors=tensors, constants=held)
+
+
+def timed(plans: Mapping[str, Plan], inputs: int) -> list[float]:
+    begin, times = [], []
+    for plan in plans.values():
+        p, is_float = plan.prefix, plan.tensor("x0").dtype == "float32"
+        value = ("0.01f * (float)(chance >> 24)", "0.0f") if is_float else ("(int8_t)(chance >> 24)", str(ZERO))
+        kind = "float" if is_float else "int8_t"
+        step = "chance = chance * 1664525u + 1013904223u"
+        begin += [f"    static {p}_context {p};", f"    {p}_init(&{p});"]
+        begin += [f"    {{ {kind} *x = {p}_input(&{p}, 0);"]
+        filled = f"{step}, x[i] = (chance >> 20 & 1) ? {value[0]} : {value[1]}"
+        begin += [f"      for (int i = 0; i < {inputs}; ++i) {filled}; }}"]
+        at = len(times)
+        times += [f"        t = now(); {p}_run(&{p}); t = now() - t; if (run == 0 || t < best[{at}]) best[{at}] = t;"]
+    with tempfile.TemporaryDirectory() as name:
+        folder, files = Path(name), []
+        for plan in plans.values():
+            emit(plan, "binary").write(folder)
+            files += [f"{plan.prefix}{part}" for part in (".c", "_kernels.c", "_weights.S")]
+        includes = "\n".join(f'#include "{plan.prefix}.h"' for plan in plans.values())
+        words = {"includes": includes, "begin": "\n".join(begin), "times": "\n".join(times)}
+        (folder / "main.c").write_text(PROGRAM.format(count=len(plans), runs=RUNS, **words))
+        subprocess.run(["gcc", "-O2", "-w", "-I.", "main.c", *files, "-o", "timed"], cwd=folder, check=True)
+        done = subprocess.run([str(folder / "timed")], capture_output=True, text=True, check=True)
+    return [float(line) for line in done.stdout.split()]
+
+
+def print_times() -> bool:
+    isa = find(native(), "native")
+    matrix = drawn(*LAYERS["FC6"])
+    floats, integers = layer(matrix)
+    runs = f"{'avx512' if 'avx512' in isa.features else 'avx2_fma'}_sparse_codes"
+    wanted = {
+        "floats": (floats, ""),
+        "int8": (integers, ""),
+        "runs": (integers, runs),
+        "anywhere": (integers, "sparse_by_1"),
+    }
+    plans = {
+        name: make_plan(graph, name, Target(isa, alignment=64, kernels={"fc": kernel} if kernel else {}))
+        for name, (graph, kernel) in wanted.items()
+    }
+    found = timed(plans, matrix.shape[0])
+    for (name, plan), time in zip(plans.items(), found, strict=True):
+        size = sum(data.nbytes for data in plan.constants.values())
+        print(
+            f"FC6 {name}, {plan.steps[0].kernel_name}: {time:.3f} ms, {time / found[0]:.3f} of floats, {size:,} bytes"
+        )
+    return found[2] <= MOST_TIME * found[0]
+
+
+def main(arguments: Sequence[str]) -> int:
+    passed = print_bytes()
+    if "--bytes" not in arguments:
+        passed &= print_times()
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
