@@ -28,6 +28,13 @@ def filled_share(matrix: Array, rows: int, depth: int) -> float:
 
 
 @lru_cache(maxsize=64)
+def nonzero(site: Site) -> float:
+    """The share of weights that are not zero; that of blocks with such is no smaller."""
+    weights = site.constant("kernel")
+    return float(np.count_nonzero(weights) / max(1, weights.size))
+
+
+@lru_cache(maxsize=64)
 def distinct(site: Site) -> int:
     """How many weights there are, with the zero that fills up."""
     weights = site.constant("kernel").reshape(-1).astype(np.int64)
@@ -56,6 +63,6 @@ def refused(site: Site[Weighted], rows: int, depth: int) -> str | None:
         return "it computes one row of a dense layer"
     if kernel.data.dtype.kind != "i" or quant_of(kernel).zero_point != 0:
         return "its weights have a zero point, or are no integers"
-    if filled_share(kernel.data, rows, depth) > DENSE:
+    if nonzero(site) > DENSE or filled_share(kernel.data, rows, depth) > DENSE:
         return "too few of its weights are zero"
     return None
