@@ -71,7 +71,7 @@ def _sensor(table: Table, preset: Mapping[str, Any]) -> FrontEnd:
 
 
 def _micro(table: Table, preset: Mapping[str, Any]) -> FrontEnd:
-    micro = table.read(Micro, COMMON, preset)
+    micro = table.read(Micro, COMMON, {key: value for key, value in preset.items() if key != "scale"})
     table.between("rate", micro.rate, 1000, 192000)
     table.between("window_ms", micro.window_ms, 1, 1000)
     table.between("step_ms", micro.step_ms, 1, 10000)
@@ -93,6 +93,9 @@ KINDS = {
         {
             "micro_wake_word": {},
             "micro_speech": {"step_ms": 20},
+            "log_mel": {
+                **{"even_smoothing": 0.0, "odd_smoothing": 0.0, "min_signal": 0.0, "pcan": False, "scale": 1 / 64},
+            },
         },
         ("as the model", "device", "nearest", "truncate"),
         MICRO_STEP,
@@ -113,7 +116,7 @@ def recipe_of(path: Path) -> Recipe:
     preset = table.choose("preset", kind.presets) if "preset" in table.values else kind.usual
     front_end = kind.make(table, preset)
     rounding: str = table.choose("rounding", {each: each for each in kind.roundings}, kind.roundings[0])
-    scale = table.values.get("scale", kind.scale)
+    scale = table.values.get("scale", preset.get("scale", kind.scale))
     if not isinstance(scale, (int, float)) or not 0 < scale < 1e9:
         table.refuse("scale", f"{scale!r} is no number above 0.", "Give what one of the features is to the model.")
     listen = _listen(tables["listen"]) if "listen" in tables else Listen()

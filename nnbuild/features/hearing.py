@@ -33,6 +33,8 @@ class Hearing:
     hop: int
     classes: tuple[int, ...]
     limit: int
+    warm_up: int = 0
+    """Runs of a streamed network whose answers tell nothing yet, and the first that does."""
 
     @property
     def front_end(self) -> FrontEnd:
@@ -90,6 +92,8 @@ class Hearing:
         history = np.zeros((listen.mean, len(self.classes)), np.int64)
         above, cool, at = np.zeros(len(self.classes), np.int64), 0, 0
         for step, row in enumerate(self.answers(outputs)):
+            if step + 1 < self.warm_up:
+                continue
             history[at] = row[list(self.classes)]
             at = (at + 1) % listen.mean
             sums = history.sum(axis=0)
@@ -128,7 +132,8 @@ def hearing_of(recipe: Recipe, graph: Graph, names: tuple[str, ...] = ()) -> Hea
     hop = listen.hop or (rows if graph.states else 1)
     if hop > rows and graph.states:
         raise _refused(recipe, f"hop = {hop} passes over rows of a model that takes {rows}.", f"Take hop = {rows}.")
-    return Hearing(recipe, tensor, output, rows, hop, tuple(_classes(recipe, output, names)), _limit(recipe, output))
+    heard, limit = tuple(_classes(recipe, output, names)), _limit(recipe, output)
+    return Hearing(recipe, tensor, output, rows, hop, heard, limit, graph.stream.warm_up if graph.stream else 0)
 
 
 def _rounding(recipe: Recipe, tensor: Tensor) -> str:

@@ -207,6 +207,8 @@ def _judge(w: Writer, hearing: Hearing) -> None:
         w("++s->runs;")
         w("s->event = -1;")
         w("s->score = 0;")
+        if hearing.warm_up > 1:
+            w(f"if (s->runs < {hearing.warm_up}) return 0;")
         w("if (s->cool > 0) --s->cool;")
         w(f"int32_t *const last = s->last + s->at * {count};")
         with w.loop("i", count):

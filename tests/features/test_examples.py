@@ -58,3 +58,14 @@ def test_examples_on_a_board(folder: Path, model: str, settings: str, sound: str
     words = words_of(folder, model, settings)
     report = said("check", *words, "--board", "stm32", "--wav", tmp_path / "part.wav", "--json")
     assert report["verdict"] == "PASS"
+
+
+def test_keywords_are_heard_in_a_stream(tmp_path: Path) -> None:
+    """The same events from only the new rows, in a program."""
+    framing = recipe_of(KEYWORD / "sound.toml").front_end.framing
+    part = np.asarray(read_wav(KEYWORD / "evening.wav", framing))[: 2 * framing.rate]
+    (tmp_path / "part.wav").write_bytes(write_wav(part, framing.rate))
+    words = words_of(KEYWORD, "words.h5", "sound.toml")
+    report = said("check", *words, "--stream", "auto,hop=2", "--wav", tmp_path / "part.wav", "--json")
+    assert report["verdict"] == "PASS"
+    assert len(report["events"]) == 1

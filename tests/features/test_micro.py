@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nnbuild.features.config import recipe_of
 from nnbuild.features.frontend import Array
 from nnbuild.features.micro import root
 from nnbuild.features.micro_frontend import MicroFrontEnd
 from nnbuild.features.micro_tables import Micro
+from nnbuild.features.spectral_frontend import SpectralFrontEnd
+from nnbuild.features.spectral_tables import Spectral
 from nnbuild.features.wav import made_up
 from tests.features.compiled import built, fed
 from tests.support.shares import in_shares
@@ -92,3 +95,16 @@ def test_roots_to_the_nearest() -> None:
     assert (root(near) == root(near + 1)).all()
     assert (root(near - 1) == root(near)).all()
     assert (root(near + np.arange(2**26 - 300, 2**26) + 1) == root(near) + 1).all()
+
+
+def test_without_noise_it_is_near_a_log_mel_in_floats(tmp_path: Path) -> None:
+    path = tmp_path / "f.toml"
+    path.write_text('[features]\nkind = "micro"\npreset = "log_mel"\nwindow_ms = 32\nstep_ms = 20\n')
+    recipe = recipe_of(path)
+    assert recipe.scale == 1 / 64
+    floats = Spectral(window=512, step=320, low=125, high=7500, logarithm="ln", least=1e-30, gain=1.0)
+    for level, usual in ((1.0, 0.06), (0.03, 0.09)):
+        samples = np.round(next(made_up(USUAL.framing, 2.0)) * level).astype(np.int16)
+        apart = np.abs(recipe.front_end.rows(samples) / 64 - 0.5 * SpectralFrontEnd(floats).rows(samples))
+        assert apart.mean() < usual
+        assert apart.max() < 1.0
