@@ -177,7 +177,7 @@ def _few_at_once(w: Writer, size: int) -> Iterator[str]:
     with w.loop("i", size, step=together):
         for n in range(together):
             with w.block(""):
-                yield total("i", str(n))
+                yield total("i", str(n)) if size > together else str(n)
 
 
 def _shares16(w: Writer, site: Site[Softmax], names: Names, size: int, after: int) -> None:
