@@ -238,6 +238,7 @@ def option_words(options: Options) -> list[str]:
         "--io-layout": options.io_layout if options.io_layout != "model" else None,
         "--cores": options.threads,
         "--stream": options.stream,
+        "--features": near(options.features) if options.features else None,
         "--name": options.name,
         "--baud": options.baud,
         "--memory": options.memory,

@@ -124,7 +124,7 @@ class _Columns(_Plain):
         whole = channels // QUAD * QUAD
         found = self.found(site, DROPPED)
         if whole:
-            with w.block(f"for (int32_t c = 0; c < {whole}; c += {QUAD})"), w.trips(whole // QUAD):
+            with w.loop("c", whole, step=QUAD):
                 self._quads(w, names, found, rows, channels)
         if whole < channels:
             with w.block(f"for (int32_t c = {whole}; c < {channels}; ++c)"), w.trips(channels - whole):

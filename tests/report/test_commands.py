@@ -217,6 +217,9 @@ def test_the_command_gives_the_same_options_again(here: Path) -> None:
         shape=(("x", (1, 2)),),
         io_layout="nhwc",
         stream="auto,hop=2",
+        features=Path("sound.toml"),
+        device="systolic",
+        place=(("dense", "cpu"),),
     )
     known = {
         "layers",
