@@ -63,6 +63,9 @@ void nn_cores_serve(int32_t core, uint32_t life)
 {
     core_state *const own = &others[core];
 
+    if (READ(own->life) != life) {
+        return; /* it comes so late that another has its place */
+    }
     WRITE(own->ready, life);
     nn_cores_port_wake(0);
     while (wait_for_order(core, life)) {

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.emulator
 
 HERE = Path(__file__).parent
 MNIST = HERE.parents[1] / "examples" / "mnist"
-PLACES = {"rv32-smp": 0x807FFFF0, "mps2-an521": 0x383FFFF0}
+PLACES = {"rv32-smp": 0x86FFFFF0, "mps2-an521": 0x383FFFF0}
 TABLE = """\
 extends = "{board}"
 summary = "{board} with a core that can be stopped"
