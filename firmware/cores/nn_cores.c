@@ -48,7 +48,7 @@ NN_CORES_WAITING static int wait_for_order(int32_t core, uint32_t life)
     const uint32_t    done = own->done;
 
     for (;;) {
-        NN_CORES_POINT();
+        NN_CORES_IDLE_POINT();
         if (READ(own->life) != life) {
             return 0;
         }

@@ -21,6 +21,9 @@ extern "C" {
 #ifndef NN_CORES_POINT
 #define NN_CORES_POINT() ((void)0)
 #endif
+#ifndef NN_CORES_IDLE_POINT /* the same, of a core that waits for an order */
+#define NN_CORES_IDLE_POINT() NN_CORES_POINT()
+#endif
 
 /* Gets core `core`, from 1 on, to call nn_cores_serve(core, life): for the first time, or out of wherever it is. */
 void nn_cores_port_start(int32_t core, uint32_t life);

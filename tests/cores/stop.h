@@ -26,5 +26,6 @@ static inline void stop_here(void)
     }
 }
 
-#define NN_CORES_POINT() stop_here()
+#define NN_CORES_POINT()      stop_here()
+#define NN_CORES_IDLE_POINT() ((void)0) /* how often it looks around while it waits is chance */
 #endif

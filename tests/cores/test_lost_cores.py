@@ -125,4 +125,4 @@ def test_cores_lost_at_random_points(name: str, cores: int, count: int, tmp_path
     draw = random.Random(5)
     stops = [Stop(draw.randrange(1, cores), draw.randrange(4, 60), draw.random() < 0.3) for _ in range(count)]
     found = lose(name, cores, stops, tmp_path)
-    assert sum(said is not None for said in found) >= 0.5 * count, "a fault before a start is mended by it unseen"
+    assert None not in found
