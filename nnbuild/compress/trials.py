@@ -20,7 +20,7 @@ from nnbuild.ops.softmax import Softmax
 from nnbuild.quantize.calibrate import Batch
 from nnbuild.quantize.report import as_float
 
-DENSITIES = (0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08, 0.05, 0.03)
+DENSITIES = (0.6, 0.4, 0.25, 0.15, 0.08, 0.04)
 VALUES = (16, 8, 4)
 LITTLE = 0.01
 WORTH = 0.97
@@ -28,7 +28,7 @@ WORTH = 0.97
 PROBED = 128
 WORK = 4e8
 """Multiplications of all samples that tell how much a layer's error matters."""
-FEWEST_INPUTS, FEWEST_OUTPUTS, FEWEST = 8, 4, 256
+FEWEST_INPUTS, FEWEST_OUTPUTS, FEWEST = 16, 4, 256
 """With fewer inputs or outputs, or weights, every one counts and none is pruned: filters of single channels, say."""
 
 

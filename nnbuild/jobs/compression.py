@@ -21,8 +21,9 @@ from nnbuild.plan.target import Target
 from nnbuild.quantize.data import Source
 from nnbuild.report.weights import Stage, WeightRow, Weights
 
-CLEARLY = 0.95
-"""What a price must be of another to be called better."""
+HARDLY = 0.99
+CLEARLY = 0.8
+"""What a price must be of another to be called better: a coarser pattern costs accuracy."""
 
 Heard = Callable[[str], None]
 
@@ -127,5 +128,10 @@ def _said(record: Compression) -> Iterator[str]:
         f"weights changed ({record.asked}): {record.bytes_before:,} -> {record.bytes_after:,} bytes of flash; "
         f"{record.measure}, %: {path}, on {record.samples:,} {others}"
     )
+    if record.bytes_after > HARDLY * record.bytes_before:
+        yield (
+            "the kernels that are the fastest here store these weights in as many bytes as before: --optimize size, or "
+            "a budget by --flash, takes those that store them in fewer"
+        )
     if record.unlabelled:
         yield f"accuracy is not measured by labels: {record.unlabelled}"

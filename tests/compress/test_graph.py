@@ -53,7 +53,7 @@ def test_every_layer_is_as_asked(
     for each in record.weights:
         assert each.distinct <= (share or 255)
         assert each.largest <= (7 if bits == 4 else 127)
-        if prune is not None and each.layer != "depthwise" and each.count >= 256:
+        if prune is not None and each.layer in ("conv", "grouped", "up", "lstm") and each.role == "kernel":
             assert each.sparsity >= float(prune) - 0.02
         assert each.asked or each.lost == 0
 
@@ -70,7 +70,7 @@ def test_layers_are_pruned_as_far_as_each_loses_little(made: tuple[Graph, Graph,
 @pytest.mark.parametrize("words", [(None, None, None), ("auto", None, None), (None, "16", None), (None, None, "auto")])
 def test_bytes_of_flash_are_kept(made: tuple[Graph, Graph, Source], words: tuple[str | None, ...]) -> None:
     whole, lines = BOARD.whole(made[1]).bytes, list[str]()
-    limit = whole - 3000
+    limit = whole - 2000
     found, record = compress(*made[:2], made[2], wishes(*words, str(limit), 20), BOARD, lines.append)
     assert record.bytes_after == BOARD.whole(found).bytes <= limit
     assert record.path[0].value - record.path[2].value <= 20

@@ -1,0 +1,146 @@
+"""What fewer bytes for weights cost: an autoencoder, digits, and keywords, each by the command's own options.
+
+    python benchmarks/compression.py [--board stm32] [machine-sounds|mnist|keywords …]
+
+Each line has the bytes of all constants before and after, those of weights alone, and how good the model is on samples
+that no weight was fitted to, in floats, in integers and with the weights that are stored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from nnbuild.compress.measure import auc
+from nnbuild.emit.weights import weights_bytes
+from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.model.graph import Array, Graph
+from nnbuild.ops import interpret
+from nnbuild.plan.plan import Plan
+from nnbuild.quantize.report import as_float, predicted
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
+
+
+@dataclass(frozen=True)
+class Case:
+    """`options` are those of the weights; `most` is what the weights may take of their bytes in the dense model."""
+
+    name: str
+    options: Mapping[str, str]
+    most: float
+
+
+CASES = (
+    Case("machine-sounds", {"prune": "0.9"}, 40 / 264),
+    Case("machine-sounds", {"prune": "0.9", "share": "16"}, 40 / 264),
+    Case("mnist", {"share": "8"}, 0.35),
+    Case("mnist", {"weights_bits": "4"}, 0.55),
+    Case("keywords", {"weights_bits": "4"}, 0.55),
+    Case("keywords", {"share": "8"}, 0.45),
+)
+
+
+def output(graph: Graph, x: Array) -> Array:
+    parts = []
+    for start in range(0, len(x), 250):
+        found = interpret.run(graph, {graph.inputs[0]: x[start : start + 250]})[graph.outputs[0]]
+        parts.append(as_float(graph.tensors[graph.outputs[0]], found))
+    return np.concatenate(parts).reshape(len(x), -1)
+
+
+def perturbed(real: Array, count: int, seed: int, noise: float = 0.01) -> Array:
+    """Real inputs, each a little louder or softer, with a little noise."""
+    chance = np.random.default_rng(seed)
+    picked = real[chance.integers(0, len(real), count)]
+    louder = 1 + noise / 2 * chance.normal(size=(count, *[1] * (real.ndim - 1)))
+    return (picked * louder + noise * real.std() * chance.normal(size=picked.shape)).astype(np.float32)
+
+
+def samples(name: str, folder: Path) -> tuple[Path, Path, Array, Array | None]:
+    """(model, calibration, inputs to measure on, labels)"""
+    if name == "keywords":
+        real = np.load(SHARED / "models/kws_ref_model_real.npz")["x"]
+        np.savez(folder / "x.npz", x=np.concatenate([real, perturbed(real, 499, 1)]))
+        return (
+            SHARED / "models/kws_ref_model.h5",
+            folder / "x.npz",
+            np.concatenate([real, perturbed(real, 1000, 2)]),
+            None,
+        )
+    example = ROOT / "examples" / name
+    model = next(example.glob("*.h5"))
+    if name == "mnist":
+        with np.load(SHARED / "data/mnist.npz") as data:
+            x, labels = data["x_test"][..., None].astype(np.float32) / np.float32(255), data["y_test"]
+        return model, example / "calibration.npz", x, labels
+    with np.load(example / "samples.npz") as data:
+        return model, example / "calibration.npz", data["x"].astype(np.float32), data["labels"]
+
+
+def figure(x: Array, y: Array, labels: Array | None, dense: Array) -> float:
+    """AUC of what an autoencoder gives back, accuracy, or how often the class is that of the dense integers."""
+    if y.shape[1] == x[0].size:
+        assert labels is not None
+        return auc(np.square(y - x.reshape(len(x), -1)).mean(axis=1), labels)
+    return float((predicted(y) == (predicted(dense) if labels is None else labels)).mean())
+
+
+PER_CHANNEL = 16
+"""Bytes beside an output channel's weights where they lie among them: bias, multiplier, shift and what fills up."""
+
+
+def stored_weights(plan: Plan) -> int:
+    """Bytes of weights with their places and lists of values, without what every output channel has beside them."""
+    total = 0
+    for step in plan.steps:
+        if "kernel" in step.site.constants:
+            packed = step.demand.packed
+            apart = sum(data.nbytes for role, data in packed.items() if role == "scaling")
+            total += step.choice.price.weights - (apart or PER_CHANNEL * step.site.output_shape()[-1])
+    return total
+
+
+def measured(case: Case, board: str, optimize: str) -> str:
+    with tempfile.TemporaryDirectory() as name:
+        model, calibration, x, labels = samples(case.name, Path(name))
+        options = Options(model, board=board, quantize="int8", calibrate=calibration, optimize=optimize)
+        dense = compile_model(options)
+        made = compile_model(replace(options, **case.options))  # type: ignore[arg-type]
+    values = [output(graph, x) for graph in (dense.folded, dense.graph, made.graph)]
+    path = " -> ".join(f"{figure(x, y, labels, values[1]):.4f}" for y in values)
+    weights = sum(each.count for each in made.compression.weights)
+    said = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in case.options.items())
+    stored = stored_weights(made.plan)
+    line = f"{case.name:15} {said:28} constants {_pair(dense, made)}; {weights:,} weights in {stored:,} bytes = "
+    line += f"{stored / weights:.3f} each (aim {case.most:.3f}); {path}"
+    if case.name == "keywords":
+        kept = int((predicted(values[2])[:13] == predicted(values[1])[:13]).sum())
+        line += f"; {kept} of 13 real ones keep their class"
+    return line
+
+
+def _pair(dense: Compiled, made: Compiled) -> str:
+    before, after = weights_bytes(dense.plan), weights_bytes(made.plan)
+    return f"{before:,} -> {after:,} = {after / before:.3f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--board", default="stm32")
+    parser.add_argument("--optimize", default="size")
+    arguments = parser.parse_args()
+    for case in CASES:
+        if not arguments.names or case.name in arguments.names:
+            print(measured(case, arguments.board, arguments.optimize), flush=True)
+
+
+if __name__ == "__main__":
+    main()
