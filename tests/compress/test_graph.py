@@ -61,19 +61,18 @@ def test_every_layer_is_as_asked(
 def test_layers_are_pruned_as_far_as_each_loses_little(made: tuple[Graph, Graph, Source]) -> None:
     _, record = compress(*made[:2], made[2], wishes("by-layer", None, None, None), BOARD, lambda _: None)
     pruned = [each for each in record.weights if each.asked]
-    assert {each.layer for each in pruned} > {"conv", "lstm"}
-    assert all(each.lost <= 0.03 for each in pruned)
-    assert len({each.asked for each in pruned}) > 1
+    assert {each.layer for each in pruned} >= {"grouped", "up"}
+    assert all(0 < each.lost <= 0.015 for each in pruned)
     assert all(each.sparsity > 0.25 for each in pruned)
 
 
 @pytest.mark.parametrize("words", [(None, None, None), ("auto", None, None), (None, "16", None), (None, None, "auto")])
 def test_bytes_of_flash_are_kept(made: tuple[Graph, Graph, Source], words: tuple[str | None, ...]) -> None:
     whole, lines = BOARD.whole(made[1]).bytes, list[str]()
-    limit = whole - 2000
-    found, record = compress(*made[:2], made[2], wishes(*words, str(limit), 20), BOARD, lines.append)
+    limit = whole - 1500
+    found, record = compress(*made[:2], made[2], wishes(*words, str(limit), 60), BOARD, lines.append)
     assert record.bytes_after == BOARD.whole(found).bytes <= limit
-    assert record.path[0].value - record.path[2].value <= 20
+    assert record.path[0].value - record.path[2].value <= 60
     kinds = {each.asked for each in record.weights if each.asked}
     assert kinds
     assert words[0] is None or all("pruned" in kind for kind in kinds)
@@ -93,10 +92,10 @@ def test_as_few_bytes_as_the_drop_allows(made: tuple[Graph, Graph, Source]) -> N
 
 def test_what_cannot_be_kept_is_named_with_what_can(made: tuple[Graph, Graph, Source]) -> None:
     with pytest.raises(CheckFailed) as caught:
-        compress(*made[:2], made[2], wishes("auto", None, None, "4K", 8), BOARD, lambda _: None)
+        compress(*made[:2], made[2], wishes("auto", None, None, "11K", 8), BOARD, lambda _: None)
     found = re.fullmatch(
-        r"--accuracy-drop 8: within --flash 4,096 the model loses [\d.]+ points; losing no more than 8 takes "
-        r"[\d,]+ bytes\. Give --flash 4096 --accuracy-drop ([\d.]+), or --flash (\d+) --accuracy-drop 8\.",
+        r"--accuracy-drop 8: within --flash 11,264 the model loses [\d.]+ points; losing no more than 8 takes "
+        r"[\d,]+ bytes\. Give --flash 11264 --accuracy-drop ([\d.]+), or --flash (\d+) --accuracy-drop 8\.",
         str(caught.value),
     )
     assert found is not None
