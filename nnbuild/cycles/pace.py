@@ -17,5 +17,5 @@ def pace_of(board: Board) -> Pace | None:
     core, flash = CORES.get(board.core or ""), board.flash_speed
     if core is None:
         return None
-    kept = flash.code_lines * flash.line
+    kept = max(flash.code_lines - 2, 0) * flash.line  # a body begins within a line, and another one is read ahead
     return Pace(core.instruction, core.word, core.branch, flash.wait, flash.read, kept)

@@ -113,20 +113,18 @@ _LOAD_TWO = (
     f'int32_t first;\n\n{_PAIR}__asm__("ldrd %0, %1, %2" : "=r"(first), "=r"(*second) : "m"(*(const pair *)from));\n'
     "return first;"
 )
-_LOAD_FOUR = """\
-register int32_t first __asm__("r4"); /* in ascending order, as LDM wants its registers */
-register int32_t second __asm__("r5");
-register int32_t third __asm__("r6");
-register int32_t fourth __asm__("r8");
 
-__asm__("ldmia %0!, {%1, %2, %3, %4}"
-        : "+r"(from), "=r"(first), "=r"(second), "=r"(third), "=r"(fourth)
-        : "m"(*(const int64_t(*)[2])from));
-*a = first;
-*b = second;
-*c = third;
-*d = fourth;
-return from;"""
+
+def _load_four(*registers: str) -> str:
+    """In ascending order, as LDM wants its registers."""
+    names = ("first", "second", "third", "fourth")
+    held = [f'register int32_t {name} __asm__("{each}");' for name, each in zip(names, registers, strict=True)]
+    outputs = ", ".join(f'"=r"({name})' for name in names)
+    load = f'__asm__("ldmia %0!, {{%1, %2, %3, %4}}" : "+r"(from), {outputs} : "m"(*(const int64_t(*)[2])from));'
+    given = [f"*{pointer} = {name};" for pointer, name in zip("abcd", names, strict=True)]
+    return "\n".join([*held, "", load, *given, "return from;"])
+
+
 _LOAD_BOTH = """\
 typedef int32_t __attribute__((may_alias)) word;
 const word *const inputs = (const word *)x, *const weights = (const word *)k;
@@ -186,7 +184,8 @@ DSP = Vectors(
         "p_load_two": _LOAD_TWO,
         "load_two": _LOAD_TWO,
         "store_two": f'{_PAIR}__asm__("strd %1, %2, %0" : "=m"(*(pair *)to) : "r"(first), "r"(second));',
-        "load_four": _LOAD_FOUR,
+        "load_four": _load_four("r4", "r5", "r6", "r8"),
+        "load_four_more": _load_four("r9", "r10", "r11", "r12"),
         "load_both": _LOAD_BOTH,
         "p_step8": _step("int8_t"),
         "p_step16": _step("int16_t"),

@@ -196,6 +196,9 @@ PAIRS: dict[str, Operation | Family] = {
     "load_four": Operation(
         "const int64_t *", "const int64_t *from, int32_t *a, int32_t *b, int32_t *c, int32_t *d", LOAD_FOUR, 1, 4
     ),
+    "load_four_more": Operation(
+        "const int64_t *", "const int64_t *from, int32_t *a, int32_t *b, int32_t *c, int32_t *d", LOAD_FOUR, 1, 4
+    ),
     "load_both": Operation(
         WORD, "const int64_t *x, const int64_t *k, int32_t *second, int32_t *third, int32_t *fourth", LOAD_BOTH, 4, 1
     ),

@@ -36,7 +36,7 @@ class Form:
 
     rounded: the high word is. below: what is taken from the offset of negative sums: nothing, 1 of every channel, or
     each channel's own. left and level: one shift before or after the product for all channels, or each its own; least
-    is the smallest one before.
+    is the smallest one before, where it is each channel's own.
     """
 
     rounded: bool = False
@@ -110,9 +110,13 @@ def _alike(columns: list[Column], layer: Layer, most_left: Ints) -> tuple[Column
 def common_level(layer: Layer, form: Form, most_left: Ints, room: Ints, least: int = 1) -> Products | None:
     """The numbers with one shift after the product for all channels, the largest that serves.
 
-    It begins with the one that needs nothing fitted; below it the channels of the smallest scales are.
+    It begins with the one that needs nothing fitted; below it the channels of the smallest scales are. Where the shift
+    before it is given, too, with the largest that multipliers of 31 bits allow for.
     """
     apart = [-1 - _exponent(channel) for channel in layer.channels if not channel.constant]
+    if form.left is not None:
+        largest = min(max(least, form.left + min(apart, default=0)), LARGEST_SHIFT)
+        return products(layer, replace(form, level=largest), most_left, room)
     natural = max([least, *(shift + 2 * (layer.rule == "twice") for shift in apart)])
     for level in range(min(natural, LARGEST_SHIFT), 0, -1):
         found = products(layer, replace(form, level=level), most_left, room)
@@ -149,7 +153,9 @@ def _exponent(channel: Channel) -> int:
 def _shifts(channel: Channel, form: Form, most_left: int) -> Iterator[tuple[int, int]]:
     """(after, before) the product: those that make a multiplier of 31 bits, then coarser ones."""
     apart = -1 - _exponent(channel)
-    if form.level is not None:
+    if form.level is not None and form.left is not None:
+        yield form.level, form.left
+    elif form.level is not None:
         yield form.level, min(max(form.level - apart, form.least), most_left)
     elif form.left is not None:
         first = min(form.left + apart, LARGEST_SHIFT)
@@ -236,7 +242,7 @@ def _centres(channel: Channel, room: int, left: int) -> Iterator[int]:
 def _inside(column: Column, channel: Channel, form: Form, room: int) -> bool:
     """Whether nothing leaves 32 bits on the way, nor sums what there is for them."""
     ends = ints([channel.low, channel.high])
-    spare = int(form.level is not None)
+    spare = int(form.level is not None and form.left is None)
     value, added, _ = column.steps(ends, form.rounded)
     return bool(
         np.abs(ends - column.centre).max() <= room

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from nnbuild.plan.chain import Work
 from nnbuild.plan.select import Alternative, Choice, Offer
 
 SPARE = 256 * 1024
 """Bytes by which fast kernels may make the constants larger than those of others that are not much slower."""
 
-SPARE_FLASH = 200 * 1024
+SPARE_FLASH = 160 * 1024
 """The same where flash that is read slowly is priced."""
+
+PARTS = 4096
+"""Of a limit of bytes, in which constants are counted."""
 
 MUCH = 3
 """So many times slower is much: what trades bytes for fewer products, as Winograd's forms do, gains less."""
@@ -64,11 +69,37 @@ def modest(work: list[Work], spare: int = SPARE) -> list[Work]:
 
 
 def _modest(choices: list[Choice], spare: int) -> list[Choice]:
-    least = sum(min(offer.price.weights for _, offer in _bearable(choice, MUCH)) for choice in choices)
+    least = sum(min(offer.price.weights for offer in choice.offers) for choice in choices)
+    limit = least + spare
+    if sum(choice.price.weights for choice in choices) <= limit:
+        return choices
     return [
         _without_heavier(chosen) if chosen.taken != given.taken else given
-        for given, chosen in zip(choices, light(choices, least + spare, MUCH), strict=True)
+        for given, chosen in zip(choices, _fastest(choices, limit), strict=True)
     ]
+
+
+def _fastest(choices: list[Choice], limit: int) -> list[Choice]:
+    """The kernels that together take the fewest cycles with so many bytes, which are counted in parts of the limit."""
+    unit = -(-limit // PARTS)
+    cycles, taken = np.zeros(PARTS + 1), []
+    for choice in choices:
+        found, number = np.full(PARTS + 1, np.inf), np.zeros(PARTS + 1, np.int64)
+        for at, offer in _bearable(choice, MUCH):
+            size = -(-offer.price.weights // unit)
+            whole = np.full(PARTS + 1, np.inf)
+            whole[size:] = cycles[: max(PARTS + 1 - size, 0)] + offer.price.cycles
+            better = whole < found
+            found[better], number[better] = whole[better], at
+        taken.append(number)
+        cycles = found
+    if np.isinf(cycles[-1]):
+        return light(choices, limit, MUCH)
+    left, result = PARTS, []
+    for choice, number in zip(reversed(choices), reversed(taken), strict=True):
+        result.append(replace(choice, taken=int(number[left])))
+        left -= -(-result[-1].price.weights // unit)
+    return result[::-1]
 
 
 def _without_heavier(choice: Choice) -> Choice:

@@ -33,8 +33,8 @@ def test_a_bill_in_cycles() -> None:
 
 
 def test_parts_have_paces() -> None:
-    assert pace_of(find("stm32f405")) == Pace(word=1, branch=1, wait=5, read=16, kept=1024)
-    assert pace_of(find("nucleo-l4r5zi")) == Pace(word=1, branch=1, wait=5, read=8, kept=1024)
+    assert pace_of(find("stm32f405")) == Pace(word=1, branch=1, wait=5, read=16, kept=992)
+    assert pace_of(find("nucleo-l4r5zi")) == Pace(word=1, branch=1, wait=5, read=8, kept=960)
     assert pace_of(find("linux")) is None
 
 

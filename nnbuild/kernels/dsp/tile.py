@@ -18,7 +18,19 @@ from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, scaled
-from nnbuild.kernels.dsp.weights import LOAD_TWO, WORD, Layout, Wide, doublets, high, in_pairs, low, near_pair, word
+from nnbuild.kernels.dsp.weights import (
+    LOAD_TWO,
+    RAISED,
+    WORD,
+    Layout,
+    Packed,
+    doublets,
+    high,
+    in_pairs,
+    low,
+    near_pair,
+    word,
+)
 from nnbuild.kernels.sums import Sums, layer_of, sums_of
 from nnbuild.kernels.window import Weighted
 from nnbuild.model.graph import Array
@@ -102,7 +114,7 @@ class Tile:
 def scaling_of(layout: Layout, site: Site[Weighted]) -> Scaling | str:
     """The rule of a site's sums in this layout, or why they cannot be computed so."""
     sums, layer = sums_of(site), layer_of(site)
-    levels = [Form(level=ANY)] if isinstance(layout, Wide) and not layer.signed else []
+    levels = [] if layer.signed else [Form(level=ANY, left=RAISED if isinstance(layout, Packed) else None)]
     bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
     left = most_left(sums.largest_weight)
     return layout.refusal(sums) or chosen(layer, [*levels, plain_form(layer)], left, layout.room(len(left)), bits)
@@ -228,7 +240,8 @@ def _products(w: Writer, tile: Tile, run: Run) -> None:
         _steps(w, tile, run, size)
         return
     step = size * tile.positions // 2  # int64 of inputs
-    head = f"for (const int64_t *const end = x + {count * step}; x != end; x += {step})"
+    moved = "" if _is_single(tile, run) else f" x += {step}"
+    head = f"for (const int64_t *const end = x + {count * step}; x != end;{moved})"
     w("const int64_t *x = patch;")
     with w.block(head), w.trips(count):
         w(f"k = {DSP.call(w, 'at_word', 'k')};")
@@ -241,7 +254,7 @@ def _products(w: Writer, tile: Tile, run: Run) -> None:
 
 def _steps(w: Writer, tile: Tile, run: Run, pairs: int) -> None:
     """`pairs` is even; k is moved on."""
-    if tile.positions == 1 and run.width == 4:
+    if _is_single(tile, run):
         _single(w, tile, pairs)
         return
     for pair in range(pairs):
@@ -261,12 +274,21 @@ def _steps(w: Writer, tile: Tile, run: Run, pairs: int) -> None:
     w.bill(1)
 
 
+def _is_single(tile: Tile, run: Run) -> bool:
+    return tile.positions == 1 and run.width == WIDEST
+
+
 def _single(w: Writer, tile: Tile, pairs: int) -> None:
-    """One position leaves registers for four words of weights at a time."""
+    """One position leaves registers for four words of weights at a time, and for four of inputs."""
     w("int32_t a, b, c, d;")
+    w("int32_t x0, x1, x2, x3;")
     for pair in range(0, pairs, 2):
-        w(w.use(LOAD_TWO, f"x{pair // 2}", f"x[{pair // 2}]"))
-        inputs = [low(f"x{pair // 2}"), high(f"x{pair // 2}")]
+        inputs = ["x2", "x3"] if pair % 4 else ["x0", "x1"]
+        if pair + 2 == pairs and not pair % 4:
+            w(f"x0 = {DSP.call(w, 'load_two', '(const int32_t *)x', '&x1')};")
+            w("x += 1;")
+        elif not pair % 4:
+            w(f"x = {DSP.call(w, 'load_four_more', 'x', '&x0', '&x1', '&x2', '&x3')};")
         for taken in tile.layout.shares(inputs):
             w(f"k = {DSP.call(w, 'load_four', 'k', '&a', '&b', '&c', '&d')};")
             tile.layout.four(w, pair, taken)

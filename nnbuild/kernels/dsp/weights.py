@@ -20,6 +20,8 @@ from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32, Ints, ints
 
 WORD = 0xFFFFFFFF
+RAISED = 8
+"""Bits by which the upper of two packed sums lies above the lower one."""
 LOAD_TWO = Row("const int64_t {0} = {1};", 1, 2)
 """Two words by one "load_two"."""
 INPUT_ORDER = {"int8": (0, 2, 1, 3), "int16": (0, 1, 2, 3)}
@@ -173,13 +175,15 @@ class Packed:
             w(f"{total} = {DSP.call(w, 'p_dot', x, name, total)};")
 
     def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
+        left = scaling.form.left or 0 if scaling.form else 0
         for position in range(positions):
             for channel in range(0, width, 2):
                 a, b = f"sum{position}{channel}", f"sum{position}{channel + 1}"
-                w(f"{b} = (int32_t)((uint32_t){b} - (uint32_t){a}) >> {7 if scaling.doubled else 8};")
-                w.bill(2)
-                if scaling.doubled:
-                    w(f"{a} *= 2;")
+                less = f"(int32_t)((uint32_t){b} - (uint32_t){a})"
+                w(f"{b} = {less};" if left == RAISED else f"{b} = {less} >> {RAISED - left};")
+                w.bill(1 + (left < RAISED))
+                if left:
+                    w(f"{a} *= {1 << left};")
                     w.bill(1)
 
 
