@@ -6,13 +6,14 @@ tiles of one or two rows by a few columns. Each group of four channels reads and
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 
-from nnbuild.base.writer import Writer
+from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
@@ -33,6 +34,7 @@ BAND, LEAN = 4096, 0
 """Bytes of lines that are filled at a time: as many as do no harm, or as few as will do."""
 MOST_TAPS = 64
 """What a tile spells out; beyond it the code would be too long."""
+CALL_CYCLES = 20
 COPIED = 8
 """Words that one turn of a loop moves."""
 
@@ -81,6 +83,23 @@ class Planar:
         return np.stack([*columns, *self.scaled.columns.values()], 1).astype(np.uint64).astype(np.uint32).view(np.int32)
 
     def emit(self, w: Writer, names: Names) -> None:
+        """One routine does all layers of a shape, whose zero points and limits are the same."""
+        own = Names(("in",), ("out",), {"stream": "constants"})
+        body = Writer("{prefix}")
+        self._body(body, own)
+        w.helpers |= body.helpers
+        w.add(body.whole)
+        w.bill(CALL_CYCLES, CALL_CYCLES)
+        text = str(body)
+        pointers = "const int8_t *in, int8_t *out, int32_t *scratch, const int32_t *constants"
+        size = f"{self.shape.window.rows.size}x{self.shape.window.columns.size}x{self.shape.channels}"
+        name = f"planar_{size}_{zlib.crc32(text.encode()):08x}"
+        head = f"void {{name}}({pointers}, int32_t begin, int32_t end)"
+        routine = Instruction(name, head, text, 0, uses=tuple(body.instructions.values()), outlined=True)
+        arrays = (names.inputs[0], names.outputs[0], names.scratch, names.packed["stream"])
+        w(f"{w.call(routine, *arrays, 'begin', 'end')};")
+
+    def _body(self, w: Writer, names: Names) -> None:
         zero = quant_of(self.site.inputs[0]).zero_point
         if self.shape.border_lines:
             w(f"const int8_t blank[{GROUP}] = {{{', '.join([str(zero)] * GROUP)}}};")
@@ -174,8 +193,7 @@ class Planar:
             else str(whole)
         )
         w(f"const int32_t channels = {count};")
-        average = self.shape.channels / -(-self.shape.channels // GROUP)
-        with w.loop("c", "channels", trips=average):
+        with w.loop("c", "channels", trips=self.shape.channels / -(-self.shape.channels // GROUP)):
             if self.shape.multiplier > 1:
                 with w.loop("m", self.shape.multiplier):
                     self._channel(w, names)
