@@ -5,6 +5,12 @@
 
 #include "depthwise_dsp_private.h"
 
+#if defined(__GNUC__)
+#define DEPTHWISE_DSP_OUTLINED __attribute__((noinline))
+#else
+#define DEPTHWISE_DSP_OUTLINED
+#endif
+
 static inline int32_t depthwise_dsp_dsp_load_bytes_3(const int8_t *from)
 {
     return (int32_t)((uint32_t)(uint8_t)from[0] | (uint32_t)(uint8_t)from[1] << 8 | (uint32_t)(uint8_t)from[2] << 16);
@@ -174,8 +180,8 @@ static inline int32_t depthwise_dsp_dsp_saturate_8x11(int32_t a)
 
 #endif
 
-/* op: depthwise_conv2d [6][7][3] -> [6][7][3], 1,134 MACs, planar, about 2,673 cycles */
-void depthwise_dsp_00_op(const int8_t *in, int8_t *out, int32_t *scratch, int32_t begin, int32_t end)
+static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_5be295b0(const int8_t *in, int8_t *out, int32_t *scratch,
+        const int32_t *constants, int32_t begin, int32_t end)
 {
     const int8_t blank[4] = {-29, -29, -29, -29};
     for (int32_t line = 0; line < 12; ++line) {
@@ -186,7 +192,7 @@ void depthwise_dsp_00_op(const int8_t *in, int8_t *out, int32_t *scratch, int32_
     for (int32_t group = begin; group < end; ++group) {
         const int8_t *from = in + group * 4;
         int8_t *to = out + group * 4;
-        const int32_t *stream = depthwise_dsp_00_op_stream + group * 40;
+        const int32_t *stream = constants + group * 40;
         for (int32_t line = 0; line < 4; ++line) {
             const int32_t upper = line * 2 - 1;
             int32_t *line_to = scratch + line * 9 + 1;
@@ -410,4 +416,10 @@ void depthwise_dsp_00_op(const int8_t *in, int8_t *out, int32_t *scratch, int32_
             stream += 10;
         }
     }
+}
+
+/* op: depthwise_conv2d [6][7][3] -> [6][7][3], 1,134 MACs, planar, about 2,693 cycles */
+void depthwise_dsp_00_op(const int8_t *in, int8_t *out, int32_t *scratch, int32_t begin, int32_t end)
+{
+    depthwise_dsp_planar_6x7x3_5be295b0(in, out, scratch, depthwise_dsp_00_op_stream, begin, end);
 }
