@@ -113,12 +113,17 @@ def _own_program(board: Board) -> dict[str, str]:
     """What the build and the page say of the project's own program, where the board's start-up is ours to bring."""
     if backend_of(board).application is None:
         return dict.fromkeys(("SCONS_APP", "CMAKE_APP", "README_APP", "README_CMAKE_APP", "README_MAIN"), "")
-    where = "in the emulator" if board.emulator is not None else "on the board at port=…"
+    if board.emulator is not None:
+        scons = "scons app monitor    # builds main.c, a program of your own, shows what it prints in the emulator\n"
+        cmake = "cmake --build build --target app_monitor     # builds main.c, shows its output in the emulator\n"
+    else:  # it is heard and flashed by the same names when the board is there
+        scons = "scons app            # builds main.c, a program of your own; later: scons flash-app monitor port=…\n"
+        cmake = "cmake --build build --target app             # builds main.c; later: app_flash and app_monitor\n"
     return {
         "SCONS_APP": SCONS_APP,
         "CMAKE_APP": CMAKE_APP,
-        "README_APP": f"scons app monitor    # builds main.c, a program of your own, shows what it prints {where}\n",
-        "README_CMAKE_APP": f"cmake --build build --target app_monitor     # builds main.c, shows its output {where}\n",
+        "README_APP": scons,
+        "README_CMAKE_APP": cmake,
         "README_MAIN": "| `main.c` | your own program: shows the model the sample in `sample.h`, prints the answer |\n",
     }
 
