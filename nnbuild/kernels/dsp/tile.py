@@ -281,7 +281,7 @@ def _is_single(tile: Tile, run: Run) -> bool:
 def _single(w: Writer, tile: Tile, pairs: int) -> None:
     """One position leaves registers for four words of weights at a time, and for four of inputs."""
     w("int32_t a, b, c, d;")
-    w("int32_t x0, x1, x2, x3;")
+    w(f"int32_t {', '.join(f'x{n}' for n in range(min(4, pairs)))};")
     for pair in range(0, pairs, 2):
         inputs = ["x2", "x3"] if pair % 4 else ["x0", "x1"]
         if pair + 2 == pairs and not pair % 4:
