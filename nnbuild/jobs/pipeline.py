@@ -287,8 +287,13 @@ def board_for(isa: str | None) -> str:
     wanted = isas().get(isa or native.isa)
     if wanted is None or fits(wanted, native.architecture):
         return native.name
-    there = [board for board in boards() if fits(wanted, board.architecture)]
+    there = sorted((board for board in boards() if fits(wanted, board.architecture)), key=_particular)
     return next((board.name for board in there if board.isa == isa), there[0].name if there else native.name)
+
+
+def _particular(board: Board) -> tuple[bool, int, int, str]:
+    """How much a board says of a part: the emulator's, of one core and with memory that does not wait, come first."""
+    return board.emulator is None, board.cores.count, board.flash_speed.wait, board.name
 
 
 def compile_model(
