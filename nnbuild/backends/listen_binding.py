@@ -16,6 +16,9 @@ from nnbuild.features.hearing import Hearing
 from nnbuild.features.listen_c import features_of
 from nnbuild.plan.plan import Plan
 
+OURS = ":"
+"""What stands before the names of what is heard beside the network, whose own outputs may be called anything."""
+
 
 @dataclass(frozen=True)
 class Port:
@@ -37,18 +40,18 @@ class Port:
 
 def ports(plan: Plan, hearing: Hearing) -> list[Port]:
     dtype, size = hearing.front_end.row
-    found = [Port("features", "listener.features.row", dtype, (size,))]
+    found = [Port(f"{OURS}features", "listener.features.row", dtype, (size,))]
     for member in hearing.front_end.members:
         if member.kept:
             found.append(
-                Port(f"features.{member.name}", f"listener.features.{member.name}", member.dtype, (member.size,))
+                Port(f"{OURS}features.{member.name}", f"listener.features.{member.name}", member.dtype, (member.size,))
             )
     for name in (*plan.graph.outputs, *(state.before for state in plan.graph.states)):
         tensor = plan.tensor(name)
         where = place(plan.locations[name], tensor.dtype).replace("context->", "listener.spotter.net.")
         found.append(Port(name, where, tensor.dtype, tuple(tensor.shape), tensor.quant))
     counts = ("runs", "event", "score")
-    return found + [Port(name, f"&listener.spotter.{name}", "int32", (1,)) for name in counts]
+    return found + [Port(f"{OURS}{name}", f"&listener.spotter.{name}", "int32", (1,)) for name in counts]
 
 
 def listening_descriptor(plan: Plan, hearing: Hearing) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nnbuild.backends.listen_binding import OURS
 from nnbuild.base.errors import UsageError
 from nnbuild.device.description import ModelInfo
 from nnbuild.device.link import Link
@@ -153,12 +154,12 @@ def _one(
     def where(steps: Array) -> Callable[[int], str]:
         return lambda index: f"{name}, step {int(steps[index])}"
 
-    _add(report, "features", got["features"][right.rows_at], right.rows, np.zeros(1), where(right.rows_at))
+    _add(report, "features", got[f"{OURS}features"][right.rows_at], right.rows, np.zeros(1), where(right.rows_at))
     for each, values in right.kept.items():
         _add(
             report,
             f"features.{each}",
-            got[f"features.{each}"][right.rows_at],
+            got[f"{OURS}features.{each}"][right.rows_at],
             values,
             np.zeros(1),
             where(right.rows_at),
@@ -166,9 +167,16 @@ def _one(
     for each, (values, tolerance) in right.outputs.items():
         _add(report, each, got[each][right.runs_at], values, tolerance, where(right.runs_at))
     heard = hearing.events(got[compiled.graph.outputs[0]][right.runs_at])
-    told = np.stack([got[each][right.runs_at, 0] for each in ("event", "score")], axis=1)
+    told = np.stack([got[f"{OURS}{each}"][right.runs_at, 0] for each in ("event", "score")], axis=1)
     _add(report, "events", told, heard, np.zeros(1), where(right.runs_at))
-    _add(report, "runs", got["runs"][-1:], np.array([[len(right.runs_at)]]), np.zeros(1), where(right.rows_at[-1:]))
+    _add(
+        report,
+        "runs",
+        got[f"{OURS}runs"][-1:],
+        np.array([[len(right.runs_at)]]),
+        np.zeros(1),
+        where(right.rows_at[-1:]),
+    )
     report.events += _events(hearing, name, heard, right.runs_at, classes)
     _count(report, runs, len(right.runs_at))
 

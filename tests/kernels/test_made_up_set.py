@@ -57,7 +57,7 @@ def test_sets_of_today_are_short_files() -> None:
             assert len(text.splitlines()) <= 250, f"{path.name} has {len(text.splitlines())} lines"
 
 
-@pytest.mark.parametrize("form", ["float", "int8", pytest.param("int16", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("form", ["float", "int8", pytest.param("int16", marks=pytest.mark.full)])
 def test_it_computes_every_operation_that_vectors_compute(form: str) -> None:
     kinds = {graph.ops[0].kind for _, _, graph, _ in found(form)}
     assert kinds >= SEEN[form]

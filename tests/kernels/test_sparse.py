@@ -118,7 +118,7 @@ def cases(dtype: str) -> Iterator[tuple[str, Graph, Target]]:
                 yield f"{name} {kernel.name}", graph, target
 
 
-@pytest.mark.parametrize("dtype", ["int8", pytest.param("int16", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtype", ["int8", pytest.param("int16", marks=pytest.mark.full)])
 @pytest.mark.parametrize("flags", [(), PORTABLE])
 def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     mine = [case for case in cases(dtype) if flags == PORTABLE or runs_here(case[2].isa)]

@@ -162,7 +162,13 @@ def drawn(form: str) -> list[tuple[str, Graph, Target]]:
 
 @pytest.mark.parametrize(
     ("isa", "form"),
-    [(name, form) for name in isas() if name != "c99" for form in FORMATS if form == "int8" or name.startswith("armv")],
+    [
+        pytest.param(name, form, marks=() if form == "int8" else pytest.mark.full)
+        for name in isas()
+        if name != "c99"
+        for form in FORMATS
+        if form == "int8" or name.startswith("armv")
+    ],
 )
 @in_shares(SHARES)
 def test_values_are_no_reason_to_refuse(isa: str, form: str, share: int) -> None:
@@ -172,7 +178,7 @@ def test_values_are_no_reason_to_refuse(isa: str, form: str, share: int) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", ["int8", pytest.param("int16", marks=pytest.mark.full)])
 @pytest.mark.parametrize("isa", [name for name in isas() if name != "c99"])
 @in_shares(SHARES)
 def test_any_values_give_the_reference(isa: str, form: str, share: int, tmp_path: Path) -> None:
