@@ -38,8 +38,10 @@ def critical(work: Work, cores: Cores) -> float:
 
 
 def shortest(work: Work, cores: Cores) -> Work:
-    """The step by the kernel that is done first where all cores take part."""
-    if cores.count == 1 or work.others:
+    """The step by the kernel that is done first where all cores take part. Floats keep theirs: kernels add them up in
+    orders of their own, and the bits must not hang on how many cores there are."""
+    floats = any(tensor.dtype == "float32" for tensor in (*work.site.reads, *work.site.writes))
+    if cores.count == 1 or work.others or floats:
         return work
     lengths = [critical(replace(work, choice=Choice((offer,), ())), cores) for offer in work.choice.offers]
     enough = NEAR * min(lengths)
