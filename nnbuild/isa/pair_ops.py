@@ -185,6 +185,8 @@ PAIRS: dict[str, Operation | Family] = {
         1,
     ),
     "p_load": Operation(WORD, "const int16_t *from", _pair_at(0), 1, 1),
+    "p_low_at": Operation(WORD, "const int32_t *from", "(int16_t)from[0]", 1, 1),
+    "p_high_at": Operation(WORD, "const int32_t *from", "from[0] >> 16", 1, 1),
     "p_load_two": Operation(
         WORD, "const int16_t *from, int32_t *second", f"*second = {_pair_at(2)};\nreturn {_pair_at(0)};", 1, 2
     ),
@@ -205,5 +207,6 @@ PAIRS: dict[str, Operation | Family] = {
     "p_step8": _step(8),
     "p_step16": _step(16),
     "at_word": Operation("const int64_t *", "const int64_t *pointer", "pointer", 0),
+    "anywhere": Operation("int32_t *", "int32_t *pointer", "pointer", 0),  # compilers know not where it points
     "again": Operation("const int32_t *", "const int32_t *pointer", "pointer", 0),
 }

@@ -9,11 +9,41 @@ more the second too; its own instructions say how long they are, so one program 
 from __future__ import annotations
 
 from nnbuild.isa.isa import Isa, extended
+from nnbuild.isa.vectors import Vectors
 
 GUARD = "defined(__riscv_vector) && defined(__riscv_v_intrinsic) && __riscv_v_min_vlen >= 128 && !defined(NN_PORTABLE)"
 
-BETTER_SCHEDULED = ("no-schedule-insns", "no-ivopts", "no-gcse")
-"""gcc's first scheduler and its loads ahead of time keep more values than there are registers for."""
+BETTER_SCHEDULED = ("no-schedule-insns", "no-ivopts", "no-gcse", "no-tree-reassoc", "no-tree-ter")
+"""gcc's first scheduler, loads ahead of time and sums in another order keep more values than there are registers."""
+
+
+def _saturate(bits: int, shift: int = 0) -> str:
+    """A number that is out of bounds is rare."""
+    high = (1 << (bits - 1)) - 1
+    first = f"a >>= {shift};\n" if shift else ""
+    return f"{first}if (((uint32_t)a + {high + 1}U) >> {bits}) a = (a >> 31) ^ {high};\nreturn a;"
+
+
+_ALIGNED = "typedef {0} __attribute__((may_alias)) aligned;\n\n"
+WORDS = Vectors(
+    name="words",
+    guard="defined(__riscv) && defined(__GNUC__)",
+    lanes=1,
+    registers=27,
+    types={},
+    spellings={
+        "load_bytes": lambda count: (
+            f"{_ALIGNED.format('int32_t')}return *(const aligned *)(const void *)from;" if count == 4 else ""
+        ),
+        "write_bytes": f"{_ALIGNED.format('int32_t')}*(aligned *)(void *)to = word;",
+        "saturate": _saturate,
+        "anywhere": '__asm__("" : "+r"(pointer));\nreturn pointer;',
+        "p_low_at": f"{_ALIGNED.format('int16_t')}return ((const aligned *)from)[0];",
+        "p_high_at": f"{_ALIGNED.format('int16_t')}return ((const aligned *)from)[1];",
+    },
+    cycles={"saturate": 3, "load_two": 2, "high_add": 2, "high_rounded_add": 5},
+)
+"""Words of four bytes, which lie at whole ones; there are no instructions for halves of words."""
 
 RV32IM = Isa(
     name="rv32im",

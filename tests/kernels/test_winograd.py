@@ -53,10 +53,11 @@ def inputs_of(graph: Graph, seed: int) -> dict[str, np.ndarray]:
     return {"x0": np.stack([*whole, *some, *either]).astype(np.int8)}
 
 
-@pytest.mark.parametrize("kernel", ["winograd", "winograd_four"])
+@pytest.mark.parametrize("kernel", ["winograd", "winograd_four", "winograd_single", "winograd_four_single"])
 def test_extreme_numbers_are_exact(kernel: str, tmp_path: Path) -> None:
     graphs = [extreme(size, clamp, seed) for seed, size in enumerate(SIZES) for clamp in (SIGNED, RECTIFIED)]
-    target = Target(isas()["armv7em_dsp"], features=FEATURES, kernels={"op": kernel})
+    isa = "rv32im" if kernel.endswith("single") else "armv7em_dsp"
+    target = Target(isas()[isa], features=FEATURES, kernels={"op": kernel})
     runs = [(graph, inputs_of(graph, seed)) for seed, graph in enumerate(graphs)]
     flags = ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")
     outputs = run_many(runs, tmp_path, targets=[target] * len(runs), flags=flags)

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.arm import DSP
+from nnbuild.isa.vectors import Vectors
 from nnbuild.numeric.linear_sum import FRACTION, LinearSum, linear_sum, pairs
 from nnbuild.numeric.rounding import INT8, saturate
 from nnbuild.ops.binary import Binary, Formats, combined, formats
@@ -39,10 +40,10 @@ class Beside:
     def load(self, w: Writer, name: str, place: str) -> None:
         w(w.use(LOAD, name, place))
 
-    def add(self, w: Writer, value: str, name: str) -> None:
+    def add(self, w: Writer, value: str, name: str, ops: Vectors = DSP) -> None:
         """value becomes the sum, still to be stored."""
         terms = f"{value} * {self.sum.first} + ({name} * {self.sum.second} + {self.sum.start})"
-        w(f"{value} = {DSP.call(w, 'saturate', terms, of=(8, self.sum.shift))};")
+        w(f"{value} = {ops.call(w, 'saturate', terms, of=(8, self.sum.shift))};")
         w.bill(SUM_CYCLES)
         if self.limits[0] > INT8[0]:
             w(w.use(BOUND, value, "<", str(self.limits[0])))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from nnbuild.base.bill import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import DSP
+from nnbuild.isa.vectors import Vectors
 
 STORE_TWO = Row("{0} = {1};", 1, 2)
 LOAD = Row("const int32_t {0} = {1};", 0)
@@ -94,7 +95,7 @@ def _store(w: Writer, names: tuple[str, ...], quad: int, words: list[Callable[[s
         w(w.use(STORE_TWO, f"patch[{len(values) * quad + index}]", DSP.call(w, "two", first, second)))
 
 
-def copy(w: Writer, dtype: str, to: str, source: str, count: int) -> None:
+def copy(w: Writer, dtype: str, to: str, source: str, count: int, ops: Vectors = DSP) -> None:
     """Copies `count` elements, four bytes at a time."""
     if dtype != "int8":
         with w.loop("i", count):
@@ -105,24 +106,24 @@ def copy(w: Writer, dtype: str, to: str, source: str, count: int) -> None:
         done = count // 16 * 16
         with w.loop("i", done, step=16):
             for byte in range(0, 16, 4):
-                _copy_quad(w, to, source, f"i + {byte}" if byte else "i")
+                _copy_quad(w, ops, to, source, f"i + {byte}" if byte else "i")
     for byte in range(done, count // 4 * 4, 4):
-        _copy_quad(w, to, source, str(byte))
+        _copy_quad(w, ops, to, source, str(byte))
     for byte in range(count // 4 * 4, count):
         w(w.use(MOVE, _at(to, str(byte)), _at(source, str(byte))))
 
 
-def _copy_quad(w: Writer, to: str, source: str, at: str) -> None:
-    loaded = DSP.call(w, "load_bytes", _sum_pointer(source, at), of=(4,))
-    w(f"{DSP.call(w, 'write_bytes', _sum_pointer(to, at), loaded)};")
+def _copy_quad(w: Writer, ops: Vectors, to: str, source: str, at: str) -> None:
+    loaded = ops.call(w, "load_bytes", _sum_pointer(source, at), of=(4,))
+    w(f"{ops.call(w, 'write_bytes', _sum_pointer(to, at), loaded)};")
 
 
-def fill(w: Writer, dtype: str, to: str, value: int, count: int) -> None:
+def fill(w: Writer, dtype: str, to: str, value: int, count: int, ops: Vectors = DSP) -> None:
     if dtype == "int8" and count >= 4:
         byte = value & 0xFF
         word = int.from_bytes(bytes([byte] * 4), "little", signed=True)
         with w.loop("i", count // 4 * 4, step=4):
-            w(f"{DSP.call(w, 'write_bytes', f'{to} + i', str(word))};")
+            w(f"{ops.call(w, 'write_bytes', f'{to} + i', str(word))};")
         for i in range(count // 4 * 4, count):
             w(w.use(MOVE, _at(to, str(i)), str(value)))
         return

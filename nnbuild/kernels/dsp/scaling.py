@@ -15,6 +15,7 @@ import numpy as np
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import added
+from nnbuild.isa.vectors import Vectors
 from nnbuild.numeric.requant import General, Layer
 from nnbuild.numeric.requant_product import Form, Products, common_level, products
 from nnbuild.numeric.rounding import INT16, INT32, Ints, ints
@@ -136,7 +137,7 @@ def most_left(largest_weight: Ints) -> Ints:
     return found
 
 
-def scaled(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str]) -> None:
+def scaled(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str], ops: Vectors = DSP) -> None:
     """Turns a sum into an output, which still wants to be stored; `names` are those of the channel's columns."""
     form, bits = scaling.form, scaling.bits
     if form is None:
@@ -148,12 +149,12 @@ def scaled(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str]) ->
             offset = f"{offset} + ({value} >> 31)"
         elif form.below is None:
             offset = w.use(LESS_BELOW_ZERO, offset, names["below"], value)
-        high_word = DSP.call(w, "high_rounded_add" if form.rounded else "high_add", value, names["multiplier"], offset)
+        high_word = ops.call(w, "high_rounded_add" if form.rounded else "high_add", value, names["multiplier"], offset)
         if form.level is not None and bits == 8:
-            w(f"{value} = {DSP.call(w, 'saturate', high_word, of=(8, form.level))};")
+            w(f"{value} = {ops.call(w, 'saturate', high_word, of=(8, form.level))};")
         else:
             w(f"{value} = {high_word} >> {names['shift'] if form.level is None else form.level};")
-            w(f"{value} = {DSP.call(w, 'saturate', value, of=(bits,))};")
+            w(f"{value} = {ops.call(w, 'saturate', value, of=(bits,))};")
             w.bill(1 + (form.below == 1))
         saturated = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
     if scaling.low > saturated[0]:

@@ -1,4 +1,4 @@
-"""Winograd's convolution for 3 x 3 kernels of stride 1 on Cortex-M4 and M7: fewer products, larger weights.
+"""Winograd's convolution for 3 x 3 kernels of stride 1 on cores without vectors: fewer products, larger weights.
 
 Two tiles of 2 x 2 or of 4 x 4 outputs side by side are computed together. Where a row or column of tiles would hang
 over the edge it is moved back, so that some outputs are computed twice, to the same value.
@@ -6,28 +6,31 @@ over the edge it is moved back, so that some outputs are computed twice, to the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import prod
-from types import ModuleType
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
+from nnbuild.isa.arm import DSP
+from nnbuild.isa.riscv import WORDS
+from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, only_int8, variant
-from nnbuild.kernels.dsp import winograd, winograd_four
+from nnbuild.kernels.dsp import winograd
 from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
 from nnbuild.kernels.dsp.inputs import copy, fill
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form
 from nnbuild.kernels.dsp.staged import staged
 from nnbuild.kernels.dsp.winograd import WIDTH, Winograd
+from nnbuild.kernels.dsp.winograd_products import multiply
+from nnbuild.kernels.dsp.winograd_words import FOUR, TWO, Form
 from nnbuild.kernels.loops.patches import NEEDS
 from nnbuild.kernels.overlaps import lead
 from nnbuild.kernels.sums import layer_of, sums_of
 from nnbuild.kernels.window import Axis, WindowNest, window_of
 from nnbuild.kernels.window_loops import product, total
-from nnbuild.numeric.requant_product import Form
+from nnbuild.numeric.requant_product import Form as Products
 from nnbuild.ops.base import Pair
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
@@ -35,12 +38,13 @@ from nnbuild.ops.site import Site
 
 
 @lru_cache(maxsize=256)
-def _scaling(site: Site[Conv2D], size: int) -> Scaling | str:
-    if size == 4:
-        return _scaling_of_four(site)
+def _scaling(site: Site[Conv2D], size: int, ops: Vectors) -> Scaling | str:
+    form = form_of(size, ops)
+    if form is not None:
+        return _scaling_of_words(site, form)
     sums, layer, kernel = sums_of(site), layer_of(site), site.constant("kernel")
     left, room = most_left(sums.largest_weight), np.full(len(sums.start), (1 << 29) - 1)
-    levels = [] if layer.signed else [Form(level=ANY, least=2)]
+    levels = [] if layer.signed else [Products(level=ANY, least=2)]
     for forms in ([*levels, plain_form(layer)], [plain_form(layer)], []):
         scaling = chosen(layer, forms, left, room, 8)
         if isinstance(scaling, Scaling) and winograd.fits(kernel, sums, scaling):
@@ -48,18 +52,22 @@ def _scaling(site: Site[Conv2D], size: int) -> Scaling | str:
     return "its sums of so many inputs could leave 32 bits"
 
 
-def _scaling_of_four(site: Site[Conv2D]) -> Scaling | str:
+def form_of(size: int, ops: Vectors) -> Form | None:
+    """That of words modulo 2^32, unless halves of words are added and subtracted by one instruction."""
+    return FOUR if size == 4 else None if ops is DSP else TWO
+
+
+def _scaling_of_words(site: Site[Conv2D], form: Form) -> Scaling | str:
     """Sums come shifted by as many bits as the transforms leave; shifted back where no numbers are found for that."""
     sums, layer = sums_of(site), layer_of(site)
-    left = np.full(len(sums.start), winograd_four.LEFT)
-    room = np.full(len(sums.start), winograd_four.ROOM)
-    shifted = Form(left=winograd_four.LEFT, below=None if layer.signed else 0)
-    levels = [] if layer.signed else [Form(level=ANY, least=winograd_four.LEFT)]
+    left, room = (np.full(len(sums.start), number) for number in (form.left, form.room))
+    shifted = Products(left=form.left, below=None if layer.signed else 0)
+    levels = [] if layer.signed else [Products(level=ANY, least=form.left)]
     scaling = chosen(layer, [*levels, shifted, plain_form(layer)], left, room, 8)
     return scaling if isinstance(scaling, Scaling) else "its sums could leave what the transforms leave of 32 bits"
 
 
-def _accepts(size: int, site: Site[Conv2D]) -> str | None:
+def _accepts(size: int, ops: Vectors, site: Site[Conv2D]) -> str | None:
     refused = only_int8(site) or refusal(site)
     if refused:
         return refused
@@ -71,16 +79,28 @@ def _accepts(size: int, site: Site[Conv2D]) -> str | None:
         return "its input channels are no multiple of 4"
     if window.rows.places < size or window.columns.places < 2 * size:
         return "its output is smaller than two tiles"
-    scaling = _scaling(site, size)
+    scaling = _scaling(site, size, ops)
     return scaling if isinstance(scaling, str) else None
+
+
+SINGLES = 8
+"""Channels whose sums a core of many registers keeps, for both tiles."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tiles(WindowNest[Winograd]):
     @property
+    def form(self) -> Form | None:
+        return form_of(self.lanes.size, self.lanes.ops)
+
+    @property
     def products_at(self) -> int:
         """Where the products lie in the scratch: behind the transformed inputs."""
         return self.lanes.places * self.lanes.pairs
+
+    @property
+    def gathered_at(self) -> int:
+        return self.products_at + self.lanes.places * self.lanes.block
 
     @property
     def outputs(self) -> Pair:
@@ -113,9 +133,9 @@ class Tiles(WindowNest[Winograd]):
         beside = [Overlap(input=1)] if self.site.tail and once else []
         return Demand(
             extent=-(-window.rows.places // down),
-            scratch=8 * (self.products_at + shape.places * WIDTH) + gathered,
+            scratch=8 * self.gathered_at + gathered,
             scratch_type="int64",
-            packed=ROUTINES[shape.size].pack(self.site.constant("kernel"), sums_of(self.site), shape.scaling),
+            packed=(self.form or winograd).pack(shape, self.site.constant("kernel"), sums_of(self.site)),
             overlaps=(Overlap(lead=self._lead()), *beside),
         )
 
@@ -133,7 +153,7 @@ class Tiles(WindowNest[Winograd]):
         w(f"int64_t *const patch = {names.scratch};")
         w(f"int32_t *const products = (int32_t *)({names.scratch} + {self.products_at});")
         if self.inside_share < 1:
-            w(f"int8_t *const gathered = (int8_t *)({names.scratch} + {self.products_at + shape.places * WIDTH});")
+            w(f"int8_t *const gathered = (int8_t *)({names.scratch} + {self.gathered_at});")
         with w.loop("piece", "end", start="begin", trips=-(-rows.places // down)):
             w(f"const int32_t y = {_held(f'piece * {down}', rows.places, down)};")
             with w.loop("across", columns.places, step=across):
@@ -147,12 +167,12 @@ class Tiles(WindowNest[Winograd]):
                     w(f"const int8_t *const beside = {names.inputs[1]} + {place};")
                     w.bill(3)
                 self._transform(w, names.inputs[0])
-                winograd.multiply(w, shape, names.packed["kernel"], names.packed["scaling"], FOUR.get(shape.size))
+                multiply(w, shape, names.packed["kernel"], names.packed["scaling"], (self.form or winograd).tile)
 
     def _transform(self, w: Writer, source: str) -> None:
         window, share, (high, wide) = self.window, self.inside_share, self.inputs
         rows, columns = window.rows.size, window.columns.size
-        transform = ROUTINES[self.lanes.size].transform_inputs
+        transform = (self.form or winograd).transform_inputs
         place = f"{source} + {product(f'top * {columns} + left', window.channels)}"
         if share == 1:
             transform(w, self.lanes, place, str(window.line))
@@ -174,9 +194,9 @@ class Tiles(WindowNest[Winograd]):
             w.bill(8)
             with w.block(f"if (row >= 0 && row < {rows} && column >= 0 && column < {columns})"), w.trips(0.7):
                 w(f"const int8_t *from = {total(source, product(f'row * {columns} + column', channels))};")
-                copy(w, "int8", "into", "from", channels)
+                copy(w, "int8", "into", "from", channels, self.lanes.ops)
             with w.block("else"), w.trips(0.3):
-                fill(w, "int8", "into", quant_of(self.site.inputs[0]).zero_point, channels)
+                fill(w, "int8", "into", quant_of(self.site.inputs[0]).zero_point, channels, self.lanes.ops)
             w(f"into += {channels};")
 
 
@@ -190,26 +210,33 @@ def _held(value: str, places: int, size: int) -> str:
     return f"{value} < {last} ? {value} : {last}" if places % size else value
 
 
-def _nest(size: int, longest: int, near: bool, site: Site[Conv2D]) -> Tiles:
-    scaling, window = _scaling(site, size), window_of(site)
+def _nest(size: int, ops: Vectors, longest: int, near: bool, site: Site[Conv2D]) -> Tiles:
+    scaling, window = _scaling(site, size, ops), window_of(site)
     assert isinstance(scaling, Scaling)
     sizes = window.depth, window.filters, window.columns.places
-    return Tiles(site, Winograd(*sizes, scaling, beside_of(site), size, longest, near))
-
-
-ROUTINES: Mapping[int, ModuleType] = {2: winograd, 4: winograd_four}
-FOUR = {4: winograd_four.tile}
+    block = WIDTH if ops is DSP else min(SINGLES, -(-window.filters // WIDTH) * WIDTH)
+    return Tiles(site, Winograd(*sizes, scaling, beside_of(site), size, longest, near, ops, block))
 
 
 def _variants(name: str, size: int) -> tuple[Kernel[Conv2D], ...]:
     """In straight code as far as it goes, in short loops, and in these with the weights in RAM."""
     ways = ((winograd.LONGEST, False), (winograd.SHORT, False), (winograd.SHORT_NEAR, True))
-    nests = [partial(_nest, size, longest, near) for longest, near in ways]
+    nests = [partial(_nest, size, DSP, longest, near) for longest, near in ways]
     names = (name, f"{name}_short", f"{name}_staged")
     straight, short, near = (
-        variant(each, NEEDS, partial(_accepts, size), nest, FUSES) for each, nest in zip(names, nests, strict=True)
+        variant(each, NEEDS, partial(_accepts, size, DSP), nest, FUSES) for each, nest in zip(names, nests, strict=True)
     )
     return straight, short, staged(near)
 
 
-VARIANTS = (*_variants("winograd", 2), *_variants("winograd_four", 4))
+def _single(name: str, size: int) -> Kernel[Conv2D]:
+    """With products of single numbers."""
+    nest = partial(_nest, size, WORDS, winograd.LONGEST, False)
+    return variant(f"{name}_single", frozenset({"rv32im"}), partial(_accepts, size, WORDS), nest, FUSES)
+
+
+SIZES = {"winograd": 2, "winograd_four": 4}
+VARIANTS = (
+    *(kernel for name, size in SIZES.items() for kernel in _variants(name, size)),
+    *(_single(name, size) for name, size in SIZES.items()),
+)
