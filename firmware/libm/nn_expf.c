@@ -1,4 +1,4 @@
-/* uses: nn_scalbnf */
+/* uses: none */
 #include "nn_bits.h"
 #include "nn_libm.h"
 
@@ -6,20 +6,25 @@
  * e^x. Largest error: 0.899 ULP.
  *
  * x = k ln2 + r with |r| <= ln2/2; e^r = 1 + r + r^2 q(r). The part of k ln2 below the first word is subtracted last,
- * so that r itself need not be rounded.
+ * so that r itself need not be rounded. Where 2^k may be no normal number, it is multiplied in two parts, of which only
+ * the last rounds; the other way is as long, so that the time depends little on x.
  */
 float nn_expf(float x)
 {
     const uint32_t magnitude = nn_bits_of(x) & 0x7fffffff;
+    uint32_t bias = 127;
+    float last = 1.0f;
     float shifted, k, high, low, r, q, y;
 
-    if (magnitude > 0x42ae0000) { /* |x| > 87: 2^k alone may be no normal number */
+    if (magnitude > 0x42ae0000) { /* |x| > 87 */
         if (magnitude > 0x7f800000)
             return nn_float_of(0x7fc00000);
         if (x > 0x1.62e42ep6f)
             return nn_float_of(0x7f800000);
         if (x < -0x1.9fe368p6f)
             return 0.0f;
+        bias = x > 0 ? 126 : 191;
+        last = x > 0 ? 2.0f : 0x1p-64f;
     }
     shifted = nn_product(x, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
@@ -31,7 +36,5 @@ float nn_expf(float x)
     q = 0x1.555482p-3f + nn_product(r, q);
     q = 0x1.fffffcp-2f + nn_product(r, q);
     y = 1.0f + (high + (nn_product(nn_product(r, r), q) - low));
-    if (magnitude > 0x42ae0000)
-        return nn_scalbnf(y, (int)k);
-    return nn_product(y, nn_float_of((nn_bits_of(shifted) + 127) << 23));
+    return nn_product(nn_product(y, nn_float_of((nn_bits_of(shifted) + bias) << 23)), last);
 }

@@ -77,48 +77,28 @@ static inline float conv_product(float a, float b)
 }
 
 /*
- * x * 2^n, rounded once. Exact unless the result is subnormal or too large.
- */
-static float conv_scalbnf(float x, int n)
-{
-    /* Steps that stay normal until the last: the 24 bits kept in hand make the last product the only rounded one. */
-    if (n > 127) {
-        x = conv_product(x, 0x1p127f);
-        n -= 127;
-        if (n > 127) {
-            x = conv_product(x, 0x1p127f);
-            n = n - 127 > 127 ? 127 : n - 127;
-        }
-    } else if (n < -126) {
-        x = conv_product(x, 0x1p-102f);
-        n += 102;
-        if (n < -126) {
-            x = conv_product(x, 0x1p-102f);
-            n = n + 102 < -126 ? -126 : n + 102;
-        }
-    }
-    x = conv_product(x, conv_float_of((uint32_t)(n + 127) << 23));
-    return x == x ? x : conv_float_of(0x7fc00000);
-}
-
-/*
  * e^x. Largest error: 0.899 ULP.
  *
  * x = k ln2 + r with |r| <= ln2/2; e^r = 1 + r + r^2 q(r). The part of k ln2 below the first word is subtracted last,
- * so that r itself need not be rounded.
+ * so that r itself need not be rounded. Where 2^k may be no normal number, it is multiplied in two parts, of which only
+ * the last rounds; the other way is as long, so that the time depends little on x.
  */
 static float conv_expf(float x)
 {
     const uint32_t magnitude = conv_bits_of(x) & 0x7fffffff;
+    uint32_t bias = 127;
+    float last = 1.0f;
     float shifted, k, high, low, r, q, y;
 
-    if (magnitude > 0x42ae0000) { /* |x| > 87: 2^k alone may be no normal number */
+    if (magnitude > 0x42ae0000) { /* |x| > 87 */
         if (magnitude > 0x7f800000)
             return conv_float_of(0x7fc00000);
         if (x > 0x1.62e42ep6f)
             return conv_float_of(0x7f800000);
         if (x < -0x1.9fe368p6f)
             return 0.0f;
+        bias = x > 0 ? 126 : 191;
+        last = x > 0 ? 2.0f : 0x1p-64f;
     }
     shifted = conv_product(x, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
@@ -130,9 +110,7 @@ static float conv_expf(float x)
     q = 0x1.555482p-3f + conv_product(r, q);
     q = 0x1.fffffcp-2f + conv_product(r, q);
     y = 1.0f + (high + (conv_product(conv_product(r, r), q) - low));
-    if (magnitude > 0x42ae0000)
-        return conv_scalbnf(y, (int)k);
-    return conv_product(y, conv_float_of((conv_bits_of(shifted) + 127) << 23));
+    return conv_product(conv_product(y, conv_float_of((conv_bits_of(shifted) + bias) << 23)), last);
 }
 
 /* conv: conv2d [4][4][1] -> [4][4][2], 288 MACs, scalar, about 2,572 cycles */

@@ -77,94 +77,43 @@ static inline float dense_product(float a, float b)
 }
 
 /*
- * x * 2^n, rounded once. Exact unless the result is subnormal or too large.
- */
-static float dense_scalbnf(float x, int n)
-{
-    /* Steps that stay normal until the last: the 24 bits kept in hand make the last product the only rounded one. */
-    if (n > 127) {
-        x = dense_product(x, 0x1p127f);
-        n -= 127;
-        if (n > 127) {
-            x = dense_product(x, 0x1p127f);
-            n = n - 127 > 127 ? 127 : n - 127;
-        }
-    } else if (n < -126) {
-        x = dense_product(x, 0x1p-102f);
-        n += 102;
-        if (n < -126) {
-            x = dense_product(x, 0x1p-102f);
-            n = n + 102 < -126 ? -126 : n + 102;
-        }
-    }
-    x = dense_product(x, dense_float_of((uint32_t)(n + 127) << 23));
-    return x == x ? x : dense_float_of(0x7fc00000);
-}
-
-/*
- * e^x. Largest error: 0.899 ULP.
+ * 1 / (1 + e^ax) for ax >= 0, less *excess, which is tiny beside it: the common part of logisticf and tanhf.
  *
- * x = k ln2 + r with |r| <= ln2/2; e^r = 1 + r + r^2 q(r). The part of k ln2 below the first word is subtracted last,
- * so that r itself need not be rounded.
+ * As in expf, e^ax = 2^k + 2^k p. The rounding error of the denominator d is known: 1/(d + error) = y - y^2 error.
+ * For large ax it is e^-ax, less its square; its last product alone rounds, as results may be subnormal.
  */
-static float dense_expf(float x)
+static float dense_logisticpartsf(float ax, float *excess)
 {
-    const uint32_t magnitude = dense_bits_of(x) & 0x7fffffff;
-    float shifted, k, high, low, r, q, y;
+    const int large = !(ax < 16.25f); /* else 1 + 2^k is exact */
+    float shifted, k, high, low, r, q, p, scale, part, d, error, y;
 
-    if (magnitude > 0x42ae0000) { /* |x| > 87: 2^k alone may be no normal number */
-        if (magnitude > 0x7f800000)
-            return dense_float_of(0x7fc00000);
-        if (x > 0x1.62e42ep6f)
-            return dense_float_of(0x7f800000);
-        if (x < -0x1.9fe368p6f)
-            return 0.0f;
+    if (large) {
+        if (!(ax < 104.0f))
+            return *excess = ax == ax ? 0.0f : dense_float_of(0x7fc00000);
+        ax = -ax;
     }
-    shifted = dense_product(x, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
+    shifted = dense_product(ax, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
-    high = x - dense_product(k, 0x1.62e4p-1f); /* exact */
+    high = ax - dense_product(k, 0x1.62e4p-1f); /* exact */
     low = dense_product(k, 0x1.7f7d1cp-20f);
     r = high - low;
     q = 0x1.124492p-7f + dense_product(r, 0x1.6afe14p-10f);
     q = 0x1.555826p-5f + dense_product(r, q);
     q = 0x1.555482p-3f + dense_product(r, q);
     q = 0x1.fffffcp-2f + dense_product(r, q);
-    y = 1.0f + (high + (dense_product(dense_product(r, r), q) - low));
-    if (magnitude > 0x42ae0000)
-        return dense_scalbnf(y, (int)k);
-    return dense_product(y, dense_float_of((dense_bits_of(shifted) + 127) << 23));
-}
-
-/*
- * 1 / (1 + e^ax) for ax >= 0, less *excess, which is tiny beside it: the common part of logisticf and tanhf.
- *
- * As in expf, e^ax = 2^k + 2^k p. The rounding error of the denominator d is known: 1/(d + error) = y - y^2 error.
- */
-static float dense_logisticpartsf(float ax, float *excess)
-{
-    float shifted, k, high, low, r, q, scale, part, d, error, y;
-
-    if (ax < 16.25f) { /* so 1 + 2^k is exact */
-        shifted = dense_product(ax, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
-        k = shifted - 0x1.8p23f;
-        high = ax - dense_product(k, 0x1.62e4p-1f); /* exact */
-        low = dense_product(k, 0x1.7f7d1cp-20f);
-        r = high - low;
-        q = 0x1.124492p-7f + dense_product(r, 0x1.6afe14p-10f);
-        q = 0x1.555826p-5f + dense_product(r, q);
-        q = 0x1.555482p-3f + dense_product(r, q);
-        q = 0x1.fffffcp-2f + dense_product(r, q);
-        scale = dense_float_of((dense_bits_of(shifted) + 127) << 23);
-        part = dense_product(scale, high + (dense_product(dense_product(r, r), q) - low));
-        scale += 1.0f;
-        d = scale + part;
-        error = part - (d - scale);
-        y = 1.0f / d;
-        *excess = dense_product(dense_product(y, y), error);
-    } else {
-        y = dense_expf(-ax);
+    p = high + (dense_product(dense_product(r, r), q) - low);
+    if (large) {
+        y = dense_product(dense_product(1.0f + p, dense_float_of((dense_bits_of(shifted) + 191) << 23)), 0x1p-64f);
         *excess = dense_product(y, y);
+        return y;
     }
+    scale = dense_float_of((dense_bits_of(shifted) + 127) << 23);
+    part = dense_product(scale, p);
+    scale += 1.0f;
+    d = scale + part;
+    error = part - (d - scale);
+    y = 1.0f / d;
+    *excess = dense_product(dense_product(y, y), error);
     return y;
 }
 
