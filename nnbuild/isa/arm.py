@@ -53,6 +53,26 @@ return a_high * b_high + (first >> 16) + (second >> 16);"""
     },
 )
 
+THUMB = Vectors(
+    name="thumb",
+    guard="defined(__thumb__) && defined(__GNUC__) && !defined(NN_PORTABLE)",
+    lanes=1,
+    registers=13,
+    types={},
+    spellings={
+        "move_down": """\
+if ((((uintptr_t)to | (uintptr_t)from) & 3) == 0) {
+    for (; size >= 16; size -= 16)
+        __asm__ volatile("ldmia %1!, {r3, r4, r5, r6}\\n\\tstmia %0!, {r3, r4, r5, r6}"
+                         : "+l"(to), "+l"(from)
+                         :
+                         : "r3", "r4", "r5", "r6", "memory");
+}
+for (int32_t i = 0; i < size; ++i) to[i] = from[i];"""
+    },
+)
+"""What cores of every size have."""
+
 FEATURES = frozenset({"armv7em_dsp", "arm_fpu"})
 FPU = Single(
     name="fpu",

@@ -184,6 +184,12 @@ PAIRS: dict[str, Operation | Family] = {
         "\n".join(["to[0] = (int8_t)word;", *(f"to[{i}] = (int8_t)(word >> {8 * i});" for i in range(1, 4))]),
         1,
     ),
+    "move_down": Operation(  # to a place before the one it comes from, or apart from it
+        "void",
+        "int8_t *to, const int8_t *from, int32_t size",
+        "for (int32_t i = 0; i < size; ++i)\n    to[i] = from[i];",
+        9,
+    ),
     "p_load": Operation(WORD, "const int16_t *from", _pair_at(0), 1, 1),
     "p_low_at": Operation(WORD, "const int32_t *from", "(int16_t)from[0]", 1, 1),
     "p_high_at": Operation(WORD, "const int32_t *from", "from[0] >> 16", 1, 1),

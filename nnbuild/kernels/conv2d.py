@@ -9,7 +9,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, obedient
 from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
-from nnbuild.kernels.loops import across_windows, compact, patches, winograd
+from nnbuild.kernels.loops import across_windows, compact, patches, two_products, winograd
 from nnbuild.kernels.loops.edges import REGISTERS, Edges, Positions
 from nnbuild.kernels.loops.exact_winograd import ExactWinograd, exact_winograd
 from nnbuild.kernels.loops.exact_winograd import refused as exact_refused
@@ -128,6 +128,7 @@ VARIANTS = (
     variant("positions_many", frozenset({"rv32im"}), _refused_positions, partial(_many, flat=True)),
     *compact.VARIANTS,
     *patches.variants(FUSES),
+    *two_products.VARIANTS,
     *winograd.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("sums", _on_integers),

@@ -12,7 +12,16 @@ from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, obedient
 from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, only_float, variant
-from nnbuild.kernels.loops import across_windows, compact, dot, narrow_pairs, patches, sparse, sparse_pairs
+from nnbuild.kernels.loops import (
+    across_windows,
+    compact,
+    dot,
+    narrow_pairs,
+    patches,
+    sparse,
+    sparse_pairs,
+    two_products,
+)
 from nnbuild.kernels.loops.edges import REGISTERS, Edges
 from nnbuild.kernels.loops.padded import padded
 from nnbuild.kernels.loops.rows import SUMS, SingleRow, SplitFloats, split_integers
@@ -111,6 +120,7 @@ VARIANTS = (
     variant("fpu", FEATURES, only_float, _fpu),
     *compact.VARIANTS,
     *patches.variants(frozenset()),
+    *two_products.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("sums", _on_integers),
     *sparse.VARIANTS,

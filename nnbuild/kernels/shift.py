@@ -9,35 +9,71 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
+from nnbuild.isa.arm import THUMB
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, any_format
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.base import around
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.site import Site
 
+WORD = c99.LOAD.cycles + c99.STORE.cycles
+FOUR, LOOP_CYCLES = 16, 4
+"""Bytes of a turn of the routine that moves four words, and what it costs."""
+
 
 def _demand(site: Site[Shift]) -> Demand:
-    return Demand(extent=around(site.output_shape(), site.attributes.axis)[0])
+    return Demand(extent=_sizes(site)[0])
 
 
 def _emit(w: Writer, site: Site[Shift], names: Names) -> None:
     """Within one array, so that compilers see a move of memory, which their libraries do by words."""
-    axis, (rows, new), (out,) = site.attributes.axis, names.inputs, names.outputs
-    before, size, after = around(site.output_shape(), axis)
-    whole, fresh = size * after, site.shape(1)[axis] * after
-    word = c99.LOAD.cycles + c99.STORE.cycles
-    with w.block(f"if ({out} != {rows})"), w.trips(0), w.loop("i", f"end * {whole}", start=f"begin * {whole}", trips=1):
-        w(w.use(c99.STORE, f"{out}[i]", f"{rows}[i]"))
-    for to, source, start, count in ((f"{out}", out, fresh, whole - fresh), (out, new, 0, fresh)):
+    (out,), (pieces, whole, fresh) = names.outputs, _sizes(site)
+    _apart(w, whole, names)
+    for source, start, count in ((out, fresh, whole - fresh), (names.inputs[1], 0, fresh)):
         if not count:
             continue
-        with w.loop("row", "end", start="begin", trips=before):
-            shift = whole - fresh if source == new else 0
-            w.bill(word * count * np.dtype(site.outputs[0].dtype).itemsize / 4)
+        with w.loop("row", "end", start="begin", trips=pieces):
+            shift = whole - fresh if start == 0 else 0
+            w.bill(WORD * count * np.dtype(site.outputs[0].dtype).itemsize / 4)
             with w.loop("i", count), w.trips(0):
                 at = total(product("row", whole), str(shift), "i")
-                taken = total(product("row", fresh if source == new else whole), str(start), "i")
-                w(w.use(c99.STORE, f"{to}[{at}]", f"{source}[{taken}]"))
+                taken = total(product("row", fresh if start == 0 else whole), str(start), "i")
+                w(w.use(c99.STORE, f"{out}[{at}]", f"{source}[{taken}]"))
 
 
-VARIANTS = (Kernel("scalar", PORTABLE, any_format, _demand, _emit),)
+def _sizes(site: Site[Shift]) -> tuple[int, int, int]:
+    """Pieces, elements of each, and how many of these are new."""
+    before, size, after = around(site.output_shape(), site.attributes.axis)
+    return before, size * after, site.shape(1)[site.attributes.axis] * after
+
+
+def _apart(w: Writer, whole: int, names: Names) -> None:
+    """Prints what brings the rows over where they are to lie elsewhere."""
+    (rows, _), (out,) = names.inputs, names.outputs
+    with w.block(f"if ({out} != {rows})"), w.trips(0), w.loop("i", f"end * {whole}", start=f"begin * {whole}", trips=1):
+        w(w.use(c99.STORE, f"{out}[i]", f"{rows}[i]"))
+
+
+def _by_fours(w: Writer, site: Site[Shift], names: Names) -> None:
+    """By a routine that moves four words at a time."""
+    (out,), (pieces, whole, fresh), size = names.outputs, _sizes(site), np.dtype(site.outputs[0].dtype).itemsize
+    _apart(w, whole, names)
+    with w.loop("row", "end", start="begin", trips=pieces):
+        parts = (
+            (total(product("row", whole), "0"), f"{out} + {total(product('row', whole), str(fresh))}", whole - fresh),
+            (total(product("row", whole), str(whole - fresh)), f"{names.inputs[1]} + {product('row', fresh)}", fresh),
+        )
+        for at, source, count in parts:
+            if count:
+                w.bill(LOOP_CYCLES * count * size / FOUR)
+                to, taken = f"{out} + {at}", source
+                if size > 1:
+                    to, taken = f"(int8_t *)({to})", f"(const int8_t *)({taken})"
+                w(f"{THUMB.call(w, 'move_down', to, taken, str(count * size))};")
+
+
+VARIANTS = (
+    Kernel("scalar", PORTABLE, any_format, _demand, _emit),
+    Kernel("by_fours", frozenset({"armv7m"}), any_format, _demand, _by_fours),
+    Kernel("by_fours_short", frozenset({"armv6m"}), any_format, _demand, _by_fours),
+)

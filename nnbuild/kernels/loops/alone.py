@@ -1,7 +1,7 @@
-"""Depthwise convolution of int8 whose one window is all of its input, as a stream's is: four channels at a time.
+"""Depthwise convolution of int8 whose one window is all of its input, as a stream's is.
 
 On Cortex-M4 and up a word holds a tap's inputs of four channels; it is spread into two pairs, and each half is
-multiplied by its own channel's weight. Nothing is laid out beforehand.
+multiplied by its own channel's weight. Nothing is laid out beforehand. Elsewhere it is one channel, tap after tap.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Demand, Names, only_int8, variant
 from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.dsp.scaling import scaled as scale
+from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.planar import loads, scaling_of
 from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.kernels.small_lanes import ShortByteLanes
 from nnbuild.kernels.sums import sums_of
-from nnbuild.kernels.window import window_of
+from nnbuild.kernels.window import WindowNest, window_of
+from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
@@ -91,8 +94,8 @@ class Alone:
             w(f"const int32_t x{tap} = {DSP.call(w, 'load_bytes', at, of=(4,))};")
             w(f"const int32_t x{tap}e = {DSP.call(w, 'p_even_bytes', f'x{tap}')};")
             w(f"const int32_t x{tap}o = {DSP.call(w, 'p_odd_bytes', f'x{tap}')};")
-            for channel, half, product in HALVES:
-                value = DSP.call(w, product, f"x{tap}{half}", f"w{tap}{half}", f"sum{channel}")
+            for channel, half, name in HALVES:
+                value = DSP.call(w, name, f"x{tap}{half}", f"w{tap}{half}", f"sum{channel}")
                 w(f"sum{channel} = {value};")
         columns = list(self.scaled.columns)
         first = FOUR + 2 * len(self.taps)
@@ -104,7 +107,34 @@ class Alone:
             w(w.use(STORE, f"to[{channel}]", f"(int8_t)sum{channel}"))
 
 
-def _accepts(site: Site[DepthwiseConv2D]) -> str | None:
+@dataclass(frozen=True, eq=False)
+class OneByOne(WindowNest[ShortByteLanes]):
+    """The weights of a channel follow each other."""
+
+    def demand(self) -> Demand:
+        taps = ShortByteLanes.stored(self.site.constant("kernel")).reshape(-1, self.window.filters)
+        packed = {"kernel": taps.T.reshape(-1), **self.lanes.channels}
+        return Demand(self.window.filters, packed=packed, overlaps=IN_PLACE)
+
+    def emit(self, w: Writer, names: Names) -> None:
+        taps, channels = self.window.taps, self.window.filters
+        w(f"const int8_t *from = {names.inputs[0]} + begin;")
+        w(f"int8_t *to = {names.outputs[0]} + begin;")
+        w(f"const uint8_t *k = {names.packed['kernel']} + {product('begin', taps)};")
+        dot.declare_channels(w, self.lanes, names.packed, " + begin")
+        with w.loop("channel", "end", start="begin", trips=channels):
+            self.lanes.start(w, "sum00", "0")
+            for tap in range(taps):
+                self.lanes.weights(w, "w0", dot.offset("k", tap))
+                self.lanes.inputs(w, "x0", dot.offset("from", tap * channels))
+                self.lanes.multiply(w, "sum00", "x0", "w0")
+            self.lanes.store(w, "sum00", "to", "0", 1)
+            for name, by in (("from", 1), ("to", 1), ("k", taps), *((name, 1) for name in self.lanes.channels)):
+                w(f"{name} += {by};")
+                w.bill(1)
+
+
+def _refused_window(site: Site[DepthwiseConv2D]) -> str | None:
     refused = only_int8(site)
     if refused:
         return refused
@@ -112,11 +142,20 @@ def _accepts(site: Site[DepthwiseConv2D]) -> str | None:
     axes = (window.rows, window.columns)
     if any(axis.places > 1 or axis.pad for axis in axes) or site.constant("kernel").shape[:2] != site.shape()[:2]:
         return "it computes one position, whose window is all of the input"
-    if site.constant("kernel").shape[3] > 1 or site.shape()[2] % FOUR:
-        return "its channels do not fill words"
+    if site.constant("kernel").shape[3] > 1:
+        return "it makes one output channel of each"
     taps = window.rows.kernel * window.columns.kernel
-    if taps > MOST_TAPS or taps * site.shape()[2] > FARTHEST:
-        return f"it spells out at most {MOST_TAPS} taps, of {FARTHEST} bytes"
+    return f"it spells out at most {MOST_TAPS} taps" if taps > MOST_TAPS else None
+
+
+def _accepts(site: Site[DepthwiseConv2D]) -> str | None:
+    refused = _refused_window(site)
+    if refused:
+        return refused
+    if site.shape()[2] % FOUR:
+        return "its channels do not fill words"
+    if site.constant("kernel").size > FARTHEST:
+        return f"its inputs lie farther apart than {FARTHEST} bytes"
     scaled = scaling_of(site)
     return scaled if isinstance(scaled, str) else None
 
@@ -127,4 +166,7 @@ def _nest(site: Site[DepthwiseConv2D]) -> Alone:
     return Alone(site, scaled)
 
 
-VARIANTS = (variant("alone", frozenset({"armv7em_dsp"}), _accepts, _nest),)
+VARIANTS = (
+    variant("alone", frozenset({"armv7em_dsp"}), _accepts, _nest),
+    variant("alone_short", frozenset({"armv6m"}), _refused_window, lambda site: OneByOne(site, ShortByteLanes(site))),
+)
