@@ -40,10 +40,12 @@ class Case:
 CASES = (
     Case("machine-sounds", {"prune": "0.9"}, 40 / 264),
     Case("machine-sounds", {"prune": "0.9", "share": "16"}, 40 / 264),
+    Case("mnist", {"weights_bits": "2"}, 0.35),
+    Case("mnist", {"weights_bits": "3"}, 0.35),
     Case("mnist", {"share": "8"}, 0.35),
-    Case("mnist", {"weights_bits": "4"}, 0.55),
-    Case("keywords", {"weights_bits": "4"}, 0.55),
-    Case("keywords", {"share": "8"}, 0.45),
+    Case("keywords", {"weights_bits": "4"}, 0.45),
+    Case("keywords", {"weights_bits": "3"}, 0.45),
+    Case("keywords", {"share": "16"}, 0.45),
 )
 
 

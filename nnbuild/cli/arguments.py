@@ -30,7 +30,7 @@ QUIET = 2.0
 _heard = [time.monotonic()]
 _PRUNE = "the share of weights to do without, such as 0.9; or fc1=0.9,fc2=0.5; or by-layer, or auto"
 _SHARE = "so many different weights, 2 to 256, in each layer"
-_BITS = "4: weights of integer layers in 4 bits; 8: as they are; auto: where they cost little"
+_BITS = "2 to 7: weights of integer layers in so many bits; 8: as they are; auto: where they cost little"
 _FLASH = "bytes that the model's constants and code may take, such as 64K: weights are changed to meet it"
 
 QUANTIZE = CHOICES["quantize"]

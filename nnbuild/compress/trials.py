@@ -22,6 +22,7 @@ from nnbuild.quantize.report import as_float
 
 DENSITIES = (0.6, 0.4, 0.25, 0.15, 0.08, 0.04)
 VALUES = (16, 8, 4)
+WIDTHS = (6, 5, 4, 3)
 LITTLE = 0.01
 WORTH = 0.97
 """What a layer's bytes may be of what they were, for a change to be looked at."""

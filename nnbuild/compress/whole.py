@@ -20,6 +20,7 @@ from nnbuild.compress.search import Search
 from nnbuild.compress.trials import (
     DENSITIES,
     VALUES,
+    WIDTHS,
     pattern_for,
     prunable,
     roles_by_op,
@@ -68,7 +69,7 @@ class _Task:
             density = 1 - share
             pattern = pattern_for(site, roles, density, self.board)
         values = wishes.share if has_more(site, role, wishes.share) else None
-        return Spec(density, pattern, values, 4 if wishes.bits == "4" else 8)
+        return Spec(density, pattern, values, wishes.width)
 
     def by_layer(self) -> Made:
         """Every layer pruned as far as it alone loses little."""
@@ -91,9 +92,8 @@ class _Task:
     def _forms(self, site: Site, roles: list[str]) -> list[Spec]:
         """A layer that is pruned as far as it goes, in all densities."""
         values = self.wishes.share if all(has_more(site, role, self.wishes.share) for role in roles) else None
-        bits = 4 if self.wishes.bits == "4" else 8
         densities = [None, *DENSITIES] if all(prunable(site, role) for role in roles) else [None]
-        return [Spec(density, UNSTRUCTURED, values, bits) for density in densities]
+        return [Spec(density, UNSTRUCTURED, values, self.wishes.width) for density in densities]
 
     def _options(self, site: Site, roles: list[str]) -> list[Spec]:
         """What a search may do to a layer: whatever was named, or all there is where nothing was."""
@@ -102,7 +102,8 @@ class _Task:
         forms = [
             Spec(values=n) for n in (VALUES if free else (wishes.share,)) if all(has_more(site, r, n) for r in roles)
         ]
-        forms += [Spec(bits=4)] if free or wishes.bits in (AUTO, "4") else []
+        widths = WIDTHS if free or wishes.bits == AUTO else (wishes.width,) if wishes.width < 8 else ()
+        forms += [Spec(bits=width) for width in widths]
         share = wishes.share_of(site.op.layer or site.op.name)
         densities = (1 - share,) if share else DENSITIES if free or wishes.prune in (AUTO, BY_LAYER) else ()
         if not densities or not all(prunable(site, role) for role in roles):

@@ -11,7 +11,9 @@ from nnbuild.base.errors import UsageError
 
 BY_LAYER, AUTO = "by-layer", "auto"
 WORDS = (BY_LAYER, AUTO)
-BITS = ("4", "8", AUTO)
+NARROW = ("2", "3", "4", "5", "6", "7")
+"""Of 2 bits are -1, 0 and 1."""
+BITS = (*NARROW, "8", AUTO)
 UNITS = {"": 1, "K": 1024, "M": 1024 * 1024}
 _PRUNE = "Give a share of the weights such as 0.9, one a layer such as fc1=0.9,fc2=0.5, by-layer, or auto."
 
@@ -39,6 +41,11 @@ class Wishes:
     @property
     def any(self) -> bool:
         return bool(self.by_layer) or any(wish is not None for wish in (self.prune, self.share, self.bits, self.flash))
+
+    @property
+    def width(self) -> int:
+        """Bits of a weight, where a number was given."""
+        return int(self.bits) if self.bits in NARROW else 8
 
     @property
     def searched(self) -> bool:

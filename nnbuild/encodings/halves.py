@@ -53,7 +53,7 @@ def halves(values: Array) -> Halves:
     place[table] = np.arange(len(table))
     known = np.zeros(1 << 16, bool)
     known[table] = True
-    turns = _stretches(known[found[:, 0]] & known[found[:, 1]])
+    turns = stretches_of(known[found[:, 0]] & known[found[:, 1]])
     coded = np.repeat(np.arange(len(turns)) % 2 == 1, turns)
     codes, others = place[found[coded]].reshape(-1), words[~coded].view(np.int32)
     return Halves(
@@ -66,7 +66,7 @@ def halves(values: Array) -> Halves:
     )
 
 
-def _stretches(known: Array) -> Array:
+def stretches_of(known: Array) -> Array:
     """Lengths, in turn of what has no codes and of what has; the latter are multiples of AT_ONCE."""
     ends = np.flatnonzero(np.diff(known.astype(np.int8), append=2 - 3 * known[-1:].astype(np.int8))) + 1
     turns, others, begin = [], 0, 0

@@ -207,6 +207,7 @@ DSP = Vectors(
         "load_four": _load_four("r4", "r5", "r6", "r8"),
         "load_four_more": _load_four("r9", "r10", "r11", "r12"),
         "load_both": _LOAD_BOTH,
+        "p_add_byte": lambda by: _one("uxtab", "a", "b", suffix=f", ror #{8 * by}" if by else ""),
         "p_step8": _step("int8_t"),
         "p_step16": _step("int16_t"),
         "at_word": '__asm__(".balign 4" : "+r"(pointer)); /* long instructions across words are fetched late */\n'

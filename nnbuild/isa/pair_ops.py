@@ -121,6 +121,11 @@ def _step(bits: int) -> Family:
     return step
 
 
+def _add_byte(byte: int) -> Operation:
+    """A byte of the word, without a sign, added to an index."""
+    return _words(f"(int32_t)((uint32_t)a + ((uint32_t)b >> {8 * byte} & 0xffU))")
+
+
 def _pair_at(index: int) -> str:
     return f"(int32_t)((uint32_t)(uint16_t)from[{index}] | (uint32_t)from[{index + 1}] << 16)"
 
@@ -210,6 +215,7 @@ PAIRS: dict[str, Operation | Family] = {
     "load_both": Operation(
         WORD, "const int64_t *x, const int64_t *k, int32_t *second, int32_t *third, int32_t *fourth", LOAD_BOTH, 4, 1
     ),
+    "p_add_byte": _add_byte,
     "p_step8": _step(8),
     "p_step16": _step(16),
     "at_word": Operation("const int64_t *", "const int64_t *pointer", "pointer", 0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
@@ -123,7 +124,7 @@ _PLAIN: tuple[Kernel[Conv2D], ...] = (
 )
 VARIANTS = (
     *_PLAIN,
-    *map(unpacked, _PLAIN),
+    *chain.from_iterable(map(unpacked, _PLAIN)),
     variant("fpu", FEATURES, only_float, _fpu),
     variant("positions_many", frozenset({"rv32im"}), _refused_positions, partial(_many, flat=True)),
     *compact.VARIANTS,
@@ -132,7 +133,7 @@ VARIANTS = (
     *winograd.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("sums", _on_integers),
-    OnEach("sums", lambda chosen: [unpacked(_on_integers(chosen)[0])]),
+    OnEach("sums", lambda chosen: list(unpacked(_on_integers(chosen)[0]))),
     OnEach("across", across_windows.on_set),
     obedient.WEIGHTS,
 )

@@ -116,7 +116,7 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Dense]]:
 _SCALAR = variant("scalar", frozenset(), any_format, _scalar)
 VARIANTS = (
     _SCALAR,
-    unpacked(_SCALAR),
+    *unpacked(_SCALAR),
     variant("fpu", FEATURES, only_float, _fpu),
     *compact.VARIANTS,
     *patches.variants(frozenset()),

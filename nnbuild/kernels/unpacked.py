@@ -1,86 +1,120 @@
-"""Kernels whose weights are stored by a code for every two bytes, and laid out in scratch as the kernel wants them.
+"""Kernels whose weights are stored by codes, and laid out in scratch as the kernel wants them.
 
-Nothing has to be known of a kernel but that it reads an array called "kernel": words whose halves are among the 256
-that occur most are stored as a byte for each half, and stretches of others, such as the constants of channels between
-the weights, as they are. What is computed for many positions is hardly slower by it.
+Nothing has to be known of a kernel but that it reads an array called "kernel": words whose parts are among those that
+occur most are stored by codes, and stretches of others, such as the constants of channels between the weights, as they
+are. A code is a byte for each half of a word, or as many bits for each byte as that is rare (Huffman's). What is
+computed for many positions is hardly slower by it.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Writer
-from nnbuild.encodings.halves import AT_ONCE, Halves, halves
+from nnbuild.encodings import prefix
+from nnbuild.encodings.encoded import Encoded
+from nnbuild.encodings.halves import AT_ONCE, halves
+from nnbuild.encodings.prefix import LONGEST, Prefix
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, K, Kernel, Names
 from nnbuild.kernels.sparse import distinct
+from nnbuild.model.graph import Array
 from nnbuild.ops.site import Site
 
 ALIGNMENT = 64
-CALL_CYCLES, WORD_CYCLES, COPY_CYCLES = 30, 7.5, 5
-"""Of the routine, and of a word by its codes or as it is."""
-FEW = 16
-"""Distinct weights, with zero, up to which two of them have a code of a byte."""
+CALL_CYCLES, COPY_CYCLES = 30, 5
+"""Of a routine, and of a word as it is."""
+TABLE_CYCLES = 2500
+"""Of the table of all that LONGEST bits can begin with."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """few: distinct weights, with zero, up to which it is tried; word_cycles, word_loads: of a word by its codes; room:
+    bytes of scratch beside what is laid out."""
+
+    name: str
+    encoding: str
+    few: int
+    made: Callable[[Array], Encoded]
+    word_cycles: float
+    word_loads: float
+    room: int = 0
+
+
+HALVES = Way("unpacked", "codes", 16, halves, 7.5, 4)
+"""Two of 16 weights have a code of a byte."""
+PREFIX = Way("prefixed", "prefix codes", prefix.MOST, prefix.prefix, 48, 6, 2 << LONGEST)
+WAYS = (HALVES, PREFIX)
 
 
 @lru_cache(maxsize=64)
-def _stored(kernel: Kernel, site: Site) -> tuple[Demand, Halves]:
+def _stored(kernel: Kernel, site: Site, way: Way) -> tuple[Demand, Encoded]:
     """What the kernel demands, and its weights."""
     own = kernel.demand(site)
-    return own, halves(own.packed["kernel"])
+    return own, way.made(own.packed["kernel"])
 
 
-def _behind(own: Demand) -> int:
-    """Bytes of the kernel's own scratch, before the weights."""
-    return own.scratch + -own.scratch % ALIGNMENT
+def _whole(size: int) -> int:
+    return size + -size % ALIGNMENT
 
 
-def unpacked(kernel: Kernel[K]) -> Kernel[K]:
+def unpacked(kernel: Kernel[K]) -> tuple[Kernel[K], ...]:
+    """The kernel with its weights stored in each way."""
+    return tuple(_kernel(kernel, way) for way in WAYS)
+
+
+def _kernel(kernel: Kernel[K], way: Way) -> Kernel[K]:
     def accepts(site: Site[K]) -> str | None:
-        if site.constant("kernel").dtype.kind != "i" or distinct(site) > FEW:
-            return f"its weights have more than {FEW} values"
+        if site.constant("kernel").dtype.kind != "i" or distinct(site) > way.few:
+            return f"its weights have more than {way.few} values"
         return kernel.accepts(site)
 
     def demand(site: Site[K]) -> Demand:
-        own, found = _stored(kernel, site)
+        own, found = _stored(kernel, site, way)
         weights = own.packed["kernel"]
         packed = {role: part for role, part in own.packed.items() if role != "kernel"}
         packed |= {f"kernel_{role}": part for role, part in found.parts.items()}
         kind = own.scratch_type if own.scratch else weights.dtype.name
-        size = _behind(own) + weights.nbytes + -weights.nbytes % ALIGNMENT
+        size = _whole(own.scratch) + _whole(weights.nbytes) + way.room
         return replace(own, scratch=size, scratch_type=kind, packed=packed, copied=weights.nbytes)
 
     def emit(w: Writer, site: Site[K], names: Names) -> None:
-        own, found = _stored(kernel, site)
-        kind = C_TYPES[own.packed["kernel"].dtype.name]
-        if own.scratch:
-            size = np.dtype(own.scratch_type).itemsize
-            w(f"{kind} *const unpacked = ({kind} *)(void *)({names.scratch} + {_behind(own) // size});")
-        else:
-            w(f"{kind} *const unpacked = {names.scratch};")
-        routine = _routine()
+        own, found = _stored(kernel, site, way)
+        weights = own.packed["kernel"]
+        kind = C_TYPES[weights.dtype.name]
+        size = np.dtype(own.scratch_type).itemsize
+        at = f"({names.scratch} + {_whole(own.scratch) // size})" if own.scratch else names.scratch
+        w(f"{kind} *const unpacked = {f'({kind} *)(void *){at}' if own.scratch else at};")
+        given = {role: names.packed[f"kernel_{role}"] for role in found.parts}
+        if isinstance(found, Prefix):
+            table = f"(int16_t *)(void *)((int8_t *)unpacked + {_whole(weights.nbytes)})"
+            w(f"int16_t *const table = {table};")
+            w(f"{w.call(_tabled(), 'table', given['lengths'], given['table'])};")
+            w.bill(TABLE_CYCLES)
+            given = {role: "table" if role == "table" else name for role, name in given.items() if role != "lengths"}
+        routine = _prefixed(found.carried) if isinstance(found, Prefix) else _by_halves()
+        stretches = found.parts["stretches"].astype(np.int64)
+        others, coded = int(stretches[0::2].sum()), int(stretches[1::2].sum())
         w.bill(CALL_CYCLES)
-        w.bill(WORD_CYCLES * (len(found.codes) / 2), len(found.codes) * 2)
-        w.bill(COPY_CYCLES * len(found.others), len(found.others))
-        given = [names.packed[f"kernel_{role}"] for role in found.parts]
-        w(f"{w.call(routine, '(int8_t *)unpacked', *given, str(len(found.stretches) // 2))};")
+        w.bill(way.word_cycles * coded, way.word_loads * coded)
+        w.bill(COPY_CYCLES * others, others)
+        w(f"{w.call(routine, '(int8_t *)unpacked', *given.values(), str(len(stretches) // 2))};")
         kernel.emit(w, site, replace(names, packed={**names.packed, "kernel": "unpacked"}))
 
-    name = f"{kernel.name}_unpacked"
-    return replace(kernel, name=name, accepts=accepts, demand=demand, emit=emit, encoding="codes")
+    name = f"{kernel.name}_{way.name}"
+    return replace(kernel, name=name, accepts=accepts, demand=demand, emit=emit, encoding=way.encoding)
 
 
-def _routine() -> Instruction:
+def _by_halves() -> Instruction:
     w = Writer("{prefix}")
     with w.block("for (; count > 0; --count)"):
-        with w.block("for (int32_t left = stretches[0]; left > 0; --left)"):
-            w(f"{DSP.call(w, 'write_bytes', 'to', 'others[0]')};")
-            w("others += 1;")
-            w("to += 4;")
+        _copied(w)
         with w.block(f"for (int32_t left = stretches[1]; left > 0; left -= {AT_ONCE})"):
             for at in range(AT_ONCE):
                 low, high = (f"(uint32_t)table[codes[{2 * at + half}]]" for half in range(2))
@@ -89,8 +123,62 @@ def _routine() -> Instruction:
             w(f"codes += {2 * AT_ONCE};")
             w(f"to += {4 * AT_ONCE};")
         w("stretches += 2;")
+    return _routine(w, "unpack_halves", "const uint16_t *table")
+
+
+def _prefixed(carried: bool) -> Instruction:
+    """An entry of the table has a byte in its upper half, and how many bits its code has in the lower one."""
+    w = Writer("{prefix}")
+    w("uint32_t at = 0;")
+    mask = (1 << LONGEST) - 1
+    with w.block("for (; count > 0; --count)"):
+        _copied(w)
+        with w.block("for (int32_t left = stretches[1]; left > 0; --left)"):
+            w("uint32_t word = 0;")
+            for half in range(2):
+                with w.block(""):
+                    loaded = DSP.call(w, "load_bytes", "(const int8_t *)codes + (at >> 3)", of=(4,))
+                    w(f"const uint32_t bits = (uint32_t){loaded} >> (at & 7);")
+                    w(f"const int32_t low = table[bits & {mask}];")
+                    w(f"const int32_t high = table[bits >> (low & 15) & {mask}];")
+                    w("at += (uint32_t)(low & 15) + (uint32_t)(high & 15);")
+                    both = "(low >> 8) + (high & -256)" if carried else "(low >> 8 & 255) | (high & -256)"
+                    w(f"word |= (uint32_t)({both})" + (" << 16;" if half else " & 0xffffU;"))
+            w(f"{DSP.call(w, 'write_bytes', 'to', '(int32_t)word')};")
+            w("to += 4;")
+        w("stretches += 2;")
+    return _routine(w, f"unpack_prefix{'_sums' if carried else ''}", "const int16_t *table")
+
+
+def _tabled() -> Instruction:
+    """What LONGEST bits begin with, for all there are."""
+    w = Writer("{prefix}")
+    w("uint32_t code = 0;")
+    with w.block(f"for (uint32_t size = 1; size <= {LONGEST}; ++size)"):
+        with w.block("for (int32_t left = *lengths; left > 0; --left)"):
+            with w.block(f"for (uint32_t i = code; i < {1 << LONGEST}; i += 1U << size)"):
+                w("all[i] = (int16_t)(*table * 256 + (int32_t)size);")
+            w("uint32_t bit = 1U << (size - 1);")
+            with w.block("while ((code & bit) != 0)"):
+                w("code ^= bit;")
+                w("bit >>= 1;")
+            w("code |= bit;")
+            w("table += 1;")
+        w("lengths += 1;")
+    head = "void {name}(int16_t *all, const uint8_t *lengths, const int8_t *table)"
+    return Instruction("prefix_table", head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
+
+
+def _copied(w: Writer) -> None:
+    with w.block("for (int32_t left = stretches[0]; left > 0; --left)"):
+        w(f"{DSP.call(w, 'write_bytes', 'to', 'others[0]')};")
+        w("others += 1;")
+        w("to += 4;")
+
+
+def _routine(w: Writer, name: str, table: str) -> Instruction:
     head = (
-        "void {name}(int8_t *to, const uint8_t *codes, const uint16_t *table, const int32_t *others, "
+        f"void {{name}}(int8_t *to, const uint8_t *codes, {table}, const int32_t *others, "
         "const uint16_t *stretches, int32_t count)"
     )
-    return Instruction("unpack_halves", head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
+    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)

@@ -56,7 +56,7 @@ def test_what_is_no_other_wish() -> None:
     for wrong, said in {
         (None, "1", None, None): "--share 1: weights share 2 to 256 different values. Give for example --share 16.",
         (None, "x", None, None): "--share x: weights share 2 to 256 different values. Give for example --share 16.",
-        (None, None, 3, None): "--weights-bits 3: there is no such choice. Take one of 4, 8, auto.",
+        (None, None, 9, None): "--weights-bits 9: there is no such choice. Take one of 2, 3, 4, 5, 6, 7, 8, auto.",
         (None, None, None, "0"): f"--flash 0: {BYTES}",
         (
             None,

@@ -11,6 +11,7 @@ from nnbuild.encodings.encoded import Array, Encoded, proved
 from nnbuild.encodings.halves import halves
 from nnbuild.encodings.narrow import narrow, ternary
 from nnbuild.encodings.nm import n_of_m
+from nnbuild.encodings.prefix import prefix
 from nnbuild.encodings.sparse import sparse
 
 MATRICES = 100_000
@@ -48,6 +49,8 @@ def encoded(matrix: Array, chance: np.random.Generator) -> list[Encoded | None]:
         ternary(matrix),
         n_of_m(matrix, max(1, int(places.max())), m, rows),
         blocks(matrix, rows, depth, unit, int(chance.choice([1, 2, 4]))),
+        prefix(matrix),
+        prefix(256 * matrix[:, 1:].astype(np.int16) + matrix[:, :-1]),
     ]
 
 
@@ -64,7 +67,7 @@ def check(begin: int, end: int) -> None:
         ]
         for one in found:
             if one is not None:
-                proved(one, matrix)
+                proved(one, matrix if one is not found[-1] else 256 * matrix[:, 1:].astype(np.int16) + matrix[:, :-1])
 
 
 def test_encodings_decode_to_what_they_were_made_of() -> None:
@@ -85,6 +88,17 @@ def test_halves_keep_what_is_rare_as_it_is() -> None:
             values = np.concatenate([common.astype(dtype), rare, common[: size // 2].astype(dtype), rare[:3]])
             proved(halves(values), values)
     assert halves(np.tile(np.arange(-8, 8), 200).astype(np.int8)).nbytes < 0.6 * 3200
+
+
+def test_frequent_bytes_have_short_codes() -> None:
+    chance = np.random.default_rng(2)
+    values = np.clip(np.round(chance.normal(size=8192) * 1.2), -3, 3).astype(np.int8)
+    pairs = 256 * values[1::2].astype(np.int16) + values[0::2]
+    for each, carried in ((values, False), (pairs, True)):
+        found = proved(prefix(each), each)
+        assert found.carried == carried and found.nbytes < 0.31 * len(values)
+    skewed = np.repeat(np.arange(40), np.maximum(1, 2 ** (13 - np.arange(40)).clip(0))).astype(np.int8)
+    assert proved(prefix(skewed), skewed).lengths[7] > 0  # longer codes are cut
 
 
 def test_what_an_encoding_cannot_hold_has_none() -> None:

@@ -32,6 +32,12 @@ from tests.support.quantized import full_range, quantized
 
 SHAPES = [(64, 16), (640, 12), (92, 70), (301, 9), (5, 3), (1, 1), (16, 1)]
 KEPT = (0.03, 0.12, 0.4, 0.0)
+ON_PAIRS = {
+    ("gru", "int4"),
+    ("lstm", "sparse_pairs"),
+    ("lstm", "sparse_scattered"),
+    ("conv2d", "patches_packed_prefixed"),
+}
 PATTERNS = ((4, 2), (1, 1), (4, 1), (16, 4))
 
 
@@ -128,7 +134,8 @@ def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[st
         not flags or dtype == "int16" or kinds["dense", "avx2_fma_sparse_codes"]
     )
     assert dtype == "int16" or kinds["conv2d", "scalar_unpacked"] == 3
-    assert dtype == "int16" or kinds.keys() >= ({("gru", "int4"), ("lstm", "sparse_pairs")} if flags else set())
+    assert dtype == "int16" or kinds["conv2d", "scalar_prefixed"] == 3
+    assert dtype == "int16" or kinds.keys() >= (ON_PAIRS if flags else set())
     runs = [(graph, full_range(graph, 3, seed=1)) for _, graph, _ in mine]
     found = run_many(runs, tmp_path, targets=[target for _, _, target in mine], flags=flags or SANITIZE)
     for (name, graph, _), (_, inputs), outputs in zip(mine, runs, found, strict=True):

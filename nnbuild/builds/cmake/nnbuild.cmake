@@ -10,7 +10,7 @@ set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and 
 #                   [KEEP <layer=format>...] [IO integer|float] [ACCURACY_DROP <points>] [NO_BIAS_CORRECTION]
 #                   [OPTIMIZE speed|size|ram] [PRICE cycles|instructions] [MEMORY <name>] [THREADS <count>]
 #                   [WEIGHTS auto|array|binary] [LABELS <file>] [PRUNE <share>|by-layer|auto] [SHARE <count>]
-#                   [WEIGHTS_BITS 4|8|auto] [FLASH <bytes>] [STREAM auto|<axis>[,hop=<rows>]])
+#                   [WEIGHTS_BITS 2…8|auto] [FLASH <bytes>] [STREAM auto|<axis>[,hop=<rows>]])
 #
 # Makes the static library <target>, also called nnbuild::<target>. The C is printed when it is built.
 function(nnbuild_add_model target)

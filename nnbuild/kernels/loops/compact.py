@@ -327,4 +327,4 @@ def _nest(site: Site[Weighted]) -> Nest:
 
 
 _COMPACT = variant("compact", NEEDS, _accepts, _nest)
-VARIANTS = (_COMPACT, unpacked(_COMPACT))
+VARIANTS = (_COMPACT, *unpacked(_COMPACT))

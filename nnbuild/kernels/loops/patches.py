@@ -238,5 +238,5 @@ def variants(fuses: frozenset[str]) -> tuple[Kernel[Weighted], ...]:
         kernel = variant(f"patches_{layout.name}{mark}", NEEDS, partial(_accepts, layout, longest, near), nest, fuses)
         found.append(staged(kernel) if near else kernel)
         if isinstance(layout, Packed) and not near:
-            found.append(unpacked(kernel))
+            found += unpacked(kernel)
     return tuple(found)

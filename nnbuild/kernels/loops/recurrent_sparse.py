@@ -71,9 +71,9 @@ class Form:
         return None
 
     def counts(self, inputs: int) -> str | None:
-        """The type of a count, for so many inputs."""
+        """The type of a count of turns, for so many inputs."""
         places = -(-inputs // self.depth)
-        most = places + places // (FARTHEST // (self.unit * self.depth)) + self.turn
+        most = -(-(places + places // (FARTHEST // (self.unit * self.depth))) // self.turn)
         return next((kind for kind in ("uint8", "uint16") if most <= np.iinfo(kind).max), None)
 
     def stored(self, name: str, matrix: Array, count: int) -> tuple[dict[str, Array], Blocks]:

@@ -13,6 +13,7 @@ from nnbuild.kernels.loops.narrow_pairs import Code
 from nnbuild.kernels.loops.recurrent_columns import ColumnSums
 from nnbuild.kernels.loops.recurrent_integer import Sums
 from nnbuild.kernels.loops.recurrent_pairs import PairedSums
+from nnbuild.kernels.loops.recurrent_scattered import ScatteredSums
 from nnbuild.kernels.loops.recurrent_sparse import Form, NarrowSums, SparsePairSums, SparseSums
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.site import Site
@@ -26,6 +27,7 @@ ENCODED = {
     "sparse_places": SparsePairSums(False, Form(True, 1, 4, 2)),
     "sparse_places_short": SparsePairSums(False, Form(True, 1, 2)),
     "sparse_apart": SparsePairSums(False, Form(False)),
+    "sparse_scattered": ScatteredSums(False),
     "int4": NarrowSums(False, Code(False)),
     "codebook": NarrowSums(False, Code(True)),
 }

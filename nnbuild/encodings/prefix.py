@@ -1,0 +1,179 @@
+"""Words of few distinct bytes, each by a code that is the shorter the more often it occurs (Huffman's).
+
+Codes are canonical, the lowest bit of a byte first, and none has more than LONGEST bits, so that a table of all that
+many bits can hold says which byte comes next. Words with a byte that has no code lie apart, as they are, in stretches.
+A half of a word may be the sum of a byte and 256 times another one, as kernels have weights of two channels, or the two
+bytes as they are: what gives fewer of them is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from nnbuild.encodings.encoded import Array, Encoded
+from nnbuild.encodings.halves import stretches_of
+
+LONGEST = 8
+MOST = 64
+"""Bytes that have codes."""
+RARE = 1 / 2000
+"""The share of all bytes from which on one has a code."""
+BEYOND = 4
+"""Bytes behind the last code that may be read."""
+IN_WORD = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix(Encoded):
+    """lengths: how many codes there are of 1, 2 … bits; table: their bytes in the order of codes. `carried` halves are
+    sums. stretches: in turn how many words are as they are and how many have codes."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    carried: bool
+    codes: Array
+    lengths: Array
+    table: Array
+    others: Array
+    stretches: Array
+
+    @property
+    def parts(self) -> dict[str, Array]:
+        return {
+            "codes": self.codes,
+            "lengths": self.lengths,
+            "table": self.table,
+            "others": self.others,
+            "stretches": self.stretches,
+        }
+
+    @property
+    def coded(self) -> int:
+        """Bytes that have codes."""
+        return IN_WORD * int(self.stretches[1::2].astype(np.int64).sum())
+
+    def decode(self) -> Array:
+        turns = self.stretches.astype(np.int64)
+        there = np.repeat(np.arange(len(turns)) % 2 == 1, turns)
+        found = np.zeros(len(there), np.uint32)
+        found[~there] = self.others[: int(turns[0::2].sum())].view(np.uint32)
+        found[there] = _joined(self._bytes(), self.carried)
+        size = int(np.prod(self.shape)) * self.dtype.itemsize
+        result: Array = np.frombuffer(found.tobytes()[:size], self.dtype).reshape(self.shape)
+        return result
+
+    def _bytes(self) -> Array:
+        places, sizes = lookup(self.lengths)
+        bits = np.unpackbits(self.codes, bitorder="little").astype(np.int64)
+        window = np.convolve(bits, 1 << np.arange(LONGEST)[::-1], "valid")
+        values, onward = self.table[places[window]].tolist(), sizes[window].tolist()
+        found, at = [], 0
+        for _ in range(self.coded):
+            found.append(values[at])
+            at += onward[at]
+        return np.array(found, np.int64)
+
+
+def lookup(lengths: Array) -> tuple[Array, Array]:
+    """For every LONGEST bits, the first of them lowest: where in the table what they begin with is, and its bits."""
+    places, sizes = np.zeros(1 << LONGEST, np.int64), np.ones(1 << LONGEST, np.int64)
+    for place, (code, size) in enumerate(_codes(lengths)):
+        places[code :: 1 << size], sizes[code :: 1 << size] = place, size
+    return places, sizes
+
+
+def _codes(lengths: Array) -> list[tuple[int, int]]:
+    """(code, its bits) of every entry of the table: those of a length count up, the lowest bit is the first."""
+    found, code = [], 0
+    for size, count in enumerate(lengths.tolist(), 1):
+        code *= 2
+        for _ in range(count):
+            found.append((int(f"{code:0{size}b}"[::-1], 2), size))
+            code += 1
+    return found
+
+
+def prefix(values: Array) -> Prefix:
+    data = np.ascontiguousarray(values).tobytes()
+    words = np.frombuffer(data + bytes(-len(data) % IN_WORD), np.uint32)
+    each, carried = min(((_parted(words, way), way) for way in (False, True)), key=lambda pair: _variety(pair[0]))
+    often = np.bincount(each.reshape(-1) + 128, minlength=256)
+    order = np.argsort(-often, kind="stable")[:MOST]
+    known = np.zeros(256, bool)
+    known[order[often[order] > RARE * each.size]] = True
+    turns = stretches_of(known[each + 128].all(axis=1)) if len(words) else np.zeros(0, np.int64)
+    there = np.repeat(np.arange(len(turns)) % 2 == 1, turns)
+    coded = each[there].reshape(-1)
+    amounts = np.bincount(coded + 128, minlength=256)
+    sizes = _limited(amounts)
+    table = np.array(sorted(np.flatnonzero(sizes), key=lambda one: (sizes[one], one)), np.int64)
+    lengths = np.bincount(sizes[table], minlength=LONGEST + 1)[1:]
+    others = words[~there].view(np.int32)
+    return Prefix(
+        values.shape,
+        values.dtype,
+        carried,
+        codes=_bits(coded, table, lengths),
+        lengths=lengths.astype(np.uint8),
+        table=(table - 128).astype(np.int8) if table.size else np.zeros(1, np.int8),
+        others=others if others.size else np.zeros(1, np.int32),  # no array of C is empty
+        stretches=turns.astype(np.uint16) if turns.size else np.zeros(2, np.uint16),
+    )
+
+
+def _parted(words: Array, carried: bool) -> Array:
+    """[words, 4] bytes with signs."""
+    halves = words.view(np.uint16).reshape(-1, 2).astype(np.int64)
+    low = (halves & 0xFF ^ 0x80) - 0x80
+    high = ((halves - low if carried else halves) >> 8 & 0xFF ^ 0x80) - 0x80
+    return np.stack([low, high], axis=2).reshape(-1, IN_WORD)
+
+
+def _joined(each: Array, carried: bool) -> Array:
+    low, high = each.reshape(-1, 2).T
+    halves = low + 256 * high if carried else low & 0xFF | (high & 0xFF) << 8
+    return (halves & 0xFFFF).astype(np.uint16).view(np.uint32)
+
+
+def _variety(each: Array) -> float:
+    often = np.bincount(each.reshape(-1) + 128, minlength=256)
+    there = often[often > 0]
+    return float((there * np.log2(there.sum() / there)).sum())
+
+
+def _limited(amounts: Array) -> Array:
+    """The bits of every byte's code, none above LONGEST: rare ones are counted as less rare until that holds."""
+    least = 0.0
+    while True:
+        sizes = _huffman(np.where(amounts > 0, np.maximum(amounts, least), 0))
+        if sizes.max(initial=0) <= LONGEST:
+            return sizes
+        least = max(1.0, 1.5 * least)
+
+
+def _huffman(amounts: Array) -> Array:
+    sizes = np.zeros(len(amounts), np.int64)
+    there = np.flatnonzero(amounts)
+    sizes[there[:1]] = len(there) == 1
+    heap = [(float(amounts[one]), int(one), [int(one)]) for one in there]
+    heapify(heap)
+    while len(heap) > 1:
+        first, second = heappop(heap), heappop(heap)
+        both = first[2] + second[2]
+        sizes[both] += 1
+        heappush(heap, (first[0] + second[0], min(first[1], second[1]), both))
+    return sizes
+
+
+def _bits(coded: Array, table: Array, lengths: Array) -> Array:
+    """All codes one after the other, and what may be read behind them."""
+    code, size = np.zeros(256, np.int64), np.zeros(256, np.int64)
+    for one, (bits, count) in zip(table, _codes(lengths), strict=True):
+        code[one], size[one] = bits, count
+    bits, counts = code[coded + 128], size[coded + 128]
+    there = np.arange(LONGEST) < counts[:, None]
+    each = (bits[:, None] >> np.arange(LONGEST) & 1).astype(np.uint8)
+    return np.concatenate([np.packbits(each[there], bitorder="little"), np.zeros(BEYOND, np.uint8)])
