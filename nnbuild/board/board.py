@@ -30,14 +30,17 @@ class Toolchain:
 
 @dataclass(frozen=True)
 class Memory:
-    """One stretch of a part's memory; `flash` holds code and constants."""
+    """One stretch of a part's memory; `flash` holds code and constants. `data` is where data of it is read, on
+    parts that have one address for instructions and another one for data."""
 
     name: str
     origin: int
     length: int
+    data: int | None = None
 
     def __contains__(self, address: int) -> bool:
-        return self.origin <= address < self.origin + self.length
+        begins = (self.origin,) if self.data is None else (self.origin, self.data)
+        return any(begin <= address < begin + self.length for begin in begins)
 
 
 @dataclass(frozen=True)

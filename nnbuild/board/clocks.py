@@ -66,11 +66,16 @@ def _fixed(numbers: Mapping[str, int]) -> Clocks:
     return Clocks(cpu, uart, uart, uart)
 
 
-def _rp2040(numbers: Mapping[str, int]) -> Clocks:
-    """12 MHz times N, by 12."""
+def _rp(numbers: Mapping[str, int], divider: int) -> Clocks:
+    """12 MHz times N, by two dividers."""
     vco = 12 * MEGA * numbers["NN_PLL_N"]
-    cpu = vco // 12
+    cpu = vco // divider
     return Clocks(cpu, cpu, cpu, cpu, vco, (750 * MEGA, 1600 * MEGA))
+
+
+def _esp32(numbers: Mapping[str, int]) -> Clocks:
+    """480 MHz by 3 or 6; the serial port is fed by the crystal of 40 MHz."""
+    return Clocks(480 * MEGA // numbers["NN_PLL_DIVIDER"], 40 * MEGA, 80 * MEGA, 80 * MEGA)
 
 
 def _samd51(numbers: Mapping[str, int]) -> Clocks:
@@ -80,9 +85,13 @@ def _samd51(numbers: Mapping[str, int]) -> Clocks:
 
 
 FAMILIES: Mapping[str, Callable[[Mapping[str, int]], Clocks]] = {
+    "esp32c3": _esp32,
+    "esp32c6": _esp32,
     "fixed": _fixed,
+    "lpc55s69": lambda numbers: Clocks(*4 * (96 * MEGA,), waits=numbers["NN_FLASH_WAITS"]),
     "nrf51": lambda numbers: Clocks(numbers["NN_CPU_HERTZ"], 16 * MEGA, 16 * MEGA, 16 * MEGA),
-    "rp2040": _rp2040,
+    "rp2040": lambda numbers: _rp(numbers, 12),
+    "rp2350": lambda numbers: _rp(numbers, 10),
     "samd51": _samd51,
     "stm32f1": _stm32f1,
     "stm32f4": _stm32f4,

@@ -13,13 +13,13 @@ from nnbuild.board.board import FARTHEST_OFF, Board, Firmware, Memory
 from nnbuild.board.clocks import Clocks, clocks_of
 
 PARTS = Path(__file__).with_name("parts.toml")
-UART_SCALES = {"ns16550": (1, 16), "pl011": (4, 1)}
+UART_SCALES = {"ns16550": (1, 16), "pl011": (4, 1), "flexcomm": (1, 16), "esp32": (16, 1)}
 """The divider of a serial port counts in other units than its clock."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A chip, as its maker describes it."""
+    """A chip, as its maker describes it. One that starts by either of two kinds of core has both."""
 
     core: str
     hertz: int
@@ -186,7 +186,7 @@ def _memories(board: Board, firmware: Firmware, part: Part | None) -> Iterator[s
 
 
 def _part(board: Board, part: Part) -> Iterator[str]:
-    if board.core != part.core:
+    if board.core not in part.core.split(" or "):
         yield f"it is compiled for a {board.core}, the part is a {part.core}."
     if board.flash is not None and part.chip is not None and board.flash.chip != part.chip:
         yield f"[flash] chip = {board.flash.chip:#x}, but the part's bootloader answers {part.chip:#x}."

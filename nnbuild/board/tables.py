@@ -127,7 +127,10 @@ def _read(file: Path, table: Mapping[str, Any]) -> Board:
             multiplier=table.get("cpu", {}).get("multiplier", 1),
             flash_speed=_flash_speed(name, table.get("flash", {}).get("speed", {})),
             cores=core_table(name, table.get("cores", {})),
-            memories=tuple(Memory(key, m["origin"], m["length"]) for key, m in table.get("memory", {}).items()),
+            memories=tuple(
+                Memory(key, each["origin"], each["length"], each.get("data"))
+                for key, each in table.get("memory", {}).items()
+            ),
             firmware=_firmware(table["firmware"], file.parent) if "firmware" in table else None,
             emulator=_emulator(table.get("emulator", {})),
             flash=_flash(table["flash"]) if "tools" in table.get("flash", {}) else None,

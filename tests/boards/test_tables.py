@@ -85,15 +85,17 @@ def test_the_clock_of_a_port_is_the_firmwares(name: str, tmp_path: Path) -> None
     board = find(name)
     part, rates = board.firmware, board.rates
     assert part is not None and rates is not None
-    scale = {"ns16550": 1 / 16, "pl011": 4, "stm32_usart_v2": part.defines.get("NN_UART_BRR_SCALE", 1)}.get(
-        part.uart, 1
-    )
+    scales = {"ns16550": 1 / 16, "flexcomm": 1 / 16, "pl011": 4, "esp32": 16}
+    scale = scales.get(part.uart, part.defines.get("NN_UART_BRR_SCALE", 1))
     macro = {
         "fixed": "NN_UART_HERTZ",
         "nrf51": "UART_HERTZ",
         "stm32f4": "UART_HERTZ",
         "stm32h7": "UART_HERTZ",
         "samd51": "UART_HERTZ",
+        "lpc55s69": "UART_HERTZ",
+        "esp32c3": "UART_HERTZ",
+        "esp32c6": "UART_HERTZ",
     }
     hertz = round(rates.hertz / scale)
     test = tmp_path / "clock.c"
@@ -231,8 +233,11 @@ def test_every_linker_script_has_the_parts_limits(name: str) -> None:
     board = find(name)
     script = linker_script(board, Layout("ram", 2048, {}))
     found = re.findall(r"^    (\w+) : ORIGIN = (\w+), LENGTH = (\d+)$", script, re.MULTILINE)
+    flash = board.memory("flash")
+    twice = [("flash_data", flash.data, flash.length)] if flash.data is not None else []
     assert [(m, int(o, 16), int(length)) for m, o, length in found] == [
-        (m.name, m.origin, m.length) for m in board.memories
+        *((m.name, m.origin, m.length) for m in board.memories),
+        *twice,
     ]
 
 

@@ -60,6 +60,10 @@ __attribute__((naked, noreturn, used)) void nn_reset(void)
         "movs r0, #0\n"
         "msr control, r0\n"
         "isb\n"
+#if NN_HAS_STACK_LIMITS
+        "ldr r0, =nn_handler_stack_low\n" /* a bootloader may have left its own limit, too */
+        "msr msplim, r0\n"
+#endif
         "ldr r0, =nn_handler_stack_high\n"
         "mov sp, r0\n"
         "bl nn_prepare\n"
@@ -105,6 +109,9 @@ static void start_caches(void)
 
 void nn_prepare(void)
 {
+#ifdef NN_RAM_ENABLE
+    NN_REG(NN_RAM_ENABLE) = NN_RAM_ENABLE_BITS; /* all but the RAM that the stacks are in is off at first */
+#endif
 #if NN_HAS_VTOR
     SCB_VTOR = (uint32_t)(uintptr_t)nn_vectors; /* a bootloader has its own table */
 #endif

@@ -10,8 +10,8 @@
 #define NN_HAS_PMP 1
 #endif
 #if !NN_HAS_PMP
-#define NN_FLASH_BEGIN 0u
-#define NN_FLASH_SIZE  0u
+#define NN_LOCKED_BEGIN 0u
+#define NN_LOCKED_SIZE  0u
 #endif
 
 #define PLIC_PRIORITY(irq) NN_REG(NN_PLIC_BASE + 4u * (irq))
@@ -37,16 +37,22 @@ const char *const nn_platform_unit = "instructions";
 const char *const nn_platform_unit = "cycles";
 #endif
 
+#ifndef NN_TRAP_ALIGNMENT
+#define NN_TRAP_ALIGNMENT 4 /* of what mtvec takes */
+#endif
+
+static uint32_t hertz;
+
 void nn_reset(void);
 void nn_trap(void);
 void nn_trap_report(uint32_t return_address, uint32_t stack_pointer);
 
-/* Must be the first code of the image: the machine begins at its first byte. Code and constants are made read-only,
- * so that a stack overflow, which runs into them, faults. */
+/* Must be the first code of the image: the machine begins at its first byte. What lies below the RAM is made read-only, so
+ * that a stack overflow, which runs into it, faults. */
 __attribute__((naked, noreturn, used, section(".vectors"))) void nn_reset(void)
 {
     __asm__ volatile(
-        "csrw mie, zero\n"
+        "csrci mstatus, 8\n" /* no interrupt is taken, whatever was before; not every core has mie */
         "lui t0, %%hi(1f)\n" /* some chips begin at an alias of their flash */
         "jr t0, %%lo(1f)\n"
         "1:\n"
@@ -74,12 +80,12 @@ __attribute__((naked, noreturn, used, section(".vectors"))) void nn_reset(void)
         "call nn_memory_start\n"
         "la sp, nn_stack_high\n"
         "call main\n"
-        "j .\n" ::"i"((NN_FLASH_BEGIN >> 2) | (NN_FLASH_SIZE / 8u - 1u)),
+        "j .\n" ::"i"((NN_LOCKED_BEGIN >> 2) | (NN_LOCKED_SIZE / 8u - 1u)),
         "i"(READ_ONLY));
 }
 
 /* Nothing goes back to where a trap came from: all registers but these two may be lost. */
-__attribute__((naked, noreturn, used, aligned(4))) void nn_trap(void)
+__attribute__((naked, noreturn, used, aligned(NN_TRAP_ALIGNMENT))) void nn_trap(void)
 {
     __asm__ volatile(
         "mv a0, ra\n"
@@ -133,9 +139,16 @@ void nn_arch_listen(void)
 
 void nn_arch_count(uint32_t cpu_clock)
 {
-    (void)cpu_clock;
+    hertz = cpu_clock;
 #if defined(NN_STK_BASE)
     STK_CTLR = STK_CTLR_STE | STK_CTLR_STCLK;
+#elif defined(NN_PERFORMANCE_COUNTER)
+    __asm__ volatile(
+        "csrwi 0x7e0, 1\n" /* mpcer: cycles */
+        "csrwi 0x7e1, 1\n" /* mpcmr: on */
+    );
+#elif !defined(NN_PLIC_BASE)
+    __asm__ volatile("csrwi 0x320, 0"); /* mcountinhibit: some cores start with their counters off */
 #endif
 }
 
@@ -146,6 +159,20 @@ void nn_arch_reset(void)
     }
 }
 
+#if defined(NN_PERFORMANCE_COUNTER)
+/* Espressif's cores count in 32 bits, 26 s at 160 MHz; what is added up here lasts. */
+uint64_t nn_platform_ticks(void)
+{
+    static uint64_t ticks;
+    static uint32_t last;
+    uint32_t        now;
+
+    CSR_READ("0x7e2", now);
+    ticks += now - last;
+    last = now;
+    return ticks;
+}
+#else
 static uint32_t count_low(void)
 {
     uint32_t count;
@@ -186,8 +213,9 @@ uint64_t nn_platform_ticks(void)
     } while (high != count_high());
     return ((uint64_t)high << 32) | low;
 }
+#endif
 
 uint32_t nn_platform_hertz(void)
 {
-    return NN_CPU_HERTZ;
+    return hertz;
 }

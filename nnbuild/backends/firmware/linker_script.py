@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nnbuild.backends.firmware.layout import HANDLER_STACK, Layout, core_stack
-from nnbuild.board.board import Board
+from nnbuild.board.board import Board, Memory
 
 BOARD_MARK = "nn_board_"
 MARKED = "*(.bss.nn_context)"
@@ -19,14 +19,19 @@ FLASH = """\
         *(.text.nn_waiting)
         nn_waiting_end = .;
         *(.text .text.*)
-    } > flash
-
-    .rodata : ALIGN(16)
-    {
-        *(.rodata .rodata.*)
-        . = ALIGN(4);
+        . = ALIGN(16);
     } > flash
 """
+
+CONSTANTS = """\
+    .rodata {where}: ALIGN(16)
+    {{
+        *(.rodata .rodata.* .srodata .srodata.*)
+        . = ALIGN(4);
+    }} > {region}
+"""
+READ_ELSEWHERE = "flash_data"
+"""The flash once more, where data of it is read, on parts that have another address for that."""
 
 DATA = """\
     .data : ALIGN(8)
@@ -36,7 +41,7 @@ DATA = """\
         . = ALIGN(4);
         nn_data_end = .;
     } > ram AT > flash
-    nn_data_load = LOADADDR(.data);
+    nn_data_load = LOADADDR(.data){moved};
 """
 
 DISCARDED = """\
@@ -54,16 +59,20 @@ def board_mark(board: Board) -> str:
 
 def linker_script(board: Board, layout: Layout) -> str:
     """Code and constants in flash. The stack lies lowest in RAM: what overflows it leaves the RAM and faults."""
-    ram = board.memory("ram")
+    ram, flash = board.memory("ram"), board.memory("flash")
+    apart = flash.data is not None
+    twice = [Memory(READ_ELSEWHERE, flash.data, flash.length)] if flash.data is not None else []
     regions = [
-        f"    {memory.name} : ORIGIN = {memory.origin:#010x}, LENGTH = {memory.length}" for memory in board.memories
+        f"    {memory.name} : ORIGIN = {memory.origin:#010x}, LENGTH = {memory.length}"
+        for memory in [*board.memories, *twice]
     ]
     sections = [
         FLASH,
+        _constants(apart),
         _stack("stack", "nn_stack", layout.stack),
         _stack("handler_stack", "nn_handler_stack", HANDLER_STACK),
         *([_stack("core_stacks", "nn_core_stacks", layout.others * core_stack(board))] if board.cores.runtime else []),
-        DATA,
+        DATA.replace("{moved}", f" - ORIGIN(flash) + ORIGIN({READ_ELSEWHERE})" if apart else ""),
         "    /* The model's memory. */\n" + _zeroed("context", "nn_context", "*nn_target.o", layout.context, MARKED),
         _zeroed("bss", "nn_bss", "*", "ram"),
         DISCARDED,
@@ -83,6 +92,16 @@ def linker_script(board: Board, layout: Layout) -> str:
             "\n".join(sections) + "}\n",
         ]
     )
+
+
+def _constants(apart: bool) -> str:
+    """Behind the code in flash, wherever they are read."""
+    if not apart:
+        return CONSTANTS.format(where="", region="flash")
+    where = f"ORIGIN({READ_ELSEWHERE}) + ADDR(.text) + SIZEOF(.text) - ORIGIN(flash) "
+    text = CONSTANTS.format(where=where, region=f"{READ_ELSEWHERE} AT > flash")
+    at = f"ADDR(.rodata) - ORIGIN({READ_ELSEWHERE}) == LOADADDR(.rodata) - ORIGIN(flash)"
+    return f'{text}    ASSERT({at}, "constants lie where they are read")\n'
 
 
 def _stack(section: str, name: str, size: int) -> str:
