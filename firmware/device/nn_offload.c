@@ -43,12 +43,14 @@ static void move(uint8_t *to, const uint8_t *from, uint32_t count, uint32_t byte
     }
 }
 
-/* Pieces that lie apart in the device's memory, as many at a time as a buffer holds with what is between them. */
+/* Pieces that lie apart in the device's memory, as many at a time as a buffer holds with what is between them: zeros,
+ * but where others lie between them they go one by one. */
 static int copy_pieces(const nn_offload_action *action, uint8_t *arena, int to_device)
 {
     uint8_t        chunk[CHUNK];
-    const uint32_t bytes = action->bytes, pitch = action->pitch;
-    const uint32_t most = pitch < CHUNK ? CHUNK / pitch : 1u;
+    const uint32_t bytes = action->bytes, pitch = action->pitch, apart = action->apart;
+    const uint32_t single = pitch > CHUNK || (to_device && apart != bytes);
+    const uint32_t most = single ? 1u : CHUNK / pitch;
     uint8_t       *place = arena + action->place;
     uint32_t       address = action->address, left = action->count;
     int            status = NN_DEVICE_OK;
@@ -58,17 +60,17 @@ static int copy_pieces(const nn_offload_action *action, uint8_t *arena, int to_d
     }
     while (left != 0 && status == NN_DEVICE_OK) {
         const uint32_t pieces = left < most ? left : most;
-        if (pitch > CHUNK) {
+        if (single) {
             status = to_device ? nn_device_write(&the_device, address, place, bytes)
                                : nn_device_read(&the_device, address, place, bytes);
         } else if (to_device) {
-            move(chunk, place, pieces, bytes, pitch, bytes);
+            move(chunk, place, pieces, bytes, pitch, apart);
             status = nn_device_write(&the_device, address, chunk, pieces * pitch);
         } else {
             status = nn_device_read(&the_device, address, chunk, pieces * pitch);
-            move(place, chunk, pieces, bytes, bytes, pitch);
+            move(place, chunk, pieces, bytes, apart, pitch);
         }
-        place += pieces * bytes;
+        place += pieces * apart;
         address += pieces * pitch;
         left -= pieces;
     }

@@ -10,7 +10,8 @@ extern "C" {
 
 typedef enum nn_offload_kind {
     NN_OFFLOAD_BEGIN = 0,     /* opens the device if need be, and writes constants that its memory does not hold */
-    NN_OFFLOAD_WRITE = 1,     /* from `place` in the arena to `address`: `count` pieces of `bytes`, `pitch` apart there */
+    NN_OFFLOAD_WRITE = 1,     /* from `place` in the arena to `address`: `count` pieces of `bytes`, `apart` from begin to
+                               * begin in the arena, `pitch` on the device */
     NN_OFFLOAD_READ = 2,      /* the same, the other way */
     NN_OFFLOAD_CONSTANTS = 3, /* `bytes` from `place` in the constants to `address` */
     NN_OFFLOAD_SUBMIT = 4,    /* the descriptor number `place`, with the tag `count` */
@@ -24,6 +25,7 @@ typedef struct nn_offload_action {
     uint32_t count;
     uint32_t bytes;
     uint32_t pitch; /* of NN_OFFLOAD_SUBMIT and NN_OFFLOAD_WAIT: the deadline in cycles of the device */
+    uint32_t apart;
 } nn_offload_action;
 
 typedef struct nn_offload_program {

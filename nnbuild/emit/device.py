@@ -49,7 +49,7 @@ def _tables(plan: Plan, program: DeviceProgram) -> Iterator[str]:
         yield from _bytes(program.constants)
         yield "};\n"
     rows, first = _actions(plan, program)
-    yield "/* {kind, address of the device, place in the arena, count, bytes, pitch or deadline} */"
+    yield "/* {kind, address of the device, place in the arena, count, bytes, pitch or deadline, bytes apart} */"
     yield f"static const nn_offload_action actions[{len(rows)}] = {{"
     yield from (f"    {row}," for row in rows)
     yield "};\n"
@@ -73,7 +73,7 @@ def _actions(plan: Plan, program: DeviceProgram) -> tuple[list[str], list[int]]:
     rows: list[str] = []
     first = [0]
     for step in range(len(plan.steps)):
-        rows += ["{NN_OFFLOAD_BEGIN, 0, 0, 0, 0, 0}"] if step in begins else []
+        rows += ["{NN_OFFLOAD_BEGIN, 0, 0, 0, 0, 0, 0}"] if step in begins else []
         rows += [_row(plan, done) for done in program.done.get(step, ())]
         first.append(len(rows))
     return rows, first
@@ -83,12 +83,13 @@ def _row(plan: Plan, done: Done) -> str:
     if isinstance(done, Copy):
         kind = "WRITE" if done.to_device else "READ"
         place = plan.locations[done.tensor].offset + done.offset
-        return f"{{NN_OFFLOAD_{kind}, {done.address}, {place}, {done.pixels}, {done.channels}, {done.pitch}}}"
+        bytes_ = f"{done.channels}, {done.pitch}, {done.apart}"
+        return f"{{NN_OFFLOAD_{kind}, {done.address}, {place}, {done.pixels}, {bytes_}}}"
     if isinstance(done, Constants):
-        return f"{{NN_OFFLOAD_CONSTANTS, {done.address}, {done.offset}, 1, {done.size}, {done.size}}}"
+        return f"{{NN_OFFLOAD_CONSTANTS, {done.address}, {done.offset}, 1, {done.size}, 0, 0}}"
     if isinstance(done, Handed):
-        return f"{{NN_OFFLOAD_SUBMIT, 0, {done.task}, {done.task & 0xFFFF}, 0, {done.deadline}}}"
-    return f"{{NN_OFFLOAD_WAIT, 0, 0, {done.unfinished}, 0, {done.deadline}}}"
+        return f"{{NN_OFFLOAD_SUBMIT, 0, {done.task}, {done.task & 0xFFFF}, 0, {done.deadline}, 0}}"
+    return f"{{NN_OFFLOAD_WAIT, 0, 0, {done.unfinished}, 0, {done.deadline}, 0}}"
 
 
 def _step(plan: Plan, program: DeviceProgram) -> str:

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nnbuild.model.graph import Array
 from nnbuild.numeric.arithmetic import EXACT, TFLITE, Arithmetic
 from nnbuild.numeric.rounding import Ints, ints
 from nnbuild.offload.device import Device, Operator
-from nnbuild.offload.shapes import CUT, Shape3, beyond, laid_out, pitch
+from nnbuild.offload.shapes import CUT, Shape3, Split, beyond, extent, laid_out, pitch, spread
 from nnbuild.offload.task import Layout, Operation, Scaling, Task
 from nnbuild.ops.binary import Binary
+from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.dense import Dense
@@ -22,7 +24,16 @@ from nnbuild.ops.obeying import channel_scales, operand_scales, operator_name, u
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 
-OPERATIONS: tuple[Operation, ...] = ("conv2d", "depthwise_conv2d", "dense", "max_pool", "average_pool", "add")
+OPERATIONS: dict[str, Operation] = {
+    "conv2d": "conv2d",
+    "depthwise_conv2d": "depthwise_conv2d",
+    "dense": "dense",
+    "max_pool": "max_pool",
+    "average_pool": "average_pool",
+    "add": "add",
+    "concatenate": "max_pool",
+}
+"""What a device computes, and the operation of the tasks for it: tensors are joined by copies, windows of one place."""
 FEW = 31
 """Bits of a multiplier that a device has."""
 
@@ -38,10 +49,13 @@ class Job:
     site: Site
     operator: Operator
     task: Task
+    splits: tuple[Split, ...]
+    """Of the inputs, then of the output."""
 
     @property
-    def name(self) -> str:
-        return self.site.op.name
+    def joins(self) -> bool:
+        """Whether its inputs are only put beside each other, each by a task of its own unless it lies there already."""
+        return isinstance(self.site.attributes, Concatenate)
 
 
 @dataclass(frozen=True)
@@ -53,33 +67,58 @@ class Part:
     channels: tuple[int, int]
 
 
-def job_of(site: Site, shapes: tuple[Shape3, ...], device: Device) -> Job | str:
-    """The operation of a site, its tensors seen as `shapes`: inputs, then the output. Or why the device cannot."""
+def job_of(site: Site, shapes: tuple[Shape3, ...], splits: tuple[Split, ...], device: Device) -> Job | str:
+    """The operation of a site, its tensors seen as `shapes`, with their channels in groups: inputs, then the output. Or
+    why the device cannot."""
     try:
-        return _job(site, shapes, device)
+        return _job(site, shapes, splits, device)
     except Refused as reason:
         return str(reason)
 
 
-def _job(site: Site, shapes: tuple[Shape3, ...], device: Device) -> Job:
+def _job(site: Site, shapes: tuple[Shape3, ...], splits: tuple[Split, ...], device: Device) -> Job:
     name = operator_name(site.op)
-    operator = device.operators.get(name or "")
-    if name is None or name not in OPERATIONS or operator is None:
+    if name is None or name not in OPERATIONS or name not in device.operators:
         raise Refused(f"the device has no {name or site.op.kind}")
+    operator = device.operators[OPERATIONS[name]]
     if site.tail or site.op.outer:
         raise Refused("it is computed along further axes")
     if site.dtypes != {"int8"}:
         raise Refused("the device computes int8 only")
     spec = operator.arithmetic
-    if site.op.arithmetic != spec and not (site.op.arithmetic is None and usual(name, spec)):
-        raise Refused("the model's integers are not those of the device's arithmetic")
-    _zero_points(site, spec)
-    task = _task(name, site, shapes, device, spec)
-    job = Job(site, operator, task)
-    for quantity, (value, limit) in beyond(task, operator).items():
-        if value < limit or quantity not in CUT or min(grain(job, device)) < 1:
-            raise Refused(f"its {quantity.replace('_', ' ')} is {value}, the device's {limit}")
+    if not isinstance(site.attributes, Concatenate):
+        if site.op.arithmetic != spec and not (site.op.arithmetic is None and usual(name, spec)):
+            raise Refused("the model's integers are not those of the device's arithmetic")
+        _zero_points(site, spec)
+    elif not joinable(site):
+        raise Refused("its tensors have several scales, or are not joined along the channels")
+    job = Job(site, operator, _task(OPERATIONS[name], site, shapes, splits, device, spec), splits)
+    for copy, _ in copies_of(job, device):
+        for quantity, (value, limit) in beyond(copy.task, operator).items():
+            if value < limit or quantity not in CUT or min(grain(copy, device)) < 1:
+                raise Refused(f"its {quantity.replace('_', ' ')} is {value}, the device's {limit}")
     return job
+
+
+def joinable(site: Site) -> bool:
+    """Whether tensors are joined as they are, along their last axis."""
+    attributes, (out,) = site.attributes, site.outputs
+    assert isinstance(attributes, Concatenate)
+    same = site.dtypes == {"int8"} and all(quant_of(x) == quant_of(out) for x in site.inputs)
+    return same and attributes.axis == len(out.shape) - 1
+
+
+def copies_of(job: Job, device: Device) -> list[tuple[Job, int]]:
+    """The jobs that a job consists of, and at which byte of the output's pixels each writes: where tensors are joined,
+    one for each input."""
+    if not job.joins:
+        return [(job, 0)]
+    task, at, found = job.task, 0, []
+    for layout in task.inputs:
+        output = replace(task.output, shape=layout.shape)
+        found.append((replace(job, task=replace(task, inputs=(layout,), output=output)), at))
+        at += layout.pixel
+    return found
 
 
 def _zero_points(site: Site, spec: Arithmetic) -> None:
@@ -89,9 +128,19 @@ def _zero_points(site: Site, spec: Arithmetic) -> None:
         raise Refused("its outputs have a zero point")
 
 
-def _task(name: Operation, site: Site, shapes: tuple[Shape3, ...], device: Device, spec: Arithmetic) -> Task:
+def _task(
+    name: Operation,
+    site: Site,
+    shapes: tuple[Shape3, ...],
+    splits: tuple[Split, ...],
+    device: Device,
+    spec: Arithmetic,
+) -> Task:
     attributes = site.attributes
-    layouts = [laid_out(shape, device.channels) for shape in shapes]
+    layouts = [
+        laid_out((*shape[:2], extent(split, device.channels)), device.channels)
+        for shape, split in zip(shapes, splits, strict=True)
+    ]
     plain = Task(
         operation=name,
         name=site.op.layer or site.op.name,
@@ -107,11 +156,15 @@ def _task(name: Operation, site: Site, shapes: tuple[Shape3, ...], device: Devic
             raise Refused("its output has another scale")
         window, strides = attributes.window, attributes.strides
         return replace(plain, window=window, strides=strides, padding=attributes.padding, bounds=limits)
+    if isinstance(attributes, Concatenate):
+        return replace(plain, bounds=bounds(attributes.clamp, site.outputs[0]))
     if isinstance(attributes, Binary):
+        if splits[0] != splits[1]:
+            raise Refused("its operands lie in the device's memory in different ways")
         return _sum(plain, site.of(Binary), spec)
     if isinstance(attributes, Conv2D | DepthwiseConv2D):
-        return _convolution(plain, site.of(Convolution), spec)
-    return _dense(plain, site.of(Dense), spec, device)
+        return _convolution(plain, site.of(Convolution), spec, splits[0], device)
+    return _dense(plain, site.of(Dense), spec, splits[0], device)
 
 
 def _sum(plain: Task, site: Site[Binary], spec: Arithmetic) -> Task:
@@ -139,7 +192,7 @@ def _in_range(shifts: Ints, multipliers: Ints, spec: Arithmetic) -> None:
 
 def _weights(plain: Task, site: Site, spec: Arithmetic, kernel: Ints) -> Task:
     """With the constants of a layer; its sums must keep to the device's bits."""
-    channels = plain.output.shape[2]
+    channels = kernel.shape[-1]
     if site.constant("kernel").dtype != np.int8 or quant_of(site.constants["kernel"]).zero_point:
         raise Refused("its weights are not bytes without a zero point")
     bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(channels, np.int64)
@@ -179,7 +232,7 @@ def _sums_fit(site: Site, kernel: Ints, bias: Ints, spec: Arithmetic) -> None:
         raise Refused(f"its biases need more than {spec.bias_bits} bits")
 
 
-def _convolution(plain: Task, site: Site[Convolution], spec: Arithmetic) -> Task:
+def _convolution(plain: Task, site: Site[Convolution], spec: Arithmetic, split: Split, device: Device) -> Task:
     attributes = site.attributes
     assert isinstance(attributes, Conv2D | DepthwiseConv2D)
     kernel = ints(site.constant("kernel"))
@@ -192,21 +245,38 @@ def _convolution(plain: Task, site: Site[Convolution], spec: Arithmetic) -> Task
         kernel = kernel[..., 0]
     window = (kernel.shape[0], kernel.shape[1])
     shaped = replace(plain, window=window, strides=attributes.strides, padding=attributes.padding)
-    return _weights(shaped, site, spec, kernel)
+    if isinstance(attributes, Conv2D):
+        return _weights(shaped, site, spec, spread(kernel, 2, split, device.channels))
+    return _apart(_weights(shaped, site, spec, kernel), split, device)
 
 
-def _dense(plain: Task, site: Site[Dense], spec: Arithmetic, device: Device) -> Task:
+def _apart(task: Task, split: Split, device: Device) -> Task:
+    """Of a depthwise convolution, whose output has its channels where the input has them."""
+    if len(split) == 1 or task.weights is None or task.bias is None:
+        return task
+
+    def along(values: Array) -> Ints:
+        return ints(values) if len(values) == 1 else spread(values, 0, split, device.channels)
+
+    scales = tuple(
+        replace(scale, multiplier=along(scale.multiplier), shift=along(scale.shift)) for scale in task.scales
+    )
+    weights = spread(task.weights, 2, split, device.channels).astype(np.int8)
+    return replace(task, weights=weights, bias=along(task.bias), scales=scales)
+
+
+def _dense(plain: Task, site: Site[Dense], spec: Arithmetic, split: Split, device: Device) -> Task:
     """Its inputs are the bytes of a tensor in the device's memory, those between pixels too, whose weights are zero."""
     height, width, channels = plain.inputs[0].shape
     pixel = plain.inputs[0].pixel
     kernel = ints(site.constant("kernel"))
-    if height * width * channels != kernel.shape[0]:
+    if height * width * sum(split) != kernel.shape[0]:
         raise Refused("it computes several rows")
-    spread = np.zeros((height * width, pixel, kernel.shape[1]), np.int64)
-    spread[:, :channels] = kernel.reshape(height * width, channels, -1)
+    apart = spread(kernel.reshape(height * width, sum(split), -1), 1, split, device.channels)
+    filled = np.pad(apart, ((0, 0), (0, pixel - channels), (0, 0)))
     count = height * width * pixel
     flat = replace(plain, inputs=(Layout((1, 1, count), count, count),))
-    return _weights(flat, site, spec, spread.reshape(count, -1))
+    return _weights(flat, site, spec, filled.reshape(count, -1))
 
 
 # --- parts ---

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from nnbuild.model.graph import Shape
+import numpy as np
+
+from nnbuild.model.graph import Array, Shape
+from nnbuild.numeric.rounding import Ints
 from nnbuild.offload.device import Operator
 from nnbuild.offload.task import Layout, Task
 
 Shape3 = tuple[int, int, int]
+Split = tuple[int, ...]
+"""The channels of a tensor in groups, each of which begins where a pixel could: one group, but for tensors that were
+joined of others."""
 
 QUANTITIES = {
     "kernel_height": "rows of the window",
@@ -82,5 +88,35 @@ def laid_out(shape: Shape3, multiple: int) -> Layout:
     return Layout(shape, shape[1] * pixel, pixel)
 
 
-def size_of(layout: Layout) -> int:
-    return layout.shape[0] * layout.row
+def extent(split: Split, multiple: int) -> int:
+    """Channels with what lies between the groups."""
+    return sum(pitch(count, multiple) for count in split[:-1]) + split[-1]
+
+
+def merged(splits: Iterable[Split], multiple: int) -> Split:
+    """Of tensors that are joined: groups with nothing between them are one."""
+    found: list[int] = []
+    for count in (count for split in splits for count in split):
+        if found and found[-1] % multiple == 0:
+            found[-1] += count
+        else:
+            found.append(count)
+    return tuple(found)
+
+
+def begins(split: Split, multiple: int) -> list[int]:
+    """The place of each group in a pixel."""
+    return [sum(pitch(count, multiple) for count in split[:at]) for at in range(len(split))]
+
+
+def spread(values: Array, axis: int, split: Split, multiple: int) -> Ints:
+    """Numbers of channels, with zeros between the groups."""
+    values = np.asarray(values, np.int64)
+    if len(split) == 1:
+        return values
+    shape = list(values.shape)
+    shape[axis] = extent(split, multiple)
+    places = [at + i for at, count in zip(begins(split, multiple), split, strict=True) for i in range(count)]
+    found = np.zeros(shape, np.int64)
+    np.moveaxis(found, axis, 0)[places] = np.moveaxis(values, axis, 0)
+    return found

@@ -19,7 +19,7 @@ from nnbuild.offload.device import HOLDS, Copying, Device, Driver, Functions, Me
 from nnbuild.offload.shapes import QUANTITIES
 
 TABLE = "device.toml"
-OPERATORS = ("conv2d", "depthwise_conv2d", "dense", "max_pool", "average_pool", "add", "load", "store")
+OPERATORS = ("conv2d", "depthwise_conv2d", "dense", "max_pool", "average_pool", "add", "concatenate", "load", "store")
 SIMULATED = ("registers", "memory", "bytes", "interrupt")
 OUTPUTS = ("host", "firmware")
 """The kinds of board that a driver may be for."""
@@ -123,6 +123,8 @@ class _Reader:
         missing = [name for name in ("load", "store") if device.apart and name not in device.operators]
         if missing:
             raise self.wrong(f"its tensors lie where the driver does not reach, and it has no operator {missing[0]}.")
+        if "concatenate" in device.operators and "max_pool" not in device.operators:
+            raise self.wrong("it has the operator concatenate, and no max_pool, which copies what is joined.")
         if not set(device.operators) - {"load", "store"}:
             raise self.wrong("it has no operators that compute.")
         return device

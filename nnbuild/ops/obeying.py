@@ -11,7 +11,7 @@ from nnbuild.numeric.rounding import Ints, ints
 from nnbuild.ops.integer import quant_of, real_scales
 from nnbuild.ops.site import Site
 
-KINDS = {"conv2d": "conv2d", "depthwise_conv2d": "depthwise_conv2d", "dense": "dense"}
+KINDS = {kind: kind for kind in ("conv2d", "depthwise_conv2d", "dense", "concatenate")}
 
 
 def operator_name(op: Op) -> str | None:
@@ -28,7 +28,7 @@ def usual(operator: str, spec: Arithmetic) -> bool:
     """Whether the operator's results are TFLite's."""
     if operator == "average_pool":
         return spec.mean == TFLITE.mean
-    if operator == "max_pool":
+    if operator in ("max_pool", "concatenate"):
         return True
     like = EXACT if operator == "dense" else TFLITE
     spare = operator != "add" or spec.spare == like.spare

@@ -9,11 +9,13 @@ processor's own, from where it copies rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from nnbuild.numeric.rounding import INT8
 from nnbuild.offload.device import Device, Memory
-from nnbuild.offload.lower import Job, Part, bytes_of, part_of
-from nnbuild.offload.shapes import Shape3
+from nnbuild.offload.lower import Job, Part, bytes_of, copies_of, part_of
+from nnbuild.offload.shapes import Shape3, Split
+from nnbuild.offload.task import Layout
 from nnbuild.plan.place import Buffer, Placement, place
 
 
@@ -27,16 +29,31 @@ class TooLarge(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """A job of a region, the names of the tensors it reads and writes, and how these lie in memory, inputs first."""
+    """A job of a region, the names of the tensors it reads and writes, and how these lie in memory, inputs first: their
+    channels in groups, and with what is between these."""
 
     job: Job
     reads: tuple[str, ...]
     writes: str
     shapes: tuple[Shape3, ...]
+    splits: tuple[Split, ...]
 
     @property
     def tensors(self) -> dict[str, Shape3]:
         return dict(zip((*self.reads, self.writes), self.shapes, strict=True))
+
+    @property
+    def groups(self) -> dict[str, Split]:
+        return dict(zip((*self.reads, self.writes), self.splits, strict=True))
+
+
+@dataclass(frozen=True)
+class View:
+    """A tensor that lies within one that it is joined to: so many bytes from the beginning of its pixels."""
+
+    whole: str
+    at: int
+    layout: Layout
 
 
 @dataclass(frozen=True)
@@ -64,6 +81,8 @@ class Arrangement:
     cuts: tuple[Cut, ...]
     used: int
     """Bytes of the exchange memory."""
+    views: dict[str, View]
+    """Tensors in the near memory that have no place of their own."""
 
 
 def arrange(
@@ -75,22 +94,55 @@ def arrange(
     spilled: set[str] = set()
     rows = [use.job.task.output.shape[0] for use in uses]
     while True:
+        views = _views(uses, {*inputs, *exits}, spilled, device)
         cuts = tuple(_cut(use, at) for use, at in zip(uses, rows, strict=True))
-        buffers = _buffers(uses, inputs, exits, spilled, cuts, sizes, device)
+        buffers = _buffers(uses, inputs, exits, spilled, views, cuts, sizes, device)
         placed = place(buffers, device.memory("tensors").alignment, enough=room)
         if placed.size <= room:
             break
         _spill(uses, buffers, placed, spilled, rows)
     far = _far(uses, inputs, exits, spilled, sizes, device, constants) if device.apart else None
+    base = _base(device, "tensors", constants)
+    near = {name: base + placed.offsets[name] for name in sizes if name not in spilled and name not in views}
+    for name in views:
+        whole, at = _whole(name, views)
+        near[name] = near[whole] + at
     return Arrangement(
-        near={
-            name: _base(device, "tensors", constants) + placed.offsets[name] for name in sizes if name not in spilled
-        },
-        buffers=_tile_places(uses, spilled, cuts, placed, _base(device, "tensors", constants)),
+        near=near,
+        buffers=_tile_places(uses, spilled, cuts, placed, base),
         far=far[0] if far is not None else {},
         cuts=cuts,
         used=far[1] if far is not None else placed.size,
+        views=views,
     )
+
+
+def _views(uses: Sequence[Use], fixed: set[str], spilled: set[str], device: Device) -> dict[str, View]:
+    """What can be written to its place in the tensor that it is joined to: nobody sees it in another shape."""
+    fixed = fixed | spilled
+    for use in uses:
+        layouts = (*use.job.task.inputs, use.job.task.output)
+        names = (*use.reads, use.writes)
+        fixed = fixed | {name for name, x, lies in zip(names, layouts, use.shapes, strict=True) if x.shape != lies}
+    views: dict[str, View] = {}
+    for use in reversed(uses):
+        whole, output = use.writes, use.job.task.output
+        if not use.job.joins or use.job.task.bounds != INT8 or whole in spilled:
+            continue
+        if whole in views:
+            output = replace(output, row=views[whole].layout.row, pixel=views[whole].layout.pixel)
+        for name, (copy, at) in zip(use.reads, copies_of(use.job, device), strict=True):
+            if name not in fixed and name not in views and use.reads.count(name) == 1:
+                views[name] = View(whole, at, replace(output, shape=copy.task.output.shape))
+    return views
+
+
+def _whole(name: str, views: dict[str, View]) -> tuple[str, int]:
+    """The tensor that has a place of its own, and the byte of its pixels at which this one begins."""
+    at = 0
+    while name in views:
+        name, at = views[name].whole, at + views[name].at
+    return name, at
 
 
 def _base(device: Device, use: str, constants: int) -> int:
@@ -134,6 +186,7 @@ def _buffers(
     inputs: Sequence[str],
     exits: Sequence[str],
     spilled: set[str],
+    views: dict[str, View],
     cuts: Sequence[Cut],
     sizes: dict[str, int],
     device: Device,
@@ -143,12 +196,14 @@ def _buffers(
     last: dict[str, int] = {}
     for at, use in enumerate(uses):
         for name in (*use.reads, use.writes):
+            name = _whole(name, views)[0]
             first.setdefault(name, at)
             last[name] = at
     if not device.apart:
         first |= dict.fromkeys(inputs, 0)
         last |= dict.fromkeys(exits, len(uses) - 1)
-    found = [Buffer(name, size, first[name], last[name]) for name, size in sizes.items() if name not in spilled]
+    own = {name: size for name, size in sizes.items() if name not in spilled and name not in views}
+    found = [Buffer(name, size, first[name], last[name]) for name, size in own.items()]
     for at, (use, cut) in enumerate(zip(uses, cuts, strict=True)):
         for name, number in _ports(use):
             if name in spilled:

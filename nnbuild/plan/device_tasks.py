@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from nnbuild.offload.device import Device
-from nnbuild.offload.lower import Part, moving, part_of, parts_of
-from nnbuild.offload.shapes import Shape3, laid_out
+from nnbuild.offload.lower import Job, Part, copies_of, moving, part_of, parts_of
+from nnbuild.offload.shapes import Shape3, Split, begins, laid_out
 from nnbuild.offload.task import Addresses, Layout, Task
 from nnbuild.plan.device_memory import Arrangement, Use
 
@@ -36,7 +36,8 @@ class Item:
 
 @dataclass(frozen=True)
 class Copy:
-    """The driver copies pixels of a tensor, from `offset` bytes on, to or from an address of the device."""
+    """The driver copies pixels of a tensor, from `offset` bytes on, to or from an address of the device: `channels` of
+    each, which are `apart` bytes apart in the processor's memory, and `pitch` in the device's."""
 
     tensor: str
     to_device: bool
@@ -45,10 +46,16 @@ class Copy:
     pixels: int
     channels: int
     pitch: int
+    apart: int
 
     @property
     def size(self) -> int:
-        return self.pixels * (self.channels if self.channels == self.pitch else self.pitch)
+        return self.pixels * self.pitch
+
+    @property
+    def single(self) -> bool:
+        """Whether pixels are written one by one: what is between them on the device is another group's."""
+        return self.to_device and self.apart != self.channels
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,7 @@ class _Draft:
     arranged: Arrangement
     device: Device
     shapes: Mapping[str, Shape3]
+    splits: Mapping[str, Split]
     items: list[Item]
     actions: list[Action]
     there: set[str]
@@ -131,16 +139,26 @@ class _Draft:
     def layout(self, name: str) -> Layout:
         return laid_out(self.shapes[name], self.device.channels)
 
-    def copy(self, name: str, to_device: bool, at: int, rows: tuple[int, int] | None = None) -> Copy:
-        """Of the whole tensor, or of some of its rows."""
-        height, width, channels = self.shapes[name]
+    def copy(self, name: str, to_device: bool, at: int, rows: tuple[int, int] | None = None) -> list[Copy]:
+        """Of the whole tensor, or of some of its rows: a copy for each group of its channels."""
+        height, width, _ = self.shapes[name]
+        split, pixel = self.splits[name], self.layout(name).pixel
         first, last = rows or (0, height)
-        memory = self.device.memory("exchange")
-        pixel = self.layout(name).pixel
+        address, channels = self.device.memory("exchange").begin + at, sum(split)
         offset, pixels = first * width * channels, (last - first) * width
         if channels == pixel:
-            return Copy(name, to_device, memory.begin + at, offset, 1, pixels * channels, pixels * channels)
-        return Copy(name, to_device, memory.begin + at, offset, pixels, channels, pixel)
+            whole = pixels * channels
+            return [Copy(name, to_device, address, offset, 1, whole, whole, whole)]
+        found = []
+        for place, count in zip(begins(split, self.device.channels), split, strict=True):
+            found.append(Copy(name, to_device, address + place, offset, pixels, count, pixel, channels))
+            offset += count
+        return found
+
+    def lies(self, name: str, task: Layout) -> Layout:
+        """The layout in a task, of a tensor that may lie within another one."""
+        view = self.arranged.views.get(name)
+        return task if view is None else replace(task, row=view.layout.row, pixel=view.layout.pixel)
 
 
 def _place(memory: str, at: int, layout: Layout) -> Place:
@@ -152,9 +170,11 @@ def stream_of(
     uses: Sequence[Use], inputs: Sequence[str], exits: Sequence[str], arranged: Arrangement, device: Device
 ) -> Stream:
     shapes: dict[str, Shape3] = {}
+    splits: dict[str, Split] = {}
     for use in uses:
         shapes |= use.tensors
-    draft = _Draft(uses, arranged, device, shapes, [], [], set())
+        splits |= use.groups
+    draft = _Draft(uses, arranged, device, shapes, splits, [], [], set())
     actions = []
     for number in range(len(uses)):
         draft.actions = []
@@ -165,20 +185,34 @@ def stream_of(
         actions.append(tuple(draft.actions))
     places = arranged.far if device.apart else arranged.near
     ending: list[Action] = [Wait(len(draft.items))]
-    ending += [draft.copy(name, False, places[name]) for name in exits if name in places]
+    ending += [copy for name in exits if name in places for copy in draft.copy(name, False, places[name])]
     return Stream(_fenced(draft.items), tuple(actions), tuple(ending), device)
 
 
 def _compute(draft: _Draft, number: int, tile: int) -> None:
     """The tasks of one tile of a job, on tensors that are there."""
-    use, cut = draft.uses[number], draft.arranged.cuts[number]
-    rows, job = cut.tiles[tile], use.job
+    use = draft.uses[number]
+    if not use.job.joins:
+        _tasks(draft, number, tile, use.job, use.reads)
+        return
+    for name, (copy, at) in zip(use.reads, copies_of(use.job, draft.device), strict=True):
+        view = draft.arranged.views.get(name)
+        if view is None or view.whole != use.writes:
+            _tasks(draft, number, tile, copy, (name,), at)
+
+
+def _tasks(draft: _Draft, number: int, tile: int, job: Job, reads: Sequence[str], begin: int = 0) -> None:
+    """`begin`: the byte of the output's pixels from which on it is written."""
+    use, rows = draft.uses[number], draft.arranged.cuts[number].tiles[tile]
+    names = zip(reads, job.task.inputs, strict=True)
+    inputs = tuple(draft.lies(name, layout) for name, layout in names)
+    whole = replace(job.task, inputs=inputs, output=draft.lies(use.writes, job.task.output))
     for part in parts_of(job, rows, draft.device):
-        task, (taken, columns) = part_of(job.task, part)
+        task, (taken, columns) = part_of(whole, part)
         first = _tile_rows(use, rows)[0]
         along = task.operation not in ("conv2d", "dense")
         places = []
-        for name, layout in zip(use.reads, task.inputs, strict=True):
+        for name, layout in zip(reads, task.inputs, strict=True):
             near = draft.arranged.near.get(name)
             base = near if near is not None else _buffer(draft, number, name, tile)
             row = taken[0] if near is not None else taken[0] - first
@@ -187,7 +221,7 @@ def _compute(draft: _Draft, number: int, tile: int) -> None:
         near = draft.arranged.near.get(use.writes)
         base = near if near is not None else _buffer(draft, number, use.writes, tile)
         row = part.rows[0] if near is not None else part.rows[0] - rows[0]
-        output = base + row * task.output.row + part.columns[0] * task.output.pixel + part.channels[0]
+        output = base + begin + row * task.output.row + part.columns[0] * task.output.pixel + part.channels[0]
         draft.submit(task, number, tuple(places), output)
 
 
@@ -214,7 +248,7 @@ def _job_apart(draft: _Draft, number: int, inputs: Sequence[str], exits: Sequenc
     use, far = draft.uses[number], draft.arranged.far
     for name in dict.fromkeys(use.reads):
         if name in inputs and name not in draft.there:
-            draft.actions.append(draft.copy(name, True, far[name]))
+            draft.actions += draft.copy(name, True, far[name])
             draft.there.add(name)
             if name in draft.arranged.near:
                 layout = draft.layout(name)
@@ -260,7 +294,7 @@ def _job_within(draft: _Draft, number: int, inputs: Sequence[str]) -> None:
     use, cut = draft.uses[number], draft.arranged.cuts[number]
     for name in dict.fromkeys(use.reads):
         if name in inputs and name in draft.arranged.near and name not in draft.there:
-            draft.actions.append(draft.copy(name, True, draft.arranged.near[name]))
+            draft.actions += draft.copy(name, True, draft.arranged.near[name])
             draft.there.add(name)
     ends: list[int] = []
     away = use.writes not in draft.arranged.near
@@ -272,7 +306,7 @@ def _job_within(draft: _Draft, number: int, inputs: Sequence[str]) -> None:
             _fetched(draft, number, tile - 2, ends, away)
         for name in far:
             rows = _tile_rows(use, cut.tiles[tile])
-            draft.actions.append(draft.copy(name, True, _buffer(draft, number, name, tile), rows))
+            draft.actions += draft.copy(name, True, _buffer(draft, number, name, tile), rows)
         _compute(draft, number, tile)
         ends.append(len(draft.items))
     if away:
@@ -285,30 +319,29 @@ def _fetched(draft: _Draft, number: int, tile: int, ends: list[int], away: bool)
     draft.actions.append(Wait(ends[tile]))
     if away:
         rows = draft.arranged.cuts[number].tiles[tile]
-        draft.actions.append(draft.copy(use.writes, False, _buffer(draft, number, use.writes, tile), rows))
+        draft.actions += draft.copy(use.writes, False, _buffer(draft, number, use.writes, tile), rows)
 
 
 def _fenced(items: Sequence[Item]) -> tuple[Item, ...]:
     """Each with the engines that it must find idle. Tasks begin in their order, and those of an engine follow each
     other: what was done when a task began is done for all behind it."""
-    done: set[int] = set()
+    pending: dict[str, list[Item]] = {}
+    """Of each engine, the tasks that are not known to be done."""
     found: list[Item] = []
-    for index, item in enumerate(items):
-        done |= {earlier for earlier in range(index) if items[earlier].engine == item.engine}
-        needed = set(_needed(items, index)) - done
-        after = frozenset(items[earlier].engine for earlier in needed)
-        done |= {earlier for earlier in range(index) if items[earlier].engine in after}
+    for item in items:
+        pending[item.engine] = []
+        after = frozenset(engine for engine, tasks in pending.items() if any(_needs(item, task) for task in tasks))
+        for engine in after:
+            pending[engine] = []
         found.append(replace(item, after=after))
+        pending[item.engine].append(item)
     return tuple(found)
 
 
-def _needed(items: Sequence[Item], index: int) -> Iterator[int]:
-    """The tasks that must be done before one begins: they write what it reads or writes, or read what it writes."""
-    item = items[index]
-    for earlier, other in enumerate(items[:index]):
-        touched = any(_meet(other.writes, place) for place in (*item.reads, item.writes))
-        if touched or any(_meet(item.writes, place) for place in other.reads):
-            yield earlier
+def _needs(item: Item, other: Item) -> bool:
+    """Whether the other one must be done before: it writes what the item reads or writes, or reads what it writes."""
+    touched = any(_meet(other.writes, place) for place in (*item.reads, item.writes))
+    return touched or any(_meet(item.writes, place) for place in other.reads)
 
 
 def _meet(a: Place, b: Place) -> bool:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from nnbuild.base.errors import UsageError
 from nnbuild.model.graph import Graph, Op
 from nnbuild.offload.device import Device
-from nnbuild.offload.lower import Job, job_of, part_of, parts_of
-from nnbuild.offload.shapes import Shape3, as_image
+from nnbuild.offload.lower import Job, job_of, joinable, part_of, parts_of
+from nnbuild.offload.shapes import Shape3, Split, as_image, extent, merged
 from nnbuild.ops.obeying import operator_name
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site, site_of
@@ -41,9 +41,10 @@ def jobs_of(graph: Graph, roots: Mapping[str, str], device: Device) -> Jobs:
     ops = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
     kept = {roots[name] for state in graph.states for name in (state.before, state.after)}
     stored = _stored(graph, ops, roots, device)
+    splits = _splits(graph, ops, roots, stored, device)
     uses, refused = {}, {}
     for op in ops:
-        found = _use(graph, op, roots, stored, device, kept)
+        found = _use(graph, op, roots, stored, splits, device, kept)
         if isinstance(found, Use):
             uses[op.name] = found
         else:
@@ -66,33 +67,62 @@ def _stored(graph: Graph, ops: Sequence[Op], roots: Mapping[str, str], device: D
     return stored
 
 
+def _splits(
+    graph: Graph, ops: Sequence[Op], roots: Mapping[str, str], stored: Mapping[str, Shape3], device: Device
+) -> dict[str, Split]:
+    """The groups of channels of each tensor: of those that were joined, and of what is computed of them channel by
+    channel."""
+    found: dict[str, Split] = {name: (shape[2],) for name, shape in stored.items()}
+    for op in ops:
+        name, out = operator_name(op), roots[op.outputs[0]]
+        splits = [found[roots[each]] for each in op.inputs if roots[each] in found]
+        if name not in device.operators or out not in found or len(splits) != len(op.inputs):
+            continue
+        if name == "concatenate" and joinable(site_of(graph, op)):
+            found[out] = merged(splits, device.channels)
+        if name in ("depthwise_conv2d", "max_pool", "average_pool", "add") and len({*splits}) == 1:
+            found[out] = splits[0] if sum(splits[0]) == sum(found[out]) else found[out]
+    return found
+
+
 def _put(stored: dict[str, Shape3], name: str, shape: Shape3 | None) -> None:
     if shape is not None:
         stored.setdefault(name, shape)
 
 
 def _use(
-    graph: Graph, op: Op, roots: Mapping[str, str], stored: Mapping[str, Shape3], device: Device, kept: set[str]
+    graph: Graph,
+    op: Op,
+    roots: Mapping[str, str],
+    stored: Mapping[str, Shape3],
+    splits: Mapping[str, Split],
+    device: Device,
+    kept: set[str],
 ) -> Use | str:
     names = (*op.inputs, op.outputs[0])
     if operator_name(op) not in device.operators:
         return f"the device has no {operator_name(op) or op.kind}"
     if kept & {roots[name] for name in names}:
         return "it reads or writes what is kept from run to run"
-    shapes = []
+    shapes, own = [], []
     for name in names:
         lies, seen = stored.get(roots[name]), as_image(graph.tensors[name].shape)
         if lies is None or seen is None:
             return f"its tensors have more than three axes: {graph.tensors[name].shape}"
-        whole = lies[2] % device.channels == 0 and seen[2] % device.channels == 0
+        split = splits[roots[name]]
+        whole = lies[2] % device.channels == 0 and seen[2] % device.channels == 0 and len(split) == 1
         if lies != seen and not whole and not (op.kind == "dense" and name in op.inputs):
             return f"what lies in the device's memory as {lies} is seen as {seen}"
-        shapes.append(lies if op.kind == "dense" and name in op.inputs else seen)
-    found = job_of(site_of(graph, op), tuple(shapes), device)
-    lie = tuple(stored[roots[name]] for name in names)
-    return (
-        Use(found, tuple(roots[n] for n in op.inputs), roots[op.outputs[0]], lie) if isinstance(found, Job) else found
-    )
+        as_it_lies = lies == seen or (op.kind == "dense" and name in op.inputs)
+        shapes.append(lies if as_it_lies else seen)
+        own.append(split if as_it_lies else (seen[2],))
+    found = job_of(site_of(graph, op), tuple(shapes), tuple(own), device)
+    if not isinstance(found, Job):
+        return found
+    groups = tuple(splits[roots[name]] for name in names)
+    sizes = [stored[roots[name]] for name in names]
+    lie = tuple((*size[:2], extent(group, device.channels)) for size, group in zip(sizes, groups, strict=True))
+    return Use(found, tuple(roots[name] for name in op.inputs), roots[op.outputs[0]], lie, groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +166,8 @@ def _copied(actions: Iterable[Action], device: Device) -> float:
     for action in actions:
         if isinstance(action, Copy):
             gathered = GATHERED * action.size if action.pixels > 1 else 0.0
-            total += device.copying.setup + action.size / max(device.copying.bytes_per_cycle, 1e-6) + gathered
+            times, size = (action.pixels, action.pixels * action.channels) if action.single else (1, action.size)
+            total += times * device.copying.setup + size / max(device.copying.bytes_per_cycle, 1e-6) + gathered
     return total
 
 
@@ -203,6 +234,8 @@ class Placed:
 def _packed(use: Use, device: Device) -> int:
     """Bytes of an operation's constants in the device's memory: of each part of its channels by itself."""
     task, alignment = use.job.task, device.memory("constants").alignment
+    if task.weights is None and not task.scales:
+        return 0
     parts = {part.channels: part for part in parts_of(use.job, (0, task.output.shape[0]), device)}
     sizes = [len(device.functions.pack(part_of(task, part)[0])) for part in parts.values()]
     return sum(-(-size // alignment) * alignment for size in sizes)

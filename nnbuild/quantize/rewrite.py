@@ -16,6 +16,7 @@ from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
+from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.integer import scale_and_limits
@@ -36,6 +37,7 @@ from nnbuild.ops.transpose import Transpose
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
+from nnbuild.quantize.joined import joined_ranges
 from nnbuild.quantize.recurrent import Format, behind, state_formats, weight_bits, with_room
 
 SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
@@ -78,6 +80,9 @@ def rewrite(
     whole = frozenset(name for name, tensor in graph.tensors.items() if tensor.is_whole)
     draft = _Draft(state_formats(graph, ranges, forms), behind(graph), whole, device)
     ranges = with_room(graph, ranges, forms, draft.behind)
+    if "concatenate" in device:
+        moves = frozenset(op.name for op in graph.ops if same_scale(op.attributes))
+        ranges = joined_ranges(graph, ranges, forms, moves)
     for name in (*graph.inputs, *(state.before for state in graph.states)):
         tensor = graph.tensors[name]
         wanted = "float" if float_edge and name in graph.inputs else _first_format(graph, name, formats, default)
@@ -166,7 +171,7 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
 
 def _arithmetic(draft: _Draft, op: Op, form: str) -> Arithmetic | None:
     """That of the device, where it has the operation and its results are others than TFLite's."""
-    operator = operator_name(op)
+    operator = operator_name(op) if not isinstance(op.attributes, Concatenate) else None
     spec = draft.device.get(operator) if operator is not None and form == "int8" else None
     like = EXACT if operator == "dense" else TFLITE
     return spec if spec is not None and spec != like else None

@@ -131,6 +131,19 @@ def inception_block() -> Graph:
     return net.graph(net.conv("after", x, 10, 3, 2))
 
 
+def joined() -> Graph:
+    """Tensors joined again and again, in groups of odd sizes: the input, one twice, what others read; and layers that
+    work on each channel of what was joined."""
+    net = Net((9, 8, 5), 8)
+    a = net.conv("a", "x", 3, 3)
+    ab = net.join("ab", a, net.conv("b", "x", 7, 1))
+    abc = net.join("abc", ab, net.conv("c", ab, 4, 3))
+    most = net.pool("most", abc, 3, 2, same=False)
+    mean = net.pool("mean", net.depthwise("each", abc, 3), 3, 2, "average")
+    x = net.join("last", net.sum("sum", most, mean), net.conv("strided", "x", 6, 3, 2, same=False), most, most)
+    return net.graph(net.dense("out", net.join("beside", x, net.pool("less", x, 1, 1)), 4))
+
+
 def odd() -> Graph:
     """Odd sizes, a single channel, windows that leave places out."""
     net = Net((17, 11, 5), 5)
@@ -144,6 +157,7 @@ NETS: dict[str, Callable[[], Graph]] = {
     "cifarnet": cifarnet,
     "resnet50_block": resnet50_block,
     "inception_block": inception_block,
+    "joined": joined,
     "odd": odd,
 }
 

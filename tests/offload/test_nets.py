@@ -13,7 +13,7 @@ from nnbuild.jobs.job import check_job, place, samples_for
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from nnbuild.model.graph import Graph
 from tests.offload.made_up import made_up
-from tests.offload.nets import NETS, Net, given, lenet, odd
+from tests.offload.nets import NETS, Net, given, inception_block, joined, lenet, odd
 
 PICKY = Gates(agreement=0, golden_agreement=0)
 simulated = pytest.mark.skipif(shutil.which("verilator") is None, reason="verilator is not installed")
@@ -54,12 +54,28 @@ def test_tiles_and_streamed_constants(tmp_path: Path, monkeypatch: pytest.Monkey
     compiled, _ = checked(odd(), small, tmp_path, monkeypatch)
     program = compiled.plan.device
     assert program is not None
+    checked(joined(), small, tmp_path, monkeypatch)
     small = made_up(tmp_path / "smaller", **{"size = 0x18000": "size = 0x500"})
     compiled, _ = checked(odd(), small, tmp_path, monkeypatch)
     program = compiled.plan.device
     assert program is not None
     assert not program.resident
     assert max(len(cut.tiles) for region in program.regions for cut in region.arranged.cuts) > 1
+
+
+@pytest.mark.parametrize("name", ["systolic", "mine"])
+def test_what_is_joined_is_written_in_its_place(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The branches of an Inception block, of odd numbers of channels, need no copy; and all stays on the device."""
+    device = "systolic" if name == "systolic" else str(made_up(tmp_path / "mine"))
+    model, samples = given(inception_block(), tmp_path, monkeypatch)
+    options = Options(model, quantize="int8", calibrate=samples, isa="c99", device=device, place=(("*", "device"),))
+    compiled = compile_model(options)
+    program = compiled.plan.device
+    assert program is not None
+    number = next(i for i, step in enumerate(compiled.plan.steps) if step.layer == "joined")
+    assert compiled.plan.steps[number].on_device
+    assert program.of_step(number) == ()
+    assert "joined" not in program.refused
 
 
 def test_what_is_slower_on_the_device_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
