@@ -9,7 +9,7 @@ import numpy as np
 
 from nnbuild.model.graph import Array
 from nnbuild.numeric.arithmetic import EXACT, TFLITE, Arithmetic
-from nnbuild.numeric.rounding import Ints, ints
+from nnbuild.numeric.rounding import INT8, Ints, ints
 from nnbuild.offload.device import Device, Operator
 from nnbuild.offload.shapes import CUT, Shape3, Split, beyond, extent, laid_out, pitch, spread
 from nnbuild.offload.task import Layout, Operation, Scaling, Task
@@ -56,6 +56,11 @@ class Job:
     def joins(self) -> bool:
         """Whether its inputs are only put beside each other, each by a task of its own unless it lies there already."""
         return isinstance(self.site.attributes, Concatenate)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether they may lie there already: nothing is cut off."""
+        return self.joins and self.task.bounds == INT8
 
 
 @dataclass(frozen=True)

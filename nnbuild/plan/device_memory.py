@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nnbuild.numeric.rounding import INT8
 from nnbuild.offload.device import Device, Memory
 from nnbuild.offload.lower import Job, Part, bytes_of, copies_of, part_of
 from nnbuild.offload.shapes import Shape3, Split
@@ -127,7 +126,7 @@ def _views(uses: Sequence[Use], fixed: set[str], spilled: set[str], device: Devi
     views: dict[str, View] = {}
     for use in reversed(uses):
         whole, output = use.writes, use.job.task.output
-        if not use.job.joins or use.job.task.bounds != INT8 or whole in spilled:
+        if not use.job.in_place or whole in spilled:
             continue
         if whole in views:
             output = replace(output, row=views[whole].layout.row, pixel=views[whole].layout.pixel)
