@@ -13,8 +13,10 @@ extern "C" {
 /* Waiting lies in a section of its own, by which a counter of instructions can tell it from work. */
 #if defined(__GNUC__) && defined(__ELF__)
 #define NN_CORES_WAITING __attribute__((section(".text.nn_waiting"), noinline))
+#define NN_CORES_COPYING __attribute__((section(".text.nn_copying"), noinline))
 #else
 #define NN_CORES_WAITING
+#define NN_CORES_COPYING
 #endif
 
 /* Something that tests put where cores meet. */

@@ -52,7 +52,10 @@ class RunStack:
 
     entry: str = "{prefix}_run"
     """The function a run begins with."""
-    objects: tuple[str, ...] = ("{prefix}", "{prefix}_kernels", "{prefix}_device", "nn_device", "nn_offload")
+    objects: tuple[str, ...] = (
+        *("{prefix}", "{prefix}_kernels", "{prefix}_device", "nn_device", "nn_offload"),
+        *("nn_local", "nn_local_rv", "nn_local_posix"),
+    )
     """The model's objects with functions that a run may reach."""
     library: tuple[str, ...] = MEMORY_FUNCTIONS
     """Functions of the surroundings' own library, which says nothing about frames."""

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nnbuild.base.errors import UsageError
+
+USES = ("off", "on", "checked")
+"""Whether a program computes in cores' own memories, and whether a core that touches anything else takes a fault."""
+
+
+@dataclass(frozen=True)
+class LocalTable:
+    """[cores.local]: memory that each core has of its own. The first one's begins at `origin`, each of the others
+    `length` bytes behind the one before it. copy: cycles that a core takes to copy a byte. use: whether programs
+    compute there where the user does not say."""
+
+    origin: int
+    length: int
+    copy: float = 1
+    use: str = "off"
 
 
 @dataclass(frozen=True)
@@ -22,6 +37,11 @@ class CoreTable:
     each: int = 0
     bound: int = 1000
     runtime: str | None = None
+    local: LocalTable | None = None
+
+    @property
+    def computes_locally(self) -> bool:
+        return self.local is not None and self.local.use != "off"
 
 
 MOST = 64
@@ -32,14 +52,17 @@ LEAST = {"count": 1, "usual": 1, "fork": 0, "each": 0, "bound": 1}
 
 def core_table(board: str, table: Mapping[str, Any]) -> CoreTable:
     """[cores] of a board; a board without it has one."""
+    local = _local_table(board, table["local"]) if "local" in table else None
+    table = {key: value for key, value in table.items() if key != "local"}
     for key, value in table.items():
         if key not in (*LEAST, "runtime"):
-            raise UsageError(f"board {board!r}", f"its [cores] has no {key}.", f"Write {', '.join(LEAST)}, runtime.")
+            names = ", ".join((*LEAST, "runtime", "local"))
+            raise UsageError(f"board {board!r}", f"its [cores] has no {key}.", f"Write {names}.")
         right = isinstance(value, str) if key == "runtime" else type(value) is int and value >= LEAST[key]
         if not right:
             kind = "the name of a file in firmware/cores/" if key == "runtime" else f"a number from {LEAST[key]}"
             raise UsageError(f"board {board!r}", f"its [cores] {key} = {value!r} cannot be.", f"Write {kind}.")
-    cores = CoreTable(**{"usual": table.get("count", 1), **table})
+    cores = CoreTable(**{"usual": table.get("count", 1), **table}, local=local)
     if cores.count > MOST:
         cause = f"its [cores] count = {cores.count}; steps are split over {MOST} at most."
         raise UsageError(f"board {board!r}", cause, f"Write at most {MOST}.")
@@ -47,6 +70,36 @@ def core_table(board: str, table: Mapping[str, Any]) -> CoreTable:
         cause = f"its [cores] usual = {cores.usual}, of {cores.count} that there are."
         raise UsageError(f"board {board!r}", cause, "Write no more than count.")
     return cores
+
+
+def _local_table(board: str, table: Mapping[str, Any]) -> LocalTable:
+    kinds = {"origin": (int,), "length": (int,), "copy": (int, float), "use": (str,)}
+    for key, value in table.items():
+        if key not in kinds:
+            cause = f"its [cores.local] has no {key}."
+            raise UsageError(f"board {board!r}", cause, f"Write {', '.join(kinds)}.")
+        if type(value) not in kinds[key] or (key == "use" and value not in USES) or (key != "use" and value < 0):
+            step = f"Write one of {', '.join(USES)}." if key == "use" else "Write a number from 0."
+            raise UsageError(f"board {board!r}", f"its [cores.local] {key} = {value!r} cannot be.", step)
+    missing = [key for key in ("origin", "length") if key not in table]
+    if missing or table["length"] % 64 or table["origin"] % 64:
+        cause = (
+            f"its [cores.local] has no {missing[0]}." if missing else "its [cores.local] is not on lines of 64 bytes."
+        )
+        raise UsageError(f"board {board!r}", cause, "Write origin and length as multiples of 64.")
+    return LocalTable(**table)
+
+
+def with_local(board: str, cores: CoreTable, use: str | None) -> CoreTable:
+    """With the use of cores' own memories that is asked for."""
+    if use is None:
+        return cores
+    if cores.local is None:
+        if use == "off":
+            return cores
+        cause = f"the table of {board} names no memory of each core's own."
+        raise UsageError(f"--local {use}", cause, "Leave it out, or give the table a [cores.local].")
+    return replace(cores, local=replace(cores.local, use=use))
 
 
 def chosen_cores(board: str, cores: CoreTable, asked: int | None) -> int:

@@ -40,6 +40,10 @@ _IMAGE_RANGE = "what black and white mean to the model, for calibration images (
 _PRICE = "what kernels are chosen by: cycles of the board's part, or instructions, as emulators count (default: cycles)"
 _KEEP = "another format for one layer: int8, int16 or float; may be given several times"
 _PLAIN_BIAS = "do not let biases make up for the average error of rounded weights"
+_LOCAL = (
+    "compute each step on copies in memory of each core's own, where the board has some; checked: a core that touches "
+    "anything else takes a fault (default: the board's table)"
+)
 _CORES = "let so many cores, or threads, compute large steps together (default: the board's table; on a PC 1)"
 _ISA = "instruction set of the kernels: c99, sse2, avx2_fma, native …, or several with commas (default: the board's)"
 _DROP = "raise layers to finer formats until at most this is lost on the calibration samples, which need labels"
@@ -144,6 +148,7 @@ def _add_code(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--stream", metavar="auto|AXIS[,hop=N]", help=_STREAM)
     group.add_argument("--isa", metavar="NAME", help=_ISA)
     group.add_argument("--cores", "--threads", dest="threads", type=_count, metavar="N", help=_CORES)
+    group.add_argument("--local", choices=CHOICES["local"], help=_LOCAL)
     group.add_argument("--name", help="prefix of everything in the C code (default: from the file's name)")
     group.add_argument("--labels", type=Path, metavar="FILE", help=_LABELS)
     group.add_argument("--features", type=Path, metavar="FILE.toml", help=_FEATURES)
@@ -213,6 +218,7 @@ def options_of(arguments: argparse.Namespace, *, layers: bool = False) -> Option
         price=arguments.price,
         isa=arguments.isa,
         threads=arguments.threads,
+        local=arguments.local,
         name=arguments.name,
         weights=arguments.weights,
         layers=layers,

@@ -13,15 +13,19 @@ import numpy.typing as npt
 PHASES = 8192
 """Of firmware/platform/counted/nn_core_counter.c."""
 CORES = 64
-ROW = 1 + 2 * PHASES
+KINDS = 3
+"""Of counts: work, waiting, and what of the work copies."""
+ROW = 1 + KINDS * PHASES
 
 
 @dataclass(frozen=True)
 class StepCost:
-    """Instructions of a step on each core that took part: work, and waiting for others."""
+    """Instructions of a step on each core that took part: work, waiting for others, and what of the work copied
+    something to or from the core's own memory."""
 
     work: tuple[int, ...]
     waiting: tuple[int, ...]
+    copying: tuple[int, ...] = ()
 
     @property
     def critical(self) -> int:
@@ -40,7 +44,7 @@ class CoreCosts:
         return sum(step.critical for step in self.steps)
 
     def totals(self, of: str) -> tuple[int, ...]:
-        """Of each core: all its work, or all its waiting."""
+        """Of each core: all its work, all its waiting, or all its copying."""
         counts = [getattr(step, of) for step in self.steps]
         width = max(map(len, counts), default=0)
         return tuple(sum(each[core] for each in counts if core < len(each)) for core in range(width))
@@ -86,9 +90,9 @@ class CoreMeter:
         self.last = CoreCosts(tuple(found))
         return [step.critical for step in found]
 
-    def _count(self, core: int, phase: int) -> tuple[int, int]:
-        at = 1 + 2 * (phase % PHASES)
-        return int(self._rows[core, at]), int(self._rows[core, at + 1])
+    def _count(self, core: int, phase: int) -> tuple[int, ...]:
+        at = 1 + KINDS * (phase % PHASES)
+        return tuple(map(int, self._rows[core, at : at + KINDS]))
 
     def close(self) -> None:
         self._file.close()

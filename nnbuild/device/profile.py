@@ -21,12 +21,13 @@ RUNS = 8
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of a run on several cores, from what the plan knows: cycles of each, of what handing steps out takes, and until
-    the last is done."""
+    """Of a run on several cores, from what the plan knows: cycles of each, of what handing steps out takes, until the
+    last is done, and what of that is copying."""
 
     cores: tuple[float, ...]
     forks: float
     critical_path: float
+    copies: float = 0
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Profile:
     """What each core executed in a run, where they are counted."""
     waiting: tuple[int, ...] = ()
     """What each executed besides, only to wait for others."""
+    copying: tuple[int, ...] = ()
+    """What of their own shares were copies to their own memories and back."""
     critical_path: int | None = None
     estimate: Estimate | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.emit.local import local_calls
 from nnbuild.emit.text import SIZES, place
 from nnbuild.plan.plan import Location, Plan, Step, Version
 
@@ -9,6 +10,8 @@ from nnbuild.plan.plan import Location, Plan, Step, Version
 def calls(plan: Plan, step: Step, part: bool = False) -> list[str]:
     """The lines, within a function; none for what the device computes. `part` calls for the part `index` of the step's
     parts, not for the whole."""
+    if step.local is not None:
+        return local_calls(step, part)
     return [] if step.on_device else kernel_calls(plan, step, part)
 
 

@@ -10,6 +10,7 @@ from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.device import device_file, device_sources
 from nnbuild.emit.header import header
 from nnbuild.emit.kernels import kernels, private_header
+from nnbuild.emit.local import local_sources
 from nnbuild.emit.model import model
 from nnbuild.emit.weights import weight_files
 from nnbuild.emit.wrap import wrapped
@@ -27,7 +28,7 @@ def emit(plan: Plan, weights: str = "array", classes: tuple[str, ...] = ()) -> A
     }
     if plan.device is not None:
         texts[f"{p}_device.c"] = device_file(plan, plan.device)
-    beside = device_sources(plan.device.device) if plan.device is not None else {}
+    beside = local_sources(plan) | (device_sources(plan.device.device) if plan.device is not None else {})
     return Artifact(
         {name: wrapped(text).encode() for name, text in texts.items()} | weight_files(plan, weights) | beside
     )

@@ -87,7 +87,7 @@ def private_header(plan: Plan) -> str:
         f"/* {comment_safe(plan.graph.name)}: what its own files share; a program needs {plan.prefix}.h only. */",
         f"#ifndef {guard}\n#define {guard}\n",
         f'#include "{plan.prefix}.h"\n',
-        *(_exchanged(plan) if plan.swappable else _constants(plan)),
+        *(_exchanged(plan) if plan.in_block else _constants(plan)),
         *(f"{signature(step, version)};" for step in plan.steps for version in step.versions),
         *declaration(plan),
         "\n#endif",

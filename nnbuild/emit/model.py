@@ -7,6 +7,7 @@ from nnbuild.emit.call import calls
 from nnbuild.emit.detect import detection
 from nnbuild.emit.device import acts_at
 from nnbuild.emit.kernels import describe
+from nnbuild.emit.local import HEADER, local_functions
 from nnbuild.emit.parallel import run_parallel
 from nnbuild.emit.rows import gathers, take_row
 from nnbuild.emit.text import SIZES, comment_safe, common_type, place
@@ -19,8 +20,10 @@ def model(plan: Plan) -> str:
     parts = [
         f"/* {comment_safe(plan.graph.name)}: what is computed, in which order and where. */",
         f'#include "{p}_private.h"\n',
+        f'#include "{HEADER}"\n' if plan.local_bytes else "",
         detection(plan),
         _init(plan),
+        local_functions(plan),
         _pointer(plan, "input", plan.graph.inputs, ""),
         _pointer(plan, "output", plan.graph.outputs, "const "),
         _steps(plan),

@@ -24,7 +24,7 @@ def weights_bytes(plan: Plan) -> int:
 def weight_files(plan: Plan, form: str) -> dict[str, bytes]:
     """`form` is "array" or "binary"."""
     stem = f"{plan.prefix}_weights"
-    if plan.swappable and form == "array":
+    if plan.in_block and form == "array":
         return {f"{stem}.c": "\n".join(_block(plan)).encode()}
     if form == "array":
         return {f"{stem}.c": "\n".join(_arrays(plan)).encode()}
@@ -85,7 +85,7 @@ def _labels(plan: Plan) -> Iterator[str]:
     yield f"/* The constants of {stem}.bin by name; the assembler finds that file through -I. */"
     yield '    .section .rodata, "a"'
     whole = [(stem, blob_bytes(plan), 0)]
-    for name, size, at in whole if plan.swappable else [(name, data.nbytes, at) for name, data, at in places(plan)]:
+    for name, size, at in whole if plan.in_block else [(name, data.nbytes, at) for name, data, at in places(plan)]:
         yield f"    .balign {ALIGNMENT}"
         yield f"    .globl {name}\n    .type {name}, %object\n    .size {name}, {size}"
         yield f'{name}:\n    .incbin "{stem}.bin", {at}, {size}'

@@ -19,6 +19,7 @@ def arguments_of(options: Options) -> list[str]:
     words += ["--io-layout", options.io_layout] if options.io_layout != LAYOUTS[0] else []
     words += ["--isa", options.isa] if options.isa else []
     words += ["--cores", str(options.threads)] if options.threads is not None else []
+    words += ["--local", options.local] if options.local is not None else []
     words += ["--stream", options.stream] if options.stream is not None else []
     words += ["--device", options.device] if options.device is not None else []
     words += [word for layer, where in options.place for word in ("--place", f"{layer}={where}")]

@@ -237,6 +237,7 @@ def option_words(options: Options) -> list[str]:
         "--isa": options.isa,
         "--io-layout": options.io_layout if options.io_layout != "model" else None,
         "--cores": options.threads,
+        "--local": options.local,
         "--stream": options.stream,
         "--features": near(options.features) if options.features else None,
         "--name": options.name,

@@ -242,6 +242,7 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
         beside=told,
         cores=counted.totals("work") if counted is not None else (),
         waiting=counted.totals("waiting") if counted is not None else (),
+        copying=counted.totals("copying") if counted is not None else (),
         critical_path=counted.critical_path if counted is not None else None,
         estimate=estimate(compiled),
     )
@@ -252,8 +253,10 @@ def estimate(compiled: Compiled) -> Estimate | None:
     cores, steps = cores_of(compiled.options, compiled.board), compiled.plan.steps
     if not compiled.plan.parallel:
         return None
-    each = [step.part_cycles for step in steps]
+    rate = cores.local.copy if cores.local is not None else 0
+    each = [tuple(own + rate * size for own, size in zip(step.part_cycles, step.copied, strict=True)) for step in steps]
+    copies = rate * sum(max(step.copied) for step in steps)
     used = max(map(len, each))
     totals = tuple(sum(parts[core] for parts in each if core < len(parts)) for core in range(used))
     forks = sum(cores.fork + cores.each * len(parts) for parts in each if len(parts) > 1)
-    return Estimate(totals, forks, sum(map(max, each)) + forks)
+    return Estimate(totals, forks, sum(map(max, each)) + forks, copies)

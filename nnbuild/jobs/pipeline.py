@@ -14,7 +14,7 @@ from nnbuild.base.names import identifier
 from nnbuild.base.paths import generator_files
 from nnbuild.base.phases import phase
 from nnbuild.board.board import Board, at_rate, in_memory, within_instructions
-from nnbuild.board.cores import chosen_cores
+from nnbuild.board.cores import USES, chosen_cores, with_local
 from nnbuild.board.tables import boards, find
 from nnbuild.compress.record import Compression
 from nnbuild.compress.wishes import Wishes as WeightWishes
@@ -40,7 +40,7 @@ from nnbuild.model.graph import Graph, Shape
 from nnbuild.offload.device import Device
 from nnbuild.offload.table import device_inputs, find_device, rules_of
 from nnbuild.ops.convert import Convert
-from nnbuild.plan.cores import Cores
+from nnbuild.plan.cores import Cores, OwnMemory
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.select import OPTIMIZE, PRICES
 from nnbuild.plan.target import Target
@@ -89,6 +89,8 @@ class Options:
     isa: str | None = None
     threads: int | None = None
     """So many cores compute large steps together; None is as many as the board's table says."""
+    local: str | None = None
+    """Whether each core computes in memory of its own, and is checked to: off, on or checked; None as in the table."""
     name: str | None = None
     weights: str = "auto"
     layers: bool = False
@@ -135,6 +137,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "price": PRICES,
     "weights": ("auto", "array", "binary"),
     "io_layout": LAYOUTS,
+    "local": USES,
 }
 """What an option may be, where that is one of a few words."""
 
@@ -165,6 +168,7 @@ class Compiled:
 def board_of(options: Options) -> Board:
     """The board, with the line rate, the memory and the budget that are asked for."""
     board = in_memory(at_rate(find(options.board), options.baud), options.memory)
+    board = replace(board, cores=with_local(board.name, board.cores, options.local))
     return within_instructions(beside_device(board, device_of(options, board)), options.max_instructions)
 
 
@@ -335,7 +339,7 @@ def compile_model(
         graph, compression = with_wishes(folded, graph, source, wishes, target, planned, heard)
     graph, found = _as_stream(graph, options, board.alignment)
     plan = backend.settle(planned(graph), target)
-    graph = replace(graph, notes=(*graph.notes, *backend.notes(plan), *device_notes(plan)))
+    graph = replace(graph, notes=(*graph.notes, *backend.notes(plan), *device_notes(plan), *_shared_notes(plan)))
     classes = classes_of(options.labels, options.model, graph)
     with phase("printing the C"):
         artifact = emit(plan, weights_form(options, imported), classes)
@@ -343,6 +347,11 @@ def compile_model(
     if hearing is not None:
         artifact = Artifact({**artifact.files, **hearing_files(hearing, prefix)})
     return Compiled(options, board, imported, folded, graph, plan, artifact, compression, hearing, found)
+
+
+def _shared_notes(plan: Plan) -> list[str]:
+    """What is computed in the memory that all cores share, though each has some of its own."""
+    return [f"layer {step.layer!r} is computed in shared memory: {step.shared}" for step in plan.steps if step.shared]
 
 
 def _on_one_core(options: Options) -> Options:
@@ -414,4 +423,6 @@ def _swappable(options: Options, board: Board) -> bool:
 def cores_of(options: Options, board: Board) -> Cores:
     """Those that compute a step together."""
     count = chosen_cores(board.name, board.cores, options.threads)
-    return Cores(count, board.cores.fork, board.cores.each)
+    own = board.cores.local if board.cores.computes_locally else None
+    local = OwnMemory(own.length, own.copy) if own is not None else None
+    return Cores(count, board.cores.fork, board.cores.each, local)

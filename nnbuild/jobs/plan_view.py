@@ -13,7 +13,8 @@ from nnbuild.isa.registry import isas
 from nnbuild.model.graph import Graph, Op, Tensor
 from nnbuild.model.verify import constant_shapes
 from nnbuild.ops.reshape import Reshape
-from nnbuild.plan.plan import Plan, Step, scratch_name
+from nnbuild.plan.buffers import scratch_name
+from nnbuild.plan.plan import Plan, Step
 from nnbuild.plan.select import NEEDS, Alternative
 from nnbuild.report.facts import Buffer, Layer, Node, Option, Peak, Role
 from nnbuild.report.words import TIMES

@@ -55,6 +55,8 @@ class Demand:
     rows: whether an equal number of pieces, one after the other, makes each row of the output, and reads only the rows
     of the first input that lie under its window, and the same row of other inputs.
     grain: so many pieces are computed together, so that a range is best a multiple of it.
+    each: so many elements of its only output, one after the other, each piece makes, the last perhaps fewer, and reads
+    only what `rows` says of the rows they lie in; 0 where that is not so, or `rows` says enough.
     costs: what each piece takes, compared with the others; nothing where all take the same.
     """
 
@@ -67,6 +69,7 @@ class Demand:
     copied: int = 0
     grain: int = 1
     costs: tuple[float, ...] = ()
+    each: int = 0
 
 
 @dataclass(frozen=True)

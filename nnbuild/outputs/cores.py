@@ -27,6 +27,9 @@ def run_time(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
     files = {f"cores/nn_cores_{name}.c": CORES / f"nn_cores_{name}.c" for name in each}
     files |= {f"cores/{name}": CORES / name for name in ("nn_cores.c", "nn_cores_port.h")}
     files |= {f"cores/{name.rpartition('/')[2]}": FIRMWARE / name for name in HEADERS.get(own, ())}
+    if board.cores.computes_locally:
+        local = ("nn_local.c", "nn_local.h", *(f"nn_local_{name}.c" for name in (own, "posix")))
+        files |= {f"cores/{name}": CORES / name for name in local if (CORES / name).is_file()}
     files["include/nn_cores.h"] = CORES / "nn_cores.h"
     sources = [f"src/{name}" for name in artifact.files if name.endswith((".c", ".S"))]
     numbers = told(board)
@@ -49,4 +52,6 @@ def run_time(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
 
 def told(board: Board) -> Mapping[str, int]:
     numbers = board.firmware.defines if board.firmware is not None else {}
-    return {name: numbers[name] for name in TOLD if name in numbers}
+    own = board.cores.local if board.cores.computes_locally else None
+    local = {"NN_LOCAL_ORIGIN": own.origin, "NN_LOCAL_BYTES": own.length} if own is not None else {}
+    return {name: numbers[name] for name in TOLD if name in numbers} | local

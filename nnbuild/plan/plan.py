@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import lcm, prod
+from math import prod
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from nnbuild.isa.isa import Isa
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.model.graph import Array, Graph, Op, Tensor
 from nnbuild.ops.site import Site
+from nnbuild.plan.buffers import buffers_of, local_of, regions_for, scratch_name, scratch_of
 from nnbuild.plan.chain import Work, divide
 from nnbuild.plan.device_program import DeviceProgram
+from nnbuild.plan.local import Local
 from nnbuild.plan.lower import lower
 from nnbuild.plan.place import THOROUGH, Buffer, Placement, place
-from nnbuild.plan.regions import Region, regions_of, times_of
-from nnbuild.plan.roots import divided, offsets_of, roots_of
+from nnbuild.plan.regions import times_of
+from nnbuild.plan.roots import offsets_of, roots_of
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
 from nnbuild.plan.split import Borders, pieces, shares, shortest, split
@@ -75,6 +77,10 @@ class Step:
     """So far apart lies the scratch of its parts."""
     on_device: bool = False
     """Whether the device computes it; the versions are what the processor computes in its stead."""
+    local: Local | None = None
+    """How it is computed in cores' own memories."""
+    shared: str = ""
+    """Why it is not, where cores have some."""
 
     @property
     def parts(self) -> int:
@@ -87,6 +93,11 @@ class Step:
         first = self.versions[0]
         cycles = first.choice.price.cycles
         return tuple(cycles * share for share in shares(pieces(self.site, first.demand), first.borders)) or (cycles,)
+
+    @property
+    def copied(self) -> tuple[int, ...]:
+        """Bytes that each of its parts copies to and from a core's own memory."""
+        return self.local.copied if self.local is not None else (0,) * self.parts
 
     @property
     def choice(self) -> Choice:
@@ -163,10 +174,17 @@ class Plan:
     """State -> the constant that it begins with, over and over, where that is not one number."""
     device: DeviceProgram | None = None
     """What the device beside the processor is given, where the plan was made for one."""
+    in_block: bool = False
+    """The constants are one block, those of a step side by side, and a kernel is told where they lie."""
 
     @property
     def parallel(self) -> bool:
         return any(step.parts > 1 for step in self.steps)
+
+    @property
+    def local_bytes(self) -> int:
+        """What it needs of each core's own memory."""
+        return max((step.local.size for step in self.steps if step.local is not None), default=0)
 
     @property
     def banks(self) -> int:
@@ -191,12 +209,12 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     roots = roots_of(graph)
 
     def arena_size(work: list[Work], enough: int) -> int:
-        return place(_buffers(graph, work, roots, target), target.alignment, enough).size
+        return place(buffers_of(graph, work, roots, target), target.alignment, enough).size
 
     def fullest(work: list[Work]) -> tuple[int, int]:
-        buffers = _buffers(graph, work, roots, target)
+        buffers = buffers_of(graph, work, roots, target)
         placed = place(buffers, target.alignment)
-        times = times_of(len(work), _regions(graph, work, roots, target))
+        times = times_of(len(work), regions_for(graph, work, roots, target))
         peak = _peak(buffers, placed, times, [item.site.op.name for item in work])
         return placed.size, peak.step if peak else 0
 
@@ -211,16 +229,16 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     if target.device is not None:
         work, program = with_device(graph, work, settled, roots, target)
     away = frozenset(name for region in program.regions for name in region.exits) if program else frozenset[str]()
-    buffers = _buffers(graph, work, roots, target, away)
+    buffers = buffers_of(graph, work, roots, target, away)
     arena = place(buffers, target.alignment, patience=THOROUGH)
     locations, state = _locations(graph, roots, arena, target.alignment)
     constants: dict[str, Array] = {}
     steps = [_step(prefix, index, item, target, arena, locations, constants) for index, item in enumerate(work)]
     initial = {
-        name: _store(constants, f"{prefix}_initial_{fragment(name)}", values, target.swappable)
+        name: _store(constants, f"{prefix}_initial_{fragment(name)}", values, target.in_block)
         for name, values in beginnings(graph).items()
     }
-    times = times_of(len(work), _regions(graph, work, roots, target))
+    times = times_of(len(work), regions_for(graph, work, roots, target))
     peak = _peak(buffers, arena, times, [step.layer for step in steps])
     return Plan(
         graph,
@@ -237,116 +255,8 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
         target.swappable,
         initial,
         program,
+        target.in_block,
     )
-
-
-def _regions(graph: Graph, work: list[Work], roots: dict[str, str], target: Target) -> tuple[Region, ...]:
-    on_device = frozenset(index for index, item in enumerate(work) if item.on_device)
-    return regions_of(graph, [item.site for item in work], on_device, roots, target.apart) if on_device else ()
-
-
-def _buffers(
-    graph: Graph, work: list[Work], roots: dict[str, str], target: Target, away: frozenset[str] = frozenset()
-) -> list[Buffer]:
-    """Every piece of the arena with its exact lifetime. Inputs are there from before the first step. `away` are tensors
-    of the device that lie here because its memory has no room for them."""
-    end = len(work)
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
-    for name in graph.inputs:
-        first[roots[name]], last[roots[name]] = -1, -1
-    regions = _regions(graph, work, roots, target)
-    times = times_of(len(work), regions)
-    for index, item in sorted(enumerate(work), key=lambda pair: times[pair[0]]):
-        for tensor in (*item.site.reads, *item.site.writes):
-            first.setdefault(roots[tensor.name], times[index])
-            last[roots[tensor.name]] = times[index]
-    for region in regions:  # what the driver reads back must not lie over what the processor would begin anew with
-        for name in {*region.exits, *away}.intersection(
-            roots[tensor.name] for step in region.steps for tensor in work[step].site.writes
-        ):
-            first[name] = times[region.first]
-    for name in first if target.apart else map(roots.__getitem__, graph.outputs):
-        last[name] = end
-    kept = {state.before for state in graph.states}
-    overlaps = _overlaps(work, times, roots, divided(graph), first, last, target)
-    buffers = [
-        Buffer(
-            name,
-            graph.tensors[name].nbytes,
-            first[name],
-            last[name],
-            {source: lead for source, (lead, _) in overlaps.get(name, {}).items()},
-            {source: every for source, (_, every) in overlaps.get(name, {}).items()},
-        )
-        for name in first
-        if name not in kept
-    ]
-    for index, item in enumerate(work):
-        scratch = _scratch(item, target) * _parts(item, target)
-        if scratch:
-            buffers.append(Buffer(scratch_name(item.site.op), scratch, times[index], times[index]))
-    return buffers
-
-
-def _scratch(work: Work, target: Target) -> int:
-    """Bytes of scratch for one part of a step."""
-    size = max(demand.scratch for demand in work.demands)
-    return -(-size // target.alignment) * target.alignment
-
-
-def _parts(work: Work, target: Target) -> int:
-    if work.on_device:
-        return 1
-    borders = split(work, target.cores)
-    return len(borders[0]) - 1 if borders else 1
-
-
-def scratch_name(op: Op) -> str:
-    """What the plan calls the buffer of a step that begins with this operation."""
-    return f"scratch of {op.name}"
-
-
-def _overlaps(
-    work: list[Work],
-    times: Sequence[int],
-    roots: dict[str, str],
-    apart: frozenset[str],
-    first: dict[str, int],
-    last: dict[str, int],
-    target: Target,
-) -> dict[str, dict[str, tuple[int, int]]]:
-    """Output -> the lead and the step before each input it may lie over: those that nothing needs after this step."""
-    allowed: dict[str, dict[str, tuple[int, int]]] = {}
-    for index, item in enumerate(work):
-        site = item.site
-        if site.op.outer or item.on_device or _parts(item, target) > 1:
-            continue
-        leads = _leads(item, target.pieces)
-        for out, source in sorted({(output, site.reads[number].name) for output, number in leads}):
-            a, b = roots[site.writes[out].name], roots[source]
-            # A tensor may be read as several inputs; the output may lie over it only as all of these allow.
-            reads = [number for number, tensor in enumerate(site.reads) if roots[tensor.name] == b]
-            known = [leads[out, number] for number in reads if (out, number) in leads]
-            if (
-                {a, b}.isdisjoint(apart)
-                and a != b
-                and first[a] == times[index]
-                and last[b] == times[index]
-                and len(known) == len(reads)
-            ):
-                allowed.setdefault(a, {})[b] = max(known)
-    return allowed
-
-
-def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], tuple[int, int]]:
-    """(output, input) -> the lead and the step that serve all versions; pairs that some keep apart are left out."""
-    each = [{(o.output, o.input): o for o in demand.overlaps} for demand in work.demands]
-    pairs = set(each[0]).intersection(*each[1:])
-    return {
-        pair: (max(o[pair].lead_of(pieces) for o in each), lcm(*(o[pair].every for o in each)))
-        for pair in sorted(pairs)
-    }
 
 
 def _locations(
@@ -385,16 +295,27 @@ def _step(
     )
     macs = sum(_macs(part) for part in (site, *site.tail))
     scratch = arena.offsets.get(scratch_name(work.site.op))
-    return Step(site, versions, macs, scratch, _shares(site, locations), _scratch(work, target), work.on_device)
+    own = local_of(work, target)
+    return Step(
+        site,
+        versions,
+        macs,
+        scratch,
+        _shares(site, locations),
+        scratch_of(work, target),
+        work.on_device,
+        own if isinstance(own, Local) else None,
+        own if isinstance(own, str) else "",
+    )
 
 
 def _version(
     site: Site, isa: Isa, choice: Choice, function: str, constants: dict[str, Array], target: Target
 ) -> Version:
     plain, given = plain_names(site, choice.demand), choice.demand.packed
-    packed = {role: _store(constants, f"{function}_{role}", data, target.swappable) for role, data in given.items()}
+    packed = {role: _store(constants, f"{function}_{role}", data, target.in_block) for role, data in given.items()}
     names = Names(plain.inputs, plain.outputs, packed, plain.scratch)
-    return Version(isa, choice, function, names, target.swappable and bool(packed))
+    return Version(isa, choice, function, names, target.in_block and bool(packed))
 
 
 def _macs(site: Site) -> int:

@@ -52,6 +52,11 @@ class Target:
     placed: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def in_block(self) -> bool:
+        """Whether kernels are told where their constants lie, of which there may be copies or others."""
+        return self.swappable or self.cores.local is not None
+
+    @property
     def table(self) -> str:
         """The table of measured costs: cycles of a part, or instructions of a set."""
         return self.part if self.pace is not None else self.isa.name

@@ -112,10 +112,15 @@ def _cores(profile: Profile) -> list[str]:
         lines.append(
             f"cores      {each} {profile.unit}; {profile.critical_path:,} until the last is done with each step"
         )
+    if any(profile.copying):
+        lines.append(f"copying    {', '.join(f'{own:,}' for own in profile.copying)} of that")
     if profile.estimate is not None:
         found = profile.estimate
         each = ", ".join(f"{own:,.0f}" for own in found.cores)
-        lines.append(f"estimated  {each} cycles; {found.critical_path:,.0f} with {found.forks:,.0f} for handing out")
+        copies = f" and {found.copies:,.0f} for copies" if found.copies else ""
+        lines.append(
+            f"estimated  {each} cycles; {found.critical_path:,.0f} with {found.forks:,.0f} for handing out{copies}"
+        )
     return lines
 
 

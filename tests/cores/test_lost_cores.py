@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +26,8 @@ pytestmark = pytest.mark.emulator
 HERE = Path(__file__).parent
 MNIST = HERE.parents[1] / "examples" / "mnist"
 PLACES = {"rv32-smp": 0x86FFFFF0, "mps2-an521": 0x383FFFF0}
+RUNS = 60
+"""A core that takes part in one step of a run comes to three points in it."""
 TABLE = """\
 extends = "{board}"
 summary = "{board} with a core that can be stopped"
@@ -63,13 +64,11 @@ def stopping(board: Board, program: Path, stop: Stop, address: int) -> Iterator[
 
 def survive(link: Link, model: ModelInfo, sample: Sample, wanted: bytes) -> str | None:
     """Runs until the core is lost, then from a new start; what was said of it, or None where it never came to that."""
-    for _ in range(12):
-        begin = time.monotonic()
+    for _ in range(RUNS):
         try:
             runs = run_samples(link, model, [sample])
             assert runs.raw[0].tobytes() == wanted
-        except DeviceFault as fault:
-            assert time.monotonic() - begin < 20
+        except DeviceFault as fault:  # within the link's patience, or there would be another error
             link.init()
             again = run_samples(link, model, [sample])
             assert again.raw[0].tobytes() == wanted

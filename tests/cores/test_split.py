@@ -60,7 +60,7 @@ def test_parts_that_run_at_the_same_time_share_nothing_with_their_input(name: st
     ("table", "said"),
     [
         ({"count": 0}, "its [cores] count = 0 cannot be. Write a number from 1."),
-        ({"counts": 2}, "its [cores] has no counts. Write count, usual, fork, each, bound, runtime."),
+        ({"counts": 2}, "its [cores] has no counts. Write count, usual, fork, each, bound, runtime, local."),
         ({"count": 2, "usual": 3}, "its [cores] usual = 3, of 2 that there are. Write no more than count."),
         ({"count": 65}, "its [cores] count = 65; steps are split over 64 at most. Write at most 64."),
         ({"runtime": 3}, "its [cores] runtime = 3 cannot be. Write the name of a file in firmware/cores/."),

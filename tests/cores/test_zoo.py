@@ -1,8 +1,10 @@
-"""Every model of the zoo on 2, 4 and 8 cores: the bits of one core, in floats and in integers."""
+"""Every model of the zoo on 2, 4 and 8 cores, and in memories of their own: the bits of one core, in floats and in
+integers."""
 
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from nnbuild.emit.emit import emit
 from nnbuild.frontend import load
 from nnbuild.isa.registry import find_all, native
 from nnbuild.model.graph import Graph
-from nnbuild.plan.cores import Cores
+from nnbuild.plan.cores import Cores, OwnMemory
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import Range
@@ -28,8 +30,13 @@ from tests.zoo import WRITERS, names, zoo
 pytestmark = pytest.mark.oracle
 
 SHARES = 250
-COUNTS = (2, 4, 8)
+MEMORY = 65536
+COUNTS = (
+    *(Cores(count, 0) for count in (2, 4, 8)),
+    *(Cores(count, 0, local=OwnMemory(size)) for count, size in ((1, MEMORY), (5, MEMORY), (3, 2048))),
+)
 CORES = FIRMWARE / "cores"
+SOURCES = [CORES / f"{name}.c" for name in ("nn_cores", "nn_cores_posix", "nn_local", "nn_local_posix")]
 RUNS = 2
 
 
@@ -50,8 +57,9 @@ def calls(plan: Plan, graph: Graph) -> str:
 def program(graph: Graph, target: Target, folder: Path) -> Path | None:
     """Nothing where no step is split."""
     one = make_plan(graph, "n1", target)
-    plans = [make_plan(graph, f"n{n}", Target(isa=target.isa, cores=Cores(n, 0))) for n in COUNTS]
-    plans = [plan for plan in plans if plan.parallel]
+    plans = [make_plan(graph, f"n{2 + n}", replace(target, cores=cores)) for n, cores in enumerate(COUNTS)]
+    plans = [plan for plan in plans if plan.parallel or plan.local_bytes]
+    assert all(plan.local_bytes <= MEMORY for plan in plans)
     if not plans:
         return None
     for plan in (one, *plans):
@@ -81,9 +89,9 @@ def program(graph: Graph, target: Target, folder: Path) -> Path | None:
         ]
     )
     (folder / "main.c").write_text(text)
-    sources = [*folder.glob("*.c"), CORES / "nn_cores.c", CORES / "nn_cores_posix.c"]
-    command = ["gcc", "-O1", "-pthread", "-DNN_CORES_BOUND=60000u", f"-I{folder}", f"-I{CORES}"]
-    subprocess.run([*command, *map(str, sources), "-o", str(folder / "program")], check=True)
+    told = ["-DNN_CORES_BOUND=60000u", f"-DNN_LOCAL_BYTES={MEMORY}"]
+    command = ["gcc", "-O1", "-pthread", *told, f"-I{folder}", f"-I{CORES}"]
+    subprocess.run([*command, *map(str, [*folder.glob("*.c"), *SOURCES]), "-o", str(folder / "program")], check=True)
     return folder / "program"
 
 

@@ -66,7 +66,7 @@ __attribute__((naked, noreturn, used, section(".vectors"))) void nn_reset(void)
 #endif
         "la t0, nn_trap\n"
         "csrw mtvec, t0\n"
-#if NN_HAS_PMP
+#if NN_HAS_PMP && !defined(NN_LOCAL_CHECKED) /* which divides all memory itself */
         "li t0, %0\n"
         "csrw pmpaddr0, t0\n"
         "li t0, %1\n"

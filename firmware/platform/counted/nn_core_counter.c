@@ -1,10 +1,10 @@
 /* A plugin for QEMU's system mode: counts the instructions of every core, phase by phase, in a file that others read.
  *
- *     counts=PATH,mark=ADDRESS,from=ADDRESS,to=ADDRESS
+ *     counts=PATH,mark=ADDRESS,from=ADDRESS,to=ADDRESS,copy=ADDRESS,copied=ADDRESS
  *
  * A core's phase ends when it calls the function at `mark`. What lies from `from` to `to` waits for others, and is
- * counted apart. Each core has a row of its own: its phase's number, then pairs of counts, work and waiting, for the
- * last PHASES phases. QEMU's own header is not everywhere installed, so what is used of it is declared here. */
+ * counted apart; what lies from `copy` to `copied` copies, and is counted twice: as work, and by itself. Each core has a
+ * row of its own: its phase's number, then three counts, work, waiting and copying, for the last PHASES phases. QEMU's own header is not everywhere installed, so what is used of it is declared here. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -15,7 +15,8 @@
 
 #define CORES  64u
 #define PHASES 8192u
-#define ROW    (1u + 2u * PHASES)
+#define KINDS  3u /* of counts */
+#define ROW    (1u + KINDS * PHASES)
 #define SHOWN  __attribute__((visibility("default")))
 
 typedef uint64_t plugin_id;
@@ -38,19 +39,30 @@ static uint64_t *rows;
 static uint64_t  mark;
 static uint64_t  from;
 static uint64_t  to;
+static uint64_t  copy;
+static uint64_t  copied;
 
-static void work(unsigned core, void *told)
+static uint64_t *counts_of(unsigned core)
 {
     uint64_t *row = rows + (size_t)core * ROW;
 
-    row[1 + 2 * (row[0] % PHASES)] += (uintptr_t)told;
+    return row + 1 + KINDS * (row[0] % PHASES);
+}
+
+static void work(unsigned core, void *told)
+{
+    counts_of(core)[0] += (uintptr_t)told;
 }
 
 static void waiting(unsigned core, void *told)
 {
-    uint64_t *row = rows + (size_t)core * ROW;
+    counts_of(core)[1] += (uintptr_t)told;
+}
 
-    row[2 + 2 * (row[0] % PHASES)] += (uintptr_t)told;
+static void copying(unsigned core, void *told)
+{
+    counts_of(core)[0] += (uintptr_t)told;
+    counts_of(core)[2] += (uintptr_t)told;
 }
 
 static void ended(unsigned core, void *told)
@@ -59,8 +71,7 @@ static void ended(unsigned core, void *told)
     uint64_t  next = (row[0] + 1) % PHASES;
 
     work(core, told);
-    row[1 + 2 * next] = 0;
-    row[2 + 2 * next] = 0;
+    memset(row + 1 + KINDS * next, 0, KINDS * sizeof *row);
     __atomic_store_n(row, row[0] + 1, __ATOMIC_RELEASE);
 }
 
@@ -71,7 +82,8 @@ static void count_block(plugin_id id, struct qemu_plugin_tb *block)
     void    *instructions = (void *)(uintptr_t)qemu_plugin_tb_n_insns(block);
 
     (void)id;
-    qemu_plugin_register_vcpu_tb_exec_cb(block, at == mark ? ended : at >= from && at < to ? waiting : work,
+    qemu_plugin_register_vcpu_tb_exec_cb(block,
+                                         at == mark ? ended : at >= from && at < to ? waiting : at >= copy && at < copied ? copying : work,
                                          NO_REGISTERS, instructions);
 }
 
@@ -99,6 +111,10 @@ int qemu_plugin_install(plugin_id id, const void *machine, int count, char **arg
             from = strtoull(value, 0, 0);
         } else if (take(arguments[i], "to=", &value)) {
             to = strtoull(value, 0, 0);
+        } else if (take(arguments[i], "copy=", &value)) {
+            copy = strtoull(value, 0, 0);
+        } else if (take(arguments[i], "copied=", &value)) {
+            copied = strtoull(value, 0, 0);
         } else {
             return 1;
         }

@@ -16,7 +16,10 @@ from nnbuild.device.cores import CoreMeter
 from nnbuild.device.emulator import EmulatorTransport, require
 from nnbuild.device.transport import ProcessTransport, SerialTransport
 
-MARKS = {"mark": "nn_cores_mark", "from": "nn_waiting_begin", "to": "nn_waiting_end"}
+MARKS = {
+    **{"mark": "nn_cores_mark", "from": "nn_waiting_begin", "to": "nn_waiting_end"},
+    **{"copy": "nn_copying_begin", "copied": "nn_copying_end"},
+}
 """What the counter of instructions is told: its words, and the program's symbols."""
 UNICORN = "Type pip install unicorn."
 

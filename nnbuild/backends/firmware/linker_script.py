@@ -12,24 +12,38 @@ MARKED = "*(.bss.nn_context)"
 FLASH = """\
     .text : ALIGN(16)
     {
+        nn_code_begin = .;
         KEEP(*(.boot))
         . = ALIGN(256);
         KEEP(*(.vectors))
         nn_waiting_begin = .;
         *(.text.nn_waiting)
         nn_waiting_end = .;
+        nn_copying_begin = .;
+        *(.text.nn_copying)
+        nn_copying_end = .;
         *(.text .text.*)
         . = ALIGN(16);
+        nn_code_end = .;
     } > flash
 """
 
 CONSTANTS = """\
     .rodata {where}: ALIGN(16)
     {{
+        nn_rodata_begin = .;
         *(.rodata .rodata.* .srodata .srodata.*)
         . = ALIGN(4);
+        nn_rodata_end = .;
     }} > {region}
 """
+WEIGHTS = """\
+    .weights : ALIGN(64)
+    {
+        *_weights.o(.rodata .rodata.* .srodata .srodata.*)
+    } > flash
+"""
+"""Before the other constants, where cores may read these but not those."""
 READ_ELSEWHERE = "flash_data"
 """The flash once more, where data of it is read, on parts that have another address for that."""
 
@@ -68,6 +82,7 @@ def linker_script(board: Board, layout: Layout) -> str:
     ]
     sections = [
         FLASH,
+        *([WEIGHTS] if board.cores.computes_locally else []),
         _constants(apart),
         _stack("stack", "nn_stack", layout.stack),
         _stack("handler_stack", "nn_handler_stack", HANDLER_STACK),

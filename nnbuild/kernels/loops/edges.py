@@ -77,7 +77,7 @@ class Edges(WindowNest[Lanes]):
         copied = 0 if inside else window.rows.kernel * max(map(self.width, self.strips)) * window.channels
         size = copied * np.dtype(kind).itemsize
         if self.site.op.kind == "dense":
-            return Demand(window.rows.places, packed=packed)
+            return Demand(window.rows.places, packed=packed, each=window.filters)
         return Demand(window.rows.places, size, kind, packed, overlaps.rows(self.site, window.rows), rows=True)
 
     def emit(self, w: Writer, names: Names) -> None:
@@ -196,7 +196,8 @@ class Positions(Edges):
         return replace(window_of(self.site), rows=Axis(1, 1), columns=Axis(places, places))
 
     def demand(self) -> Demand:
-        return replace(super().demand(), extent=self.window.columns.places, overlaps=(), rows=False)
+        places = self.window.columns.places
+        return replace(super().demand(), extent=places, overlaps=(), rows=False, each=self.window.filters)
 
     def emit(self, w: Writer, names: Names) -> None:
         places, size = self.window.columns.places, self.strips[0].size

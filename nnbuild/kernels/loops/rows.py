@@ -31,7 +31,8 @@ SUMS = 8
 class SingleRow(WindowNest[L]):
     def demand(self) -> Demand:
         packed = dot.packed(self.site.constant("kernel"), self.lanes)
-        return Demand(extent=dot.divide(self.window.filters, self.lanes).pieces, packed=packed)
+        blocks = dot.divide(self.window.filters, self.lanes)
+        return Demand(extent=blocks.pieces, packed=packed, each=blocks.full.vectors * self.lanes.lanes)
 
     def emit(self, w: Writer, names: Names, source: str = "") -> None:
         """The inputs are taken from `source`, where a copy of them is made."""

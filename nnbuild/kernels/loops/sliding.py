@@ -8,6 +8,7 @@ so one at an edge is printed without the taps that are beyond; rows above and be
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -42,7 +43,8 @@ class Sliding(WindowNest[Lanes]):
         rows, lanes = self.window.rows, self.lanes
         constants = {name: dot.pack_channels(values, lanes) for name, values in lanes.channels.items()}
         in_place = overlaps.rows(self.site, rows) if lanes.lanes == 1 else ()
-        return Demand(rows.places, packed={"kernel": self._kernel(), **constants}, overlaps=in_place)
+        each = prod(self.site.output_shape()[1:]) if lanes.lanes == 1 else 0
+        return Demand(rows.places, packed={"kernel": self._kernel(), **constants}, overlaps=in_place, each=each)
 
     def _kernel(self) -> Array:
         """The weights of a vector of channels follow each other, tap by tap."""

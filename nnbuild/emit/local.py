@@ -1,0 +1,141 @@
+"""A step in cores' own memories: what is copied there for each tile, how it is computed from these copies alone, and
+what is brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.paths import FIRMWARE
+from nnbuild.emit.text import place
+from nnbuild.emit.weights import WEIGHTS, places
+from nnbuild.model.graph import Tensor
+from nnbuild.plan.local import PHASE, Local, Tile
+from nnbuild.plan.plan import Plan, Step
+
+HEADER = "nn_local.h"
+
+Placed = tuple[Tensor, int, int]
+
+
+def local_sources(plan: Plan) -> dict[str, bytes]:
+    """What the C of a plan includes besides its own headers."""
+    return {HEADER: (FIRMWARE / "cores" / HEADER).read_bytes()} if plan.local_bytes else {}
+
+
+def local_functions(plan: Plan) -> str:
+    """For each step that is computed so: its tiles, and what computes those of a part."""
+    starts = {name: at for name, _, at in places(plan)}
+    found = []
+    for step in plan.steps:
+        if step.local is not None:
+            found += [_tables(step, step.local), _part(plan, step, step.local, starts)]
+    return "\n".join(found)
+
+
+def local_calls(step: Step, part: bool) -> list[str]:
+    """Computes the part `index`, or one after the other."""
+    name = f"{step.function}_local"
+    if part or step.parts == 1:
+        return [f"        {name}(context, {'index' if part else '0'});"]
+    return [
+        f"        for (int32_t index = 0; index < {step.parts}; ++index) {{",
+        f"            {name}(context, index);",
+        "        }",
+    ]
+
+
+def _tables(step: Step, local: Local) -> str:
+    """Of each tile: its pieces of work, then of every tensor the bytes that are copied: the first, and how many."""
+    tiles = [tile for tiles in local.parts for tile in tiles]
+    firsts = [sum(map(len, local.parts[:part])) for part in range(len(local.parts) + 1)]
+    width = len(_numbers(local, tiles[0]))
+    rows = "\n".join("    {" + ", ".join(map(str, _numbers(local, tile))) + "}," for tile in tiles)
+    name = step.function
+    return f"""\
+static const int32_t {name}_tiles[][{width}] = {{
+{rows}
+}};
+static const int32_t {name}_parts[] = {{{", ".join(map(str, firsts))}}};
+"""
+
+
+def _numbers(local: Local, tile: Tile) -> list[int]:
+    spans = (*tile.reach.reads, *(tile.reach.writes if local.writes else ()))
+    return [tile.begin, tile.end, *(number for span in spans for number in (span.begin, span.size))]
+
+
+def _placed(step: Step, local: Local) -> tuple[list[Placed], list[Placed]]:
+    """Each tensor that is read or written there, with its place and its column in the tiles' table."""
+    both = [*zip(step.site.reads, local.reads, strict=True)]
+    both += zip(step.site.writes, local.writes, strict=True) if local.writes else ()
+    found = [(tensor, at, 2 + 2 * index) for index, (tensor, at) in enumerate(both)]
+    return found[: len(local.reads)], found[len(local.reads) :]
+
+
+def _whole(tensor: Tensor, at: int, column: int, const: str) -> str:
+    """Where a tensor would begin of which what the tile's table says lies at `at`."""
+    kind = C_TYPES[tensor.dtype]
+    return f"({const}{kind} *)nn_local_whole(local, {at} + tile[{column}] % {PHASE} - tile[{column}])"
+
+
+def _part(plan: Plan, step: Step, local: Local, starts: Mapping[str, int]) -> str:
+    reads, writes = _placed(step, local)
+    p, name, lines = plan.prefix, step.function, []
+    if local.constants:
+        lines.append(f"    nn_local_copy(local, {p}_{WEIGHTS} + {_first(step, starts)}, {local.constants});")
+    inner = [
+        *(_copy(plan, placed, True) for placed in reads),
+        f"nn_local_confine(local, {'0, 0' if writes else _open(plan, step)});",
+        _call(plan, step, local, starts),
+        "nn_local_release();",
+        *(_copy(plan, placed, False) for placed in writes),
+    ]
+    lines += [
+        f"    for (int32_t i = {name}_parts[index]; i < {name}_parts[index + 1]; ++i) {{",
+        f"        const int32_t *const tile = {name}_tiles[i];\n",
+        *(f"        {line}" for line in inner),
+        "    }",
+    ]
+    return f"""\
+static void {name}_local({p}_context *context, int32_t index)
+{{
+    unsigned char *const local = nn_local_begin({local.size});
+
+{chr(10).join(lines)}
+}}
+"""
+
+
+def _call(plan: Plan, step: Step, local: Local, starts: Mapping[str, int]) -> str:
+    """Pointers are to where each tensor would begin if all of it were there; only what was copied is touched."""
+    version, reads, writes = step.versions[0], *_placed(step, local)
+    arguments = [_whole(tensor, at, column, "const ") for tensor, at, column in reads]
+    arguments += [_whole(tensor, at, column, "") for tensor, at, column in writes]
+    if not writes:
+        arguments += [place(plan.locations[tensor.name], tensor.dtype) for tensor in step.site.writes]
+    if version.demand.scratch:
+        arguments.append(f"({C_TYPES[version.demand.scratch_type]} *)(void *)(local + {local.scratch})")
+    if version.takes_weights:
+        arguments.append(f"nn_local_whole(local, -{_first(step, starts)})")
+    return f"{step.function}({', '.join(arguments)}, tile[0], tile[1]);"
+
+
+def _copy(plan: Plan, placed: Placed, there: bool) -> str:
+    tensor, at, column = placed
+    own = f"local + {at} + tile[{column}] % {PHASE}"
+    kind = "const unsigned char *)(const void *" if there else "unsigned char *)(void *"
+    shared = f"({kind})({place(plan.locations[tensor.name], tensor.dtype)}) + tile[{column}]"
+    to, source = (own, shared) if there else (shared, own)
+    return f"nn_local_copy({to}, {source}, tile[{column + 1}]);"
+
+
+def _open(plan: Plan, step: Step) -> str:
+    """What besides the core's own memory is written to: from the first output's beginning to the last one's end."""
+    found = sorted(step.site.writes, key=lambda tensor: plan.locations[tensor.name].offset)
+    first, last = (plan.locations[tensor.name] for tensor in (found[0], found[-1]))
+    return f"{place(first, found[0].dtype)}, {last.offset + last.size - first.offset}"
+
+
+def _first(step: Step, starts: Mapping[str, int]) -> int:
+    return min((starts[name] for name in step.versions[0].names.packed.values()), default=0)

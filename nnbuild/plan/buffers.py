@@ -1,0 +1,132 @@
+"""What the arena is to hold: every tensor and all scratch, when each is needed, and what may lie over what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import lcm
+
+from nnbuild.model.graph import Graph, Op
+from nnbuild.plan.chain import Work
+from nnbuild.plan.local import Local, local
+from nnbuild.plan.place import Buffer
+from nnbuild.plan.regions import Region, regions_of, times_of
+from nnbuild.plan.roots import divided
+from nnbuild.plan.split import split
+from nnbuild.plan.target import Target
+
+
+def regions_for(graph: Graph, work: list[Work], roots: dict[str, str], target: Target) -> tuple[Region, ...]:
+    on_device = frozenset(index for index, item in enumerate(work) if item.on_device)
+    return regions_of(graph, [item.site for item in work], on_device, roots, target.apart) if on_device else ()
+
+
+def buffers_of(
+    graph: Graph, work: list[Work], roots: dict[str, str], target: Target, away: frozenset[str] = frozenset()
+) -> list[Buffer]:
+    """Every piece of the arena with its exact lifetime. Inputs are there from before the first step. `away` are tensors
+    of the device that lie here because its memory has no room for them."""
+    end = len(work)
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for name in graph.inputs:
+        first[roots[name]], last[roots[name]] = -1, -1
+    regions = regions_for(graph, work, roots, target)
+    times = times_of(len(work), regions)
+    for index, item in sorted(enumerate(work), key=lambda pair: times[pair[0]]):
+        for tensor in (*item.site.reads, *item.site.writes):
+            first.setdefault(roots[tensor.name], times[index])
+            last[roots[tensor.name]] = times[index]
+    for region in regions:  # what the driver reads back must not lie over what the processor would begin anew with
+        for name in {*region.exits, *away}.intersection(
+            roots[tensor.name] for step in region.steps for tensor in work[step].site.writes
+        ):
+            first[name] = times[region.first]
+    for name in first if target.apart else map(roots.__getitem__, graph.outputs):
+        last[name] = end
+    kept = {state.before for state in graph.states}
+    overlaps = _overlaps(work, times, roots, divided(graph), first, last, target)
+    buffers = [
+        Buffer(
+            name,
+            graph.tensors[name].nbytes,
+            first[name],
+            last[name],
+            {source: lead for source, (lead, _) in overlaps.get(name, {}).items()},
+            {source: every for source, (_, every) in overlaps.get(name, {}).items()},
+        )
+        for name in first
+        if name not in kept
+    ]
+    for index, item in enumerate(work):
+        scratch = 0 if isinstance(local_of(item, target), Local) else scratch_of(item, target) * parts_of(item, target)
+        if scratch:
+            buffers.append(Buffer(scratch_name(item.site.op), scratch, times[index], times[index]))
+    return buffers
+
+
+def scratch_of(work: Work, target: Target) -> int:
+    """Bytes of scratch for one part of a step."""
+    size = max(demand.scratch for demand in work.demands)
+    return -(-size // target.alignment) * target.alignment
+
+
+def parts_of(work: Work, target: Target) -> int:
+    if work.on_device:
+        return 1
+    borders = split(work, target.cores)
+    return len(borders[0]) - 1 if borders else 1
+
+
+def local_of(work: Work, target: Target) -> Local | str | None:
+    """How it is computed in cores' own memories, or why it is not; None where they have none."""
+    if target.cores.local is None or work.on_device:
+        return None
+    return local(work, next(iter(split(work, target.cores)), ()), target.cores.local)
+
+
+def scratch_name(op: Op) -> str:
+    """What the plan calls the buffer of a step that begins with this operation."""
+    return f"scratch of {op.name}"
+
+
+def _overlaps(
+    work: list[Work],
+    times: Sequence[int],
+    roots: dict[str, str],
+    apart: frozenset[str],
+    first: dict[str, int],
+    last: dict[str, int],
+    target: Target,
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """Output -> the lead and the step before each input it may lie over: those that nothing needs after this step."""
+    allowed: dict[str, dict[str, tuple[int, int]]] = {}
+    for index, item in enumerate(work):
+        site = item.site
+        own = local_of(item, target)
+        if site.op.outer or item.on_device or parts_of(item, target) > 1 or (isinstance(own, Local) and own.tiled):
+            continue
+        leads = _leads(item, target.pieces)
+        for out, source in sorted({(output, site.reads[number].name) for output, number in leads}):
+            a, b = roots[site.writes[out].name], roots[source]
+            # A tensor may be read as several inputs; the output may lie over it only as all of these allow.
+            reads = [number for number, tensor in enumerate(site.reads) if roots[tensor.name] == b]
+            known = [leads[out, number] for number in reads if (out, number) in leads]
+            if (
+                {a, b}.isdisjoint(apart)
+                and a != b
+                and first[a] == times[index]
+                and last[b] == times[index]
+                and len(known) == len(reads)
+            ):
+                allowed.setdefault(a, {})[b] = max(known)
+    return allowed
+
+
+def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], tuple[int, int]]:
+    """(output, input) -> the lead and the step that serve all versions; pairs that some keep apart are left out."""
+    each = [{(o.output, o.input): o for o in demand.overlaps} for demand in work.demands]
+    pairs = set(each[0]).intersection(*each[1:])
+    return {
+        pair: (max(o[pair].lead_of(pieces) for o in each), lcm(*(o[pair].every for o in each)))
+        for pair in sorted(pairs)
+    }

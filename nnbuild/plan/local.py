@@ -1,0 +1,113 @@
+"""How a step is computed in memories that each core has of its own: in tiles, with copies of all that is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from nnbuild.kernels.contract import Demand
+from nnbuild.ops.site import Site
+from nnbuild.plan.chain import Work
+from nnbuild.plan.cores import OwnMemory
+from nnbuild.plan.reach import Reach, Span, reach, whole
+from nnbuild.plan.split import Borders, pieces
+
+LINE = 64
+"""Bytes, from a multiple of which constants begin, here as where they are stored."""
+PHASE = 16
+"""A copy keeps its place within so many bytes, so that whatever is aligned stays so."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Pieces of work that are computed at once, and what is copied for them."""
+
+    begin: int
+    end: int
+    reach: Reach
+
+
+@dataclass(frozen=True)
+class Local:
+    """The tiles of each part, and where things lie in a core's own memory: the constants at its beginning, then scratch
+    and each tensor. `writes` is empty where outputs are written to where they belong, since it is not known which
+    bytes of them each part makes."""
+
+    parts: tuple[tuple[Tile, ...], ...]
+    constants: int
+    scratch: int
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    size: int
+
+    @property
+    def copied(self) -> tuple[int, ...]:
+        """Bytes that each part copies."""
+        return tuple(self.constants + sum(map(self._of_tile, tiles)) for tiles in self.parts)
+
+    @property
+    def tiled(self) -> bool:
+        """Whether a part is computed in several tiles."""
+        return any(len(tiles) > 1 for tiles in self.parts)
+
+    def _of_tile(self, tile: Tile) -> int:
+        spans = (*tile.reach.reads, *(tile.reach.writes if self.writes else ()))
+        return sum(span.size for span in spans)
+
+
+def local(work: Work, borders: Borders, memory: OwnMemory) -> Local | str:
+    """The fewest tiles that fit; or why the step is computed in the memory that all share."""
+    if work.others:
+        return "it has kernels of several sets"
+    return _local(work.site, work.choice.demand, borders, memory)
+
+
+@lru_cache(maxsize=1024)
+def _local(site: Site, kernel: Demand, borders: Borders, memory: OwnMemory) -> Local | str:
+    demand, count = pieces(site, kernel), 1
+    parts = tuple(pairwise(borders or (0, demand.extent)))
+    divides = reach(site, demand, 0, min(demand.grain, demand.extent)) is not None
+    constants = sum(_aligned(data.nbytes, LINE) for data in kernel.packed.values())
+    while True:
+        tiles = [_tiles(site, demand, part, count) for part in parts]
+        found = _laid(site, tiles, constants, kernel, divides or len(parts) == 1)
+        if found.size <= memory.size:
+            return found
+        if not divides or all(tile.end - tile.begin <= demand.grain for part in tiles for tile in part):
+            alone = constants + kernel.scratch
+            what = "its constants and scratch alone are" if 2 * alone > memory.size else "it needs"
+            size = alone if 2 * alone > memory.size else found.size
+            return f"{what} {size:,} bytes, and a core's own memory has {memory.size:,}"
+        count *= 2
+
+
+def _tiles(site: Site, demand: Demand, part: tuple[int, int], count: int) -> tuple[Tile, ...]:
+    """The part in so many tiles of about one size, as far as it has pieces that are computed together."""
+    units = -(-(part[1] - part[0]) // demand.grain)
+    count = min(count, units)
+    borders = [min(part[1], part[0] + units * n // count * demand.grain) for n in range(count + 1)]
+    return tuple(Tile(a, b, reach(site, demand, a, b) or whole(site)) for a, b in pairwise(borders))
+
+
+def _laid(site: Site, parts: list[tuple[Tile, ...]], constants: int, kernel: Demand, writes_there: bool) -> Local:
+    """One thing behind the other: all of it is needed at the same time."""
+    tiles = [tile for part in parts for tile in part]
+    at = constants + _aligned(kernel.scratch, LINE)
+    reads: list[int] = []
+    writes: list[int] = []
+    for index in range(len(site.reads)):
+        reads.append(at)
+        at += max(_room(tile.reach.reads[index]) for tile in tiles)
+    for index in range(len(site.writes) if writes_there else 0):
+        writes.append(at)
+        at += max(_room(tile.reach.writes[index]) for tile in tiles)
+    return Local(tuple(parts), constants, constants, tuple(reads), tuple(writes), at)
+
+
+def _room(span: Span) -> int:
+    return _aligned(span.begin % PHASE + span.size, PHASE)
+
+
+def _aligned(size: int, to: int) -> int:
+    return -(-size // to) * to

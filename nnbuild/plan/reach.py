@@ -1,0 +1,89 @@
+"""Which bytes of its tensors a kernel touches for some of its pieces of work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from nnbuild.kernels.contract import Demand
+from nnbuild.kernels.stream import lowest, needed, row_axis
+from nnbuild.kernels.window import Axis, window_of
+from nnbuild.model.graph import Tensor
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.site import Site
+
+
+@dataclass(frozen=True)
+class Span:
+    """Bytes of a tensor, from `begin` on."""
+
+    begin: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Of each tensor that a step reads or writes, in their order."""
+
+    reads: tuple[Span, ...]
+    writes: tuple[Span, ...]
+
+
+def whole(site: Site) -> Reach:
+    return Reach(tuple(Span(0, t.nbytes) for t in site.reads), tuple(Span(0, t.nbytes) for t in site.writes))
+
+
+def reach(site: Site, demand: Demand, begin: int, end: int) -> Reach | None:
+    """For the pieces from `begin` to `end`; None where the kernel does not say."""
+    if site.op.outer:
+        return _along(site, begin, end)
+    each = _each(site, demand)
+    if not each:
+        return None
+    out, axis = site.writes[0], _rows(site)
+    size = prod(out.shape)
+    first, last = begin * each, min(end * each, size)
+    row = size // axis.places
+    rows = range(first // row, -(-last // row))
+    reads = [_under(axis, site.reads[0], rows), *(_beside(tensor, axis.places, rows) for tensor in site.reads[1:])]
+    width = out.nbytes // size
+    return Reach(tuple(reads), (Span(first * width, (last - first) * width),))
+
+
+def _along(site: Site, begin: int, end: int) -> Reach:
+    """Every piece is an index of the axes that the operation is applied along."""
+    count = prod(site.op.outer)
+
+    def part(tensor: Tensor) -> Span:
+        return Span(tensor.nbytes // count * begin, tensor.nbytes // count * (end - begin))
+
+    return Reach(tuple(map(part, site.reads)), tuple(map(part, site.writes)))
+
+
+def _each(site: Site, demand: Demand) -> int:
+    """Elements of the output that a piece makes; 0 where that is not known, or its tail changes the shape."""
+    if len(site.writes) != 1 or site.writes[0].shape != site.outputs[0].shape or not site.reads:
+        return 0
+    size = prod(site.writes[0].shape)
+    return demand.each or (size // demand.extent if demand.rows and size % demand.extent == 0 else 0)
+
+
+def _rows(site: Site) -> Axis:
+    return window_of(site).rows if isinstance(site.attributes, Dense) else row_axis(site)
+
+
+def _under(axis: Axis, tensor: Tensor, rows: range) -> Span:
+    """The rows of the first input under the windows of these rows of the output."""
+    if tensor.nbytes % axis.size:
+        return Span(0, tensor.nbytes)
+    row = tensor.nbytes // axis.size
+    begin, end = lowest(axis, rows.start), needed(axis, rows.stop - 1)
+    return Span(min(begin, end) * row, max(0, end - begin) * row)
+
+
+def _beside(tensor: Tensor, places: int, rows: range) -> Span:
+    """The same rows of another input; all of one that has others."""
+    if not tensor.shape or tensor.nbytes % places or (tensor.shape[0] != places and prod(tensor.shape[:-1]) != places):
+        return Span(0, tensor.nbytes)
+    row = tensor.nbytes // places
+    return Span(rows.start * row, len(rows) * row)

@@ -1,0 +1,150 @@
+"""Steps in cores' own memories: planned within them, the same bits, and nothing else touched where that is checked."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nnbuild.base.errors import UsageError
+from nnbuild.board.cores import core_table, with_local
+from nnbuild.device.check import Gates
+from nnbuild.device.problems import DeviceFault
+from nnbuild.emit.artifact import Artifact
+from nnbuild.isa.registry import find_all
+from nnbuild.jobs.job import check_job, place, profile_job, samples_for
+from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.plan.cores import Cores, OwnMemory
+from nnbuild.plan.plan import Plan, make_plan
+from nnbuild.plan.reach import reach, whole
+from nnbuild.plan.split import pieces
+from nnbuild.plan.target import Target
+from tests.cores.test_zoo import program
+from tests.kernels.cases import cases
+from tests.support.quantized import quantized
+
+MNIST = Path(__file__).parents[2] / "examples" / "mnist"
+SETS = {"c99": "native", "rv32im": "rv32"}
+SOME = ("conv2d-0", "depthwise-0-1", "pool", "dense", "binary", "activation-tanh", "softmax", "concatenate")
+
+
+def local_plan(name: str, cores: int, size: int, isa: str = "c99") -> Plan:
+    target = Target(isa=find_all(isa, SETS[isa])[0], cores=Cores(cores, 0, local=OwnMemory(size)))
+    return make_plan(quantized(dict(cases())[name](), "int8", seed=3), "net", target)
+
+
+def names(beginning: str) -> list[str]:
+    return [name for name, _ in cases() if name.startswith(beginning)]
+
+
+@pytest.mark.parametrize("isa", SETS)
+@pytest.mark.parametrize("beginning", SOME)
+def test_copies_of_what_is_read_are_enough(isa: str, beginning: str, tmp_path: Path) -> None:
+    name = names(beginning)[0]
+    graph = quantized(dict(cases())[name](), "int8", seed=3, same_scale=beginning == "pool")
+    built = program(graph, Target(isa=find_all(isa, SETS[isa])[0]), tmp_path)
+    assert built is not None
+    assert subprocess.run([built], timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("size", [1024, 4096, 65536])
+def test_local_memory_is_never_above_its_size(size: int) -> None:
+    for name in ("conv2d-0", "depthwise-0-1", "activation-tanh"):
+        plan = local_plan(name, 3, size)
+        assert plan.local_bytes <= size
+        assert all((step.local is None) == bool(step.shared) for step in plan.steps)
+
+
+def test_smaller_memories_hold_smaller_tiles() -> None:
+    whole = local_plan("conv2d-0", 2, 65536).local_bytes
+    plans = [local_plan("conv2d-0", 2, size) for size in (65536, whole - 64)]
+    counts = [sum(map(len, plan.steps[0].local.parts)) for plan in plans if plan.steps[0].local is not None]
+    assert len(counts) == 2 and counts[1] > counts[0]
+
+
+def test_what_is_too_large_stays_in_shared_memory_and_says_so() -> None:
+    plan = local_plan("conv2d-0", 2, 64)
+    assert "bytes, and a core's own memory has 64" in plan.steps[0].shared and not plan.local_bytes
+
+
+def test_what_parts_write_follows_each_other() -> None:
+    plan = local_plan("conv2d-0", 4, 65536, "rv32im")
+    step = plan.steps[0]
+    demand = pieces(step.site, step.demand)
+    found = [reach(step.site, demand, at, at + 1) for at in range(demand.extent)]
+    spans = [each.writes[0] for each in found if each is not None]
+    assert [span.begin for span in spans[1:]] == [span.begin + span.size for span in spans[:-1]]
+    assert spans[-1].begin + spans[-1].size == whole(step.site).writes[0].size
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"origin": 64}, "its [cores.local] has no length. Write origin and length as multiples of 64."),
+        ({"origin": 0, "length": 63}, "its [cores.local] is not on lines of 64 bytes. Write origin and length as"),
+        ({"size": 3}, "its [cores.local] has no size. Write origin, length, copy, use."),
+        ({"use": "often"}, "its [cores.local] use = 'often' cannot be. Write one of off, on, checked."),
+        ({"length": "64K"}, "its [cores.local] length = '64K' cannot be. Write a number from 0."),
+    ],
+)
+def test_tables_that_cannot_be(table: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        core_table("mine", {"count": 2, "local": table})
+    assert str(caught.value).startswith(f"board 'mine': {said}")
+
+
+def test_a_board_without_memories_of_their_own() -> None:
+    with pytest.raises(UsageError) as caught:
+        with_local("mine", core_table("mine", {"count": 2}), "on")
+    assert "--local on: the table of mine names no memory of each core's own." in str(caught.value)
+
+
+def compiled(local: str, cores: int = 8) -> Compiled:
+    if shutil.which("qemu-system-riscv32") is None:
+        pytest.skip("qemu-system-riscv32 is not installed")
+    data = MNIST / "calibration.npz"
+    return compile_model(Options(MNIST / "mnist.h5", "rv32-smp", "int8", calibrate=data, threads=cores, local=local))
+
+
+@pytest.mark.emulator
+def test_copies_cost_little() -> None:
+    costs = {}
+    for local in ("off", "on"):
+        made = compiled(local)
+        with place(None) as where:
+            profile = profile_job(made, where)
+        costs[local] = profile.total
+        assert any(profile.copying) == (local == "on")
+    assert costs["on"] < 1.15 * costs["off"]
+
+
+@pytest.mark.emulator
+def test_nothing_else_is_touched() -> None:
+    made = compiled("checked")
+    assert not any(step.shared for step in made.plan.steps)
+    with place(None) as where:
+        assert check_job(made, samples_for(made, None), where, Gates()).passed
+
+
+FOREIGN = {
+    "weights that were not copied": (r"nn_local_whole\(local, -\d+\)", "mnist_weights"),
+    "another's memory": (r"nn_local_whole\(local, -", "nn_local_whole(local + 65536, -"),
+    "shared activations": (r"\(const int8_t \*\)nn_local_whole\(local, [^)]*\)", "context->arena.i8"),
+}
+
+
+@pytest.mark.emulator
+@pytest.mark.parametrize("what", FOREIGN)
+def test_whoever_touches_anything_else_is_found_out(what: str) -> None:
+    made = compiled("checked")
+    text = made.artifact.files["mnist.c"].decode()
+    changed = re.sub(FOREIGN[what][0], FOREIGN[what][1], text)
+    assert changed != text
+    made = replace(made, artifact=Artifact({**made.artifact.files, "mnist.c": changed.encode()}))
+    with place(None) as where, pytest.raises(DeviceFault) as caught:
+        check_job(made, samples_for(made, None), where, Gates())
+    assert "fault" in str(caught.value)
