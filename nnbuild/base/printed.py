@@ -85,7 +85,7 @@ class Printed:
 def printed(text: str) -> Printed:
     """Of a function's whole text, its signature included."""
     if "__asm__" in text:
-        return Printed({"native": len(_NATIVE.findall(text))})
+        return Printed({"native": len(_NATIVE.findall(text)) + text.count("\\n\\t")})
     text = _BROKEN.sub(" ", _SILENT.sub("", text))
     signature, _, body = text.partition("{")
     calls = Counter(_CALL.findall(body))

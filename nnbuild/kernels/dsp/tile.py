@@ -7,7 +7,7 @@ and the compiler has all registers for it: 8 sums, 2 inputs, 2 words of weights,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -16,6 +16,7 @@ from nnbuild.base.bill import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names
+from nnbuild.kernels.dsp import spelled
 from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, scaled
 from nnbuild.kernels.dsp.weights import (
@@ -114,10 +115,11 @@ class Tile:
 def scaling_of(layout: Layout, site: Site[Weighted]) -> Scaling | str:
     """The rule of a site's sums in this layout, or why they cannot be computed so."""
     sums, layer = sums_of(site), layer_of(site)
-    levels = [] if layer.signed else [Form(level=ANY, left=RAISED if isinstance(layout, Packed) else None)]
+    left = RAISED if isinstance(layout, Packed) else None
+    levels = [] if layer.signed else [Form(level=ANY, left=left)]
     bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
-    left = most_left(sums.largest_weight)
-    return layout.refusal(sums) or chosen(layer, [*levels, plain_form(layer)], left, layout.room(len(left)), bits)
+    most = most_left(sums.largest_weight)
+    return layout.refusal(sums) or chosen(layer, [*levels, plain_form(layer)], most, layout.room(len(most)), bits)
 
 
 def unrolled(pairs: int, longest: int = LONGEST) -> int:
@@ -188,7 +190,10 @@ def advance(w: Writer, tile: Tile, run: Run) -> None:
 
 
 def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
-    """The routine, and what one block costs in it."""
+    """The routine, and what one block costs in it. One that is spelled is the same wherever the weights lie."""
+    in_assembly, near = is_spelled(tile, run), tile.near
+    if in_assembly:
+        tile = replace(tile, near=False, longest=LONGEST)
     scaling = tile.scaling
     body = Writer("{prefix}")
     outputs = [f"to{position}" for position in range(tile.positions)]
@@ -202,9 +207,18 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
     pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
     pointers += [f"const int8_t *beside{position}" for position in range(tile.positions)] if tile.beside else []
     head = f"void {{name}}(const int64_t *patch, const int64_t *k, {', '.join(pointers)}, int32_t blocks)"
-    uses = tuple(body.instructions.values())
+    routine = Instruction(name, head, str(body), 0, uses=tuple(body.instructions.values()), outlined=True)
     w.helpers |= body.helpers
-    return Instruction(name, head, str(body), 0, uses=uses, outlined=True), body.whole
+    if not in_assembly:
+        return routine, body.whole
+    native, bill = spelled.body(scaling, tile.pairs, near)
+    return replace(routine, native=native, guard=spelled.WHERE), bill
+
+
+def is_spelled(tile: Tile, run: Run) -> bool:
+    """Whether there is a form of the routine in assembly."""
+    usual = tile.positions == 2 and run.real == WIDEST and not (tile.beside or tile.alike)
+    return usual and isinstance(tile.layout, Packed) and spelled.serves(tile.scaling)
 
 
 def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:

@@ -78,8 +78,8 @@ def _accepts(layout: Layout, longest: int, near: bool, site: Site[Weighted]) -> 
     if near and is_row(site):
         return "its weights are read only once"
     tile = tile_of(layout, site, longest)
-    needless = longest == tiles.SHORT and not near and tile.pairs <= tile.longest
-    return "its code is short as it is" if needless else None
+    short = tile.pairs <= tile.longest or all(tiles.is_spelled(tile, run) for run in tiles.runs(window_of(site).share))
+    return "its code is short as it is" if longest == tiles.SHORT and not near and short else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,167 @@
+"""The packed tile of two positions and four channels as Cortex-M4 likes it, in assembly from end to end.
+
+It wants every register but the stack's: 8 sums, 2 inputs, 2 words of weights, 2 pointers. What else it needs lies in
+the frame of the function around it. Loads come in runs, since each overlaps with the one behind it; pointers stand four
+bytes before what they point at, so that the last load of a run moves them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nnbuild.base.bill import Bill
+from nnbuild.base.writer import Writer
+from nnbuild.isa.arm import GUARD
+from nnbuild.kernels.dsp.scaling import Scaling
+from nnbuild.kernels.dsp.weights import RAISED
+from nnbuild.numeric.rounding import INT8
+
+WHERE = f"{GUARD} && defined(__OPTIMIZE__) && !defined(__clang__)"
+"""Where r7 points at no frame."""
+FIRST, SECOND = ("r0", "r1", "r2", "r3"), ("r4", "r5", "r6", "r7")
+"""The sums of both positions."""
+X, K = "r8", "r9"
+CLOBBERED = [f"r{number}" for number in range(13)] + ["lr", "cc", "memory"]
+LONGEST = 10
+"""Pairs of a turn: its code fits the caches of slow flash together with what is around it."""
+PAIR_BYTES = 8
+"""Of inputs and of weights."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """`count` turns of a loop over `size` pairs, of which the first begins behind `skipped` ones."""
+
+    size: int
+    count: int
+    skipped: int
+
+
+def turns(pairs: int, most: int) -> Turns:
+    count = -(-pairs // most)
+    size = -(-pairs // count)
+    return Turns(size, count, size * count - pairs)
+
+
+def serves(scaling: Scaling) -> bool:
+    """Whether outputs are made from sums by one multiplication, an offset that is the same below zero or one less
+    there, and a shift."""
+    form = scaling.form
+    return form is not None and form.left in (RAISED, 1) and form.below in (0, 1) and scaling.bits == 8
+
+
+def body(scaling: Scaling, pairs: int, near: bool) -> tuple[str, Bill]:
+    """The C of the routine, whose parameters are patch, k, to0, to1 and blocks; what one block takes."""
+    there = turns(pairs, LONGEST)
+    before = 4 + PAIR_BYTES * there.skipped
+    text = [
+        f"const uintptr_t x = (uintptr_t)patch - {before};",
+        "const uintptr_t weights = (uintptr_t)k - 4;",
+        f"const uintptr_t end = x + {PAIR_BYTES * there.size * there.count};" if there.count > 1 else "",
+        "",
+        "__asm__ volatile(",
+    ]
+    tally = Writer("")
+    lines = ["ldr.w r9, %[weights]", ".balign 4", "1:"]
+    with tally.loop("block", "blocks", trips=1):
+        lines += _start(tally, there)
+        with tally.trips(there.count):
+            lines += _products(tally, there, near)
+        lines += _outputs(tally, scaling)
+    inputs = '[x] "m"(x), [weights] "m"(weights)' + (', [end] "m"(end)' if there.count > 1 else "")
+    text += [f'    "{line}\\n\\t"' for line in lines]
+    text += [
+        '    : [to0] "+m"(to0), [to1] "+m"(to1), [blocks] "+m"(blocks)',
+        f"    : {inputs}",
+        f"    : {', '.join(f'{chr(34)}{name}{chr(34)}' for name in CLOBBERED)});",
+    ]
+    return "\n".join(line for line in text if line is not None), tally.whole
+
+
+def _start(w: Writer, there: Turns) -> list[str]:
+    lines = [f"ldr.w {X}, %[x]", *_run(FIRST, 0, last=True)]
+    lines += [f"mov {second}, {first}" for first, second in zip(FIRST, SECOND, strict=True)]
+    w.bill(len(lines), 1)
+    if there.skipped:
+        skipping = [f"sub.w {K}, {K}, #{PAIR_BYTES * there.skipped}", "b.w 3f"]
+        w.bill(len(skipping), 1)
+        lines += skipping
+    return lines if there.count == 1 else [*lines, ".balign 4", "2:"]
+
+
+def _run(registers: tuple[str, ...], place: int, last: bool = False) -> list[str]:
+    """Loads from the weights' stream on, a few words behind its pointer."""
+    places = [f"{4 * (place + number + 1)}" for number in range(len(registers))]
+    lines = [f"ldr.w {name}, [{K}, #{at}]" for name, at in zip(registers, places, strict=True)]
+    return [*lines[:-1], f"{lines[-1]}!"] if last else lines
+
+
+def _products(w: Writer, there: Turns, near: bool) -> list[str]:
+    lines = []
+    for pair in range(there.size):
+        at, moved = PAIR_BYTES * pair, "!" if pair + 1 == there.size else ""
+        if pair == there.skipped and there.skipped:
+            lines.append("3:")
+        lines += [f"ldr.w r10, [{X}, #{at + 4}]", f"ldr.w r11, [{X}, #{at + 8}]{moved}"]
+        lines += [f"ldr.w r12, [{K}, #{at + 4}]", f"ldr.w lr, [{K}, #{at + 8}]{moved}"]
+        for both, upper in (("r12", 1), ("lr", 3)):
+            lines += [f"smlad {FIRST[upper]}, r10, {both}, {FIRST[upper]}"]
+            lines += [f"smlad {SECOND[upper]}, r11, {both}, {SECOND[upper]}", f"sxtb16 {both}, {both}"]
+        for both, lower in (("r12", 0), ("lr", 2)):
+            lines += [f"smlad {FIRST[lower]}, r10, {both}, {FIRST[lower]}"]
+            lines += [f"smlad {SECOND[lower]}, r11, {both}, {SECOND[lower]}"]
+    w.bill(14 * there.size, there.size * (1 if near else 2))
+    if there.count > 1:
+        w.bill(3, 1)
+        lines += ["ldr.w r10, %[end]", f"cmp {X}, r10", "bne.w 2b"]
+    return lines
+
+
+def _outputs(w: Writer, scaling: Scaling) -> list[str]:
+    """Scales and stores channel by channel; what a channel's scaling is told comes to up to three registers."""
+    told = ("r12", "lr", "r8")[: len(scaling.columns)]
+    lines = []
+    for channel in range(4):
+        lines += [] if channel % 2 else _apart(scaling, channel)
+        lines += _run(told, channel * len(told), last=channel == 3)
+        lines += _scaled(scaling, channel, dict(zip(scaling.columns, told, strict=True)))
+        lines += [] if channel else ["ldr.w r10, %[to0]", "ldr.w r11, %[to1]"]
+        lines += [f"strb.w {FIRST[channel]}, [r10], #1", f"strb.w {SECOND[channel]}, [r11], #1"]
+    lines += ["ldr.w r8, %[blocks]", "str.w r10, %[to0]", "str.w r11, %[to1]"]
+    lines += ["subs.w r8, r8, #1", "str.w r8, %[blocks]", "bne.w 1b"]
+    w.bill(sum(not line.startswith("it") for line in lines), 7)
+    return lines
+
+
+def _apart(scaling: Scaling, channel: int) -> list[str]:
+    """The sums of a channel and of the next, as many bits raised."""
+    assert scaling.form is not None
+    left, lines = scaling.form.left or 0, []
+    for sums in (FIRST, SECOND):
+        lower, upper = sums[channel : channel + 2]
+        lines += [f"sub.w {upper}, {upper}, {lower}", f"lsl.w {lower}, {lower}, #{left}"]
+        lines += [f"asr.w {upper}, {upper}, #{RAISED - left}"] if left < RAISED else []
+    return lines
+
+
+def _scaled(scaling: Scaling, channel: int, told: Mapping[str, str]) -> list[str]:
+    form, values = scaling.form, (FIRST[channel], SECOND[channel])
+    assert form is not None
+    lines, offsets = [], [told["offset"]] * 2
+    if form.below:
+        offsets = ["r0", "r4"] if channel else ["r10", "r11"]
+        lines = [f"add.w {own}, {told['offset']}, {sums}, asr #31" for own, sums in zip(offsets, values, strict=True)]
+    high = "smmlar" if form.rounded else "smmla"
+    for value, offset in zip(values, offsets, strict=True):
+        lines.append(f"{high} {value}, {value}, {told['multiplier']}, {offset}")
+    for value in values:
+        if form.level is None:
+            lines += [f"asr.w {value}, {value}, {told['shift']}", f"ssat {value}, #8, {value}"]
+        else:
+            lines.append(f"ssat {value}, #8, {value}, asr #{form.level}")
+    for limit, usual, worse in ((scaling.low, INT8[0], "lt"), (scaling.high, INT8[1], "gt")):
+        if limit != usual:
+            for value in values:
+                lines += [f"cmp.w {value}, #{limit}", f"it {worse}", f"mov{worse}.w {value}, #{limit}"]
+    return lines

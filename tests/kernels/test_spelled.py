@@ -1,0 +1,93 @@
+"""The packed tile in assembly against its meaning in C, both compiled for a Cortex-M4 and run in the emulator."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.base.writer import Writer
+from nnbuild.bound.image import read_image
+from nnbuild.cycles.clock import Processor
+from nnbuild.emit.instructions import instructions
+from nnbuild.kernels.dsp.scaling import Scaling
+from nnbuild.kernels.dsp.spelled import Turns, turns
+from nnbuild.kernels.dsp.tile import Run, Tile, call
+from nnbuild.kernels.dsp.weights import Packed
+from nnbuild.numeric.requant_product import Form
+from tests.bound.assembled import SCRIPT
+
+LEVEL = Form(left=8, level=12)
+SIGNED = Form(left=1, level=None, rounded=True, below=1)
+BLOCKS = 3
+
+
+def scaling(form: Form, low: int = -128, high: int = 127) -> Scaling:
+    roles = ["multiplier", "offset", *(["shift"] if form.level is None else [])]
+    none = np.zeros(4, np.int64)
+    return Scaling(none, none, dict.fromkeys(roles, none), form, "", 0, low, high, 8)
+
+
+def outputs(folder: Path, tile: Tile, flags: str) -> bytes:
+    """What the routine stores, for inputs that look like chance: two positions' channels, the same in every round."""
+    w = Writer("p")
+    call(w, tile, Run(4, BLOCKS, 4), "k", ("out", "out + 64"), str(BLOCKS))
+    size, roles = BLOCKS * tile.size(4), len(tile.roles)
+    text = f"""
+#include <stdint.h>
+{instructions(w.instructions.values(), "p", "")}
+int8_t out[128];
+static int64_t patch[{tile.pairs}], k[{size}];
+
+void f(void);
+void f(void)
+{{
+    uint32_t state = 12345U;
+    int32_t *const x = (int32_t *)(void *)patch, *const words = (int32_t *)(void *)k;
+    for (int32_t i = 0; i < {2 * tile.pairs}; ++i) {{
+        state = state * 1664525U + 1013904223U;
+        x[i] = (int32_t)((state >> 24) | (state >> 8 & 0xffU) << 16);
+    }}
+    for (int32_t i = 0; i < {2 * size}; ++i) {{
+        const int32_t at = i % {2 * tile.size(4)} - {2 * tile.size(4) - 4 * roles};
+        state = state * 1664525U + 1013904223U;
+        words[i] = at < 0 ? (int32_t)(state & 0x3f3f3f3fU) : at % {roles} == 2 ? 11 + at % 4 : (int32_t)(state >> 12) - 524288;
+    }}
+    {w}
+}}
+"""
+    (folder / "p.c").write_text(text)
+    (folder / "p.ld").write_text(SCRIPT)
+    command = [
+        "arm-none-eabi-gcc",
+        "-mcpu=cortex-m4",
+        "-mthumb",
+        "-std=c99",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-nostdlib",
+    ]
+    command += [flags, "-ffreestanding", "-Wl,-e,f", "-T", "p.ld", "p.c", "-o", "p.elf", "-lgcc"]
+    subprocess.run(command, cwd=folder, check=True)
+    processor = Processor(read_image(folder / "p.elf"))
+    processor.call("f")
+    return bytes(processor.cpu.mem_read(processor.image.symbol("out"), 128))
+
+
+@pytest.mark.parametrize("scaled", [scaling(LEVEL), scaling(LEVEL, -20, 90), scaling(SIGNED)])
+@pytest.mark.parametrize("pairs", [2, 14, 22])
+def test_assembly_computes_what_the_c_does(pairs: int, scaled: Scaling, tmp_path: Path) -> None:
+    tile = Tile(Packed(), scaled, pairs, 2)
+    native, meant = (outputs(tmp_path, tile, flags) for flags in ("-O2", "-O0"))
+    assert native == meant
+    assert len(set(native)) > 8
+
+
+def test_turns_of_a_loop() -> None:
+    assert turns(8, 10) == Turns(8, 1, 0)
+    assert turns(14, 10) == Turns(7, 2, 0)
+    assert turns(22, 10) == Turns(8, 3, 2)
+    assert turns(64, 10) == Turns(10, 7, 6)
