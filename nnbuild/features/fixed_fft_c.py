@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.features.fixed_fft import HALF, QUARTER, Integers, Stage, factors, order, split_factors, stages
 from nnbuild.features.tables import Tables
 from nnbuild.isa.arm import DSP
+from nnbuild.numeric.fixed_fft import HALF, QUARTER, Integers, Stage, factors, order, split_factors, stages
 
 ROUND = 1 << 14
 

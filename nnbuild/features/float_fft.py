@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from nnbuild.features.fixed_fft import Stage, order, stages
+from nnbuild.numeric.fixed_fft import Stage, order, stages
 
 Floats = npt.NDArray[np.float32]
 Pair = tuple[Floats, Floats]

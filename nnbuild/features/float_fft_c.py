@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.features.fixed_fft import Stage, order, stages
 from nnbuild.features.float_fft import Pair, factors, split_factors
 from nnbuild.features.tables import Tables
 from nnbuild.isa.c99 import product
+from nnbuild.numeric.fixed_fft import Stage, order, stages
 
 PARTS = "abcd"
 

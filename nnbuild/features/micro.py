@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.features.fixed_fft import Integers, real_transform, wrapped
-from nnbuild.features.micro_tables import SHARE_BITS, WEIGHT_BITS, Filters, MicroTables, log_steps
+from nnbuild.features.micro_tables import SHARE_BITS, WEIGHT_BITS, Filters, MicroTables
+from nnbuild.numeric.fixed_fft import Integers, real_transform, wrapped
+from nnbuild.numeric.signal import WORD, bits, logarithm, root, with_gain
 
 FRAMES = 512
 """At a time."""
-WORD = 0xFFFFFFFF
-NATURAL = 45426
-"""ln 2 in 16 bits."""
 
 
 def frames(samples: Integers, window: int, step: int) -> Integers:
@@ -41,7 +39,7 @@ def rows(tables: MicroTables, samples: Integers, step: int) -> tuple[Integers, I
 def compressed(tables: MicroTables, values: Integers, estimates: Integers) -> Integers:
     if tables.gains is not None:
         values = with_gain(values, estimates, tables.gains, tables.snr_shift)
-    return logarithm(values, tables.log_shift, tables.log_scale) if tables.log_shift is not None else values
+    return logarithm(values, tables.log_shift, 1 << tables.log_scale) if tables.log_shift is not None else values
 
 
 def windowed(tables: MicroTables, whole: Integers) -> tuple[Integers, Integers]:
@@ -70,15 +68,6 @@ def filtered(filters: Filters, energies: Integers) -> Integers:
     return out
 
 
-def root(values: Integers) -> Integers:
-    """To the nearest, but for the largest of 16 and of 32 bits, which stay."""
-    found = np.floor(np.sqrt(values.astype(np.float64))).astype(np.int64)
-    found -= found * found > values
-    found += (found + 1) * (found + 1) <= values
-    most = np.where(values <= WORD, 0xFFFF, WORD)
-    return np.asarray(found + ((values - found * found > found) & (found != most)))
-
-
 def less_noise(tables: MicroTables, signals: Integers, estimate: Integers) -> tuple[Integers, Integers]:
     """What is above the noise, and the noise as it is estimated after each frame."""
     shares = np.resize(np.array(tables.shares, np.int64), signals.shape[1])
@@ -89,37 +78,3 @@ def less_noise(tables: MicroTables, signals: Integers, estimate: Integers) -> tu
         estimates[index] = estimate
     rest = (scaled - np.minimum(estimates, scaled)) >> tables.smoothing_bits
     return np.maximum(rest, (signals * tables.least) >> SHARE_BITS), estimates
-
-
-def bits(values: Integers) -> Integers:
-    """How many a number below 2^53 takes."""
-    return np.asarray(np.frexp(values.astype(np.float64))[1], np.int64)
-
-
-def gain_of(estimates: Integers, knots: Integers) -> Integers:
-    length = bits(estimates)
-    at = np.maximum(4 * length - 6, 0)
-    fraction = np.where(length < 11, estimates << np.maximum(11 - length, 0), estimates >> np.maximum(length - 11, 0))
-    z = fraction & 0x3FF
-    y0, first, second = (knots[np.minimum(at + i, len(knots) - 1)] for i in range(3))
-    parabola = ((((second * z) >> 5) + (first << 5)) * z + (1 << 14)) >> 15
-    return np.where(estimates < 2, knots[np.minimum(estimates, 1)], y0 + parabola)
-
-
-def with_gain(values: Integers, estimates: Integers, knots: Integers, shift: int) -> Integers:
-    snr = ((values * gain_of(estimates, knots)) >> shift) & WORD
-    return np.where(snr < 8192, (snr * snr) >> 20, (snr >> 6) - 64)
-
-
-def logarithm(values: Integers, shift: int, scale: int) -> Integers:
-    """The natural logarithm, scaled by a power of two, of the value that shift makes up for."""
-    steps = log_steps()
-    y = (values << shift) & WORD
-    whole = np.maximum(bits(y) - 1, 0)
-    part = y - (np.int64(1) << whole)
-    fraction = np.where(whole < 16, part << np.maximum(16 - whole, 0), part >> np.maximum(whole - 16, 0))
-    at = np.clip(fraction >> 9, 0, 127)
-    low = steps[at]
-    log2 = (whole << 16) + fraction + low + (((steps[at + 1] - low) * (fraction - 512 * at)) >> 16)
-    natural = (NATURAL * log2 + 0x8000) >> 16
-    return np.where(y > 1, np.minimum(0xFFFF, ((natural << scale) + 0x8000) >> 16), 0)

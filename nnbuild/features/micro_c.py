@@ -6,10 +6,10 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.features.fixed_fft_c import print_energies, print_transform, words
-from nnbuild.features.micro import NATURAL
-from nnbuild.features.micro_tables import SHARE_BITS, WEIGHT_BITS, MicroTables, log_steps
+from nnbuild.features.micro_tables import SHARE_BITS, WEIGHT_BITS, MicroTables
 from nnbuild.features.tables import Tables
 from nnbuild.isa.arm import DSP
+from nnbuild.numeric.signal import NATURAL, log_steps
 
 DIVISION = 12
 """Cycles."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.features.fixed_fft import Integers
+from nnbuild.numeric.fixed_fft import Integers
 
 SHARE_BITS = 14
 """Of the shares by which estimates follow the signal."""
@@ -176,9 +176,3 @@ def gains(micro: Micro, correction: int) -> Integers:
         first = 4 * (y1 - y0) - (y2 - y0)
         found += [y0, first, y2 - y0 - first, 0]
     return np.array(found[:GAIN_KNOTS], np.int64)
-
-
-def log_steps() -> Integers:
-    """What log2(1 + x) is more than x at 128 places and both ends, in 16 bits."""
-    x = np.arange(129) / 128
-    return np.append(np.floor(65536 * (np.log2(1 + x) - x) + 0.5).astype(np.int64), 0)

@@ -93,6 +93,9 @@ class Assembly:
         self._constants[known] = Constant(known, data.copy(), quant)
         return known
 
+    def held(self, name: str) -> Constant:
+        return self._constants[name]
+
     def add(
         self,
         operator: Operator,

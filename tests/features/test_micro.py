@@ -11,12 +11,12 @@ import pytest
 
 from nnbuild.features.config import recipe_of
 from nnbuild.features.frontend import Array
-from nnbuild.features.micro import root
 from nnbuild.features.micro_frontend import MicroFrontEnd
 from nnbuild.features.micro_tables import Micro
 from nnbuild.features.spectral_frontend import SpectralFrontEnd
 from nnbuild.features.spectral_tables import Spectral
 from nnbuild.features.wav import made_up
+from nnbuild.numeric.signal import root
 from tests.features.compiled import built, fed
 from tests.support.shares import in_shares
 

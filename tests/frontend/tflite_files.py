@@ -43,6 +43,7 @@ class O:  # noqa: E742
     values: Mapping[str, Any] = field(default_factory=dict)
     intermediates: Sequence[int] = ()
     custom: str = ""
+    custom_options: bytes = b""
     code: int | None = None
     version: int = 1
 
@@ -158,7 +159,7 @@ def _code(b: Any, o: O) -> int:
 def _operator(b: Any, o: O, code: int) -> int:
     inputs, outputs = _numbers(b, o.inputs, np.int32), _numbers(b, o.outputs, np.int32)
     inside = _numbers(b, o.intermediates, np.int32)
-    options = None
+    options, custom = None, _numbers(b, np.frombuffer(o.custom_options, np.uint8), np.uint8)
     if o.options != "NONE":
         lists = {name: _numbers(b, v, v.dtype) for name, v in o.values.items() if isinstance(v, np.ndarray)}
         lists |= {name: int(b.CreateString(v)) for name, v in o.values.items() if isinstance(v, str)}
@@ -171,6 +172,7 @@ def _operator(b: Any, o: O, code: int) -> int:
     tflite.OperatorAddInputs(b, inputs)
     tflite.OperatorAddOutputs(b, outputs)
     tflite.OperatorAddIntermediates(b, inside)
+    tflite.OperatorAddCustomOptions(b, custom)
     if options is not None and o.options in YOUNGER:
         tflite.OperatorAddBuiltinOptions2Type(b, YOUNGER[o.options])
         tflite.OperatorAddBuiltinOptions2(b, options)

@@ -35,9 +35,15 @@ BATCH_ONE = "Convert the model with a batch size of 1."
 LARGEST_SCALE = 2.0**28
 CLAMPS = {0: NO_CLAMP, 1: Clamp(0.0, None), 2: Clamp(-1.0, 1.0), 3: Clamp(0.0, 6.0)}
 RANGES = {"int8": (-128, 127), "int16": (-32768, 32767), "uint8": (0, 255)}
-TYPES = {name: name for name in ("float32", "int8", "int16", "uint8", "int32")} | {"int64": "int32", "bool": "int8"}
+TYPES = {name: name for name in ("float32", "int8", "int16", "uint8", "int32")} | {
+    "int64": "int32",
+    "uint32": "int32",
+    "bool": "int8",
+}
 """In what a run-time tensor is computed: whole numbers in 32 bits, truth values in 8."""
-WHOLE_TYPES = ("int32", "int64", "bool")
+WHOLE_TYPES = ("int32", "int64", "uint32", "bool")
+PLAIN_TYPES = ("uint8", "int16")
+"""Without a scale they mean themselves: raw bytes, and samples."""
 
 
 def form(stored: Stored, batch: int) -> Tensor:
@@ -67,7 +73,7 @@ def activation_quant(stored: Stored) -> Quant | None:
     if stored.dtype == "float32":
         return None
     known = stored.quantization
-    if stored.dtype in WHOLE_TYPES or (stored.dtype == "uint8" and known is None):
+    if stored.dtype in WHOLE_TYPES or (stored.dtype in PLAIN_TYPES and known is None):
         return WHOLE
     if known is None:
         raise stored.error(f"it is of type {stored.dtype}, but has no scale.", CONVERT_AGAIN)

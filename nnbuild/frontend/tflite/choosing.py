@@ -190,7 +190,7 @@ def cast(call: Call) -> None:
     name = call.value(0)
     x, out = call.tensor(name), call.like()
     to_bool = call.output().dtype == "bool"
-    plain = (x.quant is None or x.is_whole) and (out.quant is None or out.is_whole)
+    plain = all(tensor.quant in (None, WHOLE) for tensor in (x, out))
     call.expect(plain, f"it casts {x.dtype} with a scale.", CONVERT_AGAIN)
     if to_bool and call.stored(0).dtype != "bool":
         kind = np.float32 if x.quant is None else np.dtype(x.dtype)
@@ -200,9 +200,21 @@ def cast(call: Call) -> None:
     if (x.dtype, x.quant) != (out.dtype, out.quant):
         if x.quant is None:
             name = _without_fraction(call, name)
-        call.expect(out.dtype in ("float32", "int32"), f"it casts to {out.dtype}.", CONVERT_AGAIN)
+        narrow = x.dtype == "int32" and out.dtype in ("int8", "int16")
+        call.expect(narrow or out.dtype in ("float32", "int32"), f"it casts to {out.dtype}.", CONVERT_AGAIN)
+        if narrow:
+            name = _wrapped(call, name, 2 ** (7 if out.dtype == "int8" else 15))
         name = call.add(Convert(), [name])
     call.done(name)
+
+
+def _wrapped(call: Call, name: str, half: int) -> str:
+    """Whole numbers as fewer bits hold them."""
+    for function, number in (("add", half), ("and", 2 * half - 1), ("subtract", half)):
+        value = np.full((1,), number, np.int32)
+        held = call.assembly.constant(call.operator, f"{call.layer}/{function}", value, WHOLE)
+        name = call.add(Whole(function), [name], {"right": held}, like=call.tensor(name))
+    return name
 
 
 def _without_fraction(call: Call, name: str) -> str:

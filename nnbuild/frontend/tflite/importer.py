@@ -16,6 +16,7 @@ from nnbuild.frontend.tflite import (
     products,
     recurrent,
     shaping,
+    signals,
     summing,
     variables,
     windows,
@@ -53,11 +54,14 @@ def import_model(name: str, file: str, model: Model) -> Graph:
             raise ModelError(file, f"its input {tensor.name!r} is listed twice, or is a constant.", DAMAGED)
         _fixed(tensor)
         known[tensor.index] = assembly.input(form(tensor, batch))
-    held = variables.Variables(assembly, model)
+    held, front = variables.Variables(assembly, model), signals.Signals()
     for operator in model.operators:
-        call = Call(assembly, operator, known, found, batch)
+        call = Call(assembly, signals.plain_cast(operator), known, found, batch)
+        signals.refuse_unsigned(operator)
         if operator.kind in variables.KINDS:
             held.take(call)
+        elif signals.is_signal(operator):
+            front.take(call)
         elif not folded(call):
             _reader(operator)(call)
     held.finish()

@@ -83,6 +83,7 @@ class Operator:
     options_kind: str = "NONE"
     options: Any = None
     intermediates: tuple[Tensor, ...] = ()
+    custom: bytes = b""
 
     @property
     def where(self) -> str:
@@ -119,6 +120,7 @@ NUMBERS = {
     "INT16": "int16",
     "INT32": "int32",
     "INT64": "int64",
+    "UINT32": "uint32",
     "BOOL": "bool",
     "UINT8": "uint8",
 }
@@ -244,7 +246,8 @@ class _Reader:
         options_kind, options = self._options(raw)
         made = tuple(tensor for tensor in outputs if tensor is not None)
         within = tuple(tensor for tensor in inside if tensor is not None)
-        return Operator(index, kind, inputs, made, options_kind, options, within)
+        custom = raw.CustomOptionsAsNumpy().tobytes() if raw.CustomOptionsLength() else b""
+        return Operator(index, kind, inputs, made, options_kind, options, within, custom)
 
     def _options(self, raw: Any) -> tuple[str, Any]:
         """The schema has run out of numbers for its first union of options, and has a second one since."""

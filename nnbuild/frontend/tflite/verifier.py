@@ -94,6 +94,7 @@ OPERATOR: Fields = {
     2: ("outputs", Vector(4)),
     3: ("builtin_options_type", Scalar(1)),
     4: ("builtin_options", Union(3, OPTIONS)),
+    5: ("custom_options", Vector(1)),
     8: ("intermediates", Vector(4)),
     11: ("builtin_options_2_type", Scalar(1)),
     12: ("builtin_options_2", Union(11, OPTIONS_2)),
