@@ -38,7 +38,7 @@ NOWHERE = Path("-")
 GATES = {
     "agreement": "top-1 agreement with the float model, at least",
     "float-tolerance": "error of floats against the reference, at most (default: what rounding can do)",
-    "golden-tolerance": "error of floats against the golden outputs, at most (default: twice what rounding can do)",
+    "golden-tolerance": "error against the golden outputs, at most (default: floats twice what rounding can do)",
     "max-rmse": "rmse against the float model, at most",
     "max-mae": "mean absolute error against the float model, at most",
     "max-l2r": "relative l2 error against the float model, at most",

@@ -188,6 +188,7 @@ def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: boo
         given = {name: x.reshape(-1, *compiled.imported.tensors[name].shape) for name, x in inputs.items()}
         floats = interpret.run(compiled.imported, given, "float64", reset_each=reset_each)
     outputs = []
+    own = any(tensor.quant is not None for tensor in compiled.imported.tensors.values())
     for index, (name, original) in enumerate(zip(compiled.graph.outputs, compiled.imported.outputs, strict=True)):
         quant = compiled.graph.tensors[name].quant
         outputs.append(
@@ -203,6 +204,7 @@ def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: boo
                 golden_y=samples.golden[index] if samples.golden is not None else None,
                 classifier=not samples.drawn and is_classifier(compiled.imported, original),
                 quantized=precision(compiled.graph) != "float",
+                own=own,
             )
         )
     return outputs

@@ -58,6 +58,8 @@ SPOILT: list[tuple[str, str, Evidence, Gates]] = [
     ),
     ("golden", "top-1 agreement with the golden", evidence(integer_output(golden_y=other_classes(0.1))), Gates()),
     ("golden", "cosine with the golden", evidence(integer_output(golden_y=1 - FLOAT_Y, classifier=False)), Gates()),
+    ("golden", "at most 0.001 allowed", evidence(
+        integer_output(golden_y=other_classes(0.1), own=True)), Gates(golden_tolerance=1e-3)),
     ("rmse", "rmse against float is", evidence(), Gates(max_rmse=1e-6)),
     ("mae", "mae against float is", evidence(), Gates(max_mae=1e-6)),
     ("l2r", "l2r against float is", evidence(), Gates(max_l2r=1e-6)),
@@ -109,6 +111,16 @@ def test_sound_evidence_passes(sound: Evidence) -> None:
     report = judge(sound)
     assert report.passed and report.misses == ()
     assert report.samples == 50
+
+
+def test_what_a_quantized_file_lost_before_is_told_and_is_no_fault_of_the_program() -> None:
+    report = judge(evidence(integer_output(golden_y=other_classes(0.1), float_y=None, own=True)))
+    told = next(result for result in report.results if result.gate == "golden")
+    assert report.passed
+    assert told.detail.startswith("top-1 agreement with the golden output is 0.9 (45 of 50 samples): the file came")
+    assert not judge(evidence(integer_output(golden_y=other_classes(0.1)))).passed
+    values = judge(evidence(integer_output(golden_y=1 - FLOAT_Y, float_y=None, classifier=False, own=True)))
+    assert values.passed and any("cosine with the golden output is" in result.detail for result in values.results)
 
 
 def test_defaults_are_the_promised_ones() -> None:
