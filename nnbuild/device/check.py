@@ -337,7 +337,7 @@ def _golden_gate(where: str, output: Output, comparison: Comparison, gates: Gate
     """Golden outputs of a float model are rounded too, by other steps: they are allowed as much again."""
     assert output.golden_y is not None
     given = gates.golden_tolerance
-    if given is not None or output.raw.dtype.kind not in "iu" and not output.quantized:
+    if given is not None or (output.raw.dtype.kind not in "iu" and not output.quantized):
         allowed = 2 * np.asarray(output.tolerance) if given is None else given
         return _within(where, "golden", "the golden output", output.golden_y, output.y, allowed)
     if output.own and output.reference is not None:

@@ -188,7 +188,7 @@ def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: boo
         given = {name: x.reshape(-1, *compiled.imported.tensors[name].shape) for name, x in inputs.items()}
         floats = interpret.run(compiled.imported, given, "float64", reset_each=reset_each)
     outputs = []
-    own = any(tensor.quant is not None for tensor in compiled.imported.tensors.values())
+    own = any(t.quant is not None and not t.is_whole for t in compiled.imported.tensors.values())
     for index, (name, original) in enumerate(zip(compiled.graph.outputs, compiled.imported.outputs, strict=True)):
         quant = compiled.graph.tensors[name].quant
         outputs.append(

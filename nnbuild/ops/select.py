@@ -13,6 +13,8 @@ from nnbuild.ops.base import Arrays, Attributes, expect
 from nnbuild.ops.site import Site
 
 T = TypeVar("T")
+LEFT_OUT = -1e8
+"""A score as low as this is there to be left out: a softmax makes nothing of it."""
 
 
 @dataclass(frozen=True)

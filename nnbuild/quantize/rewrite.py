@@ -30,7 +30,7 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.resize_bilinear import ResizeBilinear
-from nnbuild.ops.select import Select
+from nnbuild.ops.select import LEFT_OUT, Select
 from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
@@ -44,7 +44,6 @@ SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpo
 """Operations that choose or move values, and so leave them in their input's format."""
 
 
-MASKED = -1e8
 BELOW = 8.0
 """How far below all scores what a softmax must not see lies: the exponential of that is below a step of 8 bits."""
 
@@ -211,7 +210,7 @@ def _output(
 
 def _leaves_out(graph: Graph, op: Op) -> bool:
     """Whether it masks scores: what it leaves out lies so low that no softmax sees it, and need not be told apart."""
-    return "other" in op.constants and float(graph.constants[op.constants["other"]].data.max()) <= MASKED
+    return any(float(graph.constants[name].data.max()) <= LEFT_OUT for name in op.constants.values())
 
 
 def _comparable(op: Op, tensors: list[Tensor]) -> None:

@@ -11,7 +11,7 @@ pytest.importorskip("onnx")
 
 from onnx import helper, numpy_helper
 
-from nnbuild import cli
+from nnbuild import cli, compile
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend import load
 from nnbuild.frontend.wishes import Wishes
@@ -70,6 +70,73 @@ def test_an_unknown_option_is_not_passed_over(tmp_path: Path) -> None:
     node = helper.make_node("Relu", ["x"], ["y"], name="r", steepness=2)
     with pytest.raises(ModelError, match=r"node 'r' \(Relu, opset 17\): its option 'steepness' is one"):
         load(written(tmp_path, [1, 4], [node]))
+
+
+def net(folder: Path, nodes: list[object], constants: dict[str, np.ndarray], x: list[int], y: list[int]) -> Path:
+    ports = [helper.make_tensor_value_info("x", 1, x), helper.make_tensor_value_info("y", 1, y)]
+    held = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], held)
+    path = folder / "net.onnx"
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10).SerializeToString()
+    )
+    return path
+
+
+def as_it_should_be(path: Path, x: np.ndarray) -> np.ndarray:
+    session = pytest.importorskip("onnxruntime").InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return np.stack([session.run(None, {"x": row[None]})[0][0] for row in x])
+
+
+def test_a_transposed_convolution_with_a_bias_has_as_many_outputs_as_it_likes(tmp_path: Path) -> None:
+    chance = np.random.default_rng(3)
+    for groups in (1, 2):
+        held = {"w": chance.normal(size=(4, 3, 3, 2)), "b": chance.normal(size=3 * groups)}
+        node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], strides=[2, 1], group=groups)
+        constants = {name: value.astype(np.float32) for name, value in held.items()}
+        path = net(tmp_path, [node], constants, [1, 4, 5, 6], [1, 3 * groups, 11, 7])
+        x = chance.normal(size=(2, 4, 5, 6)).astype(np.float32)
+        found = interpret.run(load(path), {"x": x})["y"]
+        np.testing.assert_allclose(found, as_it_should_be(path, x), atol=1e-5)
+
+
+def test_what_is_computed_from_constants_is_one(tmp_path: Path) -> None:
+    """Normed weights, which older exporters write out, and operators that no table of constants has."""
+    chance = np.random.default_rng(4)
+    nodes = [
+        helper.make_node("ReduceL2", ["v", "axes"], ["n"], keepdims=1),
+        helper.make_node("Div", ["v", "n"], ["u"]),
+        helper.make_node("Tanh", ["g"], ["t"]),
+        helper.make_node("Mul", ["u", "t"], ["w"]),
+        helper.make_node("Conv", ["x", "w"], ["y"]),
+    ]
+    held = {"v": chance.normal(size=(4, 2, 3)), "g": chance.normal(size=(4, 1, 1))}
+    constants = {name: value.astype(np.float32) for name, value in held.items()} | {"axes": np.array([1, 2])}
+    path = net(tmp_path, nodes, constants, [1, 2, 9], [1, 4, 7])
+    x = chance.normal(size=(2, 2, 9)).astype(np.float32)
+    graph = load(path)
+    assert {op.kind for op in graph.ops} <= {"conv2d", "reshape", "transpose"}
+    np.testing.assert_allclose(interpret.run(graph, {"x": x})["y"], as_it_should_be(path, x), atol=1e-5)
+
+
+@pytest.mark.parametrize("nothing", [-np.inf, -3.4e38, -1e9])
+def test_a_mask_that_is_added_leaves_integers_their_steps(nothing: float, tmp_path: Path) -> None:
+    """As attention is exported: what lies in the future gets as little as there is."""
+    mask = np.triu(np.full((6, 6), nothing, np.float32), 1) + np.tril(np.full((6, 6), 0.25, np.float32))
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["x", "t"], ["s"]),
+        helper.make_node("Add", ["s", "m"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["y"], axis=-1),
+    ]
+    path = net(tmp_path, nodes, {"m": mask}, [1, 6, 4], [1, 6, 6])
+    x = np.random.default_rng(5).normal(size=(16, 6, 4)).astype(np.float32)
+    wanted = as_it_should_be(path, x)
+    np.testing.assert_allclose(interpret.run(load(path), {"x": x})["y"], wanted, atol=1e-6)
+    network = compile(path, quantize="int8", calibrate=x)
+    graph = network.compiled.graph
+    found = interpret.run(graph, {graph.inputs[0]: x})[graph.outputs[0]].astype(np.float32)
+    assert np.abs((found + 128) / 256 - wanted).max() < 0.06
 
 
 def test_a_channel_shuffle_moves_weights_and_nothing_else(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from nnbuild.model.graph import WHOLE, Array, Quant
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
-from nnbuild.ops.select import Select
+from nnbuild.ops.select import LEFT_OUT, Select
 from nnbuild.ops.whole import Whole
 
 Operand = Value | Array
@@ -67,7 +67,23 @@ def combined(call: Call, function: str, left: Operand | np.generic, right: Opera
 
 
 def _real(call: Call, item: Operand) -> Operand:
-    return call.as_real(item) if isinstance(item, Value) else call.as_floats(item, "constant")
+    return call.as_real(item) if isinstance(item, Value) else call.as_floats(_finite(item), "constant")
+
+
+def _finite(values: Array) -> Array:
+    """Infinities, with which masks are written, as the largest numbers."""
+    with np.errstate(all="ignore"):
+        return np.clip(values, -LARGE, LARGE) if values.dtype.kind == "f" else values
+
+
+def left_out(call: Call, scores: Value, mask: Array) -> Value:
+    """Scores and what is added to them, some of it so low that they do not count: those are replaced, not added to, so
+    that integers have their steps for the others."""
+    mask = np.asarray(_finite(mask))
+    lost = mask <= LEFT_OUT
+    rest = np.where(lost, np.float32(0), mask).astype(np.float32)
+    kept = combined(call, "add", scores, rest) if rest.any() else scores
+    return chosen(call, ~lost, kept, mask.min().astype(np.float32)) if lost.any() else kept
 
 
 def _held(item: Operand, form: Form) -> Operand:

@@ -8,7 +8,7 @@ from math import sqrt
 
 import numpy as np
 
-from nnbuild.frontend.onnx.arithmetic import combined, compared, times_plus
+from nnbuild.frontend.onnx.arithmetic import combined, compared, left_out, times_plus
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.layout import Value
 from nnbuild.frontend.onnx.moving import as_shape, every, joined, padded, part, repeated
@@ -54,7 +54,9 @@ def attention(call: Call) -> None:
     mode, cap = call.integer("qk_matmul_output_mode", 0), call.number("softcap", 0.0)
     scores = _capped(call, scores, cap) if cap else scores
     bias = _bias(call, query.shape[2], key.shape[2], past)
-    masked = scores if bias is None else combined(call, "add", scores, bias)
+    masked = scores
+    if bias is not None:
+        masked = combined(call, "add", scores, bias) if isinstance(bias, Value) else left_out(call, scores, bias)
     shares = softmax_of(call, masked, 3)
     if bias is not None:
         shares = _without_lost_rows(call, shares, bias)

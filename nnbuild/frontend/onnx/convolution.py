@@ -179,7 +179,7 @@ def volume(
 
 
 def conv_transpose(call: Call) -> None:
-    mode = mode_of(call, 1, 2)
+    mode = mode_of(call, 1, 2, 1)
     x, kernel = mode.inputs[0], mode.weights
     rank = len(x.shape)
     call.expect(rank in (3, 4) and kernel.ndim == rank, f"nnbuild computes it on one or two axes, not {rank - 2}.")

@@ -16,6 +16,7 @@ from nnbuild.frontend.onnx.arithmetic import (
     combined,
     compared,
     join,
+    left_out,
     pair,
     raised,
     times_plus,
@@ -28,6 +29,7 @@ from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.prelu import PReLU
+from nnbuild.ops.select import LEFT_OUT
 
 SHIFT_LIMIT, PRODUCT_LIMIT = 2.0**21, 2.0**14
 COMMUTE = ("add", "multiply", "maximum", "minimum")
@@ -233,7 +235,14 @@ def binary(function: str, call: Call) -> None:
     values = [v for v in (left, right) if isinstance(v, Value)]
     if values and all(is_scaled(call, v) for v in values) and _integers(call, function, left, right):
         return
-    call.put(pair(call, function, left, right))
+    numbers = next((v for v in values if v.is_number), None)
+    masks = [
+        v for v in (left, right) if not isinstance(v, Value) and v.dtype.kind == "f" and v.size and v.min() <= LEFT_OUT
+    ]
+    if function == "add" and numbers is not None and masks:
+        call.put(left_out(call, numbers, masks[0]))
+    else:
+        call.put(pair(call, function, left, right))
 
 
 def _integers(call: Call, function: str, left: Operand, right: Operand) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend.assembly import Assembly
 from nnbuild.frontend.onnx import (
@@ -34,6 +36,7 @@ from nnbuild.frontend.onnx.scope import Scope
 from nnbuild.frontend.onnx.views import stored
 from nnbuild.frontend.wishes import Wishes
 from nnbuild.model.graph import WHOLE, Graph, Shape, Tensor
+from nnbuild.ops import interpret
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.convert import Convert
 
@@ -59,6 +62,8 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **resizing.OPERATORS,
     **sequences.OPERATORS,
 }
+NEVER_KNOWN = frozenset("QuantizeLinear DequantizeLinear DynamicQuantizeLinear".split())
+"""Nodes that others look through, whatever they read."""
 HARMLESS = frozenset(
     "doc_string is_test spatial seed ratio momentum stash_type softmax_precision kernel_shape hidden_size num_outputs "
     "sorted then_branch else_branch storage_order".split()
@@ -158,11 +163,50 @@ class Importer:
             call.put(call.any(0))
             call.finish()
         else:
-            if not folded(call):
+            if not folded(call) and not self._worked_out(call):
                 _read(call)
             for name in node.attributes.keys() - call.asked - HARMLESS - CONDITIONAL.get(node.kind, frozenset()):
                 raise call.unsupported(f"its option {name!r} is one that {node.kind} does not have here")
             call.finish()
+
+    def _worked_out(self, call: Call) -> bool:
+        """A node that reads constants alone, and for which numpy has no word: it is computed by what it is made of."""
+        node = call.node
+        given = [i for i in range(call.count) if call.given(i)]
+        graphs = any(attribute.graph is not None for attribute in node.attributes.values())
+        if (
+            node.domain
+            or node.kind in NEVER_KNOWN
+            or graphs
+            or not all(call.is_constant(i) for i in given)
+            or not given
+        ):
+            return False
+        inner = Importer(self.assembly.name, self.model, self.wishes)
+        inner.assembly.input(Tensor("none", (1,)))
+        scope = Scope(None, call.scope.arguments)
+        scope.items.update({name: call.any(i) for i, name in enumerate(node.inputs) if name})
+        again = Call(inner, scope, node)
+        _read(again)
+        again.finish()
+        call.asked |= again.asked
+        made = {name: scope.find(node, name) for name in node.outputs if name}
+        if any(isinstance(item, list) for item in made.values()):
+            return False
+        values = {name: again.plain(again.as_value(item)) for name, item in made.items() if isinstance(item, Value)}
+        values = {name: again.as_real(value) if value.is_number else value for name, value in values.items()}
+        graph = inner.assembly.finish(list(dict.fromkeys(value.name for value in values.values())))
+        with np.errstate(all="ignore"):
+            found = interpret.run(graph, {graph.inputs[0]: np.zeros((1, 1), np.float32)}, "float64")
+        for index, name in enumerate(node.outputs):
+            if name in values:
+                value = values[name]
+                call.put(
+                    found[value.name].reshape(value.shape).astype("float32" if value.is_number else value.dtype), index
+                )
+            elif name:
+                call.put(made[name], index)
+        return True
 
     def _function(self, call: Call) -> None:
         """A node that the file defines by others: they are read in its place."""

@@ -177,10 +177,8 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
     own, quant = call.form(x)
     if next_one is None or held is None or next_one.form[0] != own or quant is None or next_one.form[1] is None:
         return None
-    if call.node.kind == "ConvTranspose":
-        axis = 1
-        if call.integer("group", 1) != 1:
-            return None
+    if call.node.kind == "ConvTranspose" and call.integer("group", 1) != 1:
+        return None
     integers, zeros = held.integers.astype(np.int64), held.zeros.astype(np.int64).reshape(-1)
     if held.integers.dtype == np.uint8:
         integers, zeros = integers - 128, zeros - 128
