@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Protocol
@@ -35,6 +35,7 @@ class Assembly:
         self.tensors: dict[str, Tensor] = {}
         self._constants: dict[str, Constant] = {}
         self._kept = 0
+        self._allowed = MAX_CONSTANT_ELEMENTS
         self._ops: list[Op] = []
         self._inputs: list[str] = []
         self._counts: dict[str, int] = {}
@@ -81,10 +82,15 @@ class Assembly:
         self.tensors[name] = replace(tensor, name=name)
         return name
 
+    def allow(self, held: Iterable[Array]) -> None:
+        """What the file itself holds is not what it asks for beyond that; a place that is named twice counts once."""
+        places = {int(each.__array_interface__["data"][0]): each.size for each in held}
+        self._allowed += sum(places.values())
+
     def count(self, operator: Operator, elements: int) -> None:
         """Keeps account of constants, so that a small file cannot ask for much memory by naming one often."""
         self._kept += elements
-        if self._kept > MAX_CONSTANT_ELEMENTS:
+        if self._kept > self._allowed:
             raise operator.error("the model's constants are too many.", SMALLER)
 
     def constant(self, operator: Operator, name: str, data: Array, quant: Quant | None) -> str:

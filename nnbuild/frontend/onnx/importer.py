@@ -172,40 +172,39 @@ class Importer:
     def _worked_out(self, call: Call) -> bool:
         """A node that reads constants alone, and for which numpy has no word: it is computed by what it is made of."""
         node = call.node
-        given = [i for i in range(call.count) if call.given(i)]
+        held = {name: call.item(i) for i, name in enumerate(node.inputs) if name and call.is_constant(i)}
         graphs = any(attribute.graph is not None for attribute in node.attributes.values())
+        plain = not node.domain and node.kind not in NEVER_KNOWN and not graphs
         if (
-            node.domain
-            or node.kind in NEVER_KNOWN
-            or graphs
-            or not all(call.is_constant(i) for i in given)
-            or not given
+            not held
+            or not plain
+            or len(held) < len(set(filter(None, node.inputs)))
+            or not all(map(_fits, held.values()))
         ):
             return False
-        inner = Importer(self.assembly.name, self.model, self.wishes)
+        inner, scope = Importer(self.assembly.name, self.model, self.wishes), Scope(None, call.scope.arguments)
         inner.assembly.input(Tensor("none", (1,)))
-        scope = Scope(None, call.scope.arguments)
-        scope.items.update({name: call.any(i) for i, name in enumerate(node.inputs) if name})
+        scope.items.update(held)
         again = Call(inner, scope, node)
         _read(again)
         again.finish()
         call.asked |= again.asked
-        made = {name: scope.find(node, name) for name in node.outputs if name}
-        if any(isinstance(item, list) for item in made.values()):
+        made = {name: scope.get(name) for name in node.outputs if name}
+        if not all(isinstance(item, Value) for item in made.values()):
             return False
         values = {name: again.plain(again.as_value(item)) for name, item in made.items() if isinstance(item, Value)}
         values = {name: again.as_real(value) if value.is_number else value for name, value in values.items()}
         graph = inner.assembly.finish(list(dict.fromkeys(value.name for value in values.values())))
-        with np.errstate(all="ignore"):
-            found = interpret.run(graph, {graph.inputs[0]: np.zeros((1, 1), np.float32)}, "float64")
-        for index, name in enumerate(node.outputs):
-            if name in values:
-                value = values[name]
-                call.put(
-                    found[value.name].reshape(value.shape).astype("float32" if value.is_number else value.dtype), index
-                )
-            elif name:
-                call.put(made[name], index)
+        try:
+            with np.errstate(all="ignore"):
+                found = interpret.run(graph, {graph.inputs[0]: np.zeros((1, 1), np.float32)}, "float64")
+            for index, name in enumerate(node.outputs):
+                if name:
+                    value = values[name]
+                    dtype = "float32" if value.is_number else value.dtype
+                    call.put(found[value.name].reshape(value.shape).astype(dtype), index)
+        except ValueError:
+            raise call.error("its constants do not fit each other.") from None
         return True
 
     def _function(self, call: Call) -> None:
@@ -281,6 +280,13 @@ class Importer:
         return call.seen(value.name, _sample(value.shape))
 
 
+def _fits(item: object) -> bool:
+    """Whether a constant can be computed with as at run time."""
+    if not isinstance(item, np.ndarray) or item.dtype.kind not in "fiub" or not item.size:
+        return False
+    return bool(np.isfinite(item).all() if item.dtype.kind == "f" else np.abs(item.astype(np.float64)).max() < 2**31)
+
+
 def _sample(shape: Shape) -> Shape:
     """Without the batch of one."""
     return (shape[1:] if len(shape) > 1 and shape[0] == 1 else shape) or (1,)
@@ -302,6 +308,7 @@ def import_model(name: str, file: str, model: Model, wishes: Wishes) -> Graph:
     for wished in wishes.shapes:
         if wished not in known:
             raise UsageError(f"--shape {wished}", f"the inputs of {file} are {', '.join(sorted(known))}.", "Name one.")
+    importer.assembly.allow(record.constants.values())
     for port in record.inputs:
         if port.dtype not in READABLE or port.name in scope.items:
             cause = f"it is of the type {port.dtype}" if port.name not in scope.items else "it is listed twice"

@@ -44,6 +44,7 @@ LOOPS = ("WHILE", "IF", "CALL")
 
 def import_model(name: str, file: str, model: Model) -> Graph:
     assembly = Assembly(name)
+    assembly.allow(tensor.data for tensor in model.tensors if tensor.data is not None)
     batch = _batch(model)
     if batch > 1:
         assembly.note(f"The saved batch size of {batch} is dropped: the compiled model computes one sample at a time.")
