@@ -14,7 +14,7 @@ import numpy as np
 
 from nnbuild import __version__
 from nnbuild.backends.link_binding import byte_lines, descriptor_array
-from nnbuild.base.literals import float_literal
+from nnbuild.base.literals import C_TYPES, float_literal
 from nnbuild.emit.emit import digest
 from nnbuild.emit.header import header
 from nnbuild.emit.kernels import kernels, private_header
@@ -250,9 +250,9 @@ def _close_case(plan: Plan, index: int, wanted: Standard) -> str:
     """Floats, and integers that a float leads to, may be off as far as a check on the host allows them; not finite ones
     are to be of the same kind."""
     tensor = plan.tensor(plan.graph.outputs[index])
-    kind = {"float32": "float", "int8": "int8_t", "int16": "int16_t"}[tensor.dtype]
+    kind = C_TYPES[tensor.dtype]
     number = float_literal if kind == "float" else lambda value: str(int(value))
-    difference = "float" if kind == "float" else "int32_t"
+    difference = {"float": "float", "int32_t": "int64_t"}.get(kind, "int32_t")
     limits = ", ".join(number(float(limit)) for limit in wanted.tolerance)
     unlike = " && a != b && (a == a || b == b)" if kind == "float" else ""
     return f"""\

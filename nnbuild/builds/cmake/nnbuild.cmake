@@ -2,7 +2,7 @@
 
 set(_nnbuild_options
   BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE PRICE THREADS WEIGHTS SHAPE
-  IO_LAYOUT LABELS PRUNE SHARE WEIGHTS_BITS FLASH STREAM)
+  IO_LAYOUT LABELS PRUNE SHARE WEIGHTS_BITS FLASH STREAM FEATURES)
 set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and flashing go to")
 
 # nnbuild_add_model(<target> MODEL <file> [NAME <prefix>] [ISA <isa>] [BOARD <board>] [QUANTIZE float|int8|int16]
@@ -10,7 +10,8 @@ set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and 
 #                   [KEEP <layer=format>...] [IO integer|float] [ACCURACY_DROP <points>] [NO_BIAS_CORRECTION]
 #                   [OPTIMIZE speed|size|ram] [PRICE cycles|instructions] [MEMORY <name>] [THREADS <count>]
 #                   [WEIGHTS auto|array|binary] [LABELS <file>] [PRUNE <share>|by-layer|auto] [SHARE <count>]
-#                   [WEIGHTS_BITS 2…8|auto] [FLASH <bytes>] [STREAM auto|<axis>[,hop=<rows>]])
+#                   [WEIGHTS_BITS 2…8|auto] [FLASH <bytes>] [STREAM auto|<axis>[,hop=<rows>]]
+#                   [FEATURES <file>])
 #
 # Makes the static library <target>, also called nnbuild::<target>. The C is printed when it is built.
 function(nnbuild_add_model target)
@@ -31,6 +32,10 @@ function(nnbuild_add_model target)
   else()
     set(constants "${stem}_weights.S" "${stem}_weights.bin")
   endif()
+  list(TRANSFORM NNBUILD_HEARING PREPEND "${folder}/")
+  list(APPEND sources ${NNBUILD_HEARING})
+  set(headers "${stem}.h" ${NNBUILD_HEARING})
+  list(FILTER headers INCLUDE REGEX "[.]h$")
   set(stamp "${folder}/.stamp")
   set(report "${folder}/${prefix}.json")
   list(APPEND arguments --weights ${NNBUILD_FORM} --name ${prefix})
@@ -55,7 +60,7 @@ function(nnbuild_add_model target)
     "$<${gnu}:-ffp-contract=off;-ffunction-sections;-fdata-sections>" # contraction would change the last bits
     "$<$<AND:${gnu},$<OR:$<CONFIG:>,$<CONFIG:Debug>>>:-O2>") # without optimization kernels are of no use to anyone
   set_target_properties(${target} PROPERTIES
-    C_STANDARD 99 PUBLIC_HEADER "${stem}.h"
+    C_STANDARD 99 PUBLIC_HEADER "${headers}"
     # Two models of one prefix cannot be in one program; this makes CMake say so.
     INTERFACE_NNBUILD_MODEL_${prefix} ${target} COMPATIBLE_INTERFACE_STRING NNBUILD_MODEL_${prefix}
     NNBUILD_PREFIX ${prefix} NNBUILD_FOLDER "${folder}" NNBUILD_REPORT "${report}"
@@ -229,7 +234,7 @@ macro(_nnbuild_arguments result)
       continue()
     endif()
     set(value "${ARG_${option}}")
-    if(option MATCHES "^(CALIBRATE|LABELS)$")
+    if(option MATCHES "^(CALIBRATE|LABELS|FEATURES)$")
       get_filename_component(value "${value}" ABSOLUTE)
       list(APPEND NNBUILD_SAMPLES "${value}")
     endif()
@@ -260,6 +265,12 @@ macro(_nnbuild_expect folder model prefix arguments)
   if(MSVC OR WIN32 OR APPLE)
     set(NNBUILD_FORM array) # the .S is written for ELF
   endif()
+  set(NNBUILD_HEARING) # what is printed for FEATURES
+  if(ARG_FEATURES)
+    foreach(_part features listen)
+      list(APPEND NNBUILD_HEARING "${prefix}_${_part}.h" "${prefix}_${_part}.c")
+    endforeach()
+  endif()
   set(_quick ${${arguments}})
   foreach(_slow --accuracy-drop --prune --share --weights-bits --flash)
     list(FIND _quick ${_slow} _at)
@@ -276,6 +287,17 @@ macro(_nnbuild_expect folder model prefix arguments)
     string(JSON NNBUILD_STATE GET "${_facts}" state)
     string(JSON NNBUILD_FLASH GET "${_facts}" weights)
     string(JSON NNBUILD_FORM GET "${_facts}" form)
+    if(ARG_FEATURES) # whose files may have a name of their own
+      string(JSON _count LENGTH "${_facts}" files)
+      math(EXPR _last "${_count} - 1")
+      set(NNBUILD_HEARING)
+      foreach(_at RANGE ${_last})
+        string(JSON _file GET "${_facts}" files ${_at})
+        if(_file MATCHES "_(features|listen)[.][ch]$")
+          list(APPEND NNBUILD_HEARING "${_file}")
+        endif()
+      endforeach()
+    endif()
     set(_built "${folder}/${prefix}.json")
     if(EXISTS "${_built}" AND NOT "${model}" IS_NEWER_THAN "${_built}" AND
        NOT "${folder}/options.txt" IS_NEWER_THAN "${_built}")

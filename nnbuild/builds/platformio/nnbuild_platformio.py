@@ -27,10 +27,10 @@ PACKAGE = Path(sys._getframe().f_code.co_filename).resolve().parents[2]
 WORDS = (
     *("name", "isa", "board", "quantize", "calibrate", "calibration", "image_range", "io"),
     *("accuracy_drop", "optimize", "price", "memory", "threads", "weights", "shape", "io_layout", "labels", "stream"),
-    *("prune", "share", "weights_bits", "flash"),
+    *("prune", "share", "weights_bits", "flash", "features"),
 )
 """Options with one value: custom_nnbuild_quantize becomes --quantize."""
-FILES = ("calibrate", "labels")
+FILES = ("calibrate", "labels", "features")
 OTHERS = ("model", "keep", "no_bias_correction", "python", "flags")
 
 
