@@ -21,6 +21,8 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count as count_from
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.random_graphs import random_graph
+from benchmarks.spread import spread
 from nnbuild import passes
 from nnbuild.base.errors import NnbuildError
 from nnbuild.isa.registry import cpu_flags, isas
@@ -217,22 +220,22 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=10**9, help="stop after so many more")
     parser.add_argument("--minutes", type=float, default=10**6, help="begin no program after so many minutes")
     parser.add_argument("--from", dest="first", type=int, default=0, help="the first program's seed")
+    parser.add_argument("--workers", default="1", help="so many processes, or a dask scheduler, tcp://HOST:8786")
     parser.add_argument("--summary", action="store_true")
     arguments = parser.parse_args(words)
     lines = (
         [json.loads(line) for line in arguments.ledger.read_text().splitlines()] if arguments.ledger.exists() else []
     )
     if not arguments.summary:
-        done, count, end = {line["batch"] for line in lines}, 0, time.monotonic() + 60 * arguments.minutes
-        batch, made = arguments.first, commit()
-        while count < arguments.cases and time.monotonic() < end:
-            if batch not in done:
-                line = run(batch) | {"commit": made}
-                with arguments.ledger.open("a") as ledger:
-                    ledger.write(json.dumps(line) + "\n")
-                lines.append(line)
-                count += line["cases"]
-            batch += 1
+        done, end = {line["batch"] for line in lines}, time.monotonic() + 60 * arguments.minutes
+        wanted, made = arguments.cases, commit()
+        batches = takewhile(lambda _: wanted > 0, (batch for batch in count_from(arguments.first) if batch not in done))
+        for row in spread(run, batches, arguments.workers, end):
+            line = row | {"commit": made}
+            with arguments.ledger.open("a") as ledger:
+                ledger.write(json.dumps(line) + "\n")
+            lines.append(line)
+            wanted -= line["cases"]
     print(summary(lines))
     return 1 if any(line["wrong"] or line["crashed"] for line in lines) else 0
 

@@ -25,6 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.spread import spread
 from nnbuild import passes
 from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend import load
@@ -141,6 +142,7 @@ def main() -> int:
     parser.add_argument("--search", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no program after so long")
+    parser.add_argument("--workers", default="1", help="so many processes, or a dask scheduler, tcp://HOST:8786")
     parser.add_argument("--summary", action="store_true")
     arguments = parser.parse_args()
     if arguments.summary:
@@ -149,17 +151,14 @@ def main() -> int:
         return 0 if kept else 1
     known = {json.dumps(row["unit"], sort_keys=True) for row in done(arguments.ledger)}
     end = time.monotonic() + 60 * arguments.minutes
-    for unit in units(arguments):
-        if json.dumps(asdict(unit), sort_keys=True) in known:
-            continue
-        if time.monotonic() > end:
-            break
-        row = measured(unit)
+    new = (unit for unit in units(arguments) if json.dumps(asdict(unit), sort_keys=True) not in known)
+    for row in spread(measured, new, arguments.workers, end):
         with arguments.ledger.open("a") as file:
             file.write(json.dumps(row) + "\n")
         fates = row.get("fates", [])
-        print(unit.model, unit.format, row.get("refused") or f"{sum(f[1] for f in fates)} of {len(fates)} killed, "
-              f"{sum(not f[1] and f[2] for f in fates)} survived, {row['seconds']} s", flush=True)  # fmt: skip
+        killed, survived = sum(f[1] for f in fates), sum(not f[1] and f[2] for f in fates)
+        said = row.get("refused") or f"{killed} of {len(fates)} killed, {survived} survived, {row['seconds']} s"
+        print(row["unit"]["model"], row["unit"]["format"], said, flush=True)
     return 0
 
 

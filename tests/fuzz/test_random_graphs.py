@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import campaign
 from benchmarks.random_graphs import random_graph
+from benchmarks.spread import spread
 
 
 def ran(ledger: Path, *words: object) -> int:
@@ -48,6 +49,16 @@ def test_a_ledger_is_taken_up_where_it_stopped(
     ledger.write_text(ledger.read_text() + json.dumps({**run(9), "wrong": ["seed 7: all of it"], "commit": "x"}) + "\n")
     assert ran(ledger, "--summary") == 1
     assert "wrong: seed 7: all of it" in capsys.readouterr().out
+
+
+def test_parts_are_spread_over_processes_and_machines() -> None:
+    assert sorted(spread(abs, range(-9, 0), "2")) == list(range(1, 10))
+    assert list(spread(abs, [-3], "1", until=0)) == []
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+    ) as far:
+        assert sorted(spread(abs, range(-9, 0), far.scheduler_address)) == list(range(1, 10))
 
 
 def test_what_is_wrong_and_what_crashes_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
