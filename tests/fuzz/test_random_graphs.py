@@ -21,6 +21,16 @@ def test_random_networks_for_a_minute(tmp_path: Path, capsys: pytest.CaptureFixt
     assert ran(tmp_path / "ledger.jsonl", "--cases", 48, "--from", 10**6) == 0, capsys.readouterr().out
 
 
+MENDED = [campaign.Case(418, "int8", "armv7m", "ram")]
+"""Cases that were wrong once."""
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("case", MENDED, ids=str)
+def test_what_was_wrong_is_right(case: campaign.Case) -> None:
+    assert campaign.compared([(case, campaign.entry_of(case, 0))], "clang -O2") == []
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("share", range(4))
 def test_random_networks_for_ten_minutes(share: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,9 +116,11 @@ class Edges(WindowNest[Lanes]):
     def _beyond(self, size: int) -> str:
         """Whether a tile of so many columns reaches over an edge."""
         rows, columns = self.window.rows, self.window.columns
-        last = columns.size - size
-        parts = [] if columns.always_inside else [f"left < 0 || left > {last}" if last >= 0 else "1"]
-        return " || ".join(parts + [f"top < 0 || top > {rows.size - rows.span}"] * self.row_edges)
+        sides = [] if columns.always_inside else [("left", columns.size - size)]
+        sides += [("top", rows.size - rows.span)] * self.row_edges
+        if any(last < 0 for _, last in sides):
+            return "1"
+        return " || ".join(f"{first} < 0 || {first} > {last}" for first, last in sides)
 
     def _edge_share(self, strip: Strip) -> float:
         """The share of these tiles that reach over an edge."""
