@@ -87,7 +87,7 @@ class _Recorder:
             sizes = interpret.parted(op, inputs[0].shape[0], op.attributes.magnitude(joined, constants, flat))
             self.kept.append(tuple(np.nan_to_num(size, posinf=0.0).astype(np.float32) for size in sizes))
             for name, size in zip(op.outputs, self.kept[-1], strict=True):
-                self.largest.setdefault(name, []).append(_by_sample(size))
+                self.largest.setdefault(name, []).append(_by_sample(_finite(size)))
         return outputs
 
 
@@ -125,8 +125,8 @@ def _of_some(graph: Graph, inputs: Mapping[str, Array], names: Sequence[str], re
             how = _Disturber(iter(recorder.kept), (-1.0) ** turn, np.random.default_rng(turn // 2))
             other = interpret.run(graph, inputs, "float64", reset_each=reset_each, how=how)
             for name in moving:
-                change = _by_sample(np.abs(other[name].astype(np.float64) - exact[name]))
-                moved[name] = np.fmax(moved[name], change)
+                change = np.abs(other[name].astype(np.float64) - exact[name])
+                moved[name] = np.fmax(moved[name], _by_sample(np.where(_fits(exact[name]), change, 0.0)))
     last = {name: np.concatenate(recorder.largest[name]) for name in names if name in recorder.largest}
     return {
         name: _Part(exact[name], single[name], moved[name], last.get(name, np.zeros(len(exact[name]))))
@@ -171,12 +171,12 @@ def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
 
 def _of_floats(part: _Part, cap: float) -> npt.NDArray[np.float64]:
     """What the sample moved by, or what samples usually do for their magnitude; capped, but never below `ULPS` units of
-    the last operation's magnitude alone. What is not finite counts for nothing."""
-    size = _finite(_by_sample(np.abs(part.exact)))
-    least = ULPS * UNIT * np.maximum(_finite(part.last), size)
+    the last operation's magnitude alone. What is too large for a float counts for nothing."""
+    size = _by_sample(np.where(_fits(part.exact), np.abs(part.exact), 0.0))
+    least = ULPS * UNIT * np.maximum(part.last, size)
     known = np.isfinite(part.moved) & (least > 0)
     usual = float(np.median(part.moved[known] / least[known])) if known.any() else 0.0
-    moved = np.maximum(_finite(part.moved), usual * least)
+    moved = np.maximum(part.moved, usual * least)
     return np.asarray(np.clip(moved, least, np.maximum(least, cap * np.maximum(size, np.median(size)))))
 
 
@@ -188,6 +188,12 @@ def _of_integers(part: _Part) -> npt.NDArray[np.float64]:
 
 def _finite(values: Array) -> Array:
     return np.asarray(np.where(np.isfinite(values), values, 0.0))
+
+
+def _fits(values: Array) -> npt.NDArray[np.bool_]:
+    """What is a finite number in float32 too; the rest is judged by its kind."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.isfinite(values.astype(np.float32)))
 
 
 def _by_sample(values: Array, missing: float = 0.0) -> Array:

@@ -7,6 +7,7 @@ import pytest
 
 from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, State, Tensor
 from nnbuild.model.verify import verify
+from nnbuild.numeric.nearness import near
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import Attributes
@@ -146,6 +147,22 @@ def test_a_sample_that_overflows_loosens_nobody(big: float) -> None:
     assert np.array_equal(found.values[others], alone.values[others])
     assert np.isfinite(found.tolerance).all()
     assert (found.tolerance[others] <= 1.5 * alone.tolerance[others]).all()
+
+
+@pytest.mark.parametrize("beside", [1.0, 5.5, 8.0], ids=["none", "beyond float32", "beyond float64"])
+def test_numbers_too_large_for_a_float_leave_their_neighbours_as_they_are(beside: float) -> None:
+    """One output of a sample that overflows neither loosens what is beside it nor takes what rounding may do there."""
+    exponential = Activation("exponential", ())
+    graph = chain((exponential, Tensor("a", (8,)), {}), (exponential, Tensor("y", (8,)), {}))
+    x = np.linspace(0.5, 4.25, 32, dtype=np.float32).reshape(4, 8)
+    alone = standards(graph, {"x": x}, ["y"])["y"]
+    x[3, 0] = beside
+    found = standards(graph, {"x": x}, ["y"])["y"]
+    assert np.isinf(found.values[3, 0]) == (beside > 5)
+    assert np.allclose(found.tolerance, alone.tolerance, rtol=0.5)
+    with np.errstate(over="ignore"):
+        single = interpret.run(graph, {"x": x}, "float32")["y"]
+    assert near(found.values, single, found.tolerance).all()
 
 
 def test_a_softmax_of_near_ties_is_held_tightly() -> None:
