@@ -135,9 +135,12 @@ class Blocks:
             return [end.operands[-1].value, piece.fall]
         if end.condition:
             return [end.address | 1, piece.fall]
-        if end.name == "b":
+        if end.name == "b" or self._far(end):
             return [end.operands[0].value]
         return [piece.fall] if end.name in ("bl", "blx") else []
+
+    def _far(self, i: Instruction) -> bool:
+        return i.name == "bl" and self._image.within(i.address, i.operands[0].value)
 
     def _decoded(self, address: int, condition: str) -> Instruction:
         key = address, condition
@@ -211,7 +214,7 @@ class Blocks:
             return "goto", 0, str(first.value)
         if i.name == "bl":
             w.set("lr", str(fall | 1))
-            return "call", 0, str(first.value)
+            return "goto" if self._far(i) else "call", 0, str(first.value)
         if i.name == "blx":
             w.set("target", first.reg, (first.reg,))
             w.set("lr", str(fall | 1))

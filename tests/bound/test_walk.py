@@ -54,6 +54,10 @@ BOUNDED = {
         "2: push {r4, lr}\nmovs r4, #0\npop {r4, pc}",
         2 + 3 * 6 + 1,
     ),
+    "far jumps that are written as calls": (
+        "push {r4, lr}\nmovs r4, #120\n1: bl 3f\n2: subs r4, #1\nbne 1b\npop {r4, pc}\n3: bl 2b\n.size f, . - f",
+        2 + 120 * 4 + 1,
+    ),
     "a spilled counter": (
         "sub sp, #8\nmovs r0, #5\nstr r0, [sp, #4]\n1: ldr r0, [sp, #4]\nsubs r0, #1\nstr r0, [sp, #4]\nbne 1b\n"
         "add sp, #8\nbx lr",
