@@ -22,6 +22,7 @@ from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.overlaps import IN_PLACE, rows
 from nnbuild.kernels.window import Window, window_of
 from nnbuild.kernels.window_loops import column_taps, each_position, each_row, product, row_taps, taps_count, total
+from nnbuild.numeric.mean import MEAN_BITS, mean_factor
 from nnbuild.numeric.rounding import INT8, rounding_mean, saturate
 from nnbuild.numeric.step_line import StepLines, step_lines
 from nnbuild.ops.integer import bounds
@@ -65,6 +66,39 @@ def _count(window: Window) -> str:
     return f"{taps_count(window.rows, 'ky')} * {taps_count(window.columns, 'kx')}"
 
 
+def _declare_count(w: Writer, site: Site[Pool2D]) -> None:
+    """What an average of integers at one place is divided by, or is multiplied by in its stead."""
+    window = window_of(site)
+    if site.inputs[0].dtype == "float32" or _is_max(site) or window.inside:
+        return
+    w(f"const int32_t count = {_count(window)};")
+    if _multiplies(site):
+        w(f"const uint32_t factor = (UINT32_C({1 << MEAN_BITS}) + (uint32_t)count - 1) / (uint32_t)count;")
+
+
+def _average(w: Writer, site: Site[Pool2D], total: str) -> str:
+    """The average as the variable `total` of the inputs under a window gives it, to nearest, halves away from zero."""
+    size, inside = prod(site.attributes.window), window_of(site).inside
+    count, half = (str(size), str(size // 2)) if inside else ("count", "count / 2")
+    if not _multiplies(site):
+        w.bill(14)
+        return f"({total} > 0 ? {total} + {half} : {total} - {half}) / {count}"
+    w.bill(7)
+    factor = f"UINT32_C({mean_factor(size)})" if inside else "factor"
+    up, down = (
+        f"(int32_t)(((uint32_t)({each}) * {factor}) >> {MEAN_BITS})"
+        for each in (f"{total} + {half}", f"{half} - {total}")
+    )
+    return f"{total} > 0 ? {up} : -{down}"
+
+
+def _multiplies(site: Site[Pool2D]) -> bool:
+    """Whether sums of bytes are divided by one multiplication, however many of the window's inputs are real."""
+    real = [range(1, size + 1) for size in site.attributes.window]
+    counts = {prod(site.attributes.window)} if window_of(site).inside else {a * b for a in real[0] for b in real[1]}
+    return site.inputs[0].dtype == "int8" and all(mean_factor(count) is not None for count in counts)
+
+
 def _one_position(site: Site[Pool2D]) -> bool:
     """Its channels are the pieces of work then."""
     return site.output_shape()[:2] == (1, 1)
@@ -78,6 +112,7 @@ def _emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
     channels, alone = site.shape()[2], _one_position(site)
     rows = _windows(w, site, ("0", "1")) if alone else _windows(w, site)
     with rows as place:
+        _declare_count(w, site)
         w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {place};")
         ends = w.loop("c", "end", start="begin", trips=channels) if alone else w.loop("c", channels)
         with ends:
@@ -97,12 +132,11 @@ def _channel(w: Writer, site: Site[Pool2D], names: Names) -> None:
         with column_taps(w, window.columns):
             w(w.use(c99.LARGER if is_max else c99.ADD, "result", f"row[{product('kx', window.channels)}]"))
     if not is_max:
-        w.bill(14)
         if is_float:
+            w.bill(14)
             w(f"result /= (float)({_count(window)});")
         else:
-            w(f"const int32_t count = {_count(window)};")
-            w("result = (result > 0 ? result + count / 2 : result - count / 2) / count;")
+            w(f"result = {_average(w, site, 'result')};")
     if is_float:
         c99.clamp(w, site.attributes.clamp, "result")
     else:
@@ -159,19 +193,6 @@ class _Floats:
         return v.each(w, 0.0) if operation == "add" else v.call(w, "f_of_bits", v.call(w, "each", SPECIAL["-infinity"]))
 
 
-DIVISION_BITS = 24
-
-
-@lru_cache(maxsize=256)
-def _inverse(count: int) -> int | None:
-    """What (|sum| + count / 2) is multiplied by, to be divided by count in the upper bits; proven on every sum."""
-    factor = -(-(1 << DIVISION_BITS) // count)
-    sums = np.arange(128 * count + 1)
-    products = (sums + count // 2) * factor
-    fits = products.max() < 2**32 and np.array_equal(products >> DIVISION_BITS, rounding_mean(sums, count))
-    return factor if fits else None
-
-
 @dataclass(frozen=True)
 class _Bytes:
     """int8 in vectors, one channel a lane."""
@@ -185,7 +206,7 @@ class _Bytes:
         if pool.function == "average":
             if not window_of(site).inside:
                 return "its averages are over whole windows only"
-            if _inverse(prod(pool.window)) is None:
+            if mean_factor(prod(pool.window)) is None:
                 return "its windows are too large to divide by one multiplication"
         return None
 
@@ -217,8 +238,8 @@ def _divide(w: Writer, v: Vectors, count: int) -> None:
     v.let(w, "sums", "sign", v.call(w, "shift_right", "result", of=(31,)))
     size = v.call(w, "sub", v.call(w, "xor", "result", "sign"), "sign")
     lifted = v.call(w, "add", size, v.call(w, "each", str(count // 2)))
-    scaled = v.call(w, "mul", lifted, v.call(w, "each", str(_inverse(count))))
-    quotient = v.call(w, "shift_down", scaled, of=(DIVISION_BITS,))
+    scaled = v.call(w, "mul", lifted, v.call(w, "each", str(mean_factor(count))))
+    quotient = v.call(w, "shift_down", scaled, of=(MEAN_BITS,))
     w(f"result = {v.call(w, 'sub', v.call(w, 'xor', quotient, 'sign'), 'sign')};")
 
 
@@ -242,8 +263,7 @@ def _emit_quads(w: Writer, site: Site[Pool2D], names: Names) -> None:
     """int8 on Cortex-M4 and up, four channels at a time: maxima byte by byte, sums in pairs of 16 bits."""
     whole, rest = divmod(site.shape()[2], GROUP)
     with _windows(w, site) as place:
-        if not _is_max(site) and not window_of(site).inside:
-            w(f"const int32_t count = {_count(window_of(site))};")
+        _declare_count(w, site)
         w(f"int8_t *to = {names.outputs[0]} + {place};")
         w("int32_t c = 0;")
         if whole:
@@ -310,9 +330,7 @@ def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
         return DSP.call(w, "saturate", value, of=(8, line.shift))
     name = f"sum{channel}"
     w(w.use(LOAD, name, f"{pair} >> 16" if channel > 1 else f"(int16_t)({pair} & 0xffff)"))
-    w.bill(7)
-    number, half = (str(size), str(size // 2)) if window_of(site).inside else ("count", "count / 2")
-    return f"({name} > 0 ? {name} + {half} : {name} - {half}) / {number}"
+    return _average(w, site, name)
 
 
 VARIANTS = (
