@@ -35,7 +35,7 @@ from nnbuild.emit.files import file_names
 from nnbuild.features.files import hearing_names
 from nnbuild.jobs.arguments import arguments_of, place_arguments
 from nnbuild.jobs.pipeline import CHOICES, Options, board_of, prefix_of, weights_form
-from nnbuild.offload.table import find_device
+from nnbuild.offload.table import device_inputs, find_device
 
 SHORT = {
     "CCCOMSTR": "$CC $SOURCE",
@@ -130,7 +130,8 @@ def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None
     files: list[Any] = env.Command(
         [f"{where}/{name}" for name in names], env.File(source), _nnbuild(env, command, f"nnbuild compile {source}")
     )
-    for given in (chosen.calibrate, chosen.labels, chosen.features):
+    beside = [path.resolve() for path in device_inputs(chosen.device)] if chosen.device is not None else []
+    for given in (chosen.calibrate, chosen.labels, chosen.features, *beside):
         if given is not None:
             env.Depends(files, env.File(str(given)))
     env.Depends(files, [env.Value(json.dumps(_plain(chosen))), *_generator_files(env)])

@@ -14,6 +14,7 @@ from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.files import file_names
 from nnbuild.emit.weights import weights_bytes
+from nnbuild.jobs.beside import device_facts
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.pipeline import Compiled, Options, board_for, compile_model, faster_here, inputs_of, weights_form
 from nnbuild.jobs.stream import stream_facts
@@ -110,6 +111,7 @@ def facts(compiled: Compiled, files: list[str]) -> dict[str, Any]:
         "weights": weights_bytes(plan),
         "form": weights_form(compiled.options, compiled.imported),
         "peak": asdict(plan.peak) if plan.peak is not None else None,
+        "device": device_facts(plan),
         "stream": stream_facts(compiled.streamed) if compiled.streamed is not None else None,
     }
 

@@ -12,11 +12,14 @@ COUNT = 12
 
 @dataclass(frozen=True)
 class DeviceLayer:
-    """Of a layer that the device computes: its tasks, and the cycles that the device's own file says they take."""
+    """Of a layer that the device computes: its tasks, the cycles that the device's own file says they take, and bytes
+    that the processor copies for it."""
 
     layer: str
     tasks: int
     cycles: float
+    macs: int = 0
+    copied: int = 0
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Beside:
     layers: tuple[DeviceLayer, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
     """Layers that the device cannot take, and why."""
+    peak: int = 0
+    """The most multiplications that it does in a cycle; 0 where its table does not say."""
     resets: int = 0
     late: int = 0
     faults: int = 0
@@ -50,6 +55,12 @@ class Beside:
         return (self.busy + self.idle) / self.runs if self.runs else 0.0
 
     @property
+    def use(self) -> float:
+        """The share of its multipliers' cycles that went into the model, in percent; 0 where that is not known."""
+        cycles = (self.measured or self.estimated) * self.peak
+        return 100 * sum(layer.macs for layer in self.layers) / cycles if cycles else 0.0
+
+    @property
     def off(self) -> float:
         """By so many percent the estimate is above what was measured."""
         return 100 * (self.estimated / self.measured - 1) if self.measured else 0.0
@@ -69,9 +80,20 @@ def said(found: Beside) -> list[str]:
     if found.measured:
         share = 100 * found.idle / (found.busy + found.idle)
         lines[0] += f", measured {found.measured:,.0f} ({found.off:+.1f} %), idle {share:.1f} %"
+    lines[0] += f", use of its multipliers {found.use:.1f} %" if found.use else ""
     if found.rescued or found.resets or found.late or found.faults:
         lines.append(
             f"           {found.late:,} deadlines missed, {found.faults:,} faults, {found.resets:,} resets; the "
             f"processor computed {found.rescued:,} steps in its stead"
         )
     return lines
+
+
+def layer_cells(found: Beside) -> list[list[str]]:
+    """A row of words for each of its layers: tasks, cycles, use, bytes copied."""
+    rows = []
+    for each in found.layers:
+        most = each.cycles * found.peak
+        use = f"{100 * each.macs / most:.1f} %" if most and each.macs else ""
+        rows.append([each.layer, f"{each.tasks:,}", f"{each.cycles:,.0f}", use, f"{each.copied:,}"])
+    return rows

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.mapped import Mapped
 from nnbuild.board.board import Board
 from nnbuild.device.beside import Beside, DeviceLayer
+from nnbuild.emit.device import source_names
 from nnbuild.model.graph import Graph
 from nnbuild.offload.device import Device, Driver
+from nnbuild.plan.device_program import Constants
+from nnbuild.plan.device_tasks import Copy
 from nnbuild.plan.offload import ALL
 from nnbuild.plan.plan import Plan
 
@@ -20,14 +24,29 @@ def beside_device(board: Board, device: Device | None) -> Board:
     driver = device.driver() if device is not None else None
     if device is None or driver is None:
         return board
-    linked = device.functions.link(driver.name) if device.functions.link is not None else []
     return replace(
         board,
         flags=(*board.flags, *driver.flags),
-        link_flags=(*board.link_flags, *driver.link_flags, *linked),
+        link_flags=(*board.link_flags, *_linked(device, driver)),
         driver_stack=driver.stack,
         mapped=_simulated(device, driver),
     )
+
+
+def _linked(device: Device, driver: Driver) -> list[str]:
+    made = device.functions.link(driver.name) if device.functions.link is not None else []
+    return [*driver.link_flags, *made]
+
+
+def device_facts(plan: Plan) -> dict[str, Any] | None:
+    """For other builds: the files that come with the device, and what the driver's are compiled and linked with."""
+    if plan.device is None:
+        return None
+    device = plan.device.device
+    driver = device.driver()
+    files = [f"{plan.prefix}_device.c", *source_names(device)]
+    flags = list(driver.flags) if driver is not None else []
+    return {"files": files, "flags": flags, "link": _linked(device, driver) if driver is not None else []}
 
 
 def _simulated(device: Device, driver: Driver) -> Callable[[], Mapped] | None:
@@ -70,7 +89,9 @@ def beside_of(plan: Plan) -> Beside | None:
     for number, step in enumerate(plan.steps):
         tasks = program.of_step(number)
         if tasks:
-            layers.append(DeviceLayer(step.layer, len(tasks), sum(task.item.cycles for task in tasks)))
+            cycles = sum(task.item.cycles for task in tasks)
+            copied = sum(done.size for done in program.done.get(number, ()) if isinstance(done, (Copy, Constants)))
+            layers.append(DeviceLayer(step.layer, len(tasks), cycles, step.macs, copied))
     names = {op.name: step.layer for step in plan.steps for op in step.site.ops}
     refused = tuple((names.get(name, name), reason) for name, reason in program.refused.items())
-    return Beside(program.device.name, program.cycles, 0, tuple(layers), refused)
+    return Beside(program.device.name, program.cycles, 0, tuple(layers), refused, program.device.macs)

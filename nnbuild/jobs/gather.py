@@ -23,6 +23,7 @@ from nnbuild.board.board import Board
 from nnbuild.device.check import CheckReport, Gates
 from nnbuild.emit.emit import digest
 from nnbuild.jobs import plan_view
+from nnbuild.jobs.beside import beside_of
 from nnbuild.jobs.compression import Heard, silent, weight_facts
 from nnbuild.jobs.job import Place, build_program, check_job, samples_for, stack_of
 from nnbuild.jobs.memory import memory_of
@@ -135,6 +136,7 @@ def _facts(
         check_missing=reason,
         origin=_origin(compiled, run, where.port, folder, check is not None),
         notes=notes,
+        beside=check.beside if check is not None else beside_of(plan),
     )
 
 

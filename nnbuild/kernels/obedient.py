@@ -10,7 +10,7 @@ from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
 from nnbuild.kernels.integers import centred, declare, finish, zero
 from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
 from nnbuild.kernels.window import Window, window_of
-from nnbuild.kernels.window_loops import column_taps, each_position, each_row, product, row_taps, taps_count
+from nnbuild.kernels.window_loops import column_taps, each_position, each_row, product, row_taps, taps_count, total
 from nnbuild.model.graph import Array
 from nnbuild.numeric.arithmetic import Arithmetic
 from nnbuild.ops.binary import Binary
@@ -101,7 +101,9 @@ def _emit_weights(w: Writer, site: Site[Convolution | Dense], names: Names) -> N
 
 def _taps(w: Writer, site: Site, window: Window, names: Names) -> None:
     """One place under the window: all channels that the output sees, or its own one."""
-    pixel = f"({product('top + ky', window.columns.size)} + left + kx) * {window.channels}"
+    row = total("top", product("ky", window.rows.dilation))
+    column = total("left", product("kx", window.columns.dilation))
+    pixel = f"({product(row, window.columns.size)} + {column}) * {window.channels}"
     tap = f"({product('ky', window.columns.kernel)} + kx)"
     if window.depth == 1 and window.groups > 1:
         first = f" + c / {window.filters // window.channels}" if window.filters != window.channels else " + c"

@@ -101,6 +101,8 @@ class Device:
     margin: int = 10_000
     overhead: float = 0.0
     """Cycles of the device between two tasks that follow each other."""
+    macs: int = 0
+    """The most multiplications that it does in a cycle; 0: the table does not say."""
     chosen: str | None = None
     """The driver's name."""
 

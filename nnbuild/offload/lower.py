@@ -36,6 +36,8 @@ OPERATIONS: dict[str, Operation] = {
 """What a device computes, and the operation of the tasks for it: tensors are joined by copies, windows of one place."""
 FEW = 31
 """Bits of a multiplier that a device has."""
+FARTHEST = 2 * FEW
+"""The most that a product of a sum and a multiplier is shifted: beyond, nothing is left of it."""
 
 
 class Refused(Exception):
@@ -216,9 +218,12 @@ def _channel_scaling(site: Site, spec: Arithmetic, channels: int) -> Scaling:
         exact = site.attributes.scales(site)
         if any(scale.multiplier >= 1 << FEW for scale in exact):
             raise Refused(f"its scale needs a multiplier of more than {FEW} bits")
-        multiplier = ints([scale.multiplier for scale in exact])
+        multiplier, shift = ints([scale.multiplier for scale in exact]), ints([scale.shift for scale in exact])
+        if shift.min() < 1:
+            raise Refused("its scale is too large for the device")
+        nothing = shift > FARTHEST
         away = np.array([scale.away for scale in exact])
-        return Scaling(multiplier, ints([scale.shift for scale in exact]), "once", away)
+        return Scaling(np.where(nothing, 0, multiplier), np.where(nothing, FARTHEST, shift), "once", away)
     multiplier, shift = channel_scales(site, spec, channels)
     if not spec.per_channel and len({*zip(multiplier.tolist(), shift.tolist(), strict=True)}) > 1:
         raise Refused("it has a scale for every channel, the device one for all")

@@ -83,7 +83,7 @@ class _Reader:
 
     def device(self) -> Device:
         known = (
-            *("summary", "file", "clock", "channels", "depth", "descriptor", "margin", "overhead"),
+            *("summary", "file", "clock", "channels", "depth", "descriptor", "margin", "overhead", "macs"),
             *("memory", "copying", "arithmetic", "operators", "driver"),
         )
         self.known(self.table, known, "")
@@ -109,6 +109,7 @@ class _Reader:
             descriptor=self.whole(self.table, "descriptor", "", 1, 4096),
             margin=self.whole(self.table, "margin", "", 0, 1 << 30, 10_000),
             overhead=self.number(self.table, "overhead", "", 0.0),
+            macs=self.whole(self.table, "macs", "", 0, 1 << 20, 0),
         )
         return self.sound(device)
 

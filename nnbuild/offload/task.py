@@ -31,8 +31,8 @@ class Scaling:
     """How sums are scaled: arrays with a number for every channel, or with one for all of them.
 
     `rule` names it as the device's table does: "twice" is `numeric.rounding.requantize`; "once" is
-    `numeric.real_scale.apply_integer_scale`, where `shift` is the amount shifted right and `away` the channels that
-    round halves away from zero.
+    `numeric.real_scale.apply_integer_scale`, where `shift` is the amount shifted right, from 1 to 62, and `away` the
+    channels that round halves away from zero.
     """
 
     multiplier: Ints

@@ -11,6 +11,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from nnbuild.device.beside import Beside
 from nnbuild.device.check import CheckReport
 from nnbuild.report.weights import Weights
 
@@ -259,6 +260,8 @@ class Facts:
     check_missing: str
     origin: Origin
     notes: tuple[str, ...]
+    beside: Beside | None = None
+    """The device beside the processor, where there is one that computes."""
 
     @property
     def macs(self) -> int:
@@ -354,10 +357,11 @@ def _record(cls: type[T], value: Any, at: str) -> T:
     if not isinstance(value, dict):
         raise ValueError(f"{at or 'the report'} is no object")
     hints = typing.get_type_hints(cls)
-    absent = [name for name in hints if name not in value]
+    absent = [name for name in hints if name not in value and name not in vars(cls)]
     if absent:
         raise ValueError(f"{at}{'.' if at else ''}{absent[0]} is missing")
-    return cls(**{name: _read(hint, value[name], f"{at}{'.' if at else ''}{name}") for name, hint in hints.items()})
+    there = {name: hint for name, hint in hints.items() if name in value}
+    return cls(**{name: _read(hint, value[name], f"{at}{'.' if at else ''}{name}") for name, hint in there.items()})
 
 
 def _read(hint: Any, value: Any, at: str) -> Any:

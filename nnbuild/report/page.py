@@ -44,6 +44,7 @@ def page(facts: Facts) -> str:
     parts = {
         "Network": section("network", "Network", *_network(facts)),
         "Layers": section("layers", "Layers", *sections.layers(facts)),
+        "Device": section("device", "The device beside the processor", *sections.device(facts)),
         "Memory": section("memory", "Memory over one run", *_memory(facts)),
         "Board": section("board", "Flash, RAM and stack", *sections.board(facts)),
         "Quantization": section("quantization", "Quantization", *sections.quantization(facts)),
@@ -52,6 +53,8 @@ def page(facts: Facts) -> str:
         "Audit": section("audit", "Audit", *sections.audit(facts)),
         "Built": section("built", "How it was built", *sections.built(facts)),
     }
+    if facts.beside is None:
+        del parts["Device"]
     return FRAME.format(
         title=escape(f"{facts.name} on {facts.board}, {facts.precision}"),
         css=css(),

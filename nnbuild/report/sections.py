@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from nnbuild.device.beside import layer_cells, said
 from nnbuild.report.facts import Check, Comparison, Facts, Gate, Layer, Memory, Option, Output
-from nnbuild.report.html import Cell, Row, number, paragraph, table
+from nnbuild.report.html import Cell, Row, bullets, number, paragraph, table
 from nnbuild.report.weights import per_kilobyte
 from nnbuild.report.words import TIMES, duration, figures, percent, short, signed, whole
 
@@ -235,6 +236,22 @@ def check(facts: Facts) -> tuple[str, ...]:
     for output in found.outputs:
         tables += [_comparisons(output), *_accuracy(output)]
     return (paragraph(words), paragraph(_timing(facts, found)), *tables)
+
+
+def device(facts: Facts) -> tuple[str, ...]:
+    """What the device beside the processor computes, and what it said of itself where something ran."""
+    found = facts.beside
+    if found is None:
+        return ()
+    heads: Row = ["layer", *map(number, ("tasks", "cycles", "use", "bytes copied"))]
+    rows: list[Row] = [[name, *map(number, cells)] for name, *cells in layer_cells(found)]
+    refused = [f"{layer} stays with the processor: {reason}." for layer, reason in found.refused]
+    caption = f"Layers that {found.name} computes, in its own cycles, estimated; use is the share of its multipliers"
+    return (
+        paragraph(" ".join(line.removeprefix("device").strip() for line in said(found)) + "."),
+        table(caption, heads, rows),
+        bullets(refused),
+    )
 
 
 def _timing(facts: Facts, found: Check) -> str:

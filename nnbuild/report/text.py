@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nnbuild.device.beside import Beside, said
+from nnbuild.device.beside import Beside, layer_cells, said
 from nnbuild.device.check import CheckReport, Comparison, OutputReport
 from nnbuild.device.layers import LayerCost, LayerDifference, shares
 from nnbuild.device.profile import Profile
@@ -99,8 +99,7 @@ def profile_text(profile: Profile) -> str:
 
 def _device_table(found: Beside) -> str:
     """What each layer costs the device, by its own file."""
-    rows = [[each.layer, str(each.tasks), f"{each.cycles:,.0f}"] for each in found.layers]
-    table = render([f"layers of {found.name}", "tasks", "cycles"], rows, 1)
+    table = render([f"layers of {found.name}", "tasks", "cycles", "use", "bytes copied"], layer_cells(found), 1)
     return "\n".join([table, *(f"{layer}: not by the device, {reason}" for layer, reason in found.refused)])
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cmake.conftest import APP, MAIN, PACKAGE, Project
+from tests.offload.made_up import made_up
 from tests.scons.conftest import write_model
 from tests.support.running import EXAMPLE, NNBUILD, printed, start, well
 
@@ -120,6 +121,23 @@ def test_paths_with_blanks_and_other_letters(project: Project, tmp_path: Path) -
     assert moved.did() == []
     later(apart / "échantillons.npz")
     assert moved.did() == ["nnbuild compile " + str(apart / "réseau 1.h5")]
+
+
+def test_a_device_beside_the_core(ninja: Project) -> None:
+    """Its driver is a part of the library, and it computes: without it the program would count no task."""
+    made_up(ninja.source / "mine")
+    ninja.write(
+        f'nnbuild_add_model(small MODEL "{EXAMPLE / "mnist.h5"}" QUANTIZE int8\n'
+        f'  CALIBRATE "{EXAMPLE / "calibration.npz"}"\n'
+        f"  DEVICE mine ISA c99 PLACE logits=cpu stem_conv=device)\n" + APP
+    )
+    told = MAIN.replace("return 0;", 'printf("%u\\n", (unsigned)nn_offload_device()->submitted);\n    return 0;')
+    (ninja.source / "main.c").write_text('#include "nn_offload.h"\n' + told)
+    assert ninja.configure().status == 0
+    done = ninja.make()
+    assert done.status == 0, done.text
+    assert well(ninja.build / "app") == "0 10\n9\n"
+    assert ninja.did() == []
 
 
 def test_nothing_is_written_beside_the_sources(ninja: Project) -> None:

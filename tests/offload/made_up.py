@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-HERE = Path(__file__).parent / "made_up"
+HERE = Path(__file__).resolve().parents[2] / "examples" / "made-up-device"
 
 
 def made_up(folder: Path, **changes: str) -> Path:

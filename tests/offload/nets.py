@@ -50,6 +50,7 @@ class Net:
         scales = 2.0 ** self.chance.uniform(-2, 1, shape[-1])
         scales[:1] *= 0 if shape[-1] > 3 else 1
         scales[1:2] *= 1e-4 if shape[-1] > 3 else 1
+        scales[2:3] *= 1e-9 if shape[-1] > 5 else 1
         return np.asarray(self.chance.normal(0, 1, shape) * scales / np.sqrt(fan))
 
     def _padding(self, x: str, kernel: tuple[int, int], stride: int, same: bool) -> Padding:
@@ -59,12 +60,20 @@ class Net:
         return same_padding(height, kernel[0], stride), same_padding(width, kernel[1], stride)
 
     def conv(
-        self, name: str, x: str, filters: int, kernel: int, stride: int = 1, same: bool = True, clamp: Clamp = RELU
+        self,
+        name: str,
+        x: str,
+        filters: int,
+        kernel: int,
+        stride: int = 1,
+        same: bool = True,
+        clamp: Clamp = RELU,
+        dilation: tuple[int, int] = (1, 1),
     ) -> str:
         depth = self.shape(x)[2]
         weights = self.weights((kernel, kernel, depth, filters), kernel * kernel * depth)
         padding = self._padding(x, (kernel, kernel), stride, same)
-        op = Conv2D(strides=(stride, stride), padding=padding, clamp=clamp)
+        op = Conv2D(strides=(stride, stride), padding=padding, clamp=clamp, dilation=dilation)
         return self.add(name, op, (x,), kernel=weights, bias=self.chance.normal(0, 0.1, filters))
 
     def depthwise(self, name: str, x: str, kernel: int, stride: int = 1) -> str:

@@ -61,9 +61,9 @@ def test_scales_keep_to_the_device() -> None:
 
 
 def everything() -> Graph:
-    """Every operation that a device may have."""
+    """Every operation that a device may have, and one whose windows have gaps, which none has."""
     net = Net((9, 7, 4), 6)
-    x = net.conv("conv", "x", 6, 3)
+    x = net.conv("conv", net.conv("gaps", "x", 5, 3, dilation=(1, 2)), 6, 3)
     x = net.sum("sum", net.depthwise("depthwise", x, 3), x)
     x = net.pool("average", net.pool("most", x, 2, 1), 3, 2, "average")
     return net.graph(net.dense("dense", x, 5))

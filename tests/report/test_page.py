@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -9,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from nnbuild.report.facts import Facts
+from nnbuild.device.beside import Beside, DeviceLayer
+from nnbuild.report.facts import Facts, as_object, from_object
 from nnbuild.report.page import page
 from nnbuild.report.palette import PAINTS
 from nnbuild.report.words import MINUS, TIMES
@@ -174,3 +176,15 @@ def test_a_program_that_chooses_as_it_runs_names_both_kernels() -> None:
     both = replace(facts.layers[0], versions=(("avx2_fma", "blocked"), ("sse2", "scalar")))
     said = text(replace(facts, layers=(both, *facts.layers[1:])))
     assert "blocked for avx2_fma, scalar for sse2" in said
+
+
+def test_a_device_beside_the_processor_has_a_section() -> None:
+    assert 'id="device"' not in page(samples.facts())
+    layer = DeviceLayer("conv", 3, 1000.0, 60_000, 512)
+    beside = Beside("mine", 1000.0, 2, (layer,), (("pool", "its pad is 1"),), 64, busy=1980, idle=20, tasks=6)
+    told = page(replace(samples.facts(), beside=beside))
+    assert 'id="device"' in told
+    assert "mine: 3 tasks a run, estimated 1,000 cycles, measured 1,000 (+0.0 %), idle 1.0 %" in told
+    assert "use of its multipliers 93.8 %" in told
+    assert "pool stays with the processor: its pad is 1." in told
+    assert from_object(json.loads(json.dumps(as_object(replace(samples.facts(), beside=beside))))).beside == beside

@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tests.offload.made_up import made_up
 from tests.scons.conftest import HEAD, scons, write_model
 
 pytestmark = pytest.mark.slow
@@ -119,3 +121,23 @@ def test_a_broken_model_fails_the_build(project: Path) -> None:
     assert said.status == 2
     assert "nnbuild: small.h5: it is neither HDF5, nor a Keras zip, nor TensorFlow Lite" in said.err
     assert "Traceback" not in said.err + said.out
+
+
+def test_a_device_beside_the_core(project: Path) -> None:
+    """Its driver is compiled into the program; nothing is done again until a file of the device changes."""
+    mine = made_up(project / "mine")
+    options = 'quantize="int8", calibrate="samples.npz", device="mine", isa="c99", place=[("*", "device")]'
+    x = np.random.default_rng(2).normal(0, 1, (6, 4)).astype(np.float32)
+    np.savez(project / "samples.npz", x=x)
+    (project / "SConstruct").write_text(
+        HEAD
+        + f'program = env.NNProgram("small.h5", {options})\n'
+        + f'env.Alias("check", env.NNCheck("small.h5", program, inputs="samples.npz", {options}))\n'
+    )
+    said = scons(project, "-Q", "check")
+    assert said.status == 0, said.err + said.out
+    assert "device     mine: 1 tasks a run" in said.out
+    assert scons(project, "-Q", "check").did("nnbuild compile") == []
+    driver = mine / "driver.c"
+    driver.write_text(driver.read_text() + "\n/* another one */\n")
+    assert scons(project, "-Q", "check").did("nnbuild compile") == ["nnbuild compile small.h5"]

@@ -2,7 +2,7 @@
 
 set(_nnbuild_options
   BOARD MEMORY ISA QUANTIZE CALIBRATE CALIBRATION IMAGE_RANGE IO ACCURACY_DROP OPTIMIZE PRICE THREADS WEIGHTS SHAPE
-  IO_LAYOUT LABELS PRUNE SHARE WEIGHTS_BITS FLASH STREAM FEATURES)
+  IO_LAYOUT LABELS PRUNE SHARE WEIGHTS_BITS FLASH STREAM FEATURES DEVICE)
 set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and flashing go to")
 
 # nnbuild_add_model(<target> MODEL <file> [NAME <prefix>] [ISA <isa>] [BOARD <board>] [QUANTIZE float|int8|int16]
@@ -11,11 +11,11 @@ set(NNBUILD_PORT "" CACHE STRING "The serial port of the device that checks and 
 #                   [OPTIMIZE speed|size|ram] [PRICE cycles|instructions] [MEMORY <name>] [THREADS <count>]
 #                   [WEIGHTS auto|array|binary] [LABELS <file>] [PRUNE <share>|by-layer|auto] [SHARE <count>]
 #                   [WEIGHTS_BITS 2…8|auto] [FLASH <bytes>] [STREAM auto|<axis>[,hop=<rows>]]
-#                   [FEATURES <file>])
+#                   [FEATURES <file>] [DEVICE <name or folder>] [PLACE <layer=cpu|device>...])
 #
 # Makes the static library <target>, also called nnbuild::<target>. The C is printed when it is built.
 function(nnbuild_add_model target)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;${_nnbuild_options}" "KEEP")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;${_nnbuild_options}" "KEEP;PLACE")
   _nnbuild_checked(nnbuild_add_model "${target}")
   _nnbuild_prefix(prefix "${target}" "${ARG_NAME}")
   get_filename_component(model "${ARG_MODEL}" ABSOLUTE)
@@ -36,6 +36,8 @@ function(nnbuild_add_model target)
   list(APPEND sources ${NNBUILD_HEARING})
   set(headers "${stem}.h" ${NNBUILD_HEARING})
   list(FILTER headers INCLUDE REGEX "[.]h$")
+  list(TRANSFORM NNBUILD_BESIDE PREPEND "${folder}/")
+  list(APPEND sources ${NNBUILD_BESIDE})
   set(stamp "${folder}/.stamp")
   set(report "${folder}/${prefix}.json")
   list(APPEND arguments --weights ${NNBUILD_FORM} --name ${prefix})
@@ -49,6 +51,8 @@ function(nnbuild_add_model target)
   add_library(${target} STATIC ${sources} ${constants})
   add_library(nnbuild::${target} ALIAS ${target})
   add_dependencies(${target} ${target}_c)
+  target_compile_options(${target} PRIVATE ${NNBUILD_BESIDE_FLAGS})
+  target_link_options(${target} INTERFACE ${NNBUILD_BESIDE_LINK})
   if(NNBUILD_FORM STREQUAL "binary")
     # The C compiler is told what it is, so that no project has to name another language.
     set_source_files_properties("${stem}_weights.S" PROPERTIES
@@ -99,7 +103,7 @@ endfunction()
 # Makes the program that serves the model on a board, with the board's own compiler, linked and audited; and the
 # targets <target>_check, <target>_flash and <target>_size. The device's port is -DNNBUILD_PORT=….
 function(nnbuild_add_firmware target)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;INPUTS;BAUD;${_nnbuild_options}" "KEEP")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;INPUTS;BAUD;${_nnbuild_options}" "KEEP;PLACE")
   _nnbuild_checked(nnbuild_add_firmware "${target}")
   if(NOT ARG_BOARD)
     message(FATAL_ERROR "nnbuild_add_firmware(${target}): give it a BOARD. All of them: nnbuild boards")
@@ -137,7 +141,7 @@ endfunction()
 # Makes a program of your own on a bare chip, with the board's own compiler and start-up; and the targets
 # <target>_monitor, which shows what it prints, and <target>_flash.
 function(nnbuild_add_application target)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;BAUD;${_nnbuild_options}" "KEEP;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "NO_BIAS_CORRECTION" "MODEL;NAME;BAUD;${_nnbuild_options}" "KEEP;PLACE;SOURCES")
   _nnbuild_checked(nnbuild_add_application "${target}")
   if(NOT ARG_BOARD OR NOT ARG_SOURCES)
     message(FATAL_ERROR "nnbuild_add_application(${target}): give it SOURCES and a BOARD. All boards: nnbuild boards")
@@ -237,6 +241,8 @@ macro(_nnbuild_arguments result)
     if(option MATCHES "^(CALIBRATE|LABELS|FEATURES)$")
       get_filename_component(value "${value}" ABSOLUTE)
       list(APPEND NNBUILD_SAMPLES "${value}")
+    elseif(option STREQUAL "DEVICE" AND EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${value}")
+      get_filename_component(value "${value}" ABSOLUTE)
     endif()
     string(TOLOWER "--${option}" word)
     string(REPLACE "_" "-" word "${word}")
@@ -245,19 +251,39 @@ macro(_nnbuild_arguments result)
   foreach(kept ${ARG_KEEP})
     list(APPEND ${result} --keep "${kept}")
   endforeach()
+  foreach(placed ${ARG_PLACE})
+    list(APPEND ${result} --place "${placed}")
+  endforeach()
   if(ARG_NO_BIAS_CORRECTION)
     list(APPEND ${result} --no-bias-correction)
   endif()
 endmacro()
 
+# The words of a list that the facts have of a device.
+function(_nnbuild_words result facts name)
+  set(words)
+  string(JSON count LENGTH "${facts}" device ${name})
+  if(count GREATER 0)
+    math(EXPR last "${count} - 1")
+    foreach(index RANGE ${last})
+      string(JSON word GET "${facts}" device ${name} ${index})
+      list(APPEND words "${word}")
+    endforeach()
+  endif()
+  set(${result} "${words}" PARENT_SCOPE)
+endfunction()
+
 # What the build will make, as far as it can be known before: NNBUILD_FORM of the constants, and sizes for properties.
 # The sizes are those of the last build where it is of this model and these options, else what the shapes tell; a
-# calibration may move them by some bytes. Nothing is written. A model that is not there yet is no error here, and one
+# calibration may move them by some bytes. Of a device: NNBUILD_BESIDE, its files, and flags. Nothing is written. A model that is not there yet is no error here, and one
 # that cannot be read only a warning: the build will say so.
 macro(_nnbuild_expect folder model prefix arguments)
   set(NNBUILD_ARENA)
   set(NNBUILD_STATE)
   set(NNBUILD_FLASH)
+  set(NNBUILD_BESIDE)
+  set(NNBUILD_BESIDE_FLAGS)
+  set(NNBUILD_BESIDE_LINK)
   set(NNBUILD_FORM "${ARG_WEIGHTS}")
   if(NOT NNBUILD_FORM OR NNBUILD_FORM STREQUAL "auto")
     set(NNBUILD_FORM auto)
@@ -298,6 +324,11 @@ macro(_nnbuild_expect folder model prefix arguments)
         endif()
       endforeach()
     endif()
+    if(ARG_DEVICE)
+      _nnbuild_words(NNBUILD_BESIDE "${_facts}" files)
+      _nnbuild_words(NNBUILD_BESIDE_FLAGS "${_facts}" flags)
+      _nnbuild_words(NNBUILD_BESIDE_LINK "${_facts}" link)
+    endif()
     set(_built "${folder}/${prefix}.json")
     if(EXISTS "${_built}" AND NOT "${model}" IS_NEWER_THAN "${_built}" AND
        NOT "${folder}/options.txt" IS_NEWER_THAN "${_built}")
@@ -309,6 +340,9 @@ macro(_nnbuild_expect folder model prefix arguments)
   else()
     if(EXISTS "${model}")
       message(WARNING "${_said}")
+    elseif(ARG_DEVICE)
+      message(FATAL_ERROR "nnbuild: ${model} is not there, and with a DEVICE the files of the build depend on the device "
+        "as they are when CMake configures. Make the model before.")
     endif()
     if(NNBUILD_FORM STREQUAL "auto")
       set(NNBUILD_FORM binary) # right for any size
