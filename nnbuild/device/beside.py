@@ -51,8 +51,9 @@ class Beside:
 
     @property
     def measured(self) -> float:
-        """Cycles of a run, from the first task to the last, as the device counts them; 0 where it counts none."""
-        return (self.busy + self.idle) / self.runs if self.runs else 0.0
+        """Cycles of a run in which tasks were under way, as the device counts them; 0 where it counts none. What it is
+        idle is also between runs, where its clock goes on."""
+        return self.busy / self.runs if self.runs else 0.0
 
     @property
     def use(self) -> float:

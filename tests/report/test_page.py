@@ -181,7 +181,7 @@ def test_a_program_that_chooses_as_it_runs_names_both_kernels() -> None:
 def test_a_device_beside_the_processor_has_a_section() -> None:
     assert 'id="device"' not in page(samples.facts())
     layer = DeviceLayer("conv", 3, 1000.0, 60_000, 512)
-    beside = Beside("mine", 1000.0, 2, (layer,), (("pool", "its pad is 1"),), 64, busy=1980, idle=20, tasks=6)
+    beside = Beside("mine", 1000.0, 2, (layer,), (("pool", "its pad is 1"),), 64, busy=2000, idle=20, tasks=6)
     told = page(replace(samples.facts(), beside=beside))
     assert 'id="device"' in told
     assert "mine: 3 tasks a run, estimated 1,000 cycles, measured 1,000 (+0.0 %), idle 1.0 %" in told
