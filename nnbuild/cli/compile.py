@@ -67,13 +67,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+WITH_FEATURES = ("c", "arduino", "rtthread", "zephyr", "espidf", "meson", "cubeide")
+"""Outputs that take further files of C as they are."""
+
+
 def _checked(arguments: argparse.Namespace) -> tuple[Options, str]:
     """The options, with the form of the constants that the kind of output asks for, and the kind."""
     kind = "single-file" if arguments.single_file else arguments.output
     if arguments.single_file and arguments.output not in ("c", "single-file"):
         raise UsageError("--single-file", f"it does not go with --output {arguments.output}.", "Leave one of them out.")
-    if arguments.features is not None and kind != "c":
-        raise UsageError("--features", f"its files are C, not --output {kind}.", "Take --output c for them.")
+    if arguments.features is not None and kind not in WITH_FEATURES:
+        told = ", ".join(WITH_FEATURES)
+        raise UsageError("--features", f"its files do not go with --output {kind}.", f"Take one of {told}.")
     if arguments.link and kind != "c":
         raise UsageError("--link", f"it does not go with --output {kind}.", "Leave one of them out.")
     if arguments.device is not None and kind != "c":
