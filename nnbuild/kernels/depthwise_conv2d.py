@@ -13,6 +13,7 @@ from nnbuild.kernels.loops.interleaved import Interleaved
 from nnbuild.kernels.loops.sliding import Sliding, Taps
 from nnbuild.kernels.small_lanes import ByteLanes, CentredByteLanes, ShortCentredByteLanes
 from nnbuild.kernels.sums import float_lanes, scalar_lanes
+from nnbuild.kernels.unpacked import unpacked
 from nnbuild.kernels.vector_tail import POINTWISE, refusal
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
@@ -71,8 +72,10 @@ def _on_integers(chosen: Vectors) -> list[Kernel[DepthwiseConv2D]]:
     return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), refused, nest)]
 
 
+_SCALAR = variant("scalar", frozenset(), any_format, _scalar)
 VARIANTS = (
-    variant("scalar", frozenset(), any_format, _scalar),
+    _SCALAR,
+    *unpacked(_SCALAR),
     variant("fpu", FEATURES, only_float, _fpu),
     variant("sliding", frozenset({"bytes"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
     variant("sliding_many", frozenset({"rv32im"}), only_int8, partial(_bytes, CentredByteLanes, 8)),

@@ -17,6 +17,7 @@ from nnbuild.ops import interpret
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.dense import Dense
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.simple_rnn import SimpleRNN
@@ -83,6 +84,9 @@ def convolutions() -> Iterator[tuple[str, Graph]]:
         attributes = Conv2D(padding=((kernel[0] // 2, kernel[0] // 2), (0, 0)), groups=groups)
         graph = quantized(single(attributes, [(5, 6, 4)], {"kernel": taps}), "int8", seed=index)
         yield f"convolution {index}", of_few_bits(graph, 9 * index + 1)
+    taps = {"kernel": np.ones((3, 3, 5, 2))}
+    graph = quantized(single(DepthwiseConv2D(padding=((1, 1), (1, 1))), [(5, 6, 5)], taps), "int8", seed=4)
+    yield "depthwise", of_few_bits(graph, 3)
 
 
 def layers() -> Iterator[tuple[str, Graph]]:
@@ -134,7 +138,10 @@ def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[st
         not flags or dtype == "int16" or kinds["dense", "avx2_fma_sparse_codes"]
     )
     assert dtype == "int16" or kinds["conv2d", "scalar_unpacked"] == 3
-    assert dtype == "int16" or kinds["conv2d", "scalar_prefixed"] == 3
+    assert dtype == "int16" or (kinds["conv2d", "scalar_prefixed"], kinds["depthwise_conv2d", "scalar_prefixed"]) == (
+        3,
+        1,
+    )
     assert dtype == "int16" or kinds.keys() >= (ON_PAIRS if flags else set())
     runs = [(graph, full_range(graph, 3, seed=1)) for _, graph, _ in mine]
     found = run_many(runs, tmp_path, targets=[target for _, _, target in mine], flags=flags or SANITIZE)
