@@ -22,6 +22,8 @@ LEAST_ROWS = 4096
 DAMPED = 0.05
 """How far the weights of one layer make up for what those before it have changed: samples are few."""
 BIAS_BITS = 30
+FEW, HARDLY_ZERO = 64, 0.7
+"""Different values, and the share that is not zero, beyond which weights are stored as any."""
 
 Name = tuple[str, str]
 """Of weights: their operation's, and their role there."""
@@ -39,7 +41,7 @@ class Made:
 
 def compressed(graph: Graph, samples: Batch, specs: Specs, heard: Callable[[str], None] = lambda _: None) -> Made:
     """The graph with weights as `specs` ask for them."""
-    dense = recorded(graph, samples, {op for (op, _), spec in specs.items() if spec.changes})
+    dense = recorded(graph, samples, {op for op, _ in specs})
     maker = _Maker(graph, specs, dense, heard)
     if graph.states:  # samples come one after the other, so every layer is fitted to what it was given at first
         for op in graph.ops:
@@ -63,14 +65,18 @@ def recorded(graph: Graph, samples: Batch, wanted: set[str]) -> dict[str, list[A
 
 
 class _Maker:
-    """Walks over a graph while it is computed, and changes weights before they are used."""
+    """Walks over a graph while it is computed, and changes weights before they are used.
+
+    Behind a layer that has been changed, those that stay as they are make up for what it has lost, in as many bytes.
+    """
 
     def __init__(
         self, graph: Graph, specs: Specs, dense: Mapping[str, list[Array]], heard: Callable[[str], None]
     ) -> None:
-        self.specs, self.dense, self.heard = specs, dense, heard
+        self.specs, self.dense, self.heard, self.follows = specs, dense, heard, not graph.states
         self.constants = dict(graph.constants)
         self.lost: dict[Name, float] = {}
+        self.moved = False
 
     def compute(self, site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
         return interpret.compute(self.site(site, inputs), inputs, dtype)
@@ -81,13 +87,24 @@ class _Maker:
             if spec is not None and spec.changes:
                 self.heard(f"weights of {site.op.layer or site.op.name}: {spec}")
                 site = self._changed(site, role, spec, inputs)
+            elif spec is not None and self.moved and _plain(site, role):
+                site = self._changed(site, role, spec, inputs)
         return site
 
     def _changed(self, site: Site, role: str, spec: Spec, inputs: list[Array]) -> Site:
         known = seen(site, role, inputs, self.dense[site.op.name])
-        fresh, self.lost[site.op.name, role] = changed(site, role, spec, known)
+        fresh, lost = changed(site, role, spec, known)
+        if spec.changes:
+            self.lost[site.op.name, role] = lost
+        self.moved = self.follows
         self.constants |= {constant.name: constant for constant in fresh.values()}
         return replace(site, constants={**site.constants, **fresh})
+
+
+def _plain(site: Site, role: str) -> bool:
+    """Whether other weights take no more bytes than these: none are shared, and few are zero."""
+    data = site.constant(role)
+    return len(np.unique(data)) > FEW and np.count_nonzero(data) > HARDLY_ZERO * data.size
 
 
 @dataclass(frozen=True, eq=False)

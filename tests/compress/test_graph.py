@@ -158,3 +158,14 @@ def test_auc() -> None:
     assert auc(np.array([1.0, 2, 2, 4]), np.array([0, 1, 0, 1])) == 0.875
     assert auc(np.array([1.0, 1]), np.array([0, 1])) == 0.5
     assert auc(np.array([1.0, 1]), np.array([1, 1])) == 0.5
+
+
+def test_layers_behind_a_changed_one_make_up_for_it(made: tuple[Graph, Graph, Source]) -> None:
+    _, dense, _ = made
+    found, record = compress(*made[:2], made[2], wishes("conv=0.6", None, None, None), BOARD, lambda _: None)
+    assert [each.layer for each in record.weights if each.asked] == ["conv"]
+    names = {op.layer: op.constants["kernel"] for op in dense.ops if op.layer in ("conv", "grouped", "dense")}
+    same = {
+        layer: np.array_equal(found.constants[name].data, dense.constants[name].data) for layer, name in names.items()
+    }
+    assert not same["conv"] and not same["dense"]
