@@ -104,7 +104,7 @@ class _Maker:
 def _plain(site: Site, role: str) -> bool:
     """Whether other weights take no more bytes than these: none are shared, and few are zero."""
     data = site.constant(role)
-    return len(np.unique(data)) > FEW and np.count_nonzero(data) > HARDLY_ZERO * data.size
+    return len(np.unique(data)) > FEW and int(np.count_nonzero(data)) > HARDLY_ZERO * data.size
 
 
 @dataclass(frozen=True, eq=False)
