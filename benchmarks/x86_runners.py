@@ -68,19 +68,23 @@ void bench_run(long times)
 class Ours(Runner):
     """The generated C, compiled as a shared object with the harness above. Writing the input is part of a run."""
 
+    harness, threads = HARNESS, 1
+    more: tuple[str, ...] = ()
+    """What else the compiler is given."""
+
     def __init__(self, model: Model, form: str, isa: str = "native", compiler: str = "gcc") -> None:
         from nnbuild.jobs.pipeline import Options, compile_model
 
         path = model.path if form == "float" else model.tflite(form)
-        made = compile_model(Options(path, isa=isa, name="model", weights="binary"))
-        folder = model.folder / f"ours-{form}-{isa}-{compiler}"
+        made = compile_model(Options(path, isa=isa, name="model", weights="binary", threads=self.threads))
+        folder = model.folder / f"ours-{form}-{isa}-{compiler}{f'-{self.threads}' if self.threads > 1 else ''}"
         folder.mkdir(parents=True, exist_ok=True)
         made.artifact.write(folder)
         tensor = made.graph.tensors[made.graph.inputs[0]]
         output = made.graph.tensors[made.graph.outputs[0]]
         self.dtypes = np.dtype(tensor.dtype), np.dtype(output.dtype)
         self.size = int(np.prod(output.shape))
-        (folder / "harness.c").write_text(HARNESS)
+        (folder / "harness.c").write_text(self.harness)
         count = int(np.prod(tensor.shape))
         self.macs = sum(step.macs for step in made.plan.steps)
         self.library = self._compile(folder, compiler, count * self.dtypes[0].itemsize)
@@ -98,7 +102,7 @@ class Ours(Runner):
     def _compile(self, folder: Path, compiler: str, count: int) -> ctypes.CDLL:
         sources = [str(path) for path in sorted(folder.iterdir()) if path.suffix in (".c", ".S")]
         out = folder / "model.so"
-        command = [compiler, *OPTIONS, f"-DINPUT_BYTES={count}", f"-I{folder}", *sources, "-o", str(out)]
+        command = [compiler, *OPTIONS, f"-DINPUT_BYTES={count}", f"-I{folder}", *sources, *self.more, "-o", str(out)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise Missing(done.stderr.strip()[:200])
@@ -131,14 +135,14 @@ def integers(values: np.ndarray[Any, Any], tensor: Any) -> np.ndarray[Any, Any]:
 class TFLite(Runner):
     """ai-edge-litert: XNNPACK's kernels for floats and for integers, its default delegate."""
 
-    def __init__(self, model: Model, form: str) -> None:
+    def __init__(self, model: Model, form: str, threads: int = 1) -> None:
         try:
             import ai_edge_litert
             from ai_edge_litert.interpreter import Interpreter
         except ImportError as error:
             raise Missing("ai-edge-litert is not installed") from error
         path = model.tflite(form)
-        self.interpreter = Interpreter(model_path=str(path), num_threads=1)
+        self.interpreter = Interpreter(model_path=str(path), num_threads=threads)
         self.interpreter.allocate_tensors()
         for detail in self.interpreter.get_input_details():
             values = sample(tuple(detail["shape"])) if detail["name"][-1] != "h" else np.zeros(detail["shape"])
@@ -164,7 +168,7 @@ class TFLite(Runner):
 
 
 class OnnxRuntime(Runner):
-    def __init__(self, model: Model, form: str) -> None:
+    def __init__(self, model: Model, form: str, threads: int = 1) -> None:
         if form != "float":
             raise Missing("only its float form is exported")
         try:
@@ -173,7 +177,7 @@ class OnnxRuntime(Runner):
             raise Missing("onnxruntime is not installed") from error
         path = exported(model)
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         self.binding = self.session.io_binding()

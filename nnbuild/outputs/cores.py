@@ -14,9 +14,13 @@ from nnbuild.plan.plan import Plan
 
 ANYWHERE = ("posix", "openmp", "freertos")
 """Run-times that ask nothing of a board."""
-HEADERS = {"rv": ("platform/bare/nn_bare.h",), "sse200": ("platform/bare/nn_bare.h", "arch/cortex_m/nn_cortex_m.h")}
+_BARE, _CORTEX_M = "platform/bare/nn_bare.h", "arch/cortex_m/nn_cortex_m.h"
+HEADERS = {"rv": (_BARE,), "sse200": (_BARE, _CORTEX_M), "rp2": (_BARE, _CORTEX_M, "link/nn_platform.h")}
 """What others include, of firmware/."""
-TOLD = ("NN_CLINT_BASE", "NN_CLINT_HERTZ", "NN_CORES_TIMER", "NN_CPU_HERTZ")
+TOLD = (
+    *("NN_CLINT_BASE", "NN_CLINT_HERTZ", "NN_CORES_TIMER", "NN_CPU_HERTZ"),
+    *("NN_PSM_BASE", "NN_PSM_CORE"),
+)
 """Numbers of a board that they ask for."""
 
 
