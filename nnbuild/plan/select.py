@@ -19,6 +19,8 @@ NEEDS = "it needs"
 """How the reason begins why a kernel of another instruction set cannot serve."""
 OPTIMIZE = ("speed", "size", "ram")
 PRICES = ("cycles", "instructions")
+TILES = 3 / 4
+"""The share of a core's own memory that constants and scratch may have."""
 WORTH = 0.05
 """The share of its cycles that a layer must gain by larger constants."""
 
@@ -120,12 +122,27 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
             continue
         demand = kernel.demand(site)
         found.append(Offer(kernel, demand, price(kernel, site, demand, target)))
+    found, large = _local(site, found, target)
+    refused += large
     if not found:
         return refused
     found.sort(key=lambda offer: offer.price.key(target.optimize))
     if target.pace is not None and target.optimize == "speed":
         found.insert(0, found.pop(_worth(found)))
     return Choice(tuple(found), tuple(refused))
+
+
+def _local(site: Site, found: list[Offer], target: Target) -> tuple[list[Offer], list[Alternative]]:
+    """Those that leave room for tiles in a core's own memory, and why not the others; all where none does. A chain is
+    not worth leaving it. Floats keep their kernel, by which their bits are."""
+    memory = target.cores.local
+    if memory is None or any(tensor.dtype == "float32" for tensor in (*site.reads, *site.writes)):
+        return found, []
+    fitting = [offer for offer in found if offer.price.weights + offer.demand.scratch <= memory.size * TILES]
+    if not fitting and not site.tail:
+        return found, []
+    reason = "its constants and scratch leave no room in a core's own memory"
+    return fitting, [Alternative(offer.kernel.name, reason=reason) for offer in found if offer not in fitting]
 
 
 def _worth(found: list[Offer]) -> int:
