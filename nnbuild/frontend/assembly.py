@@ -7,6 +7,8 @@ from dataclasses import replace
 from math import prod
 from typing import Protocol
 
+import numpy as np
+
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.builder import MAX_ELEMENTS, MAX_OPS
 from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, Shape, State, Tensor
@@ -17,6 +19,7 @@ from nnbuild.ops.pick import copy_of
 CHECK = "Check the operator's options and shapes; if other programs run this model, please report it."
 SMALLER = "No microcontroller or PC program of a sensible size can hold it; use a smaller model."
 CALIBRATE = "Calibrate the model with samples in which its tensors vary, and convert it again."
+FINITE = "The training has diverged, or a constant of it was written as infinity; use a large finite number."
 MAX_CONSTANT_ELEMENTS = 2**27
 
 
@@ -95,6 +98,8 @@ class Assembly:
 
     def constant(self, operator: Operator, name: str, data: Array, quant: Quant | None) -> str:
         self.count(operator, data.size)
+        if data.dtype.kind == "f" and not np.isfinite(data).all():
+            raise operator.error(f"its constant {name!r} holds values that are not numbers (NaN or infinity).", FINITE)
         known = self._unique(name)
         self._constants[known] = Constant(known, data.copy(), quant)
         return known
