@@ -22,6 +22,7 @@ from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.select import Select
 from nnbuild.ops.slice import Slice
+from nnbuild.ops.top_k import TopK
 from nnbuild.ops.transpose import Transpose
 from nnbuild.ops.whole import Whole
 
@@ -105,7 +106,10 @@ class GraphBuilder:
             raise ModelError(f"layer {self.layer!r}", str(error), CHECK) from None
         base = f"{self.layer}/{attributes.kind}"
         made = form or self._form(attributes, inputs, constants)
-        outputs = tuple(self._tensor(base, self._outer + shape, form=made) for shape in shapes)
+        forms = (made, INT32) if isinstance(attributes, TopK) else (made,) * len(shapes)
+        outputs = tuple(
+            self._tensor(base, self._outer + shape, form=each) for shape, each in zip(shapes, forms, strict=True)
+        )
         name = self._unique(base, "operation")
         op = Op(name, attributes, tuple(inputs), outputs, constants, self.layer, self._outer)
         self._ops.append(op)

@@ -43,6 +43,16 @@ def joined(left: tuple[int, ...], right: tuple[int, ...], join: Callable[[Any, A
     return build
 
 
+def several(shape: tuple[int, ...], *groups: Callable[[Any, Any], list[Any]]) -> Build:
+    """Many operations on one input, each an output."""
+
+    def build(keras: Any) -> Any:
+        x = keras.Input(shape)
+        return keras.Model(x, [y for group in groups for y in group(keras.ops, x)])
+
+    return build
+
+
 def alone(shape: tuple[int, ...], function: Callable[[Any, Any], Any], dtype: str = "float32") -> Build:
     def build(keras: Any) -> Any:
         x = keras.Input(shape, dtype=dtype)
@@ -154,6 +164,26 @@ CASES: dict[str, Build] = {
     "logic": alone(
         (4, 5),
         lambda k, x: k.ops.cast(k.ops.any(k.ops.logical_and(x > 0, k.ops.logical_not(x > 1)), axis=-1), "float32"),
+    ),
+    "statistics": several(
+        (4, 6),
+        lambda o, x: [o.var(x, -1), o.std(x, 1, keepdims=True), *o.moments(x, axes=[2]), o.average(x, 1)],
+        lambda o, x: [o.logsumexp(x, -1), o.log_softmax(x, -1), o.norm(x, axis=-1), o.normalize(x, -1), o.amax(x, 1)],
+        lambda o, x: [o.prod(x, -1), o.cumsum(x, 1), o.cumsum(x, 2), o.logaddexp(x, -x), x**3],
+    ),
+    "pieces": several(
+        (4, 6),
+        lambda o, x: [*o.split(x, 2, -1), *o.split(x, [1, 4], 2), *o.unstack(x, axis=1), o.stack([x, -x], 1)],
+        lambda o, x: [o.tile(x, (1, 2, 1)), o.repeat(x, 2, 1), o.flip(x, 1), o.roll(x, 2, 1), o.swapaxes(x, 1, 2)],
+        lambda o, x: [o.moveaxis(x, 1, 2), o.glu(x), *o.top_k(x, 3)],
+        lambda o, x: [o.max_pool(x, 2), o.average_pool(x, 2, 1), o.one_hot(o.argmax(x, -1), 6) + o.ones_like(x)],
+    ),
+    "functions": several(
+        (4, 6),
+        lambda o, x: [o.log1p(o.abs(x)), o.expm1(x), o.reciprocal(x + 9.0), o.sign(x), o.round(x), o.tan(x / 4)],
+        lambda o, x: [o.sinh(x), o.cosh(x), o.erf(x), o.hard_shrink(x), o.soft_shrink(x), o.celu(x, 0.7)],
+        lambda o, x: [o.log_sigmoid(x), o.squareplus(x), o.tanh_shrink(x), o.threshold(x, 0.1, 0.2), o.zeros_like(x)],
+        lambda o, x: [o.where(o.isnan(x), 0.0, x)],
     ),
 }
 

@@ -14,9 +14,11 @@ from typing import Any
 
 from nnbuild.frontend.dialect import NO_BOUND
 from nnbuild.frontend.keras_layers import operation_choices as choices
+from nnbuild.frontend.keras_layers import operation_formulas as formulas
 from nnbuild.frontend.keras_layers import operation_shapes as shapes
+from nnbuild.frontend.keras_layers import pooling
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
-from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, single, wires
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
 from nnbuild.frontend.keras_layers.merging import concatenated
 from nnbuild.frontend.keras_layers.normalization import as_array, lrn, single_precision
 from nnbuild.frontend.keras_layers.operation_choices import is_whole, two_sided
@@ -24,6 +26,7 @@ from nnbuild.frontend.keras_layers.operation_shapes import options
 from nnbuild.frontend.settings import shown
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import FUNCTIONS as COMPARISONS
+from nnbuild.ops.compare import Compare
 from nnbuild.ops.functions import Function
 from nnbuild.ops.whole import FUNCTIONS as WHOLE_NUMBERS
 from nnbuild.ops.whole import Whole
@@ -39,6 +42,8 @@ OPERANDS = (
     "features",
     "logits",
     "values",
+    "value",
+    "indices",
     "xs",
     "a",
     "tensor",
@@ -56,7 +61,7 @@ class Operation:
     `whole` says that it reads whole numbers as they are; all others read them as floats.
     """
 
-    build: Callable[[Call], str]
+    build: Callable[[Call], str | tuple[str, ...]]
     options: tuple[str, ...] = ()
     whole: bool = False
 
@@ -103,8 +108,12 @@ def _number(call: Call, value: Any, other: str) -> str:
 def _power(call: Call) -> str:
     base, exponent = _operands(call)
     powers: dict[float, Function] = {1.0: ("linear", ()), 2.0: ("square", ()), 0.5: ("sqrt", ()), -0.5: ("rsqrt", ())}
+    if isinstance(base, Wire) and isinstance(exponent, (int, float)) and exponent in range(3, 65):
+        return formulas.raised(call, base.name, int(exponent))
     if not isinstance(base, Wire) or not isinstance(exponent, (int, float)) or float(exponent) not in powers:
-        raise call.config.error(f"it raises to the power {shown(exponent)}.", "Only 0.5, -0.5, 1 and 2 are supported.")
+        raise call.config.error(
+            f"it raises to the power {shown(exponent)}.", "Only 0.5, -0.5 and 1 to 64 are supported."
+        )
     return apply(call, base.name, powers[float(exponent)])
 
 
@@ -169,7 +178,37 @@ def _whole_only(function: str) -> Operation:
     return Operation(lambda call: two_sided(call, Whole(function), *_operands(call)), whole=True)
 
 
+def _squared_difference(call: Call) -> str:
+    difference = _binary("subtract").build(call)
+    return apply(call, str(difference), ("square", ()))
+
+
+def _log_add_exp(call: Call) -> str:
+    """The larger of two and what the other adds to it."""
+    left, right = (side.name if isinstance(side, Wire) else "" for side in _operands(call))
+    if not left or not right:
+        raise call.config.error("one of its operands is no tensor.", OTHERWISE)
+    apart = apply(call, call.one(Binary("subtract"), left, right), ("absolute", ()))
+    rest = apply(call, apply(call, apart, ("negative", ())), ("softplus", ()))
+    return call.one(Binary("add"), call.one(Binary("maximum"), left, right), rest)
+
+
+def _pooled(layer: str, call: Call) -> tuple[str, ...]:
+    """The operation's options are those of the layer."""
+    return pooling.LAYERS[f"{layer}{min(len(call.shape), 3) - 1}D"].build(call)
+
+
+def _tangent(call: Call) -> str:
+    return call.one(Binary("divide"), *(apply(call, call.input, (name, ())) for name in ("sin", "cos")))
+
+
+def _minus_tanh(call: Call) -> str:
+    return call.one(Binary("subtract"), call.input, apply(call, call.input, ("tanh", ())))
+
+
 _REDUCED = ("axis", "keepdims")
+_POOLED = ("pool_size", "strides", "padding")
+_NORMS = ("axis", "keepdims", "ord")
 
 OPERATIONS: dict[str, Operation] = {
     "add": _binary("add"),
@@ -254,10 +293,64 @@ OPERATIONS: dict[str, Operation] = {
     "take": Operation(choices.take, ("axis", "indices"), whole=True),
     "matmul": Operation(choices.matmul, ("x1", "x2", "a", "b"), whole=True),
     "einsum": Operation(choices.einsum, ("subscripts",), whole=True),
+    "amax": Operation(lambda call: shapes.reduced(call, "max"), _REDUCED),
+    "amin": Operation(lambda call: shapes.reduced(call, "min"), _REDUCED),
+    "average": Operation(formulas.average, ("axis", "weights")),
+    "broadcast_to": Operation(formulas.broadcast_to, ("shape",), whole=True),
+    "celu": Operation(formulas.celu, ("alpha",)),
+    "cosh": Operation(partial(formulas.hyperbolic, function="add")),
+    "cumsum": Operation(formulas.cumsum, ("axis", "exclusive", "reverse")),
+    "erf": _function("erf"),
+    "expm1": Operation(lambda call: formulas.by(call, "subtract", formulas.of(call, "exponential", call.input), 1.0)),
+    "flip": Operation(formulas.flip, ("axis",), whole=True),
+    "reverse": Operation(formulas.flip, ("axis",), whole=True),
+    "isnan": Operation(lambda call: call.one(Compare("not_equal"), call.input, call.input)),
+    "max_pool": Operation(partial(_pooled, "MaxPooling"), _POOLED),
+    "average_pool": Operation(partial(_pooled, "AveragePooling"), _POOLED),
+    "ones_like": Operation(lambda call: formulas.filled(call, 1.0)),
+    "zeros_like": Operation(lambda call: formulas.filled(call, 0.0)),
+    "top_k": Operation(formulas.top_k, ("k", "sorted")),
+    "glu": Operation(formulas.glu, ("axis",)),
+    "hard_shrink": Operation(formulas.hard_shrink, ("threshold",)),
+    "l2_normalize": Operation(formulas.normalize, ("axis", "epsilon")),
+    "log1p": Operation(lambda call: formulas.of(call, "log", formulas.by(call, "add", call.input, 1.0))),
+    "log_sigmoid": Operation(formulas.log_sigmoid),
+    "log_softmax": Operation(formulas.log_softmax, ("axis",)),
+    "logaddexp": Operation(_log_add_exp),
+    "logsumexp": Operation(formulas.logsumexp, _REDUCED),
+    "reduce_logsumexp": Operation(formulas.logsumexp, _REDUCED),
+    "moments": Operation(formulas.moments, ("axes", "keepdims")),
+    "moveaxis": Operation(formulas.moveaxis, ("source", "destination"), whole=True),
+    "norm": Operation(formulas.norm, _NORMS),
+    "normalize": Operation(formulas.normalize, ("axis", "order", "epsilon")),
+    "one_hot": Operation(formulas.one_hot, ("num_classes", "depth", "axis"), whole=True),
+    "prod": Operation(formulas.product, _REDUCED),
+    "reduce_prod": Operation(formulas.product, _REDUCED),
+    "reciprocal": Operation(formulas.reciprocal),
+    "repeat": Operation(formulas.repeat, ("repeats", "axis"), whole=True),
+    "roll": Operation(formulas.roll, ("shift", "axis"), whole=True),
+    "round": _function("round"),
+    "sign": Operation(formulas.sign),
+    "sinh": Operation(partial(formulas.hyperbolic, function="subtract")),
+    "soft_shrink": Operation(formulas.soft_shrink, ("threshold",)),
+    "split": Operation(formulas.split, ("indices_or_sections", "num_or_size_splits", "axis", "num"), whole=True),
+    "squared_difference": Operation(_squared_difference),
+    "squareplus": Operation(formulas.squareplus, ("b",)),
+    "stack": Operation(formulas.stack, ("axis",), whole=True),
+    "std": Operation(formulas.deviation, _REDUCED),
+    "reduce_std": Operation(formulas.deviation, _REDUCED),
+    "swapaxes": Operation(formulas.swapaxes, ("axis1", "axis2"), whole=True),
+    "tan": Operation(_tangent),
+    "tanh_shrink": Operation(_minus_tanh),
+    "threshold": Operation(formulas.threshold, ("threshold", "default_value")),
+    "tile": Operation(formulas.tile, ("repeats", "multiples"), whole=True),
+    "unstack": Operation(formulas.unstack, ("num", "axis"), whole=True),
+    "var": Operation(formulas.variance, _REDUCED),
+    "reduce_variance": Operation(formulas.variance, _REDUCED),
 }
 
 
-def _checked(call: Call, name: str) -> str:
+def _checked(call: Call, name: str) -> tuple[str, ...]:
     operation = OPERATIONS.get(name)
     if operation is None:
         raise call.config.error(f"the operation {shown(name)} is not supported.", OTHERWISE)
@@ -268,10 +361,11 @@ def _checked(call: Call, name: str) -> str:
     if not operation.whole:
         arguments, named = as_floats(call.builder, call.arguments), as_floats(call.builder, call.named)
         call = replace(call, arguments=arguments, named=named, inputs=tuple(wires((arguments, named))))
-    return operation.build(call)
+    made = operation.build(call)
+    return (made,) if isinstance(made, str) else made
 
 
-def _lambda(call: Call) -> str:
+def _lambda(call: Call) -> tuple[str, ...]:
     module, _, name = call.config.text("function").rpartition(".")
     if module not in MODULES:
         raise call.config.error(f"the operation {shown(call.config.text('function'))} is not supported.", OTHERWISE)
@@ -281,7 +375,7 @@ def _lambda(call: Call) -> str:
 def keras3_operation(class_name: str) -> LayerKind | None:
     """The builder of an operation layer such as `TrueDivide`, or None for an unknown one."""
     name = re.sub("([a-z0-9])([A-Z])", r"\1_\2", class_name).lower()
-    return LayerKind(single(lambda call: _checked(call, name)), takes_whole=True) if name in OPERATIONS else None
+    return LayerKind(lambda call: _checked(call, name), takes_whole=True) if name in OPERATIONS else None
 
 
-LAYERS = dict.fromkeys(("TFOpLambda", "SlicingOpLambda"), LayerKind(single(_lambda), takes_whole=True))
+LAYERS = dict.fromkeys(("TFOpLambda", "SlicingOpLambda"), LayerKind(_lambda, takes_whole=True))
