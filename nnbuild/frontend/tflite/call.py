@@ -29,6 +29,10 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
 
+MASKED = (
+    "A mask of huge numbers does this, and leaves nothing of what it is added to: give the .h5 or .keras file instead."
+)
+
 CARRIERS = (Convert, Pick, Repeat, Reshape, Slice, Transpose)
 """What may hold raw bytes."""
 BATCH_ONE = "Convert the model with a batch size of 1."
@@ -83,7 +87,7 @@ def activation_quant(stored: Stored) -> Quant | None:
     if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
         raise stored.error(
             f"its scale is {scale:.6g}, outside 2^-28 to 2^28.",
-            CALIBRATE,
+            CALIBRATE if scale < 1 else MASKED,
         )
     low, high = RANGES[stored.dtype] if stored.dtype != "int16" else (0, 0)
     if not low <= zero <= high:

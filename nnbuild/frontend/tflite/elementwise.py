@@ -196,7 +196,8 @@ def _within_sums(call: Call, function: str, quants: list[Quant | None]) -> None:
         case "multiply":
             call.ratio(left.scale * right.scale / out.scale, PRODUCT_LIMIT)
         case "squared_difference":
-            call.expect(call.output().dtype == "int8", "nnbuild computes it in int8 and float32, not in int16.")
+            fits = call.output().dtype == "int8"
+            call.expect(fits, "nnbuild computes it in int8 and float32, not in int16.", CONVERT_AGAIN)
             call.ratio(twice * twice / out.scale, PRODUCT_LIMIT)
         case "maximum" | "minimum":
             same = left == right == out
