@@ -48,6 +48,19 @@ def test_the_simulated_device(make: Callable[[], Graph], tmp_path: Path, monkeyp
     assert abs(report.beside.off) <= 10
 
 
+@pytest.mark.full
+@pytest.mark.emulator
+@simulated
+@pytest.mark.parametrize("make", NETS.values(), ids=NETS)
+def test_the_simulated_device_beside_a_cortex_m4(
+    make: Callable[[], Graph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same networks in firmware; the cycles in which the device was busy are those of the plan."""
+    _, report = checked(make(), "systolic", tmp_path, monkeypatch, board="stm32f405", isa=None)
+    assert report.beside is not None
+    assert abs(report.beside.off) <= 10
+
+
 def test_tiles_and_streamed_constants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A memory of few bytes: tensors are cut to rows, constants come before every layer."""
     small = made_up(tmp_path / "small", **{"size = 0x18000": "size = 0x1800"})
