@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,14 +130,24 @@ def compile_all(recipe: Recipe, folder: Path) -> list[Path]:
     for source in (*(folder / name for name in recipe.generated), *recipe.firmware):
         target = folder / f"{source.stem}.o"
         with phase(f"compiling {source.name}"):
-            _run(recipe.compile_command(source, target, folder), source.name)
+            _compile(recipe, source, target, folder)
         objects.append(target)
     for source in recipe.own:
         target = folder / f"{OWN_OBJECT}{source.stem}.o"
         with phase(f"compiling {source.name}"):
-            _run(recipe.compile_command(source, target, folder), source.name)
+            _compile(recipe, source, target, folder)
         objects.append(target)
     return objects
+
+
+def _compile(recipe: Recipe, source: Path, target: Path, folder: Path) -> None:
+    """A compiler cache in front of the compiler may keep the object alone: then it is compiled anew, past the cache."""
+    table = target.with_suffix(recipe.stack_table)
+    table.unlink(missing_ok=True)
+    command = recipe.compile_command(source, target, folder)
+    _run(command, source.name)
+    if not table.exists() and source.suffix == ".c":
+        _run(command, source.name, {**os.environ, "CCACHE_DISABLE": "1"})
 
 
 def link(recipe: Recipe, objects: Sequence[Path], folder: Path) -> Path:
@@ -154,8 +165,8 @@ def raise_if_full(what: str, said: str) -> None:
         raise UsageError(what, cause, "Take a smaller model, --optimize size, or a larger board.")
 
 
-def _run(command: list[str], what: str) -> None:
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
+def _run(command: list[str], what: str, environment: Mapping[str, str] | None = None) -> None:
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=environment)
     if done.returncode != 0:
         raise_if_full(what, done.stderr)
         raise NnbuildError(what, f"the compiler refused it:\n{done.stderr.strip()}\n", f"It was: {' '.join(command)}")

@@ -23,7 +23,7 @@ from nnbuild.jobs.job import Place, build_program, connected, place
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import Options, compile_model
 from tests.boards.conftest import EMULATED, FIRMWARE_BOARDS, MNIST, needs_tools
-from tests.frontend.keras_files import dense, h5_bytes, input_layer, layer, put, random_arrays, sequential
+from tests.frontend.keras_files import dense, h5_bytes, input_layer, layer, put, random_arrays, sequential, small
 
 FAST = "stm32f405"
 
@@ -208,3 +208,18 @@ def test_the_first_bytes_of_an_rp2040_are_what_its_rom_proves() -> None:
         for _ in range(8):
             crc = (crc << 1 ^ (0x04C11DB7 if crc >> 31 else 0)) & 0xFFFFFFFF
     assert f".check = 0x{crc:08x}u" in text
+
+
+def test_a_compiler_cache_that_keeps_objects_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ccache does with what gcc says of calls: what the stack's bound is read from is made anew."""
+    from nnbuild.cli import main
+
+    model = put(tmp_path / "small.h5", h5_bytes(*small()))
+    cache = tmp_path / "bin" / "gcc"
+    cache.parent.mkdir()
+    forget = '[ -n "$CCACHE_DISABLE" ] || for word; do case $word in *.o) rm -f "${word%.o}.ci";; esac; done'
+    cache.write_text(f'#!/bin/sh\n{shutil.which("gcc")} "$@" && {{ {forget}; }}\n')
+    cache.chmod(0o755)
+    monkeypatch.setenv("PATH", str(cache.parent), prepend=":")
+    for folder in ("first", "again"):
+        assert main(["build", str(model), "-o", str(tmp_path / folder)]) == 0
