@@ -136,8 +136,8 @@ def divided(left: Expression, right: Expression, sign: str) -> Expression:
         return plain
     if sign == "%":
         return replace(plain, range=(0, by - 1)) if high >= by else left
-    bounds = (low // by, high // by)
-    return number(bounds[0]) if bounds[0] == bounds[1] and high < inf else replace(plain, range=bounds)
+    bounds = (low // by, high // by if high < inf else inf)
+    return number(bounds[0]) if bounds[0] == bounds[1] else replace(plain, range=bounds)
 
 
 def compared(left: Expression, right: Expression, sign: str) -> Expression:

@@ -51,6 +51,14 @@ def test_a_loop_of_no_trip_leaves_nothing() -> None:
     assert (str(w).strip(), w.helpers, w.instructions, w.cycles) == ("", set(), {}, 0)
 
 
+def test_a_share_of_an_index_whose_end_is_not_known() -> None:
+    w = Writer("m")
+    with w.loop("piece", "end", start="begin", trips=8):
+        w("const int32_t y = piece / 2 * 2;")
+        w("f(y);")
+    assert "    const int32_t y = piece / 2 * 2;\n" in str(w)
+
+
 def test_a_constant_is_printed_where_it_is_used() -> None:
     w = Writer("m")
     w("const int32_t run = (3 - 1) * 4;")

@@ -124,6 +124,12 @@ class Tiles(WindowNest[Winograd]):
         ]
         return sum(inside) / len(inside)
 
+    @property
+    def pieces(self) -> int:
+        """Pairs of tiles, row by row."""
+        down, across = self.outputs
+        return -(-self.window.rows.places // down) * -(-self.window.columns.places // across)
+
     def demand(self) -> Demand:
         shape, window = self.lanes, self.window
         down, across = self.outputs
@@ -132,7 +138,7 @@ class Tiles(WindowNest[Winograd]):
         # the other operand of a sum may lie where the outputs do, unless some are computed twice
         beside = [Overlap(input=1)] if self.site.tail and once else []
         return Demand(
-            extent=-(-window.rows.places // down),
+            extent=self.pieces,
             scratch=8 * self.gathered_at + gathered,
             scratch_type="int64",
             packed=(self.form or winograd).pack(shape, self.site.constant("kernel"), sums_of(self.site)),
@@ -154,20 +160,20 @@ class Tiles(WindowNest[Winograd]):
         w(f"int32_t *const products = (int32_t *)({names.scratch} + {self.products_at});")
         if self.inside_share < 1:
             w(f"int8_t *const gathered = (int8_t *)({names.scratch} + {self.gathered_at});")
-        with w.loop("piece", "end", start="begin", trips=-(-rows.places // down)):
-            w(f"const int32_t y = {_held(f'piece * {down}', rows.places, down)};")
-            with w.loop("across", columns.places, step=across):
-                w(f"const int32_t x = {_held('across', columns.places, across)};")
-                w(f"const int32_t top = {rows.position('y')};")
-                w(f"const int32_t left = {columns.position('x')};")
-                place = product(f"y * {columns.places} + x", window.filters)
-                w(f"int8_t *const to = {names.outputs[0]} + {place};")
-                w.bill(8)
-                if shape.beside:
-                    w(f"const int8_t *const beside = {names.inputs[1]} + {place};")
-                    w.bill(3)
-                self._transform(w, names.inputs[0])
-                multiply(w, shape, names.packed["kernel"], names.packed["scaling"], (self.form or winograd).tile)
+        with w.loop("piece", "end", start="begin", trips=self.pieces):
+            line = -(-columns.places // across)
+            w(f"const int32_t y = {_held(f'piece / {line} * {down}', rows.places, down)};")
+            w(f"const int32_t x = {_held(f'piece % {line} * {across}', columns.places, across)};")
+            w(f"const int32_t top = {rows.position('y')};")
+            w(f"const int32_t left = {columns.position('x')};")
+            place = product(f"y * {columns.places} + x", window.filters)
+            w(f"int8_t *const to = {names.outputs[0]} + {place};")
+            w.bill(12)
+            if shape.beside:
+                w(f"const int8_t *const beside = {names.inputs[1]} + {place};")
+                w.bill(3)
+            self._transform(w, names.inputs[0])
+            multiply(w, shape, names.packed["kernel"], names.packed["scaling"], (self.form or winograd).tile)
 
     def _transform(self, w: Writer, source: str) -> None:
         window, share, (high, wide) = self.window, self.inside_share, self.inputs
