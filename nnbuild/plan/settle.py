@@ -23,7 +23,7 @@ def unchanged(work: list[Work]) -> list[Work]:
     return work
 
 
-GROWTH = 1.5
+GROWTH = 2
 """So many times the arena may become for constants that are copied to RAM."""
 SLACK = 1 / 16
 """The share of the smallest arena that faster kernels may add to it: a step must not be many times slower to save

@@ -1,19 +1,28 @@
-"""Kernels chosen for a small program: a routine that one step has already costs the others nothing."""
+"""Kernels chosen for a small program: a routine that one step has already costs the others nothing.
+
+What makes the whole much faster for a few bytes is taken all the same: a routine's bytes are weighed once against what
+all steps gain that may call it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from math import log
 
 from nnbuild.plan.chain import Work
 from nnbuild.plan.code import total
 from nnbuild.plan.select import Choice, Offer, Price
 
+EXCHANGE = 4
+"""So many percent of its time a program must gain by a percent more of bytes."""
+
 
 def sharing(work: list[Work]) -> list[Work]:
-    """The kernels of which the whole program takes the fewest bytes; for each of the target's sets by itself."""
+    """The kernels of which the whole program takes the fewest bytes, or a few more for much less time; for each of the
+    target's sets by itself."""
     sets = [_together([item.choice for item in work])]
     for number in range(len(work[0].others) if work else 0):
         sets.append(_together([item.others[number] for item in work]))
@@ -23,7 +32,7 @@ def sharing(work: list[Work]) -> list[Work]:
 def _together(choices: list[Choice]) -> list[Choice]:
     """From what is best for each alone, and from what is best where all routines are there."""
     free = [_taking(choice, lambda price: price.weights + price.code.own) for choice in choices]
-    return min((_improved(start) for start in (choices, free)), key=program_bytes)
+    return _faster(min((_improved(start) for start in (choices, free)), key=program_bytes))
 
 
 def program_bytes(choices: list[Choice]) -> int:
@@ -58,3 +67,44 @@ def _taking(choice: Choice, size: Callable[[Price], int]) -> Choice:
         return size(offer.price), offer.price.cycles, offer is not choice.offers[choice.taken]
 
     return replace(choice, taken=min(range(len(choice.offers)), key=lambda index: key(choice.offers[index])))
+
+
+def _faster(choices: list[Choice]) -> list[Choice]:
+    """With the routines, one set after the other, by which the program gains most, and with faster kernels that want
+    none."""
+    while True:
+        tries = [choices, *_tries(choices)]
+        best = min(tries, key=_worth)
+        if best is choices:
+            return choices
+        choices = best
+
+
+def _worth(choices: list[Choice]) -> float:
+    """The less the better: time, and bytes as often as they count."""
+    cycles = sum(choice.price.cycles for choice in choices)
+    return log(cycles + 1) + EXCHANGE * log(program_bytes(choices) + 1)
+
+
+def _tries(choices: list[Choice]) -> Iterator[list[Choice]]:
+    """What becomes of the choices with each new set of routines, and with each single kernel that needs none."""
+    there = frozenset(name for choice in choices for name in choice.price.code.shared)
+    byte = EXCHANGE * sum(choice.price.cycles for choice in choices) / max(program_bytes(choices), 1)
+    """Cycles that one is worth."""
+    wanted: dict[frozenset[str], list[int]] = {}
+    for index, choice in enumerate(choices):
+        for offer in choice.offers:
+            if offer.price.cycles < choice.price.cycles:
+                wanted.setdefault(frozenset(offer.price.code.shared) - there, []).append(index)
+    for routines in sorted(wanted, key=sorted):
+        yield _with(choices, wanted[routines], there | routines, byte)
+
+
+def _with(choices: list[Choice], places: Iterable[int], there: frozenset[str], byte: float) -> list[Choice]:
+    """With these routines, which some of the choices are made anew for."""
+    result = list(choices)
+    for index in set(places):
+        prices = [offer.price for offer in choices[index].offers]
+        costs = [price.cycles + byte * _added(price, there) for price in prices]
+        result[index] = replace(choices[index], taken=costs.index(min(costs)))
+    return result

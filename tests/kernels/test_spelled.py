@@ -91,4 +91,4 @@ def test_turns_of_a_loop() -> None:
     assert turns(8, 10) == Turns(8, 1, 0)
     assert turns(14, 10) == Turns(7, 2, 0)
     assert turns(22, 10) == Turns(8, 3, 2)
-    assert turns(64, 10) == Turns(10, 7, 6)
+    assert turns(64, 8) == Turns(8, 8, 0)

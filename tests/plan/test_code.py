@@ -116,6 +116,22 @@ def test_steps_come_to_share_a_routine() -> None:
     assert sharing([each])[0].choice.price.code.own == 250
 
 
+def test_a_routine_is_weighed_against_what_all_steps_gain_by_it() -> None:
+    """Its 30 bytes are 3 % of the program: for one of three steps, 11 % of the time are too little; for all, enough."""
+
+    def step(fast: float) -> Work:
+        each = work(("small", Code(300)), ("fast", Code(300, {"tile": 30})))
+        prices = (replace(each.choice.offers[0].price, cycles=100), replace(each.choice.offers[1].price, cycles=fast))
+        offers = (replace(o, price=p) for o, p in zip(each.choice.offers, prices, strict=True))
+        return replace(each, choice=Choice(tuple(offers), ()))
+
+    def taken(steps: list[Work]) -> list[str]:
+        return [item.choice.kernel.name for item in sharing(steps)]
+
+    assert taken([step(67), step(100), step(100)]) == ["small"] * 3
+    assert taken([step(67)] * 3) == ["fast"] * 3
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="needs arm-none-eabi-gcc")
 @pytest.mark.parametrize("model", ["kws", "resnet8", "mnist"])

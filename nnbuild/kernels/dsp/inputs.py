@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from nnbuild.base.bill import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
@@ -13,19 +14,23 @@ STORE_TWO = Row("{0} = {1};", 1, 2)
 LOAD = Row("const int32_t {0} = {1};", 0)
 """Priced by what it loads with."""
 MOVE = Row("{0} = {1};", 2, 1)
+AT_ONCE = 4
+"""Fours of inputs without a loop."""
 LONGEST_COPY = 24
 """Instructions in straight code."""
 C_TYPE = {"int8": "int8_t", "int16": "int16_t"}
 CALL_CYCLES = 8
 
 
-def expand(w: Writer, dtype: str, patch: str, sources: tuple[str, ...], count: int, most: int = 4) -> None:
-    """Prints a call that lays out `count` inputs, a multiple of 4, of one position or two; `most` fours in a turn."""
-    unroll = next(size for size in range(most, 0, -1) if count // 4 % size == 0)
-    routine, bill = _routine(dtype, len(sources), unroll)
+def expand(w: Writer, dtype: str, patch: str, sources: tuple[str, ...], count: int, most: int = 2) -> None:
+    """Prints a call that lays out `count` inputs, a multiple of 4, of one position or two; `most` fours in a turn, or
+    AT_ONCE in the only one."""
+    once = count // 4 <= AT_ONCE and most > 1
+    unroll = count // 4 if once else next(size for size in range(most, 0, -1) if count // 4 % size == 0)
+    routine, bill = _routine(dtype, len(sources), unroll, once)
     w.bill(CALL_CYCLES, CALL_CYCLES)
     w.add(bill.times(count / 4 / unroll))
-    w(f"{w.call(routine, patch, *sources, str(count // 4 // unroll))};")
+    w(f"{w.call(routine, patch, *sources, *([] if once else [str(count // 4 // unroll)]))};")
 
 
 def natural(w: Writer, to: str, source: str, count: int) -> None:
@@ -52,20 +57,19 @@ def natural(w: Writer, to: str, source: str, count: int) -> None:
         w(w.use(MOVE, f"{to}[{at}]", f"{source}[{at}]" if at < count else "0"))
 
 
-def _routine(dtype: str, positions: int, unroll: int) -> tuple[Instruction, Bill]:
+def _routine(dtype: str, positions: int, unroll: int, once: bool) -> tuple[Instruction, Bill]:
     """The routine, and what a turn costs in it."""
     w = Writer("{prefix}")
     names = ("a", "b")[:positions]
-    with w.loop("i", "count", trips=1):
+    with nullcontext() if once else w.loop("i", "count", trips=1):
         for quad in range(unroll):
             (_bytes if dtype == "int8" else _halves)(w, names, quad)
-        for name in names:
-            w(f"{name} += {4 * unroll};")
-        w(f"patch += {unroll * positions};")
-        w.bill(1 + positions)
+        for name, step in () if once else ((*((name, 4) for name in names), ("patch", positions))):
+            w(f"{name} += {step * unroll};")
+            w.bill(1)
     pointers = ", ".join(f"const {C_TYPE[dtype]} *{name}" for name in names)
-    head = f"void {{name}}(int64_t *patch, {pointers}, int32_t count)"
-    name = f"expand_{dtype}_{positions}x{4 * unroll}"
+    head = f"void {{name}}(int64_t *patch, {pointers}{'' if once else ', int32_t count'})"
+    name = f"expand_{dtype}_{positions}x{4 * unroll}{'_once' if once else ''}"
     return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.whole
 
 

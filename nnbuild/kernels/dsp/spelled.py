@@ -23,7 +23,7 @@ FIRST, SECOND = ("r0", "r1", "r2", "r3"), ("r4", "r5", "r6", "r7")
 """The sums of both positions."""
 X, K = "r8", "r9"
 CLOBBERED = [f"r{number}" for number in range(13)] + ["lr", "cc", "memory"]
-LONGEST = 10
+LONGEST = 8
 """Pairs of a turn: its code fits the caches of slow flash together with what is around it."""
 PAIR_BYTES = 8
 """Of inputs and of weights."""
@@ -121,16 +121,19 @@ def _products(w: Writer, there: Turns, near: bool) -> list[str]:
 def _outputs(w: Writer, scaling: Scaling) -> list[str]:
     """Scales and stores channel by channel; what a channel's scaling is told comes to up to three registers."""
     told = ("r12", "lr", "r8")[: len(scaling.columns)]
+    pointers, count = ["ldr.w r10, %[to0]", "ldr.w r11, %[to1]"], ["ldr.w r8, %[blocks]"]
+    busy = scaling.form is not None and bool(scaling.form.below), "r8" in told
     lines = []
     for channel in range(4):
         lines += [] if channel % 2 else _apart(scaling, channel)
+        lines += pointers if channel == 0 and not busy[0] else count if channel == 3 and not busy[1] else []
         lines += _run(told, channel * len(told), last=channel == 3)
         lines += _scaled(scaling, channel, dict(zip(scaling.columns, told, strict=True)))
-        lines += [] if channel else ["ldr.w r10, %[to0]", "ldr.w r11, %[to1]"]
+        lines += pointers if channel == 0 and busy[0] else []
         lines += [f"strb.w {FIRST[channel]}, [r10], #1", f"strb.w {SECOND[channel]}, [r11], #1"]
-    lines += ["ldr.w r8, %[blocks]", "str.w r10, %[to0]", "str.w r11, %[to1]"]
+    lines += [*(count if busy[1] else []), "str.w r10, %[to0]", "str.w r11, %[to1]"]
     lines += ["subs.w r8, r8, #1", "str.w r8, %[blocks]", "bne.w 1b"]
-    w.bill(sum(not line.startswith("it") for line in lines), 7)
+    w.bill(sum(not line.startswith("it") for line in lines), 4 + sum(busy))
     return lines
 
 

@@ -102,17 +102,12 @@ static inline int64_t conv_dsp_dsp_two(int32_t low, int32_t high)
     return (int64_t)((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
 }
 
-static CONV_DSP_OUTLINED void conv_dsp_expand_int8_2x4(int64_t *patch, const int8_t *a, const int8_t *b, int32_t count)
+static CONV_DSP_OUTLINED void conv_dsp_expand_int8_2x4_once(int64_t *patch, const int8_t *a, const int8_t *b)
 {
-    for (int32_t i = 0; i < count; ++i) {
-        const int32_t a0 = conv_dsp_dsp_load_bytes_4(a);
-        const int32_t b0 = conv_dsp_dsp_load_bytes_4(b);
-        patch[0] = conv_dsp_dsp_two(conv_dsp_dsp_p_even_bytes(a0), conv_dsp_dsp_p_even_bytes(b0));
-        patch[1] = conv_dsp_dsp_two(conv_dsp_dsp_p_odd_bytes(a0), conv_dsp_dsp_p_odd_bytes(b0));
-        a += 4;
-        b += 4;
-        patch += 2;
-    }
+    const int32_t a0 = conv_dsp_dsp_load_bytes_4(a);
+    const int32_t b0 = conv_dsp_dsp_load_bytes_4(b);
+    patch[0] = conv_dsp_dsp_two(conv_dsp_dsp_p_even_bytes(a0), conv_dsp_dsp_p_even_bytes(b0));
+    patch[1] = conv_dsp_dsp_two(conv_dsp_dsp_p_odd_bytes(a0), conv_dsp_dsp_p_odd_bytes(b0));
 }
 
 static CONV_DSP_OUTLINED void conv_dsp_tile_wide_2x4_2_int8_level12_from_89_to_103(const int64_t *patch,
@@ -260,7 +255,7 @@ static CONV_DSP_OUTLINED void conv_dsp_tile_wide_2x2_2_int8_level12_from_89_to_1
     }
 }
 
-/* op: conv2d [5][5][4] -> [5][5][6], 600 MACs, patches_wide, about 2,938 cycles */
+/* op: conv2d [5][5][4] -> [5][5][6], 600 MACs, patches_wide, about 2,860 cycles */
 void conv_dsp_00_op(const int8_t *in, int8_t *out, int64_t *scratch, int32_t begin, int32_t end)
 {
     int64_t *const patch = scratch;
@@ -271,7 +266,7 @@ void conv_dsp_00_op(const int8_t *in, int8_t *out, int64_t *scratch, int32_t beg
         const int8_t *a = in + x * 4;
         const int8_t *b = a + (next - x) * 4;
         int64_t *to = patch;
-        conv_dsp_expand_int8_2x4(to, a, b, 1);
+        conv_dsp_expand_int8_2x4_once(to, a, b);
         const int64_t *k = conv_dsp_00_op_kernel;
         conv_dsp_tile_wide_2x4_2_int8_level12_from_89_to_103(patch, k, to0, to1, 1);
         k += 10;
