@@ -208,7 +208,7 @@ def _run(program: Program, elf: Path, known: dict[str, Any], runs: int) -> dict[
         contents = inputs.next()
         for (address, _), content in zip(places, contents, strict=True):
             replay.cpu.mem_write(address, content)
-        count = replay.call("nn_target_run")
+        count = replay.count("nn_target_run")
         seen.append(count)
         inputs.best = max(inputs.best, (count, contents), key=lambda each: each[0])
     least = min([*seen, *([known["least"]] if known["least"] else [])], default=0)

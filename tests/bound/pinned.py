@@ -8,13 +8,14 @@ from typing import Any
 
 from unicorn import arm_const
 
-from benchmarks.replay import LR, REGISTERS, SP, STATUS, processor
+from benchmarks.replay import LR, REGISTERS, SP, STATUS
 from nnbuild.bound.block import compiled, is_branch, write_all
 from nnbuild.bound.image import Image
 from nnbuild.bound.instruction import Instruction, decode, it_conditions
 from nnbuild.bound.memory import Memory, WildStore
 from nnbuild.bound.writer import REGISTERS as NAMES
 from nnbuild.bound.writer import SLOT, Writer
+from nnbuild.cycles.clock import Processor
 
 CORE = [*REGISTERS, SP, LR]
 FLOATS = [getattr(arm_const, f"UC_ARM_REG_S{number}") for number in range(32)]
@@ -58,7 +59,7 @@ class Pin:
 
     def __init__(self, image: Image, memory: int) -> None:
         self._image, self._memory = image, memory
-        self._cpu = processor(image)
+        self._cpu = Processor(image).cpu
         self._access = Memory(image).functions
         self._chance = random.Random(7)
         self._cpu.reg_write(arm_const.UC_ARM_REG_FPEXC, 0x4000_0000)
