@@ -10,9 +10,9 @@ CODE_BYTES = 3.9
 
 @dataclass(frozen=True)
 class Pace:
-    """A part: cycles of an instruction; beyond these, of a word that is loaded (or of two that are stored together),
-    and of a branch that is taken; and its flash: cycles that one read waits, the bytes it brings, and the bytes of
-    code that are kept."""
+    """A part: cycles of an instruction; beyond these, of a word that is loaded (or of two that are stored together), of
+    a run of loads that overlap, and of a branch that is taken; and its flash: cycles that one read waits, the bytes it
+    brings, and the bytes of code that are kept."""
 
     instruction: float = 1
     word: float = 1
@@ -20,6 +20,7 @@ class Pace:
     wait: int = 0
     read: int = 16
     kept: int = 0
+    run: float = 1
 
     @property
     def late(self) -> float:
@@ -42,18 +43,19 @@ class Body:
 @dataclass(frozen=True)
 class Bill:
     """Instructions, words that are loaded, branches that are taken, bytes of constants that are read from where they
-    are stored, and bodies of loops."""
+    are stored, bodies of loops, and runs of loads that overlap, whose words are not counted."""
 
     instructions: float = 0
     words: float = 0
     branches: float = 0
     constants: float = 0
     bodies: tuple[Body, ...] = ()
+    runs: float = 0
 
     def times(self, count: float) -> Bill:
         bodies = tuple(Body(each.size, each.own, each.times * count) for each in self.bodies)
         rest = self.words * count, self.branches * count, self.constants * count
-        return Bill(self.instructions * count, *rest, bodies)
+        return Bill(self.instructions * count, *rest, bodies, self.runs * count)
 
     def plus(self, other: Bill) -> Bill:
         return Bill(
@@ -62,11 +64,13 @@ class Bill:
             self.branches + other.branches,
             self.constants + other.constants,
             self.bodies + other.bodies,
+            self.runs + other.runs,
         )
 
     def cycles(self, pace: Pace, least: float) -> float:
         """On this part; every constant is read once, `least` bytes, whatever else is."""
         computing = self.instructions * pace.instruction + self.words * pace.word + self.branches * pace.branch
+        computing += self.runs * pace.run
         waiting = max(self.constants, least) / pace.read * (pace.wait + 0.2 * (pace.wait > 0))
         far = sum(body.times * body.own for body in self.bodies if body.size > pace.kept)
         return computing + waiting + far / pace.read * pace.late

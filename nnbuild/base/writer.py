@@ -62,7 +62,7 @@ class Writer:
         self.helpers: set[str] = set()
         self.instructions: dict[str, Instruction] = {}
         self.cycles = 0.0
-        self._words = self._branches = self._constants = self._straight = 0.0
+        self._words = self._branches = self._constants = self._straight = self._runs = 0.0
         self._bodies: list[Body] = []
         self._lines: list[str] = []
         self._depth = 0
@@ -108,13 +108,17 @@ class Writer:
         self._words += self._trips * words
         self._straight += cycles
 
+    def runs(self, count: float) -> None:
+        """Of loads that overlap."""
+        self._runs += self._trips * count
+
     def reads(self, constants: float) -> None:
         """Bytes of constants that are read from where they are stored."""
         self._constants += self._trips * constants
 
     @property
     def whole(self) -> Bill:
-        return Bill(self.cycles, self._words, self._branches, self._constants, tuple(self._bodies))
+        return Bill(self.cycles, self._words, self._branches, self._constants, tuple(self._bodies), self._runs)
 
     def add(self, bill: Bill) -> None:
         """What a routine does that is called here."""
@@ -123,6 +127,7 @@ class Writer:
         self._words += mine.words
         self._branches += mine.branches
         self._constants += mine.constants
+        self._runs += mine.runs
         self._bodies += mine.bodies
         self._straight += 2
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nnbuild.base.bill import Pace
 from nnbuild.board.board import Board
 
 CORES = {
     "cortex-m4": Pace(word=1, branch=1),
-    "cortex-m33": Pace(word=0.7, branch=0.5),
-    "cortex-m7": Pace(instruction=0.55, word=0.2, branch=0),
+    "cortex-m33": Pace(word=0.7, branch=0.5, run=0),
+    "cortex-m7": Pace(instruction=0.55, word=0.2, branch=0, run=0),
 }
 
 
@@ -18,4 +20,4 @@ def pace_of(board: Board) -> Pace | None:
     if core is None:
         return None
     kept = max(flash.code_lines - 2, 0) * flash.line  # a body begins within a line, and another one is read ahead
-    return Pace(core.instruction, core.word, core.branch, flash.wait, flash.read, kept)
+    return replace(core, wait=flash.wait, read=flash.read, kept=kept)

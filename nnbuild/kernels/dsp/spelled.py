@@ -82,10 +82,11 @@ def body(scaling: Scaling, pairs: int, near: bool) -> tuple[str, Bill]:
 def _start(w: Writer, there: Turns) -> list[str]:
     lines = [f"ldr.w {X}, %[x]", *_run(FIRST, 0, last=True)]
     lines += [f"mov {second}, {first}" for first, second in zip(FIRST, SECOND, strict=True)]
-    w.bill(len(lines), 1)
+    w.bill(len(lines))
+    w.runs(1)
     if there.skipped:
         skipping = [f"sub.w {K}, {K}, #{PAIR_BYTES * there.skipped}", "b.w 3f"]
-        w.bill(len(skipping), 1)
+        w.bill(len(skipping) + 1)
         lines += skipping
     return lines if there.count == 1 else [*lines, ".balign 4", "2:"]
 
@@ -111,9 +112,11 @@ def _products(w: Writer, there: Turns, near: bool) -> list[str]:
         for both, lower in (("r12", 0), ("lr", 2)):
             lines += [f"smlad {FIRST[lower]}, r10, {both}, {FIRST[lower]}"]
             lines += [f"smlad {SECOND[lower]}, r11, {both}, {SECOND[lower]}"]
-    w.bill(14 * there.size, there.size * (1 if near else 2))
+    w.bill(14 * there.size)
+    w.runs(there.size * (1 if near else 2))
     if there.count > 1:
-        w.bill(3, 1)
+        w.bill(3)
+        w.runs(1)
         lines += ["ldr.w r10, %[end]", f"cmp {X}, r10", "bne.w 2b"]
     return lines
 
@@ -133,7 +136,8 @@ def _outputs(w: Writer, scaling: Scaling) -> list[str]:
         lines += [f"strb.w {FIRST[channel]}, [r10], #1", f"strb.w {SECOND[channel]}, [r11], #1"]
     lines += [*(count if busy[1] else []), "str.w r10, %[to0]", "str.w r11, %[to1]"]
     lines += ["subs.w r8, r8, #1", "str.w r8, %[blocks]", "bne.w 1b"]
-    w.bill(sum(not line.startswith("it") for line in lines), 4 + sum(busy))
+    w.bill(sum(not line.startswith("it") for line in lines))
+    w.runs(4 + sum(busy))
     return lines
 
 
