@@ -12,7 +12,7 @@ import pytest
 from tests.cmake.conftest import APP, MAIN, PACKAGE, Project
 from tests.offload.made_up import made_up
 from tests.scons.conftest import write_model
-from tests.support.running import EXAMPLE, NNBUILD, printed, start, well
+from tests.support.running import EXAMPLE, NNBUILD, ROOT, printed, start, well
 
 pytestmark = pytest.mark.projects
 
@@ -235,3 +235,20 @@ def test_a_cross_build(project: Project) -> None:
 def test_the_package_is_found_where_the_command_line_says() -> None:
     assert well(*NNBUILD, "--cmakedir") == f"{PACKAGE.as_posix()}\n"
     assert start(*NNBUILD, "--cmakedir").status == 0
+
+
+def test_a_front_end_is_a_part_of_the_library(ninja: Project) -> None:
+    keyword = ROOT / "examples" / "keyword"
+    ninja.write(
+        f'nnbuild_add_model(small MODEL "{keyword / "words.h5"}" QUANTIZE int8 CALIBRATE "{keyword / "recordings"}"\n'
+        f'  FEATURES "{keyword / "sound.toml"}" STREAM auto,hop=2 ISA c99)\n' + APP
+    )
+    (ninja.source / "main.c").write_text(
+        '#include "small_listen.h"\nstatic small_listener l;\nint main(void)\n{\n    static const int16_t x[1600];\n'
+        "    small_listen_init(&l);\n    return small_listen(&l, x, 1600);\n}\n"
+    )
+    assert ninja.configure().status == 0
+    done = ninja.make()
+    assert done.status == 0, done.text
+    assert well(ninja.build / "app") == ""
+    assert ninja.did() == []
