@@ -32,6 +32,8 @@ class Lanes(ABC):
     """vectors of output channels of a full tile"""
     loaded: int = 1
     """steps of `depth` inputs that one load brings"""
+    straight: bool = False
+    """whether rows of taps are worth printing one after the other"""
 
     @abstractmethod
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
@@ -70,6 +72,9 @@ class Lanes(ABC):
     def anew(self, w: Writer, pointer: str) -> str:
         """A pointer to weights that are not loaded before, where there are few registers to keep them in."""
         return pointer
+
+    def recall(self, w: Writer) -> None:  # noqa: B027
+        """Declares what storing wants to know of the present channel, before the first of its outputs is stored."""
 
     @abstractmethod
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:

@@ -220,5 +220,6 @@ PAIRS: dict[str, Operation | Family] = {
     "p_step16": _step(16),
     "at_word": Operation("const int64_t *", "const int64_t *pointer", "pointer", 0),
     "anywhere": Operation("int32_t *", "int32_t *pointer", "pointer", 0),  # compilers know not where it points
+    "kept": Operation("uint32_t", "uint32_t a", "a", 1),  # a constant that keeps its register
     "again": Operation("const int32_t *", "const int32_t *pointer", "pointer", 0),
 }

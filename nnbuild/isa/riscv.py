@@ -1,4 +1,4 @@
-"""RISC-V. Kernels for single bytes serve every core that multiplies, as they do Cortex-M3.
+"""RISC-V. Kernels for single numbers serve every core that multiplies.
 
 The vector extension: sixteen numbers of 32 bits at a time, and thirty-two where registers are longer.
 
@@ -37,6 +37,7 @@ WORDS = Vectors(
         ),
         "write_bytes": f"{_ALIGNED.format('int32_t')}*(aligned *)(void *)to = word;",
         "saturate": _saturate,
+        "kept": '__asm__("" : "+r"(a));\nreturn a;',
         "anywhere": '__asm__("" : "+r"(pointer));\nreturn pointer;',
         "p_low_at": f"{_ALIGNED.format('int16_t')}return ((const aligned *)from)[0];",
         "p_high_at": f"{_ALIGNED.format('int16_t')}return ((const aligned *)from)[1];",
@@ -48,7 +49,7 @@ WORDS = Vectors(
 RV32IM = Isa(
     name="rv32im",
     summary="32 bits with multiplication: the upper half of a product in one instruction",
-    features=frozenset({"rv32im", "bytes"}),
+    features=frozenset({"rv32im"}),
     architectures=("rv32",),
     gcc_options=BETTER_SCHEDULED,
 )

@@ -10,7 +10,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, obedient
 from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
-from nnbuild.kernels.loops import across_windows, compact, patches, two_products, winograd
+from nnbuild.kernels.loops import across_windows, compact, joined, patches, two_products, winograd
 from nnbuild.kernels.loops.edges import REGISTERS, Edges, Positions
 from nnbuild.kernels.loops.exact_winograd import ExactWinograd, exact_winograd
 from nnbuild.kernels.loops.exact_winograd import refused as exact_refused
@@ -19,7 +19,7 @@ from nnbuild.kernels.loops.tiled import Tiled, tiled
 from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_winograd import refused as winograd_refused
 from nnbuild.kernels.loops.vector_winograd import vector_winograd
-from nnbuild.kernels.small_lanes import ByteLanes, ShortByteLanes
+from nnbuild.kernels.small_lanes import ApartByteLanes, ByteLanes, ShortByteLanes
 from nnbuild.kernels.sums import float_lanes, scalar_lanes
 from nnbuild.kernels.unpacked import unpacked
 from nnbuild.kernels.vector_tail import KINDS, POINTWISE, refusal
@@ -115,7 +115,7 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
     return [*found, variant(f"{chosen.name}_exact_winograd", frozenset({chosen.name}), unfit, exact, beside)]
 
 
-_many = partial(_bytes, ByteLanes, MANY_REGISTERS)
+_many = partial(_bytes, ApartByteLanes, MANY_REGISTERS)
 _PLAIN: tuple[Kernel[Conv2D], ...] = (
     variant("scalar", frozenset(), any_format, _scalar),
     variant("bytes", frozenset({"bytes"}), only_int8, partial(_bytes, ByteLanes, REGISTERS)),
@@ -131,6 +131,7 @@ VARIANTS = (
     *patches.variants(FUSES),
     *two_products.VARIANTS,
     *winograd.VARIANTS,
+    *joined.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("sums", _on_integers),
     OnEach("sums", lambda chosen: list(unpacked(_on_integers(chosen)[0]))),

@@ -11,7 +11,7 @@ from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, onl
 from nnbuild.kernels.loops import alone, gathered, planar
 from nnbuild.kernels.loops.interleaved import Interleaved
 from nnbuild.kernels.loops.sliding import Sliding, Taps
-from nnbuild.kernels.small_lanes import ByteLanes, CentredByteLanes, ShortCentredByteLanes
+from nnbuild.kernels.small_lanes import ApartCentredByteLanes, ByteLanes, CentredByteLanes, ShortCentredByteLanes
 from nnbuild.kernels.sums import float_lanes, scalar_lanes
 from nnbuild.kernels.unpacked import unpacked
 from nnbuild.kernels.vector_tail import POINTWISE, refusal
@@ -78,7 +78,7 @@ VARIANTS = (
     *unpacked(_SCALAR),
     variant("fpu", FEATURES, only_float, _fpu),
     variant("sliding", frozenset({"bytes"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
-    variant("sliding_many", frozenset({"rv32im"}), only_int8, partial(_bytes, CentredByteLanes, 8)),
+    variant("sliding_many", frozenset({"rv32im"}), only_int8, partial(_bytes, ApartCentredByteLanes, 8)),
     variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortCentredByteLanes, 2)),
     *planar.VARIANTS,
     *alone.VARIANTS,

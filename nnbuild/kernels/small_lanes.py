@@ -1,4 +1,4 @@
-"""Sums of single bytes for Cortex-M3 and M0: hooks of the dot-product skeletons.
+"""Sums of single bytes for Cortex-M3, M0 and RISC-V: hooks of the dot-product skeletons.
 
 Inputs are taken as they are; their zero point is part of where a sum starts, so padding must be copied in. A
 convolution's sums are scaled by one high product.
@@ -14,11 +14,12 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import SMALL
 from nnbuild.isa.lanes import Lanes
+from nnbuild.isa.riscv import WORDS
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general
 from nnbuild.kernels.sums import centred_start, layer_of, sums_of
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
-from nnbuild.numeric.rounding import INT32, wrap
+from nnbuild.numeric.rounding import INT8, INT32, wrap
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -76,7 +77,7 @@ class ByteLanes(Lanes):
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         w.bill(self.store_cycles)
-        columns = {name: f"{name}[{channel}]" for name in self.channels}
+        columns = {name: self.column(name, channel) for name in self.channels}
         if self.scaling.form is None:
             value = c99.added(general(w, self.scaling, accumulator, columns), self.scaling.zero)
         else:
@@ -88,8 +89,30 @@ class ByteLanes(Lanes):
             w.bill(4)
             value = f"({SMALL.call(w, 'high', raised, columns['multiplier'])} + {offset}) >> {columns['shift']}"
         w(f"{accumulator} = {value};")
-        c99.bound(w, (self.scaling.low, self.scaling.high), accumulator)
+        self.hold(w, accumulator)
         w(w.use(STORE, c99.at(pointer), accumulator))
+
+    def column(self, name: str, channel: str) -> str:
+        """A constant of a channel."""
+        return f"{name}[{channel}]"
+
+    def hold(self, w: Writer, value: str) -> None:
+        """Within the bounds of outputs."""
+        c99.bound(w, (self.scaling.low, self.scaling.high), value)
+
+
+class ApartByteLanes(ByteLanes):
+    """For RISC-V, which adds a product by another instruction."""
+
+    product = Row("{0} += {1} * {2};", 2)
+    store_cycles = 8
+
+    def hold(self, w: Writer, value: str) -> None:
+        bounds = self.scaling.low, self.scaling.high
+        if bounds == INT8:
+            w(f"{value} = {WORDS.call(w, 'saturate', value, of=(8,))};")
+        else:
+            c99.bound(w, bounds, value)
 
 
 class ShortByteLanes(ByteLanes):
@@ -133,6 +156,20 @@ class CentredByteLanes(ByteLanes):
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         w.bill(1 + self.load_cycles)
         w(w.use(LOAD, name, c99.added(c99.at(pointer), -self.zero)))
+
+
+class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
+    """The same on RISC-V, with a channel's constants in registers."""
+
+    straight = True
+
+    def recall(self, w: Writer) -> None:
+        for name in self.channels:
+            if name != "start":
+                w(w.use(LOAD, self.column(name, "0"), f"{name}[0]"))
+
+    def column(self, name: str, channel: str) -> str:
+        return f"{name}_here"
 
 
 class ShortCentredByteLanes(CentredByteLanes):

@@ -7,6 +7,7 @@ so one at an edge is printed without the taps that are beyond; rows above and be
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -31,6 +32,9 @@ from nnbuild.kernels.window_loops import (
     total,
 )
 from nnbuild.model.graph import Array
+from nnbuild.ops.base import Pair
+
+Met = Mapping[int, Sequence[Pair]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,21 +105,39 @@ class Sliding(WindowNest[Lanes]):
         met = window.columns.taps_at(strip.place, strip.size)
         for position in range(strip.size):
             lanes.start(w, f"sum{position}", "0")
-        if met:
-            with row_taps(w, window.rows):
-                down = product("ky", window.rows.dilation * window.line)
-                w(f"const {lanes.input_type} *row = {names.inputs[0]} + (first + {down});")
-                w(f"const {lanes.weight_type} *k = taps + {product('ky', window.columns.kernel * lanes.lanes)};")
-                w.bill(3)
-                for tap in sorted({tap for pairs in met.values() for _, tap in pairs}):
-                    lanes.weights(w, f"w{tap}", dot.offset("k", tap * lanes.lanes))
-                for column, pairs in met.items():
-                    at = dot.offset("row", (column - min(met)) * window.channels)
-                    lanes.inputs_apart(w, f"x{column}", at, count)
-                    for position, tap in pairs:
-                        lanes.multiply(w, f"sum{position}", f"x{column}", f"w{tap}")
+        if met and not lanes.straight:
+            self._rows(w, names, met, count)
+        elif met:
+            whole = window.rows.inside_share
+            condition = "1" if whole == 1 else f"ky_end - ky_begin == {window.rows.kernel}"
+            with w.block(f"if ({condition})"), w.trips(whole):
+                for ky in range(window.rows.kernel):
+                    with w.block(""):
+                        self._row(w, names, met, count, str(ky))
+            with w.block("else"), w.trips(1 - whole):
+                self._rows(w, names, met, count)
+        lanes.recall(w)
         for position in range(strip.size):
             lanes.store(w, f"sum{position}", dot.offset("to", position * window.filters), "0", count)
+
+    def _rows(self, w: Writer, names: Names, met: Met, count: int) -> None:
+        with row_taps(w, self.window.rows):
+            self._row(w, names, met, count, "ky")
+
+    def _row(self, w: Writer, names: Names, met: Met, count: int, ky: str) -> None:
+        """A row of taps: `met` has, of every column under the tile, the positions and taps that meet there."""
+        window, lanes = self.window, self.lanes
+        down = product(ky, window.rows.dilation * window.line)
+        w(f"const {lanes.input_type} *row = {names.inputs[0]} + (first + {down});")
+        w(f"const {lanes.weight_type} *k = taps + {product(ky, window.columns.kernel * lanes.lanes)};")
+        w.bill(3)
+        for tap in sorted({tap for pairs in met.values() for _, tap in pairs}):
+            lanes.weights(w, f"w{tap}", dot.offset("k", tap * lanes.lanes))
+        for column, pairs in met.items():
+            at = dot.offset("row", (column - min(met)) * window.channels)
+            lanes.inputs_apart(w, f"x{column}", at, count)
+            for position, tap in pairs:
+                lanes.multiply(w, f"sum{position}", f"x{column}", f"w{tap}")
 
 
 @dataclass(frozen=True, eq=False)
