@@ -148,7 +148,7 @@ class Joined(WindowNest[Scaling]):
         window = self.window
         w(f"int32_t *const words = {names.scratch};")
         if window.flat:
-            with w.loop("x", "end", start="begin", step=POSITIONS, trips=self.along.places / POSITIONS):
+            with w.loop("x", "end", start="begin", step=POSITIONS, trips=-(-self.along.places // POSITIONS)):
                 self._four(w, names, names.inputs[0], "end", "0")
             return
         if self.band:
