@@ -288,6 +288,7 @@ class IntegerVectors(Lanes):
         """Adds the outputs of another tensor, which `other` points at, to these."""
         assert self.added is not None
         self.scale(w, accumulator)
+        w(f"{accumulator} = {self.v.call(w, 'settled', accumulator)};" if self.sparing else "")
         for operation, bound in zip(("max", "min"), self.bounds, strict=True):
             self.combine(w, operation, accumulator, self.v.call(w, "each", str(bound)))
         self._sums(w, f"{accumulator}_other", self.v.call(w, "widen", other, of=(count,)))

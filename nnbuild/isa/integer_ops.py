@@ -48,9 +48,23 @@ def _all(depth: int, value: str, operands: str, cycles: float) -> Operation:
     return Operation(kind, operands, f"{kind} r;\n\n{loop}\nreturn r;", cycles)
 
 
-def _words_of(value: str, operands: str = "words a, words b") -> Operation:
-    loop = f"for (int32_t i = 0; i < LANES * 2; ++i) r.at[i] = (int16_t)({value});"
-    return Operation("words", operands, f"words r;\n\n{loop}\nreturn r;", 0.5)
+def _short(kind: str) -> dict[str, Operation | Family]:
+    """16-bit numbers by themselves, as many as `words` or `halves` have."""
+    count, mark = ("LANES * 2", "w") if kind == "words" else ("LANES", "h")
+
+    def of(value: str, operands: str = f"{kind} a, {kind} b") -> Operation:
+        loop = f"for (int32_t i = 0; i < {count}; ++i) r.at[i] = (int16_t)({value});"
+        return Operation(kind, operands, f"{kind} r;\n\n{loop}\nreturn r;", 0.5)
+
+    return {
+        f"{mark}_add": of("a.at[i] + b.at[i]"),
+        f"{mark}_sub": of("a.at[i] - b.at[i]"),
+        f"{mark}_shift_left": lambda by: of(f"a.at[i] * {1 << by}", f"{kind} a"),
+        f"{mark}_load": of("from[i]", "const int16_t *from"),
+        f"{mark}_store": Operation(
+            "void", f"int16_t *to, {kind} a", f"for (int32_t i = 0; i < {count}; ++i) to[i] = a.at[i];"
+        ),
+    }
 
 
 def _repeat(depth: int) -> Operation:
@@ -218,15 +232,14 @@ INTEGERS: dict[str, Operation | Family] = {
     # the same of weights that lie with the first two of every lane before the others
     "weights_apart": _all(4, "from[i / 4 * 2 + i % 4 / 2 * LANES * 2 + i % 2]", "const int8_t *from", 0.5),
     "dot_apart_of": lambda lane: _dot(4, 0, str(lane)),
-    # 16-bit numbers by themselves: words are added and shifted, halves multiplied by one number of words
-    "w_add": _words_of("a.at[i] + b.at[i]"),
-    "w_sub": _words_of("a.at[i] - b.at[i]"),
-    "w_shift_left": lambda by: _words_of(f"a.at[i] * {1 << by}", "words a"),
-    "w_store": Operation("void", "int16_t *to, words a", "for (int32_t i = 0; i < LANES * 2; ++i) to[i] = a.at[i];"),
-    "h_load": Operation("halves", "const int16_t *from", "from[i]", 0.5),
+    # 16-bit numbers by themselves; halves are multiplied by one number, of words or in a register
+    **_short("words"),
+    **_short("halves"),
+    "h_mac": _sums("(int32_t)((uint32_t)a.at[i] + (uint32_t)(x * w.at[i]))", 0.5, "sums a, int32_t x, halves w"),
     "h_mac_of": lambda lane: _sums(
         f"(int32_t)((uint32_t)a.at[i] + (uint32_t)(x.at[{lane}] * w.at[i]))", 0.5, "sums a, words x, halves w"
     ),
+    "settled": _sums("a", 0.0, "sums a"),  # what follows is not begun before
     "anew": Operation("const int8_t *", "const int8_t *from", "from", 0.0),  # what it points at is not loaded before
     "dot_lanes": _sums("a.at[i] + x.at[i] * w.at[i]", 0.5, "sums a, halves x, halves w"),
     "dot_of": lambda lane: _dot(4, 0, str(lane)),

@@ -204,6 +204,7 @@ INTEGERS: dict[str, Spelling] = {
     "w_add": "vaddq_s16(a, b)",
     "w_sub": "vsubq_s16(a, b)",
     "w_shift_left": lambda by: f"vshlq_n_s16(a, {by})",
+    "w_load": "vld1q_s16(from)",
     "w_store": "vst1q_s16(to, a)",
     "h_load": "vld1_s16(from)",
     "h_mac_of": lambda lane: f"vmlal_laneq_s16(a, w, x, {lane})",

@@ -18,6 +18,9 @@ for (int32_t i = 0; i < count;) {{
     __riscv_vse8_v_i8m8(to + i, {value}, n);
     i += (int32_t)n;
 }}"""
+_SHORT = _WHOLE.replace("e8m8", "e16m8").replace("vse8_v_i8m8", "vse16_v_i16m8")
+"""The same of 16-bit numbers."""
+_CENTRED = "__riscv_vsub_vx_i16m8(__riscv_vsext_vf2_i16m8(__riscv_vle8_v_i8m4(from + i, n), n), (int16_t)zero, n)"
 _HERE = '__asm__ volatile("" : "+{0}"({1}));'
 """Keeps what is loaded from being loaded before it is needed: registers that do not suffice would be kept in memory,
 where they take as much stack as a processor's vectors are long."""
@@ -70,9 +73,20 @@ def _spellings(lanes: int) -> dict[str, Spelling]:
         "repeat": lambda depth: "from[0]",
         "dot": lambda depth, lift: r("vwmacc_vx_i32m4", "a", "(int16_t)x", "w"),
         "dot_lanes": r("vwmacc_vv_i32m4", "a", "x", "w"),
+        "settled": f"{_HERE.format('vr', 'a')}\nreturn a;",
         "anew": f"{_HERE.format('r', 'from')}\nreturn from;",
         "lift": lambda by: _WHOLE.format(value="__riscv_vle8_v_i8m8(from + i, n)"),
-        "fill": lambda depth: f"{_HERE.format('r', 'value')}\n" + _WHOLE.format(value="__riscv_vmv_v_x_i8m8(value, n)"),
+        "fill": lambda depth: (
+            f"{_HERE.format('r', 'value')}\n" + _SHORT.format(value="__riscv_vmv_v_x_i16m8(value, n)")
+            if depth == 2
+            else _WHOLE.format(value="__riscv_vmv_v_x_i8m8(value, n)")
+        ),
+        "centre": _SHORT.format(value=_CENTRED),
+        "h_load": f"{_HERE.format('r', 'from')}\nreturn {r('vle16_v_i16m2', 'from')};",
+        "h_store": f"{r('vse16_v_i16m2', 'to', 'a')};",
+        **{f"h_{name}": r(f"v{name}_vv_i16m2", "a", "b") for name in ("add", "sub")},
+        "h_shift_left": lambda by: r("vsll_vx_i16m2", "a", str(by)),
+        "h_mac": r("vwmacc_vx_i32m4", "a", "(int16_t)x", "w"),
         "store_bytes": lambda low, high, count: stored("to", "a", low, high, count),
         "store_mixed": store_mixed,
     }

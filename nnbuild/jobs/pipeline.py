@@ -404,6 +404,7 @@ def target_of(options: Options, board: Board) -> Target:
         optimize=options.optimize,
         pace=pace_of(board) if options.price == "cycles" else None,
         part=board.name,
+        ample=not board.memories,
         kernels=dict(options.kernels),
         cores=cores_of(options, board),
         swappable=_swappable(options, board),

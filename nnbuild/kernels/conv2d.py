@@ -108,7 +108,7 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
     name, fuses = f"{chosen.name}_integers", frozenset({"pool2d", "binary"})
     nest, refused = partial(_integers, chosen), partial(_refused_integers, chosen)
     found = [variant(name, frozenset({chosen.name}), refused, nest, fuses)]
-    if "h_mac_of" not in chosen.spellings:
+    if not {"h_mac_of", "h_mac"} & chosen.spellings.keys():
         return found
     exact, unfit = partial(_exact, chosen), partial(_refused_exact, chosen)
     beside = frozenset({"binary"})

@@ -13,6 +13,9 @@ from nnbuild.plan.select import Alternative, Choice, Offer
 SPARE = 256 * 1024
 """Bytes by which fast kernels may make the constants larger than those of others that are not much slower."""
 
+SPARE_MEMORY = 384 * 1024
+"""The same where constants lie in the memory of a PC."""
+
 SPARE_FLASH = 160 * 1024
 """The same where flash that is read slowly is priced."""
 

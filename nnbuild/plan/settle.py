@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nnbuild.plan.chain import Work
-from nnbuild.plan.modest import SPARE, SPARE_FLASH, light, modest
+from nnbuild.plan.modest import SPARE, SPARE_FLASH, SPARE_MEMORY, light, modest
 from nnbuild.plan.select import Alternative, Choice, Offer
 from nnbuild.plan.sharing import sharing
 from nnbuild.plan.target import Target
@@ -42,7 +42,7 @@ def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unc
     small = sharing(work) if target.optimize == "size" else work
     if target.pace is not None and target.optimize == "speed":
         small = _staged(small, size_of, target)
-    spare = SPARE if target.pace is None else SPARE_FLASH
+    spare = SPARE_MEMORY if target.ample else SPARE if target.pace is None else SPARE_FLASH
     settled = _for_memory(modest(small, spare), size_of, target, lower)
     if target.weights is None:
         return settled

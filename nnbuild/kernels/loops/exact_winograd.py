@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.isa.integer_lanes import SCALARS, IntegerVectors
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
@@ -40,14 +40,16 @@ BUSY = 2
 
 
 class Products(Lanes):
-    """Sums of products of 16-bit numbers, several inputs in one load."""
+    """Sums of products of 16-bit numbers, several inputs in one load where a vector's lanes can be taken."""
 
     input_type = weight_type = "int16_t"
     output_type = "int32_t"
     depth = 1
 
     def __init__(self, v: Vectors, vectors: int = 1) -> None:
-        self.v, self.lanes, self.loaded, self.vectors, self.channels = v, v.lanes, 2 * v.lanes, vectors, {}
+        self.by_lane = "h_mac_of" in v.spellings
+        loaded = 2 * v.lanes if self.by_lane else SCALARS
+        self.v, self.lanes, self.loaded, self.vectors, self.channels = v, v.lanes, loaded, vectors, {}
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         self.v.let(w, "sums", accumulator, self.v.call(w, "each", "0"), "")
@@ -56,13 +58,20 @@ class Products(Lanes):
         self.v.let(w, "halves", name, self.v.call(w, "h_load", pointer))
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
-        self.v.let(w, "words", name, self.v.call(w, "inputs", pointer, of=(2,)))
+        if self.by_lane:
+            self.v.let(w, "words", name, self.v.call(w, "w_load", pointer))
+        else:
+            w(f"const int16_t *{name} = {pointer};")
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         self.multiply_by(w, accumulator, name, 0, weights)
 
     def multiply_by(self, w: Writer, accumulator: str, name: str, step: int, weights: str) -> None:
-        w(f"{accumulator} = {self.v.call(w, 'h_mac_of', accumulator, name, weights, of=(step,))};")
+        if self.by_lane:
+            value = self.v.call(w, "h_mac_of", accumulator, name, weights, of=(step,))
+        else:
+            value = self.v.call(w, "h_mac", accumulator, f"{name}[{step}]", weights)
+        w(f"{accumulator} = {value};")
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         w(f"{self.v.call(w, 'store', pointer, accumulator)};")
@@ -78,6 +87,11 @@ class ExactWinograd(WindowNest[IntegerVectors]):
     @property
     def v(self) -> Vectors:
         return self.lanes.v
+
+    @property
+    def short(self) -> str:
+        """The kind of vectors in which inputs are transformed."""
+        return short_of(self.v)[0]
 
     @property
     def across(self) -> int:
@@ -102,7 +116,7 @@ class ExactWinograd(WindowNest[IntegerVectors]):
 
     def demand(self) -> Demand:
         kernel = transformed(self.site.constant("kernel"))
-        between = PATCH * PATCH * self.patches * (self.window.channels + 2 * self.window.filters)
+        between = PATCH * PATCH * (self.patches * (self.window.channels + 2 * self.window.filters) + 2 * self.v.lanes)
         channels = {name: dot.pack_channels(values, self.products) for name, values in self.lanes.channels.items()}
         return Demand(
             extent=self.extent,
@@ -113,7 +127,8 @@ class ExactWinograd(WindowNest[IntegerVectors]):
 
     def emit(self, w: Writer, names: Names) -> None:
         w(f"int32_t *sums = {names.scratch};")
-        w(f"int16_t *patches = (int16_t *)(sums + {PATCH * PATCH * self.patches * self.window.filters});")
+        w(f"int32_t *between = sums + {PATCH * PATCH * self.patches * self.window.filters};")
+        w(f"int16_t *patches = (int16_t *)(between + {PATCH * PATCH * self.v.lanes});")
         w(f"int16_t *copy = patches + {PATCH * PATCH * self.patches * self.window.channels};")
         dot.declare_channels(w, self.lanes, names.packed)
         with w.loop("y", "end", start="begin", trips=self.extent):
@@ -153,43 +168,53 @@ class ExactWinograd(WindowNest[IntegerVectors]):
                 yield
 
     def _inputs(self, w: Writer) -> None:
-        v, channels = self.v, self.window.channels
-        with self._each_patch(w, channels, 2 * v.lanes):
+        """By way of memory, for few sets have registers for a patch."""
+        size = short_of(self.v)[1]
+        channels = self.window.channels
+        with self._each_patch(w, channels, size):
             w(f"const int16_t *from = copy + {product('row', OUT * self.line)} + {product('x', OUT * channels)} + c;")
             w(f"int16_t *to = patches + {product('patch', channels)} + c;")
-            for j in range(PATCH):
-                for i in range(PATCH):
-                    at = dot.offset("from", i * self.line + j * channels)
-                    v.let(w, "words", f"d{i}{j}", v.call(w, "inputs", at, of=(2,)))
-                self._formed(w, f"t{j}", [f"d{i}{j}" for i in range(PATCH)])
-            for i in range(PATCH):
-                self._formed(w, f"v{i}", [f"t{j}{i}" for j in range(PATCH)])
-                for j in range(PATCH):
-                    at = dot.offset("to", (i * PATCH + j) * self.patches * channels)
-                    w(f"{v.call(w, 'w_store', at, f'v{i}{j}')};")
+            w("int16_t *turned = (int16_t *)between;")
+            with w.loop("j", PATCH):
+                self._formed(w, "from", self.line, "turned", size)
+                w(f"from += {channels};")
+                w(f"turned += {PATCH * size};")
+            w("const int16_t *line = (int16_t *)between;")
+            with w.loop("i", PATCH):
+                self._formed(w, "line", PATCH * size, "to", self.patches * channels)
+                w(f"line += {size};")
+                w(f"to += {PATCH * self.patches * channels};")
 
-    def _formed(self, w: Writer, name: str, d: Sequence[str]) -> None:
-        """Declares name0 to name5: six inputs in a line in their other form."""
-        v = self.v
+    def _formed(self, w: Writer, source: str, apart: int, to: str, between: int) -> None:
+        """Six inputs in a line, so far apart, in their other form."""
+        v, mark = self.v, self.short[0]
 
-        def let(part: str, operation: str, a: str, b: str) -> str:
-            v.let(w, "words", f"{name}{part}", v.call(w, f"w_{operation}", a, b))
-            return f"{name}{part}"
+        def let(name: str, value: str) -> None:
+            v.let(w, self.short, name, value)
+
+        def do(operation: str, *operands: str) -> str:
+            return v.call(w, f"{mark}_{operation}", *operands)
 
         def times(a: str, by: int) -> str:
-            return v.call(w, "w_shift_left", a, of=(by,))
+            return v.call(w, f"{mark}_shift_left", a, of=(by,))
 
-        p = let("p", "sub", d[4], times(d[2], 2))
-        q = let("q", "sub", d[3], times(d[1], 2))
-        r = let("r", "sub", d[4], d[2])
-        s = let("s", "sub", d[3], d[1])
-        twice = times(s, 1)
-        let("0", "add", times(v.call(w, "w_sub", d[0], d[2]), 2), r)
-        let("1", "add", p, q)
-        let("2", "sub", p, q)
-        let("3", "add", r, twice)
-        let("4", "sub", r, twice)
-        let("5", "sub", v.call(w, "w_sub", d[5], d[3]), times(s, 2))
+        for index in (4, 2, 0, 3, 1, 5):
+            let(f"d{index}", do("load", dot.offset(source, index * apart)))
+        let("p", do("sub", "d4", times("d2", 2)))
+        let("q", do("sub", "d3", times("d1", 2)))
+        let("r", do("sub", "d4", "d2"))
+        let("s", do("sub", "d3", "d1"))
+        let("twice", times("s", 1))
+        values = (
+            do("add", times(do("sub", "d0", "d2"), 2), "r"),
+            do("add", "p", "q"),
+            do("sub", "p", "q"),
+            do("add", "r", "twice"),
+            do("sub", "r", "twice"),
+            do("sub", do("sub", "d5", "d3"), times("s", 2)),
+        )
+        for index, value in enumerate(values):
+            w(f"{v.call(w, f'{mark}_store', dot.offset(to, index * between), value)};")
 
     def _products(self, w: Writer, names: Names) -> None:
         """36 times the sums over the input channels, for all patches."""
@@ -232,46 +257,71 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             w(f"int8_t *to = {names.outputs[0]} + {place};")
             if lanes.added:
                 w(f"const int8_t *beside = {names.inputs[1]} + {place};")
-            for j in range(PATCH):
-                for i in range(PATCH):
-                    at = dot.offset("from", (i * PATCH + j) * self.patches * filters)
-                    v.let(w, "sums", f"m{i}{j}", v.call(w, "load", at))
-                self._back(w, f"u{j}", [f"m{i}{j}" for i in range(PATCH)])
-            v.let(w, "sums", "bias_here", v.call(w, "load", "bias + c"))
+            w("int32_t *turned = between;")
+            with w.loop("j", PATCH):
+                self._back(w, "from", PATCH * self.patches * filters)
+                for i in range(OUT):
+                    w(f"{v.call(w, 'store', dot.offset('turned', i * PATCH * v.lanes), f'z{i}')};")
+                w(f"from += {self.patches * filters};")
+                w(f"turned += {v.lanes};")
+            if not lanes.sparing:
+                v.let(w, "sums", "bias_here", v.call(w, "load", "bias + c"))
             lanes.prepare(w, "c")
             for i in range(OUT):
-                self._back(w, f"z{i}", [f"u{j}{i}" for j in range(PATCH)])
-                for j in range(OUT):
-                    self._output(w, i, j, (i * columns + j) * filters)
+                for wanted in self._together:
+                    with w.block(""):
+                        self._back(w, dot.offset("between", i * PATCH * v.lanes), v.lanes, wanted)
+                        for j in wanted:
+                            self._output(w, i, j, (i * columns + j) * filters)
+
+    @property
+    def _together(self) -> tuple[Sequence[int], ...]:
+        """Outputs of a line for which there are registers at once."""
+        if not self.lanes.sparing:
+            return (range(OUT),)
+        return ((0,), (1,), (2,), (3,)) if self.lanes.added else ((0, 2), (1, 3))
 
     def _output(self, w: Writer, i: int, j: int, at: int) -> None:
         v, lanes, name = self.v, self.lanes, f"y{i}{j}"
         factor = int(wrap(NINTH * FACTORS[i] * FACTORS[j], 32))
-        scaled = v.call(w, "mul", f"z{i}{j}", v.call(w, "each", str(factor)))
+        scaled = v.call(w, "mul", f"z{j}", v.call(w, "each", str(factor)))
         whole = v.call(w, "shift_right", scaled, of=(BITS,))
-        v.let(w, "sums", name, v.call(w, "add", whole, "bias_here"), "")
+        bias = v.call(w, "load", "bias + c") if lanes.sparing else "bias_here"
+        v.let(w, "sums", name, v.call(w, "add", whole, bias), "")
         if lanes.added:
             lanes.store_sum(w, name, dot.offset("to", at), dot.offset("beside", at), v.lanes)
         else:
             lanes.store(w, name, dot.offset("to", at), "c", v.lanes)
 
-    def _back(self, w: Writer, name: str, m: Sequence[str]) -> None:
-        """Declares name0 to name3: four outputs in a line, but for their factors."""
+    def _back(self, w: Writer, source: str, apart: int, wanted: Sequence[int] = range(OUT)) -> None:
+        """Declares those of z0 to z3 that are wanted: four outputs in a line, but for their factors, of six sums so far
+        apart."""
         v = self.v
 
-        def let(part: str, operation: str, a: str, b: str) -> str:
-            v.let(w, "sums", f"{name}{part}", v.call(w, operation, a, b))
-            return f"{name}{part}"
+        def let(name: str, value: str) -> None:
+            v.let(w, "sums", name, value)
+
+        def load(index: int) -> str:
+            return v.call(w, "load", dot.offset(source, index * apart))
 
         def times(a: str, by: int) -> str:
             return v.call(w, "shift_left", a, of=(by,))
 
-        a, b = let("a", "add", m[1], m[2]), let("b", "sub", m[1], m[2])
-        c, d = let("c", "add", m[3], m[4]), let("d", "sub", m[3], m[4])
-        let("0", "add", v.call(w, "sub", m[0], times(a, 2)), c)
-        let("1", "sub", d, times(b, 1))
-        let("2", "sub", c, a)
-        let("3", "add", m[5], v.call(w, "sub", times(d, 1), b))
+        for first in (1, 3):
+            for index in (first, first + 1):
+                let(f"m{index}", load(index))
+            for name, operation, evens in (("sum", "add", 0), ("apart", "sub", 1)):
+                if {evens, evens + 2} & set(wanted):
+                    let(f"{name}{first}", v.call(w, operation, f"m{first}", f"m{first + 1}"))
+        for index in wanted:
+            if index == 0:
+                let("z0", v.call(w, "add", v.call(w, "sub", load(0), times("sum1", 2)), "sum3"))
+            elif index == 1:
+                let("z1", v.call(w, "sub", "apart3", times("apart1", 1)))
+            elif index == 2:
+                let("z2", v.call(w, "sub", "sum3", "sum1"))
+            else:
+                let("z3", v.call(w, "add", load(5), v.call(w, "sub", times("apart3", 1), "apart1")))
 
 
 def transformed(kernel: Array) -> Array:
@@ -297,6 +347,11 @@ def exact_winograd(site: Site[Conv2D], given: IntegerVectors) -> ExactWinograd:
     return ExactWinograd(site, lanes, Products(lanes.v, vectors), rows)
 
 
+def short_of(v: Vectors) -> tuple[str, int]:
+    """The kind of vectors of 16-bit numbers that a set adds, and how many of them one has."""
+    return ("words", 2 * v.lanes) if "w_add" in v.spellings else ("halves", v.lanes)
+
+
 def refused(v: Vectors, window: Window) -> str | None:
     """For layers that the lanes serve with TFLite's own roundings."""
     axes = (window.rows, window.columns)
@@ -306,7 +361,7 @@ def refused(v: Vectors, window: Window) -> str | None:
         return "it takes no pool with it"
     if any(axis.places % OUT for axis in axes):
         return "its outputs do not divide into four by four"
-    if window.channels % (2 * v.lanes) or window.filters % v.lanes:
+    if window.channels % short_of(v)[1] or window.filters % v.lanes:
         return "its channels do not divide into vectors"
     if window.channels > MOST_CHANNELS:
         return f"sums of more than {MOST_CHANNELS} channels may need more bits"
