@@ -23,7 +23,7 @@ QUERIES = {
 }
 """Where the processor tells of what Linux calls by this name. SSE2 belongs to every x86-64."""
 
-ARM64 = {"asimddp": ("AT_HWCAP", 20)}
+ARM64 = {"asimddp": ("AT_HWCAP", 20), "i8mm": ("AT_HWCAP2", 13)}
 """Where Linux tells of it. NEON belongs to every 64-bit Arm processor."""
 
 RISCV = {"zvl256b": "__riscv_vlenb() >= 32"}

@@ -23,4 +23,14 @@ NEON_DOTPROD = extended(
     target="arch=armv8.2-a+dotprod",
     cpu_flags=("asimddp",),
 )
-ISAS = (NEON, NEON_DOTPROD)
+NEON_I8MM = Isa(
+    name="neon_i8mm",
+    summary="32 int8 products a step, of matrices, since Armv8.6 and Cortex-X2",
+    features=NEON_DOTPROD.features | {"neon_i8mm"},
+    architectures=NEON.architectures,
+    includes=NEON.includes,
+    guard=GUARD,
+    target="arch=armv8.2-a+dotprod+i8mm",
+    cpu_flags=(*NEON_DOTPROD.cpu_flags, "i8mm"),
+)
+ISAS = (NEON, NEON_DOTPROD, NEON_I8MM)

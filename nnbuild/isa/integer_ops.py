@@ -172,6 +172,27 @@ def _stored(depth: int, names: str, numbers: tuple[int, int, int, int], kind: st
     return Operation("void", f"{kind} *to, " + ", ".join(f"sums {name}" for name in names), body, cycles)
 
 
+MATRICES = """\
+for (int32_t i = 0; i < LANES; ++i) {
+    for (int32_t k = 0; k < 8; ++k) a.at[i] += x.at[i / 2 * 8 + k] * w.at[i % 2 * 8 + k];
+}
+return a;"""
+"""Of two rows of eight bytes with two others: the sums of a row's products with both follow each other."""
+
+
+def _halves(high: int) -> Operation:
+    """The lower or the upper halves of two vectors, one behind the other."""
+    by = "(LANES / 2)"
+    return _sums(f"i < {by} ? a.at[i + {high} * {by}] : b.at[i - {1 - high} * {by}]")
+
+
+def _halves_of_bytes(high: int) -> Operation:
+    by = "LANES * 2"
+    place = f"i < {by} ? a.at[i + {high} * ({by})] : b.at[i - {1 - high} * ({by})]"
+    loop = f"for (int32_t i = 0; i < LANES * 4; ++i) r.at[i] = {place};"
+    return Operation("bytes", "bytes a, bytes b", f"bytes r;\n\n{loop}\nreturn r;", 0.5)
+
+
 RUNS_OPERANDS = "const uint8_t *k, int32_t count, const int8_t *values, const int8_t *x, int32_t sum"
 RUNS = """\
 for (int32_t i = 0; i < count; ++i) {
@@ -240,6 +261,11 @@ INTEGERS: dict[str, Operation | Family] = {
         f"(int32_t)((uint32_t)a.at[i] + (uint32_t)(x.at[{lane}] * w.at[i]))", 0.5, "sums a, words x, halves w"
     ),
     "settled": _sums("a", 0.0, "sums a"),  # what follows is not begun before
+    "mmla": _sums(MATRICES, 0.5, "sums a, bytes x, bytes w"),
+    "low_halves": _halves(0),
+    "high_halves": _halves(1),
+    "low_halves_of_bytes": _halves_of_bytes(0),
+    "high_halves_of_bytes": _halves_of_bytes(1),
     "anew": Operation("const int8_t *", "const int8_t *from", "from", 0.0),  # what it points at is not loaded before
     "dot_lanes": _sums("a.at[i] + x.at[i] * w.at[i]", 0.5, "sums a, halves x, halves w"),
     "dot_of": lambda lane: _dot(4, 0, str(lane)),

@@ -32,6 +32,8 @@ class Lanes(ABC):
     """vectors of output channels of a full tile"""
     loaded: int = 1
     """steps of `depth` inputs that one load brings"""
+    paired: bool = False
+    """whether two positions are multiplied together"""
     straight: bool = False
     """whether rows of taps are worth printing one after the other"""
 
@@ -46,6 +48,17 @@ class Lanes(ABC):
     def combine(self, w: Writer, operation: str, accumulator: str, other: str) -> None:
         """An accumulator becomes what an operation makes of it and another one."""
         raise NotImplementedError("these lanes keep one sum an output")
+
+    def join(self, w: Writer, name: str, inputs: tuple[str, str], step: int) -> None:
+        """Declares the inputs of one step of two positions, of those that were loaded together."""
+        raise NotImplementedError("these lanes take one position at a time")
+
+    def multiply_both(self, w: Writer, accumulators: tuple[str, str], name: str, weights: str) -> None:
+        """Both accumulators += the joined inputs of two positions * weights."""
+        raise NotImplementedError("these lanes take one position at a time")
+
+    def exchange(self, w: Writer, accumulators: tuple[str, str]) -> None:  # noqa: B027
+        """Brings the accumulators of two positions to the form in which they are summed, or back."""
 
     @abstractmethod
     def weights(self, w: Writer, name: str, pointer: str) -> None:

@@ -11,8 +11,9 @@ from nnbuild.isa.integer_channels import integer_vectors
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import only_int8, only_integer
+from nnbuild.kernels.dsp.beside import Beside, beside_of
 from nnbuild.kernels.sums import centred_start, layer_of
-from nnbuild.kernels.tensor_sums import SumRule, sum_rule
+from nnbuild.kernels.tensor_sums import SIGNS, SumRule, sum_rule
 from nnbuild.kernels.window import Weighted
 from nnbuild.numeric.requant_line import Lines, lines
 from nnbuild.numeric.requant_twice import Twice, twice
@@ -64,17 +65,19 @@ def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
     bias = centred_start(site, centre)
     added = _added(site)
     lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, found)
-    return replace(lanes, added=added) if isinstance(added, SumRule) else lanes
+    return lanes if added is None or isinstance(added, str) else replace(lanes, added=added)
 
 
 @lru_cache(maxsize=256)
-def _added(site: Site[Weighted]) -> SumRule | str | None:
-    """How another tensor is added, with this layer's outputs as the left operand."""
+def _added(site: Site[Weighted]) -> Beside | SumRule | str | None:
+    """How another tensor is added, with this layer's outputs as the left operand: by a line of both if one is exact."""
     if not site.tail or not isinstance(site.tail[0].attributes, Binary):
         return None
     follower = site.tail[0].of(Binary)
     if [tensor.shape for tensor in follower.inputs] != [site.outputs[0].shape] * 2:
         return "the other operand is of another shape"
+    if follower.dtypes == {"int8"} and follower.attributes.function in SIGNS and (line := beside_of(site)):
+        return line
     rule = sum_rule(follower) if follower.dtypes == {"int8"} else "it adds int8 only"
     if isinstance(rule, SumRule) and rule.operation != "add":
         return "it adds another tensor, and subtracts none"

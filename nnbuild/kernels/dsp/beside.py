@@ -32,6 +32,19 @@ class Beside:
     sum: LinearSum
     limits: tuple[int, int]
 
+    @property
+    def bounds(self) -> tuple[int, int]:
+        return self.limits
+
+    def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
+        """The same in vectors: sets `total` to the sum, not yet within bounds."""
+        terms = [
+            v.call(w, "mul", value, v.call(w, "each", str(factor)))
+            for value, factor in ((left, self.sum.first), (right, self.sum.second))
+        ]
+        started = v.call(w, "add", terms[1], v.call(w, "each", str(self.sum.start)))
+        w(f"{total} = {v.call(w, 'shift_right', v.call(w, 'add', terms[0], started), of=(self.sum.shift,))};")
+
     def mark(self) -> str:
         """What tells the name of a routine with this sum from others."""
         limits = "" if self.limits == INT8 else f"_{self.limits[0]}_{self.limits[1]}".replace("-", "m")

@@ -124,8 +124,28 @@ def multiply(w: Writer, lanes: Lanes, block: Block, inputs: Sequence[str], weigh
         for pixel, pointer in enumerate(inputs):
             if step == 0:
                 lanes.inputs(w, f"x{pixel}", pointer)
+            if lanes.paired:
+                if pixel % 2:
+                    _multiply_both(w, lanes, pixel, step, names)
+                continue
             for vector, name in enumerate(names):
                 lanes.multiply_by(w, f"sum{pixel}{vector}", f"x{pixel}", step, name)
+
+
+def _multiply_both(w: Writer, lanes: Lanes, pixel: int, step: int, weights: Sequence[str]) -> None:
+    """A position and the one before it."""
+    joined = f"both{pixel}_{step}"
+    lanes.join(w, joined, (f"x{pixel - 1}", f"x{pixel}"), step)
+    for vector, name in enumerate(weights):
+        lanes.multiply_both(w, (f"sum{pixel - 1}{vector}", f"sum{pixel}{vector}"), joined, name)
+
+
+def exchange(w: Writer, lanes: Lanes, pixels: int, block: Block) -> None:
+    """Sums of pairs of positions, to be summed or to be stored."""
+    if lanes.paired:
+        for pixel, vector in tile(pixels, block):
+            if pixel % 2:
+                lanes.exchange(w, (f"sum{pixel - 1}{vector}", f"sum{pixel}{vector}"))
 
 
 def along(w: Writer, lanes: Lanes, block: Block, steps: int, inputs: Callable[[str], list[str]]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.isa.integer_pairs import in_pairs
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
@@ -85,6 +86,8 @@ class Padded(WindowNest[IntegerVectors]):
             for pixels in range(1, self._most_pixels(vectors) + 1)
             if pixels * together <= places or pixels == 1
         ]
+        if in_pairs(lanes):
+            tiles = [tile for tile in tiles if tile.pixels * tile.area % 2 == 0 and tile.together == 1] or tiles
         return min(tiles, key=self._cost)
 
     def _most_pixels(self, vectors: int) -> int:
@@ -204,6 +207,7 @@ class Padded(WindowNest[IntegerVectors]):
         window, lanes, steps = self.window, self.lanes, self.run_steps
         positions = window.positions(self.tile.pixels, window.padded_line, self.tile.together)
         dot.start(w, lanes, len(positions), block)
+        dot.exchange(w, lanes, len(positions), block)
         w(f"const {lanes.weight_type} *k = {lanes.anew(w, 'taps')};")
         line, run = window.rows.dilation * window.padded_line, window.columns.dilation * window.channels
         if self.lines * steps <= UNROLLED and lanes.loaded == 1:
@@ -239,6 +243,7 @@ class Padded(WindowNest[IntegerVectors]):
     def _finish(self, w: Writer, block: Block, to: Pair) -> None:
         """The largest of each pool's sums, as outputs."""
         lanes, area = self.lanes, self.window.area
+        dot.exchange(w, lanes, self.tile.pixels * area, block)
         for vector in range(block.vectors):
             channel = vector * lanes.lanes
             real = min(lanes.lanes, block.channels - channel)
@@ -260,8 +265,9 @@ def padded(site: Site[Weighted], lanes: IntegerVectors) -> Padded:
     """The nest with the best tile, and lanes that know of it."""
     draft = Padded(site, lanes, Tile(1, 1))
     tile, window = draft.best_tile(), draft.window
-    held = lanes.holding(tile.vectors, (tile.together, window.filters, window.step)).by_lane()
-    return replace(draft, lanes=held, tile=tile)
+    held = lanes.holding(tile.vectors, (tile.together, window.filters, window.step))
+    pairs = in_pairs(held) if tile.pixels * tile.area % 2 == 0 else None
+    return replace(draft, lanes=pairs or held.by_lane(), tile=tile)
 
 
 def copy_between(w: Writer, lanes: IntegerVectors, source: str, window: Window, line: int) -> None:
