@@ -227,7 +227,7 @@ class Joined(WindowNest[Scaling]):
         with w.loop("i", "count", trips=self.taps / at_once):
             for tap in range(at_once):
                 w(w.use(LET, f"at{tap}", f"offsets[{tap}]"))
-                for half, (first, second) in enumerate(("ab", "cd")):
+                for half, (first, second) in enumerate((("a", "b"), ("c", "d"))):
                     value = f"(uint32_t){first}[at{tap}] + ((uint32_t){second}[at{tap}] << 16)"
                     w(f"words[{2 * tap + half}] = (int32_t)({value});")
                     w.bill(7)
