@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nnbuild.isa import riscv
 from nnbuild.isa.vectors import Spelling, Vectors
 
@@ -25,6 +27,18 @@ _HERE = '__asm__ volatile("" : "+{0}"({1}));'
 """Keeps what is loaded from being loaded before it is needed: registers that do not suffice would be kept in memory,
 where they take as much stack as a processor's vectors are long."""
 _UNSIGNED = "__riscv_vreinterpret_v_i32m4_u32m4({0})"
+
+
+def _short(r: Callable[..., str]) -> dict[str, Spelling]:
+    """16-bit numbers by themselves."""
+    return {
+        "centre": _SHORT.format(value=_CENTRED),
+        "h_load": f"{_HERE.format('r', 'from')}\nreturn {r('vle16_v_i16m2', 'from')};",
+        "h_store": f"{r('vse16_v_i16m2', 'to', 'a')};",
+        **{f"h_{name}": r(f"v{name}_vv_i16m2", "a", "b") for name in ("add", "sub")},
+        "h_shift_left": lambda by: r("vsll_vx_i16m2", "a", str(by)),
+        "h_mac": r("vwmacc_vx_i32m4", "a", "(int16_t)x", "w"),
+    }
 
 
 def _spellings(lanes: int) -> dict[str, Spelling]:
@@ -77,16 +91,10 @@ def _spellings(lanes: int) -> dict[str, Spelling]:
         "anew": f"{_HERE.format('r', 'from')}\nreturn from;",
         "lift": lambda by: _WHOLE.format(value="__riscv_vle8_v_i8m8(from + i, n)"),
         "fill": lambda depth: (
-            f"{_HERE.format('r', 'value')}\n" + _SHORT.format(value="__riscv_vmv_v_x_i16m8(value, n)")
-            if depth == 2
-            else _WHOLE.format(value="__riscv_vmv_v_x_i8m8(value, n)")
+            f"{_HERE.format('r', 'value')}\n"
+            + (_SHORT if depth == 2 else _WHOLE).format(value=f"__riscv_vmv_v_x_i{8 * depth}m8(value, n)")
         ),
-        "centre": _SHORT.format(value=_CENTRED),
-        "h_load": f"{_HERE.format('r', 'from')}\nreturn {r('vle16_v_i16m2', 'from')};",
-        "h_store": f"{r('vse16_v_i16m2', 'to', 'a')};",
-        **{f"h_{name}": r(f"v{name}_vv_i16m2", "a", "b") for name in ("add", "sub")},
-        "h_shift_left": lambda by: r("vsll_vx_i16m2", "a", str(by)),
-        "h_mac": r("vwmacc_vx_i32m4", "a", "(int16_t)x", "w"),
+        **_short(r),
         "store_bytes": lambda low, high, count: stored("to", "a", low, high, count),
         "store_mixed": store_mixed,
     }
