@@ -18,27 +18,37 @@ from nnbuild.base.phases import shown_by
 from nnbuild.base.shown import encodable, printable
 from nnbuild.cli.parser import Parser, parser_of, with_short_usage
 
-COMMANDS = {
-    "inspect": "what is in a model: its layers, shapes, parameters and work",
-    "new": "begin a project: a model, its build, and a README",
-    "compile": "print a model as C",
-    "build": "build the program that serves a model on a board, and audit it",
-    "run": "build a model for a board, run samples there, write the outputs",
-    "check": "build a model for a board, run samples there, compare with the reference",
-    "listen": "what a model with a front end hears in a recording or a microphone",
-    "mutate": "how many small mistakes in a program the samples would notice",
-    "flash": "put a model's program into a board's flash",
-    "monitor": "show what a program of your own prints, in the emulator or on a board",
-    "profile": "what each layer costs on a board",
-    "bound": "how many instructions a run executes at most, for every input, proved on the linked program",
-    "evidence": "a pack of proofs, traces, comparisons and coverage that a short script checks again",
-    "quantize": "what a model loses in integers, layer by layer",
-    "report": "a page that shows all there is to know of a model on a board",
-    "diff": "compare two builds: size, memory, cost, accuracy",
-    "audit": "what an object, archive or image needs and holds",
-    "boards": "the boards there are",
-    "docs": "the pages of the documentation",
-    "board": "a table for a board of your own: begin one, see whether its numbers go together",
+GROUPS = {
+    "Begin": {
+        "inspect": "what is in a model: its layers, shapes, parameters and work",
+        "new": "begin a project: a model, its build, and a README",
+        "docs": "the pages of the documentation",
+    },
+    "Make C and programs": {
+        "compile": "print a model as C",
+        "build": "build the program that serves a model on a board, and audit it",
+        "flash": "put a model's program into a board's flash",
+        "monitor": "show what a program of your own prints, in the emulator or on a board",
+        "run": "build a model for a board, run samples there, write the outputs",
+    },
+    "Check and prove": {
+        "check": "build a model for a board, run samples there, compare with the reference",
+        "listen": "what a model with a front end hears in a recording or a microphone",
+        "mutate": "how many small mistakes in a program the samples would notice",
+        "bound": "how many instructions a run executes at most, for every input, proved on the linked program",
+        "audit": "what an object, archive or image needs and holds",
+        "evidence": "a pack of proofs, traces, comparisons and coverage that a short script checks again",
+    },
+    "Cost and loss": {
+        "profile": "what each layer costs on a board",
+        "quantize": "what a model loses in integers, layer by layer",
+        "report": "a page that shows all there is to know of a model on a board",
+        "diff": "compare two builds: size, memory, cost, accuracy",
+    },
+    "Boards": {
+        "boards": "the boards there are",
+        "board": "a table for a board of your own: begin one, see whether its numbers go together",
+    },
 }
 PLACES = {"--cmakedir": ("the CMake package", CMAKE), "--platformio-script": ("the PlatformIO script", PLATFORMIO)}
 WRONG_USAGE = 2
@@ -46,7 +56,17 @@ WRONG_USAGE = 2
 
 def known() -> dict[str, tuple[str, str]]:
     """Every command, with its summary and its module: ours, and those that back ends add."""
-    return {name: (summary, f"nnbuild.cli.{name}") for name, summary in COMMANDS.items()} | commands()
+    ours = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+    return {name: (summary, f"nnbuild.cli.{name}") for name, summary in ours.items()} | commands()
+
+
+def overview() -> str:
+    """All commands, group by group."""
+    added = {"More": {name: summary for name, (summary, _) in commands().items()}}
+    lines = []
+    for title, group in (GROUPS | added).items():
+        lines += ["", f"{title}:", *(f"  {name:<10} {summary}" for name, summary in group.items())]
+    return "\n".join([*lines[1:], "", "`nnbuild COMMAND --help` tells the options of a command, with examples."])
 
 
 class PrintPlace(argparse.Action):
@@ -59,13 +79,19 @@ class PrintPlace(argparse.Action):
 
 def parser() -> argparse.ArgumentParser:
     """Each command's own module is imported only when it is the one that runs, or help is wanted for it."""
-    top = Parser(prog="nnbuild", description="A trained model in, checked firmware out.")
+    top = Parser(
+        prog="nnbuild",
+        usage="nnbuild COMMAND ...",
+        description="A trained model in, checked firmware out.",
+        epilog=overview(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     top.add_argument("--version", action="version", version=f"nnbuild {__version__}")
     for option, (what, path) in PLACES.items():
         top.add_argument(option, action=PrintPlace, nargs=0, const=path, help=f"print where {what} lies, and exit")
-    parsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, (summary, _) in known().items():
-        parsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".", add_help=False)
+    parsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True, help=argparse.SUPPRESS)
+    for name in known():
+        parsers.add_parser(name, add_help=False)
     return top
 
 

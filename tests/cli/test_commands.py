@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from nnbuild.cli import main
+from nnbuild.cli import GROUPS, known, main
 from nnbuild.frontend import load
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.pipeline import Compiled
@@ -268,8 +268,10 @@ def test_version_and_help(nnbuild: Nnbuild) -> None:
     assert re.fullmatch(r"nnbuild \d+\.\d+\S*\n", nnbuild("--version").out)
     top = nnbuild("--help")
     assert top.status == 0
-    for command in ("inspect", "compile", "run", "check", "profile", "audit", "boards"):
-        assert command in top.out
+    for title, group in GROUPS.items():
+        assert f"\n{title}:\n" in top.out
+        assert all(f"\n  {command}" in top.out for command in group)
+    for command in known():
         said = nnbuild(command, "--help")
         assert said.status == 0
         assert said.out.startswith(f"usage: nnbuild {command}")
