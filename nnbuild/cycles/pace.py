@@ -9,7 +9,7 @@ from nnbuild.board.board import Board
 
 CORES = {
     "cortex-m4": Pace(word=1, branch=1),
-    "cortex-m33": Pace(word=0.7, branch=0.5, run=0),
+    "cortex-m33": Pace(word=0.8, branch=0.5, run=0),
     "cortex-m7": Pace(instruction=0.55, word=0.2, branch=0, run=0),
 }
 

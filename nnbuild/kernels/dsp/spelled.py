@@ -23,8 +23,10 @@ FIRST, SECOND = ("r0", "r1", "r2", "r3"), ("r4", "r5", "r6", "r7")
 """The sums of both positions."""
 X, K = "r8", "r9"
 CLOBBERED = [f"r{number}" for number in range(13)] + ["lr", "cc", "memory"]
-LONGEST = 8
-"""Pairs of a turn: its code fits the caches of slow flash together with what is around it."""
+SHORT = 8
+"""Pairs of a turn where the code shall fit the caches of slow flash together with what is around it."""
+STRETCH = 16
+"""Pairs behind a pointer before it is moved on, which a load cannot do by more than 255 bytes."""
 PAIR_BYTES = 8
 """Of inputs and of weights."""
 
@@ -51,14 +53,14 @@ def serves(scaling: Scaling) -> bool:
     return form is not None and form.left in (RAISED, 1) and form.below in (0, 1) and scaling.bits == 8
 
 
-def body(scaling: Scaling, pairs: int, near: bool) -> tuple[str, Bill]:
-    """The C of the routine, whose parameters are patch, k, to0, to1 and blocks; what one block takes."""
-    there = turns(pairs, LONGEST)
-    before = 4 + PAIR_BYTES * there.skipped
+def body(scaling: Scaling, pairs: int, longest: int, near: bool) -> tuple[str, Bill]:
+    """The C of the routine, whose parameters are patch, k, to0, to1 and blocks; what one block takes.
+    A turn is of up to `longest` pairs."""
+    there = turns(pairs, longest)
     text = [
-        f"const uintptr_t x = (uintptr_t)patch - {before};",
+        f"const uintptr_t x = (uintptr_t)patch - {4 + _skipped_bytes(there)};",
         "const uintptr_t weights = (uintptr_t)k - 4;",
-        f"const uintptr_t end = x + {PAIR_BYTES * there.size * there.count};" if there.count > 1 else "",
+        f"const uintptr_t end = (uintptr_t)patch + {PAIR_BYTES * pairs - 4};" if there.count > 1 else "",
         "",
         "__asm__ volatile(",
     ]
@@ -79,13 +81,19 @@ def body(scaling: Scaling, pairs: int, near: bool) -> tuple[str, Bill]:
     return "\n".join(line for line in text if line is not None), tally.whole
 
 
+def _skipped_bytes(there: Turns) -> int:
+    """How far pointers stand before the first pair."""
+    return PAIR_BYTES * (there.skipped % STRETCH)
+
+
 def _start(w: Writer, there: Turns) -> list[str]:
     lines = [f"ldr.w {X}, %[x]", *_run(FIRST, 0, last=True)]
-    lines += [f"mov {second}, {first}" for first, second in zip(FIRST, SECOND, strict=True)]
+    if there.count > 1:
+        lines += [f"mov {second}, {first}" for first, second in zip(FIRST, SECOND, strict=True)]
     w.bill(len(lines))
     w.runs(1)
     if there.skipped:
-        skipping = [f"sub.w {K}, {K}, #{PAIR_BYTES * there.skipped}", "b.w 3f"]
+        skipping = [f"sub.w {K}, {K}, #{_skipped_bytes(there)}", "b.w 3f"]
         w.bill(len(skipping) + 1)
         lines += skipping
     return lines if there.count == 1 else [*lines, ".balign 4", "2:"]
@@ -101,23 +109,26 @@ def _run(registers: tuple[str, ...], place: int, last: bool = False) -> list[str
 def _products(w: Writer, there: Turns, near: bool) -> list[str]:
     lines = []
     for pair in range(there.size):
-        at, moved = PAIR_BYTES * pair, "!" if pair + 1 == there.size else ""
+        last = pair + 1 == there.size
+        at, moved = PAIR_BYTES * (pair % STRETCH), "!" if last or (pair + 1) % STRETCH == 0 else ""
+        begun = FIRST if pair == 0 and there.count == 1 else SECOND  # without a loop, both start from one register
         if pair == there.skipped and there.skipped:
             lines.append("3:")
         lines += [f"ldr.w r10, [{X}, #{at + 4}]", f"ldr.w r11, [{X}, #{at + 8}]{moved}"]
         lines += [f"ldr.w r12, [{K}, #{at + 4}]", f"ldr.w lr, [{K}, #{at + 8}]{moved}"]
         for both, upper in (("r12", 1), ("lr", 3)):
-            lines += [f"smlad {FIRST[upper]}, r10, {both}, {FIRST[upper]}"]
-            lines += [f"smlad {SECOND[upper]}, r11, {both}, {SECOND[upper]}", f"sxtb16 {both}, {both}"]
+            lines += [f"smlad {SECOND[upper]}, r11, {both}, {begun[upper]}"]
+            lines += [f"smlad {FIRST[upper]}, r10, {both}, {FIRST[upper]}", f"sxtb16 {both}, {both}"]
         for both, lower in (("r12", 0), ("lr", 2)):
+            lines += ["ldr.w r12, %[end]"] if last and both == "lr" and there.count > 1 else []
+            lines += [f"smlad {SECOND[lower]}, r11, {both}, {begun[lower]}"]
             lines += [f"smlad {FIRST[lower]}, r10, {both}, {FIRST[lower]}"]
-            lines += [f"smlad {SECOND[lower]}, r11, {both}, {SECOND[lower]}"]
     w.bill(14 * there.size)
     w.runs(there.size * (1 if near else 2))
     if there.count > 1:
         w.bill(3)
         w.runs(1)
-        lines += ["ldr.w r10, %[end]", f"cmp {X}, r10", "bne.w 2b"]
+        lines += [f"cmp {X}, r12", "bne.w 2b"]
     return lines
 
 

@@ -193,7 +193,7 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
     """The routine, and what one block costs in it. One that is spelled is the same wherever the weights lie."""
     in_assembly, near = is_spelled(tile, run), tile.near
     if in_assembly:
-        tile = replace(tile, near=False, longest=LONGEST)
+        tile = replace(tile, near=False, longest=LONGEST if tile.pairs <= spelled.SHORT else tile.longest)
     scaling = tile.scaling
     body = Writer("{prefix}")
     outputs = [f"to{position}" for position in range(tile.positions)]
@@ -211,7 +211,7 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
     w.helpers |= body.helpers
     if not in_assembly:
         return routine, body.whole
-    native, bill = spelled.body(scaling, tile.pairs, near)
+    native, bill = spelled.body(scaling, tile.pairs, LONGEST if tile.longest == LONGEST else spelled.SHORT, near)
     return replace(routine, native=native, guard=spelled.WHERE), bill
 
 

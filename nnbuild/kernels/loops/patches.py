@@ -22,6 +22,7 @@ from nnbuild.kernels.dsp.beside import beside_of, refusal
 from nnbuild.kernels.dsp.inputs import C_TYPE, copy, expand
 from nnbuild.kernels.dsp.patch import Patch
 from nnbuild.kernels.dsp.scaling import Scaling
+from nnbuild.kernels.dsp.spelled import SHORT
 from nnbuild.kernels.dsp.staged import staged
 from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide, padded_taps
@@ -78,7 +79,8 @@ def _accepts(layout: Layout, longest: int, near: bool, site: Site[Weighted]) -> 
     if near and is_row(site):
         return "its weights are read only once"
     tile = tile_of(layout, site, longest)
-    short = tile.pairs <= tile.longest or all(tiles.is_spelled(tile, run) for run in tiles.runs(window_of(site).share))
+    spelled = any(tiles.is_spelled(tile, run) for run in tiles.runs(window_of(site).share))
+    short = tile.pairs <= (SHORT if spelled else tile.longest)
     return "its code is short as it is" if longest == tiles.SHORT and not near and short else None
 
 
