@@ -99,7 +99,7 @@ def _printed(chosen: Options) -> list[str]:
 def nn_library(env: Any, source: Any, *, folder: str | None = None, **options: Any) -> list[Any]:
     """The model as a static library for a program of your own, compiled with the environment's own compiler.
 
-    Its header's folder is added to the environment's CPPPATH.
+    Its header's folder is added to the environment's CPPPATH. Behind the library stands what a device's driver needs.
     """
     files = nn_model(env, source, folder=folder, **options)
     where = files[0].dir
@@ -110,7 +110,14 @@ def nn_library(env: Any, source: Any, *, folder: str | None = None, **options: A
     objects = [own.Object(where.File(f"library/{node.name}.o"), node) for node in sources]
     own.Depends(objects, [node for node in files if node.name.endswith(".bin")])
     library: list[Any] = own.StaticLibrary(where.File(f"lib{Path(files[0].name).stem}.a"), objects)
-    return library
+    beside, _ = _linked(board_of(_options(env, source, options)).link_flags)
+    return library + [env.File(path) for path in beside]
+
+
+def _linked(flags: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Files to link and options: a linker reads files in their order."""
+    files = [flag for flag in flags if Path(flag).is_absolute()]
+    return files, [flag for flag in flags if flag not in files]
 
 
 def _generated(env: Any, source: Any, chosen: Options, folder: str | None = None) -> list[Any]:
@@ -198,6 +205,7 @@ def _compiled(
     """An environment with the recipe's tools, and the objects of all that is not the user's own, in a folder."""
     generated = model_folder(chosen)
     script = [f"-Wl,-T,{_path(env.Dir(generated))}/{recipe.script}"] if recipe.script else []
+    beside, options = _linked(recipe.link_flags)
     own = env.Clone(
         NN_BACKEND=board.output,
         ENV={**env["ENV"], **{name: os.environ[name] for name in SEARCHED if name in os.environ}},
@@ -205,8 +213,8 @@ def _compiled(
         LINK=list(recipe.compiler),
         CCFLAGS=list(recipe.flags),
         ASPPFLAGS=list(recipe.flags),
-        LINKFLAGS=[*recipe.flags, *recipe.link_flags, *script],
-        LIBS=list(recipe.libraries),
+        LINKFLAGS=[*recipe.flags, *options, *script],
+        LIBS=[*map(env.File, beside), *recipe.libraries],
         CPPPATH=[env.Dir(generated), *map(str, recipe.includes)],
         **({} if env.get("verbose") else SHORT),
     )

@@ -48,7 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
     package = PACKAGES[kind]
     # Only a board that was named has memories that the model must fit.
     named = arguments.board is not None
-    compiled = compile_model(options, progress("calibration sample"), heard, sizes_only=arguments.dry_run, to_run=named)
+    # What a device takes depends on scales, not on sizes alone.
+    sizes_only = arguments.dry_run and options.device is None
+    compiled = compile_model(options, progress("calibration sample"), heard, sizes_only=sizes_only, to_run=named)
     whole = program_files(compiled) if arguments.link or named else {}
     files = whole if arguments.link else package.files(compiled.board, compiled.plan, compiled.artifact)
     made: list[str] = []

@@ -70,7 +70,7 @@ def device_notes(plan: Plan) -> Iterator[str]:
         return
     steps = [step for step in plan.steps if step.on_device]
     if not steps:
-        yield f"{program.device.name} computes nothing: by its table the processor is faster for every layer it takes"
+        yield f"{program.device.name} computes nothing: {_why(plan)}"
         return
     macs, whole = sum(step.macs for step in steps), sum(step.macs for step in plan.steps)
     share = 100 * macs / whole if whole else 0.0
@@ -78,6 +78,12 @@ def device_notes(plan: Plan) -> Iterator[str]:
         f"{program.device.name} computes {len(steps)} of {len(plan.steps)} steps, {share:.0f} % of the MACs, in about "
         f"{program.cycles:,.0f} of its cycles"
     )
+
+
+def _why(plan: Plan) -> str:
+    if not any(tensor.quant is not None for tensor in plan.graph.tensors.values()):
+        return "it takes integers, and the model is in float; ask for --quantize int8"
+    return "by its table the processor is faster for every layer it takes, or it takes none (`--place` tells why)"
 
 
 def beside_of(plan: Plan) -> Beside | None:

@@ -6,8 +6,9 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import DEVICES
 from nnbuild.numeric.arithmetic import ROUNDINGS, SCALES, TFLITE, Arithmetic
 from nnbuild.offload.device import HOLDS, Copying, Device, Driver, Functions, Memory, Operator
+from nnbuild.offload.guarded import guarded_functions
 from nnbuild.offload.shapes import QUANTITIES
 
 TABLE = "device.toml"
@@ -121,6 +123,12 @@ class _Reader:
                 raise self.wrong(f"{count or 'no'} memories hold {use}; exactly one must.")
         if not (device.memory("exchange").host and device.memory("constants").host):
             raise self.wrong("the memories that hold exchange and constants need host = true: the driver writes them.")
+        reached = sorted((memory for memory in device.memories if memory.host), key=lambda memory: memory.begin)
+        for one, other in pairwise(reached):
+            if one.begin + one.size > other.begin:
+                raise self.wrong(f"memory.{one.name} and memory.{other.name} lie over each other.")
+        if not (device.clock and device.copying.bytes_per_cycle):
+            raise self.wrong("clock and copying.bytes_per_cycle must be more than 0.")
         missing = [name for name in ("load", "store") if device.apart and name not in device.operators]
         if missing:
             raise self.wrong(f"its tensors lie where the driver does not reach, and it has no operator {missing[0]}.")
@@ -141,6 +149,10 @@ class _Reader:
             size = self.whole(table, "size", at, 1, 1 << 32)
             begin = self.whole(table, "begin", at, 0, (1 << 32) - size, 0)
             alignment = self.whole(table, "alignment", at, 1, 4096, 1)
+            if alignment & (alignment - 1):
+                raise self.wrong(f"{at}alignment = {alignment} is no power of two.")
+            if begin % alignment:
+                raise self.wrong(f"{at}begin = {begin:#x} is no multiple of its alignment of {alignment}.")
             reserved = self.whole(table, "reserved", at, 0, size, 0)
             host = self.truth(table, "host", at, False)
             found.append(Memory(name, begin, size, alignment, host, frozenset(holds), reserved))
@@ -231,12 +243,10 @@ class _Reader:
     def functions(self) -> Functions:
         file = self.file.parent / self.text(self.table, "file", "", "device.py")
         module = _module(file, self)
-        found: dict[str, Callable[..., Any]] = {}
         for name in ("pack", "describe", "cycles", "compute"):
             if not callable(getattr(module, name, None)):
                 raise self.wrong(f"{file.name} has no function {name}.", "Write it: see 'nnbuild docs devices'.")
-            found[name] = getattr(module, name)
-        return Functions(**found, link=getattr(module, "link", None), simulated=getattr(module, "simulated", None))
+        return guarded_functions(module, self.where, file)
 
     # --- fields ---
 
@@ -296,6 +306,6 @@ def _module(file: Path, reader: _Reader) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise reader.wrong(f"{file.name} fails: {type(error).__name__}: {error}.", "Mend that file.") from error
     return module

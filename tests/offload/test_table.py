@@ -35,6 +35,15 @@ WRONG = {
     "a memory's use": ('"exchange"]', '"nothing"]', "memory.ram.holds = ['constants', 'tensors', 'nothing'] is no"),
     "no exchange": ('"tensors", "exchange"]', '"tensors"]', "no memories hold exchange; exactly one must"),
     "no host": ("host = true", "host = false", "need host = true"),
+    "an alignment": ("alignment = 4", "alignment = 3", "memory.ram.alignment = 3 is no power of two"),
+    "a begin": ("begin = 0x1000", "begin = 0x1001", "memory.ram.begin = 0x1001 is no multiple of its alignment of 4"),
+    "two in one place": (
+        'host = true\nholds = ["constants", "tensors", "exchange"]\nreserved = 64\n',
+        'host = true\nholds = ["tensors", "exchange"]\nreserved = 64\n\n[memory.twin]\nbegin = 0x2000\nsize = 0x18000\n'
+        'host = true\nholds = ["constants"]\n',
+        "memory.ram and memory.twin lie over each other",
+    ),
+    "a clock": ("clock = 1.0", "clock = 0", "clock and copying.bytes_per_cycle must be more than 0"),
     "a source": ('"driver.c"', '"diver.c"', "driver.software.sources names diver.c, which is not there"),
     "a board": ('"host", "firmware"', '"hots"', "driver.software.boards = ['hots'] is no list of host, firmware"),
     "a file": ('file = "device.py"', 'file = "gone.py"', "its file gone.py is not there"),
@@ -71,3 +80,31 @@ def test_unknown_names_and_drivers(tmp_path: Path) -> None:
     assert find_device(f"{folder}:software").chosen == "software"
     with pytest.raises(UsageError, match=r"it has no driver 'mmio'. Its drivers: software\."):
         find_device(f"{folder}:mmio")
+
+
+FAILING = {
+    "cycles": ("1 / 0", "cycles() in device.py fails at line 1: ZeroDivisionError: division by zero"),
+    "pack": ("None", "pack() in device.py returns None, which is not bytes"),
+    "describe": ("5", "describe() in device.py fails at its call: TypeError"),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_functions_that_fail_are_named(name: str, tmp_path: Path) -> None:
+    result, said = FAILING[name]
+    folder = made_up(tmp_path / "mine")
+    others = [f"def {other}(*a): return b''" for other in ("pack", "describe", "cycles", "compute") if other != name]
+    (folder / "device.py").write_text("\n".join([f"def {name}(task): return {result}", *others]))
+    functions = find_device(str(folder)).functions
+    with pytest.raises(UsageError) as caught:
+        getattr(functions, name)(*([None, None] if name == "describe" else [None]))
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["-5", "'x'", "float('nan')", "True"])
+def test_cycles_are_numbers(value: str, tmp_path: Path) -> None:
+    folder = made_up(tmp_path / "mine")
+    text = (folder / "device.py").read_text()
+    (folder / "device.py").write_text(f"{text}\n\ndef cycles(task):\n    return {value}\n")
+    with pytest.raises(UsageError, match=r"cycles\(\) in device\.py returns .*, which is not a number from 0 on"):
+        find_device(str(folder)).functions.cycles(None)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -141,3 +142,21 @@ def test_a_device_beside_the_core(project: Path) -> None:
     driver = mine / "driver.c"
     driver.write_text(driver.read_text() + "\n/* another one */\n")
     assert scons(project, "-Q", "check").did("nnbuild compile") == ["nnbuild compile small.h5"]
+
+
+@pytest.mark.skipif(shutil.which("verilator") is None, reason="the device's simulator is made by verilator")
+def test_a_simulated_device_is_linked_with_programs_and_libraries(project: Path) -> None:
+    options = 'quantize="int8", calibrate="samples.npz", device="systolic", isa="c99", place=[("*", "device")]'
+    np.savez(project / "samples.npz", x=np.random.default_rng(2).normal(0, 1, (6, 4)).astype(np.float32))
+    (project / "main.c").write_text(
+        '#include "small.h"\nint main(void) { static small_context c; small_init(&c); return small_run(&c); }\n'
+    )
+    (project / "SConstruct").write_text(
+        HEAD
+        + f'program = env.NNProgram("small.h5", {options})\n'
+        + f'library = env.NNLibrary("small.h5", {options})\n'
+        + 'own = env.Program("own", ["main.c", *library])\n'
+    )
+    said = scons(project, "-Q")
+    assert said.status == 0, said.err + said.out
+    assert subprocess.run([project / "own"]).returncode == 0

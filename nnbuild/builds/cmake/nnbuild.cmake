@@ -52,7 +52,7 @@ function(nnbuild_add_model target)
   add_library(nnbuild::${target} ALIAS ${target})
   add_dependencies(${target} ${target}_c)
   target_compile_options(${target} PRIVATE ${NNBUILD_BESIDE_FLAGS})
-  target_link_options(${target} INTERFACE ${NNBUILD_BESIDE_LINK})
+  target_link_libraries(${target} INTERFACE ${NNBUILD_BESIDE_LINK})
   if(NNBUILD_FORM STREQUAL "binary")
     # The C compiler is told what it is, so that no project has to name another language.
     set_source_files_properties("${stem}_weights.S" PROPERTIES
