@@ -129,7 +129,7 @@ def cases(dtype: str) -> Iterator[tuple[str, Graph, Target]]:
 
 
 @pytest.mark.parametrize("dtype", ["int8", pytest.param("int16", marks=pytest.mark.full)])
-@pytest.mark.parametrize("flags", [(), PORTABLE])
+@pytest.mark.parametrize("flags", [pytest.param((), marks=pytest.mark.full), PORTABLE])
 def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     mine = [case for case in cases(dtype) if flags == PORTABLE or runs_here(case[2].isa)]
     assert {case[2].isa.name for case in mine} >= ({"c99", "armv7em_dsp"} if flags and dtype == "int8" else {"c99"})

@@ -73,6 +73,13 @@ def emulated(isa: Isa) -> tuple[str, str] | None:
     return found if found and all(shutil.which(command.split()[0]) for command in found) else None
 
 
+def marks(isa: Isa, form: str, flags: tuple[str, ...]) -> tuple[pytest.MarkDecorator, ...]:
+    """Sets of which only meanings run here take long to compile, and have tests of their own in emulators."""
+    if form != "int8" and not runs_here(isa) and emulated(isa) is None:
+        return (pytest.mark.full,)
+    return () if (isa.name, form, flags) in QUICK else (pytest.mark.slow,)
+
+
 def home(kernel: Kernel) -> Isa | None:
     """The smallest instruction set that has all a kernel needs."""
     fitting = [isa for isa in isas().values() if kernel.needs <= isa.features | FEATURES]
@@ -113,7 +120,7 @@ def candidates(graph: Graph) -> Iterator[tuple[str, Target]]:
 @pytest.mark.parametrize(
     ("name", "form", "flags"),
     [
-        pytest.param(name, form, flags, marks=() if (name, form, flags) in QUICK else pytest.mark.slow)
+        pytest.param(name, form, flags, marks=marks(isa, form, flags))
         for name, isa in isas().items()
         if name != "c99"
         for form in FORMATS
