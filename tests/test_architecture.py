@@ -58,7 +58,7 @@ ROOMS = {
         *("base", "numeric", "model", "ops", "isa", "plan", "emit", "features"),
         *("board", "audit", "bound", "device", "__init__"),
     },
-    "outputs": {"base", "model", "plan", "emit", "board", "backends", "__init__"},
+    "outputs": {"base", "model", "ops", "plan", "emit", "board", "backends", "__init__"},
     # All of it together, and what users call.
     "jobs": {
         *("base", "numeric", "model", "ops", "frontend", "passes", "quantize", "streaming", "compress"),

@@ -14,11 +14,12 @@ from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.files import file_names
 from nnbuild.emit.weights import weights_bytes
+from nnbuild.jobs.application import sample_header
 from nnbuild.jobs.beside import device_facts
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.pipeline import Compiled, Options, board_for, compile_model, faster_here, inputs_of, weights_form
 from nnbuild.jobs.stream import stream_facts
-from nnbuild.outputs.packages import PACKAGES
+from nnbuild.outputs.packages import PACKAGES, Package
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     sizes_only = arguments.dry_run and options.device is None
     compiled = compile_model(options, progress("calibration sample"), heard, sizes_only=sizes_only, to_run=named)
     whole = program_files(compiled) if arguments.link or named else {}
-    files = whole if arguments.link else package.files(compiled.board, compiled.plan, compiled.artifact)
+    files = whole if arguments.link else _package_files(package, compiled)
     made: list[str] = []
     if not arguments.dry_run:
         Artifact(files).refuse_strangers(arguments.folder)
@@ -67,6 +68,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json != "-":
         print(_said(compiled, arguments.folder, [*files, *made]))
     return 0
+
+
+def _package_files(package: Package, compiled: Compiled) -> dict[str, bytes]:
+    """With the sample of its example."""
+    files = package.files(compiled.board, compiled.plan, compiled.artifact)
+    if package.EXAMPLE is None:
+        return files
+    folder = package.EXAMPLE.format(prefix=compiled.plan.prefix)
+    return {**files, f"{folder}/{compiled.plan.prefix}_sample.h": sample_header(compiled).encode()}
 
 
 WITH_FEATURES = ("c", "arduino", "rtthread", "zephyr", "espidf", "meson", "cubeide")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from nnbuild.base.literals import float_literal
+from nnbuild.emit.text import comment_safe
 from nnbuild.jobs.classes import classes_of
 from nnbuild.jobs.pipeline import Compiled
 from nnbuild.model.samples import load_samples
+from nnbuild.quantize.data import Source, batches
 
 A_LINE = 8
+ZEROS = "zeros: put your data there"
 
 
 @dataclass(frozen=True)
@@ -32,18 +36,37 @@ def sample_of(compiled: Compiled, file: Path | None) -> Sample:
     label = None
     if file is None:
         values = [np.zeros(port.shape, np.float32) for port in ports]
-        told = "zeros: put your data there"
+        told = ZEROS
     else:
         samples = load_samples(file, ports)
         values = [samples.inputs[port.name][0] for port in ports]
         told = f"the first of {file.name}"
         if samples.labels is not None:
             label = int(samples.labels[0] if samples.labels.ndim == 1 else np.argmax(samples.labels[0]))
-    arrays = "\n".join(_array(index, each.reshape(-1)) for index, each in enumerate(values))
-    return Sample(f"/* A sample in the model's own units: {told}. */\n{arrays}", told, label)
+    return Sample(f"/* A sample in the model's own units: {told}. */\n{_arrays(values)}", told, label)
+
+
+def sample_header(compiled: Compiled) -> str:
+    """The first calibration sample, for an example beside the printed C; zeros where it takes another form."""
+    options, plan = compiled.options, compiled.plan
+    shapes = [plan.tensor(name).shape for name in plan.graph.inputs]
+    values, told = [np.zeros(shape, np.float32) for shape in shapes], ZEROS
+    if options.calibrate is not None and options.features is None and options.stream is None:
+        first = next(batches(Source(options.calibrate, options.image_range), compiled.imported))
+        found = [np.asarray(first[name][0], np.float32) for name in compiled.imported.inputs]
+        if [each.size for each in found] == [prod(shape) for shape in shapes]:
+            values, told = found, f"the first of {comment_safe(options.calibrate.name)}"
+    opening = f"/* {plan.prefix}_sample.h: printed by nnbuild. A sample in the model's own units: {told}. */"
+    return f"{opening}\n{_arrays(values)}"
+
+
+def _arrays(values: Sequence[np.ndarray]) -> str:
+    return "\n".join(_array(index, each.reshape(-1)) for index, each in enumerate(values))
 
 
 def _array(index: int, values: np.ndarray) -> str:
+    if not values.any():
+        return f"static const float sample{index}[{len(values)}] = {{0.0f}};\n"
     rows = [values[at : at + A_LINE] for at in range(0, len(values), A_LINE)]
     text = "\n".join("    " + " ".join(f"{float_literal(float(value))}," for value in row) for row in rows)
     return f"static const float sample{index}[{len(values)}] = {{\n{text}\n}};\n"

@@ -9,22 +9,19 @@ from nnbuild import __version__
 from nnbuild.base.template import fill
 from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
-from nnbuild.emit.text import comment_safe, common_type
+from nnbuild.emit.text import comment_safe
+from nnbuild.outputs.example import example
 from nnbuild.plan.plan import Plan
 
 ISA = "c99"
 WEIGHTS = "array"
 """The Arduino build gives the assembler no folder to find a .bin in."""
+EXAMPLE = "examples/{prefix}_sketch"
 
 
 def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
     p = plan.prefix
-    sketch = {
-        "PREFIX": p,
-        "UPPER": p.upper(),
-        "INPUT": common_type(plan, plan.graph.inputs[:1]),
-        "OUTPUT": common_type(plan, plan.graph.outputs[:1]),
-    }
+    sketch = {"PREFIX": p, "UPPER": p.upper(), **example(plan, artifact)}
     texts = {
         "library.properties": _properties(plan),
         "keywords.txt": _keywords(p),
@@ -51,7 +48,8 @@ includes={plan.prefix}.h
 
 
 def _keywords(prefix: str) -> str:
-    functions = "".join(f"{prefix}_{word}\tKEYWORD2\n" for word in ("init", "input", "run", "step", "output"))
+    words = ("init", "input", "quantize_input", "run", "step", "output", "dequantize_output", "class")
+    functions = "".join(f"{prefix}_{word}\tKEYWORD2\n" for word in words)
     return f"{prefix}_context\tKEYWORD1\n{functions}"
 
 

@@ -12,6 +12,7 @@ from nnbuild.plan.plan import Plan
 ISA = None
 WEIGHTS = "array"
 """A sandbox would hide a .bin that no rule names."""
+EXAMPLE = None
 TEXTS = {"BUILD.bazel": "bazel/BUILD.bazel", "MODULE.bazel": "bazel/MODULE.bazel"}
 
 

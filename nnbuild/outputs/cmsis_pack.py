@@ -16,6 +16,7 @@ from nnbuild.plan.plan import Plan
 ISA = "c99"
 WEIGHTS = "array"
 """Not every tool gives the assembler a folder to find a .bin in."""
+EXAMPLE = "examples/classify"
 USUAL = "ARMCM4"
 """What Arm's own pack of devices calls a core whose board says none."""
 PACKED = ("src/", "README.md")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from nnbuild import __version__
 from nnbuild.base.template import fill
 from nnbuild.emit.artifact import Artifact
+from nnbuild.outputs.example import example
 from nnbuild.plan.plan import Plan
 
 
@@ -20,6 +21,7 @@ def component(plan: Plan, artifact: Artifact, texts: Mapping[str, str], source: 
         "VERSION": __version__,
         "ARENA": f"{plan.arena + plan.state:,}",
         "SOURCES": "".join(f"{source.format(name=f'src/{name}')}\n" for name in names),
+        **example(plan, artifact),
         **more,
     }
     around = {name: fill(template, values).encode() for name, template in texts.items()}

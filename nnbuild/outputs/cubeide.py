@@ -12,6 +12,7 @@ from nnbuild.plan.plan import Plan
 ISA = "c99"
 WEIGHTS = "array"
 """The IDE gives the assembler no folder to find a .bin in."""
+EXAMPLE = None
 
 
 def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:

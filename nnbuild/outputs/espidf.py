@@ -11,6 +11,7 @@ from nnbuild.plan.plan import Plan
 
 ISA = "c99"
 WEIGHTS = None
+EXAMPLE = "examples/classify/main"
 TEXTS = {
     "CMakeLists.txt": "espidf/CMakeLists.txt",
     "idf_component.yml": "espidf/idf_component.yml",

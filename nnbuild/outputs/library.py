@@ -9,7 +9,7 @@ from pathlib import Path
 from nnbuild import __version__
 from nnbuild.backends.cores import cores_flags
 from nnbuild.backends.recipe import WARNINGS, choose
-from nnbuild.base.errors import NnbuildError, ToolMissing
+from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
 from nnbuild.board.board import Board
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.text import comment_safe
@@ -18,10 +18,18 @@ from nnbuild.plan.plan import Plan
 
 ISA = None
 WEIGHTS = None
+EXAMPLE = None
+SYSTEM = frozenset(
+    "m c g gcc gcc_s gcc_eh gloss nosys semihost rt dl util pthread atomic gomp crypt resolv z anl nsl".split()
+)
+"""What compilers and systems link by such a name themselves."""
 
 
 def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
     p = plan.prefix
+    if p in SYSTEM:
+        cause = f"lib{p}.a would be linked in place of the system's library of that name."
+        raise UsageError(f"name {p!r}", cause, "Give another one with --name.")
     found = {f"src/{name}": content for name, content in artifact.files.items() if name != f"{p}.h"}
     return {
         **found,

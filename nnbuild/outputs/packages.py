@@ -32,6 +32,8 @@ class Package(Protocol):
     """The one form of the constants that it can hold, or None where it holds both."""
     ISA: str | None
     """What its C is printed for where the user names neither a board nor an instruction set; None is this PC."""
+    EXAMPLE: str | None
+    """The folder of its program, which takes a sample from NAME_sample.h beside it."""
 
     def files(self, board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]: ...
 

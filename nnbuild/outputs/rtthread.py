@@ -10,6 +10,7 @@ from nnbuild.plan.plan import Plan
 
 ISA = "c99"
 WEIGHTS = None
+EXAMPLE = None
 
 
 def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:

@@ -22,6 +22,7 @@ from nnbuild.plan.plan import Plan
 
 ISA = None
 WEIGHTS = None
+EXAMPLE = None
 TYPES = {"float32": "f32", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8"}
 _WORDS = """
 abstract as async await become box core crate dyn final fn gen impl in let loop macro match mod move mut override priv

@@ -11,6 +11,7 @@ from nnbuild.plan.plan import Plan
 
 ISA = None
 WEIGHTS = "array"
+EXAMPLE = None
 
 
 def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:

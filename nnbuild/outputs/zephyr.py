@@ -11,6 +11,7 @@ from nnbuild.plan.plan import Plan
 
 ISA = "c99"
 WEIGHTS = None
+EXAMPLE = "samples/classify/src"
 TEXTS = {
     "zephyr/module.yml": "zephyr/module.yml",
     "CMakeLists.txt": "zephyr/CMakeLists.txt",
@@ -26,6 +27,7 @@ ENTRY = {"ENTRY": "int main(void)", "FAILED": "return 1;", "DONE": "    return 0
 def files(board: Board, plan: Plan, artifact: Artifact) -> dict[str, bytes]:
     made = component(plan, artifact, TEXTS, "    {name}", **ENTRY)
     settings = f"# {plan.prefix}: printed by nnbuild\nCONFIG_NN_{plan.prefix.upper()}=y\nCONFIG_MAIN_STACK_SIZE=4096\n"
+    settings += "CONFIG_CBPRINTF_FP_SUPPORT=y\n"  # the score is a float
     return {**made, "samples/classify/prj.conf": settings.encode()}
 
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.outputs.test_packages import write
-from tests.support.running import well
+from tests.support.running import EXAMPLE, well
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -105,7 +105,8 @@ def test_a_meson_subproject(tmp_path: Path) -> None:
         pytest.skip("meson is not installed")
     write(tmp_path / "subprojects" / "mnist", "meson", "--quantize", "int8")
     zephyr = write(tmp_path / "other", "zephyr", "--quantize", "int8")
-    shutil.copy(zephyr / "samples" / "classify" / "src" / "main.c", tmp_path / "main.c")
+    for name in ("main.c", "mnist_sample.h"):
+        shutil.copy(zephyr / "samples" / "classify" / "src" / name, tmp_path / name)
     (tmp_path / "meson.build").write_text(MESON)
     well("meson", "setup", "build", folder=tmp_path)
     well("ninja", "-C", "build", folder=tmp_path)
@@ -135,6 +136,7 @@ def test_a_cmsis_pack_holds_what_its_description_names(tmp_path: Path) -> None:
     assert "device: ARMCM4" in (folder / "examples" / "classify" / "classify.csolution.yml").read_text()
     again = write(tmp_path / "again", "cmsis-pack", "--quantize", "int8", "--board", "stm32f405")
     assert (again / pack.name).read_bytes() == pack.read_bytes()
+    assert "mnist_sample.h" in {path.name for path in (folder / "examples" / "classify").iterdir()}
     files = [folder / name for name in sources]
     well(
         "gcc", f"-I{folder / 'src'}", "-O1", folder / "examples" / "classify" / "main.c", *files, "-o", tmp_path / "app"
@@ -150,7 +152,19 @@ def test_the_folder_for_cubeide(tmp_path: Path) -> None:
     program = f"{code[0]}\n{code[1]}\nint main(void)\n{{\n{code[2]}\n    return 0;\n}}\n"
     (tmp_path / "main.c").write_text(program)
     well("gcc", f"-I{folder}", "-O1", tmp_path / "main.c", *folder.glob("*.c"), "-o", tmp_path / "app")
-    well(tmp_path / "app")
+    assert SAID.search(well(tmp_path / "app"))
+
+
+def test_a_sample_program_names_the_class(tmp_path: Path) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("".join(f"digit {number}\n" for number in range(10)))
+    given = ["--quantize", "int8", "--calibrate", EXAMPLE / "calibration.npz", "--labels", names]
+    folder = write(tmp_path / "mnist", "zephyr", *given)
+    program = folder / "samples" / "classify" / "src" / "main.c"
+    sources = (folder / "src").glob("*.c")
+    well("gcc", "-Wall", "-Wextra", "-Werror", f"-I{folder / 'src'}", program, *sources, "-o", tmp_path / "app")
+    assert re.fullmatch(r"It is: digit \d \([\d.]+\)\n", well(tmp_path / "app"))
+    assert "It is: .+" in (folder / "samples" / "classify" / "sample.yaml").read_text()
 
 
 FREERTOS = """\

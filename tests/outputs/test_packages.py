@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from nnbuild.frontend import load
+from nnbuild.ops.interpret import run
 from nnbuild.outputs.library import archiver, shared_library
+from tests.frontend.keras_files import h5_bytes, put, small
 from tests.support.running import EXAMPLE, NNBUILD, files_of, printed, start, well
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
@@ -105,15 +110,66 @@ def test_an_arduino_library(plain: Path, tmp_path: Path) -> None:
     portable = write(tmp_path / "portable", "c", "--isa", "c99")
     assert printed(folder / "src", "mnist") == printed(portable, "mnist"), "portable C, and nothing else"
     sketch = folder / "examples" / "mnist_sketch" / "mnist_sketch.ino"
-    core = (
-        "#include <cstdio>\n#define delay(ms)\n"
-        "struct { void begin(int) {} template <class T> void println(T) {} } Serial;\n"
-    )
-    (tmp_path / "sketch.cpp").write_text(core + sketch.read_text() + "int main() { setup(); loop(); return 0; }\n")
-    well("gcc", "-c", *(folder / "src").glob("*.c"), folder=tmp_path)
-    objects = sorted(tmp_path.glob("*.o"))
-    well("g++", "-Wall", "-Werror", f"-I{folder / 'src'}", "sketch.cpp", *objects, "-o", "app", folder=tmp_path)
-    well(tmp_path / "app")
+    assert "zeros: put your data there" in sketch.with_name("mnist_sample.h").read_text()
+    assert shown_by_sketch(folder).startswith("The largest is output ")
+
+
+SERIAL = """\
+#include <iostream>
+#define delay(ms)
+struct {
+    void begin(int) {}
+    template <class T> void print(T what) { std::cout << what; }
+    template <class T> void println(T what, int = 2) { std::cout << what << std::endl; }
+} Serial;
+"""
+
+
+def shown_by_sketch(folder: Path) -> str:
+    """What the sketch of an Arduino library prints in one turn."""
+    (sketch,) = folder.glob("examples/*/*.ino")
+    made = folder.parent / "made"
+    made.mkdir()
+    (made / "sketch.cpp").write_text(SERIAL + sketch.read_text() + "int main() { setup(); loop(); return 0; }\n")
+    well("gcc", "-c", *(folder / "src").glob("*.c"), folder=made)
+    places = [f"-I{folder / 'src'}", f"-I{sketch.parent}"]
+    well("g++", "-Wall", "-Werror", *places, "sketch.cpp", *sorted(made.glob("*.o")), "-o", "app", folder=made)
+    return well(made / "app")
+
+
+def test_the_sketch_names_the_class_of_a_real_sample(tmp_path: Path) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("".join(f"digit {number}\n" for number in range(10)))
+    samples = EXAMPLE / "calibration.npz"
+    folder = write(tmp_path / "mnist", "arduino", "--quantize", "int8", "--calibrate", samples, "--labels", names)
+    with np.load(samples) as arrays:
+        first = arrays[arrays.files[0]][:1]
+    np.savez(tmp_path / "first.npz", x=first)
+    said = re.fullmatch(r"It is: digit (\d), score ([\d.]+)\n", shown_by_sketch(folder))
+    assert said is not None
+    header = (folder / "examples" / "mnist_sketch" / "mnist_sample.h").read_text()
+    numbers = [float(number) for number in re.findall(r"([-\d.e]+)f,", header)]
+    assert np.array_equal(np.array(numbers, np.float32), first.reshape(-1))
+    whole = load(MODEL, "mnist")
+    answer = run(whole, {whole.inputs[0]: first})[whole.outputs[0]]
+    assert int(said[1]) == int(np.argmax(answer)) and abs(float(said[2]) - float(np.max(answer))) < 0.05
+
+
+def test_the_sketch_of_a_regression_prints_its_values(tmp_path: Path) -> None:
+    model = put(tmp_path / "sample.h5", h5_bytes(*small()))
+    well(*NNBUILD, "compile", model, "-o", tmp_path / "sample", "--output", "arduino", "--quantize", "int8")
+    assert re.fullmatch(r"(-?[\d.e-]+\n)+", shown_by_sketch(tmp_path / "sample"))
+
+
+def test_a_library_is_not_called_as_one_of_the_system(tmp_path: Path) -> None:
+    model = put(tmp_path / "m.h5", h5_bytes(*small()))
+    command = [*NNBUILD, "compile", model, "-o", tmp_path / "out", "--output", "library"]
+    done = start(*command)
+    assert done.status == 2 and not (tmp_path / "out").exists()
+    cause = "libm.a would be linked in place of the system's library of that name."
+    assert done.text == f"nnbuild: name 'm': {cause} Give another one with --name.\n"
+    well(*command, "--name", "level")
+    assert (tmp_path / "out" / "lib" / "liblevel.a").is_file()
 
 
 def test_an_rt_thread_component(answer: str, tmp_path: Path) -> None:

@@ -1,25 +1,22 @@
 // Runs the model once a second and prints what it answers.
 #include <@PREFIX@.h>
 
-static @PREFIX@_context context;
+#include "@PREFIX@_sample.h"
+
+static @PREFIX@_context model; // all the memory it works in
+static float answer[@UPPER@_OUTPUT0_SIZE];
 
 void setup() {
   Serial.begin(115200);
-  @PREFIX@_init(&context);
+  @PREFIX@_init(&model);
 }
 
 void loop() {
-  @INPUT@ *input = (@INPUT@ *)@PREFIX@_input(&context, 0);
-  for (int i = 0; i < @UPPER@_INPUT0_SIZE; ++i) {
-    input[i] = 0; // put your sensor's values here, before every run
-  }
-  if (@PREFIX@_run(&context) != 0) {
+  // Give it your sensor's values here, in the model's own units, in place of the sample.
+@SET_SKETCH_INPUTS@  if (@PREFIX@_run(&model) != 0) {
     Serial.println("the model did not run");
     return;
   }
-  const @OUTPUT@ *output = (const @OUTPUT@ *)@PREFIX@_output(&context, 0);
-  for (int i = 0; i < @UPPER@_OUTPUT0_SIZE; ++i) {
-    Serial.println(output[i]);
-  }
-  delay(1000);
+  @PREFIX@_dequantize_output(&model, 0, answer);
+@SKETCH_ANSWER@  delay(1000);
 }
