@@ -180,6 +180,8 @@ class Board:
     table: Mapping[str, Any]
     file: Path
     """Where the table stands."""
+    tables: tuple[Path, ...] = ()
+    """That file, and those of the tables it extends."""
     driver_stack: int | None = None
     mapped: Callable[[], Mapped] | None = None
     """The simulated device that an emulator puts beside the processor, made when it is asked for."""

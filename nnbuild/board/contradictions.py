@@ -77,6 +77,10 @@ def _all(board: Board, firmware: Firmware) -> Iterator[str]:
     except KeyError as missing:
         yield f"[firmware.defines] does not say {missing}, which the start code of {firmware.soc} asks for."
         clocks = None
+    except ZeroDivisionError:
+        zeros = " or ".join(name for name, value in firmware.defines.items() if value == 0)
+        yield f"the start code of {firmware.soc} divides by one of its [firmware.defines] that is 0: {zeros}."
+        clocks = None
     if clocks is not None:
         yield from _clocks(board, firmware, clocks, part)
     yield from _serial(board, firmware)

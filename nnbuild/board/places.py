@@ -7,7 +7,8 @@ value is a module; the tables lie in the module's folder.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -19,21 +20,46 @@ from nnbuild.base.paths import BOARDS
 GROUP = "nnbuild.boards"
 OWN = "boards"
 """The folder of a project's own boards, beside its build."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The tables that are known without being named, by their boards' names; and what else lies there, with why it
+    cannot be used, which is nobody's business who asks for another board."""
+
+    files: Mapping[str, Path]
+    strays: tuple[tuple[str, UsageError], ...]
+
+    def refuse_stray(self, name: str) -> None:
+        for stray, error in self.strays:
+            if name == stray:
+                raise error
 
 
 def name_of(file: Path) -> str:
     """A board's name is its file's, and goes into names of files and symbols."""
-    name = file.resolve().parent.name if file.name == "board.toml" else file.stem
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+    name = _called(file)
+    if not NAME.fullmatch(name):
         cause = "a board is named as its file, in letters, digits, '-' and '_'."
         raise UsageError(str(file), cause, "Give the file another name.")
     return name
 
 
+def _called(file: Path) -> str:
+    return file.resolve().parent.name if file.name == "board.toml" else file.stem
+
+
 def in_folder(folder: Path) -> list[Path]:
     """The tables in a folder."""
     nested = sorted(folder.glob("*/board.toml"))
-    return nested + sorted(file for file in folder.glob("*.toml") if file.name != "board.toml")
+    plain = sorted(file for file in folder.glob("*.toml") if file.name != "board.toml")
+    return [file for file in nested + plain if file.is_file()]
+
+
+def near(file: Path) -> dict[str, Path]:
+    """The tables beside this one, which it may extend."""
+    return {_called(each): each for each in in_folder(file.parent) if NAME.fullmatch(_called(each))}
 
 
 @cache
@@ -47,8 +73,12 @@ def of_packages() -> tuple[Path, ...]:
     return tuple(sorted(folders))
 
 
-def files() -> dict[str, Path]:
+def files() -> Mapping[str, Path]:
     """Every table that is known without being named, by its board's name."""
+    return survey().files
+
+
+def survey() -> Survey:
     return by_name(file for folder in _folders() for file in in_folder(folder))
 
 
@@ -58,18 +88,46 @@ def _folders() -> list[Path]:
     return [BOARDS, *of_packages(), *outside]
 
 
-def by_name(found: Iterable[Path]) -> dict[str, Path]:
+def by_name(found: Iterable[Path]) -> Survey:
     """A copy of a table, as a checkout of nnbuild has it beside the installed one, is the same board."""
     result: dict[str, Path] = {}
+    strays: list[tuple[str, UsageError]] = []
     for file in found:
-        name = name_of(file)
-        if name in result and result[name].read_bytes() == file.read_bytes():
-            continue
-        if name in result:
-            cause = f"two tables have this name, {result[name]} and {file}."
-            raise UsageError(f"board {name!r}", cause, "Give one of them another name.")
-        result[name] = file
-    return result
+        try:
+            name = name_of(file)
+            if name not in result:
+                result[name] = file
+            elif not is_copy(result[name], file):
+                raise two_of(name, result[name], file)
+        except UsageError as error:
+            strays.append((_called(file), error))
+    return Survey(result, tuple(strays))
+
+
+def is_copy(one: Path, other: Path) -> bool:
+    try:
+        return one.read_bytes() == other.read_bytes()
+    except OSError:
+        return False
+
+
+def two_of(name: str, one: Path, other: Path) -> UsageError:
+    cause = f"two tables have this name, {one} and {other}."
+    return UsageError(f"board {name!r}", cause, "Give one of them another name.")
+
+
+def is_ours(file: Path) -> bool:
+    """Whether a table comes with nnbuild or an installed package, and is no user's own."""
+    return any(folder.resolve() in file.resolve().parents for folder in (BOARDS, *of_packages()))
+
+
+def expect_own_name(file: Path) -> None:
+    """A table of a user's own is not called as one that is there without it."""
+    name = name_of(file)
+    for folder in (BOARDS, *of_packages()):
+        for other in in_folder(folder):
+            if _called(other) == name and other.resolve() != file.resolve() and not is_copy(other, file):
+                raise two_of(name, other, file)
 
 
 def is_file(board: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import posixpath
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -26,7 +27,9 @@ from nnbuild.board.board import (
 )
 from nnbuild.board.contradictions import contradictions
 from nnbuild.board.cores import core_table
-from nnbuild.board.places import files, in_folder, is_file, name_of
+from nnbuild.board.fields import expect_fields
+from nnbuild.board.places import OWN as OWN_FOLDER
+from nnbuild.board.places import Survey, expect_own_name, is_file, is_ours, name_of, near, survey
 
 FLASH_PLACES = ("elf", "hex", "bin", "address", "size", "read")
 """What is put into a flash tool's commands when they run."""
@@ -38,10 +41,30 @@ OWN = ("abstract", "aliases", "summary", "tested_on")
 
 def boards() -> tuple[Board, ...]:
     """All boards; a table that says `abstract` is only there to be extended."""
-    known = files()
-    tables = {name: _whole_table(file, known) for name, file in known.items()}
-    found = (_read(known[name], table) for name, table in tables.items() if not table.get("abstract"))
-    return tuple(sorted(found, key=lambda board: board.name))
+    return _all_boards()[0]
+
+
+def strays() -> tuple[UsageError, ...]:
+    """What lies among the tables of a user's own and cannot be read as one."""
+    return _all_boards()[1]
+
+
+def _all_boards() -> tuple[tuple[Board, ...], tuple[UsageError, ...]]:
+    """A broken table of a user's own harms no other."""
+    there = survey()
+    wrong = [error for _, error in there.strays]
+    found = []
+    for file in there.files.values():
+        try:
+            board = _read_if_board(file, there)
+        except UsageError as error:
+            if BOARDS in file.parents:
+                raise
+            wrong.append(error)
+            continue
+        if board is not None:
+            found.append(board)
+    return tuple(sorted(found, key=lambda board: board.name)), tuple(wrong)
 
 
 def find(name: str) -> Board:
@@ -54,34 +77,36 @@ def read_unproved(name: str) -> Board:
     """The same, whatever its numbers are."""
     if is_file(name):
         return _of_file(Path(name))
-    file = files().get(name)
-    named = _read_if_board(file) if file is not None else None
+    there = survey()
+    there.refuse_stray(name)
+    file = there.files.get(name)
+    named = _read_if_board(file, there) if file is not None else None
     known = boards() if named is None else (named,)
     for board in known:
         if name == board.name or name in board.aliases:
             return board
     names = [word for board in known for word in (board.name, *board.aliases)]
-    near = difflib.get_close_matches(name, names, 3, 0.4)
-    hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    close = difflib.get_close_matches(name, names, 3, 0.4)
+    hint = f"Did you mean {' or '.join(close)}? " if close else ""
     raise UsageError(f"board {name!r}", "there is no such board.", f"{hint}All boards: nnbuild boards")
 
 
-def _read_if_board(file: Path) -> Board | None:
+def _read_if_board(file: Path, known: Survey) -> Board | None:
     """None of a family, which is there to be extended."""
-    table = _whole_table(file, files())
-    return None if table.get("abstract") else _read(file, table)
+    tables = _lineage(file, known)
+    return None if tables[file].get("abstract") is True else _read(file, tables)
 
 
 def _of_file(file: Path) -> Board:
     if not file.is_file():
         step = "Check its name; 'nnbuild board new NAME --like BOARD' writes one."
         raise UsageError(f"board {str(file)!r}", "there is no such file.", step)
-    near = {name_of(each): each for each in in_folder(file.parent)}
-    table = _whole_table(file, {**files(), **near})
-    if table.get("abstract"):
+    there = survey()
+    board = _read_if_board(file, Survey({**there.files, **near(file)}, there.strays))
+    if board is None:
         step = "Name a board that extends it."
         raise UsageError(f"board {str(file)!r}", "it is a family of boards, and no board.", step)
-    return _read(file, table)
+    return board
 
 
 def sound(board: Board) -> Board:
@@ -103,8 +128,9 @@ def _rates(table: Mapping[str, Any]) -> RateClock:
     )
 
 
-def _read(file: Path, table: Mapping[str, Any]) -> Board:
-    name = name_of(file)
+def _read(file: Path, tables: Mapping[Path, Mapping[str, Any]]) -> Board:
+    name, table = name_of(file), _whole(tables)
+    expect_fields(name, table)
     try:
         build, audit = table["build"], table["audit"]
         return Board(
@@ -138,6 +164,7 @@ def _read(file: Path, table: Mapping[str, Any]) -> Board:
             rates=_rates(table["serial"]) if "serial" in table else None,
             table=table,
             file=file,
+            tables=tuple(tables),
         )
     except KeyError as missing:
         raise UsageError(
@@ -234,26 +261,71 @@ def _flash_tool(name: str, table: Mapping[str, Any], names: Mapping[str, str]) -
     return FlashTool(name, commands, table["install"])
 
 
-def _whole_table(file: Path, known: Mapping[str, Path], inside: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """The board's own table over the one it extends."""
-    where = f"board {name_of(file)!r}"
+def _lineage(file: Path, known: Survey) -> dict[Path, dict[str, Any]]:
+    """What the table itself says, then what the one says that it extends, and so on."""
+    where, found = f"board {name_of(file)!r}", dict[Path, dict[str, Any]]()
+    while True:
+        own = found[file] = _own_table(where, file)
+        base = own.pop("extends", None)
+        if base is None:
+            return found
+        if not isinstance(base, str) or base not in known.files:
+            close = difflib.get_close_matches(str(base), known.files, 1, 0.4)
+            step = f"Did you mean {close[0]}?" if close else "Mend that name."
+            raise UsageError(where, f"it extends {base!r}, which is not there.", step)
+        if known.files[base] in found:
+            raise UsageError(where, f"it extends {base!r}, which extends it in turn.", "Break the circle.")
+        if is_ours(known.files[base]) and not is_ours(file):
+            known.refuse_stray(base)
+        file = known.files[base]
+        where = f"board {name_of(file)!r}"
+
+
+def _own_table(where: str, file: Path) -> dict[str, Any]:
     try:
-        own = tomllib.loads(file.read_text("utf-8"))
+        text = file.read_text("utf-8")
+        found = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(where, f"{file} is no TOML: {error}.", "Mend that line.") from None
     except OSError as error:
         raise UsageError(where, f"{file} cannot be read ({error.strerror}).", "Check the file.") from None
-    base = own.pop("extends", None)
-    if base is None:
-        return own
-    if base not in known:
-        near = difflib.get_close_matches(str(base), known, 1, 0.4)
-        step = f"Did you mean {near[0]}?" if near else "Mend that name."
-        raise UsageError(where, f"it extends {base!r}, which is not there.", step)
-    if known[base] in inside:
-        raise UsageError(where, f"it extends {base!r}, which extends it in turn.", "Break the circle.")
-    inherited = _whole_table(known[base], known, (*inside, file))
-    return _merged({key: value for key, value in inherited.items() if key not in OWN}, own)
+    if not found:
+        what = "says nothing but comments" if text.strip() else "is empty"
+        raise UsageError(where, f"{file} {what}.", "'nnbuild board new NAME --like BOARD' writes one to begin with.")
+    return found
+
+
+def _whole(tables: Mapping[Path, Mapping[str, Any]]) -> dict[str, Any]:
+    """The board's own table over those it extends."""
+    own, *bases = tables.values()
+    result: dict[str, Any] = {}
+    for base in reversed(bases):
+        result = _merged(result, {key: value for key, value in base.items() if key not in OWN})
+    return _merged(result, dict(own))
+
+
+def own_files(board: Board) -> dict[str, bytes]:
+    """The files of a board of a user's own, as they lie in a project's folder: its table, those of the user's that it
+    extends, and the parts of the firmware that they bring. None of a board that is there without them."""
+    tables = [file for file in board.tables if not is_ours(file)]
+    if not tables or is_ours(board.file):
+        return {}
+    found: dict[str, bytes] = {}
+    for file in tables:
+        expect_own_name(file)
+        nested = f"{name_of(file)}/" if file.name == "board.toml" else ""
+        found[f"{OWN_FOLDER}/{nested}{file.name}"] = file.read_bytes()
+    folder = board.table.get("firmware", {}).get("folder")
+    if folder is not None and not Path(folder).is_absolute():
+        nested = f"{board.name}/" if board.file.name == "board.toml" else ""
+        inside = posixpath.normpath(f"{OWN_FOLDER}/{nested}{folder}")
+        if inside.split("/")[0] != OWN_FOLDER or inside == OWN_FOLDER:
+            cause = f"its [firmware] folder = {folder!r} is not below its table, and would lie outside the project."
+            raise UsageError(f"board {board.name!r}", cause, "Put that folder beside the table.")
+        source = board.file.parent / folder
+        for each in sorted(path for path in source.rglob("*") if path.is_file()):
+            found[f"{inside}/{each.relative_to(source).as_posix()}"] = each.read_bytes()
+    return found
 
 
 def _merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:

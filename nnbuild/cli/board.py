@@ -11,8 +11,8 @@ from nnbuild.base.files import make_folder, write_whole
 from nnbuild.base.shown import shown
 from nnbuild.board.board import Board
 from nnbuild.board.contradictions import contradictions, parts
-from nnbuild.board.places import OWN, files, name_of
-from nnbuild.board.tables import boards, find, read_unproved
+from nnbuild.board.places import NAME, OWN, expect_own_name, files, is_ours, name_of
+from nnbuild.board.tables import boards, find, read_unproved, strays
 from nnbuild.cli.arguments import print_json
 
 NESTED = True
@@ -37,6 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _new(name: str, like: str) -> int:
+    if not name.endswith(".toml") and not NAME.fullmatch(name):
+        step = "Give it such a name, or the file to write, FOLDER/NAME.toml."
+        raise UsageError(f"board {name!r}", "a board's name has only letters, digits, '-' and '_'.", step)
     file = Path(name) if name.endswith(".toml") else Path(OWN) / f"{name}.toml"
     known = files()
     if name_of(file) in known:
@@ -65,9 +68,20 @@ def _tail(rest: str | None) -> str:
     return "" if rest is None else f" {rest}" if rest.startswith("(") else rest
 
 
+def _wrong(board: Board) -> tuple[str, ...]:
+    if not is_ours(board.file):
+        try:
+            expect_own_name(board.file)
+        except UsageError as error:
+            return (error.cause, *contradictions(board))
+    return contradictions(board)
+
+
 def _check(arguments: argparse.Namespace) -> int:
     chosen = [read_unproved(name) for name in arguments.boards] if arguments.boards else list(boards())
-    found = {board.name: contradictions(board) for board in chosen}
+    found = {board.name: _wrong(board) for board in chosen}
+    if not arguments.boards:
+        found |= {error.where: (error.cause,) for error in strays()}
     if arguments.json is not None:
         print_json({"boards": {name: list(wrong) for name, wrong in found.items()}}, arguments.json)
     if arguments.json != "-":

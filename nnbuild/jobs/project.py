@@ -12,6 +12,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import EXAMPLE
 from nnbuild.base.template import fill, fill_text
 from nnbuild.board.board import Board
+from nnbuild.board.tables import own_files
 from nnbuild.jobs.application import application, sample_of
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 
@@ -54,6 +55,7 @@ def project_files(build: str, parts: Parts) -> dict[str, bytes]:
     values |= application(compiled, sample)
     texts = {name: fill(template, values) for name, template in templates.items()} | beside
     return {
+        **own_files(compiled.board),
         **{path.name: path.read_bytes() for path in copied},
         **{name: text.encode() for name, text in texts.items()},
     }
@@ -101,7 +103,7 @@ def _values(build: str, parts: Parts, compiled: Compiled) -> dict[str, str]:
         "CMAKE_CALIBRATE": f' CALIBRATE "{calibrate}"' if calibrate else "",
         "CMAKE_INPUTS": f' INPUTS "{inputs}"' if inputs else "",
         "INI_CALIBRATE": f"custom_nnbuild_calibrate = {calibrate}\n" if calibrate else "",
-        "OPTIONS": _options(parts, calibrate),
+        "OPTIONS": _options(board, parts, calibrate),
         "INPUTS": f" --inputs {shlex.quote(inputs)}" if inputs else "",
         "PLATFORM": platform,
         "PIO_BOARD": pio_board,
@@ -128,9 +130,9 @@ def _own_program(board: Board) -> dict[str, str]:
     }
 
 
-def _options(parts: Parts, calibrate: str | None) -> str:
+def _options(board: Board, parts: Parts, calibrate: str | None) -> str:
     """The build's options as the command line takes them."""
-    words = [parts.model.name, "--board", parts.board, "--quantize", parts.quantize]
+    words = [parts.model.name, "--board", board.name, "--quantize", parts.quantize]
     return shlex.join(words + (["--calibrate", calibrate] if calibrate else []))
 
 

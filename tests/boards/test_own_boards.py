@@ -112,6 +112,9 @@ BROKEN = [
     ('extends = "mine"', "it extends 'mine', which extends it in turn."),
     ("abstract = true", "it is a family of boards, and no board."),
     ('summary = "x"', "its board.toml does not say 'build'"),
+    ("", "mine.toml is empty. 'nnbuild board new NAME --like BOARD' writes one"),
+    ("# later\n", "mine.toml says nothing but comments"),
+    ("extends = 5", "it extends 5, which is not there"),
 ]
 
 
@@ -128,6 +131,122 @@ def test_a_table_of_ones_own_harms_no_other_board(project: Path) -> None:
     assert find("stm32f405").name == "stm32f405"
 
 
+WRONG = {
+    "quoted": (
+        "NN_PLL_N = 360",
+        'NN_PLL_N = "360"',
+        "its [firmware.defines] NN_PLL_N = '360' cannot be. Write a whole",
+    ),
+    "negative": ("NN_UART_IRQ = 38", "NN_UART_IRQ = -1", "NN_UART_IRQ = -1 cannot be. Write a whole number from 0"),
+    "true": ("NN_UART_IRQ = 38", "NN_UART_IRQ = true", "NN_UART_IRQ = True cannot be"),
+    "clock": (
+        "clock = 45_000_000",
+        'clock = "45 MHz"',
+        "its [serial] clock = '45 MHz' cannot be. Write a number above 0",
+    ),
+    "memory": ("length = 524_288", 'length = "512K"', "its [memory.flash] length = '512K' cannot be"),
+    "no table": ("flash = { origin = 0x0800_0000, length = 524_288 }", "flash = 5", "Write a table, [memory.flash]."),
+    "pages": ("[1, 65_536]", '[1, "64K"]', "its [flash] pages = "),
+    "tools": ('["openocd", "st-flash", "pyocd", "serial"]', '"openocd"', "Write a list of texts in quotes."),
+    "summary": ('summary = "ST', 'architecture = 3\nsummary = "ST', "its architecture = 3 cannot be. Write a text"),
+    "section": ("[flash.names]", "[flsh.names]", "no section [flsh.names]. Did you mean [flash.names]?"),
+    "lower section": ("[flash.names]", "[flash.nmes]", "no section [flash.nmes]. Did you mean [flash.names]?"),
+    "strange section": ("[flash.names]", "[qqq]", "there is no section [qqq]. Write "),
+    "key": ("least = 16", "leest = 16", "its [serial] has no leest. Did you mean least?"),
+    "top key": ('part = "', 'prt = "', "a board's table has no prt. Did you mean part?"),
+    "toolchain": ('part = "', 'toolchains = ["gcc"]\npart = "', "Write a table, [[toolchains]]."),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_field_that_cannot_be_is_named(wrong: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new, told = WRONG[wrong]
+    assert old in F446
+    file = own(project, F446.replace(old, new, 1))
+    assert main(["board", "check", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert "board 'mine': " in said and told in said
+    with pytest.raises(UsageError):
+        find(str(file))
+
+
+def test_a_divider_of_0_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["board", "new", "mine", "--like", "nucleo-h743zi"]) == 0
+    file = project / "boards" / "mine.toml"
+    file.write_text(re.sub(r"NN_PLL_M = \d+", "NN_PLL_M = 0", file.read_text()))
+    assert main(["board", "check", "mine"]) == 1
+    assert "divides by one of its [firmware.defines] that is 0: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("folder", ["boards", "tables"])
+def test_strays_harm_no_other_board(folder: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = own(project / folder, F446)
+    own(project / folder, "note = 1", "my notes")
+    own(project / folder, "x = [", "bad")
+    own(project / folder, F446, "linux")
+    (project / folder / "folder.toml").mkdir()
+    assert find(str(file)).name == "mine" and find("stm32f405").name == "stm32f405"
+    assert main(["board", "check", str(file)]) == 0
+    with pytest.raises(UsageError, match="a board is named as its file"):
+        find(str(project / folder / "my notes.toml"))
+    with pytest.raises(UsageError, match="is no TOML"):
+        find(str(project / folder / "bad.toml"))
+    if folder == "tables":
+        return
+    assert find("mine").name == "mine"
+    for name, told in (("my notes", "is named as its file"), ("bad", "is no TOML"), ("linux", "two tables")):
+        with pytest.raises(UsageError, match=told):
+            find(name)
+    capsys.readouterr()
+    assert main(["boards"]) == 0
+    notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 3
+    assert main(["board", "check"]) == 1
+    assert "boards/my notes.toml" in capsys.readouterr().out
+
+
+def test_a_name_that_is_shipped_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = own(project / "boards", F446, "linux")
+    assert main(["board", "check", str(file)]) == 1
+    assert "two tables have this name" in capsys.readouterr().out
+    for name in ("../x", "a b", "", "-x"):
+        assert main(["board", "new", "--like", "stm32f405", "--", name]) == 2
+        assert "only letters, digits, '-' and '_'" in capsys.readouterr().err
+    assert not (project / "x.toml").exists()
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_new_project_takes_its_board_along(nested: bool, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own(project / "hardware", F446, "base")
+    part = project / "hardware" / ("mine/parts" if nested else "parts") / "soc" / "stm32f4" / "nn_soc.c"
+    part.parent.mkdir(parents=True)
+    part.write_text("int mine;\n")
+    text = 'extends = "base"\nsummary = "another"\ntested_on = "build only"\n[firmware]\nfolder = "parts"\n'
+    if nested:
+        text = text.replace("base", "nucleo-f446re")
+    file = own(project / "hardware" / "mine", text, "board") if nested else own(project / "hardware", text)
+    assert main(["new", "app", "--board", str(file)]) == 0
+    monkeypatch.chdir(project / "app")
+    mine = find("mine")
+    assert mine.memories == find("nucleo-f446re").memories
+    from nnbuild.backends.firmware.program import sources
+
+    assert [each.read_text() for each in sources(mine) if each.name == "nn_soc.c"] == ["int mine;\n"]
+    assert (Path("boards") / "base.toml").is_file() == (not nested)
+
+
+def test_a_new_project_of_a_board_found_by_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = own(project / "boards", F446)
+    assert main(["new", "app", "--board", "mine"]) == 0
+    assert (project / "app" / "boards" / "mine.toml").read_bytes() == file.read_bytes()
+    assert main(["new", "plain", "--board", "stm32f405"]) == 0
+    assert not (project / "plain" / "boards").exists()
+    file.write_text(file.read_text().replace("[firmware.defines]", '[firmware]\nfolder = "../x"\n[firmware.defines]'))
+    assert main(["new", "other", "--board", "mine"]) == 2
+    assert "Put that folder beside the table." in capsys.readouterr().err
+    assert not (project / "other").exists()
+
+
 def test_names(project: Path) -> None:
     with pytest.raises(UsageError, match="there is no such file"):
         find("nothing.toml")
@@ -136,6 +255,7 @@ def test_names(project: Path) -> None:
     own(project / "boards", F446, "stm32f405")
     with pytest.raises(UsageError, match="two tables have this name"):
         find("stm32f405")
+    assert find("linux").name == "linux"
     shipped = BOARDS / "stm32f405" / "board.toml"
     (project / "boards" / "stm32f405.toml").write_bytes(shipped.read_bytes())  # as in a checkout of nnbuild
     assert find("stm32f405").name == "stm32f405"
