@@ -27,6 +27,11 @@ RISCV_TYPES = {
     60: "SET_ULEB128", 61: "SUB_ULEB128",
 }  # fmt: skip
 
+# What pyelftools does not list of the 32-bit PowerPC's ABI: distances, as code for any address takes to its table
+# .got2, and the notes to the linker beside calls through a pointer.
+POWERPC_TYPES = {119: "R_PPC_PLTSEQ", 120: "R_PPC_PLTCALL", 246: "R_PPC_REL16DX_HA", 248: "R_PPC_IRELATIVE",
+                 249: "R_PPC_REL16", 250: "R_PPC_REL16_LO", 251: "R_PPC_REL16_HI", 252: "R_PPC_REL16_HA",
+                 253: "R_PPC_GNU_VTINHERIT", 254: "R_PPC_GNU_VTENTRY"}  # fmt: skip
 # Of the 64-bit PowerPC's ABI, version 2, what pyelftools does not list.
 POWERPC64_TYPES = {118: "R_PPC64_ENTRY", 119: "R_PPC64_PLTSEQ", 120: "R_PPC64_PLTCALL", 121: "R_PPC64_PLTSEQ_NOTOC",
                    122: "R_PPC64_PLTCALL_NOTOC", 123: "R_PPC64_PCREL_OPT"}  # fmt: skip
@@ -42,7 +47,7 @@ TYPE_NAMES = {
     "arm": _names(enums.ENUM_RELOC_TYPE_ARM),
     "aarch64": _names(enums.ENUM_RELOC_TYPE_AARCH64),
     "riscv": {number: f"R_RISCV_{name}" for number, name in RISCV_TYPES.items()},
-    "powerpc": _names(enums.ENUM_RELOC_TYPE_PPC),
+    "powerpc": {**_names(enums.ENUM_RELOC_TYPE_PPC), **POWERPC_TYPES},
     "powerpc64": {**_names(enums.ENUM_RELOC_TYPE_PPC64), **POWERPC64_TYPES},
     "mips": _names(enums.ENUM_RELOC_TYPE_MIPS),
 }
@@ -206,6 +211,8 @@ def call_target(file: ObjectFile, relocation: Relocation) -> int | None:
     start = file.address_of(symbol) if symbol is not None else None
     if start is None:
         return None
+    if relocation.type == "R_PPC_PLTREL24":  # its addend says which .got2 the caller has, and nothing of the function
+        return start
     if file.descriptors:  # a section's symbol and a distance may name a descriptor
         return file.descriptors.get(start + relocation.addend, start + relocation.addend)
     bias = 8 if relocation.type in ("R_ARM_CALL", "R_ARM_JUMP24", "R_ARM_PC24", "R_ARM_PLT32") else 0

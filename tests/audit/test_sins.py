@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from nnbuild.audit import AuditReport, Finding, audit_files, explain_symbol, load_policy, vendored_objects
+from nnbuild.audit.elf import read_elf
+from nnbuild.audit.relocations import call_target, relocation_tables
 
 from .toolchains import ALL, Toolchain, by_name, parameters
 
@@ -400,3 +402,49 @@ def test_objects_without_debug_information_say_so(chain: Toolchain, tmp_path: Pa
     assert finding.place is not None
     assert (finding.place.function, finding.place.line) == ("grab", None)
     assert audited.report.notes == ("sin.o has no line table: source lines are unknown; compile with -g",)
+
+
+POSITION_INDEPENDENT = [
+    (CLEAN, {}),
+    (INLINED_EXPF, {"symbol:libm": "the call"}),
+    (MALLOC, {"symbol:heap": "the heap"}),
+    (CONSTRUCTOR, {"constructor": "runs first"}),
+]
+
+
+@pytest.mark.parametrize("chain", parameters([chain for chain in ALL if chain.machine.startswith("powerpc")]))
+@pytest.mark.parametrize("flags", [("-O2", "-g", "-fPIC"), ("-Os", "-g", "-fPIC", "-ffunction-sections")])
+@pytest.mark.parametrize(("source", "sins"), POSITION_INDEPENDENT)
+def test_objects_for_any_address(
+    chain: Toolchain, source: str, sins: dict[str, str], flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    """As compilers of distributions make them unless they are told otherwise: nothing is left unjudged."""
+    audited = audit(chain, tmp_path, source, flags=flags)
+    assert {each.rule: each.place.line for each in audited.report.findings if each.place is not None} == {
+        rule: line_of(source, mark) for rule, mark in sins.items()
+    }
+    assert not [note for note in audited.report.notes if "unknown relocation" in note]
+
+
+@pytest.mark.parametrize("chain", parameters([by_name("powerpc-gcc")]))
+def test_writable_data_of_an_object_for_any_address(chain: Toolchain, tmp_path: Path) -> None:
+    audited = audit(chain, tmp_path, STATICS, flags=("-O2", "-g", "-fPIC"))
+    assert {finding.subject for finding in audited.report.findings} == {"calls", "scale"}
+    assert audited.report.notes == ()
+
+
+CHAIN_OF_CALLS = """\
+__attribute__((noinline)) int first(int x) { return x * 3; }
+__attribute__((noinline)) int unrelated(int x) { return x * 5; }
+int run(int x) { return first(x) + 1; }
+"""
+
+
+@pytest.mark.parametrize("chain", parameters([by_name("powerpc-gcc")]))
+def test_calls_of_an_object_for_any_address(chain: Toolchain, tmp_path: Path) -> None:
+    """The addend of such a call says which table the caller has, and not where the function begins."""
+    path = chain.compile(tmp_path, "sin", CHAIN_OF_CALLS, ("-O2", "-fPIC"))
+    file = read_elf(path.name, path.read_bytes())
+    calls = [entry for table in relocation_tables(file) for entry in table.entries() if entry.type == "R_PPC_PLTREL24"]
+    first = next(symbol for symbol in file.symbols if symbol.name == "first")
+    assert calls and {call_target(file, entry) for entry in calls} == {file.address_of(first)}
