@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from html import escape
@@ -25,11 +26,14 @@ from nnbuild.base.files import write_whole
 from nnbuild.device.check import CheckReport, Gates
 from nnbuild.device.profile import Profile
 from nnbuild.emit.artifact import Artifact
+from nnbuild.jobs.cycles import cycles_job
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.gather import Run, gather
+from nnbuild.jobs.given import misfit, number, options_from, path_given, unknown_name
 from nnbuild.jobs.job import check_job, place, profile_job, run_job, samples_for
-from nnbuild.jobs.pipeline import CHOICES, Compiled, Options, compile_model
+from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from nnbuild.report import profile_object, profile_text
+from nnbuild.report.cycles import CycleProfile, cycles_object, cycles_text
 from nnbuild.report.facts import Facts
 from nnbuild.report.facts import as_object as facts_object
 from nnbuild.report.json_report import as_object
@@ -68,16 +72,18 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Costs:
-    """What one run takes, layer by layer."""
+    """What one run takes, layer by layer: counted, or modelled in cycles of the board's part."""
 
-    profile: Profile
+    profile: Profile | CycleProfile
 
     def __str__(self) -> str:
-        return profile_text(self.profile)
+        found = self.profile
+        return cycles_text(found) if isinstance(found, CycleProfile) else profile_text(found)
 
     def as_object(self) -> dict[str, Any]:
         """All figures, as `nnbuild profile --json` has them."""
-        return profile_object(self.profile)
+        found = self.profile
+        return cycles_object(found) if isinstance(found, CycleProfile) else profile_object(found)
 
     def _repr_html_(self) -> str:
         return _preformatted(str(self))
@@ -155,9 +161,10 @@ class Network:
             samples = samples_for(self.compiled, given)
             return Verdict(check_job(self.compiled, samples, where, _gates(gates), reset_each=reset_each))
 
-    def profile(self, *, port: str | None = None) -> Costs:
+    def profile(self, *, port: str | None = None, cycles: bool = False) -> Costs:
+        """With `cycles`, those of the board's part as they are modelled, and their causes."""
         with place(None, port) as where:
-            return Costs(profile_job(self.compiled, where))
+            return Costs(cycles_job(self.compiled, where) if cycles else profile_job(self.compiled, where))
 
     def report(self, inputs: Samples = None, *, port: str | None = None, **gates: float) -> Page:
         with place(None, port) as where, _file(inputs, self.compiled) as given:
@@ -172,21 +179,39 @@ class Network:
         return _preformatted(str(self))
 
 
-def compile(model: Any, *, board: str | Path = "linux", calibrate: Samples = None, **options: Any) -> Network:
+def compile(
+    model: Any,
+    *,
+    board: str | Path = "linux",
+    quantize: str = "float",
+    calibrate: Samples = None,
+    labels: str | Path | Sequence[str] | None = None,
+    isa: str | Sequence[str] | None = None,
+    **options: Any,
+) -> Network:
     """A model for a board: a file of any kind that nnbuild reads, or a Keras model in memory.
 
-    The options are those of the command line, with underscores: quantize, method, keep, io, optimize, isa, threads,
-    name, accuracy_drop, weights, layers, memory and so on; `keep` is a mapping from layers to formats, `place` one
-    to "cpu" or "device", `shape` one from
-    an ONNX model's inputs to their sizes.
+    `labels` are the names of the classes, or a file of them. The other options are those of the command line too, with
+    underscores: method, keep, io, optimize, threads, name, accuracy_drop, weights, layers, memory and so on; `keep` is
+    a mapping from layers to formats, `place` one to "cpu" or "device", `shape` one from an ONNX model's inputs to
+    their sizes.
     """
     kept = tempfile.TemporaryDirectory(prefix="nnbuild-")
     file, name = _model_file(model, Path(kept.name))
+    options |= {"quantize": quantize, "labels": labels, "isa": isa}
     return _network(file, name, kept, board, calibrate, options)
 
 
 def from_torch(
-    module: Any, example: Any, *, board: str | Path = "linux", calibrate: Samples = None, **options: Any
+    module: Any,
+    example: Any,
+    *,
+    board: str | Path = "linux",
+    quantize: str = "float",
+    calibrate: Samples = None,
+    labels: str | Path | Sequence[str] | None = None,
+    isa: str | Sequence[str] | None = None,
+    **options: Any,
 ) -> Network:
     """A PyTorch module for a board, with an example of what it is called with: a tensor, or a tuple of them.
 
@@ -195,6 +220,7 @@ def from_torch(
     kept = tempfile.TemporaryDirectory(prefix="nnbuild-")
     file = Path(kept.name) / "model.onnx"
     _export(module, example if isinstance(example, tuple) else (example,), file)
+    options |= {"quantize": quantize, "labels": labels, "isa": isa}
     return _network(file, type(module).__name__, kept, board, calibrate, options)
 
 
@@ -227,27 +253,26 @@ def _network(
     calibrate: Samples,
     options: dict[str, Any],
 ) -> Network:
-    known = {each.name for each in fields(Options)} - {"model", "board", "calibrate"}
-    unknown = sorted(options.keys() - known)
-    if unknown:
-        raise UsageError(
-            "nnbuild.compile", f"it has no option {unknown[0]!r}.", f"Take one of {', '.join(sorted(known))}."
-        )
-    for option, value in options.items():
-        if option in CHOICES and value not in CHOICES[option]:
-            raise UsageError(
-                f"{option}={value!r}", "there is no such choice.", f"Take one of {', '.join(CHOICES[option])}."
-            )
-    for pairs in ("keep", "place"):
-        if isinstance(options.get(pairs), Mapping):
-            options[pairs] = tuple(options[pairs].items())
-    if options.get("device") is not None:
-        options["device"] = str(options["device"])
-    if isinstance(options.get("shape"), Mapping):
-        options["shape"] = tuple((each, tuple(sizes)) for each, sizes in options["shape"].items())
-    options.setdefault("name", name)
-    samples = _samples_file(calibrate, Path(kept.name), None)
-    return Network(compile_model(Options(file, str(board), calibrate=samples, **options)), kept)
+    folder = Path(kept.name)
+    wanted = options_from({"name": name, **options}, folder)
+    with _named(folder, {file.name: "model", "samples.npz": "calibrate", "labels.txt": "labels"}):
+        samples = _samples_file("calibrate", calibrate, folder, None)
+        return Network(compile_model(Options(file, str(path_given("board", board)), calibrate=samples, **wanted)), kept)
+
+
+@contextmanager
+def _named(folder: Path, arguments: Mapping[str, str]) -> Iterator[None]:
+    """What was in memory is told of by its argument, and not by the file it became."""
+    try:
+        yield
+    except NnbuildError as error:
+        for file, argument in arguments.items():
+            written = str(folder / file)
+            error.where = error.where.replace(written, argument)
+            error.cause = error.cause.replace(written, argument)
+            error.next_step = error.next_step.replace(written, argument)
+        error.args = (error.where, error.cause, error.next_step)
+        raise
 
 
 def _model_file(model: Any, folder: Path) -> tuple[Path, str | None]:
@@ -269,18 +294,32 @@ def _model_file(model: Any, folder: Path) -> tuple[Path, str | None]:
 @contextmanager
 def _file(samples: Samples, compiled: Compiled) -> Iterator[Path | None]:
     """Samples as a file; arrays in one that is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:
-        yield _samples_file(samples, Path(folder), compiled)
+    with tempfile.TemporaryDirectory(prefix="nnbuild-") as kept, _named(Path(kept), {"samples.npz": "inputs"}):
+        yield _samples_file("inputs", samples, Path(kept), compiled)
 
 
-def _samples_file(samples: Samples, folder: Path, compiled: Compiled | None) -> Path | None:
+def _samples_file(argument: str, samples: Samples, folder: Path, compiled: Compiled | None) -> Path | None:
     if samples is None or isinstance(samples, str | Path):
         return None if samples is None else Path(samples)
     arrays = samples if isinstance(samples, Mapping) else {_first_input(compiled): samples}
     file = folder / "samples.npz"
-    named: dict[str, Any] = {name: np.asarray(values) for name, values in arrays.items()}
-    np.savez(file, **named)
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, values in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, _numbers(f"{argument}, array {name!r}", values), allow_pickle=False)
     return file
+
+
+def _numbers(where: str, values: Any) -> np.ndarray:
+    """Names of classes, too, which are left aside later."""
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError):
+        found = np.asarray(None)
+    if found.dtype.kind not in "biufUS":
+        cause = f"it is no array of plain numbers ({type(values).__name__}, {found.dtype})."
+        raise UsageError(where, cause, "Give numbers of one shape for every sample, best as float32.")
+    return found
 
 
 def _first_input(compiled: Compiled | None) -> str:
@@ -298,9 +337,13 @@ def _needed(given: Path | None) -> Path:
 
 def _gates(values: Mapping[str, Any]) -> Gates:
     known = [each.name for each in fields(Gates)]
-    unknown = sorted(values.keys() - set(known))
-    if unknown:
-        raise UsageError("gates", f"there is none called {unknown[0]!r}.", f"Take one of {', '.join(known)}.")
+    for name, value in sorted(values.items()):
+        if name not in known:
+            raise unknown_name("check", "gate", name, known)
+        try:
+            number(value)
+        except (TypeError, ValueError):
+            raise misfit(name, value, "a finite number") from None
     return replace(Gates(), **values)
 
 

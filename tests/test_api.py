@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -78,8 +81,42 @@ WRONG = [
     (lambda file: nnbuild.compile(file.with_name("other.h5")), "other.h5"),
     (lambda file: nnbuild.compile(file, board="stm33"), "there is no such board"),
     (lambda file: nnbuild.compile(file).run(None), "it was given no samples"),
-    (lambda file: nnbuild.compile(file).check(min_cosin=1), "there is none called 'min_cosin'"),
+    (lambda file: nnbuild.compile(file).check(min_cosin=1), "it has no gate 'min_cosin'. Did you mean min_cosine?"),
+    (lambda file: nnbuild.compile(file, acuracy_drop=1), "Did you mean accuracy_drop?"),
+    (lambda file: nnbuild.compile(file, quantize="int9"), "Did you mean int8?"),
+    (lambda file: nnbuild.compile(file, board=3), "board=3: board takes a path"),
+    (lambda file: nnbuild.compile(file).check(min_cosine="x"), "min_cosine='x': min_cosine takes a finite number"),
+    (lambda file: nnbuild.compile(file, labels=["a", 3]), "labels=['a', 3]: labels takes a name of one line"),
+    (lambda file: nnbuild.compile(file, labels=["a"]), "labels: it names 1 classes"),
+    (lambda file: nnbuild.compile(file, labels=file.with_name("none.txt")), "none.txt: it cannot be read"),
+    (lambda file: nnbuild.compile(file, features="sound.toml"), "sound.toml"),
+    (lambda file: nnbuild.compile(file).profile(port="/dev/none", cycles=True), "--cycles: it models a part"),
 ]
+FITS_NOTHING = {
+    "keep": ["x", 3, {"dense": "int9"}, {"dense": 3}, ["dense"]],
+    "place": ["x", {"dense": "gpu"}],
+    "kernels": ["x", 3],
+    "shape": ["x", {"x": "x"}, {"x": (1, 0)}, {"x": 3}],
+    "threads": ["2", 0, 2.5, True],
+    "accuracy_drop": ["x", float("nan"), True],
+    "layers": ["x", 1],
+    "swappable": ["x"],
+    "bias_correction": [None],
+    "image_range": ["x", 3, (0, 1, 2), (0, "1")],
+    "max_instructions": ["x", 0],
+    "baud": ["x"],
+    "isa": [3, [3], [], ""],
+    "stream": [2.5],
+    "name": [3],
+    "memory": [3],
+    "labels": [3],
+    "features": [3],
+    "device": [3],
+    "quantize": [3, None, ["int8"]],
+    "prune": [[3]],
+    "share": ["x"],
+    "flash": [[]],
+}
 
 
 @pytest.mark.parametrize(("call", "told"), WRONG)
@@ -87,6 +124,67 @@ def test_what_is_wrong_is_said(call, told: str, file: Path) -> None:  # type: ig
     with pytest.raises(nnbuild.NnbuildError) as raised:
         call(file)
     assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(("option", "value"), [(name, each) for name, many in FITS_NOTHING.items() for each in many])
+def test_a_value_that_fits_nothing_is_told_with_its_option(option: str, value: object, file: Path) -> None:
+    with pytest.raises(nnbuild.NnbuildError) as raised:
+        nnbuild.compile(file, **{option: value})
+    assert re.match(rf"(--)?{option}\b", raised.value.where), raised.value
+
+
+WRONG_SAMPLES = [
+    np.zeros((3, 99), np.float32),
+    np.zeros((), np.float32),
+    np.zeros((0, 4), np.float32),
+    [[1, 2], [3]],
+    [object()],
+    {"z": np.zeros(3)},
+    {3: [[1.0]]},
+]
+
+
+@pytest.mark.parametrize("given", WRONG_SAMPLES)
+def test_wrong_samples_are_told_by_their_argument(given: object, file: Path, network: nnbuild.Network) -> None:
+    for argument, call in (
+        ("calibrat", lambda: nnbuild.compile(file, quantize="int8", calibrate=given)),
+        ("inputs", lambda: network.check(given)),
+    ):
+        with pytest.raises(nnbuild.NnbuildError) as raised:
+            call()
+        told = str(raised.value)
+        assert argument in told and "nnbuild-" not in told and ".npz" not in raised.value.where, told
+
+
+def test_options_as_they_are_natural_in_python(file: Path, tmp_path: Path) -> None:
+    graph = nnbuild.compile(file).compiled.graph
+    names = [f"class {i}" for i in range(int(np.prod(graph.tensors[graph.outputs[0]].shape)))]
+    listed = tmp_path / "labels.txt"
+    listed.write_text("\n".join(names))
+    files = [nnbuild.compile(str(file), labels=each).files for each in (names, tuple(names), listed, str(listed))]
+    assert all(each == files[0] for each in files)
+    other = nnbuild.compile(file, isa=["c99"], cores=1, calibration="minmax", board="linux", image_range=[0, 1])
+    assert other.files == nnbuild.compile(file, isa="c99", threads=np.int64(1)).files
+    np.save(tmp_path / "x.npy", samples(file))
+    assert nnbuild.compile(file, quantize="int8", calibrate=str(tmp_path / "x.npy")).check(tmp_path / "x.npy")
+
+
+def test_inputs_of_any_name(file: Path, network: nnbuild.Network) -> None:
+    with pytest.raises(nnbuild.NnbuildError, match="There is no array for input"):
+        network.run({"file": samples(file)})
+
+
+def test_signatures_show_what_the_documentation_names() -> None:
+    for call in (nnbuild.compile, nnbuild.from_torch):
+        assert {"board", "quantize", "calibrate", "labels", "isa"} <= set(inspect.signature(call).parameters)
+
+
+@pytest.mark.emulator
+def test_modelled_cycles(file: Path) -> None:
+    if shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    costs = nnbuild.compile(file, board="stm32").profile(cycles=True)
+    assert costs.as_object()["board"] == "stm32f405" and "cycles" in str(costs)
 
 
 def test_npy_files_hold_the_samples_of_an_only_input(file: Path, tmp_path: Path) -> None:

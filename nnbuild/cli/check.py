@@ -51,7 +51,7 @@ GATES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
-    parser.add_argument("--inputs", type=Path, metavar="X.npz", help="samples (default: random ones)")
+    parser.add_argument("--inputs", type=Path, metavar="FILE", help="samples, .npz or .npy (default: random ones)")
     parser.add_argument(
         "--wav", type=Path, metavar="FILE|DIR", help="sound for a model with --features (default: made up)"
     )

@@ -19,7 +19,7 @@ from nnbuild.jobs.pipeline import compile_model
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
     parser.add_argument("-o", dest="folder", type=Path, metavar="DIR", required=True, help="a new folder for the pack")
-    parser.add_argument("--inputs", type=Path, metavar="X.npz", help="the vectors (default: random and extreme ones)")
+    parser.add_argument("--inputs", type=Path, metavar="FILE", help="vectors, .npz or .npy (default: random, extreme)")
     parser.add_argument(
         "--also", action="append", metavar="BOARD", help="compare with this board too; may be given several times"
     )

@@ -33,7 +33,7 @@ SHOWN = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
-    parser.add_argument("--inputs", type=Path, metavar="X.npz", help="samples (default: random and extreme ones)")
+    parser.add_argument("--inputs", type=Path, metavar="FILE", help="samples, .npz or .npy (default: random, extreme)")
     parser.add_argument("--mutants", type=_count, default=200, metavar="N", help="how many (default: %(default)s)")
     parser.add_argument(
         "--search", type=_count, default=1000, metavar="N", help="inputs tried on survivors (default: %(default)s)"

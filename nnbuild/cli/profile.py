@@ -55,8 +55,6 @@ def _keep(compiled: Compiled, profile: Profile) -> None:
 
 
 def _cycles(arguments: argparse.Namespace, compiled: Compiled) -> int:
-    if arguments.port is not None:
-        raise UsageError("--cycles", "it models a part; at a port, cycles are measured.", "Leave out one of the two.")
     with place_of(arguments) as where:
         profile = cycles_job(compiled, where)
     if arguments.json is not None:

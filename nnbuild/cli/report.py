@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_what(parser: argparse.ArgumentParser) -> None:
     """What is built, and how it is run."""
     add_build_options(parser)
-    parser.add_argument("--inputs", type=Path, metavar="X.npz", help="samples (default: random ones)")
+    parser.add_argument("--inputs", type=Path, metavar="FILE", help="samples, .npz or .npy (default: random ones)")
     parser.add_argument("--reset-each", action="store_true", help="begin a new sequence with every sample")
     parser.add_argument("--no-run", action="store_true", help="build, but run nothing: costs are estimates")
     add_gates(parser)

@@ -23,7 +23,7 @@ from nnbuild.model.samples import save_outputs
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_options(parser)
-    parser.add_argument("--inputs", type=Path, required=True, metavar="X.npz", help="the samples")
+    parser.add_argument("--inputs", type=Path, required=True, metavar="FILE", help="the samples, .npz or .npy")
     parser.add_argument("--outputs", type=Path, required=True, metavar="Y.npz", help="where to write what came out")
     parser.add_argument("--reset-each", action="store_true", help="begin a new sequence with every sample")
     add_place(parser)

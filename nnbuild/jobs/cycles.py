@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nnbuild.base.errors import UsageError
 from nnbuild.cycles.part import part_of
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.modelled import timed_program
@@ -13,6 +14,8 @@ from nnbuild.report.cycles import CycleProfile, LayerCycles
 
 def cycles_job(compiled: Compiled, where: Place) -> CycleProfile:
     """With random inputs."""
+    if where.port is not None:
+        raise UsageError("--cycles", "it models a part; at a port, cycles are measured.", "Leave out one of the two.")
     part_of(compiled.board)  # refused before anything is compiled
     return cycles_of(compiled, build_program(compiled, where))
 

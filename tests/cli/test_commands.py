@@ -331,3 +331,10 @@ def test_parameters_are_counted_as_keras_does(nnbuild: Nnbuild) -> None:
         pytest.skip("kws_ref_model.h5 of ../shared/models is not there")
     facts = nnbuild("inspect", model, "--json").json()
     assert facts["total"]["parameters"] == sum(row["parameters"] for row in facts["layers"]) == 24_908
+
+
+@pytest.mark.parametrize("command", ["check", "run", "report", "mutate", "evidence"])
+def test_help_says_what_files_samples_come_in(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert ".npz or .npy" in " ".join(capsys.readouterr().out.split())

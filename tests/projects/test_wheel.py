@@ -37,6 +37,7 @@ def test_what_is_in_it(wheel: Path) -> None:
         assert len(there) > 5
         assert {f"nnbuild/{name}" for name in there} <= names
     for name in (
+        "py.typed",
         "builds/cmake/nnbuildConfig.cmake",
         "builds/platformio/nnbuild_platformio.py",
         "templates/rust/lib.rs",
