@@ -138,3 +138,14 @@ def test_what_a_firmware_is_built_with(ninja: Project, port: str) -> None:
     assert ("--port /dev/ttyACM0" in check[0]) == bool(port)
     assert "--baud 921600" in build[0]
     assert "--baud 921600" in check[0]
+
+
+def test_a_board_of_the_projects_own(ninja: Project) -> None:
+    """The command runs in the build's folder, the table lies beside the list."""
+    table = ninja.source / "boards" / "mine.toml"
+    table.parent.mkdir()
+    table.write_text('extends = "stm32f405"\nsummary = "mine"\ntested_on = "build only"\n')
+    ninja.write("nnbuild_add_firmware(server MODEL small.h5 BOARD mine)\n")
+    done = ninja.configure()
+    assert done.status == 0, done.text
+    assert f"--board {table}" in (ninja.build / "build.ninja").read_text()

@@ -229,6 +229,14 @@ endfunction()
 # The options as the command line takes them, and in NNBUILD_SAMPLES the files they name.
 macro(_nnbuild_arguments result)
   set(${result})
+  # A board of the project's own is found from wherever the command runs.
+  foreach(own_board "${ARG_BOARD}" "boards/${ARG_BOARD}.toml" "boards/${ARG_BOARD}/board.toml")
+    get_filename_component(own_board "${own_board}" ABSOLUTE)
+    if(own_board MATCHES "[.]toml$" AND EXISTS "${own_board}")
+      set(ARG_BOARD "${own_board}")
+      break()
+    endif()
+  endforeach()
   set(NNBUILD_SAMPLES)
   if(CMAKE_CROSSCOMPILING AND NOT ARG_ISA AND NOT ARG_BOARD)
     set(ARG_ISA c99) # this PC's instructions would not do, and nothing says which would
