@@ -30,8 +30,9 @@ WAYS = ((False, 0), (True, 0), (False, 128))
 
 @dataclass(frozen=True)
 class Part:
-    """Units of `bits` of the packed constant `role`: unit `units[i]` holds source `first[i]` and 256 * `second[i]`.
-    The sources are the weights in their order, then the values of each role, then a zero."""
+    """Units of `bits` of the packed constant `role`: unit `units[i]` holds source `first[i]`, and source `second[i]`
+    shifted by half of its bits. The sources are the weights in their order, then the values of each role, then a
+    zero."""
 
     role: str
     bits: int
@@ -134,6 +135,7 @@ def _starts(site: Site, numbers: Numbers) -> dict[str, Array]:
     left, centre = (numbers.columns.get(role, zero) for role in ("left", "centre"))
     bias = sums.start + quant_of(site.inputs[0]).zero_point * sums.weights.sum(axis=0)
     made = {"bias": bias, "start": sums.start, "bias less centre": bias - centre}
+    made["start and pairs"] = sums.start + (len(sums.weights) + 1) // 2
     made["start less centre"] = sums.start - centre
     return made | {f"{role}, lifted": values << left for role, values in made.items() if "less" in role}
 
@@ -194,13 +196,15 @@ def _parts(role: str, rows: list[Array], known: _Known, factors: Array) -> Itera
         if bits in (32, 64) and size >= 4:  # a word of zeros, or of small weights, is left to narrower units
             first = np.where((first >= known.weights) & (first < known.zero), first, -1)
             first = np.where(np.any([row != 0 for row in held], axis=0), first, -1) if len(units) else first
-        if bits == 16:
-            low = [((row + 128) & 255) - 128 for row in held]
+        if bits in (16, 32):
+            half = bits // 2
+            low = [((row + (1 << half - 1)) & ((1 << half) - 1)) - (1 << half - 1) for row in held]
             pairs = (
                 known.find(_hashed(low, factors)),
-                known.find(_hashed([(v - a) >> 8 for v, a in zip(held, low, strict=True)], factors)),
+                known.find(_hashed([(v - a) >> half for v, a in zip(held, low, strict=True)], factors)),
             )
             both = (first < 0) & (pairs[0] >= 0) & (pairs[1] >= 0)
+            both &= np.any([row != 0 for row in held], axis=0)
             first, second = np.where(both, pairs[0], first), np.where(both, pairs[1], second)
         hit = first >= 0
         if hit.any():

@@ -212,7 +212,7 @@ class Pack:
             columns = {role: ints(self.data[key]) for role, key in proofs[place["op"]]["columns"].items()}
             left, centre = (columns.get(role, 0 * bias) for role in ("left", "centre"))
             start = bias - x["zero"] * weights.sum(axis=0)
-            made = {"bias": bias, "start": start}
+            made = {"bias": bias, "start": start, "start and pairs": start + (len(weights) + 1) // 2}
             made |= {f"{role} less centre": values - centre for role, values in made.items()}
             made |= {f"{role}, lifted": values << left for role, values in made.items() if "less" in role} | columns
             weights = (weights + place["raised"]) << (left * place["lifted"])
@@ -220,7 +220,7 @@ class Pack:
             for part in place["parts"]:
                 first, second, units = (self.data[part[key]] for key in ("first", "second", "units"))
                 held = ints(self.data[part["data"]].view(f"<i{part['bits'] // 8}"))[units]
-                wanted = wrapped(source[first] + 256 * source[second], part["bits"])
+                wanted = wrapped(source[first] + (source[second] << part["bits"] // 2), part["bits"])
                 need(np.array_equal(held, wanted), f"{place['op']}: the program holds other weights or numbers")
                 seen |= {*first.tolist(), *second.tolist()}
             need(seen >= set(range(weights.size)), f"{place['op']}: a weight is nowhere in the program")
