@@ -209,6 +209,7 @@ def test_the_command_gives_the_same_options_again(here: Path) -> None:
         price="instructions",
         isa="c99",
         threads=3,
+        local="checked",
         baud=921600,
         memory="ccm",
         name="mine",
