@@ -79,8 +79,7 @@ def _accepts(layout: Layout, longest: int, near: bool, site: Site[Weighted]) -> 
     if near and is_row(site):
         return "its weights are read only once"
     tile = tile_of(layout, site, longest)
-    spelled = any(tiles.is_spelled(tile, run) for run in tiles.runs(window_of(site).share))
-    short = tile.pairs <= (SHORT if spelled else tile.longest)
+    short = tile.pairs <= (SHORT if isinstance(layout, Packed) else tile.longest)
     return "its code is short as it is" if longest == tiles.SHORT and not near and short else None
 
 
