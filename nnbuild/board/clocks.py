@@ -10,16 +10,18 @@ MEGA = 1_000_000
 
 @dataclass(frozen=True)
 class Clocks:
-    """Hertz of the processor, of what feeds the serial port, and of the two peripheral buses; of the oscillator inside
-    the PLL and the range it must stay in, where there is one; and the wait states that the start code sets."""
+    """Hertz of the processor, of what feeds the serial port, and of the two peripheral buses; of what goes into the PLL
+    and of the oscillator inside, where there is one; the wait states that the start code sets, and the hertz of the bus
+    that they count, where that is not the processor's."""
 
     cpu: int
     uart: int
     apb1: int
     apb2: int
+    pll: int | None = None
     vco: int | None = None
-    vco_range: tuple[int, int] = (0, 0)
     waits: int | None = None
+    flash: int | None = None
 
 
 def _stm32f4(numbers: Mapping[str, int]) -> Clocks:
@@ -28,37 +30,41 @@ def _stm32f4(numbers: Mapping[str, int]) -> Clocks:
     cpu = vco // 2
     apb1, apb2 = cpu // 4, cpu // 2
     uart = apb2 if numbers["NN_UART_ON_APB2"] else apb1
-    return Clocks(cpu, uart, apb1, apb2, vco, (100 * MEGA, 432 * MEGA), waits=numbers["NN_FLASH_WAITS"])
+    return Clocks(cpu, uart, apb1, apb2, MEGA, vco, numbers["NN_FLASH_WAITS"])
 
 
 def _stm32f1(numbers: Mapping[str, int]) -> Clocks:
-    """8 MHz, or half of it, times N; the first bus is divided where the bits say so."""
-    cpu = 8 * MEGA // numbers["NN_PLL_DIVIDER"] * numbers["NN_PLL_TIMES"]
-    halved = numbers["NN_PLL_BITS"] >> 8 & 7 == 4
-    return Clocks(cpu, cpu, cpu // 2 if halved else cpu, cpu)
+    """8 MHz, or half of it, times N; the processor and the buses are divided where the bits say so."""
+    pll = 8 * MEGA // numbers["NN_PLL_DIVIDER"] * numbers["NN_PLL_TIMES"]
+    bits = numbers["NN_PLL_BITS"]
+    cpu = pll // (2 << (bits >> 4 & 7) if bits >> 7 & 1 else 1)
+    first, second = (cpu // (2 << (bits >> at & 3) if bits >> at + 2 & 1 else 1) for at in (8, 11))
+    return Clocks(cpu, second, first, second)
 
 
 def _stm32l4(numbers: Mapping[str, int]) -> Clocks:
     """16 MHz by M into the PLL, times N, by 2; no bus is divided."""
-    vco = 16 * MEGA // numbers["NN_PLL_M"] * numbers["NN_PLL_N"]
+    pll = 16 * MEGA // numbers["NN_PLL_M"]
+    vco = pll * numbers["NN_PLL_N"]
     cpu = vco // 2
-    return Clocks(cpu, cpu, cpu, cpu, vco, (64 * MEGA, 344 * MEGA), waits=numbers["NN_FLASH_WAITS"])
+    return Clocks(cpu, cpu, cpu, cpu, pll, vco, numbers["NN_FLASH_WAITS"])
 
 
 def _stm32u5(numbers: Mapping[str, int]) -> Clocks:
     """16 MHz into the PLL, times N, by 2; no bus is divided."""
     vco = 16 * MEGA * numbers["NN_PLL_N"]
     cpu = vco // 2
-    return Clocks(cpu, cpu, cpu, cpu, vco, (128 * MEGA, 544 * MEGA), waits=numbers["NN_FLASH_WAITS"])
+    return Clocks(cpu, cpu, cpu, cpu, 16 * MEGA, vco, numbers["NN_FLASH_WAITS"])
 
 
 def _stm32h7(numbers: Mapping[str, int]) -> Clocks:
     """64 MHz by M into the PLL, times N, by 2; the buses at half of it or at all, the peripherals' at half of that.
-    What its flash waits in cycles of the processor hangs on caches and buses, so no number of waits is given."""
-    vco = 64 * MEGA // numbers["NN_PLL_M"] * numbers["NN_PLL_N"]
+    Its flash waits in cycles of the bus."""
+    pll = 64 * MEGA // numbers["NN_PLL_M"]
+    vco = pll * numbers["NN_PLL_N"]
     cpu = vco // 2
-    bus = cpu // 4 if numbers["NN_BUS_HALVED"] else cpu // 2
-    return Clocks(cpu, bus, bus, bus, vco, (128 * MEGA, 836 * MEGA))
+    bus = cpu // 2 if numbers["NN_BUS_HALVED"] else cpu
+    return Clocks(cpu, bus // 2, bus // 2, bus // 2, pll, vco, numbers["NN_FLASH_WAITS"], bus)
 
 
 def _fixed(numbers: Mapping[str, int]) -> Clocks:
@@ -70,7 +76,7 @@ def _rp(numbers: Mapping[str, int], divider: int) -> Clocks:
     """12 MHz times N, by two dividers."""
     vco = 12 * MEGA * numbers["NN_PLL_N"]
     cpu = vco // divider
-    return Clocks(cpu, cpu, cpu, cpu, vco, (750 * MEGA, 1600 * MEGA))
+    return Clocks(cpu, cpu, cpu, cpu, 12 * MEGA, vco)
 
 
 def _esp32(numbers: Mapping[str, int]) -> Clocks:
@@ -81,7 +87,7 @@ def _esp32(numbers: Mapping[str, int]) -> Clocks:
 def _samd51(numbers: Mapping[str, int]) -> Clocks:
     """1 MHz times N."""
     cpu = MEGA * numbers["NN_PLL_N"]
-    return Clocks(cpu, 48 * MEGA, cpu, cpu, cpu, (96 * MEGA, 200 * MEGA))
+    return Clocks(cpu, 48 * MEGA, cpu, cpu, MEGA, cpu)
 
 
 FAMILIES: Mapping[str, Callable[[Mapping[str, int]], Clocks]] = {

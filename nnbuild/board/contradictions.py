@@ -5,52 +5,68 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from nnbuild.board.board import FARTHEST_OFF, Board, Firmware, Memory
 from nnbuild.board.clocks import Clocks, clocks_of
+from nnbuild.board.families import Family, against, candidates, families
 
 PARTS = Path(__file__).with_name("parts.toml")
-UART_SCALES = {"ns16550": (1, 16), "pl011": (4, 1), "flexcomm": (1, 16), "esp32": (16, 1)}
-"""The divider of a serial port counts in other units than its clock."""
+
+
+@dataclass(frozen=True)
+class Divider:
+    """How a serial port makes its rate: what it counts of a clock, and from where to where its divider goes; or the
+    part of its clock that it takes a whole number of."""
+
+    over: int = 1
+    under: int = 1
+    least: int = 1
+    most: int = 65_535
+    step: int | None = None
+
+
+DIVIDERS = {
+    "cmsdk": Divider(least=16, most=1_048_575),
+    "esp32": Divider(over=16, least=16),
+    "flexcomm": Divider(under=16, most=65_536),
+    "nrf51": Divider(step=1 << 20),
+    "ns16550": Divider(under=16),
+    "pl011": Divider(over=4, least=64, most=4_194_303),
+    "sercom": Divider(step=1 << 20),
+    "stm32_usart_v1": Divider(least=16),
+    "stm32_usart_v2": Divider(least=16),
+}
+LPUART = Divider(over=256, least=768, most=1_048_575)
+
+
+def _divider(firmware: Firmware) -> Divider:
+    if firmware.defines.get("NN_UART_BRR_SCALE", 1) == LPUART.over:
+        return LPUART
+    return DIVIDERS.get(firmware.uart, Divider())
 
 
 @dataclass(frozen=True)
 class Part:
     """A chip, as its maker describes it. One that starts by either of two kinds of core has both."""
 
+    family: str
     core: str
     hertz: int
     apb1: int
     apb2: int
-    memory: Mapping[str, tuple[int, int]]
+    memory: Mapping[str, tuple[int, ...]]
     hertz_a_wait: int = 0
+    unboosted_a_wait: int = 0
     boost_over: int = 0
     chip: int | None = None
     voltages: tuple[int, ...] = ()
     voltage: int = 0
-
-
-@dataclass(frozen=True)
-class Port:
-    """A serial port of a family: its interrupt, the bus it hangs on, the bit that turns it on."""
-
-    name: str
-    interrupt: int
-    on_apb2: bool
-    bit: int
-
-
-STM32F4_PORTS = {
-    0x40011000: Port("USART1", 37, True, 4),
-    0x40011400: Port("USART6", 71, True, 5),
-    0x40004400: Port("USART2", 38, False, 17),
-    0x40004800: Port("USART3", 39, False, 18),
-    0x40004C00: Port("UART4", 52, False, 19),
-    0x40005000: Port("UART5", 53, False, 20),
-}
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    pages: tuple[tuple[int, int], ...] = ()
 
 
 @cache
@@ -83,18 +99,33 @@ def _all(board: Board, firmware: Firmware) -> Iterator[str]:
         clocks = None
     if clocks is not None:
         yield from _clocks(board, firmware, clocks, part)
+    yield from _family(firmware, clocks, part)
     yield from _serial(board, firmware)
     yield from _memories(board, firmware, part)
     if part is not None:
         yield from _part(board, part)
 
 
+def _family(firmware: Firmware, clocks: Clocks | None, part: Part | None) -> Iterator[str]:
+    """What no family of the table's start code allows; where the part is known, that is the one."""
+    possible = candidates(part.family if part is not None else None, firmware.soc)
+    of_part = part.numbers if part is not None else {}
+    found = [[*_pll(each, clocks), *against(each, firmware, of_part)] for each in possible]
+    if found:
+        yield from (sentence for sentence in found[0] if all(sentence in other for other in found))
+
+
+def _pll(family: Family, clocks: Clocks | None) -> Iterator[str]:
+    for what, name in (("its PLL would run at", "vco"), ("its PLL would be fed by", "input")):
+        made = None if clocks is None else clocks.vco if name == "vco" else clocks.pll
+        low, high = family.pll.get(name, (0, 0))
+        if made is not None and high and not low <= made <= high:
+            yield f"{what} {_mega(made)}; it must stay from {_mega(low)} to {_mega(high)}."
+
+
 def _clocks(board: Board, firmware: Firmware, clocks: Clocks, part: Part | None) -> Iterator[str]:
-    if clocks.vco is not None and not clocks.vco_range[0] <= clocks.vco <= clocks.vco_range[1]:
-        low, high = clocks.vco_range
-        yield f"its PLL would run at {_mega(clocks.vco)}; it must stay from {_mega(low)} to {_mega(high)}."
-    over, under = UART_SCALES.get(firmware.uart, (firmware.defines.get("NN_UART_BRR_SCALE", 1), 1))
-    feeds = clocks.uart * over / under
+    divider = _divider(firmware)
+    feeds = clocks.uart * divider.over / divider.under
     rates = board.rates
     # A table that gives a step says of what it is one; one that gives a clock says the clock.
     if rates is not None and rates.hertz != feeds:
@@ -107,7 +138,13 @@ def _clocks(board: Board, firmware: Firmware, clocks: Clocks, part: Part | None)
         told = re.search(r"(\d+) MHz", board.summary)
         if told is not None and int(told[1]) * 1_000_000 != clocks.cpu:
             yield f"its summary says {told[0]}, its clocks make {_mega(clocks.cpu)}."
-    if clocks.waits is not None and board.flash_speed.wait not in (0, clocks.waits):
+    told_cpu = firmware.defines.get("NN_CPU_HERTZ", clocks.cpu)
+    if told_cpu != clocks.cpu:
+        yield f"NN_CPU_HERTZ = {told_cpu:_}, its clocks make {_mega(clocks.cpu)}."
+    if rates is not None and divider.step is not None and rates.step != rates.hertz / divider.step:
+        yield f"[serial] step = {rates.step}, but the port counts {rates.hertz / divider.step!r} baud."
+    waits_are_cycles = clocks.waits is not None and clocks.flash is None
+    if waits_are_cycles and board.flash_speed.wait not in (0, clocks.waits):
         yield f"[flash.speed] wait = {board.flash_speed.wait}, but its start code sets {clocks.waits} wait states."
     if part is None:
         return
@@ -118,20 +155,25 @@ def _clocks(board: Board, firmware: Firmware, clocks: Clocks, part: Part | None)
     ):
         if hertz > most:
             yield f"{name} would run at {_mega(hertz)}; the part bears {_mega(most)}."
-    boosted = bool(firmware.defines.get("NN_OVERDRIVE", 0))
-    if boosted and not part.boost_over:
-        yield "NN_OVERDRIVE = 1, but the part has no over-drive."
-    if part.boost_over and clocks.cpu > part.boost_over and not boosted:
-        yield f"{_mega(clocks.cpu)} needs NN_OVERDRIVE = 1: the part's voltage bears {_mega(part.boost_over)} without."
+    boosted = True
+    word = families()[part.family].boost
+    if word is not None:
+        boosted = bool(firmware.defines.get(word, 0))
+        if boosted and not part.boost_over:
+            yield f"{word} = 1, but the part has no {'over-drive' if word == 'NN_OVERDRIVE' else 'boost'}."
+        if part.boost_over and clocks.cpu > part.boost_over and not boosted:
+            yield f"{_mega(clocks.cpu)} needs {word} = 1: the part's voltage bears {_mega(part.boost_over)} without."
     if part.voltages:
         scale = firmware.defines.get("NN_VOLTAGE_SCALE", part.voltage)
         most = part.voltages[scale - 1] if 1 <= scale <= len(part.voltages) else 0
         if clocks.cpu > most:
             yield f"{_mega(clocks.cpu)} needs more than the voltage scale {scale}, which bears {_mega(most)}."
-    if part.hertz_a_wait and clocks.waits is not None:
-        needed = -(-clocks.cpu // part.hertz_a_wait) - 1
+    a_wait = part.hertz_a_wait if boosted or not part.unboosted_a_wait else part.unboosted_a_wait
+    if a_wait and clocks.waits is not None:
+        reads = clocks.flash or clocks.cpu
+        needed = -(-reads // a_wait) - 1
         if clocks.waits < needed:
-            yield f"its flash needs {needed} wait states at {_mega(clocks.cpu)}, NN_FLASH_WAITS is {clocks.waits}."
+            yield f"its flash needs {needed} wait states at {_mega(reads)}, NN_FLASH_WAITS is {clocks.waits}."
 
 
 def _serial(board: Board, firmware: Firmware) -> Iterator[str]:
@@ -142,17 +184,12 @@ def _serial(board: Board, firmware: Firmware) -> Iterator[str]:
         found = rates.nearest(board.baud)
         off = f"{100 * abs(found / board.baud - 1):.1f} % off, where {100 * FARTHEST_OFF:g} are borne"
         yield f"baud = {board.baud:_}, but the port makes {found:_.0f}: {off}."
-    if firmware.soc == "stm32f4" and "NN_UART_BASE" in numbers:
-        port = STM32F4_PORTS.get(numbers["NN_UART_BASE"])
-        if port is None:
-            yield f"NN_UART_BASE = {numbers['NN_UART_BASE']:#x} is no serial port of the family."
-        else:
-            wanted = {
-                "NN_UART_IRQ": port.interrupt, "NN_UART_ON_APB2": int(port.on_apb2), "NN_UART_ENABLE_BIT": port.bit,
-            }  # fmt: skip
-            for name, value in wanted.items():
-                if numbers.get(name) != value:
-                    yield f"{name} = {numbers.get(name)}, but that of {port.name} is {value}."
+    divider = _divider(firmware)
+    if rates is not None and divider.step is None:
+        if rates.least < divider.least:
+            yield f"[serial] least = {rates.least}, but the port divides by {divider.least} at least."
+        if rates.most > divider.most:
+            yield f"[serial] most = {rates.most:_}, but the port divides by {divider.most:_} at most."
     pins = [numbers.get(name) for name in ("NN_UART_TX_PIN", "NN_UART_RX_PIN")]
     if pins[0] is not None and pins[0] == pins[1]:
         yield f"the serial port sends and receives on one pin, {pins[0]}."
@@ -172,11 +209,17 @@ def _memories(board: Board, firmware: Firmware, part: Part | None) -> Iterator[s
             if memory.name < other.name and _overlap(memory, other):
                 yield f"its memories {memory.name!r} and {other.name!r} overlap."
         if part is not None and not any(_within(memory, where) for where in part.memory.values()):
-            has = ", ".join(f"{size:,} at {at:#010x}" for at, size in part.memory.values())
+            has = ", ".join(f"{size:,} at {at:#010x}" for at, size, *_ in part.memory.values())
             yield (
                 f"its memory {memory.name!r}, {memory.length:,} bytes at {memory.origin:#010x}, is not in the part, "
                 f"which has {has}."
             )
+        if part is not None and memory.data != (read_at := _data_of(memory, part)):
+            step = "leave it out" if read_at is None else f"write data = {read_at:#x}"
+            yield f"its memory {memory.name!r} is not read where its data says: {step}."
+    guard = firmware.defines.get("NN_LOCKED_BEGIN", 0) + firmware.defines.get("NN_LOCKED_SIZE", 0)
+    if guard and "ram" in memories and guard != memories["ram"].origin:
+        yield f"what is locked below the RAM ends at {guard:#x}, the RAM begins at {memories['ram'].origin:#x}."
     pages = board.flash.pages if board.flash is not None else ()
     if pages and "flash" in memories and sum(pages) != memories["flash"].length:
         yield f"its flash has {memories['flash'].length:,} bytes, its pages {sum(pages):,}."
@@ -194,14 +237,32 @@ def _part(board: Board, part: Part) -> Iterator[str]:
         yield f"it is compiled for a {board.core}, the part is a {part.core}."
     if board.flash is not None and part.chip is not None and board.flash.chip != part.chip:
         yield f"[flash] chip = {board.flash.chip:#x}, but the part's bootloader answers {part.chip:#x}."
+    if board.flash is None:
+        return
+    pages = tuple(size for count, size in part.pages for _ in range(count))
+    whole = next((memory.length for memory in board.memories if memory.name == "flash"), 0)
+    if pages and board.flash.pages and sum(pages) == whole and board.flash.pages != pages:
+        yield f"[flash] pages are not the part's, which are {[list(each) for each in part.pages]}."
+    names = board.table["flash"].get("names", {})
+    target = families()[part.family].openocd
+    if target is not None and "openocd" in board.table["flash"]["tools"] and names.get("openocd", target) != target:
+        yield f"[flash.names] openocd = {names['openocd']!r}, but the part's is {target!r}."
+    called, asked = str(names.get("pyocd", "")), str(board.table["part"])[:9]
+    if called and asked not in called:
+        yield f"[flash.names] pyocd = {called!r} is another part than {board.table['part']!r}."
+
+
+def _data_of(memory: Memory, part: Part) -> int | None:
+    """Where the part reads data of this memory, when that is elsewhere."""
+    return next((where[2] for where in part.memory.values() if len(where) > 2 and _within(memory, where)), None)
 
 
 def _overlap(one: Memory, other: Memory) -> bool:
     return one.origin in other or other.origin in one
 
 
-def _within(memory: Memory, where: tuple[int, int]) -> bool:
-    origin, length = where
+def _within(memory: Memory, where: tuple[int, ...]) -> bool:
+    origin, length, *_ = where
     return origin <= memory.origin and memory.origin + memory.length <= origin + length
 
 

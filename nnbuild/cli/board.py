@@ -80,13 +80,18 @@ def _wrong(board: Board) -> tuple[str, ...]:
 def _check(arguments: argparse.Namespace) -> int:
     chosen = [read_unproved(name) for name in arguments.boards] if arguments.boards else list(boards())
     found = {board.name: _wrong(board) for board in chosen}
-    if not arguments.boards:
-        found |= {error.where: (error.cause,) for error in strays()}
+    files_of = {board.name: board.file for board in chosen}
+    skipped = {error.where: error.cause for error in strays()} if not arguments.boards else {}
     if arguments.json is not None:
-        print_json({"boards": {name: list(wrong) for name, wrong in found.items()}}, arguments.json)
+        told = {name: list(wrong) for name, wrong in found.items()}
+        print_json({"boards": told, "skipped": skipped}, arguments.json)
     if arguments.json != "-":
         for name, wrong in found.items():
             print(f"{shown(name)}: {'nothing contradicts' if not wrong else ''}".rstrip())
             for sentence in wrong:
                 print(f"  {sentence}")
+            if wrong:
+                print(f"  Mend these in {shown(str(files_of[name]))}.")
+        for where, cause in skipped.items():
+            print(f"skipped, as it is no board: {shown(where)}: {cause}")
     return 1 if any(found.values()) else 0
