@@ -58,7 +58,10 @@ _SHAPE = "the sizes of an ONNX model's input, where the file leaves them open: x
 _LAYOUT = "how an ONNX model's images enter and leave: as in its file, or channels last (default: %(default)s)"
 _DEVICE = "a device beside the processor: its name, or the folder of its device.toml; NAME:DRIVER takes that driver"
 _PLACE = "where a layer is computed, whatever would be cheaper; * is all that the device takes"
-_STREAM = "take only new rows: auto or the time axis of the input, counted from 0; hop=N rows a step after a comma"
+_STREAM = (
+    "take only new rows: auto or the time axis of the input, counted from 0; after commas hop=N rows a step, "
+    "meaning=stream for a model that goes on instead of beginning anew with each window"
+)
 _IO = "number format at the edges of a quantized model (default: %(default)s)"
 
 
@@ -145,7 +148,7 @@ def _add_code(group: argparse._ArgumentGroup) -> None:
         "--optimize", choices=CHOICES["optimize"], default="speed", help="what counts (default: %(default)s)"
     )
     group.add_argument("--price", choices=CHOICES["price"], default="cycles", help=_PRICE)
-    group.add_argument("--stream", metavar="auto|AXIS[,hop=N]", help=_STREAM)
+    group.add_argument("--stream", metavar="auto|AXIS[,hop=N][,meaning=M]", help=_STREAM)
     group.add_argument("--isa", metavar="NAME", help=_ISA)
     group.add_argument("--cores", "--threads", dest="threads", type=_count, metavar="N", help=_CORES)
     group.add_argument("--local", choices=CHOICES["local"], help=_LOCAL)

@@ -164,7 +164,7 @@ KINDS: Mapping[str, tuple[str, Converter]] = {
     "bias_correction": ("True or False", _switch),
     "swappable": ("True or False", _switch),
     "isa": ("the name of an instruction set, or a list of them", _isa),
-    "stream": ("'auto', or an axis, and perhaps ',hop=N', such as 'auto,hop=2'", _stream),
+    "stream": ("'auto', or an axis, and perhaps ',hop=N' and ',meaning=stream', such as 'auto,hop=2'", _stream),
     "name": ("a text, the prefix of everything in the C code", _text),
     "memory": ("a text, the name of one of the board's memories", _text),
     "labels": ("a file with one name a line, or a list of the names", _path),

@@ -31,13 +31,13 @@ from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.modelled import modelled
 from nnbuild.jobs.pipeline import Compiled, cores_of, precision
-from nnbuild.jobs.stream import stream_samples, window_inputs
+from nnbuild.jobs.stream import stream_samples, whole_stream, window_inputs
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import SampleSet, load_samples
 from nnbuild.ops import interpret
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
-from nnbuild.ops.tolerance import standards
+from nnbuild.ops.tolerance import Standard, standards
 
 MOST = 1000
 """Drawn samples of an integer program on this PC: its smallest mistakes show in one of hundreds."""
@@ -180,13 +180,7 @@ def _layers(
 
 
 def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: bool) -> list[Output]:
-    graph, inputs = compiled.graph, samples.inputs
-    if compiled.streamed is not None:  # what the window gives after every step, whatever the step computes
-        graph, inputs = compiled.streamed.window, window_inputs(compiled.streamed, inputs, reset_each)
-    wanted = standards(graph, inputs, graph.outputs, reset_each=reset_each)
-    with np.errstate(all="ignore"):
-        given = {name: x.reshape(-1, *compiled.imported.tensors[name].shape) for name, x in inputs.items()}
-        floats = interpret.run(compiled.imported, given, "float64", reset_each=reset_each)
+    wanted, floats = _wanted(compiled, samples.inputs, reset_each)
     outputs = []
     own = any(t.quant is not None and not t.is_whole for t in compiled.imported.tensors.values())
     for index, (name, original) in enumerate(zip(compiled.graph.outputs, compiled.imported.outputs, strict=True)):
@@ -208,6 +202,26 @@ def _outputs(compiled: Compiled, samples: SampleSet, runs: Runs, reset_each: boo
             )
         )
     return outputs
+
+
+def _wanted(
+    compiled: Compiled, inputs: Mapping[str, Array], reset_each: bool
+) -> tuple[Mapping[str, Standard], Mapping[str, Array]]:
+    """What outputs must be, and what the float model gives. Of a stream they are the window's after every step, or
+    those of a run over the whole of it, whatever the step computes."""
+    graph, found = compiled.graph, compiled.streamed
+    if found is not None and found.meaning == "stream":
+        bounds = standards(found.step, inputs, found.step.outputs, reset_each=reset_each)
+        values, floats = whole_stream(found, compiled.folded, inputs, reset_each)
+        wanted = {name: replace(bounds[name], values=values[name]) for name in graph.outputs}
+        names = zip(compiled.folded.outputs, compiled.imported.outputs, strict=True)
+        return wanted, {original: floats[name] for name, original in names}
+    if found is not None:
+        graph, inputs = found.window, window_inputs(found, inputs, reset_each)
+    wanted = standards(graph, inputs, graph.outputs, reset_each=reset_each)
+    with np.errstate(all="ignore"):
+        given = {name: x.reshape(-1, *compiled.imported.tensors[name].shape) for name, x in inputs.items()}
+        return wanted, interpret.run(compiled.imported, given, "float64", reset_each=reset_each)
 
 
 def is_classifier(graph: Graph, output: str) -> bool:

@@ -10,19 +10,24 @@ import numpy as np
 
 from nnbuild.base.errors import UsageError
 from nnbuild.jobs.drawn import drawn_samples
+from nnbuild.model.graph import Graph
 from nnbuild.model.samples import FloatArray, SampleSet, load_samples
+from nnbuild.ops.interpret import Values
 from nnbuild.streaming import feed
-from nnbuild.streaming.stream import Streamed
+from nnbuild.streaming.long_run import stream_outputs
+from nnbuild.streaming.stream import Streamed, streamed
+from nnbuild.streaming.wish import Wish
 
 DRAWN = 3
 """Windows of rows that are drawn where no samples are given."""
-LEFT = "golden outputs and labels belong to single windows: each step is held against the window that ends with it"
+LEFT = "golden outputs and labels belong to single windows: each step is held against "
+AGAINST = {"window": "the window that ends with it", "stream": "the model run over the whole stream"}
 
 
 def stream_facts(found: Streamed) -> dict[str, Any]:
-    """What a step takes and saves, as JSON has it. Outputs are those of the step's own last row: no step is waited
-    for."""
+    """What a step takes and saves, as JSON has it."""
     return {
+        "meaning": found.meaning,
         "axis": found.axis,
         "rows": found.rows,
         "rows_per_step": found.hop,
@@ -31,7 +36,9 @@ def stream_facts(found: Streamed) -> dict[str, Any]:
         "macs_without_padding": found.needed,
         "state_bytes": found.state_bytes,
         "sets_of_states": found.banks,
-        "latency_steps": 0,
+        "macs_of_other_meaning": found.other,
+        "latency_rows": found.late,
+        "latency_steps": found.latency,
         "warm_up_steps": found.warm_up,
         "reasons": dict(found.reasons),
     }
@@ -53,8 +60,25 @@ def stream_samples(found: Streamed, path: Path | None) -> SampleSet:
         except UsageError:
             raise error from None
     rows = feed.rows_of(given.inputs[name], found.axis)
-    notes = (*given.notes, LEFT) if given.labels is not None else given.notes
+    notes = (*given.notes, LEFT + AGAINST[found.meaning]) if given.labels is not None else given.notes
     return SampleSet({name: feed.steps(rows, found.hop, found.axis)}, notes=notes)
+
+
+def whole_stream(
+    found: Streamed, floats: Graph, inputs: Mapping[str, FloatArray], reset_each: bool
+) -> tuple[Values, Values]:
+    """Outputs after every step of the model over the whole stream: as it is computed, and of a model in floats."""
+    (name,) = found.window.inputs
+    rows = feed.rows_of(inputs[name], found.axis)
+    known = streamed(floats, Wish(found.axis, found.hop, found.meaning))
+
+    def of(each: Streamed, dtype: str) -> Values:
+        parts = rows.reshape(-1, found.hop, *rows.shape[1:]) if reset_each else rows[None]
+        done = [stream_outputs(each.window, each.flow, each.hop, part, dtype) for part in parts]
+        return {name: np.concatenate([values[name] for values in done]) for name in each.window.outputs}
+
+    with np.errstate(all="ignore"):
+        return of(found, "float32"), of(known, "float64")
 
 
 def window_inputs(found: Streamed, inputs: Mapping[str, FloatArray], reset_each: bool) -> dict[str, FloatArray]:

@@ -59,17 +59,27 @@ class Whole:
     reason: str
 
 
-Along = Each | Sliding | Whole
+@dataclass(frozen=True)
+class Carried:
+    """New rows alone, with states that go on from step to step; a sequence comes out along `axis`."""
+
+    axis: int = 0
 
 
-def along(graph: Graph, op: Op, axis: int) -> Along:
-    """How an operation treats the axis `axis` of those of its inputs that are streamed."""
+Along = Each | Sliding | Whole | Carried
+
+
+def along(graph: Graph, op: Op, axis: int, whole_stream: bool = False) -> Along:
+    """How an operation treats the axis `axis` of those of its inputs that are streamed, as a window or as the stream
+    since its beginning."""
+    if whole_stream and isinstance(op.attributes, Recurrent) and not op.outer and len(op.inputs) == 1 and axis == 0:
+        return Whole("it goes backwards") if op.attributes.backwards else Carried()
     if axis < len(op.outer):
         return Each(axis)
     place = axis - len(op.outer)
     shapes = [graph.tensors[name].shape[len(op.outer) :] for name in op.inputs]
     found = _along(op.attributes, shapes, {r: graph.constants[n].data.shape for r, n in op.constants.items()}, place)
-    return found if isinstance(found, Whole) else replace(found, axis=found.axis + len(op.outer))
+    return replace(found, axis=found.axis + len(op.outer)) if isinstance(found, Each | Sliding) else found
 
 
 def _along(attributes: Attributes, shapes: Sequence[Shape], constants: dict[str, Shape], axis: int) -> Along:

@@ -14,8 +14,9 @@ from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.pick import copy_of
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
-from nnbuild.streaming.along import Along, Sliding, Whole, parted
-from nnbuild.streaming.rows import Flow, Rows, Span, parts
+from nnbuild.streaming.along import Along, Carried, Sliding, Whole, parted
+from nnbuild.streaming.long_run import before_the_first
+from nnbuild.streaming.rows import Flow, Rows, Span, alike, parts
 
 
 def step_of(graph: Graph, found: Flow, hop: int) -> Graph:
@@ -55,10 +56,14 @@ class _Build:
 
     @cached_property
     def silence(self) -> interpret.Values:
-        """Every tensor of the window where all that came in was zero: how states begin."""
-        tensor = self.old.tensors[self.source]
+        """Of every tensor a row where all that came in was zero: how states begin."""
+        tensor, rows = self.old.tensors[self.source], self.flow.rows
         zero = tensor.quant.zero_point if tensor.quant is not None else 0
-        return interpret.run(self.old, {self.source: np.full((1, *tensor.shape), zero, tensor.dtype)})
+        if rows[self.source].endless:
+            shape = (self.hop, *tensor.shape[: rows[self.source].axis], *tensor.shape[rows[self.source].axis + 1 :])
+            return before_the_first(self.old, self.flow, self.hop, np.full(shape, zero, tensor.dtype))
+        values = interpret.run(self.old, {self.source: np.full((1, *tensor.shape), zero, tensor.dtype)})
+        return {name: values[name][0].take([each.top], each.axis) for name, each in rows.items()}
 
     # Tensors.
 
@@ -105,8 +110,7 @@ class _Build:
     def _initial(self, name: str, before: str, rows: Rows) -> str | None:
         """Every clean row is the same while nothing but zeros has come in."""
         tensor = self.tensors[before]
-        row = self.silence[name][0].take([rows.top], rows.axis)
-        values: Array = np.repeat(row, tensor.shape[rows.axis], rows.axis).astype(tensor.dtype)
+        values: Array = np.repeat(self.silence[name], tensor.shape[rows.axis], rows.axis).astype(tensor.dtype)
         zero = tensor.quant.zero_point if tensor.quant is not None else 0
         if (values == zero).all():
             return None
@@ -150,14 +154,15 @@ class _Build:
         if first >= tail[0]:
             at = rows.top - tail[0]
             return self._slice(self.edges[name], name, axis, first + at, last + at)
-        if last <= rows.top:
+        if 0 < last <= rows.top:
             return self._slice(self.edges[name], name, axis, first, last)
-        found = []
-        if first < rows.top:
+        found, held = [], first
+        if 0 <= first < rows.top:
+            held = rows.top
             found.append(self._slice(self.edges[name], name, axis, first, rows.top))
         ring, clean = self._held(name), rows.count - rows.bottom
         at = self.tensors[ring].shape[axis] - clean
-        found.append(self._slice(ring, name, axis, max(first, rows.top) + at, min(last, clean) + at))
+        found.append(self._slice(ring, name, axis, held + at, min(last, clean) + at))
         if last > clean:
             behind = rows.top + rows.step
             found.append(self._slice(self.edges[name], name, axis, behind, behind + last - clean))
@@ -172,11 +177,14 @@ class _Build:
 
     def _all(self, name: str) -> str:
         """A tensor as the window has it."""
-        return self._piece(name, (0, self.flow.rows[name].count)) if name in self.flow.rows else name
+        return self._piece(name, self.flow.all_of(name)) if name in self.flow.rows else name
 
     # Operations.
 
     def _op(self, op: Op, way: Along) -> None:
+        if isinstance(way, Carried):
+            self._carried(op)
+            return
         if op.outputs[0] not in self.flow.rows or isinstance(way, Whole):
             for name in op.outputs:
                 self.tensors[name] = self.old.tensors[name]
@@ -197,13 +205,27 @@ class _Build:
             found.append(self._part(op, attributes, (self._piece(op.inputs[0], part.inputs),), count))
         self.edges[name] = self._concatenated(found, name, made.axis, made.edge)
 
+    def _carried(self, op: Op) -> None:
+        """New rows alone; what is left of them is where the next step begins."""
+        befores = []
+        for name in op.outputs[-op.attributes.states :]:  # type: ignore[attr-defined]
+            befores.append(self._tensor(name, f"{name}/before"))
+            self.tensors[name] = self.old.tensors[name]
+            self.states.append(State(befores[-1], name))
+        outputs = list(op.outputs)
+        if op.outputs[0] in self.flow.rows:
+            rows = self.flow.rows[op.outputs[0]]
+            made = op.outputs[0] if op.outputs[0] not in self.old.outputs else f"{op.outputs[0]}/rows"
+            outputs[0] = self._tensor(op.outputs[0], made, rows.axis, rows.edge)
+            self.edges[op.outputs[0]] = outputs[0]
+        self._add(op.name, replace(op, inputs=(self.edges[op.inputs[0]], *befores), outputs=tuple(outputs)))
+
     def _rows_like(self, name: str, made: Rows) -> str:
-        """The rows of this step, with as many dirty ones as a tensor that is made of them has."""
+        """The rows of this step, with as many dirty ones as a tensor that is made of them has, and as late as its."""
         rows = self.flow.rows[name]
-        if (rows.top, rows.bottom) == (made.top, made.bottom):
+        if (rows.top, rows.bottom, rows.late) == (made.top, made.bottom, made.late):
             return self.edges[name]
-        spans = [(0, made.top), made.tail] if made.top else [made.tail]
-        return self._concatenated([self._piece(name, span) for span in spans], name, rows.axis, made.edge)
+        return self._concatenated([self._piece(name, s) for s in alike(rows, made)], name, rows.axis, made.edge)
 
     def _part(self, op: Op, attributes: Attributes, inputs: tuple[str, ...], count: int) -> str:
         (name,), rows = op.outputs, self.flow.rows[op.outputs[0]]
@@ -213,10 +235,12 @@ class _Build:
         return made
 
     def _output(self, name: str) -> str:
-        """All rows of an output, under its own name and in memory of its own."""
+        """All rows of an output, or of a whole stream those of this step, under its own name and in memory of its
+        own."""
         if name not in self.flow.rows:
             return name
-        whole = self._all(name)
-        self.tensors[name] = self.old.tensors[name]
+        rows = self.flow.rows[name]
+        whole = self.edges[name] if rows.endless else self._all(name)
+        self.tensors[name] = replace(self.old.tensors[name], shape=self.tensors[whole].shape)
         self._add(f"{name}:op", Op("", copy_of(self.tensors[whole]), (whole,), (name,), layer=self._layer(name)))
         return name

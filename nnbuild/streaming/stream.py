@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import lcm
 
@@ -9,11 +10,13 @@ from nnbuild.base.errors import ModelError
 from nnbuild.model.graph import Graph, Stream
 from nnbuild.model.verify import verify
 from nnbuild.ops.reshape import Reshape
+from nnbuild.streaming.along import Carried, Sliding
 from nnbuild.streaming.build import step_of
-from nnbuild.streaming.rows import Flow, flow, macs_of, rates
-from nnbuild.streaming.wish import Wish
+from nnbuild.streaming.rows import Flow, flow, macs_of, rates, seen
+from nnbuild.streaming.wish import MEANINGS, Wish
 
 MOST_BANKS = 16
+CARRIED = "Leave --stream out, or add meaning=stream: what is recurrent then goes on from step to step."
 NEXT = "Leave --stream out, or give a model whose input is a window over time."
 
 
@@ -22,7 +25,8 @@ class Streamed:
     """`window` is the model as it was, `step` what a step computes of it.
 
     hop: rows of the input that a step takes. banks: sets of states that take turns. needed: what of the window a step
-    would have to compute were it trained without padding along time.
+    would have to compute were it trained without padding along time. other: what a step takes with the other meaning,
+    None where both mean the same.
     """
 
     window: Graph
@@ -34,6 +38,20 @@ class Streamed:
     window_macs: int
     needed: int
     reasons: tuple[tuple[str, str], ...]
+    flow: Flow
+    meaning: str = MEANINGS[0]
+    other: int | None = None
+
+    @property
+    def late(self) -> int:
+        """Rows that come in before the last row of an output is known."""
+        source = self.flow.rows[self.window.inputs[0]]
+        return max(each.late * (source.step // each.step) for each in self.flow.rows.values())
+
+    @property
+    def latency(self) -> int:
+        """In steps."""
+        return -(-self.late // self.hop)
 
     @property
     def rows(self) -> int:
@@ -42,8 +60,9 @@ class Streamed:
 
     @property
     def warm_up(self) -> int:
-        """Steps until the window holds nothing but what came in."""
-        return -(-self.rows // self.hop)
+        """Steps until the window, or all rows that an output sees, hold nothing but what came in."""
+        most = self.rows if self.meaning == MEANINGS[0] else max(self.rows, seen(self.window, self.flow))
+        return -(-most // self.hop)
 
     @property
     def state_bytes(self) -> int:
@@ -55,10 +74,12 @@ def streamed(graph: Graph, wish: Wish) -> Streamed:
     _refuse(graph, wish)
     found = [each for axis in _axes(graph, wish) for each in _offers(graph, axis, wish)]
     best = min(found, key=lambda each: (each.macs / each.hop, each.banks, each.hop))
+    best = replace(best, other=_other(graph, best))
     if best.macs >= best.window_macs and wish.axis is None:
         why = "; ".join(f"{name}: {reason}" for name, reason in best.reasons[:3])
         cause = f"no step of it would compute less than the whole window ({why})."
-        raise ModelError(f"model {graph.name!r}", cause, NEXT)
+        cheaper = best.meaning == MEANINGS[0] and best.other is not None and best.other < best.window_macs
+        raise ModelError(f"model {graph.name!r}", cause, CARRIED if cheaper else NEXT)
     flowing = Stream(best.axis, best.hop, best.warm_up)
     return replace(best, step=verify(replace(best.step, notes=(*graph.notes, *_notes(best)), stream=flowing)))
 
@@ -89,6 +110,8 @@ def _axes(graph: Graph, wish: Wish) -> list[int]:
 
 def _offers(graph: Graph, axis: int, wish: Wish) -> list[Streamed]:
     count = graph.tensors[graph.inputs[0]].shape[axis]
+    if wish.meaning == MEANINGS[1]:
+        return [_offer(graph, axis, _whole_hop(graph, axis, wish.hop), 1, wish.meaning)]
     found = []
     for rate in rates(graph, axis):
         hop = wish.hop or rate
@@ -98,8 +121,30 @@ def _offers(graph: Graph, axis: int, wish: Wish) -> list[Streamed]:
     return found or [_offer(graph, axis, wish.hop or 1, 1)]
 
 
-def _offer(graph: Graph, axis: int, hop: int, banks: int) -> Streamed:
-    found = flow(graph, axis, hop * banks)
+def _whole_hop(graph: Graph, axis: int, wished: int | None) -> int:
+    """One stream has one phase: every part of the model must move on at every step."""
+    rate = lcm(*rates(graph, axis, whole_stream=True))
+    if wished is not None and wished % rate:
+        cause = f"its strides want steps of {rate} rows, or of a multiple of that, where the whole stream is meant."
+        raise ModelError(f"model {graph.name!r}", cause, f"Take hop={rate}, or the meaning of the window.")
+    return wished or rate
+
+
+def _other(graph: Graph, best: Streamed) -> int | None:
+    """Multiplications of a step with the other meaning, if it is another one."""
+    whole = best.flow if best.meaning == MEANINGS[1] else flow(graph, best.axis, best.hop * best.banks, True)
+    padded = any(isinstance(way, Sliding) and (way.before > 0 or way.after > 0) for way in whole.ways.values())
+    carried = any(isinstance(way, Carried) for way in whole.ways.values())
+    if not padded and not carried:
+        return None
+    if best.meaning == MEANINGS[1]:
+        return _offer(graph, best.axis, best.hop, 1).macs
+    rate = lcm(*rates(graph, best.axis, whole_stream=True))
+    return _offer(graph, best.axis, best.hop, 1, MEANINGS[1]).macs if best.hop % rate == 0 else None
+
+
+def _offer(graph: Graph, axis: int, hop: int, banks: int, meaning: str = MEANINGS[0]) -> Streamed:
+    found = flow(graph, axis, hop * banks, meaning == MEANINGS[1])
     step = step_of(graph, found, hop)
     return Streamed(
         window=graph,
@@ -111,6 +156,8 @@ def _offer(graph: Graph, axis: int, hop: int, banks: int) -> Streamed:
         window_macs=macs_of(graph),
         needed=_needed(graph, found),
         reasons=_reasons(graph, found),
+        flow=found,
+        meaning=meaning,
     )
 
 
@@ -119,7 +166,8 @@ def _needed(graph: Graph, found: Flow) -> int:
     total = 0.0
     for op in graph.ops:
         macs = macs_of(replace(graph, ops=(op,)))
-        rows = found.rows.get(op.outputs[0])
+        carried = isinstance(found.ways.get(op.name), Carried)
+        rows = found.rows.get(op.inputs[0] if carried else op.outputs[0])
         total += macs * rows.step / rows.count if rows is not None else macs
     return round(total)
 
@@ -143,16 +191,43 @@ def _notes(best: Streamed) -> list[str]:
         f"a step takes {best.hop} of the {best.rows} rows of {name!r} along axis {best.axis} and {best.macs:,} MACs, "
         f"{best.window_macs / max(1, best.macs):.1f} times fewer than the window's {best.window_macs:,}; "
         f"{best.state_bytes:,} bytes of state{turns}",
-        "every step gives the bits that the window would, with zeros before the first row; outputs depend on nothing "
-        f"but what came in after {best.warm_up} steps",
+        *(_as_window(best) if best.meaning == MEANINGS[0] else _as_stream(best)),
     ]
+    return [*notes, *(f"layer {layer!r} is not cheaper: {reason}" for layer, reason in best.reasons)]
+
+
+def _as_window(best: Streamed) -> Iterator[str]:
+    yield (
+        "every step gives the bits that the window would, with zeros before the first row; outputs depend on nothing "
+        f"but what came in after {best.warm_up} steps"
+    )
     if best.needed < best.macs:
         times = best.macs / max(1, best.needed)
-        notes.append(
+        yield (
             f"trained without padding along time (valid or causal), a step would take {best.needed:,} MACs, "
             f"{times:.1f} times fewer"
         )
-    return [*notes, *(f"layer {layer!r} is not cheaper: {reason}" for layer, reason in best.reasons)]
+    if best.other is not None:
+        yield (
+            f"meaning=stream would take {best.other:,} MACs and give other numbers: layers then see the rows before "
+            "and after where the window has padding, and recurrent ones go on from step to step"
+        )
+
+
+def _as_stream(best: Streamed) -> Iterator[str]:
+    if best.other is None:
+        yield "the whole stream and the window mean the same here: no layer pads along time or is recurrent"
+    else:
+        yield (
+            "every step gives what the model gives that has run since the stream began, with the rows before and after "
+            "where windows have padding, and recurrent layers that go on: other numbers than those of a window, which "
+            f"would take {best.other:,} MACs"
+        )
+    carried = any(isinstance(way, Carried) for way in best.flow.ways.values())
+    after = "; recurrent layers remember for longer" if carried else ""
+    yield f"rings hold nothing but what came in after {best.warm_up} steps{after}"
+    if best.late:
+        yield f"outputs are {best.late} rows ({best.latency} steps) late: layers with padding wait for rows to come"
 
 
 def _unflattened(graph: Graph) -> Graph:

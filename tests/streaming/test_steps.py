@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import lcm
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ from nnbuild.ops.reshape import Join, Part
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
 from nnbuild.streaming import feed
+from nnbuild.streaming.long_run import stream_outputs
+from nnbuild.streaming.rows import rates
 from nnbuild.streaming.stream import Streamed, streamed
 from nnbuild.streaming.views import without_copies
 from nnbuild.streaming.wish import Wish, read
@@ -40,6 +43,13 @@ def made(seed: int) -> Streamed:
     return streamed(window(seed), Wish(0, hop))
 
 
+def made_whole(seed: int) -> Streamed:
+    """The same for the meaning of the whole stream, with steps that suit the strides."""
+    graph = window(seed)
+    suits = lcm(*rates(graph, 0, whole_stream=True))
+    return streamed(graph, Wish(0, suits * int(np.random.default_rng([seed, 5]).integers(1, 3)), "stream"))
+
+
 def outputs_of(found: Streamed, rows: Array, step: Graph | None = None) -> Array:
     graph = passes.settled(step or found.step)
     given = feed.steps(rows, found.hop, found.axis)
@@ -48,6 +58,10 @@ def outputs_of(found: Streamed, rows: Array, step: Graph | None = None) -> Array
 
 def wanted_of(found: Streamed, rows: Array) -> Array:
     return by_window(found.window, rows, found.hop, found.axis)[found.window.outputs[0]]
+
+
+def long_run_of(found: Streamed, rows: Array) -> Array:
+    return stream_outputs(found.window, found.flow, found.hop, rows)[found.window.outputs[0]]
 
 
 def wrong(got: Array, wanted: Array) -> int:
@@ -67,6 +81,50 @@ def test_steps_equal_windows(share: int) -> None:
         assert wrong(outputs_of(found, rows), wanted_of(found, rows)) == 0, f"seed {seed}"
         cheaper += found.macs < found.window_macs
     assert cheaper > NETS / SHARES / 2
+
+
+@in_shares(SHARES)
+def test_steps_equal_a_long_run(share: int) -> None:
+    """The whole stream: other numbers than those of windows where they pad or recur, the same ones where not."""
+    for seed in range(share, NETS, SHARES):
+        found = made_whole(seed)
+        rows = stream_of(found.window, (2 * found.warm_up + 5) * found.hop, seed)
+        got = outputs_of(found, rows)
+        assert wrong(got, long_run_of(found, rows)) == 0, f"seed {seed}"
+        windows = wanted_of(found, rows)
+        if windows.shape == got.shape and found.other is None:
+            assert wrong(got, windows) == 0, f"seed {seed}"
+        if found.other is None:
+            assert found.late == 0
+
+
+@pytest.mark.parametrize("seed", [2, 4, 16])
+def test_c_equals_a_long_run(seed: int, tmp_path: Path) -> None:
+    found = made_whole(seed)
+    rows = stream_of(found.window, 3 * found.rows * found.hop, seed)
+    graph = passes.settled(without_copies(found.step, ALIGNMENT))
+    got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}, tmp_path)
+    assert wrong(got[graph.outputs[0]], long_run_of(found, rows)) == 0
+
+
+def test_recurrent_layers_go_on() -> None:
+    """Of a window the layer begins anew; of the stream a step takes new rows alone, and nothing is forgotten."""
+    for form in ("float", "int8"):
+        graph = window(6, form, "gru", ("valid",))
+        whole = streamed(graph, Wish(0, None, "stream"))
+        by_windows = streamed(graph, Wish(0, whole.hop))
+        assert by_windows.other == whole.macs < by_windows.macs == whole.other
+        rows = stream_of(graph, 4 * whole.rows * whole.hop, 1)
+        assert wrong(outputs_of(whole, rows), long_run_of(whole, rows)) == 0
+        assert wrong(outputs_of(whole, rows), wanted_of(whole, rows)) > 0
+
+
+def test_rows_to_come_are_waited_for() -> None:
+    """What pads behind the last row is late by as much, and a branch without padding waits for it."""
+    found = streamed(window(8), Wish(0, 2, "stream"))
+    assert (found.late, found.latency) == (1, 1)
+    causal = streamed(window(3, "int8", "dense", ("causal",)), Wish(0, None, "stream"))
+    assert causal.late == 0 and causal.macs < causal.window_macs
 
 
 @pytest.mark.parametrize("seed", [0, 2, 3, 4])
@@ -102,6 +160,16 @@ def test_many_steps(seed: int, tmp_path: Path) -> None:
         part = rows[max(0, first - found.warm_up) * found.hop : (first + 500) * found.hop]
         wanted = wanted_of(found, part)[-500:]
         assert wrong(got[graph.outputs[0]][first : first + 500], wanted) == 0, first
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(NETS))
+def test_many_steps_of_a_whole_stream(seed: int, tmp_path: Path) -> None:
+    found = made_whole(seed)
+    rows = stream_of(found.window, LONG * found.hop, seed)
+    graph = passes.settled(without_copies(found.step, ALIGNMENT))
+    got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}, tmp_path, flags=["-O2"])
+    assert wrong(got[graph.outputs[0]], long_run_of(found, rows)) == 0
 
 
 def strided(hop: int) -> Streamed:
@@ -189,7 +257,7 @@ def test_a_published_network_keeps_its_bits_and_says_what_it_costs(
     samples = tmp_path / "x.npz"
     np.savez(samples, x=np.load(SHARED / "kws_ref_model_real.npz")["x"][:1])
     model = str(SHARED / "kws_ref_model.tflite")
-    for stream in ("auto", "0,hop=1"):
+    for stream in ("auto", "0,hop=1", "auto,meaning=stream"):
         assert cli.main(["check", model, "--inputs", str(samples), "--stream", stream, "--isa", "c99"]) == 0
         said = capsys.readouterr()
         assert "0 of" in said.out and "PASS" in said.out
@@ -210,13 +278,17 @@ def test_a_published_network_keeps_its_bits_and_says_what_it_costs(
         ("time", "--stream time: 'time' is neither auto nor an axis."),
         ("0,hop=0", "--stream 0,hop=0: '0' is no number of rows from 1 to 4096."),
         ("0,step=1", "--stream 0,step=1: there is no 'step=1' here."),
+        ("0,meaning=rows", "--stream 0,meaning=rows: 'rows' is no meaning: window or stream."),
         ("auto,hop=1,hop=2", "--stream auto,hop=1,hop=2: there is no 'hop=2' here."),
     ],
 )
 def test_what_is_asked_for_wrongly_is_named(text: str, cause: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(text)
-    step = "Take auto or an axis of the input, counted from 0 without the batch, and hop=N after a comma."
+    step = (
+        "Take auto or an axis of the input, counted from 0 without the batch; after commas hop=N, "
+        "meaning=window|stream."
+    )
     assert str(caught.value) == f"{cause} {step}"
 
 
@@ -226,6 +298,8 @@ def test_what_cannot_be_streamed_is_named() -> None:
         streamed(graph, Wish(5))
     with pytest.raises(ModelError, match="has too few rows along that axis for steps of 500"):
         streamed(graph, Wish(0, 500))
+    with pytest.raises(ModelError, match=r"want steps of 4 rows, or of a multiple.* Take hop=4, or the meaning"):
+        streamed(window(49), Wish(0, 2, "stream"))
     with pytest.raises(ModelError, match="it carries states from run to run, so it is a stream already"):
         streamed(streamed(graph, Wish(0)).step, Wish(0))
 
@@ -237,5 +311,6 @@ def test_reasons_name_layers() -> None:
 
 def test_the_options_reach_the_graph() -> None:
     assert read("auto") == Wish() and read("1,hop=3") == Wish(1, 3)
+    assert read("0, meaning=stream, hop=2") == Wish(0, 2, "stream")
     with pytest.raises(UsageError, match="the step of a stream is computed by one"):
         compile_model(Options(SHARED / "kws_ref_model.tflite", stream="auto", threads=2))
