@@ -143,7 +143,7 @@ def _made(graph: Graph, op: Op, way: Each | Sliding | Carried, streamed: list[Ro
     step = first.step
     if isinstance(way, Sliding):
         if first.endless and count == 1 and way.stride > 1:
-            return Whole("it leaves one row")
+            return Whole("its window is all there is")
         if step % way.stride:
             return Whole(f"it takes every {way.stride} rows, and {step} are new")
         step //= way.stride
