@@ -36,9 +36,41 @@ ARMV7EM_DSP = extended(
 
 ISAS = (ARMV6M, ARMV7M, ARMV7EM_DSP)
 
+_FIRST = ("push {r3, r7}", "mov lr, r2", "movs r3, #1", "lsls r3, #15", "mvns r3, r3", "mov r12, r3", "movs r3, #0")
+_PAIR_OF_INPUTS = (
+    "ldmia r0!, {r2, r3, r4, r5}",
+    "ldmia r1!, {r6, r7}",
+    *("muls r2, r6", "muls r4, r7", "adds r2, r4", "muls r3, r6", "muls r5, r7", "adds r3, r5"),
+    *("add r2, r12", "add r8, r2", "asrs r2, #16", "add r9, r2"),
+    *("add r3, r12", "add r10, r3", "asrs r3, #16", "add r11, r3"),
+)
+"""Of two positions with two channels' weights: sums of whole words and of their upper halves."""
+_LAST = (
+    *("pop {r2, r7}", "mov r4, r9", "mov r6, r11"),
+    *("lsls r3, r4, #16", "mov r5, r8", "subs r3, r5, r3"),
+    *("lsls r0, r6, #16", "mov r5, r10", "subs r5, r5, r0"),
+    "stmia r2!, {r3, r4, r5, r6}",
+)
+
+
+def _two_by_two(turn: int) -> str:
+    cleared = [f"mov r{sum}, r3" for sum in range(8, 12)]
+    code = [*_FIRST, *cleared, "1:", *_PAIR_OF_INPUTS * turn, "cmp r0, lr", "beq 2f", "b 1b", "2:", *_LAST]
+    held = {"r0": ("inputs", "x"), "r1": ("weights", "k"), "r2": ("last", "end"), "r3": ("to", "found")}
+    lines = [
+        f'register {"" if name == "to" else "const "}int32_t *{name} __asm__("{register}") = {value};'
+        for register, (name, value) in held.items()
+    ]
+    spelled = "\n".join(f'        "{line}\\n\\t"' for line in code)
+    operands = ", ".join(f'"+r"({name})' for name, _ in held.values())
+    clobbered = ", ".join(f'"{name}"' for name in (*(f"r{i}" for i in (4, 5, 6, *range(8, 13))), "lr", "cc", "memory"))
+    assembly = f'__asm__ volatile(".syntax unified\\n\\t"\n{spelled}\n        : {operands} : : {clobbered});'
+    return "\n".join([*lines, "", assembly, "return weights;"])
+
+
 SMALL = Vectors(
     name="small",
-    guard="defined(__ARM_ARCH_6M__)",
+    guard="defined(__ARM_ARCH_6M__) && defined(__GNUC__)",
     lanes=1,
     registers=13,
     types={},
@@ -49,7 +81,8 @@ const int32_t a_low = a & 0xffff, b_low = b & 0xffff;
 const int32_t first = a_high * b_low + (int32_t)(((uint32_t)a_low * (uint32_t)b_low) >> 16);
 const int32_t second = a_low * b_high + (first & 0xffff);
 
-return a_high * b_high + (first >> 16) + (second >> 16);"""
+return a_high * b_high + (first >> 16) + (second >> 16);""",
+        "two_by_two": _two_by_two,
     },
 )
 

@@ -109,6 +109,27 @@ LOAD_BOTH = """\
 *fourth = (int32_t)(k[0] >> 32);
 return (int32_t)x[0];"""
 
+TWO_BY_TWO = """\
+for (int i = 0; i < 4; ++i)
+    found[i] = 0;
+for (; x < end; x += 4, k += 2) {
+    for (int at = 0; at < 2; ++at) {
+        const uint32_t first = (uint32_t)x[at] * (uint32_t)k[0];
+        const uint32_t both = first + (uint32_t)x[at + 2] * (uint32_t)k[1] - 32769U;
+
+        found[2 * at] += (int32_t)(both & 0xffffU);
+        found[2 * at + 1] += (int32_t)both >> 16;
+    }
+}
+return k;"""
+
+
+def _two_by_two(turn: int) -> Operation:
+    """Sums of two positions by two channels, whose weights are halves of words, so many pairs of inputs a turn."""
+    return Operation(
+        "const int32_t *", "const int32_t *x, const int32_t *k, const int32_t *end, int32_t *found", TWO_BY_TWO, 45
+    )
+
 
 def _step(bits: int) -> Family:
     """So many bytes on, whole numbers of these bits, as a byte of the word says."""
@@ -221,5 +242,6 @@ PAIRS: dict[str, Operation | Family] = {
     "at_word": Operation("const int64_t *", "const int64_t *pointer", "pointer", 0),
     "anywhere": Operation("int32_t *", "int32_t *pointer", "pointer", 0),  # compilers know not where it points
     "kept": Operation("uint32_t", "uint32_t a", "a", 1),  # a constant that keeps its register
+    "two_by_two": _two_by_two,
     "again": Operation("const int32_t *", "const int32_t *pointer", "pointer", 0),
 }

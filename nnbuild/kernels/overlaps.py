@@ -13,6 +13,7 @@ import numpy as np
 
 from nnbuild.kernels.contract import Overlap
 from nnbuild.kernels.window import Axis
+from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.site import Site
 
 IN_PLACE = (Overlap(),)
@@ -59,11 +60,27 @@ def tiles(site: Site, down: Axis, along: Axis, width: int) -> tuple[Overlap, ...
     """For kernels that walk along each output row and read the windows of `width` positions before writing these."""
     into = site.shape()[-1] * SIZES[site.inputs[0].dtype]
     out = prod(site.writes[0].shape) // (down.places * along.places) * SIZES[site.writes[0].dtype]
-    tops = np.clip(np.arange(down.places) * down.stride - down.pad, 0, down.size)
-    lefts = np.clip(np.arange(along.places) * along.stride - along.pad, 0, along.size)
-    starts = (tops[:, None] * along.size + lefts[None, :]) * into
-    later = np.minimum.accumulate(starts.reshape(-1)[::-1])[::-1]
+    later = _starts(down, along) * into
     ends = [min(x + width, along.places) for x in range(0, along.places, width)]
     done = (np.arange(down.places)[:, None] * along.places + np.array(ends)[None, :]).reshape(-1)
     done = done[done < len(later)]
     return (Overlap(lead=int((done * out - later[done]).max(initial=-(1 << 30)))),)
+
+
+def positions(site: Site, down: Axis, along: Axis, behind: int) -> tuple[Overlap, ...]:
+    """For kernels that compute one position after the other, or some together, and write none before all that is read
+    for it, but perhaps `behind` of them."""
+    into = site.shape()[-1] * SIZES[site.inputs[0].dtype]
+    out = prod(site.writes[0].shape) // (down.places * along.places) * SIZES[site.writes[0].dtype]
+    starts = _starts(down, along) * into
+    done = np.arange(len(starts)) + behind
+    return (Overlap(lead=int((done * out - starts).max())),)
+
+
+def _starts(down: Axis, along: Axis) -> Ints:
+    """The lowest place under each position and those after it."""
+    tops = np.clip(np.arange(down.places) * down.stride - down.pad, 0, down.size)
+    lefts = np.clip(np.arange(along.places) * along.stride - along.pad, 0, along.size)
+    starts = tops[:, None] * along.size + lefts[None, :]
+    lowest: Ints = np.minimum.accumulate(starts.reshape(-1)[::-1])[::-1]
+    return lowest

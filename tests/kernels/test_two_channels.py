@@ -1,0 +1,114 @@
+"""Two channels' products in one multiplication, at the ends of what bytes can be, in C and in assembly."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.bound.image import read_image
+from nnbuild.cycles.clock import Processor
+from nnbuild.emit.instructions import instructions
+from nnbuild.isa.arm import SMALL
+from nnbuild.isa.registry import isas
+from nnbuild.kernels.loops.two_channels import divided
+from nnbuild.model.graph import Graph
+from nnbuild.ops import interpret
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.plan.target import Target
+from tests.bound.assembled import SCRIPT
+from tests.kernels.cases import normal, single
+from tests.support.many import run_many
+from tests.support.quantized import full_range, quantized
+
+Pads = tuple[tuple[int, int], tuple[int, int]]
+NONE: Pads = ((0, 0), (0, 0))
+WINDOWS: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int], Pads, int]] = {
+    # input, kernel, strides, dilation, padding, groups
+    "pointwise": ((5, 3, 8), (1, 1, 8, 6), (1, 1), (1, 1), NONE, 1),
+    "one channel more than pairs": ((4, 4, 3), (3, 3, 3, 5), (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
+    "strides over an edge": ((7, 9, 2), (3, 4, 2, 4), (2, 3), (1, 1), ((1, 1), (2, 1)), 1),
+    "rows of one position": ((9, 1, 5), (4, 1, 5, 3), (1, 1), (2, 1), ((3, 3), (0, 0)), 1),
+    "dilated columns": ((3, 11, 4), (2, 3, 4, 7), (1, 1), (1, 2), ((0, 1), (2, 2)), 1),
+    "groups": ((5, 5, 6), (3, 3, 2, 9), (1, 1), (1, 1), ((1, 1), (1, 1)), 3),
+    "wider than its input": ((2, 2, 3), (5, 5, 3, 2), (1, 1), (1, 1), ((2, 2), (2, 2)), 1),
+    "one window": ((3, 3, 4), (3, 3, 4, 4), (1, 1), (1, 1), NONE, 1),
+}
+WEIGHTS = {"drawn": None, "least": -128, "largest": 127}
+
+
+def convolution(case: str, weights: int | None) -> Graph:
+    shape, kernel, strides, dilation, padding, groups = WINDOWS[case]
+    attributes = Conv2D(strides=strides, padding=padding, dilation=dilation, groups=groups)
+    constants = {"kernel": normal(*kernel), "bias": normal(kernel[-1])}
+    graph = quantized(single(attributes, [shape], constants), "int8", 3)
+    if weights is None:
+        return graph
+    name = graph.ops[0].constants["kernel"]
+    filled = replace(graph.constants[name], data=np.full_like(graph.constants[name].data, weights))
+    return replace(graph, constants={**graph.constants, name: filled})
+
+
+def inputs_of(graph: Graph) -> dict[str, np.ndarray]:
+    given = full_range(graph, 4, seed=1)
+    ends = {name: np.stack([np.full_like(x[0], end) for end in (-128, 127)]) for name, x in given.items()}
+    return {name: np.concatenate([x, ends[name]]) for name, x in given.items()}
+
+
+def test_windows_of_all_kinds(tmp_path: Path) -> None:
+    graphs = [convolution(case, weights) for case in WINDOWS for weights in WEIGHTS.values()]
+    runs = [(graph, inputs_of(graph)) for graph in graphs]
+    targets = [Target(isas()["armv6m"], kernels={graph.ops[0].name: "two_channels"}) for graph in graphs]
+    flags = ["-O1", "-fsanitize=undefined", "-fno-sanitize-recover"]
+    for (graph, given), got in zip(runs, run_many(runs, tmp_path, targets=targets, flags=flags), strict=True):
+        (out,) = graph.outputs
+        np.testing.assert_array_equal(got[out], interpret.run(graph, given)[out], err_msg=str(graph.ops[0]))
+
+
+PROGRAM = """
+#include <stdint.h>
+{routine}
+int32_t out[8];
+static int32_t x[{words}], k[{words}];
+
+void f(void);
+void f(void)
+{{
+    uint32_t state = {seed}U;
+    for (int32_t i = 0; i < {words}; ++i) {{
+        state = state * 1664525U + 1013904223U;
+        x[i] = {seed} ? (int32_t)(state >> 24) - 128 : -128;
+        k[i] = {seed} ? (int32_t)((state >> 8 & 0xffU) + (state & 0xff0000U)) - 8388736 : -128 - 128 * 65536;
+    }}
+    const int32_t *const behind = p_small_two_by_two_{turn}(x, k, x + {words}, out);
+    out[4] = (int32_t)(behind - k);
+}}
+"""
+
+
+def sums(folder: Path, pairs: int, seed: int, flags: list[str]) -> bytes:
+    turn = divided(2 * pairs)[1]
+    routine = instructions([SMALL.instruction("two_by_two", turn)], "p", "")
+    (folder / "p.c").write_text(PROGRAM.format(routine=routine, words=4 * pairs, turn=turn, seed=seed))
+    (folder / "p.ld").write_text(SCRIPT.replace("16K", "64K"))
+    command = ["arm-none-eabi-gcc", "-mcpu=cortex-m0", "-mthumb", "-std=c99", "-Wall", "-Wextra", "-Werror"]
+    command += [*flags, "-nostdlib", "-ffreestanding", "-Wl,-e,f", "-T", "p.ld", "p.c", "-o", "p.elf", "-lgcc"]
+    subprocess.run(command, cwd=folder, check=True)
+    processor = Processor(read_image(folder / "p.elf"))
+    processor.call("f")
+    return bytes(processor.cpu.mem_read(processor.image.symbol("out"), 20))
+
+
+@pytest.mark.parametrize("pairs", [1, 5, 8, 14, 36])
+@pytest.mark.parametrize("seed", [0, 12345])
+def test_assembly_computes_what_the_c_does(pairs: int, seed: int, tmp_path: Path) -> None:
+    pairs = divided(2 * pairs)[0]
+    native = [sums(tmp_path, pairs, seed, flags) for flags in (["-O2"], ["-O0"])]
+    assert native == [sums(tmp_path, pairs, seed, ["-O2", "-U__ARM_ARCH_6M__"])] * 2
+
+
+def test_turns_divide_what_is_filled_up() -> None:
+    assert [divided(taps) for taps in (1, 9, 27, 64, 576)] == [(1, 1), (5, 5), (14, 7), (32, 8), (288, 8)]
