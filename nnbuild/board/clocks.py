@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from nnbuild.board.board import Board
+
 MEGA = 1_000_000
 
 
@@ -111,3 +113,11 @@ def clocks_of(family: str, numbers: Mapping[str, int]) -> Clocks | None:
     """None of a family whose start code is the user's own. A number that is missing is a KeyError."""
     made = FAMILIES.get(family)
     return made(numbers) if made is not None else None
+
+
+def clock_of(board: Board) -> int:
+    """Hertz of a bare board's processor; 0 where they are not known."""
+    if board.firmware is None:
+        return 0
+    made = clocks_of(board.firmware.soc, board.firmware.defines)
+    return made.cpu if made is not None else 0

@@ -1,18 +1,21 @@
-"""Cycles that a model of the part tells, where no device measured them, or beside those that one did."""
+"""How long a run takes on the part: as a device measured it, as a model of the part tells it, or at the least."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Modelled:
-    """error: by how many percent the part may take less and more."""
+    """error: by how many percent the part may take less and more. at_least: no model has the core, and the cycles are
+    the instructions that were counted."""
 
     core: str
     cycles: int
     hertz: int
     error: tuple[float, float]
+    at_least: bool = False
 
     @property
     def band(self) -> tuple[float, float]:
@@ -21,15 +24,46 @@ class Modelled:
 
     def milliseconds(self) -> str:
         """With what it may be off: `33.0 ms (31.4 to 38.0) at 168 MHz`."""
+        if self.at_least:
+            least = in_milliseconds(1e3 * self.cycles / self.hertz)
+            return f"at least {least} at {self.hertz / 1e6:g} MHz, by one cycle an instruction"
         whole, low, high = (1e3 * cycles / self.hertz for cycles in (self.cycles, *self.band))
         digits = 1 if whole >= 10 else 3
         return f"{whole:.{digits}f} ms ({low:.{digits}f} to {high:.{digits}f}) at {self.hertz / 1e6:g} MHz"
 
     def against(self, measured: float) -> str:
         """What is to be said where a device measured something else."""
+        if self.at_least:
+            return ""
         low, high = self.band
         if low <= measured <= high:
             return ""
         off = 100 * (measured / self.cycles - 1)
         fewest, most = self.error
         return f"the device took {off:+.0f} % more or less; the model may be off by {fewest:+g} to {most:+g} %"
+
+
+@dataclass(frozen=True)
+class Time:
+    """Of one run. kind: measured, estimated, or at least."""
+
+    milliseconds: float
+    kind: str
+
+    @property
+    def words(self) -> str:
+        return f"{'≥ ' if self.kind == 'at least' else ''}{in_milliseconds(self.milliseconds)}"
+
+
+def time_of(unit: str, mean: float | None, hertz: int, found: Modelled | None) -> Time | None:
+    """What a device measured, else what is estimated of its part; None where no clock is known."""
+    if mean is not None and unit != "instructions" and hertz:
+        return Time(1e3 * mean / hertz, "measured")
+    if found is None:
+        return None
+    return Time(1e3 * found.cycles / found.hertz, "at least" if found.at_least else "estimated")
+
+
+def in_milliseconds(time: float) -> str:
+    """Three figures: 12.3 ms, 0.0123 ms."""
+    return f"{time:.{max(0, 2 - math.floor(math.log10(time)))}f} ms" if time > 0 else "0 ms"

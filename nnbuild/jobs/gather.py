@@ -20,6 +20,7 @@ from nnbuild.backends.recipe import toolchain_for
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board
+from nnbuild.board.clocks import clock_of
 from nnbuild.device.check import CheckReport, Gates
 from nnbuild.emit.emit import digest
 from nnbuild.jobs import plan_view
@@ -137,6 +138,7 @@ def _facts(
         origin=_origin(compiled, run, where.port, folder, check is not None),
         notes=notes,
         beside=check.beside if check is not None else beside_of(plan),
+        clock=clock_of(board),
     )
 
 

@@ -158,7 +158,9 @@ def check_job(
         looked_at=suspect,
         memory=memory_of(compiled, program),
     )
-    return replace(judge(evidence, gates), modelled=modelled(compiled, program), beside=told)
+    report = judge(evidence, gates)
+    mean = report.duration.mean if report.duration is not None else None
+    return replace(report, modelled=modelled(compiled, program, hello.unit, mean), beside=told)
 
 
 def stack_of(compiled: Compiled, folder: Path) -> int | None:
@@ -243,6 +245,7 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
         told = ask(link, planned, RUNS + 2) if (planned := beside_of(compiled.plan)) is not None else None
         counted = link.counted
     bound = stack_of(compiled, program.parent)
+    last = counted.critical_path if counted is not None else None
     return Profile(
         board=compiled.board.name,
         model=compiled.plan.prefix,
@@ -254,12 +257,12 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
         layers=costs.layers,
         stack=Stack(*costs.stack, bound),
         memory=memory_of(compiled, program) | ({"stack": bound} if bound is not None else {}),
-        modelled=modelled(compiled, program),
+        modelled=modelled(compiled, program, hello.unit, last or costs.duration.mean),
         beside=told,
         cores=counted.totals("work") if counted is not None else (),
         waiting=counted.totals("waiting") if counted is not None else (),
         copying=counted.totals("copying") if counted is not None else (),
-        critical_path=counted.critical_path if counted is not None else None,
+        critical_path=last,
         estimate=estimate(compiled),
     )
 

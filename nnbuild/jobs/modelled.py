@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from nnbuild.base.errors import NnbuildError
+from nnbuild.board.clocks import clock_of
 from nnbuild.cycles.part import part_of
 from nnbuild.cycles.run import Cycles, time_run
 from nnbuild.device.modelled import Modelled
@@ -27,10 +28,15 @@ def timed_program(compiled: Compiled, program: Path) -> Cycles:
     return time_run(program, part_of(compiled.board), content)
 
 
-def modelled(compiled: Compiled, program: Path) -> Modelled | None:
-    """None where no model has the board's part, or it cannot be run here."""
+def modelled(compiled: Compiled, program: Path, unit: str, run: float | None) -> Modelled | None:
+    """Where no model has the board's part, or it cannot be run here: by the instructions that a run took, one a cycle.
+    None where no clock is known."""
+    board = compiled.board
     try:
         found = timed_program(compiled, program)
+        return Modelled(found.core, found.whole.cycles, found.hertz, found.error)
     except NnbuildError:
-        return None
-    return Modelled(found.core, found.whole.cycles, found.hertz, found.error)
+        clock = clock_of(board)
+        if not clock or unit != "instructions" or run is None:
+            return None
+        return Modelled(board.core or board.architecture, round(run), clock, (0, 0), at_least=True)

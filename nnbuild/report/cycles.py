@@ -42,7 +42,7 @@ def cycles_text(profile: CycleProfile) -> str:
     low, high = profile.cycles.error
     about = f"{whole.cycles:,} cycles of a {profile.cycles.core}, modelled; {low:+g} to {high:+g} %"
     found = Modelled(profile.cycles.core, whole.cycles, profile.cycles.hertz, profile.cycles.error)
-    return f"{table}\n\none run    {about}\n           {found.milliseconds()}\n"
+    return f"{table}\n\none run    {about}\nestimated  {found.milliseconds()}\n"
 
 
 def _columns(time: Time, macs: int) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from nnbuild.device.beside import Beside
 from nnbuild.device.check import CheckReport
+from nnbuild.device.modelled import time_of
 from nnbuild.report.weights import Weights
 
 Role = Literal["input", "tensor", "output", "scratch"]
@@ -206,6 +207,9 @@ class Check:
     outputs: tuple[Output, ...]
     modelled: str = ""
     """What the part should take for one run, in words."""
+    milliseconds: float | None = None
+    milliseconds_are: str = ""
+    """Of one run: measured, estimated, or at least; None where no clock is known."""
 
     @property
     def passed(self) -> bool:
@@ -262,6 +266,8 @@ class Facts:
     notes: tuple[str, ...]
     beside: Beside | None = None
     """The device beside the processor, where there is one that computes."""
+    clock: int = 0
+    """Hertz of the board's processor, 0 where they are not known."""
 
     @property
     def macs(self) -> int:
@@ -314,16 +320,20 @@ def check_facts(report: CheckReport, drawn: bool) -> Check:
         )
         for output in report.outputs
     )
+    mean = time.mean if time is not None else None
+    took = time_of(report.unit, mean, report.hertz, report.modelled)
     return Check(
         report.samples,
         drawn,
         report.hertz,
-        time.mean if time is not None else None,
+        mean,
         time.min if time is not None else None,
         time.max if time is not None else None,
         tuple(Gate(r.where, r.gate, r.passed, r.detail) for r in report.results),
         outputs,
         modelled=_modelled(report),
+        milliseconds=took.milliseconds if took is not None else None,
+        milliseconds_are=took.kind if took is not None else "",
     )
 
 
@@ -396,5 +406,7 @@ def _modelled(report: CheckReport) -> str:
     if found is None:
         return ""
     said = found.against(report.duration.mean) if report.duration is not None and report.unit == "cycles" else ""
-    words = f"A model of the {found.core} says {found.cycles:,} cycles: {found.milliseconds()}."
+    if found.at_least:
+        return f"Estimated: {found.milliseconds()}."
+    words = f"Estimated: a model of the {found.core} says {found.cycles:,} cycles: {found.milliseconds()}."
     return f"{words} But {said}." if said else words

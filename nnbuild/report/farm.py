@@ -8,6 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from nnbuild.base.shown import printable
+from nnbuild.device.modelled import Time
 from nnbuild.report.junit import as_file, clean
 from nnbuild.report.table import render
 
@@ -30,14 +31,24 @@ class Row:
         return f"{total:,.0f} {self.report['unit']}" if total is not None and self.report is not None else ""
 
     @property
+    def time(self) -> str:
+        report = self.report if self.report is not None else {}
+        if report.get("milliseconds") is None:
+            return ""
+        time = Time(report["milliseconds"], report["milliseconds_are"])
+        return f"{time.words}, {'measured' if time.kind == 'measured' else 'estimated'}"
+
+    @property
     def why(self) -> str:
         misses = self.report["misses"] if self.report is not None else []
         return f"{misses[0]['where']}: {misses[0]['detail']}" if misses else self.said
 
 
 def farm_text(rows: Sequence[Row]) -> str:
-    cells = [[row.name, row.board, row.port or "emulator", row.verdict, row.cost] for row in rows]
-    table = render(["device", "board", "port", "verdict", "a run"], [list(map(printable, row)) for row in cells], 4)
+    cells = [[row.name, row.board, row.port or "emulator", row.verdict, row.cost, row.time] for row in rows]
+    table = render(
+        ["device", "board", "port", "verdict", "a run", "time"], [list(map(printable, row)) for row in cells], 4
+    )
     told = [f"{row.name}: {row.why}" for row in rows if row.verdict != "PASS"]
     passed = sum(row.verdict == "PASS" for row in rows)
     return "\n".join([table, "", *map(printable, told), f"{passed} of {len(rows)} boards pass"]) + "\n"

@@ -10,6 +10,7 @@ from typing import Any
 
 from nnbuild.device.check import CheckReport
 from nnbuild.device.layers import LayerCost, shares
+from nnbuild.device.modelled import time_of
 from nnbuild.device.profile import Profile
 
 
@@ -22,6 +23,7 @@ def as_object(report: CheckReport) -> dict[str, Any]:
         "misses": [asdict(miss) for miss in report.misses],
         "total": report.duration.mean if report.duration is not None else None,
         "cost_per_mac": report.cost_per_mac,
+        **_time(report),
     }
     plain: dict[str, Any] = _plain(facts)
     return plain
@@ -35,9 +37,17 @@ def profile_object(profile: Profile) -> dict[str, Any]:
         "macs": profile.macs,
         "cost_per_mac": profile.cost_per_mac,
         "layers": layer_rows(profile.layers),
+        **_time(profile),
     }
     plain: dict[str, Any] = _plain(facts)
     return plain
+
+
+def _time(report: CheckReport | Profile) -> dict[str, Any]:
+    """Milliseconds of one run, and how they are known."""
+    mean = report.duration.mean if report.duration is not None else None
+    time = time_of(report.unit, mean, report.hertz, report.modelled)
+    return {"milliseconds": time and time.milliseconds, "milliseconds_are": time and time.kind}
 
 
 def layer_rows(layers: Sequence[LayerCost]) -> list[dict[str, Any]]:

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from nnbuild.report.facts import Node
 from nnbuild.report.palette import paint_of
 from nnbuild.report.picture import Box, Curve, Label, Line, Picture, Shape
-from nnbuild.report.words import clipped, percent
+from nnbuild.report.words import BOLD, clipped, percent
 
 WIDTH, ROW = 360.0, 46.0
 MOST_LANES_WIDTH = 120.0
 FEWEST_ROWS, MOST_ROWS, COLUMNS = 4, 16, 3
-BOLD = 1.12
-"""How much wider bold letters are."""
 SHORT = {"depthwise_conv2d": "depthwise", "conv2d_transpose": "transposed conv2d"}
 
 
@@ -158,7 +156,7 @@ def _node(node: Node, row: int, at: int, lanes: Lanes, spacing: float, most: flo
         Label(
             left,
             y - 3,
-            clipped(f"{node.name}{end}", (right if node.share else WIDTH) - left, BOLD * 13),
+            clipped(f"{node.name}{end}", (right - 4 if node.share else WIDTH) - left, BOLD * 13),
             "ink",
             13,
             bold=True,

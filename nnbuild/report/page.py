@@ -14,7 +14,7 @@ from nnbuild.report.palette import families
 from nnbuild.report.style import css
 from nnbuild.report.svg import to_svg
 from nnbuild.report.timeline import slivers, timeline
-from nnbuild.report.words import duration, kilobytes, percent, short, whole
+from nnbuild.report.words import NARROW, duration, kilobytes, percent, short, whole
 
 MOST_SLIVERS = 12
 FRAME = """<!DOCTYPE html>
@@ -94,11 +94,10 @@ def _tile(name: str, value: str, under: str, share: float | None, tone: str) -> 
 
 def _tiles(facts: Facts) -> list[tuple[str, str, str, float | None, str]]:
     """(name, value, what is under it, share for a bar, tone)"""
-    hertz = facts.check.hertz if facts.check is not None else 0
-    time = duration(facts.cost, facts.unit, hertz)
+    time, how = _time(facts)
     each = f", {facts.cost / facts.macs:.2f} per MAC" if facts.macs else ""
     tiles: list[tuple[str, str, str, float | None, str]] = [
-        ("One run", time or short(facts.cost), f"{whole(facts.cost)} {facts.unit}{each}", None, "")
+        ("One run", time or short(facts.cost), f"{how}{whole(facts.cost)} {facts.unit}{each}", None, "")
     ]
     for memory in facts.memories:
         name = memory.name.upper() if memory.name == "ram" else memory.name.capitalize()
@@ -118,6 +117,21 @@ def _tiles(facts: Facts) -> list[tuple[str, str, str, float | None, str]]:
         tiles.append(("Check", f"{passed} of {len(facts.check.gates)}", f"gates passed: {word}", None, tone))
     tiles.append(("Work", short(facts.macs), f"{facts.macs:,} multiply-accumulates", None, ""))
     return tiles
+
+
+def _time(facts: Facts) -> tuple[str, str]:
+    """How long one run takes, and how that is known; nothing where no clock is."""
+    check = facts.check
+    if check is None or check.mean is None:
+        time = duration(facts.cost, "cycles", facts.clock)
+        return time, f"estimated at {facts.clock / 1e6:g} MHz: " if time else ""
+    if check.milliseconds is None:
+        return "", "emulated: " if facts.unit == "instructions" else ""
+    time = duration(check.milliseconds * 1e3, "cycles", 1_000_000)
+    if check.milliseconds_are == "measured":
+        return time, ""
+    least = f"≥{NARROW}" if check.milliseconds_are == "at least" else ""
+    return f"{least}{time}", "estimated for the part; emulated: "
 
 
 def _peak(facts: Facts) -> str:

@@ -128,7 +128,8 @@ def _figures(report: CheckReport | Profile) -> list[str]:
     time = report.duration
     if time is not None:
         spread = f"min {time.min:,.0f}, max {time.max:,.0f}, std {time.std:,.1f}"
-        lines.append(f"one run    {time.mean:,.0f} {report.unit} ({spread}){_in_time(time.mean, report)}")
+        emulated = "emulated; " if report.unit == "instructions" else ""
+        lines.append(f"one run    {time.mean:,.0f} {report.unit} ({emulated}{spread}){_in_time(time.mean, report)}")
     lines += _modelled(report)
     lines += said(report.beside) if report.beside is not None else []
     if report.cost_per_mac is not None:
@@ -148,7 +149,9 @@ def _modelled(report: CheckReport | Profile) -> list[str]:
     found, time = report.modelled, report.duration
     if found is None:
         return []
-    lines = [f"modelled   {found.cycles:,} cycles of a {found.core} = {found.milliseconds()}"]
+    if found.at_least:
+        return [f"estimated  {found.milliseconds()}"]
+    lines = [f"estimated  {found.cycles:,} cycles of a {found.core} = {found.milliseconds()}"]
     said = found.against(time.mean) if time is not None and report.unit == "cycles" else ""
     return [*lines, f"           {said}"] if said else lines
 

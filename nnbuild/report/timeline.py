@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nnbuild.report.facts import Buffer, Facts
 from nnbuild.report.picture import Box, Label, Line, Picture, Shape
-from nnbuild.report.words import clipped, kilobytes
+from nnbuild.report.words import BOLD, clipped, kilobytes, width_of
 
 WIDE, NARROW = 1060.0, 350.0
 TOP, BOTTOM = 26.0, 34.0
@@ -96,8 +96,8 @@ def _peak_mark(facts: Facts, scale: _Scale) -> Iterator[Shape]:
         yield Line(((x, TOP - 4), (x, scale.y(0))), "peak", 1.5)
     text = f"peak {kilobytes(facts.peak.size)}"
     if scale.width > 600:
-        text = clipped(f"{text} in {facts.peak.layer}", 500, 12)
-    half = 0.3 * 12 * len(text)
+        text = clipped(f"{text} in {facts.peak.layer}", 500, BOLD * 12)
+    half = BOLD * width_of(text, 12) / 2
     middle = min(max((x1 + x2) / 2, scale.left + half), scale.width - half)
     yield Label(middle, TOP - 10, text, "peak", 12, "middle", True)
 
@@ -134,7 +134,7 @@ def _names(buffers: tuple[Buffer, ...], scale: _Scale) -> Iterator[Shape]:
         name = "scratch" if buffer.role == "scratch" else buffer.name
         lines = [clipped(name, width, 11, tail=True), kilobytes(buffer.size)] if width >= 36 else []
         for text, size in zip(lines, (11.0, 10.0), strict=False):
-            right = x + 0.56 * size * len(text)
+            right = x + width_of(text, size)
             base = y + 12
             while any(left < right and x < end and abs(base - other) < 12 for left, end, other in taken):
                 base += 4

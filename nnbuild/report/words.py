@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+BOLD = 1.12
+"""How much wider bold letters are."""
 MINUS, TIMES, NARROW = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}", "\N{NO-BREAK SPACE}"
 
 
@@ -61,13 +63,38 @@ def duration(cost: float, unit: str, hertz: int) -> str:
     raise AssertionError("the last unit always fits")
 
 
+_WIDTHS = {
+    **dict.fromkeys("ijl|!'.,:;`", 0.34),
+    **dict.fromkeys('frtI()[]{}/\\- "\u00a0', 0.42),
+    **dict.fromkeys("ceksz_?", 0.6),
+    **dict.fromkeys("mMW@%…→", 1.0),
+    **dict.fromkeys("w+<>=~", 0.84),
+}
+"""Of letters, in sizes of the font: of the widest of the usual fonts."""
+
+
+def width_of(text: str, size: float) -> float:
+    """The room that a text takes at most."""
+    return size * sum(_WIDTHS.get(each) or _width(each) for each in text)
+
+
+def _width(letter: str) -> float:
+    if letter.isascii():
+        return 0.76 if letter.isupper() else 0.64
+    return 1.02 if ord(letter) >= 0x1100 else 0.8
+
+
 def clipped(text: str, width: float, size: float, tail: bool = False) -> str:
-    """As much of a text as fits into a width at a font size, by the average width of letters: its beginning, or its
-    tail, by which names that begin alike are told apart."""
-    room = max(2, int(width / (0.56 * size)))
-    if len(text) <= room:
+    """As much of a text as fits into a width at a font size: its ends, or only its tail; names that begin alike are
+    told apart by it."""
+    if width_of(text, size) <= width:
         return text
-    return f"…{text[1 - room :]}" if tail else f"{text[: room - 1]}…"
+    for kept in range(len(text) - 1, 1, -1):
+        end = kept if tail else kept // 2
+        shown = f"{text[: kept - end]}…{text[len(text) - end :]}"
+        if width_of(shown, size) <= width:
+            return shown
+    return f"…{text[-1:]}"
 
 
 def middled(text: str, most: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,7 +12,9 @@ from check_cases import LABELS, RAW, evidence, float_output, integer_output, lay
 
 from nnbuild.device.check import Gates, judge
 from nnbuild.device.layers import LayerCost
+from nnbuild.device.modelled import Modelled, time_of
 from nnbuild.report import layer_table, to_json, to_junit, to_text
+from nnbuild.report.json_report import as_object
 
 TABLE = """\
 layer    op       kernel    MACs   cycles     %  sum %  per MAC
@@ -109,3 +112,32 @@ def test_junit_has_a_case_per_gate() -> None:
     assert failed.get("name") == "output 'odd <\"&?> name': reference"
     assert failed.get("classname") == "stm32f405.mnist"
     assert "FAIL: 1 of" in (suite.findtext("system-out") or "")
+
+
+MODELLED = Modelled("Cortex-M4", 514_758, 168_000_000, (-5, 15))
+LEAST = Modelled("rv32", 948_158, 160_000_000, (0, 0), at_least=True)
+
+
+@pytest.mark.parametrize(
+    ("unit", "hertz", "found", "words", "kind"),
+    [
+        ("instructions", 168_000_000, MODELLED, "3.06 ms", "estimated"),
+        ("instructions", 160_000_000, LEAST, "≥ 5.93 ms", "at least"),
+        ("cycles", 168_000_000, MODELLED, "0.595 ms", "measured"),
+        ("ns", 1_000_000_000, None, "0.100 ms", "measured"),
+        ("instructions", 168_000_000, None, None, None),
+    ],
+)
+def test_the_time_of_a_run(unit: str, hertz: int, found: Modelled | None, words: str | None, kind: str | None) -> None:
+    time = time_of(unit, 100_000, hertz, found)
+    assert (time and time.words, time and time.kind) == (words, kind)
+
+
+def test_what_is_emulated_and_estimated_says_so() -> None:
+    report = replace(judge(evidence(labels=LABELS)), unit="instructions", modelled=MODELLED)
+    text = to_text(report)
+    assert "instructions (emulated; min" in text
+    assert "estimated  514,758 cycles of a Cortex-M4 = 3.064 ms (2.911 to 3.524) at 168 MHz" in text
+    least = to_text(replace(report, modelled=LEAST))
+    assert "estimated  at least 5.93 ms at 160 MHz, by one cycle an instruction" in least
+    assert as_object(report)["milliseconds_are"] == "estimated"

@@ -136,6 +136,18 @@ def not_run() -> Facts:
     return replace(facts(), check=None, check_missing="no board", layers=unknown, unit="estimated cycles")
 
 
+def named(found: Facts, pattern: str) -> Facts:
+    """The same with other names, which the pattern makes of numbers."""
+    names = {node.name: pattern.format(index) for index, node in enumerate(found.nodes)}
+    return replace(
+        found,
+        nodes=tuple(replace(node, name=names[node.name]) for node in found.nodes),
+        layers=tuple(replace(each, name=names[each.name]) for each in found.layers),
+        buffers=tuple(replace(each, name=names[each.name]) for each in found.buffers),
+        peak=replace(found.peak, layer=pattern.format(len(names) // 2)) if found.peak is not None else None,
+    )
+
+
 def large(count: int) -> Facts:
     """A chain in which every third operation also reads what was made six operations before."""
     chain: list[Node] = [Node("x", "input", "", "64x64x64", "int8", (), False, 0.0)]

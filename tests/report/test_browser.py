@@ -27,6 +27,13 @@ MODELS = {
     "kws": (SHARED / "kws_ref_model.h5", SHARED / "kws_ref_model_golden.npz", []),
     "resnet8": (SHARED / "pretrainedResnet.h5", SHARED / "pretrainedResnet_golden.npz", []),
     "large": (None, None, []),
+    "capitals": (None, None, []),
+    "ideographs": (None, None, []),
+}
+DRAWN = {
+    "large": samples.large(150),
+    "capitals": samples.named(samples.large(40), "STEM_WIDE_MWMW_BLOCK_{}/Conv2D_DEPTHWISE_BN_Fold"),
+    "ideographs": samples.named(samples.large(6), "モデル_畳み込み層の名前がとても長い_{}"),
 }
 SMALLEST_TEXT = 9.0
 """Pixels; what is smaller cannot be read on a phone."""
@@ -69,7 +76,7 @@ OVERLAPPING = """[...document.querySelectorAll('svg')].filter(s => s.getClientRe
     boxes.forEach(([a, first], i) => boxes.slice(i + 1).forEach(([b, second]) => {
         const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
         const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-        if (wide > 1.5 && high > 4) found.push(first + ' | ' + second);
+        if (wide > 0.5 && high > 2) found.push(first + ' | ' + second);
     }));
     return found;
 })"""
@@ -91,7 +98,7 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     model, inputs, words = MODELS[request.param]
     path = tmp_path_factory.mktemp("report") / f"{request.param}.html"
     if model is None:
-        path.write_text(page(samples.large(150)))
+        path.write_text(page(DRAWN[request.param]), "utf-8")
         return path
     if not model.is_file():
         pytest.skip(f"{model.name} of ../shared/models is not there")

@@ -188,3 +188,15 @@ def test_a_device_beside_the_processor_has_a_section() -> None:
     assert "use of its multipliers 93.8 %" in told
     assert "pool stays with the processor: its pad is 1." in told
     assert from_object(json.loads(json.dumps(as_object(replace(samples.facts(), beside=beside))))).beside == beside
+
+
+def test_the_headline_is_time_where_a_clock_is_known() -> None:
+    emulated = samples.facts()
+    assert emulated.check is not None
+    assert "One run 3.00 k emulated: 3,000 instructions" in text(emulated)
+    for kind, shown in (("estimated", "3.06 ms"), ("at least", "≥ 3.06 ms")):
+        told = replace(emulated, check=replace(emulated.check, milliseconds=3.064, milliseconds_are=kind))
+        wanted = f"One run {shown} estimated for the part; emulated: 3,000 instructions"
+        assert wanted in text(told)
+    planned = replace(samples.not_run(), clock=1_000_000)
+    assert "One run 3.6 ms estimated at 1 MHz: 3,600 estimated cycles" in text(planned)

@@ -46,5 +46,12 @@ def test_only_what_is_time_is_told_as_time(cost: float, unit: str, hertz: int, t
 
 def test_a_text_is_clipped_to_its_room() -> None:
     assert words.clipped("depthwise", 100, 10) == "depthwise"
-    assert words.clipped("a_very_long_name_of_a_layer", 60, 10) == "a_very_lo…"
-    assert words.clipped("a_very_long_name_of_layer_12", 60, 10, tail=True) == "…_layer_12"
+    assert words.clipped("a_very_long_name_of_layer_12", 60, 10) == "a_ve…r_12"
+    assert words.clipped("a_very_long_name_of_layer_12", 60, 10, tail=True) == "…layer_12"
+    assert words.clipped("WWW", 5, 10) == "…W"  # never nothing
+
+
+@pytest.mark.parametrize("text", ["illi_ijl", "WIDE_MWMW_BLOCK", "畳み込み層の名前", "relu → 8x8"])
+def test_wide_letters_take_more_room(text: str) -> None:
+    for room in range(30, 90, 5):
+        assert words.width_of(words.clipped(text, room, 10), 10) <= room
