@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
+
+import numpy as np
 
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, any_format
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, any_format, only_int8
+from nnbuild.kernels.dsp.inputs import copy
 from nnbuild.kernels.loops.strided import contiguous
 from nnbuild.kernels.window_loops import product, total
+from nnbuild.model.graph import Array
 from nnbuild.numeric.edge import quantize
 from nnbuild.ops.integer import scale_and_limits
 from nnbuild.ops.pad import Pad
@@ -21,18 +26,66 @@ def _levels(site: Site[Pad]) -> int:
     return max((axis + 1 for axis, pair in enumerate(site.attributes.amounts) if any(pair)), default=1)
 
 
+Pair = tuple[str, str]
+"""A tensor or a constant, and a place in it."""
+Move = Callable[[Writer, Pair, Pair, int], None]
+WHOLE_BORDER = 256
+"""Bytes of a border's row that are kept whole, to be copied by words."""
+WORDS = 8
+"""Bytes of a row from which copying by words pays."""
+
+
+def _border(site: Site[Pad]) -> dict[str, Array]:
+    """The border as often as it is copied in one go: where it is short, all along the longest run."""
+    if "border" not in site.constants:
+        return {}
+    border, run = site.constant("border"), _longest_run(site)
+    return {"border": np.tile(border, run // len(border)) if border.itemsize * run <= WHOLE_BORDER else border}
+
+
+def _longest_run(site: Site[Pad]) -> int:
+    """Elements of the border that follow each other, at most."""
+    runs, amounts = contiguous(site.output_shape()), site.attributes.amounts
+    last = _levels(site) - 1
+    found = [run for run, pair in zip(runs[:last], amounts, strict=False) if any(pair)]
+    return max(*found, runs[last] * max(1, *amounts[last]), 1)
+
+
 def _demand(site: Site[Pad]) -> Demand:
-    return Demand(extent=site.output_shape()[0])
+    return Demand(extent=site.output_shape()[0], packed=_border(site))
 
 
 def _emit(w: Writer, site: Site[Pad], names: Names) -> None:
-    _axis(w, site, names, 0, "0", "0")
+    _axis(w, site, names, 0, "0", "0", _by_elements)
 
 
-def _axis(w: Writer, site: Site[Pad], names: Names, axis: int, to: str, source: str) -> None:
+def _emit_words(w: Writer, site: Site[Pad], names: Names) -> None:
+    _axis(w, site, names, 0, "0", "0", _by_words)
+
+
+def _by_elements(w: Writer, to: Pair, source: Pair, count: int) -> None:
+    with w.loop("i", count):
+        w(w.use(c99.STORE, f"{to[0]}[{total(to[1], 'i')}]", f"{source[0]}[{total(source[1], 'i')}]"))
+
+
+def _by_words(w: Writer, to: Pair, source: Pair, count: int) -> None:
+    w(f"int8_t *into = {total(*to)};")
+    w(f"const int8_t *from = {total(*source)};")
+    copy(w, "int8", "into", "from", count)
+
+
+def _axis(w: Writer, site: Site[Pad], names: Names, axis: int, to: str, source: str, move: Move) -> None:
     out, own = contiguous(site.output_shape()), contiguous(site.shape())
     before, after = site.attributes.amounts[axis]
     size, places, run = site.shape()[axis], site.output_shape()[axis], out[axis]
+    if 0 < axis == _levels(site) - 1:
+        if before:
+            _outside(w, site, names, to, before * run, move)
+        with w.block(""):
+            _inside(w, site, names, axis, total(to, str(before * run)), source, move, size)
+        if after:
+            _outside(w, site, names, total(to, str((before + size) * run)), after * run, move)
+        return
     name = f"i{axis}"
     bounds: tuple[int | str, int | str] = ("begin", "end") if axis == 0 else (0, places)
     with w.loop(name, bounds[1], start=bounds[0], trips=places):
@@ -40,21 +93,32 @@ def _axis(w: Writer, site: Site[Pad], names: Names, axis: int, to: str, source: 
         origin = total(source, product(f"{name} - {before}" if before else name, own[axis]))
         inside = [f"{name} >= {before}"] * (before > 0) + [f"{name} < {before + size}"] * (after > 0)
         if not inside:
-            _inside(w, site, names, axis, target, origin)
+            _inside(w, site, names, axis, target, origin, move)
             return
         with w.block(f"if ({' && '.join(inside)})"), w.trips(size / places):
-            _inside(w, site, names, axis, target, origin)
-        with w.block("else"), w.trips(1 - size / places), w.loop("i", run):
-            w(w.use(c99.STORE, f"{names.outputs[0]}[{total(target, 'i')}]", _value(site)))
+            _inside(w, site, names, axis, target, origin, move)
+        with w.block("else"), w.trips(1 - size / places):
+            _outside(w, site, names, target, run, move)
 
 
-def _inside(w: Writer, site: Site[Pad], names: Names, axis: int, to: str, source: str) -> None:
+def _inside(
+    w: Writer, site: Site[Pad], names: Names, axis: int, to: str, source: str, move: Move, times: int = 1
+) -> None:
     if axis + 1 < _levels(site):
-        _axis(w, site, names, axis + 1, to, source)
+        _axis(w, site, names, axis + 1, to, source, move)
         return
-    with w.loop("i", prod(site.shape()[axis + 1 :])):
-        value = f"{names.inputs[0]}[{total(source, 'i')}]"
-        w(w.use(c99.STORE, f"{names.outputs[0]}[{total(to, 'i')}]", value))
+    move(w, (names.outputs[0], to), (names.inputs[0], source), times * prod(site.shape()[axis + 1 :]))
+
+
+def _outside(w: Writer, site: Site[Pad], names: Names, to: str, run: int, move: Move) -> None:
+    held = _border(site).get("border")
+    if held is None:
+        with w.loop("i", run):
+            w(w.use(c99.STORE, f"{names.outputs[0]}[{total(to, 'i')}]", _value(site)))
+        return
+    size = min(len(held), run)
+    with w.loop("at", run, step=size) if size < run else w.block(""):
+        move(w, (names.outputs[0], total(to, "at" if size < run else "0")), (names.packed["border"], "0"), size)
 
 
 def _value(site: Site[Pad]) -> str:
@@ -63,4 +127,12 @@ def _value(site: Site[Pad]) -> str:
     return float_literal(value) if tensor.quant is None else str(quantize(value, *scale_and_limits(tensor)))
 
 
-VARIANTS = (Kernel("scalar", PORTABLE, any_format, _demand, _emit),)
+def _in_words(site: Site[Pad]) -> str | None:
+    run = prod(site.shape()[max(1, _levels(site) - 1) :])
+    return only_int8(site) or (None if run >= WORDS else f"its rows of {run} bytes are short")
+
+
+VARIANTS = (
+    Kernel("scalar", PORTABLE, any_format, _demand, _emit),
+    Kernel("words", frozenset({"armv7em_dsp"}), _in_words, _demand, _emit_words),
+)

@@ -1,4 +1,4 @@
-"""Zeros around a tensor."""
+"""Zeros around a tensor, or other values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class Pad(Attributes):
-    """`amounts` says (before, after) for every axis; `value` is what is put there."""
+    """`amounts` says (before, after) for every axis; `value` is what is put there, or, where there is a `border`, that:
+    a value for each index of the last axis, which is not padded then."""
 
     kind: ClassVar[str] = "pad"
+    optional: ClassVar[tuple[str, ...]] = ("border",)
 
     amounts: tuple[Pair, ...] = ()
     value: float = 0.0
@@ -27,16 +29,26 @@ class Pad(Attributes):
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(len(self.amounts) == len(inputs[0]), f"{self.amounts} does not pad each axis of {inputs[0]}.")
         expect(all(min(pair) >= 0 for pair in self.amounts), f"padding by {self.amounts} is negative.")
+        if "border" in constants:
+            expect(constants["border"] == inputs[0][-1:], f"its border has the shape {constants['border']}.")
+            expect(self.amounts[-1] == (0, 0), "the axis of its border is padded.")
         return (tuple(n + sum(pair) for n, pair in zip(inputs[0], self.amounts, strict=True)),)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The border holds the integer that means `value`; input and output have one scale."""
         border = quantize(self.value, *scale_and_limits(site.outputs[0]))
-        return (np.pad(inputs[0], ((0, 0), *self.amounts), constant_values=border),)
+        return (self._around(inputs[0], site.constant("border") if "border" in site.constants else border),)
 
     def reference(self, inputs: Sequence[Array], constants: Arrays) -> tuple[Array, ...]:
-        x = inputs[0]
-        return (np.pad(x, ((0, 0), *self.amounts), constant_values=x.dtype.type(self.value)),)
+        return (self._around(inputs[0], constants.get("border", inputs[0].dtype.type(self.value))),)
+
+    def _around(self, x: Array, border: Array) -> Array:
+        """The values between a border of one number, or of one for each index of the last axis."""
+        sizes = [n + sum(pair) for n, pair in zip(x.shape[1:], self.amounts, strict=True)]
+        whole = np.broadcast_to(border, (len(x), *sizes)).astype(x.dtype)
+        inside = tuple(slice(before, before + n) for (before, _), n in zip(self.amounts, x.shape[1:], strict=True))
+        whole[(slice(None), *inside)] = x
+        return whole
 
     def rounds(self) -> bool:
         return False

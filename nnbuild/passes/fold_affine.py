@@ -17,7 +17,10 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.transpose import Transpose
 from nnbuild.ops.windows import NO_PADDING
 from nnbuild.passes.draft import Draft, in_single_precision
 
@@ -30,19 +33,19 @@ class Line:
 
     scale: Array
     shift: Array
-    clamp: Clamp
+    clamp: Clamp = NO_CLAMP
 
 
 def fold_affine(graph: Graph) -> Graph:
     draft = Draft(graph)
     for name in [op.name for op in graph.ops]:
         op = draft.ops.get(name)
-        if op is not None and not (_into_the_one_before(draft, op) or _join(draft, op)):
+        if op is not None and not (_into_the_one_before(draft, op) or _join(draft, op) or _sink(draft, op)):
             _from_the_one_before(draft, op)
     return draft.finish()
 
 
-def _line(draft: Draft, op: Op) -> Line | None:
+def line_of(draft: Draft, op: Op) -> Line | None:
     """The operation as a factor and a summand, if that is what it is."""
     shape = draft.shape(op, op.inputs[0]) if len(op.inputs) == 1 else ()
     if not shape:
@@ -80,7 +83,7 @@ def _binary_line(function: str, role: str, value: Array, clamp: Clamp) -> Line |
 
 
 def _into_the_one_before(draft: Draft, op: Op) -> bool:
-    line, before = _line(draft, op), draft.feeder(op)
+    line, before = line_of(draft, op), draft.feeder(op)
     if line is None or before is None or not isinstance(before.attributes, Linear):
         return False
     if before.attributes.clamp != NO_CLAMP:
@@ -111,8 +114,8 @@ def _along_outputs(attributes: Linear, kernel: Array, scale: Array) -> Array:
 
 def _join(draft: Draft, op: Op) -> bool:
     """Two of them in a row are one."""
-    line, before = _line(draft, op), draft.feeder(op)
-    first = _line(draft, before) if before is not None else None
+    line, before = line_of(draft, op), draft.feeder(op)
+    first = line_of(draft, before) if before is not None else None
     if line is None or before is None or first is None or first.clamp != NO_CLAMP:
         return False
     found = in_single_precision(scale=first.scale * line.scale, shift=first.shift * line.scale + line.shift)
@@ -124,6 +127,41 @@ def _join(draft: Draft, op: Op) -> bool:
     return True
 
 
+def _sink(draft: Draft, op: Op) -> bool:
+    """A pool, a mean or other axes come before what is ahead of them: there are fewer values then, and it may meet a
+    layer that takes it in."""
+    before = draft.feeder(op)
+    line = line_of(draft, before) if before is not None else None
+    if before is None or line is None or line.clamp != NO_CLAMP or before.outer or not _sinks(draft, op, line):
+        return False
+    (source,), (middle,), (end,) = before.inputs, before.outputs, op.outputs
+    draft.swap(replace(op, inputs=(source,), outputs=(middle,)), replace(before, inputs=(middle,), outputs=(end,)))
+    after = draft.ops[before.name]
+    last = len(draft.tensors[end].shape) - 1
+    found = in_single_precision(scale=line.scale, shift=line.shift)
+    assert found is not None  # they are constants of the graph, or -1 and their reciprocals
+    constants = {role: draft.renewed(after, role, data) for role, data in found.items()}
+    draft.change(replace(after, attributes=Affine(last), constants=constants))
+    draft.tensors[middle] = replace(draft.tensors[middle], shape=draft.tensors[end].shape, layer=None)
+    return True
+
+
+def _sinks(draft: Draft, op: Op, line: Line) -> bool:
+    """Whether the operation may come first: it keeps channels apart, and the order of values where that counts."""
+    last = len(draft.shape(op, op.inputs[0])) - 1
+    match op.attributes:
+        case Pool2D(function="max", clamp=clamp):
+            return clamp == NO_CLAMP and bool((line.scale > 0).all())
+        case Pool2D(clamp=clamp):
+            return clamp == NO_CLAMP
+        case Reduce(function="mean", axis=axis, count=count):
+            return axis + count <= last
+        case Transpose(order=order):
+            return order[-1] == last
+        case _:
+            return False
+
+
 def _from_the_one_before(draft: Draft, op: Op) -> bool:
     """Into the layer behind, through reshapes: exact where no padding mixes with the summand."""
     if not isinstance(op.attributes, Linear):
@@ -133,13 +171,13 @@ def _from_the_one_before(draft: Draft, op: Op) -> bool:
     while before is not None and isinstance(before.attributes, Reshape):
         shapes.append(before)
         before = draft.feeder(before)
-    line = _line(draft, before) if before is not None else None
+    line = line_of(draft, before) if before is not None else None
     line = _repeated(line, draft.shape(op, op.inputs[0])[-1]) if line is not None else None
     if before is None or line is None or line.clamp != NO_CLAMP or not _is_exact(op.attributes, line):
         return False
     kernel = draft.constants[op.constants["kernel"]].data.astype(np.float64)
     bias = draft.constants[op.constants["bias"]].data.astype(np.float64) if "bias" in op.constants else 0.0
-    scale, extra = _along_inputs(op.attributes, kernel, line)
+    scale, extra = along_inputs(op.attributes, kernel, line)
     wanted = {"kernel": kernel * scale}
     if "bias" in op.constants or line.shift.any():
         wanted["bias"] = bias + extra
@@ -174,7 +212,7 @@ def _is_exact(attributes: Linear, line: Line) -> bool:
             return attributes.padding == NO_PADDING
 
 
-def _along_inputs(attributes: Linear, kernel: Array, line: Line) -> tuple[Array, Array]:
+def along_inputs(attributes: Linear, kernel: Array, line: Line) -> tuple[Array, Array]:
     """(the factors in the kernel's shape, what the summands add to each output)."""
     match attributes:
         case Dense():

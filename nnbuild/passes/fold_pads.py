@@ -28,7 +28,7 @@ def _fold(draft: Draft, op: Op, attributes: Conv2D | DepthwiseConv2D) -> None:
     before = draft.feeder(op)
     if before is None:
         return
-    if isinstance(before.attributes, Pad):
+    if isinstance(before.attributes, Pad) and not before.constants:
         amounts = _spatial(before.attributes)
         if amounts is not None:
             draft.remove(before)
@@ -36,7 +36,7 @@ def _fold(draft: Draft, op: Op, attributes: Conv2D | DepthwiseConv2D) -> None:
             draft.change(_padded(op, attributes, before.inputs[0], amounts))
         return
     pad = draft.feeder(before) if isinstance(before.attributes, Reshape) else None
-    if pad is None or not isinstance(pad.attributes, Pad):
+    if pad is None or not isinstance(pad.attributes, Pad) or pad.constants:
         return
     size, row = draft.shape(before, before.inputs[0]), draft.shape(before, before.outputs[0])
     amounts = _spatial(pad.attributes, flat=True)

@@ -20,6 +20,7 @@ from nnbuild.ops.gather import Gather
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.known import Known
 from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.pad import Pad
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.select import Select
@@ -49,7 +50,7 @@ def integer_constants(site: Site, means: tuple[float, ...] = (), weight_bits: in
     if isinstance(attributes, LayerNorm):
         return _norm_constants(site)
     dtype = site.inputs[0].dtype
-    if isinstance(attributes, Gather | Known | Select):
+    if isinstance(attributes, Gather | Known | Pad | Select):
         return {role: _in_format(constant, site.outputs[0]) for role, constant in site.constants.items()}
     if site.inputs[0].is_whole:
         return dict(site.constants)

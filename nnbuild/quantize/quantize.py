@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from nnbuild.model.graph import Graph, Op
+from nnbuild.quantize.borders import with_borders
 from nnbuild.quantize.calibrate import Batch, Ranges, calibrate
 from nnbuild.quantize.data import Source, batches
 from nnbuild.quantize.formats import Rules
 from nnbuild.quantize.learned import with_learned, without_steps
-from nnbuild.quantize.rewrite import rewrite, unknown_layers
+from nnbuild.quantize.rewrite import has_own_format, rewrite, unknown_layers
 
 RANDOM_WARNING = (
     "calibrated with random numbers, because no --calibrate was given: sizes and speed are real, accuracy is not"
@@ -59,6 +60,8 @@ def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     if not recipe.bias_correction:
         ranges = {name: replace(found, means=()) for name, found in ranges.items()}
     formats = {op.name: form for op in graph.ops if (form := _kept(op, recipe.keep))}
+    if not recipe.device:
+        graph, ranges = with_borders(graph, ranges, lambda op: formats.get(op.name, recipe.form), has_own_format)
     made = rewrite(graph, ranges, formats, recipe.form, recipe.float_edge, recipe.device)
     notes = (*made.notes, RANDOM_WARNING) if recipe.source.path is None else made.notes
     return replace(made, notes=notes)

@@ -14,14 +14,18 @@ from nnbuild.numeric.arithmetic import EXACT, TFLITE, Arithmetic
 from nnbuild.numeric.edge import quantize
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
+from nnbuild.numeric.rounding import limits
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
+from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.gather import Gather
-from nnbuild.ops.integer import scale_and_limits
+from nnbuild.ops.integer import quant_of, scale_and_limits
 from nnbuild.ops.known import Known
 from nnbuild.ops.obeying import operator_name
+from nnbuild.ops.offset import Offset
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.pool2d import Pool2D
@@ -34,6 +38,7 @@ from nnbuild.ops.select import LEFT_OUT, Select
 from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
+from nnbuild.passes.fold_affine import Line, along_inputs
 from nnbuild.quantize.calibrate import Range, Ranges
 from nnbuild.quantize.constants import integer_constants
 from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_format
@@ -44,6 +49,8 @@ SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpo
 """Operations that choose or move values, and so leave them in their input's format."""
 
 
+NOT_BY_RANGE = (Gather, Recurrent, Select)
+"""Operations whose results' formats come from elsewhere than from their ranges, always or at times."""
 BELOW = 8.0
 """How far below all scores what a softmax must not see lies: the exponential of that is below a step of 8 bits."""
 
@@ -56,6 +63,8 @@ class _Draft:
     behind: frozenset[str]
     whole: frozenset[str]
     device: Rules = field(default_factory=dict)
+    missed: dict[str, float] = field(default_factory=dict)
+    """Tensor -> what it lacks, since a zero point is a whole number; what reads it adds that to its bias."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
@@ -159,13 +168,27 @@ def _rewrite_op(draft: _Draft, graph: Graph, op: Op, ranges: Ranges, form: str) 
             op,
             tuple(draft.tensors[name] for name in inputs),
             tuple(outputs),
-            {role: graph.constants[name] for role, name in op.constants.items()},
+            _with_missed(draft, op, {role: graph.constants[name] for role, name in op.constants.items()}),
         )
         bits = weight_bits(op, form, draft.behind)
         constants = dict(integer_constants(site, ranges[op.inputs[0]].means, bits))
     names = {role: _store(draft, constant) for role, constant in constants.items()}
     draft.tensors.update({tensor.name: tensor for tensor in outputs})
     draft.ops.append(replace(op, inputs=inputs, constants=names))
+
+
+def _with_missed(draft: _Draft, op: Op, constants: dict[str, Constant]) -> dict[str, Constant]:
+    """The constants, the bias with what the input lacks; a tensor of another shape lacks the same."""
+    missed = draft.missed.get(op.inputs[0]) if op.inputs else None
+    if missed is None:
+        return constants
+    if not isinstance(op.attributes, Conv2D | DepthwiseConv2D):
+        draft.missed[op.outputs[0]] = missed
+        return constants
+    bias, kernel = constants["bias"], constants["kernel"].data.astype(np.float64)
+    channels = draft.tensors[op.inputs[0]].shape[-1]
+    _, extra = along_inputs(op.attributes, kernel, Line(np.ones(channels), np.full(channels, missed)))
+    return constants | {"bias": replace(bias, data=(bias.data + extra).astype(np.float32))}
 
 
 def _arithmetic(draft: _Draft, op: Op, form: str) -> Arithmetic | None:
@@ -195,6 +218,8 @@ def _output(
     tensor = graph.tensors[op.outputs[index]]
     if tensor.is_whole:
         return tensor
+    if isinstance(op.attributes, Offset):
+        return _moved(draft, tensor, draft.tensors[inputs[0]], op.attributes.summand)
     if same_scale(op.attributes) or (isinstance(op.attributes, Gather) and len(inputs) == 2):
         return replace(tensor, dtype=form, quant=draft.tensors[inputs[0]].quant)
     if "table" in op.constants:
@@ -206,6 +231,14 @@ def _output(
         return replace(tensor, dtype=form, quant=quant)
     fixed = fixed_format(op.attributes, form)
     return replace(tensor, dtype=form, quant=fixed) if fixed else _typed(draft, tensor, ranges, form)
+
+
+def _moved(draft: _Draft, tensor: Tensor, like: Tensor, summand: float) -> Tensor:
+    """The same integers, so much more than they were; the rest to the nearest zero point is missed."""
+    quant = quant_of(like)
+    zero = int(np.clip(np.round(quant.zero_point - summand / quant.scale), *limits(like.dtype)))
+    draft.missed[tensor.name] = summand - quant.scale * (quant.zero_point - zero)
+    return replace(tensor, dtype=like.dtype, quant=replace(quant, zero_point=zero))
 
 
 def _leaves_out(graph: Graph, op: Op) -> bool:
@@ -236,7 +269,13 @@ def _most_apart(op: Op, out: Tensor, small: float) -> float:
 def same_scale(attributes: Attributes) -> bool:
     if isinstance(attributes, Reduce):
         return attributes.function in ("max", "min")
-    return isinstance(attributes, SAME_SCALE)
+    return isinstance(attributes, SAME_SCALE) and not isinstance(attributes, Offset)
+
+
+def has_own_format(op: Op) -> bool:
+    """Whether no range decides the format of the result."""
+    known = any(fixed_format(op.attributes, form) for form in ("int8", "int16"))
+    return known or same_scale(op.attributes) or "table" in op.constants or isinstance(op.attributes, NOT_BY_RANGE)
 
 
 def _aligned(draft: _Draft, graph: Graph, op: Op, inputs: tuple[str, ...], output: Tensor) -> tuple[str, ...]:

@@ -118,6 +118,8 @@ def _along(attributes: Attributes, shapes: Sequence[Shape], constants: dict[str,
             return Sliding(axis, stride=step, before=-begin) if step > 0 else Whole("it turns time round")
         case Pad():
             before, after = attributes.amounts[axis]
+            if (before or after) and (attributes.value or constants):
+                return Whole("what lies before it is not zero")
             return Sliding(axis, before=before, after=after) if before or after else Each(axis)
         case Conv2D() | DepthwiseConv2D() | Pool2D():
             return _window(attributes, constants, axis)

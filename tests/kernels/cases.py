@@ -240,6 +240,13 @@ def _moves() -> Iterator[tuple[str, Maker]]:
         yield f"transpose-{order}", lambda o=order: single(Transpose(o), [(2, 3, 4)])
     for amounts in (((1, 2), (0, 0), (0, 0)), ((0, 0), (2, 1), (0, 0)), ((1, 0), (0, 3), (2, 1)), ((0, 0),) * 3):
         yield f"pad-{amounts}", lambda a=amounts: single(Pad(a, 0.5), [(2, 3, 4)])
+    for amounts, shape in (
+        (((1, 2), (0, 1), (0, 0)), (2, 5, 3)),
+        (((1, 1), (2, 2), (0, 0)), (4, 60, 5)),
+        (((0, 0), (4, 0), (0, 0)), (1, 9, 1)),
+    ):
+        border = np.linspace(-0.9, 0.7, shape[-1])
+        yield f"pad-border-{shape}", lambda a=amounts, s=shape, b=border: single(Pad(a), [s], {"border": b})
     for begins, steps, counts in (
         ((1, 0, 2), (1, 1, 1), (1, 3, 2)),
         ((0, 2, 0), (1, -1, 2), (2, 3, 2)),

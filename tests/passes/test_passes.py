@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -174,6 +175,45 @@ def test_affine_does_not_fold_through_an_activation_or_another_axis() -> None:
     other.add(Dense(), kernel=(4, 4))
     other.add(Affine(0), scale=(6,), shift=(6,))
     assert kinds(fold_affine(other.graph())) == ["dense", "affine"]
+
+
+@pytest.mark.parametrize(
+    ("between", "sinks"),
+    [
+        (Pool2D("max", (2, 2), (2, 2)), True),
+        (Pool2D("average", (3, 3), (1, 1), ((1, 1), (1, 1))), True),
+        (Pool2D("max", (2, 2), (2, 2), clamp=Clamp(0.0, None)), False),
+        (Reduce("mean", 0, 2), True),
+        (Reduce("mean", 0, 1, keep=True), True),
+        (Reduce("mean", 2, 1), False),
+        (Reduce("sum", 0, 2), False),
+        (Transpose((1, 0, 2)), True),
+        (Transpose((2, 0, 1)), False),
+    ],
+)
+def test_affine_sinks_through_pools_means_and_axes_into_the_layer_behind(between: Attributes, sinks: bool) -> None:
+    chain = Chain(IMAGE)
+    chain.add(RELU)
+    chain.add(Affine(2), scale=(4,), shift=(4,))
+    chain.add(between)
+    chain.add(Dense(), kernel=(chain.tensors[chain.last].shape[-1], 7), bias=(7,))
+    graph = chain.graph()
+    graph = replace(graph, constants={**graph.constants, "scale1": Constant("scale1", np.float32([0.5, 2, 1e-5, 3]))})
+    folded = remove_dead(fold_affine(graph))
+    same(graph, folded)
+    assert ("affine" not in kinds(folded)) == sinks
+
+
+def test_affine_with_a_factor_below_zero_stays_ahead_of_a_maximum() -> None:
+    chain = Chain(IMAGE)
+    chain.add(RELU)
+    chain.add(Affine(2), scale=(4,), shift=(4,))
+    chain.add(Pool2D())
+    graph = chain.graph()
+    graph = replace(graph, constants={**graph.constants, "scale1": Constant("scale1", np.float32([1, 2, -3, 0]))})
+    folded = fold_affine(graph)
+    same(graph, folded)
+    assert kinds(folded) == ["activation", "affine", "pool2d"]
 
 
 def test_affine_keeps_a_kernel_that_another_call_shares() -> None:
