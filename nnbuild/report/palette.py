@@ -43,7 +43,7 @@ KINDS: dict[str, str] = {
     **dict.fromkeys(("pool2d", "reduce", "lrn"), "pooling"),
     **dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum", "concatenate"), "merge"),
     **dict.fromkeys(
-        ("reshape", "transpose", "pad", "slice", "shift", "repeat", "resize_bilinear", "convert"), "moving"
+        ("reshape", "offset", "transpose", "pad", "slice", "shift", "repeat", "resize_bilinear", "convert"), "moving"
     ),
     **dict.fromkeys(("gather", "pick", "known"), "moving"),
     "matmul": "dense",

@@ -155,7 +155,7 @@ class Pack:
         need(pairs == {(n, name) for name, row in symbols.items() for n in row["layers"]}, "the trace back differs")
         need(all(layer["vectors"] == list(range(self.index["vectors"])) for layer in layers), "vectors miss a layer")
         done = [op for layer in layers for op in layer["ops"]]
-        views = [op["name"] for op in self.ops if op["kind"] == "reshape" and op["name"] not in done]
+        views = [op["name"] for op in self.ops if op["kind"] in ("reshape", "offset") and op["name"] not in done]
         need(sorted(done + views) == sorted(self.named), "an operation belongs to no layer, or to two")
 
     def check_origins(self):
@@ -264,7 +264,7 @@ class Pack:
         dtypes, inputs = {self.tensors[n]["dtype"] for n in names}, [kept.get(name) for name in op["inputs"]]
         if op["outer"] or dtypes not in ({"int8"}, {"int16"}) or set(names) - set(kept):
             return None
-        if kind == "reshape":
+        if kind in ("reshape", "offset"):
             return inputs[0].reshape(-1, *op["attributes"]["shape"])
         if kind in ("conv2d", "depthwise_conv2d", "dense"):
             found = self.weighted(op, inputs[0])
