@@ -5,6 +5,7 @@ A chain is taken where a kernel can compute it whole for less than its parts cos
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -39,6 +40,14 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
     the device computes are in no chain."""
     ops = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
     sites = {op.name: site_of(graph, op) for op in ops}
+    known: dict[str, Work] = {}
+
+    def alone(site: Site) -> Work:
+        """Computed once, however many chains are compared with it."""
+        if site.op.name not in known:
+            known[site.op.name] = _alone(site, target)
+        return known[site.op.name]
+
     done: set[str] = set()
     work: dict[int, Work] = {}
     place = {op.name: index for index, op in enumerate(ops)}
@@ -48,12 +57,12 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
         if op.name in on_device:
             work[place[op.name]] = _instead(sites[op.name], target)
             continue
-        best = _alone(sites[op.name], target)
+        best = alone(sites[op.name])
         for tail in [] if target.apart else _tails(graph, ops, sites, op):
             if on_device.isdisjoint(site.op.name for site in tail) and done.isdisjoint(
                 site.op.name for site in tail
             ):  # two convolutions may both want one addition
-                best = _better(best, replace(sites[op.name], tail=tail), target)
+                best = _better(best, replace(sites[op.name], tail=tail), target, alone)
         done |= {part.name for part in best.site.ops}
         work[place[best.site.ops[-1].name]] = best
     return [work[index] for index in sorted(work)]
@@ -71,14 +80,14 @@ def _instead(site: Site, target: Target) -> Work:
     return Work(site, Choice((smallest,), choice.refused), on_device=True)
 
 
-def _better(best: Work, chain: Site, target: Target) -> Work:
+def _better(best: Work, chain: Site, target: Target, alone: Callable[[Site], Work]) -> Work:
     """The chain, where it is cheaper than what is best so far with the rest of the chain apart."""
     choice = offers(chain, target)
     others = [offers(chain, replace(target, isa=isa)) for isa in target.also]
     able = tuple(other for other in others if isinstance(other, Choice))
     if not isinstance(choice, Choice) or len(able) < len(others):
         return best
-    rest = [choose(site, target).price for site in chain.tail[len(best.site.tail) :]]
+    rest = [alone(site).choice.price for site in chain.tail[len(best.site.tail) :]]
     apart = reduce(Price.plus, rest, best.choice.price)
     cheaper = choice.price.key(target.optimize) < apart.key(target.optimize)
     return Work(chain, choice, able) if cheaper else best

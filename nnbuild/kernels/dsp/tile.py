@@ -158,7 +158,7 @@ def blocks(channels: int) -> Iterator[tuple[int, Run]]:
 def _widened(values: Ints, width: int) -> Ints:
     """With zeros for channels that do not exist."""
     missing = width - values.shape[-1]
-    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
+    return values if not missing else np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
 
 
 def call(w: Writer, tile: Tile, run: Run, kernel: str, to: tuple[str, ...], count: str) -> None:
