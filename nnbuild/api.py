@@ -37,6 +37,7 @@ from nnbuild.report.cycles import CycleProfile, cycles_object, cycles_text
 from nnbuild.report.facts import Facts
 from nnbuild.report.facts import as_object as facts_object
 from nnbuild.report.json_report import as_object
+from nnbuild.report.notebook import check_html, cycles_html, files_html, profile_html
 from nnbuild.report.page import page, verdict
 from nnbuild.report.text import to_text
 
@@ -67,7 +68,7 @@ class Verdict:
         return as_object(self.report)
 
     def _repr_html_(self) -> str:
-        return _preformatted(str(self))
+        return check_html(self.report)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ class Costs:
         return cycles_object(found) if isinstance(found, CycleProfile) else profile_object(found)
 
     def _repr_html_(self) -> str:
-        return _preformatted(str(self))
+        found = self.profile
+        return cycles_html(found) if isinstance(found, CycleProfile) else profile_html(found)
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ class Network:
         return f"{self.name} for {self.board}: {len(plan.steps)} steps, {plan.arena:,} bytes of arena"
 
     def _repr_html_(self) -> str:
-        return _preformatted(str(self))
+        return files_html(str(self), self.notes, [(name, len(data)) for name, data in self.files.items()])
 
 
 def compile(
@@ -345,7 +347,3 @@ def _gates(values: Mapping[str, Any]) -> Gates:
         except (TypeError, ValueError):
             raise misfit(name, value, "a finite number") from None
     return replace(Gates(), **values)
-
-
-def _preformatted(text: str) -> str:
-    return f"<pre>{escape(text)}</pre>"

@@ -6,6 +6,8 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: tests run side by side, and its threads would wait
 
+os.environ.setdefault("NNBUILD_QUIET", "1")  # or a loaded machine would have commands say what takes them long
+
 import pytest
 from hypothesis import settings
 

@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +48,7 @@ def test_a_check_a_run_and_a_page(network: nnbuild.Network, file: Path, tmp_path
     given = samples(file)
     verdict = network.check(given, agreement=0.5)
     assert isinstance(verdict, Verdict) and verdict and verdict.as_object()["verdict"] == "pass"
-    assert "PASS: 12 samples" in str(verdict) and verdict._repr_html_().startswith("<pre>check of small")
+    assert "PASS: 12 samples" in str(verdict) and ">PASS</b> small on linux" in verdict._repr_html_()
     (output,) = network.run({"x": given}).values()
     assert output.shape[0] == 12
     page = network.report(given)
@@ -54,6 +56,48 @@ def test_a_check_a_run_and_a_page(network: nnbuild.Network, file: Path, tmp_path
     page.write(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text("utf-8") == page.html and "srcdoc" in page._repr_html_()
     assert network.profile().as_object()["layers"]
+
+
+class _Tags(HTMLParser):
+    """Whether what is opened is closed, and which tags and texts there are."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.text = ""
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += f"{data} "
+
+
+def test_what_a_notebook_shows(network: nnbuild.Network, file: Path) -> None:
+    missed = network.check(samples(file), min_cosine=1.5)
+    shown = _Tags(missed._repr_html_())
+    assert "FAIL  small on linux, int8, 12 samples: one run " in shown.text and "measured" in shown.text
+    assert shown.text.index("MISSED") < shown.text.index("passed"), "what was missed stands first"
+    costs = _Tags(network.profile()._repr_html_())
+    assert {"table", "th", "td"} <= costs.seen and "100.0" not in costs.text[:20] and "layer op kernel ns" in costs.text
+    files = _Tags(network._repr_html_())
+    assert "small.c" in files.text and "details" in files.seen
+    for each in (shown, costs, files):
+        assert not each.seen & {"script", "style", "link", "img"}
+    assert len(missed._repr_html_()) < 8_000
+
+
+def test_names_are_escaped_in_a_notebook(network: nnbuild.Network, file: Path) -> None:
+    verdict = network.check(samples(file))
+    evil = replace(verdict, report=replace(verdict.report, model="<script>alert(1)</script>"))
+    assert "<script" not in evil._repr_html_() and "&lt;script" in evil._repr_html_()
 
 
 def test_a_gate_that_is_missed_is_false(network: nnbuild.Network, file: Path) -> None:

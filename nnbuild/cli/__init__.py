@@ -7,7 +7,9 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nnbuild import __version__
@@ -95,14 +97,46 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+PATIENCE = 2.0
+"""Seconds of work that nothing is said of where there is no terminal."""
+
+
 def _on_one_line(text: str) -> None:
     print(f"\r\x1b[K{printable(text)}{' …' if text else ''}", end="", file=sys.stderr, flush=True)
+
+
+class _Lines:
+    """Phases in a pipe: nothing of what is done soon; then a plain line for each kind of work."""
+
+    def __init__(self) -> None:
+        self._begun, self._now, self._told = time.monotonic(), "", ""
+        late = threading.Timer(PATIENCE, self._tell)
+        late.daemon = True
+        late.start()
+
+    def __call__(self, text: str) -> None:
+        self._now = text
+        if time.monotonic() - self._begun >= PATIENCE:
+            self._tell()
+
+    def _tell(self) -> None:
+        text = self._now
+        kind = text.split(" ")[0]
+        if text and kind != self._told:
+            self._told = kind
+            print(f"nnbuild: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def _shower(is_command: bool) -> Callable[[str], None] | None:
+    if sys.stderr.isatty():
+        return _on_one_line
+    return _Lines() if is_command and not os.environ.get("NNBUILD_QUIET") else None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     encodable()
-    shown_by(_on_one_line if sys.stderr.isatty() else None)
+    shown_by(_shower(arguments is None))
     chosen, _ = parser().parse_known_args(words[:1])
     try:
         summary, name = known()[chosen.command]

@@ -4,6 +4,7 @@ board that hangs, dies or is not there takes nothing from the others."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -111,7 +112,8 @@ def _check(words: Sequence[str], seat: Seat) -> Outcome:
         report, junit = Path(folder) / "report.json", Path(folder) / "junit.xml"
         own = ["--board", seat.board, *(["--port", seat.port] if seat.port is not None else []), *seat.options]
         command = [sys.executable, "-m", "nnbuild", "check", *words, *own, "--json", str(report), "--junit", str(junit)]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+        quiet = {**os.environ, "NNBUILD_QUIET": "1"}
+        done = subprocess.run(command, env=quiet, capture_output=True, encoding="utf-8", errors="replace", check=False)
         ended = f"the check was ended by signal {-done.returncode}" if done.returncode < 0 else ""
         lines = [line for line in done.stderr.splitlines() if line and not line.startswith("nnbuild: note:")]
         said = ended or (lines[-1].removeprefix("nnbuild: ") if lines else "")

@@ -132,7 +132,8 @@ def check_job(
     first = next(iter(samples))
     with connected(compiled, program, where.port) as (link, model):
         hello = link.hello()
-        runs = _run(compiled, link, model, samples, reset_each, progress)
+        with phase(f"running {len(samples):,} samples"):
+            runs = _run(compiled, link, model, samples, reset_each, progress)
         told = ask(link, planned, len(runs.ticks)) if (planned := beside_of(compiled.plan)) is not None else None
         stack = link.stack()
         with phase("computing the reference"):
@@ -241,7 +242,8 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
     sample = next(iter(samples_for(compiled, None))) if compiled.hearing is None else one_step(compiled.hearing)
     with connected(compiled, program, where.port) as (link, model):
         hello = link.hello()
-        costs = measure_costs(link, model, sample)
+        with phase("measuring the layers"):
+            costs = measure_costs(link, model, sample)
         told = ask(link, planned, RUNS + 2) if (planned := beside_of(compiled.plan)) is not None else None
         counted = link.counted
     bound = stack_of(compiled, program.parent)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from nnbuild.base.errors import NnbuildError
+from nnbuild.base.phases import phase
 from nnbuild.board.clocks import clock_of
 from nnbuild.cycles.part import part_of
 from nnbuild.cycles.run import Cycles, time_run
@@ -25,7 +26,9 @@ def timed_program(compiled: Compiled, program: Path) -> Cycles:
             return numbers.normal(size=size // 4).astype(np.float32).tobytes()
         return numbers.bytes(size)
 
-    return time_run(program, part_of(compiled.board), content)
+    part = part_of(compiled.board)
+    with phase("estimating the cycles of the part"):
+        return time_run(program, part, content)
 
 
 def modelled(compiled: Compiled, program: Path, unit: str, run: float | None) -> Modelled | None:

@@ -99,3 +99,24 @@ def test_a_name_that_cannot_be_printed_is_no_reason_to_fail(project: Path) -> No
             check=False,
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_work_that_takes_long_says_what_it_does_in_a_pipe(tmp_path: Path) -> None:
+    """One plain line for each kind of work, and nothing where that is not wanted."""
+    put(tmp_path / "net.h5", h5_bytes(*over_time()))
+    start = "import nnbuild.cli as cli; cli.PATIENCE = 0; raise SystemExit(cli.main())"
+    for quiet in ("", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", start, "check", "net.h5"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "NNBUILD_QUIET": quiet},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        lines = [line for line in done.stderr.splitlines() if not line.startswith("nnbuild: note:")]
+        kinds = [line.split(" ")[1] for line in lines]
+        wanted = ["reading", "choosing", "printing", "compiling", "linking", "auditing", "running", "computing"]
+        assert [kind for kind in wanted if kind in kinds] == ([] if quiet else wanted), done.stderr
+        assert all(line.startswith("nnbuild: ") for line in lines)
+        assert not {each for each in done.stderr if ord(each) < 32} - {"\n"}

@@ -1,8 +1,12 @@
 """Packages of other builds: what can be built here is, the others are built with stand-ins for their build's functions.
 
-Layouts as the projects' own pages describe them: Zephyr's modules (docs.zephyrproject.org, "Modules": a module.yml
-that names the folder of CMakeLists.txt and Kconfig), ESP-IDF's components (docs.espressif.com, "Component CMakeLists
-Files", and the component manager's manifest), Meson's subprojects, Bazel's modules.
+Layouts as the projects' own pages and files describe them; what of them is used stands in the tests below:
+- Zephyr: docs.zephyrproject.org/latest/develop/modules.html, and scripts/zephyr_module.py of zephyrproject-rtos/zephyr,
+  whose METADATA_SCHEMA and validate_setting decide what a module.yml may say; samples as in
+  scripts/schemas/twister/testsuite-schema.yaml;
+- ESP-IDF: docs.espressif.com/projects/esp-idf/en/latest, "Build System", and the manifest of the component manager,
+  docs.espressif.com/projects/idf-component-manager/en/latest/reference/manifest_file.html;
+- Meson's subprojects, Bazel's modules.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from tests.outputs.test_packages import write
 from tests.support.running import EXAMPLE, well
@@ -82,21 +87,71 @@ def test_a_component_is_built_by_its_own_cmake(
     assert SAID.search(well(tmp_path / "build" / "app"))
 
 
+MODULE_KEYS = {
+    "": {"name": str, "build": dict, "tests": list, "samples": list, "boards": list, "blobs": list},
+    "build": {
+        **dict.fromkeys(("cmake", "kconfig", "sysbuild-cmake", "sysbuild-kconfig"), str),
+        **dict.fromkeys(("cmake-ext", "kconfig-ext", "sysbuild-cmake-ext", "sysbuild-kconfig-ext"), bool),
+        **{"depends": list, "settings": dict},
+    },
+}
+"""METADATA_SCHEMA of Zephyr's scripts/zephyr_module.py: what else is said there is an error of every build."""
+SAMPLE_KEYS = {"sample", "tests", "common"}
+TEST_KEYS = {"tags", "harness", "harness_config", "platform_allow", "integration_platforms", "build_only", "extra_args"}
+MANIFEST_KEYS = {
+    *("version", "maintainers", "description", "license", "tags", "url", "repository", "documentation", "issues"),
+    *("targets", "dependencies", "examples", "files", "discussion", "repository_info", "include_build"),
+}
+"""Of the component manager's manifest; a name that it does not know is told as a mistake."""
+DEPENDENCY_KEYS = {"version", "path", "git", "override_path", "rules", "public", "require", "matches", "pre_release"}
+
+
 def test_what_zephyr_and_west_read(tmp_path: Path) -> None:
     folder = write(tmp_path / "mnist", "zephyr")
-    lines = (folder / "zephyr" / "module.yml").read_text().splitlines()[1:]
-    module = dict(line.strip().split(": ") for line in lines if ": " in line)
-    assert module == {"name": "mnist", "cmake": ".", "kconfig": "Kconfig"}
+    module = yaml.safe_load((folder / "zephyr" / "module.yml").read_text())
+    for where, keys in MODULE_KEYS.items():
+        for key, value in (module[where] if where else module).items():
+            assert isinstance(value, keys[key]), key
+    build = module["build"]
+    assert (folder / build["cmake"] / "CMakeLists.txt").is_file() and (folder / build["kconfig"]).is_file()
+    assert all((folder / each).is_dir() for each in module["samples"])
+    # The build makes ZEPHYR_<NAME>_MODULE of the name, so it must not need other letters.
+    assert re.fullmatch(r"[A-Za-z0-9_]+", module["name"])
     assert (folder / "Kconfig").read_text().splitlines()[1] == "config NN_MNIST"
-    assert "CONFIG_NN_MNIST=y" in (folder / "samples" / "classify" / "prj.conf").read_text()
+    sample = folder / "samples" / "classify"
+    assert "CONFIG_NN_MNIST=y" in (sample / "prj.conf").read_text()
+    lines = [line for line in (sample / "CMakeLists.txt").read_text().splitlines() if not line.startswith("#")]
+    order = ["cmake_minimum_required", "list", "find_package", "project", "target_sources"]
+    assert [line.split("(")[0] for line in lines] == order, "modules are looked for by find_package(Zephyr)"
+    said = yaml.safe_load((sample / "sample.yaml").read_text())
+    assert set(said) <= SAMPLE_KEYS and "name" in said["sample"]
+    for name, test in said["tests"].items():
+        assert name.count(".") >= 1 and set(test) <= TEST_KEYS
+        assert set(test["harness_config"]) <= {"type", "regex", "ordered", "record"}
+        assert all(re.compile(each) for each in test["harness_config"]["regex"])
 
 
 def test_what_the_component_manager_reads(tmp_path: Path) -> None:
     folder = write(tmp_path / "mnist", "espidf")
-    assert re.search(r'^version: "\d+\.\d+\.\d+"$', (folder / "idf_component.yml").read_text(), re.MULTILINE)
-    manifest = (folder / "examples" / "classify" / "main" / "idf_component.yml").read_text()
-    (where,) = re.findall(r'override_path: "(.*)"', manifest)
-    assert (folder / "examples" / "classify" / "main" / where).resolve() == folder.resolve()
+    own = yaml.safe_load((folder / "idf_component.yml").read_text())
+    assert set(own) <= MANIFEST_KEYS and re.fullmatch(r"\d+\.\d+\.\d+", own["version"])
+    main = folder / "examples" / "classify" / "main"
+    manifest = yaml.safe_load((main / "idf_component.yml").read_text())
+    assert set(manifest) <= MANIFEST_KEYS
+    for found in (own, manifest):
+        for wanted in found["dependencies"].values():
+            assert isinstance(wanted, str) or set(wanted) <= DEPENDENCY_KEYS
+    where = manifest["dependencies"][folder.name]["override_path"]
+    assert (main / where).resolve() == folder.resolve(), "a path is one from the manifest that says it"
+    project = (folder / "examples" / "classify" / "CMakeLists.txt").read_text().splitlines()
+    order = [line.split("(")[0] for line in project if not line.startswith("#")]
+    assert order == ["cmake_minimum_required", "include", "project"], "these three, and in this order"
+    assert "include($ENV{IDF_PATH}/tools/cmake/project.cmake)" in project
+    for file in (folder / "CMakeLists.txt", main / "CMakeLists.txt"):
+        text = file.read_text()
+        (called,) = re.findall(r"^idf_component_register\((.*?)\)$", text, re.MULTILINE | re.DOTALL)
+        assert set(re.findall(r"\b[A-Z_]{4,}\b", re.sub(r'"[^"]*"', "", called))) <= {"SRCS", "INCLUDE_DIRS"}
+        assert all((file.parent / each).is_file() for each in re.findall(r'"([^"]+\.[cS])"', called))
 
 
 @pytest.mark.projects

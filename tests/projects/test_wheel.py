@@ -32,10 +32,14 @@ def test_what_is_in_it(wheel: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    for pattern in ("boards/**/*.toml", "firmware/**/*.[chS]"):
-        there = [path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern)]
-        assert len(there) > 5
-        assert {f"nnbuild/{name}" for name in there} <= names
+    kinds = ("boards/**/*.toml", "devices/**/*.*", "firmware/**/*.[chS]", "docs/*.md", "examples/mnist/*.[hn]*")
+    inside = ("nnbuild/**/*.toml", "nnbuild/templates/**/*", "nnbuild/builds/**/*", "nnbuild/**/*.py")
+    for pattern in (*kinds, *inside):
+        found = [path for path in ROOT.glob(pattern) if path.is_file() and "__pycache__" not in path.parts]
+        there = {path.relative_to(ROOT).as_posix() for path in found}
+        assert len(there) > 2, pattern
+        lacking = {name if name.startswith("nnbuild/") else f"nnbuild/{name}" for name in there} - names
+        assert not lacking, f"{pattern}: {sorted(lacking)[:9]}"
     for name in (
         "py.typed",
         "builds/cmake/nnbuildConfig.cmake",
@@ -44,6 +48,18 @@ def test_what_is_in_it(wheel: Path) -> None:
     ):
         assert f"nnbuild/{name}" in names
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests")]
+
+
+def test_what_it_brings_is_found_by_its_commands(installed: Installed, tmp_path: Path) -> None:
+    """Tables of boards and parts, devices, pages, templates: all of the wheel's own, in a folder with nothing else."""
+    assert installed.well("nnbuild --version", tmp_path).startswith("nnbuild ")
+    assert "nucleo-f446re" in installed.well("nnbuild boards", tmp_path)
+    installed.well("nnbuild board new mine --like nucleo-g474re && nnbuild board check mine", tmp_path)
+    assert "nothing contradicts" in installed.well("nnbuild board check pico2 esp32c3-devkitm", tmp_path)
+    assert "# Boards" in installed.well("nnbuild docs boards", tmp_path)
+    installed.well("nnbuild new digits --board linux && cd digits", tmp_path)
+    for kind in ("zephyr", "espidf", "rust", "cmsis-pack", "arduino", "meson", "bazel", "cubeide"):
+        installed.well(f"nnbuild compile digits/mnist.h5 --output {kind} -o out/{kind}", tmp_path)
 
 
 def test_few_packages_come_with_it(installed: Installed, tmp_path: Path) -> None:
