@@ -116,7 +116,8 @@ def recipe_of(path: Path) -> Recipe:
     preset = table.choose("preset", kind.presets) if "preset" in table.values else kind.usual
     front_end = kind.make(table, preset)
     rounding: str = table.choose("rounding", {each: each for each in kind.roundings}, kind.roundings[0])
-    scale = table.values.get("scale", preset.get("scale", kind.scale))
+    named = kind.make is _spectral  # whose `scale` is that of the bands
+    scale = kind.scale if named else table.values.get("scale", preset.get("scale", kind.scale))
     if not isinstance(scale, (int, float)) or not 0 < scale < 1e9:
         table.refuse("scale", f"{scale!r} is no number above 0.", "Give what one of the features is to the model.")
     listen = _listen(tables["listen"]) if "listen" in tables else Listen()

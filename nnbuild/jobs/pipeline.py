@@ -334,10 +334,10 @@ def compile_model(
 
         def planned(graph: Graph) -> Plan:
             with phase("choosing kernels and placing memory"):
-                return _plan(_as_stream(graph, options, board.alignment)[0], prefix, board, target, wishes.flash)
+                return _plan(_as_stream(graph, options, board, target)[0], prefix, board, target, wishes.flash)
 
         graph, compression = with_wishes(folded, graph, source, wishes, target, planned, heard)
-    graph, found = _as_stream(graph, options, board.alignment)
+    graph, found = _as_stream(graph, options, board, target)
     plan = backend.settle(planned(graph), target)
     graph = replace(graph, notes=(*graph.notes, *backend.notes(plan), *device_notes(plan), *_shared_notes(plan)))
     classes = classes_of(options.labels, options.model, graph)
@@ -360,13 +360,29 @@ def _on_one_core(options: Options) -> Options:
     return replace(options, threads=1)
 
 
-def _as_stream(graph: Graph, options: Options, alignment: int) -> tuple[Graph, Streamed | None]:
-    """The graph that is computed: of a window that is to be streamed, that of a step."""
+def _as_stream(graph: Graph, options: Options, board: Board, target: Target) -> tuple[Graph, Streamed | None]:
+    """The graph that is computed: of a window that is to be streamed, that of a step; of two that give the same, the
+    one that costs less by what the plan is optimized for."""
     if options.stream is None or graph.stream is not None:
         return graph, None
     found = streamed(graph, read(options.stream))
-    step = found.step if options.device is not None or options.layers else without_copies(found.step, alignment)
-    return passes.settled(step), found
+    copies = options.device is not None or options.layers
+    able = [each for each in (found.step, found.running) if each is not None]
+    steps = [passes.settled(each if copies else without_copies(each, board.alignment)) for each in able]
+    if len(steps) == 1:
+        return steps[0], found
+    plans = [make_plan(step, "priced", replace(target, device=None)) for step in steps]
+    costs = [
+        (sum(step.choice.price.cycles for step in plan.steps), plan.state + plan.arena)[:: -1 if _saves(options) else 1]
+        for plan in plans
+    ]
+    best = costs.index(min(costs))
+    return steps[best], replace(found, step=able[best])
+
+
+def _saves(options: Options) -> bool:
+    """Whether memory counts more than time."""
+    return options.optimize != "speed"
 
 
 def classes_for(compiled: Compiled) -> tuple[str, ...]:

@@ -131,17 +131,24 @@ def _channel(w: Writer, site: Site[Pool2D], names: Names) -> None:
         _point(w, site, names, "c")
         with column_taps(w, window.columns):
             w(w.use(c99.LARGER if is_max else c99.ADD, "result", f"row[{product('kx', window.channels)}]"))
+    if not is_float and not is_max:
+        finish_average(w, site, "result", "to[c]", kind)
+        return
     if not is_max:
-        if is_float:
-            w.bill(14)
-            w(f"result /= (float)({_count(window)});")
-        else:
-            w(f"result = {_average(w, site, 'result')};")
+        w.bill(14)
+        w(f"result /= (float)({_count(window)});")
     if is_float:
         c99.clamp(w, site.attributes.clamp, "result")
     else:
         c99.bound(w, bounds(site.attributes.clamp, site.outputs[0]), "result")
     w(w.use(c99.STORE, "to[c]", "result" if is_float else f"({kind})result"))
+
+
+def finish_average(w: Writer, site: Site[Pool2D], result: str, target: str, kind: str) -> None:
+    """The output of a sum of integers."""
+    w(f"{result} = {_average(w, site, result)};")
+    c99.bound(w, bounds(site.attributes.clamp, site.outputs[0]), result)
+    w(w.use(c99.STORE, target, f"({kind}){result}"))
 
 
 TOGETHER = 4

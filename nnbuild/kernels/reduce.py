@@ -68,10 +68,10 @@ def _accepts_integers(site: Site[Reduce]) -> str | None:
 
 def _emit_integers(w: Writer, site: Site[Reduce], names: Names) -> None:
     with _folded(w, site, names, "int32_t") as target:
-        _finish(w, site, "result", target)
+        finish_sum(w, site, "result", target)
 
 
-def _finish(w: Writer, site: Site[Reduce], result: str, target: str) -> None:
+def finish_sum(w: Writer, site: Site[Reduce], result: str, target: str) -> None:
     """The output of a sum or an extreme."""
     x, out = site.inputs[0], site.outputs[0]
     centred(w, "x", result, zero(x) * (_sizes(site)[1] if site.attributes.function in ("mean", "sum") else 1))
@@ -226,13 +226,13 @@ def _emit_words(w: Writer, site: Site[Reduce], names: Names) -> None:
     with _rows(w, site, names):
         if after == 1:
             w("const int8_t *value = from;")
-            _finish(w, site, folded.row(w, function, size), "*to")
+            finish_sum(w, site, folded.row(w, function, size), "*to")
             return
         for c, count in in_vectors(w, folded.WORD, after):
             w(f"const int8_t *value = {total('from', c)};")
             for k, result in enumerate(folded.columns(w, function, size, after, count)):
                 with w.block(""):
-                    _finish(w, site, result, f"to[{total(c, str(k))}]")
+                    finish_sum(w, site, result, f"to[{total(c, str(k))}]")
 
 
 VARIANTS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -43,10 +44,13 @@ class Pool2D(Attributes):
         if self.function == "max":
             windows = sliding(x, self.window, self.strides, (1, 1), self.padding, INT32[0])
             return (clamped(windows.max(axis=(4, 5)), self.clamp, site.outputs[0]),)
-        total, count = self._totals(x)
-        spec = obeys(site.op)
-        mean = rounding_mean(total, count) if spec is None else averaged(total, count, spec)
-        return (clamped(mean, self.clamp, site.outputs[0]),)
+        return (self.of_sums(site, *self._totals(x)),)
+
+    def of_sums(self, site: Site, total: Array, count: Array | int | None = None) -> Array:
+        """Averages of integers; of so many each, or of whole windows."""
+        spec, number = obeys(site.op), np.asarray(prod(self.window) if count is None else count)
+        mean = rounding_mean(total, number) if spec is None else averaged(total, number, spec)
+        return clamped(mean, self.clamp, site.outputs[0])
 
     def _totals(self, x: Array) -> tuple[Array, Array]:
         """Sum and number of the inputs in each window."""

@@ -56,14 +56,19 @@ class Reduce(Attributes):
         axes = tuple(range(self.axis + 1, self.axis + 1 + self.count))
         chosen = "sum" if self.function == "mean" else self.function
         values = FUNCTIONS[chosen](inputs[0].astype(np.int64), axis=axes, keepdims=self.keep)
+        if chosen == "sum":
+            return (self.of_sums(site, values),)
         zeros = quant_of(site.inputs[0]).zero_point, quant_of(site.outputs[0]).zero_point
-        if chosen == "sum" and self.once:
-            result = apply_integer_scale(values - self.size(site) * zeros[0], self.once_scale(site)) + zeros[1]
-        elif chosen == "sum":
-            result = mean(values, self.size(site), *zeros, self.multiplier(site))
+        return (clamped(rescale(values, *zeros, self.multiplier(site)), NO_CLAMP, site.outputs[0]),)
+
+    def of_sums(self, site: Site, sums: Array) -> Array:
+        """The mean, or the sum, of integers."""
+        zeros = quant_of(site.inputs[0]).zero_point, quant_of(site.outputs[0]).zero_point
+        if self.once:
+            result = apply_integer_scale(sums - self.size(site) * zeros[0], self.once_scale(site)) + zeros[1]
         else:
-            result = rescale(values, *zeros, self.multiplier(site))
-        return (clamped(result, NO_CLAMP, site.outputs[0]),)
+            result = mean(sums, self.size(site), *zeros, self.multiplier(site))
+        return clamped(result, NO_CLAMP, site.outputs[0])
 
     def size(self, site: Site) -> int:
         """How many values become one."""

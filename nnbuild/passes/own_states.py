@@ -16,12 +16,13 @@ from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.pick import Pick, copy_of
 from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.reshape import Reshape
+from nnbuild.ops.running import Running
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
 
 DIRECT = (Slice, Concatenate, Activation, Pick)
 """What no kernel computes together with others, and so in its place."""
-IN_PLACE = (Recurrent, Shift)
+IN_PLACE = (Recurrent, Running, Shift)
 """What may read a state and write its next value to the same place."""
 
 

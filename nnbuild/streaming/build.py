@@ -7,11 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from nnbuild.model.graph import Array, Constant, Graph, Op, State, Tensor
+from nnbuild.model.graph import WHOLE, Array, Constant, Graph, Op, State, Tensor
 from nnbuild.ops import interpret
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.pick import copy_of
+from nnbuild.ops.running import Running
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
 from nnbuild.streaming.along import Along, Carried, Sliding, Whole, parted
@@ -185,6 +186,9 @@ class _Build:
         if isinstance(way, Carried):
             self._carried(op)
             return
+        if op.name in self.flow.sums:
+            self._summed(op)
+            return
         if op.outputs[0] not in self.flow.rows or isinstance(way, Whole):
             for name in op.outputs:
                 self.tensors[name] = self.old.tensors[name]
@@ -204,6 +208,32 @@ class _Build:
             attributes = parted(op, way, count, part.before, part.after, part.begin)
             found.append(self._part(op, attributes, (self._piece(op.inputs[0], part.inputs),), count))
         self.edges[name] = self._concatenated(found, name, made.axis, made.edge)
+
+    def _summed(self, op: Op) -> None:
+        """What comes in is added to a sum, what leaves is taken off; dirty rows come to it anew at every step."""
+        (name,), (out,), rows = op.inputs, op.outputs, self.flow.rows[op.inputs[0]]
+        (first, last), tensor = self.flow.clean(name), self.old.tensors[name]
+        ring, clean = self._held(name), rows.count - rows.bottom
+        at = self.tensors[ring].shape[rows.axis] - clean
+        spans = [self.flow.leaving(name), (last - rows.step, last)]
+        given = [self._slice(ring, name, rows.axis, begin + at, end + at) for begin, end in spans]
+        if rows.top:
+            given.append(self._slice(self.edges[name], name, rows.axis, 0, rows.top))
+        if rows.bottom:
+            given.append(self._slice(self.edges[name], name, rows.axis, rows.edge - rows.bottom, rows.edge))
+        attributes = Running(op.attributes, rows.axis, rows.count)  # type: ignore[arg-type]
+        self.tensors[out] = self.old.tensors[out]
+        before, after = (f"{out}/{word}" for word in ("sum_before", "sum"))
+        for each in (before, after):
+            self.tensors[each] = Tensor(each, self.tensors[out].shape, "int32", WHOLE)
+        shape = (*tensor.shape[: rows.axis], last - first, *tensor.shape[rows.axis + 1 :])
+        size, beyond = attributes.sizes(shape)
+        row: Array = np.repeat(self.silence[name], last - first, rows.axis).astype(np.int64)
+        start = row.reshape(size, beyond).sum(axis=0).reshape(self.tensors[out].shape).astype(np.int32)
+        self.constants[f"{before}/initial"] = Constant(f"{before}/initial", start, WHOLE)
+        self.states.append(State(before, after, f"{before}/initial", self.banks))
+        inputs = (before, *given)
+        self._add(op.name, Op("", attributes, inputs, (out, after), layer=op.layer))
 
     def _carried(self, op: Op) -> None:
         """New rows alone; what is left of them is where the next step begins."""

@@ -12,11 +12,13 @@ there, number `count - 1`, and those before the first have numbers below 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import lcm, prod
 
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.known import Known
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.reduce import Reduce
 from nnbuild.streaming.along import Along, Carried, Each, Sliding, Whole, along
 
 Span = tuple[int, int]
@@ -72,6 +74,18 @@ class Flow:
     whole: Mapping[str, str] = field(default_factory=dict)
     late: Mapping[int, int] = field(default_factory=dict)
     """Rows by step: how late are those that are read all at once, all of them for the sake of one."""
+    sums: frozenset[str] = frozenset()
+    """Operations that are computed by running sums."""
+
+    def clean(self, name: str) -> Span:
+        """The rows of what is read all at once that change by those of a step alone."""
+        rows, (first, last) = self.rows[name], self.all_of(name)
+        return first + rows.top, last - rows.bottom
+
+    def leaving(self, name: str) -> Span:
+        """The rows that were clean a step ago and are no longer."""
+        first, _ = self.clean(name)
+        return first - self.rows[name].step, first
 
     def all_of(self, name: str) -> Span:
         """The rows of a tensor as the window has them."""
@@ -80,8 +94,8 @@ class Flow:
         return -early, rows.count - early
 
 
-def flow(graph: Graph, axis: int, step: int, whole_stream: bool = False) -> Flow:
-    """With `step` new rows of the input at every step."""
+def flow(graph: Graph, axis: int, step: int, whole_stream: bool = False, running: bool = False) -> Flow:
+    """With `step` new rows of the input at every step; averages of integers by running sums, if so wished."""
     (source,) = graph.inputs
     rows = {source: Rows(axis, graph.tensors[source].shape[axis], step, endless=whole_stream)}
     fixed: set[str] = set()
@@ -101,7 +115,13 @@ def flow(graph: Graph, axis: int, step: int, whole_stream: bool = False) -> Flow
             rows[op.outputs[0]] = made
         ways[op.name] = way
     found = Flow(rows, frozenset(fixed), ways, kept, whole, _lateness(graph, rows, ways))
+    if running:
+        found = replace(found, sums=frozenset(op.name for op in graph.ops if sums_up(graph, op, found)))
     for op in graph.ops:
+        if op.name in found.sums:
+            (name,) = op.inputs
+            kept[name] = max(kept.get(name, 0), rows[name].count - rows[name].bottom - found.leaving(name)[0])
+            continue
         for name in op.inputs:
             if name in rows and op.name in ways:
                 wanted = spans(found, name, rows.get(op.outputs[0]), ways[op.name])
@@ -110,6 +130,23 @@ def flow(graph: Graph, axis: int, step: int, whole_stream: bool = False) -> Flow
         if name in rows and not whole_stream:
             kept[name] = max(kept.get(name, 0), rows[name].reach((0, rows[name].count)))
     return found
+
+
+def sums_up(graph: Graph, op: Op, found: Flow) -> bool:
+    """Whether an operation is an average or a sum of integers over all rows of which some stay."""
+    if op.outer or len(op.inputs) != 1 or op.inputs[0] not in found.rows:
+        return False
+    (name,), attributes = op.inputs, op.attributes
+    rows, tensor = found.rows[name], graph.tensors[name]
+    first, last = found.clean(name)
+    if tensor.dtype not in ("int8", "int16") or last - first <= rows.step or tensor.quant is None:
+        return False
+    if isinstance(attributes, Reduce):
+        over = range(attributes.axis, attributes.axis + attributes.count)
+        return attributes.function in ("mean", "sum") and attributes.axis == 0 and rows.axis in over
+    if not isinstance(attributes, Pool2D) or attributes.function != "average" or rows.axis > 1:
+        return False
+    return attributes.window == tensor.shape[:2] and not any(map(any, attributes.padding))
 
 
 def _lateness(graph: Graph, rows: Mapping[str, Rows], ways: Mapping[str, Along]) -> dict[int, int]:

@@ -17,6 +17,7 @@ from nnbuild.streaming.wish import MEANINGS, Wish
 
 MOST_BANKS = 16
 CARRIED = "Leave --stream out, or add meaning=stream: what is recurrent then goes on from step to step."
+SUMMED = "averages over time are running sums: what comes in is added, what leaves is taken off"
 NEXT = "Leave --stream out, or give a model whose input is a window over time."
 
 
@@ -41,6 +42,8 @@ class Streamed:
     flow: Flow
     meaning: str = MEANINGS[0]
     other: int | None = None
+    running: Graph | None = None
+    """Another step that gives the same, with running sums in averages of integers, where there are some."""
 
     @property
     def late(self) -> int:
@@ -81,7 +84,14 @@ def streamed(graph: Graph, wish: Wish) -> Streamed:
         cheaper = best.meaning == MEANINGS[0] and best.other is not None and best.other < best.window_macs
         raise ModelError(f"model {graph.name!r}", cause, CARRIED if cheaper else NEXT)
     flowing = Stream(best.axis, best.hop, best.warm_up)
-    return replace(best, step=verify(replace(best.step, notes=(*graph.notes, *_notes(best)), stream=flowing)))
+
+    def finished(step: Graph, *more: str) -> Graph:
+        notes = (*graph.notes, *_notes(replace(best, step=step)), *more)
+        return verify(replace(step, notes=notes, stream=flowing))
+
+    sums = flow(graph, best.axis, best.hop * best.banks, best.meaning == MEANINGS[1], running=True)
+    running = finished(step_of(graph, sums, best.hop), SUMMED) if sums.sums else None
+    return replace(best, step=finished(best.step), running=running)
 
 
 def _refuse(graph: Graph, wish: Wish) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.features.config import recipe_of
+from nnbuild.features.config import KINDS, recipe_of
 from nnbuild.features.frontend import Array
 from nnbuild.features.spectral import logarithm
 from nnbuild.features.spectral_config import LOG_MEL, MFCC, SPECTROGRAM
@@ -37,6 +37,17 @@ def test_c_equals_the_reference(name: str, tmp_path: Path) -> None:
     for part, samples in enumerate(made_up(front_end.framing, 0.4)):
         found = fed(library, front_end, samples, np.random.default_rng(part))
         np.testing.assert_array_equal(found.view(np.uint32), front_end.rows(samples).view(np.uint32))
+
+
+def test_every_preset_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "f.toml"
+    for kind, each in KINDS.items():
+        for preset in each.presets:
+            path.write_text(f'[features]\nkind = "{kind}"\npreset = "{preset}"\n')
+            recipe = recipe_of(path)
+            assert 0 < recipe.scale <= 1 and recipe.front_end.row[1] > 0
+    path.write_text('[features]\nkind = "log_mel"\nscale = "slaney"\n')
+    assert recipe_of(path).scale == 1
 
 
 def test_logarithm_is_that_of_the_library() -> None:

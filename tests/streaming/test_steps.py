@@ -11,6 +11,7 @@ import pytest
 
 from nnbuild import cli, passes
 from nnbuild.base.errors import ModelError, UsageError
+from nnbuild.isa.registry import isas
 from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.model.graph import Array, Graph, State
 from nnbuild.model.verify import verify
@@ -18,15 +19,17 @@ from nnbuild.ops import interpret
 from nnbuild.ops.reshape import Join, Part
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.slice import Slice
+from nnbuild.plan.plan import make_plan
+from nnbuild.plan.target import Target
 from nnbuild.streaming import feed
 from nnbuild.streaming.long_run import stream_outputs
 from nnbuild.streaming.rows import rates
 from nnbuild.streaming.stream import Streamed, streamed
 from nnbuild.streaming.views import without_copies
-from nnbuild.streaming.wish import Wish, read
-from tests.support.compiled import run_graph
+from nnbuild.streaming.wish import MEANINGS, Wish, read
+from tests.support.compiled import build, run, run_graph
 from tests.support.shares import in_shares
-from tests.support.windows import by_window, stream_of, window
+from tests.support.windows import FORMS, by_window, stream_of, window
 
 NETS = 60
 SHARES = 5
@@ -170,6 +173,48 @@ def test_many_steps_of_a_whole_stream(seed: int, tmp_path: Path) -> None:
     graph = passes.settled(without_copies(found.step, ALIGNMENT))
     got = run_graph(graph, {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}, tmp_path, flags=["-O2"])
     assert wrong(got[graph.outputs[0]], long_run_of(found, rows)) == 0
+
+
+def summed(seed: int, meaning: str) -> Streamed:
+    """One that ends with an average, by running sums."""
+    found = streamed(window(seed, FORMS[seed % 2], ("mean", "pool")[seed // 2 % 2]), Wish(0, None, meaning))
+    assert found.running is not None
+    return replace(found, step=found.running)
+
+
+@pytest.mark.parametrize("meaning", MEANINGS)
+def test_running_sums_are_exact(meaning: str) -> None:
+    for seed in range(8):
+        found = summed(seed, meaning)
+        assert "running" in {op.kind for op in found.step.ops}
+        rows = stream_of(found.window, (2 * found.warm_up + 5) * found.hop, seed)
+        wanted = wanted_of(found, rows) if meaning == "window" else long_run_of(found, rows)
+        assert wrong(outputs_of(found, rows), wanted) == 0, f"seed {seed}"
+
+
+@pytest.mark.parametrize(
+    ("seed", "isa", "kernel"), [(0, "c99", "scalar"), (1, "c99", "scalar"), (8, "armv7em_dsp", "words")]
+)
+def test_c_of_running_sums(seed: int, isa: str, kernel: str, tmp_path: Path) -> None:
+    found = summed(seed, MEANINGS[0])
+    rows = stream_of(found.window, 3 * found.rows * found.hop, seed)
+    graph = passes.settled(without_copies(found.step, ALIGNMENT))
+    assert not [op for op in graph.ops if op.name.endswith("kept:op")]
+    steps = {graph.inputs[0]: feed.steps(rows, found.hop, found.axis)}
+    (name,) = (op.name for op in graph.ops if op.kind == "running")
+    plan = make_plan(graph, "net", Target(isa=isas()[isa], alignment=ALIGNMENT, kernels={name: kernel}))
+    got = run(build(plan, tmp_path, compiler="gcc", flags=["-O1", "-DNN_PORTABLE"]), plan, steps)
+    assert wrong(got[graph.outputs[0]], wanted_of(found, rows)) == 0
+
+
+def test_a_sum_that_forgets_to_let_go_fails() -> None:
+    found = summed(0, MEANINGS[0])
+    ops = [
+        replace(op, inputs=(op.inputs[0], op.inputs[2], *op.inputs[2:])) if op.kind == "running" else op
+        for op in found.step.ops
+    ]
+    rows = stream_of(found.window, 3 * found.rows, 0)
+    assert wrong(outputs_of(found, rows, replace(found.step, ops=tuple(ops))), wanted_of(found, rows)) > 0
 
 
 def strided(hop: int) -> Streamed:

@@ -1,0 +1,100 @@
+"""Averages and sums by running sums: each output is a piece of work."""
+
+from __future__ import annotations
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Row, Writer
+from nnbuild.isa import c99
+from nnbuild.isa.vectors import in_vectors
+from nnbuild.kernels import pool2d, reduce
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap
+from nnbuild.kernels.dsp import folded
+from nnbuild.kernels.window_loops import product, total
+from nnbuild.numeric.rounding import INT32, limits
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.running import Running
+from nnbuild.ops.site import Site
+
+IN_PLACE = (Overlap(output=1),)
+"""Each old sum is read before the new one is written there."""
+EACH = Row("result += {0} - {1};", 2 * c99.LOAD.cycles + 2)
+
+
+def _accepts(site: Site[Running]) -> str | None:
+    x = site.inputs[2]
+    if x.dtype not in ("int8", "int16"):
+        return "floats have no running sums"
+    size, _ = site.attributes.sizes(site.attributes.whole(site).shape())
+    most = INT32[1] // max(abs(limit - quant_of(x).zero_point) for limit in limits(x.dtype))
+    return None if size <= most else f"a 32-bit sum holds {most} of these values, not {size}"
+
+
+def _demand(site: Site[Running]) -> Demand:
+    """The new sum may lie where the old one does."""
+    return Demand(extent=site.attributes.sizes(site.shape(2))[1], overlaps=IN_PLACE)
+
+
+def _emit(w: Writer, site: Site[Running], names: Names) -> None:
+    held, leaving, new, *others = names.inputs
+    size, after = site.attributes.sizes(site.shape(2))
+    with w.loop("c", "end", start="begin", trips=after):
+        w(w.use(c99.LOAD_AS, "int32_t", "result", f"{held}[c]"))
+        with w.loop("i", size):
+            at = f"[{product('i', after)} + c]"
+            w(w.use(EACH, f"{new}{at}", f"{leaving}{at}"))
+        w(w.use(c99.STORE, f"{names.outputs[1]}[c]", "result"))
+        for rows, tensor in zip(others, site.inputs[3:], strict=True):
+            with w.loop("i", site.attributes.sizes(tensor.shape)[0]):
+                w(w.use(c99.ADD, "result", f"{rows}[{product('i', after)} + c]"))
+        _finish(w, site.attributes.whole(site), f"{names.outputs[0]}[c]")
+
+
+def _finish(w: Writer, whole: Site, target: str, result: str = "result") -> None:
+    if whole.op.kind == "reduce":
+        reduce.finish_sum(w, whole.of(Reduce), result, target)
+    else:
+        pool2d.finish_average(w, whole.of(Pool2D), result, target, C_TYPES[whole.outputs[0].dtype])
+
+
+def _accepts_words(site: Site[Running]) -> str | None:
+    if site.inputs[2].dtype != "int8":
+        return "it computes int8 only"
+    return "it takes words of neighbouring outputs" if _demand(site).extent < folded.WORD else _accepts(site)
+
+
+def _emit_words(w: Writer, site: Site[Running], names: Names) -> None:
+    """Bytes of four neighbouring outputs at a time."""
+    held, leaving, new, *others = names.inputs
+    size, after = site.attributes.sizes(site.shape(2))
+    sizes = [site.attributes.sizes(tensor.shape)[0] for tensor in site.inputs[3:]]
+    w("(void)begin;")
+    w("(void)end;")
+    for c, count in in_vectors(w, folded.WORD, after):
+        for k in range(count):
+            w(w.use(c99.LOAD_AS, "int32_t", f"result{k}", f"{held}[{total(c, str(k))}]"))
+        for sign, rows in (("+", new), ("-", leaving)):
+            _take(w, f"{rows} + {c}", sign, size, after, count)
+        for k in range(count):
+            w(w.use(c99.STORE, f"{names.outputs[1]}[{total(c, str(k))}]", f"result{k}"))
+        for rows, more in zip(others, sizes, strict=True):
+            _take(w, f"{rows} + {c}", "+", more, after, count)
+        for k in range(count):
+            with w.block(""):
+                _finish(w, site.attributes.whole(site), f"{names.outputs[0]}[{total(c, str(k))}]", f"result{k}")
+
+
+def _take(w: Writer, rows: str, sign: str, size: int, after: int, count: int) -> None:
+    with w.block(""):
+        w(f"const int8_t *value = {rows};")
+        for k, each in enumerate(folded.columns(w, "sum", size, after, count)):
+            w.bill(1)
+            w(f"result{k} {sign}= {each};")
+
+
+WORDS = Demand(extent=1, overlaps=IN_PLACE)
+VARIANTS = (
+    Kernel("scalar", PORTABLE, _accepts, _demand, _emit),
+    Kernel("words", frozenset({"armv7em_dsp"}), _accepts_words, lambda site: WORDS, _emit_words),
+)
