@@ -46,7 +46,8 @@ def local_calls(step: Step, part: bool) -> list[str]:
 
 
 def _tables(step: Step, local: Local) -> str:
-    """Of each tile: its pieces of work, then of every tensor the bytes that are copied: the first, and how many."""
+    """Of each tile: its pieces of work, then of every tensor the bytes that are copied: the first, and how many; where
+    constants are sliced, last the first byte of its slice."""
     tiles = [tile for tiles in local.parts for tile in tiles]
     firsts = [sum(map(len, local.parts[:part])) for part in range(len(local.parts) + 1)]
     width = len(_numbers(local, tiles[0]))
@@ -62,7 +63,13 @@ static const int32_t {name}_parts[] = {{{", ".join(map(str, firsts))}}};
 
 def _numbers(local: Local, tile: Tile) -> list[int]:
     spans = (*tile.reach.reads, *(tile.reach.writes if local.writes else ()))
-    return [tile.begin, tile.end, *(number for span in spans for number in (span.begin, span.size))]
+    slices = [tile.slice * local.constants] if local.sliced else []
+    return [tile.begin, tile.end, *(number for span in spans for number in (span.begin, span.size)), *slices]
+
+
+def _slice(local: Local) -> int:
+    """The column that says where a tile's slice of the constants begins."""
+    return 2 * (1 + len(local.reads) + len(local.writes))
 
 
 def _placed(step: Step, local: Local) -> tuple[list[Placed], list[Placed]]:
@@ -82,9 +89,11 @@ def _whole(tensor: Tensor, at: int, column: int, const: str) -> str:
 def _part(plan: Plan, step: Step, local: Local, starts: Mapping[str, int]) -> str:
     reads, writes = _placed(step, local)
     p, name, lines = plan.prefix, step.function, []
-    if local.constants:
-        lines.append(f"    nn_local_copy(local, {p}_{WEIGHTS} + {_first(step, starts)}, {local.constants});")
+    constants = f"{p}_{WEIGHTS} + {_first(step, starts)}"
+    if local.constants and not local.sliced:
+        lines.append(f"    nn_local_copy(local, {constants}, {local.constants});")
     inner = [
+        *(_another_slice(step, local, constants) if local.sliced else ()),
         *(_copy(plan, placed, True) for placed in reads),
         f"nn_local_confine(local, {'0, 0' if writes else _open(plan, step)});",
         _call(plan, step, local, starts),
@@ -107,6 +116,16 @@ static void {name}_local({p}_context *context, int32_t index)
 """
 
 
+def _another_slice(step: Step, local: Local, constants: str) -> list[str]:
+    """Of the constants; the tile before it may have brought it."""
+    at = _slice(local)
+    return [
+        f"if (i == {step.function}_parts[index] || tile[{at}] != {step.function}_tiles[i - 1][{at}]) {{",
+        f"    nn_local_copy(local, {constants} + tile[{at}], {local.constants});",
+        "}",
+    ]
+
+
 def _call(plan: Plan, step: Step, local: Local, starts: Mapping[str, int]) -> str:
     """Pointers are to where each tensor would begin if all of it were there; only what was copied is touched."""
     version, reads, writes = step.versions[0], *_placed(step, local)
@@ -117,7 +136,8 @@ def _call(plan: Plan, step: Step, local: Local, starts: Mapping[str, int]) -> st
     if version.demand.scratch:
         arguments.append(f"({C_TYPES[version.demand.scratch_type]} *)(void *)(local + {local.scratch})")
     if version.takes_weights:
-        arguments.append(f"nn_local_whole(local, -{_first(step, starts)})")
+        beyond = f" - tile[{_slice(local)}]" if local.sliced else ""
+        arguments.append(f"nn_local_whole(local, -{_first(step, starts)}{beyond})")
     return f"{step.function}({', '.join(arguments)}, tile[0], tile[1]);"
 
 

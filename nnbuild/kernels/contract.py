@@ -10,7 +10,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.c99 import SINGLE
 from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
-from nnbuild.ops.base import Attributes
+from nnbuild.ops.base import Attributes, Pair
 from nnbuild.ops.site import Site
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ class Demand:
     each: so many elements of its only output, one after the other, each piece makes, the last perhaps fewer, and reads
     only what `rows` says of the rows they lie in; 0 where that is not so, or `rows` says enough.
     costs: what each piece takes, compared with the others; nothing where all take the same.
+    bands: where an output's bytes do not say what a piece reads: of each piece the first row of the output that it
+    makes, and the one behind its last; it reads only what `rows` says of these.
+    slices: the pieces are so many equal groups, one after the other, and each of them reads its own slice only of the
+    one array that is packed: equal slices, one after the other, of a multiple of 64 bytes.
     """
 
     extent: int
@@ -70,6 +74,8 @@ class Demand:
     grain: int = 1
     costs: tuple[float, ...] = ()
     each: int = 0
+    bands: tuple[Pair, ...] = ()
+    slices: int = 1
 
 
 @dataclass(frozen=True)

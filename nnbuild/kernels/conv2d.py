@@ -10,7 +10,16 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, obedient
 from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
-from nnbuild.kernels.loops import across_windows, compact, joined, patches, two_channels, two_products, winograd
+from nnbuild.kernels.loops import (
+    across_windows,
+    compact,
+    joined,
+    patches,
+    two_channels,
+    two_products,
+    winograd,
+    winograd_groups,
+)
 from nnbuild.kernels.loops.edges import REGISTERS, Edges, Positions
 from nnbuild.kernels.loops.exact_winograd import ExactWinograd, exact_winograd
 from nnbuild.kernels.loops.exact_winograd import refused as exact_refused
@@ -132,6 +141,7 @@ VARIANTS = (
     *two_channels.VARIANTS,
     *two_products.VARIANTS,
     *winograd.VARIANTS,
+    *winograd_groups.VARIANTS,
     *joined.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("sums", _on_integers),

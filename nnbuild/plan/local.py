@@ -26,13 +26,15 @@ class Tile:
     begin: int
     end: int
     reach: Reach
+    slice: int = 0
+    """Of the constants, which it needs."""
 
 
 @dataclass(frozen=True)
 class Local:
-    """The tiles of each part, and where things lie in a core's own memory: the constants at its beginning, then scratch
-    and each tensor. `writes` is empty where outputs are written to where they belong, since it is not known which
-    bytes of them each part makes."""
+    """The tiles of each part, and where things lie in a core's own memory: at its beginning the constants, or a slice
+    of them, then scratch and each tensor. `writes` is empty where outputs are written to where they belong, since it is
+    not known which bytes of them each part makes."""
 
     parts: tuple[tuple[Tile, ...], ...]
     constants: int
@@ -40,11 +42,15 @@ class Local:
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     size: int
+    sliced: bool = False
 
     @property
     def copied(self) -> tuple[int, ...]:
         """Bytes that each part copies."""
-        return tuple(self.constants + sum(map(self._of_tile, tiles)) for tiles in self.parts)
+        return tuple(
+            self.constants * len({tile.slice for tile in tiles}) + sum(map(self._of_tile, tiles))
+            for tiles in self.parts
+        )
 
     @property
     def tiled(self) -> bool:
@@ -67,27 +73,34 @@ def local(work: Work, borders: Borders, memory: OwnMemory) -> Local | str:
 def _local(site: Site, kernel: Demand, borders: Borders, memory: OwnMemory) -> Local | str:
     demand, count = pieces(site, kernel), 1
     parts = tuple(pairwise(borders or (0, demand.extent)))
-    divides = reach(site, demand, 0, min(demand.grain, demand.extent)) is not None
-    constants = sum(_aligned(data.nbytes, LINE) for data in kernel.packed.values())
+    first = reach(site, demand, 0, min(demand.grain, demand.extent))
+    constants = sum(_aligned(data.nbytes, LINE) for data in kernel.packed.values()) // kernel.slices
     while True:
         tiles = [_tiles(site, demand, part, count) for part in parts]
-        found = _laid(site, tiles, constants, kernel, divides or len(parts) == 1)
+        alone = first is None and len(parts) == 1 and len(tiles[0]) == 1
+        found = _laid(site, tiles, constants, kernel, alone or (first is not None and bool(first.writes)))
         if found.size <= memory.size:
             return found
-        if not divides or all(tile.end - tile.begin <= demand.grain for part in tiles for tile in part):
-            alone = constants + kernel.scratch
-            what = "its constants and scratch alone are" if 2 * alone > memory.size else "it needs"
-            size = alone if 2 * alone > memory.size else found.size
+        if first is None or all(tile.end - tile.begin <= demand.grain for part in tiles for tile in part):
+            least = constants + kernel.scratch
+            what = "its constants and scratch alone are" if 2 * least > memory.size else "it needs"
+            size = least if 2 * least > memory.size else found.size
             return f"{what} {size:,} bytes, and a core's own memory has {memory.size:,}"
         count *= 2
 
 
 def _tiles(site: Site, demand: Demand, part: tuple[int, int], count: int) -> tuple[Tile, ...]:
-    """The part in so many tiles of about one size, as far as it has pieces that are computed together."""
-    units = -(-(part[1] - part[0]) // demand.grain)
-    count = min(count, units)
-    borders = [min(part[1], part[0] + units * n // count * demand.grain) for n in range(count + 1)]
-    return tuple(Tile(a, b, reach(site, demand, a, b) or whole(site)) for a, b in pairwise(borders))
+    """The part in so many tiles of about one size, as far as it has pieces that are computed together; none of them
+    needs two slices of the constants."""
+    each = demand.extent // demand.slices
+    found: list[Tile] = []
+    for number in range(part[0] // each, -(-part[1] // each)):
+        begin, end = max(part[0], number * each), min(part[1], (number + 1) * each)
+        units = -(-(end - begin) // demand.grain)
+        many = min(count, units)
+        borders = [min(end, begin + units * n // many * demand.grain) for n in range(many + 1)]
+        found += [Tile(a, b, reach(site, demand, a, b) or whole(site), number) for a, b in pairwise(borders)]
+    return tuple(found)
 
 
 def _laid(site: Site, parts: list[tuple[Tile, ...]], constants: int, kernel: Demand, writes_there: bool) -> Local:
@@ -102,7 +115,7 @@ def _laid(site: Site, parts: list[tuple[Tile, ...]], constants: int, kernel: Dem
     for index in range(len(site.writes) if writes_there else 0):
         writes.append(at)
         at += max(_room(tile.reach.writes[index]) for tile in tiles)
-    return Local(tuple(parts), constants, constants, tuple(reads), tuple(writes), at)
+    return Local(tuple(parts), constants, constants, tuple(reads), tuple(writes), at, kernel.slices > 1)
 
 
 def _room(span: Span) -> int:

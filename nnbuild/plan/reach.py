@@ -23,7 +23,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Reach:
-    """Of each tensor that a step reads or writes, in their order."""
+    """Of each tensor that a step reads or writes, in their order; no writes where these lie here and there."""
 
     reads: tuple[Span, ...]
     writes: tuple[Span, ...]
@@ -37,6 +37,9 @@ def reach(site: Site, demand: Demand, begin: int, end: int) -> Reach | None:
     """For the pieces from `begin` to `end`; None where the kernel does not say."""
     if site.op.outer:
         return _along(site, begin, end)
+    if demand.bands:
+        tops, ends = zip(*demand.bands[begin:end], strict=True)
+        return Reach(_read(site, _rows(site), range(min(tops), max(ends))), ())
     each = _each(site, demand)
     if not each:
         return None
@@ -45,9 +48,13 @@ def reach(site: Site, demand: Demand, begin: int, end: int) -> Reach | None:
     first, last = begin * each, min(end * each, size)
     row = size // axis.places
     rows = range(first // row, -(-last // row))
-    reads = [_under(axis, site.reads[0], rows), *(_beside(tensor, axis.places, rows) for tensor in site.reads[1:])]
     width = out.nbytes // size
-    return Reach(tuple(reads), (Span(first * width, (last - first) * width),))
+    return Reach(_read(site, axis, rows), (Span(first * width, (last - first) * width),))
+
+
+def _read(site: Site, axis: Axis, rows: range) -> tuple[Span, ...]:
+    others = (_beside(tensor, axis.places, rows) for tensor in site.reads[1:])
+    return (_under(axis, site.reads[0], rows), *others)
 
 
 def _along(site: Site, begin: int, end: int) -> Reach:

@@ -138,7 +138,8 @@ def _local(site: Site, found: list[Offer], target: Target) -> tuple[list[Offer],
     memory = target.cores.local
     if memory is None or any(tensor.dtype == "float32" for tensor in (*site.reads, *site.writes)):
         return found, []
-    fitting = [offer for offer in found if offer.price.weights + offer.demand.scratch <= memory.size * TILES]
+    limit = memory.size * TILES
+    fitting = [offer for offer in found if offer.price.weights / offer.demand.slices + offer.demand.scratch <= limit]
     if not fitting and not site.tail:
         return found, []
     reason = "its constants and scratch leave no room in a core's own memory"

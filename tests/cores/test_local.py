@@ -18,6 +18,7 @@ from nnbuild.emit.artifact import Artifact
 from nnbuild.isa.registry import find_all
 from nnbuild.jobs.job import check_job, place, profile_job, samples_for
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.ops.base import Clamp
 from nnbuild.plan.cores import Cores, OwnMemory
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.reach import reach, whole
@@ -25,6 +26,7 @@ from nnbuild.plan.split import pieces
 from nnbuild.plan.target import Target
 from tests.cores.test_zoo import program
 from tests.kernels.cases import cases
+from tests.kernels.test_winograd import extreme
 from tests.support.quantized import quantized
 
 MNIST = Path(__file__).parents[2] / "examples" / "mnist"
@@ -49,6 +51,18 @@ def test_copies_of_what_is_read_are_enough(isa: str, beginning: str, tmp_path: P
     built = program(graph, Target(isa=find_all(isa, SETS[isa])[0]), tmp_path)
     assert built is not None
     assert subprocess.run([built], timeout=60).returncode == 0
+
+
+def test_slices_of_constants_are_enough(tmp_path: Path) -> None:
+    """Of Winograd's weights for some output channels, where those for all do not fit."""
+    graph, isa = extreme((8, 9, 64, 64), Clamp(0.0, None), 1), find_all("rv32im", "rv32")[0]
+    for cores in (1, 5):
+        step = make_plan(graph, "net", Target(isa=isa, cores=Cores(cores, 0, local=OwnMemory(65536)))).steps[0]
+        assert step.local is not None and step.local.sliced and not step.local.writes
+        assert step.local.constants < sum(data.nbytes for data in step.demand.packed.values())
+        assert all(tile.reach.reads[0].begin % (9 * 64) == 0 for tiles in step.local.parts for tile in tiles)
+    built = program(graph, Target(isa=isa), tmp_path)
+    assert built is not None and subprocess.run([built], timeout=60).returncode == 0
 
 
 @pytest.mark.parametrize("size", [1024, 4096, 65536])

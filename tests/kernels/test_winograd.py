@@ -22,6 +22,9 @@ from tests.support.quantized import quantized
 
 SIZES = [(4, 8, 4, 4), (5, 9, 8, 5), (11, 17, 12, 3), (8, 8, 64, 6)]
 """Height, width, channels in and out."""
+GROUPS = [(4, 8, 4, 32), (5, 9, 8, 48), (11, 17, 12, 32)]
+"""The same for kernels of some output channels at a time."""
+SINGLES = [f"winograd{size}_{of}" for size in ("", "_four") for of in ("single", "groups", "groups_wide")]
 SIGNED = Clamp()
 RECTIFIED = Clamp(0.0, None)
 
@@ -53,10 +56,11 @@ def inputs_of(graph: Graph, seed: int) -> dict[str, np.ndarray]:
     return {"x0": np.stack([*whole, *some, *either]).astype(np.int8)}
 
 
-@pytest.mark.parametrize("kernel", ["winograd", "winograd_four", "winograd_single", "winograd_four_single"])
+@pytest.mark.parametrize("kernel", ["winograd", "winograd_four", *SINGLES])
 def test_extreme_numbers_are_exact(kernel: str, tmp_path: Path) -> None:
-    graphs = [extreme(size, clamp, seed) for seed, size in enumerate(SIZES) for clamp in (SIGNED, RECTIFIED)]
-    isa = "rv32im" if kernel.endswith("single") else "armv7em_dsp"
+    sizes = GROUPS if "groups" in kernel else SIZES
+    graphs = [extreme(size, clamp, seed) for seed, size in enumerate(sizes) for clamp in (SIGNED, RECTIFIED)]
+    isa = "rv32im" if kernel in SINGLES else "armv7em_dsp"
     target = Target(isas()[isa], features=FEATURES, kernels={"op": kernel})
     runs = [(graph, inputs_of(graph, seed)) for seed, graph in enumerate(graphs)]
     flags = ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")

@@ -68,6 +68,8 @@ class Winograd:
     ops: Vectors = DSP
     block: int = WIDTH
     """Output channels whose sums are computed together."""
+    whole: int = 0
+    """All output channels of a position, where only `filters` of them are computed."""
 
     @property
     def single(self) -> bool:
@@ -198,7 +200,7 @@ def tile(w: Writer, shape: Winograd, tile: int) -> None:
 def store(w: Writer, shape: Winograd, value: str, place: Pair) -> None:
     """Scales a sum, and stores it at (row, column) of both tiles."""
     scaled(w, shape.scaling, value, {name: name for name in shape.scaling.columns}, shape.ops)
-    at = (place[0] * shape.width + place[1]) * shape.filters
+    at = (place[0] * shape.width + place[1]) * (shape.whole or shape.filters)
     if shape.beside:
         shape.beside.load(w, f"{value}_other", f"beside[{at}]")
         shape.beside.add(w, value, f"{value}_other", shape.ops)

@@ -55,6 +55,7 @@ def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tup
         ]
     )
     name += f"_{shape.beside.mark()}" if shape.beside else ""
+    name += f"_of_{shape.whole}" if shape.whole else ""
     name += "_near" if shape.near else "_short" if shape.longest < LONGEST else ""
     other = ", const int8_t *beside" if shape.beside else ""
     outside.helpers |= w.helpers

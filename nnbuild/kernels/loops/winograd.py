@@ -23,7 +23,7 @@ from nnbuild.kernels.dsp.inputs import copy, fill
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form
 from nnbuild.kernels.dsp.staged import staged
 from nnbuild.kernels.dsp.winograd import WIDTH, Winograd
-from nnbuild.kernels.dsp.winograd_products import multiply
+from nnbuild.kernels.dsp.winograd_products import Outputs, multiply
 from nnbuild.kernels.dsp.winograd_words import FOUR, TWO, Form
 from nnbuild.kernels.loops.patches import NEEDS
 from nnbuild.kernels.overlaps import lead
@@ -67,7 +67,7 @@ def _scaling_of_words(site: Site[Conv2D], form: Form) -> Scaling | str:
     return scaling if isinstance(scaling, Scaling) else "its sums could leave what the transforms leave of 32 bits"
 
 
-def _accepts(size: int, ops: Vectors, site: Site[Conv2D]) -> str | None:
+def accepts(size: int, ops: Vectors, site: Site[Conv2D]) -> str | None:
     refused = only_int8(site) or refusal(site)
     if refused:
         return refused
@@ -130,6 +130,13 @@ class Tiles(WindowNest[Winograd]):
         down, across = self.outputs
         return -(-self.window.rows.places // down) * -(-self.window.columns.places // across)
 
+    @property
+    def bands(self) -> tuple[Pair, ...]:
+        """Of each pair of tiles the rows of outputs."""
+        (down, across), (rows, columns) = self.outputs, (self.window.rows.places, self.window.columns.places)
+        tops = [min(top, rows - down) for top in range(0, rows, down)]
+        return tuple((top, top + down) for top in tops for _ in range(0, columns, across))
+
     def demand(self) -> Demand:
         shape, window = self.lanes, self.window
         down, across = self.outputs
@@ -143,6 +150,7 @@ class Tiles(WindowNest[Winograd]):
             scratch_type="int64",
             packed=(self.form or winograd).pack(shape, self.site.constant("kernel"), sums_of(self.site)),
             overlaps=(Overlap(lead=self._lead()), *beside),
+            bands=self.bands,
         )
 
     def _lead(self) -> int:
@@ -153,27 +161,38 @@ class Tiles(WindowNest[Winograd]):
         return lead(len(unread), lambda piece: min(down * piece + down, rows.places) * out, lambda piece: unread[piece])
 
     def emit(self, w: Writer, names: Names) -> None:
-        shape, window = self.lanes, self.window
+        self._rooms(w, names.scratch)
+        with w.loop("piece", "end", start="begin", trips=self.pieces):
+            self._inputs(w, names, "piece")
+            multiply(w, self.lanes, names.packed["kernel"], names.packed["scaling"], self.outputs_of_tile)
+
+    @property
+    def outputs_of_tile(self) -> Outputs:
+        return (self.form or winograd).tile
+
+    def _rooms(self, w: Writer, scratch: str) -> None:
+        w(f"int64_t *const patch = {scratch};")
+        w(f"int32_t *const products = (int32_t *)({scratch} + {self.products_at});")
+        if self.inside_share < 1:
+            w(f"int8_t *const gathered = (int8_t *)({scratch} + {self.gathered_at});")
+
+    def _inputs(self, w: Writer, names: Names, number: str, channel: str = "") -> None:
+        """The transformed inputs of the pair of tiles of this number, and where its outputs are."""
+        window = self.window
         rows, columns = window.rows, window.columns
         down, across = self.outputs
-        w(f"int64_t *const patch = {names.scratch};")
-        w(f"int32_t *const products = (int32_t *)({names.scratch} + {self.products_at});")
-        if self.inside_share < 1:
-            w(f"int8_t *const gathered = (int8_t *)({names.scratch} + {self.gathered_at});")
-        with w.loop("piece", "end", start="begin", trips=self.pieces):
-            line = -(-columns.places // across)
-            w(f"const int32_t y = {_held(f'piece / {line} * {down}', rows.places, down)};")
-            w(f"const int32_t x = {_held(f'piece % {line} * {across}', columns.places, across)};")
-            w(f"const int32_t top = {rows.position('y')};")
-            w(f"const int32_t left = {columns.position('x')};")
-            place = product(f"y * {columns.places} + x", window.filters)
-            w(f"int8_t *const to = {names.outputs[0]} + {place};")
-            w.bill(12)
-            if shape.beside:
-                w(f"const int8_t *const beside = {names.inputs[1]} + {place};")
-                w.bill(3)
-            self._transform(w, names.inputs[0])
-            multiply(w, shape, names.packed["kernel"], names.packed["scaling"], (self.form or winograd).tile)
+        line = -(-columns.places // across)
+        w(f"const int32_t y = {_held(f'{number} / {line} * {down}', rows.places, down)};")
+        w(f"const int32_t x = {_held(f'{number} % {line} * {across}', columns.places, across)};")
+        w(f"const int32_t top = {rows.position('y')};")
+        w(f"const int32_t left = {columns.position('x')};")
+        place = product(f"y * {columns.places} + x", window.filters) + channel
+        w(f"int8_t *const to = {names.outputs[0]} + {place};")
+        w.bill(12)
+        if self.lanes.beside:
+            w(f"const int8_t *const beside = {names.inputs[1]} + {place};")
+            w.bill(3)
+        self._transform(w, names.inputs[0])
 
     def _transform(self, w: Writer, source: str) -> None:
         window, share, (high, wide) = self.window, self.inside_share, self.inputs
@@ -216,12 +235,16 @@ def _held(value: str, places: int, size: int) -> str:
     return f"{value} < {last} ? {value} : {last}" if places % size else value
 
 
-def _nest(size: int, ops: Vectors, longest: int, near: bool, site: Site[Conv2D]) -> Tiles:
+def lanes_of(size: int, ops: Vectors, longest: int, near: bool, site: Site[Conv2D]) -> Winograd:
     scaling, window = _scaling(site, size, ops), window_of(site)
     assert isinstance(scaling, Scaling)
     sizes = window.depth, window.filters, window.columns.places
     block = WIDTH if ops is DSP else min(SINGLES, -(-window.filters // WIDTH) * WIDTH)
-    return Tiles(site, Winograd(*sizes, scaling, beside_of(site), size, longest, near, ops, block))
+    return Winograd(*sizes, scaling, beside_of(site), size, longest, near, ops, block)
+
+
+def _nest(size: int, ops: Vectors, longest: int, near: bool, site: Site[Conv2D]) -> Tiles:
+    return Tiles(site, lanes_of(size, ops, longest, near, site))
 
 
 def _variants(name: str, size: int) -> tuple[Kernel[Conv2D], ...]:
@@ -230,7 +253,7 @@ def _variants(name: str, size: int) -> tuple[Kernel[Conv2D], ...]:
     nests = [partial(_nest, size, DSP, longest, near) for longest, near in ways]
     names = (name, f"{name}_short", f"{name}_staged")
     straight, short, near = (
-        variant(each, NEEDS, partial(_accepts, size, DSP), nest, FUSES) for each, nest in zip(names, nests, strict=True)
+        variant(each, NEEDS, partial(accepts, size, DSP), nest, FUSES) for each, nest in zip(names, nests, strict=True)
     )
     return straight, short, staged(near)
 
@@ -238,7 +261,7 @@ def _variants(name: str, size: int) -> tuple[Kernel[Conv2D], ...]:
 def _single(name: str, size: int) -> Kernel[Conv2D]:
     """With products of single numbers."""
     nest = partial(_nest, size, WORDS, winograd.LONGEST, False)
-    return variant(f"{name}_single", frozenset({"rv32im"}), partial(_accepts, size, WORDS), nest, FUSES)
+    return variant(f"{name}_single", frozenset({"rv32im"}), partial(accepts, size, WORDS), nest, FUSES)
 
 
 SIZES = {"winograd": 2, "winograd_four": 4}
