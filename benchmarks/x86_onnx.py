@@ -18,6 +18,7 @@ from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.lstm import LSTM
+from nnbuild.ops.pad import Pad
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
 
@@ -107,6 +108,13 @@ class Exporter:
         (top, bottom), (left, right) = pool.padding
         kind = "MaxPool" if pool.function == "max" else "AveragePool"
         return self.node(kind, inputs, kernel_shape=pool.window, strides=pool.strides, pads=[top, left, bottom, right])
+
+    def pad(self, op: Op, inputs: list[str], constants: Any) -> str:
+        """Of an image, whose channels come first here."""
+        assert isinstance(op.attributes, Pad) and len(op.attributes.amounts) == 3
+        rows, columns, channels = op.attributes.amounts
+        sides = np.array([(0, 0), channels, rows, columns], np.int64).T.reshape(-1)
+        return self.node("Pad", [*inputs, self.constant(sides), self.constant(np.float32(op.attributes.value))])
 
     def reduce(self, op: Op, inputs: list[str], constants: Any) -> str:
         assert isinstance(op.attributes, Reduce) and op.attributes.axis == 0

@@ -1,13 +1,17 @@
-/* Threads as cores. One that is awake looks a while before it sleeps: the next order comes soon. */
+/* Threads as cores. One that is awake looks a while before it sleeps, since the next order comes soon and waking up takes
+ * longer than many a step; after the first looks it lets others have the processor if they want it. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <time.h>
 
 #include "nn_cores_port.h"
 
-#define LOOKS 2000
+#define LOOKS  2000
+#define AWAKE  1000000 /* nanoseconds in which it yields */
+#define SECOND 1000000000
 
 static struct {
     pthread_mutex_t lock;
@@ -50,16 +54,38 @@ void nn_cores_port_wake(int32_t core)
     pthread_mutex_unlock(&beds[core].lock);
 }
 
+static int differs(const uint32_t *word, uint32_t value)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE) != value;
+}
+
+static int64_t nanoseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
+}
+
 static int changes(const uint32_t *word, uint32_t value)
 {
+    int64_t begin;
+
     for (int look = 0; look < LOOKS; look++) {
-        if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
+        if (differs(word, value)) {
             return 1;
         }
 #if defined(__x86_64__) || defined(__i386__)
         __builtin_ia32_pause();
 #endif
     }
+    begin = nanoseconds();
+    do {
+        if (differs(word, value)) {
+            return 1;
+        }
+        sched_yield();
+    } while (nanoseconds() - begin < AWAKE);
     return 0;
 }
 
@@ -74,12 +100,12 @@ static void sleep_until(int32_t core, const uint32_t *word, uint32_t value, long
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += milliseconds / 1000;
     until.tv_nsec += milliseconds % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
+    if (until.tv_nsec >= SECOND) {
+        until.tv_nsec -= SECOND;
         until.tv_sec += 1;
     }
     pthread_mutex_lock(&beds[core].lock);
-    if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) {
+    if (!differs(word, value)) {
         pthread_cond_timedwait(&beds[core].bell, &beds[core].lock, &until);
     }
     pthread_mutex_unlock(&beds[core].lock);
@@ -97,10 +123,7 @@ void nn_cores_port_nap(const uint32_t *word, uint32_t value)
 
 uint32_t nn_cores_port_clock(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint32_t)now.tv_sec * 1000u + (uint32_t)(now.tv_nsec / 1000000);
+    return (uint32_t)(nanoseconds() / 1000000);
 }
 
 uint32_t nn_cores_port_millisecond(void)
