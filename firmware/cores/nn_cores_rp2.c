@@ -1,9 +1,7 @@
 /* The second core of an RP2040 (Cortex-M0+) or of an RP2350 (Cortex-M33). After a reset it waits in the ROM for six words
- * from the first core, which it sends back one by one: RP2040 data sheet, 2.8.2, RP2350 data sheet, 5.3. Both cores sleep
- * by wfe, which the other ends by sev. A core that is lost is reset, by the power-on state machine. */
-#include "nn_bare.h"
-#include "nn_cores_port.h"
-#include "nn_cortex_m.h"
+ * from the first core, which it sends back one by one: RP2040 data sheet, 2.8.2, RP2350 data sheet, 5.3. A core that is
+ * lost is reset, by the power-on state machine. */
+#include "nn_cores_arm.h"
 #include "nn_platform.h"
 
 #define SIO_BASE       0xd0000000u
@@ -16,37 +14,10 @@
 #define FRCE_OFF_SET   NN_REG(NN_PSM_BASE + 0x2004u) /* registers have aliases that set and clear single bits */
 #define FRCE_OFF_CLEAR NN_REG(NN_PSM_BASE + 0x3004u)
 
-#define HANDLER_BYTES "256" /* of the stack, at its top: for handlers */
-#define LOOKS         1000000u
-#define TRIES         8u
+#define LOOKS 1000000u
+#define TRIES 8u
 
-extern uint32_t nn_core_stacks_high[];
-
-static uint32_t wanted; /* the life in which the core is to be */
-
-void nn_core_reset(void);
-void nn_core_main(void);
-void nn_core_fault(void);
-void nn_core_report(const uint32_t *frame);
-
-typedef union core_vector {
-    const uint32_t *stack;
-    void (*handler)(void);
-} core_vector;
-
-static const core_vector core_vectors[16] __attribute__((aligned(256))) = {
-    [0] = {.stack = nn_core_stacks_high},
-    [1] = {.handler = nn_core_reset},
-    [2] = {.handler = nn_core_fault},
-    [3] = {.handler = nn_core_fault},
-    [4] = {.handler = nn_core_fault},
-    [5] = {.handler = nn_core_fault},
-    [6] = {.handler = nn_core_fault},
-    [7] = {.handler = nn_core_fault},
-    [11] = {.handler = nn_core_fault},
-    [14] = {.handler = nn_core_fault},
-    [15] = {.handler = nn_core_fault},
-};
+static const core_vector core_vectors[16] __attribute__((aligned(256))) = {CORE_VECTORS};
 
 __attribute__((naked, noreturn, used)) void nn_core_reset(void)
 {
@@ -78,18 +49,7 @@ __attribute__((naked, noreturn, used)) void nn_core_reset(void)
 /* No interrupt ever comes to it. */
 __attribute__((used)) void nn_core_main(void)
 {
-    uint32_t life = 0;
-
-    for (;;) {
-        const uint32_t now = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);
-
-        if (now != life) {
-            life = now;
-            nn_cores_serve(1, life);
-        } else {
-            __asm__ volatile("wfe" ::: "memory");
-        }
-    }
+    core_lives();
 }
 
 __attribute__((naked, used)) void nn_core_fault(void)
@@ -104,18 +64,10 @@ __attribute__((naked, used)) void nn_core_fault(void)
         ".ltorg\n");
 }
 
-/* It is reset before it is started again. A stack overflow leaves no frame to read the address from. */
+/* It is reset before it is started again. */
 __attribute__((used)) void nn_core_report(const uint32_t *frame)
 {
-    uint32_t words[NN_CORES_WORDS] = {0, 0, 0, 0, (uint32_t)(uintptr_t)frame};
-
-#if NN_HAS_FAULT_STATUS
-    words[0] = SCB_CFSR;
-    words[1] = SCB_HFSR;
-    words[2] = SCB_MMFAR;
-    words[3] = SCB_BFAR;
-#endif
-    nn_cores_fault(1, words);
+    core_faulted(frame);
     for (;;) {
         __asm__ volatile("wfe" ::: "memory");
     }
@@ -175,20 +127,6 @@ void nn_cores_port_start(int32_t core, uint32_t life)
         }
     }
     drain();
-}
-
-void nn_cores_port_wake(int32_t core)
-{
-    (void)core;
-    __asm__ volatile("dsb\n\tsev" ::: "memory");
-}
-
-NN_CORES_WAITING void nn_cores_port_sleep(int32_t core, const uint32_t *word, uint32_t value)
-{
-    (void)core;
-    (void)word;
-    (void)value;
-    __asm__ volatile("wfe" ::: "memory");
 }
 
 /* It looks again at once: its timer counts cycles, so nothing would end its sleep if the other core were lost. */

@@ -1,8 +1,6 @@
-/* The second Cortex-M33 of Arm's SSE-200. Both sleep by wfe, which the other ends by sev; an interrupt from the message
- * unit takes the second out of its work, when it is to begin anew. */
-#include "nn_bare.h"
-#include "nn_cores_port.h"
-#include "nn_cortex_m.h"
+/* The second Cortex-M33 of Arm's SSE-200. An interrupt from the message unit takes it out of its work, when it is to begin
+ * anew. */
+#include "nn_cores_arm.h"
 
 #define INITSVTOR1    NN_REG(0x50021114u)
 #define CPUWAIT       NN_REG(0x50021118u)
@@ -15,41 +13,18 @@
 #define SCB_SCR       NN_REG(0xe000ed10u)
 #define SCB_SEVONPEND (1u << 4)
 
-#define MHU_IRQ       6u
-#define HANDLER_BYTES "256" /* of the stack, at its top: for handlers */
-#define FRAME         "288" /* and below them, the frame with which the core begins anew */
-#define MILLISECOND   (NN_CPU_HERTZ / 1000u)
+#define MHU_IRQ     6u
+#define FRAME       "288" /* below what is for handlers, the frame with which the core begins anew */
+#define MILLISECOND (NN_CPU_HERTZ / 1000u)
 
-extern uint32_t nn_core_stacks_high[];
+static uint8_t released;
 
-static uint32_t wanted; /* the life in which the core is to be */
-static uint8_t  released;
-
-void nn_core_reset(void);
-void nn_core_main(void);
 void nn_core_called(void);
-void nn_core_fault(void);
-void nn_core_report(const uint32_t *frame);
-
-typedef union core_vector {
-    const uint32_t *stack;
-    void (*handler)(void);
-} core_vector;
 
 #define VECTORS (16u + MHU_IRQ + 1u)
 
 static const core_vector core_vectors[VECTORS] __attribute__((aligned(512))) = {
-    [0] = {.stack = nn_core_stacks_high},
-    [1] = {.handler = nn_core_reset},
-    [2] = {.handler = nn_core_fault},
-    [3] = {.handler = nn_core_fault},
-    [4] = {.handler = nn_core_fault},
-    [5] = {.handler = nn_core_fault},
-    [6] = {.handler = nn_core_fault},
-    [7] = {.handler = nn_core_fault},
-    [11] = {.handler = nn_core_fault},
-    [14] = {.handler = nn_core_fault},
-    [15] = {.handler = nn_core_fault},
+    CORE_VECTORS,
     [16u + MHU_IRQ] = {.handler = nn_core_called},
 };
 
@@ -87,20 +62,9 @@ __attribute__((naked, noreturn, used)) static void begin_anew(void)
 
 __attribute__((used)) void nn_core_main(void)
 {
-    uint32_t life = 0;
-
     NVIC_ISER(0) = 1u << MHU_IRQ;
     __asm__ volatile("cpsie i" ::: "memory");
-    for (;;) {
-        const uint32_t now = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);
-
-        if (now != life) {
-            life = now;
-            nn_cores_serve(1, life);
-        } else {
-            __asm__ volatile("wfe" ::: "memory");
-        }
-    }
+    core_lives();
 }
 
 /* Leaves whatever the core was at by a frame of our own: on an empty stack, with no floats to bring back. */
@@ -140,19 +104,12 @@ __attribute__((naked, used)) void nn_core_fault(void)
         ".ltorg\n");
 }
 
-/* Comes back when the core is to begin anew. A stack overflow leaves no frame to read the address from. */
+/* Comes back when the core is to begin anew. */
 __attribute__((used)) void nn_core_report(const uint32_t *frame)
 {
     const uint32_t life = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);
-    uint32_t       words[NN_CORES_WORDS];
 
-    words[0] = SCB_CFSR;
-    words[1] = SCB_HFSR;
-    words[2] = SCB_MMFAR;
-    words[3] = SCB_BFAR;
-    words[4] = (uint32_t)(uintptr_t)frame;
-    SCB_CFSR = words[0];
-    nn_cores_fault(1, words);
+    core_faulted(frame);
     while (__atomic_load_n(&wanted, __ATOMIC_ACQUIRE) == life) {
         __asm__ volatile("wfe" ::: "memory");
     }
@@ -173,20 +130,6 @@ void nn_cores_port_start(int32_t core, uint32_t life)
         MHU_SET = 1;
         nn_cores_port_wake(core);
     }
-}
-
-void nn_cores_port_wake(int32_t core)
-{
-    (void)core;
-    __asm__ volatile("dsb\n\tsev" ::: "memory");
-}
-
-NN_CORES_WAITING void nn_cores_port_sleep(int32_t core, const uint32_t *word, uint32_t value)
-{
-    (void)core;
-    (void)word;
-    (void)value;
-    __asm__ volatile("wfe" ::: "memory");
 }
 
 /* SysTick becoming pending is an event as well. No interrupt is taken. */

@@ -15,7 +15,8 @@ from nnbuild.plan.plan import Plan
 ANYWHERE = ("posix", "openmp", "freertos")
 """Run-times that ask nothing of a board."""
 _BARE, _CORTEX_M = "platform/bare/nn_bare.h", "arch/cortex_m/nn_cortex_m.h"
-HEADERS = {"rv": (_BARE,), "sse200": (_BARE, _CORTEX_M), "rp2": (_BARE, _CORTEX_M, "link/nn_platform.h")}
+_ARM = ("cores/nn_cores_arm.h", _BARE, _CORTEX_M)
+HEADERS = {"rv": (_BARE,), "sse200": _ARM, "rp2": (*_ARM, "link/nn_platform.h")}
 """What others include, of firmware/."""
 TOLD = (
     *("NN_CLINT_BASE", "NN_CLINT_HERTZ", "NN_CORES_TIMER", "NN_CPU_HERTZ"),
