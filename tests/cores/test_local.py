@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nnbuild.base.errors import UsageError
@@ -19,6 +20,7 @@ from nnbuild.isa.registry import find_all
 from nnbuild.jobs.job import check_job, place, profile_job, samples_for
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from nnbuild.ops.base import Clamp
+from nnbuild.ops.dense import Dense
 from nnbuild.plan.cores import Cores, OwnMemory
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.reach import reach, whole
@@ -27,6 +29,7 @@ from nnbuild.plan.target import Target
 from tests.cores.test_zoo import program
 from tests.kernels.cases import cases
 from tests.kernels.test_winograd import extreme
+from tests.support.graphs import single
 from tests.support.quantized import quantized
 
 MNIST = Path(__file__).parents[2] / "examples" / "mnist"
@@ -51,6 +54,12 @@ def test_copies_of_what_is_read_are_enough(isa: str, beginning: str, tmp_path: P
     built = program(graph, Target(isa=find_all(isa, SETS[isa])[0]), tmp_path)
     assert built is not None
     assert subprocess.run([built], timeout=60).returncode == 0
+
+
+def test_a_dense_layer_of_many_rows_reads_and_writes_them_all(tmp_path: Path) -> None:
+    weights = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
+    built = program(single(Dense(), [(3, 2, 5)], {"kernel": weights}), Target(), tmp_path)
+    assert built is not None and subprocess.run([built], timeout=60).returncode == 0
 
 
 def test_slices_of_constants_are_enough(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ class Edges(WindowNest[Lanes]):
         copied = 0 if inside else window.rows.kernel * max(map(self.width, self.strips)) * window.channels
         size = copied * np.dtype(kind).itemsize
         if self.site.op.kind == "dense":
-            return Demand(window.rows.places, packed=packed, each=window.filters)
+            return Demand(window.rows.places, packed=packed, each=window.columns.places * window.filters)
         return Demand(window.rows.places, size, kind, packed, overlaps.rows(self.site, window.rows), rows=True)
 
     def emit(self, w: Writer, names: Names) -> None:
