@@ -87,7 +87,7 @@ def _all(board: Board, firmware: Firmware) -> Iterator[str]:
     if named is not None:
         part = parts().get(named)
         if part is None:
-            yield f"part = {named!r} is none of those known: {', '.join(parts())}."
+            yield f"part = {named!r} is none of those known: {', '.join(parts())}. Leave it out if yours is another."
     try:
         clocks = clocks_of(firmware.soc, firmware.defines)
     except KeyError as missing:
@@ -108,7 +108,7 @@ def _all(board: Board, firmware: Firmware) -> Iterator[str]:
 
 def _family(firmware: Firmware, clocks: Clocks | None, part: Part | None) -> Iterator[str]:
     """What no family of the table's start code allows; where the part is known, that is the one."""
-    possible = candidates(part.family if part is not None else None, firmware.soc)
+    possible = candidates(part.family if part is not None else None, firmware)
     of_part = part.numbers if part is not None else {}
     found = [[*_pll(each, clocks), *against(each, firmware, of_part)] for each in possible]
     if found:

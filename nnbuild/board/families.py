@@ -42,11 +42,17 @@ def families() -> Mapping[str, Family]:
     return {name: Family(**table) for name, table in tables.items()}
 
 
-def candidates(family: str | None, soc: str) -> tuple[Family, ...]:
-    """The family of a part that is known; else all that have this start code."""
+def candidates(family: str | None, firmware: Firmware) -> tuple[Family, ...]:
+    """The family of a part that is known; else those of its start code that the numbers fit, or all of them."""
     if family is not None:
         return (families()[family],)
-    return tuple(each for each in families().values() if each.soc == soc)
+    all_of_it = [each for each in families().values() if each.soc == firmware.soc]
+    return tuple(each for each in all_of_it if _fits(each, firmware.defines)) or tuple(all_of_it)
+
+
+def _fits(family: Family, numbers: Mapping[str, int]) -> bool:
+    wanted = {name: right if isinstance(right, list) else [right] for name, right in family.numbers.items()}
+    return all(numbers[name] in right for name, right in wanted.items() if name in numbers)
 
 
 def against(family: Family, firmware: Firmware, of_part: Mapping[str, Any]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nnbuild.base.errors import UsageError
 from nnbuild.base.files import make_folder, write_whole
-from nnbuild.base.shown import shown
+from nnbuild.base.shown import printable, shown
 from nnbuild.board.board import Board
 from nnbuild.board.contradictions import contradictions, parts
 from nnbuild.board.places import NAME, OWN, expect_own_name, files, is_ours, name_of
@@ -93,5 +93,5 @@ def _check(arguments: argparse.Namespace) -> int:
             if wrong:
                 print(f"  Mend these in {shown(str(files_of[name]))}.")
         for where, cause in skipped.items():
-            print(f"skipped, as it is no board: {shown(where)}: {cause}")
+            print(f"skipped, as it is no board: {printable(where)}: {printable(cause)}")
     return 1 if any(found.values()) else 0

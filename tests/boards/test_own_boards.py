@@ -187,15 +187,20 @@ def test_every_familys_contradictions_are_refused(like: str, project: Path, caps
             find(str(file))
 
 
-def test_without_a_part_all_families_of_its_start_code_must_agree(project: Path) -> None:
-    """What is told of F4 and F7 alike is told of a board of either; what only one of them lacks is not."""
+def test_without_a_part_the_families_are_those_that_its_numbers_fit(project: Path) -> None:
+    """Where they fit none, what is told is what all families of the start code agree on."""
     text = re.sub(r"(?m)^part = .*\n", "", F446)
     for old, new, told in (
         ("NN_UART_IRQ = 38", "NN_UART_IRQ = 37", "that of USART2 is 38"),
-        ("NN_UART_PORT = 0", "NN_UART_PORT = 0\nNN_HAS_DATA_BUFFER = 0", ""),
+        ("NN_UART_PORT = 0", "NN_UART_PORT = 0\nNN_HAS_DATA_BUFFER = 0", "uart = 'stm32_usart_v1', but the part has"),
+        ("NN_UART_IRQ = 38", "NN_UART_IRQ = 37\nNN_HAS_DATA_BUFFER = 2", "that of USART2 is 38"),
+        ("NN_UART_PORT = 0", "NN_UART_PORT = 0\nNN_TIM2_DIVIDER = 4\nNN_HAS_DATA_BUFFER = 2", ""),
     ):
         found = contradictions(read_unproved(str(own(project / "tables", text.replace(old, new)))))
-        assert any(told in sentence for sentence in found) if told else found == ()
+        assert any(told in sentence for sentence in found) if told else found == (), found
+    g474 = re.sub(r"(?m)^part = .*\n", "", (BOARDS / "nucleo-g474re" / "board.toml").read_text("utf-8"))
+    found = contradictions(read_unproved(str(own(project / "tables", g474.replace("IRQ = 91", "IRQ = 70")))))
+    assert found == ("NN_UART_IRQ = 70, but that of LPUART1 is 91.",)
 
 
 @pytest.mark.parametrize("board", boards(), ids=lambda board: board.name)
@@ -320,7 +325,8 @@ def test_strays_harm_no_other_board(folder: str, project: Path, capsys: pytest.C
     assert len(notes) == 3
     assert main(["board", "check"]) == 0
     told = capsys.readouterr().out
-    assert told.count("skipped, as it is no board: ") == 3 and "boards/my notes.toml" in told
+    assert told.count("skipped, as it is no board: ") == 3 and "boards/my notes.toml: a board is named" in told
+    assert "skipped, as it is no board: board 'bad': " in told
 
 
 def test_a_name_that_is_shipped_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
