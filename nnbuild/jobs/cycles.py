@@ -9,6 +9,7 @@ from nnbuild.cycles.part import part_of
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.modelled import timed_program
 from nnbuild.jobs.pipeline import Compiled
+from nnbuild.jobs.stored import stored_of
 from nnbuild.report.cycles import CycleProfile, LayerCycles
 
 
@@ -24,4 +25,4 @@ def cycles_of(compiled: Compiled, program: Path) -> CycleProfile:
     found = timed_program(compiled, program)
     steps = zip(compiled.plan.steps, found.steps, strict=True)
     layers = tuple(LayerCycles(s.layer, s.kind, s.kernel_name, s.macs, time) for s, time in steps)
-    return CycleProfile(compiled.board.name, compiled.plan.prefix, layers, found)
+    return CycleProfile(compiled.board.name, compiled.plan.prefix, layers, found, stored_of(compiled.plan))

@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import prod
 
 from nnbuild.isa.registry import isas
+from nnbuild.jobs.stored import stored_of
 from nnbuild.model.graph import Graph, Op, Tensor
 from nnbuild.model.verify import constant_shapes
 from nnbuild.ops.reshape import Reshape
@@ -17,6 +18,7 @@ from nnbuild.plan.buffers import scratch_name
 from nnbuild.plan.plan import Plan, Step
 from nnbuild.plan.select import NEEDS, Alternative
 from nnbuild.report.facts import Buffer, Layer, Node, Option, Peak, Role
+from nnbuild.report.stored import Stored
 from nnbuild.report.words import TIMES
 
 CLAMPS: dict[tuple[float | None, float | None], str] = {(0.0, None): "relu", (0.0, 6.0): "relu6"}
@@ -43,10 +45,11 @@ def kind_of(op: Op) -> str:
 def layers(plan: Plan, costs: Sequence[int] | None, code: Mapping[str, int]) -> tuple[Layer, ...]:
     """A row for each step; `costs` are measured, `code` says the bytes of each function."""
     measured: Sequence[int | None] = costs if costs is not None else [None] * len(plan.steps)
-    return tuple(_layer(plan, step, cost, code) for step, cost in zip(plan.steps, measured, strict=True))
+    rows = zip(plan.steps, measured, stored_of(plan), strict=True)
+    return tuple(_layer(plan, step, cost, code, stored) for step, cost, stored in rows)
 
 
-def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int]) -> Layer:
+def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int], stored: Stored) -> Layer:
     ops = ops_of(step)
     out = plan.tensor(step.outputs[0])
     return Layer(
@@ -67,6 +70,7 @@ def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int]) ->
         parts=step.parts,
         in_place=step.shares_storage,
         options=tuple(_option(a) for a in step.alternatives if not _is_elsewhere(a, plan)),
+        stored=stored,
     )
 
 

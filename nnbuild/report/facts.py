@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from nnbuild.device.beside import Beside
 from nnbuild.device.check import CheckReport
 from nnbuild.device.modelled import time_of
+from nnbuild.report.stored import Stored
 from nnbuild.report.weights import Weights
 
 Role = Literal["input", "tensor", "output", "scratch"]
@@ -88,6 +89,8 @@ class Layer:
     in_place: bool
     options: tuple[Option, ...]
     """The kernel that was taken, then the others in their order."""
+    stored: Stored | None = None
+    """Its constants beside its parameters."""
 
     @property
     def weight(self) -> float:

@@ -59,11 +59,20 @@ def _layer(layer: Layer, total: float, most: float) -> Row:
         Cell(layer.name, f"{layer.op} → {layer.shape} {layer.format}"),
         number(whole(layer.weight), percent(share), layer.weight / most),
         number(f"{layer.macs:,}" if layer.macs else "", _per_mac(layer.weight, layer.macs)),
-        number(f"{layer.weights:,}" if layer.weights else "", layer.encoding),
+        number(f"{layer.weights:,}" if layer.weights else "", _beside_parameters(layer)),
         number(f"{layer.code:,}" if layer.code else ""),
         number(f"{layer.output:,}", ", ".join(words)),
         Cell(_kernels(layer), _runner_up(layer)),
     ]
+
+
+def _beside_parameters(layer: Layer) -> str:
+    """How its constants are stored; where they are much larger than its parameters, what that gains."""
+    words, found = [layer.encoding] if layer.encoding else [], layer.stored
+    if found is not None and found.much:
+        gained = f", {short(found.gained)} cycles less" if found.instead and found.gained > 0 else ""
+        words.append(f"{found.times:.2f} of its {found.parameters:,} B{gained}")
+    return ", ".join(words)
 
 
 def _kernels(layer: Layer) -> str:

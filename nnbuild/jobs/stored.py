@@ -1,0 +1,30 @@
+"""The constants of every step beside its parameters."""
+
+from __future__ import annotations
+
+from nnbuild.model.graph import Constant
+from nnbuild.plan.plan import Plan, Step
+from nnbuild.report.stored import MUCH, Stored
+
+
+def stored_of(plan: Plan) -> tuple[Stored, ...]:
+    return tuple(_stored(step) for step in plan.steps)
+
+
+def _stored(step: Step) -> Stored:
+    sites = (step.site, *step.site.tail)
+    parameters = sum(_bytes(constant) for site in sites for constant in site.constants.values())
+    taken = step.choice.price
+    others = [offer for offer in step.choice.offers if offer.price.weights < taken.weights]
+    within = [offer for offer in others if offer.price.weights <= MUCH * parameters]
+    instead = min(within, key=lambda offer: offer.price.cycles, default=None) or min(
+        others, key=lambda offer: (offer.price.weights, offer.price.cycles), default=None
+    )
+    name, gained = (instead.kernel.name, instead.price.cycles - taken.cycles) if instead else ("", 0.0)
+    return Stored(step.layer, step.kernel_name, parameters, taken.weights, name, gained)
+
+
+def _bytes(constant: Constant) -> int:
+    """With a float for each scale of a channel's weights, as files have them; those of biases follow from them."""
+    scaled = constant.quant is not None and constant.quant.axis is not None and constant.data.dtype.itemsize < 4
+    return constant.data.nbytes + (4 * len(constant.quant.scales) if constant.quant is not None and scaled else 0)

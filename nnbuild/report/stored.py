@@ -1,0 +1,69 @@
+"""What constants take beside what the model's parameters would, and what the bytes beyond that buy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nnbuild.report.table import render
+
+MUCH = 1.15
+"""Of its parameters' bytes; what takes more is said."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One layer: the bytes of its parameters (weights, biases, the channels' scales), and those that its kernel reads.
+
+    `instead` is the fastest kernel that would keep within MUCH of them, or else the one with the fewest bytes; it would
+    take `gained` more cycles, by the plan's price.
+    """
+
+    layer: str
+    kernel: str
+    parameters: int
+    stored: int
+    instead: str
+    gained: float
+
+    @property
+    def times(self) -> float:
+        return self.stored / self.parameters
+
+    @property
+    def much(self) -> bool:
+        return self.parameters > 0 and self.times > MUCH
+
+
+def stored_text(layers: Sequence[Stored]) -> str:
+    """Layers whose constants are much larger than their parameters, under the sums of all."""
+    parameters, stored = sum(each.parameters for each in layers), sum(each.stored for each in layers)
+    if not parameters:
+        return ""
+    whole = f"constants  {stored:,} bytes, {stored / parameters:.2f} of the {parameters:,} of the parameters\n"
+    rows = [_row(each) for each in layers if each.much]
+    if not rows:
+        return whole
+    heads = ["layer", "kernel", "parameters", "stored", "times", "instead of", "cycles gained"]
+    words = f"Above {MUCH} of their parameters, and what that gains by the plan's price:"
+    return f"{whole}\n{words}\n\n{render(heads, rows, 2)}\n"
+
+
+def _row(each: Stored) -> list[str]:
+    sizes = [f"{each.parameters:,}", f"{each.stored:,}", f"{each.times:.2f}"]
+    return [each.layer, each.kernel, *sizes, each.instead, f"{each.gained:,.0f}" if each.instead else ""]
+
+
+def stored_objects(layers: Sequence[Stored]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": each.layer,
+            "parameters": each.parameters,
+            "stored": each.stored,
+            "instead": each.instead,
+            "cycles_gained": each.gained,
+        }
+        for each in layers
+        if each.parameters
+    ]
