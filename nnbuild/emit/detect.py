@@ -19,6 +19,7 @@ QUERIES = {
     "avx512bw": (7, 0, "b", 30),
     "avx512vl": (7, 0, "b", 31),
     "avx512_vnni": (7, 0, "c", 11),
+    "avx512vbmi": (7, 0, "c", 1),
     "avx_vnni": (7, 1, "a", 4),
 }
 """Where the processor tells of what Linux calls by this name. SSE2 belongs to every x86-64."""

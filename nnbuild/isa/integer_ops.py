@@ -203,6 +203,25 @@ for (int32_t i = 0; i < count; ++i) {
 return sum;"""
 """A byte has how many inputs are passed over, and the place of the next one's weight among 16. A set may read 16 bytes
 more of them, and inputs as far as these say."""
+WINDOWS_OPERANDS = (
+    "const uint8_t *k, const uint8_t *counts, const int8_t *values, const uint8_t *x, int32_t count, int32_t *to"
+)
+WINDOWS = """\
+for (; count > 0; --count) {
+    uint32_t place = 255;
+
+    for (int32_t row = 0; row < 2; ++row) {
+        for (int32_t left = counts[row]; left > 0; --left) {
+            place = (place + (*k & 15U) + 1U) & 255U;
+            to[row] += x[place] * values[*k >> 4];
+            k += 1;
+        }
+    }
+    counts += 2;
+    x += 256;
+}"""
+"""The same for two rows of weights, in windows of 256 inputs: bytes of the second one follow those of the first one, of
+which there are so many. A set may read 64 bytes more of them."""
 
 
 INTEGERS: dict[str, Operation | Family] = {
@@ -270,6 +289,7 @@ INTEGERS: dict[str, Operation | Family] = {
     "dot_lanes": _sums("a.at[i] + x.at[i] * w.at[i]", 0.5, "sums a, halves x, halves w"),
     "dot_of": lambda lane: _dot(4, 0, str(lane)),
     "sum_of_runs": Operation("int32_t", RUNS_OPERANDS, RUNS, 40.0),
+    "sum_of_windows": Operation("void", WINDOWS_OPERANDS, WINDOWS, 30.0),
     "lift": _lift,
     "centre": _copying("int16_t", "int8_t", "from[i] - zero", ", int32_t zero"),
     "copy": _copying("int16_t", "int16_t", "from[i]"),

@@ -16,7 +16,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.isa.isa import Isa
 from nnbuild.isa.vectors import Vectors
 
-X86 = ("avx512_vnni", "avx512", "avx_vnni", "avx2_fma", "ssse3", "sse2")
+X86 = ("avx512_vbmi", "avx512_vnni", "avx512", "avx_vnni", "avx2_fma", "ssse3", "sse2")
 PREFERRED = (*X86, "neon_i8mm", "neon_dotprod", "neon", "rvv256", "rvv")
 """What `native` takes of those that this PC has, the best first."""
 

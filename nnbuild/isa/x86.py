@@ -44,7 +44,11 @@ AVX512_VNNI = extended(
     AVX512, "avx512_vnni", "64 int8 products a step", target="avx512vnni", cpu_flags=("avx512_vnni",)
 )
 
-ISAS = (SSE2, SSSE3, AVX2_FMA, AVX_VNNI, AVX512, AVX512_VNNI)
+AVX512_VBMI = extended(
+    AVX512_VNNI, "avx512_vbmi", "bytes looked up in 256 at once", target="avx512vbmi", cpu_flags=("avx512vbmi",)
+)
+
+ISAS = (SSE2, SSSE3, AVX2_FMA, AVX_VNNI, AVX512, AVX512_VNNI, AVX512_VBMI)
 
 
 def types(bits: int) -> dict[str, str]:

@@ -20,6 +20,7 @@ from nnbuild.kernels.loops import (
     patches,
     sparse,
     sparse_pairs,
+    sparse_windows,
     two_products,
 )
 from nnbuild.kernels.loops.edges import REGISTERS, Edges
@@ -127,6 +128,7 @@ VARIANTS = (
     *sparse_pairs.VARIANTS,
     *narrow_pairs.VARIANTS,
     OnEach("sums", sparse.on_set),
+    OnEach("windows", sparse_windows.on_set),
     OnEach("across", across_windows.on_set),
     obedient.WEIGHTS,
 )

@@ -8,6 +8,7 @@ import numpy as np
 
 from nnbuild.encodings.blocks import Blocks, blocks
 from nnbuild.encodings.sparse import Sparse, sparse
+from nnbuild.encodings.windows import Windows, windows
 from nnbuild.kernels.window import Weighted, window_of
 from nnbuild.model.graph import Array
 from nnbuild.ops.integer import quant_of
@@ -54,6 +55,12 @@ def blocks_of(site: Site[Weighted], rows: int, depth: int, unit: int = 1, turn: 
 def runs_of(site: Site[Weighted]) -> Sparse:
     """Of a dense layer's weights, by outputs: each number and the zeros before it."""
     return sparse(site.constant("kernel"), WIDTH)
+
+
+@lru_cache(maxsize=64)
+def windows_of(site: Site[Weighted]) -> Windows | None:
+    """Of a dense layer's weights, two outputs at a time."""
+    return windows(site.constant("kernel"))
 
 
 def refused(site: Site[Weighted], rows: int, depth: int) -> str | None:

@@ -13,6 +13,7 @@ from nnbuild.encodings.narrow import narrow, ternary
 from nnbuild.encodings.nm import n_of_m
 from nnbuild.encodings.prefix import prefix
 from nnbuild.encodings.sparse import sparse
+from nnbuild.encodings.windows import windows
 
 MATRICES = 100_000
 FEW = 400
@@ -49,6 +50,7 @@ def encoded(matrix: Array, chance: np.random.Generator) -> list[Encoded | None]:
         ternary(matrix),
         n_of_m(matrix, max(1, int(places.max())), m, rows),
         blocks(matrix, rows, depth, unit, int(chance.choice([1, 2, 4]))),
+        windows(matrix),
         prefix(matrix),
         prefix(256 * matrix[:, 1:].astype(np.int16) + matrix[:, :-1]),
     ]

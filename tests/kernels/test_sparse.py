@@ -137,6 +137,7 @@ def test_kernels_that_skip_zeros_equal_the_reference(dtype: str, flags: tuple[st
     assert kinds["dense", "sparse_codes"] > 4 and (
         not flags or dtype == "int16" or kinds["dense", "avx2_fma_sparse_codes"]
     )
+    assert not flags or dtype == "int16" or kinds["dense", "avx512_vbmi_sparse"] > 4
     assert dtype == "int16" or kinds["conv2d", "scalar_unpacked"] == 3
     assert dtype == "int16" or (kinds["conv2d", "scalar_prefixed"], kinds["depthwise_conv2d", "scalar_prefixed"]) == (
         3,
