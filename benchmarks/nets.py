@@ -104,6 +104,17 @@ def planned(
     return backend.settle(make_plan(graph, identifier(graph.name), target), target)
 
 
+def compiled_for(graph: Graph, board: str, kernels: Mapping[str, str] = NOTHING, price: str = "cycles") -> Compiled:
+    """What a command has of a graph that is quantized already, with these kernels for the operations named."""
+    chosen = tuple(kernels.items())
+    options = Options(Path(graph.name), board, precision(graph).replace("mixed", "int8"), price=price, kernels=chosen)
+    found = board_of(options)
+    backend = backend_of(found)
+    target = backend.prepare(graph, target_of(options, found), None)
+    plan = backend.settle(make_plan(graph, identifier(graph.name), target), target)
+    return Compiled(options, found, graph, graph, graph, plan, emit(plan, "array"), Compression(()))
+
+
 def layer_costs_on(
     graph: Graph, board: str, optimize: str = "speed", kernels: Mapping[str, str] = NOTHING
 ) -> tuple[LayerCost, ...]:

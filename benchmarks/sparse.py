@@ -1,4 +1,5 @@
-"""What sparse and narrow weights take on a Cortex-M4 beside dense ones: instructions and bytes, against bars.
+"""What sparse and narrow weights take on a Cortex-M4 beside dense ones: instructions and bytes, against bars. And what
+few values take on a Cortex-M0 whose multiplications take 32 cycles: modelled cycles.
 
     python benchmarks/sparse.py [NAME ...]
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +20,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.nets import Net, layer_costs_on, planned, quantized
+from benchmarks.nets import Net, compiled_for, layer_costs_on, planned, quantized
+from nnbuild.jobs.cycles import cycles_of
+from nnbuild.jobs.job import build_program, place
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.dense import Dense
@@ -27,6 +31,7 @@ from nnbuild.report.table import render
 
 BOARD = "mps2-an386"
 UNITS, STEPS = 64, 8
+SLOW = 32
 MATRIX = re.compile(r"(kernel|recurrent)(_steps|_counts|_table|_codes)?|steps|starts")
 
 
@@ -131,7 +136,65 @@ def measured(graph: Graph, kernels: Mapping[str, str]) -> tuple[str, int, int]:
     return cost.kernel, cost.cost, sum(parts.values())
 
 
+def slow_products(folder: Path) -> Path:
+    """A Cortex-M0 with the small multiplier."""
+    table = folder / "slow_products.toml"
+    told = f'summary = "a Cortex-M0 whose products take {SLOW} cycles"\ntested_on = "nothing"'
+    table.write_text(f'extends = "microbit"\n{told}\n\n[cpu]\nmultiplier = {SLOW}\n')
+    return table
+
+
+def print_buckets(names: Sequence[str]) -> int:
+    """How many bars are missed: sums by weight must take fewer cycles than dense int8 from 16 values down."""
+    rows, failed = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        board = str(slow_products(Path(folder)))
+        for values in (16, 8, 4):
+            name = f"dense {values} values on Cortex-M0"
+            if names and not any(each in name for each in names):
+                continue
+            graph = of_few_values(network("dense", WHOLE), values)
+            cycles, sizes = {}, {}
+            for kernel in ("two_products", "buckets", ""):
+                compiled = compiled_for(graph, board, {"layer": kernel} if kernel else {})
+                with place(None, None) as where:
+                    found = cycles_of(compiled, build_program(compiled, where))
+                cycles[kernel] = found.cycles.whole.cycles
+                sizes[kernel] = compiled.plan.steps[0].choice.price.weights
+            chosen = compiled.plan.steps[0].kernel_name
+            share = cycles["buckets"] / cycles["two_products"]
+            failed += share >= 1 or chosen != "buckets"
+            rows.append(
+                [
+                    name,
+                    f"{cycles['two_products']:,.0f}",
+                    f"{cycles['buckets']:,.0f}",
+                    f"{share:.3f}",
+                    f"{sizes['buckets']:,}",
+                    f"{sizes['buckets'] / sizes['two_products']:.3f}",
+                    chosen,
+                ]
+            )
+    if rows:
+        print(render(("layer", "dense, cycles", "by weight", "of dense", "bytes", "of dense", "chosen"), rows, 1))
+    return failed
+
+
+def of_few_values(graph: Graph, count: int) -> Graph:
+    step = 256 // count
+    constants = {
+        name: replace(held, data=(held.data // step * step + step // 2).astype(np.int8))
+        for name, held in graph.constants.items()
+        if held.data.dtype == np.int8
+    }
+    return replace(graph, constants={**graph.constants, **constants})
+
+
 def main(names: Sequence[str]) -> int:
+    return print_bars(names) + print_buckets(names) > 0
+
+
+def print_bars(names: Sequence[str]) -> int:
     rows, failed = [], 0
     for bar in (*bars(), *bars_of_few_bits()):
         if names and not any(name in bar.name for name in names):
@@ -146,8 +209,9 @@ def main(names: Sequence[str]) -> int:
         failed += missed
         figures = [f"{cost:,}", f"{shares[0]:.3f}", f"{bar.instructions:.2f}", f"{size:,}", f"{shares[1]:.3f}"]
         rows.append([bar.name, kernel, *figures, f"{bar.bytes:.2f}", "missed" if missed else ""])
-    print(render(("layer", "kernel", "instr", "of dense", "bar", "bytes", "of 1 each", "bar", ""), rows, 2))
-    return 1 if failed else 0
+    if rows:
+        print(render(("layer", "kernel", "instr", "of dense", "bar", "bytes", "of 1 each", "bar", ""), rows, 2))
+    return failed
 
 
 if __name__ == "__main__":

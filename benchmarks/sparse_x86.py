@@ -26,12 +26,10 @@ from nnbuild.emit.emit import emit
 from nnbuild.encodings.sparse import sparse
 from nnbuild.encodings.windows import windows
 from nnbuild.isa.isa import Isa
-from nnbuild.isa.registry import find, native
+from nnbuild.isa.registry import find, native, vector_sets
 from nnbuild.model.graph import Array, Constant, Graph, Quant
 from nnbuild.ops.dense import Dense
-from nnbuild.ops.site import site_of
 from nnbuild.plan.plan import Plan, make_plan
-from nnbuild.plan.select import choose
 from nnbuild.plan.target import Target
 
 LAYERS = {"FC6": (9216, 4096, 0.09), "FC7": (4096, 4096, 0.09), "FC8": (4096, 1000, 0.25)}
@@ -136,7 +134,7 @@ def print_times() -> bool:
     matrix = drawn(*LAYERS["FC6"])
     floats, integers = layer(matrix)
     runs = f"{'avx512' if 'avx512' in isa.features else 'avx2_fma'}_sparse_codes"
-    wanted = {"floats": (floats, ""), "int8": (integers, dense_of(integers, isa)), "runs": (integers, runs)}
+    wanted = {"floats": (floats, ""), "int8": (integers, dense_of(isa)), "runs": (integers, runs)}
     if VBMI in isa.features:
         wanted["windows"] = integers, f"{VBMI}_sparse"
     wanted["anywhere"] = integers, "sparse_by_1"
@@ -154,10 +152,10 @@ def print_times() -> bool:
     return sparse_shares[0] <= MOST_TIME and (VBMI not in isa.features or sparse_shares[1] <= MOST_TIME)
 
 
-def dense_of(graph: Graph, isa: Isa) -> str:
-    """The fastest dense kernel, by the bill."""
-    site = site_of(graph, graph.ops[0])
-    return next(offer.kernel.name for offer in choose(site, Target(isa)).offers if not offer.kernel.encoding)
+def dense_of(isa: Isa) -> str:
+    """The dense kernel of integers of the largest set that has one."""
+    sets = [v for v in vector_sets() if "integer" in v.kernels and v.name in isa.features]
+    return f"{max(sets, key=lambda v: (v.lanes, v.depth)).name}_integers"
 
 
 def main(arguments: Sequence[str]) -> int:

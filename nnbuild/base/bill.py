@@ -11,8 +11,8 @@ CODE_BYTES = 3.9
 @dataclass(frozen=True)
 class Pace:
     """A part: cycles of an instruction; beyond these, of a word that is loaded (or of two that are stored together), of
-    a run of loads that overlap, and of a branch that is taken; and its flash: cycles that one read waits, the bytes it
-    brings, and the bytes of code that are kept."""
+    a run of loads that overlap, of a branch that is taken, and of a multiplication; and its flash: cycles that one read
+    waits, the bytes it brings, and the bytes of code that are kept."""
 
     instruction: float = 1
     word: float = 1
@@ -21,6 +21,7 @@ class Pace:
     read: int = 16
     kept: int = 0
     run: float = 1
+    product: float = 0
 
     @property
     def late(self) -> float:
@@ -43,7 +44,8 @@ class Body:
 @dataclass(frozen=True)
 class Bill:
     """Instructions, words that are loaded, branches that are taken, bytes of constants that are read from where they
-    are stored, bodies of loops, and runs of loads that overlap, whose words are not counted."""
+    are stored, bodies of loops, runs of loads that overlap, whose words are not counted, and multiplications where a
+    kernel may meet slow ones."""
 
     instructions: float = 0
     words: float = 0
@@ -51,11 +53,12 @@ class Bill:
     constants: float = 0
     bodies: tuple[Body, ...] = ()
     runs: float = 0
+    products: float = 0
 
     def times(self, count: float) -> Bill:
         bodies = tuple(Body(each.size, each.own, each.times * count) for each in self.bodies)
         rest = self.words * count, self.branches * count, self.constants * count
-        return Bill(self.instructions * count, *rest, bodies, self.runs * count)
+        return Bill(self.instructions * count, *rest, bodies, self.runs * count, self.products * count)
 
     def plus(self, other: Bill) -> Bill:
         return Bill(
@@ -65,12 +68,13 @@ class Bill:
             self.constants + other.constants,
             self.bodies + other.bodies,
             self.runs + other.runs,
+            self.products + other.products,
         )
 
     def cycles(self, pace: Pace, least: float) -> float:
         """On this part; every constant is read once, `least` bytes, whatever else is."""
         computing = self.instructions * pace.instruction + self.words * pace.word + self.branches * pace.branch
-        computing += self.runs * pace.run
+        computing += self.runs * pace.run + self.products * pace.product
         waiting = max(self.constants, least) / pace.read * (pace.wait + 0.2 * (pace.wait > 0))
         far = sum(body.times * body.own for body in self.bodies if body.size > pace.kept)
         return computing + waiting + far / pace.read * pace.late

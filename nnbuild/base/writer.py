@@ -24,12 +24,13 @@ HELPER_CYCLES = 40
 class Row:
     """One instruction as the compiler spells it, with its price: portable C, or an intrinsic of the compiler's.
 
-    `text` has {0}, {1} … for its operands. words: of those that it loads.
+    `text` has {0}, {1} … for its operands. words: of those that it loads; products: the multiplications in it.
     """
 
     text: str
     cycles: float
     words: float = 0
+    products: float = 0
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Instruction:
     uses: tuple[Instruction, ...] = ()
     outlined: bool = False
     words: float = 0
+    products: float = 0
 
 
 class Writer:
@@ -62,7 +64,7 @@ class Writer:
         self.helpers: set[str] = set()
         self.instructions: dict[str, Instruction] = {}
         self.cycles = 0.0
-        self._words = self._branches = self._constants = self._straight = self._runs = 0.0
+        self._words = self._branches = self._constants = self._straight = self._runs = self._products = 0.0
         self._bodies: list[Body] = []
         self._lines: list[str] = []
         self._depth = 0
@@ -81,7 +83,7 @@ class Writer:
         self._lines.append(INDENT * self._depth + text if text else "")
 
     def use(self, row: Row, *operands: str) -> str:
-        self.bill(row.cycles, row.words)
+        self.bill(row.cycles, row.words, row.products)
         return row.text.format(*operands)
 
     def helper(self, name: str, *operands: str) -> str:
@@ -93,7 +95,7 @@ class Writer:
     def call(self, instruction: Instruction, *operands: str) -> str:
         """The instruction's value for these operands."""
         self._define(instruction)
-        self.bill(instruction.cycles, instruction.words)
+        self.bill(instruction.cycles, instruction.words, instruction.products)
         return f"{self.prefix}_{instruction.name}({', '.join(operands)})"
 
     def _define(self, instruction: Instruction) -> None:
@@ -102,9 +104,10 @@ class Writer:
         known = self.instructions.setdefault(instruction.name, instruction)
         assert known == instruction, f"two instructions are called {instruction.name}"
 
-    def bill(self, cycles: float, words: float = 0) -> None:
-        """`words`: of the values among them that are loaded."""
+    def bill(self, cycles: float, words: float = 0, products: float = 0) -> None:
+        """`words`: of the values among them that are loaded; `products`: the multiplications among them."""
         self.cycles += self._trips * cycles
+        self._products += self._trips * products
         self._words += self._trips * words
         self._straight += cycles
 
@@ -118,7 +121,9 @@ class Writer:
 
     @property
     def whole(self) -> Bill:
-        return Bill(self.cycles, self._words, self._branches, self._constants, tuple(self._bodies), self._runs)
+        return Bill(
+            self.cycles, self._words, self._branches, self._constants, tuple(self._bodies), self._runs, self._products
+        )
 
     def add(self, bill: Bill) -> None:
         """What a routine does that is called here."""
@@ -128,6 +133,7 @@ class Writer:
         self._branches += mine.branches
         self._constants += mine.constants
         self._runs += mine.runs
+        self._products += mine.products
         self._bodies += mine.bodies
         self._straight += 2
 

@@ -7,15 +7,21 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from nnbuild.cli.arguments import add_model, print_json, wishes_of
 from nnbuild.frontend import load
-from nnbuild.model.graph import Graph, Op
+from nnbuild.model.graph import Array, Graph, Op
 from nnbuild.model.verify import constant_shapes
+
+WEIGHTS = ("kernel", "recurrent")
+"""Roles of what is multiplied: the larger part of a model's constants."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One operation of the model as it is in the file."""
+    """One operation of the model as it is in the file. Of its weights, without biases: how many there are, how many of
+    them are zero, and how many different ones there are."""
 
     name: str
     op: str
@@ -23,6 +29,13 @@ class Row:
     parameters: int
     macs: int
     bytes: int
+    weights: int = 0
+    zeros: int = 0
+    distinct: int = 0
+
+    @property
+    def sparsity(self) -> str:
+        return f"{self.zeros / self.weights:.0%}" if self.weights else ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,9 +71,20 @@ def _row(graph: Graph, op: Op) -> Row:
     macs = op.attributes.macs(inputs, outputs, constant_shapes(graph, op)) * prod(op.outer)
     tensors = [graph.tensors[name] for name in op.outputs]
     parameters = sum(graph.constants[name].data.size for name in op.constants.values())
-    return Row(
-        op.layer or op.name, op.kind, tensors[0].shape, parameters, macs, sum(tensor.nbytes for tensor in tensors)
-    )
+    size = sum(tensor.nbytes for tensor in tensors)
+    values = _values(graph, op)
+    zeros = int(np.count_nonzero(values == 0))
+    found = values.size, zeros, len(np.unique(values))
+    return Row(op.layer or op.name, op.kind, tensors[0].shape, parameters, macs, size, *found)
+
+
+def _values(graph: Graph, op: Op) -> Array:
+    """All weights of an operation, less their zero point."""
+    found = [graph.constants[name] for role, name in op.constants.items() if role in WEIGHTS]
+    parts = [
+        (each.data.astype(np.float64) - (each.quant.zero_point if each.quant else 0)).reshape(-1) for each in found
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def totals(graph: Graph, table: list[Row]) -> dict[str, int]:
@@ -90,13 +114,17 @@ def as_json(graph: Graph, table: list[Row]) -> dict[str, Any]:
 
 
 def as_text(graph: Graph, table: list[Row]) -> str:
-    head = ("layer", "operation", "output", "parameters", "MACs", "bytes")
+    head = ("layer", "operation", "output", "parameters", "MACs", "bytes", "zeros", "distinct")
     cells = [
-        (r.name, r.op, "x".join(map(str, r.shape)) or "1", f"{r.parameters:,}", f"{r.macs:,}", f"{r.bytes:,}")
+        (
+            *(r.name, r.op, "x".join(map(str, r.shape)) or "1", f"{r.parameters:,}", f"{r.macs:,}", f"{r.bytes:,}"),
+            *(r.sparsity, f"{r.distinct:,}" if r.weights else ""),
+        )
         for r in table
     ]
     total = totals(graph, table)
-    cells.append(("total", "", "", f"{total['parameters']:,}", f"{total['macs']:,}", ""))
+    zeros = sum(r.zeros for r in table) / max(1, sum(r.weights for r in table))
+    cells.append(("total", "", "", f"{total['parameters']:,}", f"{total['macs']:,}", "", f"{zeros:.0%}", ""))
     widths = [max(len(line[i]) for line in [head, *cells]) for i in range(len(head))]
 
     def line(parts: tuple[str, ...]) -> str:

@@ -14,9 +14,15 @@ CORES = {
 }
 
 
+SMALL = Pace(instruction=1.4, word=0, branch=0, run=0)
+"""Cortex-M0, whose kernels' bills do not tell loads apart."""
+
+
 def pace_of(board: Board) -> Pace | None:
-    """None where only instructions are known: the bills of kernels for Cortex-M0 and M3 do not tell loads apart."""
+    """None where instructions tell as much: on Cortex-M3, and on M0 unless a multiplication takes long there."""
     core, flash = CORES.get(board.core or ""), board.flash_speed
+    if board.multiplier > 1:
+        core = replace(SMALL, product=board.multiplier - 1)
     if core is None:
         return None
     kept = max(flash.code_lines - 2, 0) * flash.line  # a body begins within a line, and another one is read ahead

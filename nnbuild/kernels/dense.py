@@ -14,6 +14,7 @@ from nnbuild.kernels import integer_layers, obedient
 from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, only_float, variant
 from nnbuild.kernels.loops import (
     across_windows,
+    buckets,
     compact,
     dot,
     narrow_pairs,
@@ -122,6 +123,7 @@ VARIANTS = (
     *compact.VARIANTS,
     *patches.variants(frozenset()),
     *two_products.VARIANTS,
+    *buckets.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("sums", _on_integers),
     *sparse.VARIANTS,

@@ -27,8 +27,10 @@ from nnbuild.ops.site import Site
 LOAD = Row("const int32_t {0} = {1};", 1, 1)
 START = Row("int32_t {0} = {1};", 1)
 ADD = Row("{0} += {1};", 1)
-SCALE = Row("{0} * {1}", 1)
+SCALE = Row("{0} * {1}", 1, products=1)
 STORE = Row("{0} = (int8_t){1};", 1)
+LONG_PRODUCTS = 4
+"""Multiplications of a long one."""
 
 
 @lru_cache(maxsize=256)
@@ -49,7 +51,7 @@ class ByteLanes(Lanes):
     output_type = "int8_t"
 
     vectors = 4
-    product = Row("{0} += {1} * {2};", 1)
+    product = Row("{0} += {1} * {2};", 1, products=1)
     load_cycles = store_cycles = 0
     """What a load or a store of a sum takes beyond one instruction each."""
 
@@ -86,7 +88,7 @@ class ByteLanes(Lanes):
                 w.bill(3)
                 offset = f"{offset} - ({columns['below']} & ({accumulator} >> 31))"
             raised = w.use(SCALE, accumulator, str(self.factor) if self.factor else columns["factor"])
-            w.bill(4)
+            w.bill(4, products=LONG_PRODUCTS)
             value = f"({SMALL.call(w, 'high', raised, columns['multiplier'])} + {offset}) >> {columns['shift']}"
         w(f"{accumulator} = {value};")
         self.hold(w, accumulator)
@@ -104,7 +106,7 @@ class ByteLanes(Lanes):
 class ApartByteLanes(ByteLanes):
     """For RISC-V, which adds a product by another instruction."""
 
-    product = Row("{0} += {1} * {2};", 2)
+    product = Row("{0} += {1} * {2};", 2, products=1)
     store_cycles = 8
 
     def hold(self, w: Writer, value: str) -> None:
@@ -123,7 +125,7 @@ class ShortByteLanes(ByteLanes):
     """
 
     weight_type = "uint8_t"
-    product = Row("{0} += {1} * {2};", 2)
+    product = Row("{0} += {1} * {2};", 2, products=1)
     store_cycles = 20
 
     @staticmethod
@@ -175,6 +177,6 @@ class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
 class ShortCentredByteLanes(CentredByteLanes):
     """The same on Cortex-M0: signed loads, products that are added, and a high product take more instructions."""
 
-    product = Row("{0} += {1} * {2};", 3)
+    product = Row("{0} += {1} * {2};", 3, products=1)
     load_cycles = 2
     store_cycles = 25

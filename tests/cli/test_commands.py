@@ -31,18 +31,17 @@ def test_inspect(nnbuild: Nnbuild, model: Path) -> None:
     assert said.err == ""
     assert said.out.splitlines()[0] == "input x: float32 [4]"
     (row,) = [line for line in said.out.splitlines() if line.startswith("dense ")]
-    assert row.split() == ["dense", "dense", "3", "15", "12", "12"]
+    assert row.split() == ["dense", "dense", "3", "15", "12", "12", "0%", "12"]
     (total,) = [line for line in said.out.splitlines() if line.startswith("total")]
-    assert total.split() == ["total", "15", "12"]
+    assert total.split() == ["total", "15", "12", "0%"]
 
 
 def test_inspect_json(nnbuild: Nnbuild, model: Path) -> None:
     facts = nnbuild("inspect", model, "--json").json()
     assert facts["inputs"] == [{"name": "x", "shape": [4], "type": "float32"}]
     assert [output["shape"] for output in facts["outputs"]] == [[3]]
-    assert facts["layers"] == [
-        {"name": "dense", "op": "dense", "shape": [3], "parameters": 15, "macs": 12, "bytes": 12}
-    ]
+    told = {"parameters": 15, "macs": 12, "bytes": 12, "weights": 12, "zeros": 0, "distinct": 12}
+    assert facts["layers"] == [{"name": "dense", "op": "dense", "shape": [3], **told}]
     assert facts["total"] == {"parameters": 15, "macs": 12, "largest_activation": 12}
     assert facts["states"] == 0
 

@@ -27,7 +27,7 @@ AT_ONCE = (4, 2, 1)
 """Pairs of inputs of a turn."""
 LOAD = Row("const uint32_t {0} = (uint32_t){1};", 1)
 LAY_OUT = Row("pairs[i] = {0} + {1} * 65536;", 9)
-ADD = Row("{0} += (int32_t)({1} * {2} - 32768U) >> 16;", 5)
+ADD = Row("{0} += (int32_t)({1} * {2} - 32768U) >> 16;", 5, products=1)
 
 
 class RowLanes(ByteLanes):
