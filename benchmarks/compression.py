@@ -45,6 +45,8 @@ CASES = (
     Case("mnist", {"weights_bits": "auto", "accuracy_drop": 0.3}, 0.35),
     Case("mnist", {"weights_bits": "3"}, 0.35),
     Case("mnist", {"share": "8"}, 0.35),
+    Case("keywords.tflite", {"weights_bits": "4"}, 0.45),
+    Case("keywords.tflite", {"share": "16"}, 0.45),
     Case("keywords", {"weights_bits": "4"}, 0.45),
     Case("keywords", {"weights_bits": "3"}, 0.45),
     Case("keywords", {"share": "16"}, 0.45),
@@ -69,11 +71,11 @@ def perturbed(real: Array, count: int, seed: int, noise: float = 0.01) -> Array:
 
 def samples(name: str, folder: Path) -> tuple[Path, Path, Array, Array | None]:
     """(model, calibration, inputs to measure on, labels)"""
-    if name == "keywords":
+    if name.startswith("keywords"):
         real = np.load(SHARED / "models/kws_ref_model_real.npz")["x"]
         np.savez(folder / "x.npz", x=np.concatenate([real, perturbed(real, 499, 1)]))
         return (
-            SHARED / "models/kws_ref_model.h5",
+            SHARED / f"models/kws_ref_model.{'tflite' if name.endswith('tflite') else 'h5'}",
             folder / "x.npz",
             np.concatenate([real, perturbed(real, 1000, 2)]),
             None,
@@ -116,7 +118,8 @@ def stored_weights(plan: Plan) -> int:
 def measured(case: Case, board: str, optimize: str) -> str:
     with tempfile.TemporaryDirectory() as name:
         model, calibration, x, labels = samples(case.name, Path(name))
-        options = Options(model, board=board, quantize="int8", calibrate=calibration, optimize=optimize)
+        form = "float" if model.suffix == ".tflite" else "int8"  # the file's own integers stay
+        options = Options(model, board=board, quantize=form, calibrate=calibration, optimize=optimize)
         dense = compile_model(options)
         made = compile_model(replace(options, **case.options))  # type: ignore[arg-type]
     values = [output(graph, x) for graph in (dense.folded, dense.graph, made.graph)]
@@ -126,7 +129,7 @@ def measured(case: Case, board: str, optimize: str) -> str:
     stored = stored_weights(made.plan)
     line = f"{case.name:15} {said:28} constants {_pair(dense, made)}; {weights:,} weights in {stored:,} bytes = "
     line += f"{stored / weights:.3f} each (aim {case.most:.3f}); {path}"
-    if case.name == "keywords":
+    if case.name.startswith("keywords"):
         kept = int((predicted(values[2])[:13] == predicted(values[1])[:13]).sum())
         line += f"; {kept} of 13 real ones keep their class"
     return line
@@ -144,7 +147,7 @@ def main() -> None:
     parser.add_argument("--optimize", default="size")
     arguments = parser.parse_args()
     for case in CASES:
-        if not arguments.names or case.name in arguments.names:
+        if not arguments.names or case.name in arguments.names or case.name.partition(".")[0] in arguments.names:
             print(measured(case, arguments.board, arguments.optimize), flush=True)
 
 

@@ -173,7 +173,8 @@ def _bits(coded: Array, table: Array, lengths: Array) -> Array:
     code, size = np.zeros(256, np.int64), np.zeros(256, np.int64)
     for one, (bits, count) in zip(table, _codes(lengths), strict=True):
         code[one], size[one] = bits, count
-    bits, counts = code[coded + 128], size[coded + 128]
-    there = np.arange(LONGEST) < counts[:, None]
-    each = (bits[:, None] >> np.arange(LONGEST) & 1).astype(np.uint8)
+    bits, counts = (of.astype(np.uint8)[coded + 128] for of in (code, size))
+    places = np.arange(LONGEST, dtype=np.uint8)
+    there = places < counts[:, None]
+    each = bits[:, None] >> places & 1
     return np.concatenate([np.packbits(each[there], bitorder="little"), np.zeros(BEYOND, np.uint8)])

@@ -23,6 +23,8 @@ TILES = 3 / 4
 """The share of a core's own memory that constants and scratch may have."""
 WORTH = 0.05
 """The share of its cycles that a layer must gain by larger constants."""
+KEPT, STREAM = 8 << 20, 10
+"""Bytes of constants beyond which a PC's caches do not keep them, and how many its memory brings in a cycle."""
 
 
 @dataclass(frozen=True)
@@ -177,9 +179,15 @@ def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:
     kernel.emit(w, site, plain_names(site, demand))
     weights = sum(data.nbytes for data in demand.packed.values())
     known = measured(target.table, site, kernel.name)
-    cycles = known if known is not None else w.cycles if target.pace is None else w.whole.cycles(target.pace, weights)
+    cycles = known if known is not None else _cycles(w, weights, target)
     code = code_of(w, encoding_of(target.architecture, target.isa))
     return Price(cycles, weights, code, demand.scratch, known is not None)
+
+
+def _cycles(w: Writer, weights: int, target: Target) -> float:
+    if target.pace is not None:
+        return w.whole.cycles(target.pace, weights)
+    return w.cycles + (weights / STREAM if target.ample and weights > KEPT else 0)
 
 
 def plain_names(site: Site, demand: Demand) -> Names:
