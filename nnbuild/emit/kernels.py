@@ -12,6 +12,7 @@ from nnbuild.emit.device import declaration
 from nnbuild.emit.instructions import called, instructions
 from nnbuild.emit.text import comment_safe, shape_text
 from nnbuild.emit.weights import WEIGHTS, blob_bytes, places
+from nnbuild.emit.wrap import COLUMNS
 from nnbuild.isa.isa import Isa
 from nnbuild.model.graph import Shape, Tensor
 from nnbuild.plan.plan import Plan, Step, Version
@@ -72,9 +73,11 @@ def _compiler(plan: Plan) -> str:
 
 def _target(isa: Isa, attribute: str) -> str:
     """What lets the compiler use the set in single functions, where it can."""
+    told = f'__attribute__((target("{isa.target}")))'
+    apart = "" if len(f"#define {attribute}{told}") <= COLUMNS else "\\\n    "
     return f"""\
 #if {isa.guard}
-#define {attribute}__attribute__((target("{isa.target}")))
+#define {attribute}{apart}{told}
 #else
 #define {attribute.rstrip()}
 #endif
