@@ -1,0 +1,163 @@
+"""The C that unpacks weights, and that which sums by them as they are stored, for many drawn matrices: natively and not.
+
+What cores have routines of their own for is the same C, compiled for them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.base.writer import Writer
+from nnbuild.emit.instructions import instructions
+from nnbuild.encodings import codes
+from nnbuild.encodings.halves import halves
+from nnbuild.encodings.prefix import LONGEST, prefix
+from nnbuild.encodings.sparse import sparse
+from nnbuild.encodings.windows import WINDOW, windows
+from nnbuild.isa.registry import cpu_flags, find, vector_sets
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels import unpacked
+from nnbuild.model.graph import Array
+from tests.encodings.test_encodings import drawn
+
+FEW, MATRICES = 200, 100_000
+ROOM = 512
+"""Bytes beyond what an array holds, that a set may read."""
+HEAD = """\
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+"""
+
+
+def sets(name: str) -> list[Vectors]:
+    return [v for v in vector_sets() if name in v.spellings]
+
+
+@pytest.fixture(scope="module", params=["native", "portable"])
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    folder: Path = tmp_path_factory.mktemp(request.param)
+    w, text = Writer("p"), HEAD
+    routines = {
+        "tabled": w.call(unpacked._tabled(), "all", "lengths", "table"),
+        "halves": w.call(unpacked._by_halves(), "to", "codes", "table", "others", "stretches", "count"),
+        "sums": w.call(unpacked._prefixed(True), "to", "codes", "table", "others", "stretches", "count"),
+        "bytes": w.call(unpacked._prefixed(False), "to", "codes", "table", "others", "stretches", "count"),
+    }
+    text += instructions(w.instructions.values(), "p", "")
+    given = "int8_t *to, const uint8_t *codes, const void *table, const int32_t *others, const uint16_t *stretches"
+    for name, call in routines.items():
+        if name == "tabled":
+            text += f"void tabled(int16_t *all, const uint8_t *lengths, const int8_t *table) {{ {call}; }}\n"
+        else:
+            text += f"void {name}({given}, int32_t count) {{ {call}; }}\n"
+    for v in [*sets("sum_of_runs"), *sets("sum_of_windows")]:
+        isa, each = find(v.name, "x86_64"), Writer("p")
+        if request.param == "native" and not cpu_flags() >= set(isa.cpu_flags):
+            continue
+        head = f'__attribute__((target("{isa.target}"))) ' if request.param == "native" else ""
+        if "sum_of_runs" in v.spellings:
+            call = v.call(each, "sum_of_runs", "k", "count", "values", "x", "sum")
+            own = "int32_t {}(const uint8_t *k, int32_t count, const int8_t *values, const int8_t *x, int32_t sum)"
+            body = f"return {call};"
+        else:
+            call = v.call(each, "sum_of_windows", "k", "counts", "values", "x", "count", "to")
+            own = (
+                "void {}(const uint8_t *k, const uint8_t *counts, const int8_t *values, const uint8_t *x, "
+                "int32_t count, int32_t *to)"
+            )
+            body = f"{call};"
+        text += instructions(each.instructions.values(), "p", head) + own.format(v.name) + f" {{ {body} }}\n"
+        text = text.replace(own.format(v.name), head + own.format(v.name))
+    (folder / "unpacking.c").write_text(text)
+    flags = ["-DNN_PORTABLE"] if request.param == "portable" else []
+    command = ["gcc", "-O1", "-w", "-shared", "-fPIC", *flags, "unpacking.c", "-o", "unpacking.so"]
+    subprocess.run(command, cwd=folder, check=True)
+    found = ctypes.CDLL(str(folder / "unpacking.so"))
+    assert request.param == "native" or all(hasattr(found, v.name) for v in sets("sum_of_windows"))
+    return found
+
+
+def pointer(values: Array) -> ctypes.c_void_p:
+    return ctypes.c_void_p(values.ctypes.data)
+
+
+def roomy(values: Array) -> Array:
+    return np.ascontiguousarray(np.pad(values.reshape(-1), (0, ROOM)))
+
+
+def check(library: ctypes.CDLL, begin: int, end: int) -> None:
+    for number in range(begin, end):
+        chance = np.random.default_rng(number)
+        matrix = drawn(chance)
+        x = chance.integers(-128, 128, matrix.shape[0]).astype(np.int8)
+        carried = 256 * matrix[:, 1:].astype(np.int16) + matrix[:, :-1]
+        check_unpacked(library, matrix)
+        check_unpacked(library, carried)
+        few = (matrix // 17 * 17).astype(np.int8) if len(np.unique(matrix)) > 15 else matrix
+        if len(np.union1d(few, 0)) <= 16:
+            check_summed(library, few, x)
+
+
+def check_unpacked(library: ctypes.CDLL, values: Array) -> None:
+    wanted = np.ascontiguousarray(values).tobytes()
+    size = len(wanted) + -len(wanted) % 32 + 64
+    found = halves(values)
+    to = np.zeros(size, np.int8)
+    parts = {name: roomy(part) for name, part in found.parts.items()}
+    names = ("codes", "table", "others", "stretches")
+    library.halves(pointer(to), *(pointer(parts[name]) for name in names), len(found.parts["stretches"]) // 2)
+    assert to.tobytes()[: len(wanted)] == wanted
+    made = prefix(values)
+    to[:] = 0
+    parts = {name: roomy(part) for name, part in made.parts.items()}
+    table = np.zeros(1 << LONGEST, np.int16)
+    library.tabled(pointer(table), pointer(parts["lengths"]), pointer(parts["table"]))
+    given = parts | {"table": table}
+    routine = library.sums if made.carried else library.bytes
+    routine(pointer(to), *(pointer(given[name]) for name in names), len(made.parts["stretches"]) // 2)
+    assert to.tobytes()[: len(wanted)] == wanted
+
+
+def check_summed(library: ctypes.CDLL, matrix: Array, x: Array) -> None:
+    wanted = x.astype(np.int64) @ matrix.astype(np.int64)
+    found = sparse(matrix)
+    (lane,) = found.lanes
+    count = int(lane.pointers[-1])
+    zeros, places = (codes.unpacked(each, bits, count) for each, bits in ((lane.zeros, 4), (lane.codes, found.bits)))
+    k, values, inputs = roomy((zeros | places << 4).astype(np.uint8)), roomy(found.table), roomy(x)
+    for v in sets("sum_of_runs"):
+        if not hasattr(library, v.name):
+            continue
+        for output, (start, end) in enumerate(zip(lane.pointers[:-1], lane.pointers[1:], strict=True)):
+            own = np.ascontiguousarray(k[int(start) :])
+            got = getattr(library, v.name)(pointer(own), int(end) - int(start), pointer(values), pointer(inputs), 0)
+            assert got == wanted[output]
+    in_windows = windows(matrix)
+    lifted = roomy(np.pad(x.astype(np.int16) + 128, (0, -len(x) % WINDOW)).astype(np.uint8))
+    for v in sets("sum_of_windows"):
+        if in_windows is None or not hasattr(library, v.name):
+            continue
+        count, table = -(-len(x) // WINDOW), roomy(in_windows.table)
+        for pair, start in enumerate(in_windows.starts[:-1]):
+            to = np.zeros(2, np.int32)
+            own, counts = roomy(in_windows.entries[int(start) :]), roomy(in_windows.counts[2 * count * pair :])
+            getattr(library, v.name)(pointer(own), pointer(counts), pointer(table), pointer(lifted), count, pointer(to))
+            both = matrix[:, 2 * pair : 2 * pair + 2].astype(np.int64)
+            assert (to[: both.shape[1]] == (x.astype(np.int64) + 128) @ both).all()
+
+
+def test_what_is_stored_is_what_is_computed_with(library: ctypes.CDLL) -> None:
+    check(library, 0, FEW)
+
+
+@pytest.mark.full
+def test_what_is_stored_of_very_many_matrices(library: ctypes.CDLL) -> None:
+    check(library, FEW, MATRICES)
