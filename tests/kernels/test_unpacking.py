@@ -1,4 +1,4 @@
-"""The C that unpacks weights, and that which sums by them as they are stored, for many drawn matrices: natively and not.
+"""The C that unpacks weights, and that which sums by them as they are stored, for many drawn matrices, native and not.
 
 What cores have routines of their own for is the same C, compiled for them.
 """
