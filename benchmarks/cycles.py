@@ -25,6 +25,7 @@ from nnbuild.report.table import render
 
 M0 = "cortex-m0-zero-wait"
 """A made-up part of the same core, with memory for every model."""
+SMALL = {"microbit", M0}
 OWN = {M0: Path(__file__).with_name(M0) / "board.toml"}
 BARS: dict[str, dict[str, float | None]] = {
     "resnet8": {"mps2-an505": 9.0, "mps2-an386": 10.5, "stm32f405": 12.0, "nucleo-l4r5zi": 15.0, M0: 62.0},
@@ -35,7 +36,7 @@ BARS: dict[str, dict[str, float | None]] = {
 }
 """Model -> board -> Mcycles."""
 CONSTANTS = {"resnet8": 250_000, "kws": 1.15, "autoencoder": 1.15, "vww": 1.15}
-"""Model -> bytes of its constants at most, or how many times those of its parameters."""
+"""Model -> bytes of its constants at most, or how many times those of its parameters; a Cortex-M0 may take more."""
 
 
 def measure(model: str, board: str, path: Path) -> tuple[CycleProfile, int]:
@@ -62,6 +63,7 @@ def main() -> int:
             profile, weights = measure(model, board, path)
             mega = profile.cycles.whole.cycles / 1e6
             parameters, most = sum(each.parameters for each in profile.stored), CONSTANTS.get(model)
+            most = None if board in SMALL else most
             heavy = most is not None and weights > (most if isinstance(most, int) else most * parameters)
             missed += heavy or (bar is not None and mega > bar)
             verdict = "" if bar is None else "held" if mega <= bar else f"{100 * (mega / bar - 1):.0f} % above"
