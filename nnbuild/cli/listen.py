@@ -10,7 +10,7 @@ from nnbuild.cli.arguments import add_build_options, options_of, print_json, pro
 from nnbuild.cli.sound import event_text, events_object
 from nnbuild.jobs.microphone import microphone
 from nnbuild.jobs.pipeline import classes_for, compile_model
-from nnbuild.jobs.sound import hearing_for, listened, sounds
+from nnbuild.jobs.sound import hearing_for, least_samples, listened, sounds, too_short
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,13 +26,16 @@ def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options_of(arguments), progress("calibration sample"))
     hearing, classes = hearing_for(compiled), classes_for(compiled)
     say_notes(compiled.graph.notes)
-    found = []
+    found, longest = [], 0
     heard = sounds(hearing, arguments.wav) if arguments.wav is not None else microphone(hearing, arguments.seconds)
     for sound in heard:
+        longest = max(longest, len(sound[1]))
         for event in listened(compiled, hearing, sound, classes):
             found.append(event)
             if not arguments.json:
                 print(event_text(event), flush=True)
+    if arguments.wav is not None and longest < least_samples(hearing):
+        raise too_short(hearing)
     if arguments.json:
         print_json({"events": events_object(found)})
     elif arguments.wav is not None:

@@ -80,7 +80,7 @@ class Hearing:
 
     def answers(self, outputs: Array) -> Array:
         """The network's outputs as numbers from 0 on."""
-        flat = outputs.reshape(len(outputs), -1)
+        flat = outputs.reshape(len(outputs), prod(outputs.shape[1:]))
         if self.output.dtype == "float32":
             return np.clip(np.nan_to_num(flat) * np.float32(255), 0, 255).astype(np.int64)
         return flat.astype(np.int64) - np.iinfo(self.output.dtype).min

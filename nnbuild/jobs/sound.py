@@ -121,12 +121,22 @@ def check_sound(
             compiled.plan.prefix, compiled.board.name, link.hello().unit, hearing.front_end.told, made_up=path is None
         )
         for name, samples in sounds(hearing, path):
+            if len(samples) < least_samples(hearing):
+                continue
             _one(compiled, hearing, link, model, (name, samples), report, classes, progress)
     if report.runs == 0:
-        least = hearing.front_end.framing.window + (hearing.rows - 1) * hearing.front_end.framing.step
-        cause = f"no sound is as long as the network sees, {least:,} samples."
-        raise UsageError("--wav", cause, "Give longer ones.")
+        raise too_short(hearing)
     return report
+
+
+def least_samples(hearing: Hearing) -> int:
+    """For the network to run once."""
+    return hearing.front_end.framing.window + (hearing.rows - 1) * hearing.front_end.framing.step
+
+
+def too_short(hearing: Hearing) -> UsageError:
+    cause = f"no sound is as long as the network sees, {least_samples(hearing):,} samples."
+    return UsageError("--wav", cause, "Give longer ones.")
 
 
 def hearing_for(compiled: Compiled) -> Hearing:

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import h5py
@@ -166,6 +167,29 @@ def test_sound_needs_a_front_end(model: Path, tmp_path: Path) -> None:
     assert "--wav: the model has no front end. Say which: --features FILE.toml" in done.text
     done = nnbuild("check", model, "--features", settings(tmp_path), "--wav", tmp_path)
     assert "there is no .wav file in this folder" in done.text
+    (tmp_path / "short.wav").write_bytes(write_wav(np.zeros(100, np.int16), 16000))
+    for command in ("check", "listen"):
+        done = nnbuild(command, model, "--features", settings(tmp_path), "--wav", tmp_path / "short.wav")
+        assert done.status == 2
+        assert "--wav: no sound is as long as the network sees, 2,240 samples. Give longer ones." in done.text
+
+
+def test_the_example_of_the_documentation_compiles(model: Path, tmp_path: Path) -> None:
+    """The C that docs/sound.md and docs/streaming.md show: each layer alone, and all together."""
+    shown = (Path(__file__).parents[2] / "docs" / "sound.md").read_text()
+    blocks = re.findall(r"```c\n(.*?)```", shown, re.DOTALL)
+    words = ("compile", model, "--features", settings(tmp_path), "--name", "wake", "-o", tmp_path)
+    assert nnbuild(*words).status == 0
+    for number, block in enumerate(blocks):
+        (tmp_path / f"shown{number}.c").write_text(block)
+        done = subprocess.run(
+            ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"shown{number}.c"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    assert len(blocks) == 2
 
 
 def test_wav_files_of_many_forms(model: Path, tmp_path: Path) -> None:

@@ -121,7 +121,9 @@ REFUSED = {
     ),
     "gains": (shorter_gains(), "its table has 100 gains, not 125"),
     "a wide bank": (wide_bank(), "its tables lead beyond its bins or its weights"),
-    "an unknown step": (changed(0, custom="SignalIrfft"), "it is not one of TFLite's own operators"),
+    "an unknown step": (changed(0, custom="SignalNone"), "it is not one of TFLite's own operators"),
+    "sound again": (changed(0, custom="SignalIrfft"), "SignalFilterBankLog. Cut the file before it, where the network"),
+    "gathered samples": (changed(0, custom="SignalFramer"), "Cut the file behind it: whole frames come in"),
     "a comparison": (compared(), "is of type uint32, which nnbuild computes only in signal operators. Cast it"),
 }
 

@@ -101,6 +101,11 @@ def _reader(operator: Operator) -> Callable[[Call], None]:
             f"nnbuild does not support {operator.kind}, into which converters turn recurrent layers with a state.",
             "Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert again.",
         )
+    if operator.kind.removeprefix(signals.PREFIX) in signals.NOT_COMPUTED:
+        raise operator.error(
+            "of the signal operators nnbuild computes those of one frame, from SignalWindow to SignalFilterBankLog.",
+            signals.NOT_COMPUTED[operator.kind.removeprefix(signals.PREFIX)],
+        )
     if operator.kind.startswith("CUSTOM"):
         raise operator.error(
             "it is not one of TFLite's own operators, so its meaning is unknown.",

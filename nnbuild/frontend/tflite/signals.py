@@ -21,6 +21,12 @@ from nnbuild.ops.signal import CONSTANTS, Signal
 PREFIX = "CUSTOM Signal"
 MOVES = ("CAST", "RESHAPE", "STRIDED_SLICE", "SLICE", "CONCATENATION", "PAD", "SQUEEZE", "EXPAND_DIMS")
 """What may hold numbers of 32 bits without a sign, beside these operators."""
+FRAMES = "Cut the file behind it: whole frames come in, and the program gathers them, as NAME_features_push does."
+NOT_COMPUTED = {
+    **dict.fromkeys(("Framer", "Stacker", "Delay"), FRAMES),
+    **dict.fromkeys(("Irfft", "OverlapAdd"), "Cut the file before it, where the network ends."),
+}
+"""Operators that gather samples or make sound again: what to do instead."""
 LARGEST = 2**31 - 1
 GAIN_KNOTS = 125
 
