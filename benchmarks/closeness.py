@@ -35,9 +35,10 @@ def plain(settings: Any, **more: Any) -> SpectralFrontEnd:
 
 
 def of_tensorflow(tf: Any) -> Iterator[tuple[str, Rows]]:
+    matrix = tf.signal.linear_to_mel_weight_matrix(40, 257, 16000, 20.0, 4000.0).numpy()
+
     def bands(x: Any) -> Any:
-        weights = tf.signal.linear_to_mel_weight_matrix(40, 257, 16000, 20.0, 4000.0)
-        return tf.tensordot(tf.abs(tf.signal.stft(x, 480, 320, 512)), weights, 1).numpy()
+        return tf.tensordot(tf.abs(tf.signal.stft(x, 480, 320, 512)), matrix, 1).numpy()
 
     def spectrum(x: Any) -> Any:
         return tf.abs(tf.signal.stft(x, 480, 320, 512)).numpy()
@@ -46,8 +47,11 @@ def of_tensorflow(tf: Any) -> Iterator[tuple[str, Rows]]:
         return tf.signal.mfccs_from_log_mel_spectrograms(tf.math.log(bands(x) + 1e-6))[..., :10].numpy()
 
     yield "tf.signal.stft, 480/320", (SpectralFrontEnd(Spectral(**SPECTROGRAM["tf"])), spectrum)
+    trained = tuple(tuple(map(float, row)) for row in matrix.T)
     yield "tf.signal, mel bands", (plain(LOG_MEL["tf"]), bands)
-    yield "tf.signal, MFCC as MLPerf's keyword spotting", (SpectralFrontEnd(Spectral(**MFCC["mlperf_kws"])), cepstra)
+    yield "tf.signal, mel bands, `weights` as trained", (plain(LOG_MEL["tf"], matrix=trained), bands)
+    kws = Spectral(**MFCC["mlperf_kws"], matrix=trained)
+    yield "tf.signal, MFCC of MLPerf, `weights` as trained", (SpectralFrontEnd(kws), cepstra)
 
 
 def of_keras(keras: Any) -> Iterator[tuple[str, Rows]]:

@@ -22,17 +22,19 @@ OF_A_CLIP = {
 }
 """What others compute over a whole clip, and what to do instead."""
 STREAMING_WORD = dict(
-    window=1024, step=512, shape="hamming", periodic=False, emphasis=0.96875, times=1 / 1024, low=0.0, high=8000.0,
-    least=1e-30, logarithm="db", add=52.0, multiply=1 / 64, minimum=0.0, maximum=1.0,
+    window=1024, step=512, shape="hamming", periodic=False, single=True, emphasis=0.96875,
+    times=1 / 1024, low=0.0, high=8000.0, least=1e-30, logarithm="db", add=52.0, multiply=1 / 64, minimum=0.0,
+    maximum=1.0,
 )  # fmt: skip
-KWS = dict(window=480, step=320, of="magnitude", low=20.0, high=4000.0, more=1e-6)
+KWS = dict(window=480, step=320, single=True, of="magnitude", low=20.0, high=4000.0, more=1e-6)
 EDGE_MFE = dict(
     window=320, step=160, fft=256, shape="none", emphasis=0.98, times=1 / 256, low=0.0, scale="bins", least=1e-30,
     logarithm="db", add=52.0, multiply=1 / 64, minimum=0.0, maximum=1.0,
 )  # fmt: skip
 KERAS_MEL = dict(
-    window=2048, step=512, fft=2048, bands=128, low=20.0, high=8000.0, least=1e-10, logarithm="db", centred=True
-)
+    window=2048, step=512, fft=2048, bands=128, low=20.0, high=8000.0, least=1e-10, logarithm="db", centred=True,
+    single=True,
+)  # fmt: skip
 LIBROSA = dict(
     rate=22050, window=2048, step=512, scale="slaney", low=0.0, bands=128, least=1e-10, logarithm="db", gain=1 / 32768
 )
@@ -49,7 +51,7 @@ MFCC: Mapping[str, Mapping[str, Any]] = {
     "librosa": LIBROSA | {"coefficients": 20, "dct": "ortho"},
 }
 SPECTROGRAM: Mapping[str, Mapping[str, Any]] = {
-    "tf": {"window": 480, "step": 320, "of": "magnitude", "logarithm": "none", "bands": 0},
+    "tf": {"window": 480, "step": 320, "single": True, "of": "magnitude", "logarithm": "none", "bands": 0},
     "keras": {
         **{"window": 256, "step": 128, "periodic": False, "density": True, "bands": 0},
         **{"least": 1e-7, "multiply": 0.5, "doubled": False},

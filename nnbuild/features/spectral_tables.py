@@ -27,6 +27,8 @@ class Spectral:
     fft: int = 0
     shape: str = "hann"
     periodic: bool = True
+    single: bool = False
+    """The window as TensorFlow computes it, in float32: at its ends that shows."""
     centred: bool = False
     density: bool = False
     emphasis: float = 0.0
@@ -72,9 +74,14 @@ class Spectral:
 def window(s: Spectral) -> Doubles:
     """With the gain; of the whole transform, zeros where nothing is heard."""
     size = s.heard
-    turns = np.arange(size) / (size if s.periodic else max(1, size - 1))
     share = {"hann": 0.5, "hamming": 0.54, "none": 1.0}[s.shape]
-    values = share - (1 - share) * np.cos(2 * np.pi * turns)
+    if s.single:
+        round_, whole = np.float32, s.periodic and size % 2 == 0
+        at = round_(2 * np.pi) * np.arange(size, dtype=np.float32) / round_(size if whole else max(1, size - 1))
+        cosine = np.cos(at.astype(np.float64)).astype(np.float32)
+        values = (round_(share) - round_(1 - share) * cosine).astype(np.float64)
+    else:
+        values = share - (1 - share) * np.cos(2 * np.pi * np.arange(size) / (size if s.periodic else max(1, size - 1)))
     if s.density:
         values = values / np.sqrt((values**2).sum())
     out = np.zeros(s.points)
