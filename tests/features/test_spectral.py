@@ -71,7 +71,7 @@ def by_hand(s: Spectral, samples: Array) -> Array:
 @pytest.mark.parametrize("name", ["kws", "street_word"])
 def test_spectrum_is_that_of_double_precision(name: str) -> None:
     s = replace(CASES[name], bands=0, coefficients=0, logarithm="none", of="power", times=1.0, add=0.0, multiply=1.0)
-    front_end = SpectralFrontEnd(replace(s, minimum=-1e30, maximum=1e30))
+    front_end = SpectralFrontEnd(replace(s, minimum=-1e30, maximum=1e30, single=False))
     for samples in made_up(front_end.framing, 0.5):
         right = by_hand(s, samples)
         largest = np.maximum(right.max(axis=1, keepdims=True), 1e-30)
