@@ -20,6 +20,8 @@ from nnbuild.kernels.loops import (
     winograd,
     winograd_groups,
 )
+from nnbuild.kernels.loops.cut import Cut
+from nnbuild.kernels.loops.cut import refused as cut_refused
 from nnbuild.kernels.loops.edges import REGISTERS, Edges, Positions
 from nnbuild.kernels.loops.exact_winograd import ExactWinograd, exact_winograd
 from nnbuild.kernels.loops.exact_winograd import refused as exact_refused
@@ -60,7 +62,7 @@ def _refused_positions(site: Site[Conv2D]) -> str | None:
     return only_int8(site) or (None if window_of(site).flat else "its outputs share inputs")
 
 
-def _floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> Tiled:
+def _floats(floats: Vectors, depth: int, site: Site[Conv2D], nest: type[Tiled] = Tiled) -> Tiled:
     registers, window = floats.registers - floats.temporaries, window_of(site)
     lanes = float_lanes(floats, site, depth).by_lane()
     if depth > 1 and window.filters <= lanes.lanes and window.groups == 1:
@@ -68,7 +70,7 @@ def _floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> Tiled:
     draft = tiled(site, lanes, registers)
     vectors = -(-window.share // lanes.lanes)
     best = best_vectors(draft.places, [vectors], draft.steps, registers, window.area, lanes.loaded)
-    return tiled(site, lanes.holding(best), registers)
+    return tiled(site, lanes.holding(best), registers, nest)
 
 
 def _refused_floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> str | None:
@@ -76,6 +78,10 @@ def _refused_floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> str | No
     if reason is None and depth > 1 and site.output_shape()[2] > floats.lanes:
         reason = "it has channels enough to fill the lanes"
     return reason
+
+
+def _refused_cut(floats: Vectors, site: Site[Conv2D]) -> str | None:
+    return _refused_floats(floats, 1, site) or cut_refused(window_of(site), floats.lanes)
 
 
 def _integers(chosen: Vectors, site: Site[Conv2D]) -> Padded:
@@ -109,8 +115,11 @@ def _on_floats(floats: Vectors) -> list[Kernel[Conv2D]]:
         for depth in floats.repeats
         if depth < floats.lanes
     ]
+    cut = variant(
+        f"{floats.name}_cut", needs, partial(_refused_cut, floats), partial(_floats, floats, 1, nest=Cut), KINDS
+    )
     nest, refused = partial(vector_winograd, floats), partial(winograd_refused, floats)
-    return [*found, variant(f"{floats.name}_winograd", needs, refused, nest, POINTWISE)]
+    return [*found, cut, variant(f"{floats.name}_winograd", needs, refused, nest, POINTWISE)]
 
 
 def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:

@@ -266,12 +266,14 @@ class Tiled:
                     lanes.fetch(w, f"k + ahead + {vector * width}")
             w(f"k += {block.vectors * width};")
 
-    def copy_rows(self, w: Writer, names: Names, lines: int = 1) -> None:
+    def copy_rows(self, w: Writer, names: Names, lines: int = 1, between: tuple[str, str] = ("begin", "end")) -> None:
         """The input rows that the range needs, of so many lines each, with zeros around them."""
         window, rows, lanes = self.window, self.window.rows, self.lanes
         step, pad = lines * window.row_step, 0 if self.above else rows.pad
-        last = moved(product("end", step), window.rows_under(lines) - step - pad)
-        w(f"int32_t line = {moved(product('begin', step), -pad)};")
+        last = moved(
+            product(f"({between[1]})" if " " in between[1] else between[1], step), window.rows_under(lines) - step - pad
+        )
+        w(f"int32_t line = {moved(product(between[0], step), -pad)};")
         w(f"int32_t last_line = {last};")
         if pad:
             w("if (line < 0) line = 0;")
@@ -294,9 +296,9 @@ class Tiled:
             lanes.copy(w, f"{names.scratch} + {product('last_line', self.row_size)}", "", beyond)
 
 
-def tiled(site: Site, lanes: VectorLanes, registers: int) -> Tiled:
+def tiled(site: Site, lanes: VectorLanes, registers: int, nest: type[Tiled] = Tiled) -> Tiled:
     window = window_of(site)
     copied = not window.columns.always_inside or window.run % (lanes.depth * lanes.loaded) > 0
-    draft = Tiled(site, lanes, registers, window, copied, False)
+    draft = nest(site, lanes, registers, window, copied, False)
     above = not window.rows.always_inside and (window.pool[0] > 1 or (copied and draft.steps <= FEW_STEPS))
-    return Tiled(site, lanes, registers, window, copied or above, above)
+    return nest(site, lanes, registers, window, copied or above, above)

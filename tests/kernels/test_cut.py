@@ -1,0 +1,66 @@
+"""Convolutions whose pieces are blocks of channels of a line: equal to the others, however the range is cut."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.emit import emit
+from nnbuild.isa.registry import isas
+from nnbuild.kernels.loops import cut
+from nnbuild.kernels.registry import variants
+from nnbuild.ops import interpret
+from nnbuild.ops.site import site_of
+from nnbuild.plan.plan import Plan
+from nnbuild.plan.select import refusal
+from nnbuild.plan.target import Target
+from tests.kernels.cases import cases
+from tests.kernels.test_variants import runs_here
+from tests.support import many
+
+MOST = 8
+"""Cases, so that compiling them takes seconds."""
+
+
+@pytest.mark.parametrize(("name", "apart"), [("sse2", False), ("sse2", True), ("avx512", True)])
+def test_pieces_of_lines_equal_whole_ones(
+    name: str, apart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    isa = isas()[name]
+    if not runs_here(isa):
+        pytest.skip(f"this processor has no {name}")
+    changed = []
+
+    def in_pieces(plan: Plan) -> Artifact:
+        made = emit(plan)
+        whole = made.files[f"{plan.prefix}.c"].decode()
+        text = re.sub(
+            r"(\w+)\((.*), 0, (\d+)\);", r"for (int32_t piece = \3; piece-- > 0;) \1(\2, piece, piece + 1);", whole
+        )
+        changed.append(text != whole)
+        return replace(made, files={**made.files, f"{plan.prefix}.c": text.encode()})
+
+    monkeypatch.setattr(cut, "LONG_LINE", 0)
+    if apart:
+        monkeypatch.setattr(many, "emit", in_pieces)
+    (kernel,) = (each for each in variants("conv2d") if each.name == f"{name}_cut")
+    graphs = [make() for case, make in cases() if case.startswith("conv2d-")]
+    target = Target(isa, alignment=64, kernels={"op": kernel.name})
+    fitting = [graph for graph in graphs if refusal(kernel, site_of(graph, graph.ops[0]), target) is None][:MOST]
+    assert fitting
+    chance = np.random.default_rng(4)
+    runs = [
+        (graph, {x: chance.normal(size=(2, *graph.tensors[x].shape)).astype(np.float32) for x in graph.inputs})
+        for graph in fitting
+    ]
+    found = many.run_many(runs, tmp_path, targets=[target] * len(runs))
+    assert not apart or all(changed)
+    for (graph, inputs), outputs in zip(runs, found, strict=True):
+        wanted = interpret.run(graph, inputs, "float64")
+        for output in graph.outputs:
+            np.testing.assert_allclose(outputs[output], wanted[output], rtol=1e-5, atol=1e-5)
