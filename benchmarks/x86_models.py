@@ -35,8 +35,8 @@ class Model:
         return self.integer if form == "int8" and self.integer else self.folder / f"{form}.tflite"
 
 
-MADE = ("lstm32", "small_cnn", "lenet5", "mobilenet_224")
-STANDARD = ("lstm32", "small_cnn", "lenet5", "kws", "resnet8", "mobilenet_224")
+MADE = ("lstm32", "small_cnn", "lenet5", "autoencoder", "mobilenet_96", "mobilenet_224")
+STANDARD = ("lstm32", "small_cnn", "lenet5", "autoencoder", "kws", "resnet8", "mobilenet_96", "mobilenet_224")
 
 
 def standard() -> list[Model]:
@@ -98,6 +98,13 @@ def build(tf, name: str):  # type: ignore[no-untyped-def]
         given = layers.Input(batch_shape=(1, 1, 8))
         result = layers.Dense(5, activation="softmax")(layers.LSTM(32, stateful=True)(given))
         return tf.keras.Model(given, result)
+    if name == "autoencoder":
+        sizes = (128, 128, 128, 128, 8, 128, 128, 128, 128)
+        inner = [layers.Dense(size, activation="relu") for size in sizes]
+        return sequential([layers.Input((640,)), *inner, layers.Dense(640)])
+    if name == "mobilenet_96":
+        given = {"weights": None, "input_shape": (96, 96, 3), "alpha": 0.25, "classes": 2}
+        return lively(tf.keras.applications.MobileNet(**given))
     if name == "mobilenet_224":
         return lively(tf.keras.applications.MobileNet(weights=None, input_shape=(224, 224, 3)))
     if name == "small_cnn":
