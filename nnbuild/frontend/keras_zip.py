@@ -6,6 +6,7 @@ The members are read into memory by name. Nothing is ever unpacked to the disk.
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,11 @@ def load(path: Path, name: str) -> Graph:
         raise
     except Exception as error:  # zipfile meets a damaged file with a dozen kinds of exception
         raise ModelError(where, f"the zip is damaged ({' '.join(str(error).split())[:100]}).", DAMAGED) from None
+    return read(members, name, where)
+
+
+def read(members: Mapping[str, bytes], name: str, where: str) -> Graph:
+    """The model of unpacked members."""
     metadata = parse(_text(members[METADATA], where), where)
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
     if not isinstance(version, str):

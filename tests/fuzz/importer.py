@@ -10,35 +10,26 @@ in a library shows too.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import io
 import json
 import random
-import resource
-import signal
 import sys
-import tempfile
-import time
-import traceback
 import zipfile
-from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 
-from nnbuild import frontend, passes
-from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend import keras_h5, keras_zip
+from nnbuild.model.graph import Graph
+from nnbuild.model.verify import verify
 from tests.frontend.keras_files import h5_bytes, keras_bytes, zip_bytes
+from tests.fuzz.harness import Fuzzer, main
 from tests.fuzz.seeds import H5_SEEDS, KERAS_SEEDS
 from tests.zoo import layers
-
-LONGEST_SECONDS = 10
-"""Of the processor, so that a loaded machine is no hang."""
-MOST_MEGABYTES = 1000
 
 ODD_VALUES: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 3, 7, 2**31, 2**63, -(2**63), 10**400, 0.5, -0.0, 1e308, float("nan"), float("inf"),
@@ -47,10 +38,6 @@ ODD_VALUES: tuple[Any, ...] = (
     {}, {"a": 1}, {"class_name": "Lambda", "config": {"function": ["4wEAAAA=", None, None]}},
     {"class_name": "__tensor__", "config": {"value": [1.0, "x"]}}, {"module": "os", "class_name": "system"},
 )  # fmt: skip
-
-
-class Hang(BaseException):
-    """Not an Exception, so that nothing on the way takes it for a damaged file."""
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
@@ -182,8 +169,7 @@ def spoil_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def spoil_zip(data: bytes, rng: random.Random) -> bytes:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+    members = dict(unzipped(data))
     name = rng.choice(list(members))
     match rng.randrange(6):
         case 0:
@@ -201,18 +187,26 @@ def spoil_zip(data: bytes, rng: random.Random) -> bytes:
     return zip_bytes(members)
 
 
-def spoil_config(data: bytes, rng: random.Random) -> bytes:
-    """Another configuration of a whole `.keras` file."""
+@cache
+def unzipped(data: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    config = spoil_json(json.loads(members["config.json"]), rng)
-    return zip_bytes({**members, "config.json": json.dumps(config).encode()})
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def spoil_config(data: bytes, rng: random.Random) -> dict[str, bytes]:
+    """The members of a `.keras` file with another configuration, which need not be packed and unpacked."""
+    found = unzipped(data)
+    return {**found, "config.json": json.dumps(spoil_json(json.loads(found["config.json"]), rng)).encode()}
+
+
+def members(path: Path, found: dict[str, bytes]) -> Graph:
+    return verify(keras_zip.read(found, "fuzzed", path.name))
 
 
 Files = tuple[bytes, ...]
 
 
-def make_case(rng: random.Random, files: Files = ()) -> tuple[str, bytes]:
+def make_case(rng: random.Random, files: Files = ()) -> tuple[str, Any]:
     """(what was spoilt, the file), of these files or of the seeds."""
     kind = rng.choice(("config", "config", "config", "config", "tree", "tree", "bytes"))
     if files:
@@ -221,12 +215,25 @@ def make_case(rng: random.Random, files: Files = ()) -> tuple[str, bytes]:
             return kind, spoil_config(data, rng)
         return kind, spoil_zip(data, rng) if kind == "tree" else spoil_bytes(data, rng)
     if rng.random() < 0.7:
-        build, version = H5_SEEDS[rng.choice(list(H5_SEEDS))]
-        config, weights = build()
+        name = rng.choice(list(H5_SEEDS))
         if kind == "config":
-            return kind, h5_bytes(spoil_json(config, rng), weights, rng.choice((version, version, "3.5.0", None)))
-        data = h5_bytes(config, weights, version)
+            return kind, other_config(name, rng)
+        data = sound_h5(name)
         return kind, spoil_h5(data, rng) if kind == "tree" else spoil_bytes(data, rng)
+    data = sound_keras()
+    if kind == "config":
+        return kind, spoil_config(data, rng)
+    return kind, spoil_zip(data, rng) if kind == "tree" else spoil_bytes(data, rng)
+
+
+@cache
+def sound_h5(name: str) -> bytes:
+    build, version = H5_SEEDS[name]
+    return h5_bytes(*build(), version)
+
+
+@cache
+def sound_keras() -> bytes:
     build, version = KERAS_SEEDS["keras3"]
     config, weights = build()
     arrays = {
@@ -234,88 +241,33 @@ def make_case(rng: random.Random, files: Files = ()) -> tuple[str, bytes]:
         for folder, name in (("dense", "dense"), ("dense_1", "out"))
         for index, array in enumerate(weights[name])
     }
-    if kind == "config":
-        return kind, keras_bytes(spoil_json(config, rng), arrays, version)
-    data = keras_bytes(config, arrays, version)
-    return kind, spoil_zip(data, rng) if kind == "tree" else spoil_bytes(data, rng)
+    return keras_bytes(config, arrays, version)
 
 
-class Counting:
-    """Stands in for the JSON parser to see how many cases get past the container."""
-
-    def __init__(self, parse: Any) -> None:
-        self.parse = parse
-        self.passed = False
-
-    def __call__(self, text: str, where: str) -> Any:
-        self.passed = True
-        return self.parse(text, where)
-
-
-def try_case(path: Path, data: bytes) -> str:
-    """ "imported" or "refused"; whatever else happens is raised."""
-    path.write_bytes(data)
-    signal.setitimer(signal.ITIMER_PROF, LONGEST_SECONDS)
-    try:
-        passes.run(frontend.load(path, "fuzzed"))
-    except NnbuildError as error:
-        text = str(error)
-        if "Please report this model" in text or not error.next_step or len(text) > 2000:
-            raise AssertionError(f"not an error for a user: {text[:500]}") from error
-        return "refused"
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-    return "imported"
+def other_config(name: str, rng: random.Random) -> bytes:
+    """A sound `.h5` whose configuration, and perhaps version, are not its own."""
+    buffer = io.BytesIO(sound_h5(name))
+    build, version = H5_SEEDS[name]
+    with h5py.File(buffer, "r+") as file:
+        file.attrs["model_config"] = json.dumps(spoil_json(build()[0], rng))
+        match rng.choice((version, version, "3.5.0", None)):
+            case None:
+                file.attrs.pop("keras_version", None)
+            case other:
+                file.attrs["keras_version"] = other
+    return buffer.getvalue()
 
 
-def run(seed: int, cases: range, show: bool, files: Files = ()) -> int:
-    """The number of bugs found."""
-
-    def hang(*_: Any) -> None:
-        raise Hang(f"longer than {LONGEST_SECONDS} s")
-
-    signal.signal(signal.SIGPROF, hang)
-    counting = Counting(keras_h5.parse)
-    for module in (keras_h5, keras_zip):
-        module.parse = counting  # type: ignore[assignment]
-    results: Counter[str] = Counter()
-    slowest, bugs = 0.0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        for number in cases:
-            kind, data = make_case(random.Random(f"{seed} {number}"), files)
-            counting.passed, started = False, time.process_time()
-            try:
-                outcome = try_case(Path(folder) / "case.h5", data)
-            except BaseException as error:
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-                bugs += 1
-                outcome = "BUG"
-                print(f"case {number} ({kind}): {type(error).__name__}: {str(error)[:300]}", flush=True)
-                if show:
-                    traceback.print_exc()
-            slowest = max(slowest, time.process_time() - started)
-            results[outcome] += 1
-            results["past the container"] += counting.passed
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"seed {seed}, {len(cases)} cases: {dict(results)}, slowest {slowest:.2f} s, peak {megabytes} MB")
-    return bugs + (megabytes > MOST_MEGABYTES)
+def fuzzer(files: Files = ()) -> Fuzzer:
+    name = "layers" if files else "keras"
+    inside = ((keras_h5, "parse"), (keras_zip, "parse"))
+    return Fuzzer(name, ".h5", lambda rng: make_case(rng, files), inside, members, prints=False)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Fuzz the importer.")
-    parser.add_argument("--cases", type=int, default=500)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", type=int, help="repeat this case and show its traceback")
-    parser.add_argument("--layers", action="store_true", help="spoil what Keras 3 writes of every layer")
-    arguments = parser.parse_args()
-    cases = range(arguments.first, arguments.first + arguments.cases)
-    if arguments.only is not None:
-        cases = range(arguments.only, arguments.only + 1)
-    files = tuple(path.read_bytes() for path in sorted(layers().glob("*.keras"))) if arguments.layers else ()
-    return 1 if run(arguments.seed, cases, arguments.only is not None, files) else 0
+def of_layers() -> Fuzzer:
+    return fuzzer(tuple(path.read_bytes() for path in sorted(layers().glob("*.keras"))))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    flag = ("--layers", "spoil what Keras 3 writes of every layer")
+    sys.exit(main(lambda given: of_layers() if given.layers else fuzzer(), flag))

@@ -8,18 +8,9 @@ one. What is imported is planned and printed too. Run as a process of its own, s
 
 from __future__ import annotations
 
-import argparse
 import random
-import resource
-import signal
 import sys
-import tempfile
-import time
-import traceback
-import warnings
-from collections import Counter
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,8 +18,9 @@ import onnx
 from onnx import numpy_helper
 
 from nnbuild.frontend.onnx import records
-from tests.fuzz.importer import LONGEST_SECONDS, MOST_MEGABYTES, Hang, spoil_bytes
-from tests.fuzz.tflite import ODD_NAMES, ODD_NUMBERS, ODD_SCALES, number, try_case
+from tests.fuzz.harness import Fuzzer, main
+from tests.fuzz.importer import spoil_bytes
+from tests.fuzz.tflite import ODD_NAMES, ODD_NUMBERS, ODD_SCALES, number
 from tests.support.onnx_cases import cases, expanded
 
 LARGEST_SEED = 20_000
@@ -169,64 +161,8 @@ def make_case(rng: random.Random) -> tuple[str, bytes]:
     return "bytes", spoil_bytes(data, rng)
 
 
-def run(seed: int, numbers: range, show: bool) -> int:
-    """The number of bugs found."""
-
-    def hang(*_: Any) -> None:
-        raise Hang(f"longer than {LONGEST_SECONDS} s")
-
-    signal.signal(signal.SIGALRM, hang)
-    warnings.simplefilter("error")
-    seeds(), kinds()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    passed, original = [0], records._Reader.model
-
-    def counted(self: Any, root: Any) -> Any:
-        made = original(self, root)
-        passed[0] += 1
-        return made
-
-    records._Reader.model = counted  # type: ignore[method-assign]
-    results: Counter[str] = Counter()
-    slowest, bugs = (0.0, 0), 0
-    with tempfile.TemporaryDirectory() as folder:
-        for each in numbers:
-            kind, data = make_case(random.Random(f"{seed} {each}"))
-            started = time.process_time()
-            try:
-                outcome = try_case(Path(folder) / "case.onnx", data)
-            except BaseException as error:
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-                bugs += 1
-                outcome = "BUG"
-                print(f"case {each} ({kind}): {type(error).__name__}: {str(error)[:300]}", flush=True)
-                if show:
-                    traceback.print_exc()
-            slowest = max(slowest, (time.process_time() - started, each))
-            results[outcome] += 1
-    records._Reader.model = original  # type: ignore[method-assign]
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024 - before
-    counts = {**results, "past the container": passed[0]}
-    print(
-        f"seed {seed}, {len(numbers)} cases: {counts}, slowest {slowest[0]:.2f} s (case {slowest[1]}), "
-        f"peak {megabytes} MB"
-    )
-    return bugs + (megabytes > MOST_MEGABYTES) + (2 * passed[0] < len(numbers))
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Fuzz the .onnx importer.")
-    parser.add_argument("--cases", type=int, default=500)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", type=int, help="repeat this case and show its traceback")
-    arguments = parser.parse_args()
-    numbers = range(arguments.first, arguments.first + arguments.cases)
-    if arguments.only is not None:
-        numbers = range(arguments.only, arguments.only + 1)
-    return 1 if run(arguments.seed, numbers, arguments.only is not None) else 0
+FUZZER = Fuzzer("onnx", ".onnx", make_case, ((records._Reader, "model"),))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(lambda _: FUZZER))

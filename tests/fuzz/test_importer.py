@@ -64,7 +64,7 @@ def test_the_fuzzer_finds_bugs(tmp_path: Path) -> None:
         "import sys; sys.argv = ['fuzz', '--cases', '200']\n"
         "from nnbuild.frontend.settings import Config\n"
         "Config.integer = lambda self, key, default=None, minimum=1: self.values.get(key, default)\n"
-        "from tests.fuzz.importer import main; sys.exit(main())"
+        "from tests.fuzz.importer import fuzzer, main; sys.exit(main(lambda _: fuzzer()))"
     )
     result = subprocess.run(
         [sys.executable, "-c", script], cwd=REPO, capture_output=True, text=True, timeout=600, check=False

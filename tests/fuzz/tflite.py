@@ -8,31 +8,18 @@ printed too. Run as a process of its own, so that a crash in a library shows too
 
 from __future__ import annotations
 
-import argparse
 import random
-import resource
-import signal
 import struct
 import sys
-import tempfile
-import time
-import traceback
-import warnings
-from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nnbuild import frontend, passes
-from nnbuild.base.errors import NnbuildError
-from nnbuild.emit.emit import emit
 from nnbuild.frontend.tflite import records
-from nnbuild.plan.plan import make_plan
-from nnbuild.plan.target import Target
 from tests.frontend.tflite_files import KINDS, OPTIONS, TYPES, File, O, T, to_bytes
-from tests.fuzz.importer import LONGEST_SECONDS, MOST_MEGABYTES, Hang, spoil_bytes
+from tests.fuzz.harness import Fuzzer, main
+from tests.fuzz.importer import spoil_bytes
 from tests.fuzz.tflite_seeds import SEEDS
 
 ODD_NUMBERS = (0, 1, -1, 2, 3, 5, 7, 16, 64, 127, 128, -128, 255, 1000, 65536, 2**24, 2**31 - 1, -(2**31))
@@ -181,79 +168,8 @@ def make_case(rng: random.Random) -> tuple[str, bytes]:
     return kind, spoil_words(data, rng) if kind == "words" else spoil_bytes(data, rng)
 
 
-def try_case(path: Path, data: bytes) -> str:
-    """ "imported" or "refused"; whatever else happens is raised."""
-    path.write_bytes(data)
-    signal.setitimer(signal.ITIMER_PROF, LONGEST_SECONDS)
-    try:
-        graph = passes.run(frontend.load(path, "fuzzed"))
-        if sum(np.prod(tensor.shape) for tensor in graph.tensors.values()) < 10**6:
-            emit(make_plan(graph, "fuzzed", Target()))
-    except NnbuildError as error:
-        text = str(error)
-        if "Please report this model" in text or not error.next_step or len(text) > 2000:
-            raise AssertionError(f"not an error for a user: {text[:500]}") from error
-        return "refused"
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-    return "imported"
-
-
-def run(seed: int, cases: range, show: bool) -> int:
-    """The number of bugs found."""
-
-    def hang(*_: Any) -> None:
-        raise Hang(f"longer than {LONGEST_SECONDS} s")
-
-    signal.signal(signal.SIGPROF, hang)
-    warnings.simplefilter("error")
-    passed, original = [0], records.check
-
-    def counted(data: bytes) -> None:
-        original(data)
-        passed[0] += 1
-
-    records.check = counted
-    results: Counter[str] = Counter()
-    slowest, bugs = (0.0, 0), 0
-    with tempfile.TemporaryDirectory() as folder:
-        for case in cases:
-            kind, data = make_case(random.Random(f"{seed} {case}"))
-            started = time.process_time()
-            try:
-                outcome = try_case(Path(folder) / "case.tflite", data)
-            except BaseException as error:
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-                bugs += 1
-                outcome = "BUG"
-                print(f"case {case} ({kind}): {type(error).__name__}: {str(error)[:300]}", flush=True)
-                if show:
-                    traceback.print_exc()
-            slowest = max(slowest, (time.process_time() - started, case))
-            results[outcome] += 1
-    records.check = original
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    counts = {**results, "past the container": passed[0]}
-    print(
-        f"seed {seed}, {len(cases)} cases: {counts}, slowest {slowest[0]:.2f} s (case {slowest[1]}), "
-        f"peak {megabytes} MB"
-    )
-    return bugs + (megabytes > MOST_MEGABYTES) + (2 * passed[0] < len(cases))
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Fuzz the .tflite importer.")
-    parser.add_argument("--cases", type=int, default=500)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", type=int, help="repeat this case and show its traceback")
-    arguments = parser.parse_args()
-    cases = range(arguments.first, arguments.first + arguments.cases)
-    if arguments.only is not None:
-        cases = range(arguments.only, arguments.only + 1)
-    return 1 if run(arguments.seed, cases, arguments.only is not None) else 0
+FUZZER = Fuzzer("tflite", ".tflite", make_case, ((records, "check"),))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(lambda _: FUZZER))
