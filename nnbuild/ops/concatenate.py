@@ -23,6 +23,7 @@ class Concatenate(Attributes):
     clamp: Clamp = NO_CLAMP
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
+        expect(len(inputs) > 0, "it joins nothing.")
         first = inputs[0]
         expect(0 <= self.axis < len(first), f"axis {self.axis} does not exist in {first}.")
         rest = [shape[: self.axis] + shape[self.axis + 1 :] for shape in inputs]

@@ -107,7 +107,7 @@ def test_programs(board: str, name: str, form: str) -> None:
 @pytest.mark.oracle
 @pytest.mark.kernel
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "form"), [("encoder", "tflite-int8"), ("encoder", "float"), ("u_net", "int8")])
+@pytest.mark.parametrize(("name", "form"), [*(("encoder", form) for form in FORMS), ("u_net", "int8")])
 def test_kernel_modules(name: str, form: str) -> None:
     require_kernel(Recipe("f"))
     model, samples = files(name, form)

@@ -107,7 +107,8 @@ def _spoil_array(array: h5py.Dataset, rng: random.Random) -> None:
         case 0:
             parent[name] = np.full(shape, rng.choice((np.nan, np.inf, -np.inf, 3e38, 1e-45)), np.float32)
         case 1:
-            parent[name] = value.astype(rng.choice(("f2", "f8", "i4", "u1", "c8", "S3", "?")))
+            with np.errstate(all="ignore"):
+                parent[name] = value.real.astype(rng.choice(("f2", "f8", "i4", "u1", "c8", "S3", "?")))
         case 2:
             parent[name] = np.zeros(rng.choice(((), (0,), (1,), (2, 3), (4, 4), (1,) * 32)), np.float32)
         case 3:

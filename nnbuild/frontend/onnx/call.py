@@ -158,6 +158,12 @@ class Call:
         self.expect(values.dtype.kind in "iu" and values.size <= 4096, "its argument is no short list of numbers.")
         return tuple(int(v) for v in values.reshape(-1))
 
+    def indices(self, index: int) -> Array:
+        """A constant of whole numbers."""
+        values = self.constant(index)
+        self.expect(values.dtype.kind in "iu", "its indices are no whole numbers.")
+        return values.astype(np.int64)
+
     def listed(self, name: str, index: int) -> tuple[int, ...] | None:
         """What is an option in older versions and an input in newer ones; None where it is neither."""
         if self.given(index):

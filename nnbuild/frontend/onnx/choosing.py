@@ -68,7 +68,7 @@ def _reshaped_axis(x: Value, axis: int, shape: Shape, call: Call) -> Value:
 
 def gather_nd(call: Call) -> None:
     """Constant indices: the axes they name are seen as one, and picked from."""
-    x, indices, lead = call.value(0), call.constant(1), call.integer("batch_dims", 0)
+    x, indices, lead = call.value(0), call.indices(1), call.integer("batch_dims", 0)
     depth = indices.shape[-1] if indices.ndim else 0
     shape = x.shape
     call.expect(0 <= lead < indices.ndim and 0 < depth <= len(shape) - lead, "its indices do not fit its input.")
@@ -85,10 +85,10 @@ def gather_nd(call: Call) -> None:
 
 def gather_elements(call: Call) -> None:
     """Constant indices."""
-    x, indices = call.value(0), call.constant(1)
+    x, indices = call.value(0), call.indices(1)
     axis = call.axis(call.integer("axis", 0), len(x.shape))
     size = x.shape[axis]
-    places = np.where(indices < 0, indices + size, indices).astype(np.int64)
+    places = np.where(indices < 0, indices + size, indices)
     fits = indices.ndim == len(x.shape) and bool(((places >= 0) & (places < size)).all())
     fits = fits and all(m <= n for i, (m, n) in enumerate(zip(indices.shape, x.shape, strict=True)) if i != axis)
     call.expect(fits, "its indices do not fit its input.")
@@ -107,10 +107,10 @@ def _elements(call: Call, x: Value, flat: Array, shape: Shape) -> Value:
 
 
 def scatter_elements(call: Call) -> None:
-    x, indices = call.value(0), call.constant(1)
+    x, indices = call.value(0), call.indices(1)
     axis = call.axis(call.integer("axis", 0), len(x.shape))
     size = x.shape[axis]
-    places = np.where(indices < 0, indices + size, indices).astype(np.int64)
+    places = np.where(indices < 0, indices + size, indices)
     call.expect(
         bool(((places >= 0) & (places < size)).all()) and indices.ndim == len(x.shape), "its indices do not fit."
     )
@@ -121,10 +121,10 @@ def scatter_elements(call: Call) -> None:
 
 
 def scatter_nd(call: Call) -> None:
-    x, indices = call.value(0), call.constant(1)
+    x, indices = call.value(0), call.indices(1)
     depth = indices.shape[-1]
     named, rest = x.shape[:depth], x.shape[depth:]
-    places = np.where(indices < 0, indices + np.array(named), indices).astype(np.int64)
+    places = np.where(indices < 0, indices + np.array(named), indices)
     call.expect(bool(((places >= 0) & (places < np.array(named))).all()), "its indices lie outside its input.")
     rows = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), named).reshape(-1)
     flat = (rows[:, None] * prod(rest) + np.arange(prod(rest))).reshape(-1)

@@ -31,9 +31,9 @@ def batch_normalization(call: Call) -> None:
     scale, bias, mean, variance = (call.weights(i).astype(np.float64).reshape(-1) for i in range(1, 5))
     channels = x.shape[1] if len(x.shape) > 1 else 1
     call.expect({v.size for v in (scale, bias, mean, variance)} == {channels}, "its constants do not fit its channels.")
-    spread = np.sqrt(variance + call.number("epsilon", 1e-5))
-    call.expect(bool((spread > 0).all()), "a variance is not above 0.")
-    factor = scale / spread
+    variance = variance + call.number("epsilon", 1e-5)
+    call.expect(bool((variance > 0).all()), "a variance is not above 0.")
+    factor = scale / np.sqrt(variance)
     call.put(lined(call, x, factor.astype(np.float32), (bias - mean * factor).astype(np.float32)))
 
 

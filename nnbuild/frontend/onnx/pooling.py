@@ -23,7 +23,7 @@ from nnbuild.ops.binary import Binary
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.windows import spread
 
-MOST_COUNTED = 1 << 26
+MOST_COUNTED = 1 << 21
 """Values of which a constant counts those that a spread window finds: a damaged size must take no memory."""
 
 LOWEST = -float(np.finfo(np.float32).max)

@@ -79,7 +79,8 @@ def _wanted(call: Call, shape: Shape, axes: Sequence[int]) -> tuple[list[int], l
             if call.has("scales")
             else tuple(float(v) for v in call.constant(places[0]).reshape(-1))
         )
-        call.expect(len(found) == len(axes) and all(0 < s < LARGEST for s in found), f"its scales are {list(found)}.")
+        call.expect(len(found) == len(axes), f"it has {len(found)} scales for {len(axes)} axes.")
+        call.expect(all(0 < s < LARGEST for s in found), f"its scales are {list(found)}.")
         for axis, scale in zip(axes, found, strict=True):
             sizes[axis], scales[axis] = floor(shape[axis] * scale), scale
     call.expect(all(0 < n <= LARGEST for n in sizes), f"it resizes {list(shape)} to {sizes}.")

@@ -82,6 +82,8 @@ def _axis(call: Call, kind: str, name: str = "Axis", default: int = 0) -> int:
 
 def _elementwise(function: Callable[..., Array]) -> Fold:
     def fold(call: Call, given: Sequence[Array]) -> Sequence[Array]:
+        if isinstance(function, np.ufunc) and len(given) != function.nin:  # one more would be where the result goes
+            raise TypeError
         _within(call, prod(np.broadcast_shapes(*(v.shape for v in given))))
         return [np.asarray(function(*given)).astype(_out_type(call))]
 

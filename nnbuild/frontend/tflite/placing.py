@@ -306,7 +306,9 @@ def _turned(call: Call, name: str, along: int, count: int) -> str:
 
 def _known_lengths(call: Call, name: str, batch: int, along: int) -> str:
     whole, lengths = call.whole(0), call.stored(1).values().reshape(-1)
-    call.expect(bool(((lengths >= 0) & (lengths <= whole[along])).all()), f"its lengths {list(lengths)} do not fit.")
+    fit = lengths.dtype.kind == "i" and len(lengths) == whole[batch]
+    fit = fit and bool(((lengths >= 0) & (lengths <= whole[along])).all())
+    call.expect(fit, f"its {len(lengths)} lengths do not fit.")
     if len(lengths) == 1:
         return _turned(call, name, along, int(lengths[0]))
     few(call, whole)
