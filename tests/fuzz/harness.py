@@ -79,6 +79,14 @@ def try_case(fuzzer: Fuzzer, path: Path, data: Any, prints: bool) -> str:
     return "imported"
 
 
+def replayed(fuzzer: Fuzzer, seed: int, number: int, folder: Path) -> str:
+    """One case of a run, with warnings as errors, as there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, data = fuzzer.case(random.Random(f"{seed} {number}"))
+        return try_case(fuzzer, folder / f"case{fuzzer.suffix}", data, fuzzer.prints)
+
+
 def run(fuzzer: Fuzzer, seed: int, cases: range, show: bool) -> int:
     """The number of bugs found."""
 

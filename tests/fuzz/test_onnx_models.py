@@ -13,6 +13,8 @@ pytest.importorskip("onnx")
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.onnx import load
 from nnbuild.frontend.onnx.wire import Damaged, Message, unpacked
+from tests.fuzz.harness import replayed
+from tests.fuzz.onnx_models import FUZZER
 
 pytestmark = pytest.mark.fuzz
 
@@ -30,6 +32,12 @@ def test_spoilt_models_are_refused_in_words() -> None:
 @pytest.mark.full
 def test_many_spoilt_models_are_refused_in_words() -> None:
     fuzzed(20_000, seed=12)
+
+
+@pytest.mark.oracle  # their files come from the onnx package, slowly
+@pytest.mark.parametrize("case", [(3, 1440), (3, 22133), (3, 13865), (3, 104467), (3, 105082), (4, 7868), (5, 4070)])
+def test_what_longer_runs_found(case: tuple[int, int], tmp_path: Path) -> None:
+    replayed(FUZZER, *case, tmp_path)
 
 
 @pytest.mark.parametrize(

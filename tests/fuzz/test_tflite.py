@@ -20,7 +20,8 @@ from nnbuild.base.errors import NnbuildError
 from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from tests.frontend.tflite_files import to_bytes
-from tests.fuzz.tflite import spoil_file
+from tests.fuzz.harness import replayed
+from tests.fuzz.tflite import FUZZER, spoil_file
 from tests.fuzz.tflite_seeds import SEEDS
 from tests.support.many import run_many
 from tests.support.quantized import full_range
@@ -44,6 +45,11 @@ def test_spoilt_files_are_refused_in_words() -> None:
 @pytest.mark.full
 def test_many_spoilt_files_are_refused_in_words() -> None:
     fuzzed(12000, seed=12)
+
+
+@pytest.mark.parametrize("case", [(3, 10211), (3, 47193), (3, 59721), (4, 6419), (4, 16984), (5, 847), (5, 14249)])
+def test_what_longer_runs_found(case: tuple[int, int], tmp_path: Path) -> None:
+    replayed(FUZZER, *case, tmp_path)
 
 
 def spoilt_graphs(folder: Path, seed: str, count: int) -> Iterator[Graph]:

@@ -118,8 +118,12 @@ def initramfs(script: str, files: Mapping[str, bytes], kernels: Kernels) -> byte
 def command_line(
     machine: Machine, guest: Guest, image: Path, initrd: Path, console: Path, lines: Sequence[int] = ()
 ) -> list[str]:
-    """`lines` are the ports on this machine that the guest's other serial lines connect to."""
-    words = f"console={machine.console} panic=-1 oops=panic rdinit=/init quiet {guest.parameters}".strip()
+    """`lines` are the ports on this machine that the guest's other serial lines connect to.
+
+    A kernel on a loaded machine may find its timer late and give up, if it is not told to believe in it.
+    """
+    always = "panic=-1 oops=panic no_timer_check rdinit=/init quiet"
+    words = f"console={machine.console} {always} {guest.parameters}".strip()
     return [
         *machine.command,
         *("-cpu", guest.processor or machine.processor, "-smp", str(guest.processors), "-m", MEMORY),

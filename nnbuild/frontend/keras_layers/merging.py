@@ -51,6 +51,15 @@ def _average(call: Call) -> str:
     return scaled(call, total, "multiply", "share", np.asarray(1 / len(call.inputs)))
 
 
+def _custom_scale(call: Call) -> str:
+    """The layer of InceptionResNetV2 in keras.applications: the first input, and a share of the second."""
+    if len(call.inputs) != 2:
+        raise call.config.error(f"it adds two tensors, but is called with {len(call.inputs)}.")
+    first, second = same_rank(call)
+    part = scaled(call, second, "multiply", "scale", np.asarray(call.config.number("scale")))
+    return call.one(Binary("add"), first, part)
+
+
 def concatenated(call: Call, axis: int) -> str:
     if not call.inputs:
         raise call.config.error("it is called without any tensor.")
@@ -65,6 +74,7 @@ LAYERS = {
     "Minimum": _merge("minimum"),
     "Subtract": LayerKind(single(_subtract)),
     "Average": LayerKind(single(_average)),
+    "CustomScaleLayer": LayerKind(single(_custom_scale)),
     "Concatenate": LayerKind(
         single(lambda call: concatenated(call, call.config.integers("axis", (-1,))[0])),
     ),

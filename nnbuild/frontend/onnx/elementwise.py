@@ -237,7 +237,9 @@ def binary(function: str, call: Call) -> None:
         return
     numbers = next((v for v in values if v.is_number), None)
     masks = [
-        v for v in (left, right) if not isinstance(v, Value) and v.dtype.kind == "f" and v.size and v.min() <= LEFT_OUT
+        v
+        for v in (left, right)
+        if not isinstance(v, Value) and v.dtype.kind == "f" and v.size and float(v.min()) <= LEFT_OUT
     ]
     if function == "add" and numbers is not None and masks:
         call.put(left_out(call, numbers, masks[0]))

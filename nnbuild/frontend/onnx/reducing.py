@@ -232,9 +232,11 @@ def arg(function: str, call: Call) -> None:
     axis = call.axis(call.integer("axis", 0), len(x.shape))
     keep, size = bool(call.integer("keepdims", 1)), x.shape[axis]
     if call.integer("select_last_index", 0):
-        from nnbuild.frontend.onnx.moving import picked
+        from nnbuild.frontend.onnx.moving import every, part
 
-        x = picked(call, x, axis, list(reversed(range(size))))
+        ranges = every(x.shape)
+        ranges[axis] = (size - 1, -1 if size > 1 else 1, size)
+        x = part(call, x, ranges)
         made = extreme_place(call, x, function, axis, keep)
         made = of_whole(call, "subtract", np.array(size - 1, np.int64), made)
     else:

@@ -233,7 +233,8 @@ def _quantized(call: Call, values: Array) -> tuple[Array, int, Quantization]:
         raise call.error(f"it quantizes a constant to {out.dtype}.", CONVERT_AGAIN)
     scales, zeros = along(out, values.ndim, values.shape)
     low, high = RANGES[out.dtype]
-    real = values / scales
+    with np.errstate(over="ignore"):
+        real = values / scales
     return np.clip(np.sign(real) * np.floor(np.abs(real) + 0.5) + zeros, low, high).astype(out.dtype), 0, known
 
 

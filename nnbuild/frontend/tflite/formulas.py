@@ -46,7 +46,9 @@ def with_number(call: Call, function: str, name: str, *right: float) -> str:
 
 
 def held(call: Call, values: object) -> str:
-    return call.assembly.constant(call.operator, f"{call.layer}/number", np.asarray(values, np.float32), None)
+    with np.errstate(over="ignore"):
+        numbers = np.asarray(values, np.float32)
+    return call.assembly.constant(call.operator, f"{call.layer}/number", numbers, None)
 
 
 def log_softmax(call: Call) -> None:

@@ -324,6 +324,8 @@ def along(stored: Tensor, rank: int, shape: Shape) -> tuple[Array, Array]:
     """A tensor's scales and zero points, in the shape in which they follow its axis."""
     known = stored.quantization
     assert known is not None
+    if any(abs(zero) >= 1 << 31 for zero in known.zero_points):
+        raise stored.error("it has a zero point of more than 32 bits.")
     scales, zeros = np.asarray(known.scales, np.float32), np.asarray(known.zero_points, np.int32)
     if len(scales) > 1:
         if not (0 <= known.axis < rank and shape[known.axis] == len(scales)):

@@ -46,7 +46,7 @@ def sequence_lstm(call: Call) -> None:
     clip = call.number(KIND, "ProjClip", 0.0)
     call.expect(clip == 0, f"its ProjClip is {clip:g}.", PLAIN)
     x, shape = _sequence(call)
-    (_, features), units = shape, call.output().shape[-1]
+    (_, features), units = shape, _units(call)
     weights = _gates(call, features, units)
     call.assembly.note(ANEW)
     make = _in_float if call.is_float() else _in_integers
@@ -151,6 +151,12 @@ def _scale(call: Call, index: int, other: float) -> Multiplier:
     return lstm.gate_scale(known.scales[0], other)
 
 
+def _units(call: Call) -> int:
+    shape = call.output().shape
+    call.expect(bool(shape), "its output has no axes.")
+    return shape[-1]
+
+
 def _clip(call: Call, scale: float) -> int:
     clip = call.number(KIND, "CellClip", 0.0)
     with np.errstate(over="ignore"):
@@ -162,7 +168,7 @@ def rnn(call: Call) -> None:
     kind, whole = "RNNOptions", call.whole(X)
     (x,) = call.data_inputs(X)
     call.expect(call.batch == 1 and len(whole) == 2 and whole[0] == 1, f"its input is {list(whole)}.", BATCH_ONE)
-    units = call.output().shape[-1]
+    units = _units(call)
     before = call.assembly.state(replace(call.like(), name=call.stored(4).name, shape=(units,)))
     made = _simple(call, kind, [call.seen(x, (1, whole[1])), before], units, 1)[0]
     call.assembly.keep(before, made)
@@ -173,7 +179,7 @@ def sequence_rnn(call: Call) -> None:
     kind = "SequenceRNNOptions"
     x, shape = _sequence(call, kind)
     call.assembly.note(ANEW)
-    call.reshaped(_simple(call, kind, [call.seen(x, shape)], call.output().shape[-1], 1, sequences=True)[0])
+    call.reshaped(_simple(call, kind, [call.seen(x, shape)], _units(call), 1, sequences=True)[0])
 
 
 def both_ways_rnn(call: Call) -> None:

@@ -163,8 +163,9 @@ def split(call: Call) -> None:
 
 
 def split_v(call: Call) -> None:
-    sizes, (axis,) = list(call.integers(1)), call.integers(2) or (0,)
-    whole = call.whole(0)
+    sizes, axes, whole = list(call.integers(1)), call.integers(2) or (0,), call.whole(0)
+    call.expect(len(axes) == 1, f"it divides {len(axes)} axes.")
+    (axis,) = axes
     if sizes.count(-1) == 1:
         rest = whole[call.axis(axis, len(whole))] - sum(sizes) - 1
         sizes[sizes.index(-1)] = rest
