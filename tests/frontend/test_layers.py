@@ -74,6 +74,13 @@ def encoder(keras: Any, x: Any) -> Any:
     return layers.Dense(3)(layers.GlobalAveragePooling1D()(x))
 
 
+def share_of_a_block(keras: Any, a: Any, b: Any) -> Any:
+    """The layer that keras.applications has for InceptionResNetV2 alone."""
+    from keras.src.applications.inception_resnet_v2 import CustomScaleLayer
+
+    return CustomScaleLayer(0.17)([a, b])
+
+
 CASES: dict[str, Build] = {
     "encoder": alone((5, 8), encoder),
     "heads": joined((5, 6), (7, 6), lambda k, a, b: k.layers.MultiHeadAttention(3, 4)(a, b)),
@@ -185,6 +192,7 @@ CASES: dict[str, Build] = {
         lambda o, x: [o.log_sigmoid(x), o.squareplus(x), o.tanh_shrink(x), o.threshold(x, 0.1, 0.2), o.zeros_like(x)],
         lambda o, x: [o.where(o.isnan(x), 0.0, x)],
     ),
+    "share of a block": joined((4, 6), (4, 6), share_of_a_block),
 }
 
 

@@ -47,7 +47,10 @@ def test_many_spoilt_files_are_refused_in_words() -> None:
     fuzzed(12000, seed=12)
 
 
-@pytest.mark.parametrize("case", [(3, 10211), (3, 47193), (3, 59721), (4, 6419), (4, 16984), (5, 847), (5, 14249)])
+@pytest.mark.parametrize(
+    "case",
+    [(3, 10211), (3, 47193), (3, 59721), (4, 6419), (4, 16984), (5, 847), (5, 14249), (6, 344), (7, 477), (7, 4495)],
+)
 def test_what_longer_runs_found(case: tuple[int, int], tmp_path: Path) -> None:
     replayed(FUZZER, *case, tmp_path)
 

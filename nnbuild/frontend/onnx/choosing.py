@@ -23,6 +23,9 @@ from nnbuild.ops.pick import Pick
 MOST = 4096
 """Elements that are computed one by one."""
 
+MOST_PLACED = 1 << 21
+"""Values of a tensor whose places are counted one by one."""
+
 
 def gather(call: Call) -> None:
     axis = call.axis(call.integer("axis", 0), len(call.shape(0)))
@@ -133,6 +136,8 @@ def scatter_nd(call: Call) -> None:
 
 def _scattered(call: Call, x: Value, flat: Array, updates: Value, seen: Shape) -> Value:
     """x with the updates at these places, one round for each time that a place is written."""
+    if prod(x.shape) > MOST_PLACED:
+        raise call.unsupported(f"it writes into {prod(x.shape):,} values")
     function = {"none": "", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}.get(
         call.text("reduction", "none")
     )

@@ -303,9 +303,10 @@ def _dequantized(call: Call, values: Array, scale: Array, zero: Array, axis: int
         call.expect(scale.size == 1 or -rank <= axis < rank, f"its axis {axis} does not exist.")
         call.expect(scale.size in (1, values.shape[axis] if rank else 1), "its scales do not fit its input.")
         scale, zero = _along(scale.reshape(-1), rank, axis), _along(zero.reshape(-1), rank, axis)
-    return np.asarray(
-        (values.astype(np.float64) - zero.astype(np.float64)).astype(np.float32) * scale.astype(np.float32)
-    )
+    with np.errstate(over="ignore"):
+        return np.asarray(
+            (values.astype(np.float64) - zero.astype(np.float64)).astype(np.float32) * scale.astype(np.float32)
+        )
 
 
 def quantize(call: Call) -> None:

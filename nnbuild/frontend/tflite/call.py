@@ -171,7 +171,9 @@ class Call:
         if stored.data is None:
             raise self.error(f"its input {stored.name!r} is not computed before it.", CONVERT_AGAIN)
         like = form(replace(stored, dtype="float32") if stored.dtype == "float16" else stored, self.batch)
-        held = self.constant(index, stored.values().astype(like.dtype).reshape(like.shape), like.quant)
+        values = stored.values()
+        self.expect(values.size == prod(like.shape), f"its constant {stored.name!r} holds another batch.")
+        held = self.constant(index, values.astype(like.dtype).reshape(like.shape), like.quant)
         name = self.add(Known(), self.assembly.first(), {"values": held}, like=like)
         self._known[stored.index] = name
         return name if shape is None else self.seen(name, shape)

@@ -39,6 +39,7 @@ def blocks(deep: bool, call: Call) -> None:
 
 
 def add_n(call: Call) -> None:
+    call.expect(len(call.operator.inputs) > 0, "it adds nothing.")
     first, *others = call.data_inputs(*range(len(call.operator.inputs)))
     like = call.like()
     plain = call.is_float() or (like.is_whole and like.dtype == "int32")

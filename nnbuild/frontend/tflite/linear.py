@@ -89,7 +89,7 @@ def bias(call: Call, index: int, channels: int) -> Array | None:
     stored, values = call.stored(index), call.weights(index)
     call.expect(values.size == channels, f"its bias has the shape {list(stored.shape)} for {channels} channels.")
     if not call.is_float():
-        wanted = BIAS_TYPES[call.output().dtype]
+        wanted = BIAS_TYPES.get(call.output().dtype, "none")
         call.expect(
             stored.dtype == wanted,
             f"its bias is {stored.dtype}; {call.output().dtype} layers are supported with {wanted} only.",
