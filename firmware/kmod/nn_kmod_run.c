@@ -2,7 +2,8 @@
  *
  * While the FPU is in use nothing else may run on this CPU, so a run that needs it is cut into sections: after
  * NN_SECTION_NS the FPU is given back, and whoever waits gets the CPU. A section ends between two steps, or inside a
- * step that is long by itself. How many pieces of a step are taken together is learned from how long they took. */
+ * step that is long by itself; and before a part that would make it much longer, or of which nothing is known yet. How
+ * many pieces of a step are taken together is learned from how long they took. */
 #include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/sched.h>
@@ -11,6 +12,7 @@
 #include "nn_kmod.h"
 
 #define NN_SECTION_NS 40000u /* a section is ended at the first boundary after this time */
+#define NN_LONGER_NS  70000u /* nor is a part begun that would end after it */
 #define NN_PART_NS    20000u /* a part that took longer is cut in two the next time */
 #define NN_LEARN_NS   2500u  /* one that took less is doubled */
 
@@ -35,7 +37,7 @@ int nn_processor_serves(void)
     if (!boot_cpu_has(X86_FEATURE_XMM2)) {
         return -ENODEV;
     }
-#ifdef NN_ISA_AVX2
+#ifdef NN_ISA_AVX2_FMA
     if (!boot_cpu_has(X86_FEATURE_AVX2) || !boot_cpu_has(X86_FEATURE_FMA) || !boot_cpu_has(X86_FEATURE_OSXSAVE) ||
         !cpu_has_xfeatures(XFEATURE_MASK_SSE | XFEATURE_MASK_YMM, NULL)) {
         return -ENODEV;
@@ -45,6 +47,16 @@ int nn_processor_serves(void)
     if (!cpu_have_named_feature(ASIMD)) {
         return -ENODEV;
     }
+#if defined(NN_ISA_NEON_DOTPROD) || defined(NN_ISA_NEON_I8MM)
+    if (!cpu_have_named_feature(ASIMDDP)) {
+        return -ENODEV;
+    }
+#endif
+#ifdef NN_ISA_NEON_I8MM
+    if (!cpu_have_named_feature(I8MM)) {
+        return -ENODEV;
+    }
+#endif
 #endif
     return 0;
 }
@@ -108,6 +120,7 @@ void nn_fpu_end(void)
 #endif
 
 static s32 widths[NN_STEPS]; /* pieces taken together; 0 before the first run */
+static u32 times[NN_STEPS];  /* nanoseconds that a part took last; 0 before the first run */
 
 static s32 width_of(u32 step)
 {
@@ -119,6 +132,7 @@ static s32 width_of(u32 step)
 /* Two CPUs may learn at the same time; either is right. */
 static void learn(u32 step, s32 width, u64 took)
 {
+    WRITE_ONCE(times[step], clamp_t(u64, took, 1, U32_MAX));
     if (took > NN_PART_NS && width > 1) {
         WRITE_ONCE(widths[step], width / 2);
     } else if (took < NN_LEARN_NS && width < nn_model_step_table[step].extent) {
@@ -134,12 +148,15 @@ static void note_section(u64 took)
     }
 }
 
-static bool is_over(u64 since)
+/* Whether a section that began so long ago ends before the next part. */
+static bool is_over(u64 since, u32 step)
 {
 #ifdef NN_WITHOUT_CHUNKS
     return false;
 #else
-    return since >= NN_SECTION_NS;
+    u32 took = READ_ONCE(times[step]);
+
+    return since >= NN_SECTION_NS || took == 0 || since + took > NN_LONGER_NS;
 #endif
 }
 
@@ -168,6 +185,10 @@ static int run_parts(struct nn_instance *instance, const u8 *weights, u32 begin,
             s32 to = extent - from > width ? from + width : extent;
             u64 before;
 
+            if (inside && is_over(now - began, step)) {
+                rest(now - began, gfp);
+                inside = false;
+            }
             if (!inside) {
                 if (!nn_fpu_begin()) {
                     WARN_ON_ONCE(step != begin || from != 0);
@@ -181,10 +202,6 @@ static int run_parts(struct nn_instance *instance, const u8 *weights, u32 begin,
             now = ktime_get_mono_fast_ns();
             learn(step, width, now - before);
             from = to;
-            if (is_over(now - began)) {
-                rest(now - began, gfp);
-                inside = false;
-            }
         }
     }
     if (inside) {

@@ -167,8 +167,11 @@ class IntegerVectors(Lanes):
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         if self.depth == 1:
-            given = f"const int32_t {name} = {self.v.call(w, 'repeat', pointer, of=(1,))};"
-            w(given if self.loaded == 1 else f"const {self.input_type} *{name} = {pointer};")
+            one = self.loaded == 1
+            kind, value = (
+                ("int32_t ", self.v.call(w, "repeat", pointer, of=(1,))) if one else (f"{self.input_type} *", pointer)
+            )
+            w(f"const {kind}{name} = {value};")
             return
         row, of = ("repeat_apart", self.apart) if self.apart[0] > 1 else ("repeat", ())
         row = "inputs" if self.loaded > 1 else row

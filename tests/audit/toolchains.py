@@ -43,6 +43,9 @@ class Toolchain:
 
 CORTEX_M4 = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 RV32 = ("-march=rv32imac", "-mabi=ilp32")
+RV32E = ("-march=rv32emac", "-mabi=ilp32e")
+RV64 = ("-march=rv64imac", "-mabi=lp64", "-mcmodel=medany")
+RV64_FLOATS = ("-march=rv64gc", "-mabi=lp64d")
 
 ALL = (
     Toolchain("x86-64-gcc", "x86-64", ("gcc", "-fcf-protection=none"), "objdump"),
@@ -57,6 +60,11 @@ ALL = (
     Toolchain("powerpc64-clang", "powerpc64", ("clang", "--target=powerpc64-linux-gnu"), "powerpc64-linux-gnu-objdump"),
     Toolchain("powerpc64le-gcc", "powerpc64", ("powerpc64le-linux-gnu-gcc",), "powerpc64le-linux-gnu-objdump"),
     Toolchain("riscv-clang", "riscv", ("clang", "--target=riscv32", *RV32), "riscv64-unknown-elf-objdump", True),
+    Toolchain("rv32e-gcc", "riscv", ("riscv64-unknown-elf-gcc", *RV32E), "riscv64-unknown-elf-objdump", True),
+    Toolchain("rv32e-clang", "riscv", ("clang-19", "--target=riscv32", *RV32E), "riscv64-unknown-elf-objdump", True),
+    Toolchain("rv64-gcc", "riscv", ("riscv64-unknown-elf-gcc", *RV64), "riscv64-unknown-elf-objdump", True),
+    Toolchain("rv64-clang", "riscv", ("clang", "--target=riscv64", *RV64_FLOATS), "riscv64-unknown-elf-objdump"),
+    Toolchain("rv64-linux-gcc", "riscv", ("riscv64-linux-gnu-gcc", *RV64_FLOATS), "riscv64-unknown-elf-objdump"),
 )
 
 

@@ -46,7 +46,7 @@ def test_the_self_test_can_be_left_out(workshop: Workshop) -> None:
     assert outcome.passed and "insmod gave 0" in outcome.log
 
 
-AVX2 = with_extra(with_extra(FLOAT, "-DNN_ISA_AVX2"), "-mavx2 -mfma", "NN_MODEL_EXTRA")
+AVX2 = with_extra(with_extra(FLOAT, "-DNN_ISA_AVX2_FMA"), "-mavx2 -mfma", "NN_MODEL_EXTRA")
 
 
 @pytest.mark.kernel

@@ -50,9 +50,11 @@ class Recipe:
     edit: Edit | None = None
     kernel: str | None = None
     board: str = "linux-kmod"
+    isa: str | None = None
 
     def options(self) -> Options:
-        calibrate = self.model.parent / "calibration.npz" if self.quantize != "float" else None
+        samples = self.model.parent / "calibration.npz"
+        calibrate = samples if self.quantize != "float" and samples.is_file() else None
         return Options(
             self.model,
             self.board,
@@ -60,6 +62,7 @@ class Recipe:
             calibrate=calibrate,
             name=self.name,
             swappable=self.swappable,
+            isa=self.isa,
         )
 
 

@@ -13,6 +13,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.base.paths import FIRMWARE
 from nnbuild.board.board import Board
 from nnbuild.isa.c99 import C99
+from nnbuild.isa.registry import fits, isas
 from nnbuild.model.graph import Graph
 from nnbuild.plan.plan import Plan
 from nnbuild.plan.target import Target
@@ -23,7 +24,8 @@ SHIMS = "kernel_include"
 LINK_SOURCES = ("nn_frame.c", "nn_link.c")
 LINK_HEADERS = ("nn_frame.h", "nn_link.h", "nn_platform.h", "nn_target.h")
 PLAIN = C99.name
-ISA_FLAGS = {"sse2": "", "avx2_fma": "-mavx2 -mfma"}
+ISA_FLAGS = {"sse2": "", "avx2_fma": "-mavx2 -mfma", "neon": "", "neon_dotprod": "", "neon_i8mm": ""}
+"""Sets that the glue can ask the kernel about, and what all of the model's files are compiled with for them."""
 KBUILD, MAKEFILE, DKMS = "Kbuild", "Makefile", "dkms.conf"
 LONGEST_NAME = 40
 """Of a model: the kernel allows 55 characters for a module, and symbols need some of their own."""
@@ -87,29 +89,21 @@ def _refuse_long_names(prefix: str) -> None:
 def kernel_target(graph: Graph, target: Target, asked: str | None) -> Target:
     """For a kernel: steps may be computed piece by piece. A model of integers keeps to the integer registers, which may
     be used everywhere, unless the user asked for others."""
-    if target.also or target.isa.name not in (PLAIN, *ISA_FLAGS):
+    served = [PLAIN, *(name for name in ISA_FLAGS if fits(isas()[name], target.architecture))]
+    if target.also or target.isa.name not in served:
         cause = "a kernel module is made for one of the sets that it can ask the kernel about."
-        raise UsageError(f"isa {asked!r}", cause, f"Name one of {PLAIN}, {', '.join(ISA_FLAGS)}.")
+        raise UsageError(f"isa {asked!r}", cause, f"Name one of {', '.join(served)}.")
     floats = any(tensor.dtype == "float32" for tensor in graph.tensors.values())
     isa = C99 if asked is None and not floats else target.isa
     return replace(target, isa=isa, pieces=True)
 
 
-def isa_of(plan: Plan) -> str:
-    """ "none" where the FPU and its registers stay untouched."""
-    if plan.isa.name in ISA_FLAGS:
-        return plan.isa.name
-    return "sse2" if needs_fpu(plan) else "none"
-
-
 def kbuild(plan: Plan) -> str:
-    p, isa = plan.prefix, isa_of(plan)
+    p, fpu = plan.prefix, needs_fpu(plan)
     model = [f"{p}_kernels.o", f"{p}_weights.o", f"{p}_bridge.o"]
     glue = [f"{p}_kmod.o", f"{p}_golden.o", *(Path(name).stem + ".o" for name in (*LINK_SOURCES, *glue_sources()))]
-    fpu = isa != "none"
     defines = [f"-DNN_STEPS={max(1, len(plan.steps))}", f"-DNN_DEVICE='\"{module_name(p)}\"'"]
-    defines += ["-DNN_FPU"] if fpu else []
-    defines += ["-DNN_ISA_AVX2"] if isa == "avx2_fma" else []
+    defines += ["-DNN_FPU", f"-DNN_ISA_{plan.isa.name.upper()}"] if fpu else []
     defines += ["-DNN_SWAPPABLE"] if plan.swappable else []
     lines = [
         f"# Builds {module_file(p)}; printed by nnbuild {__version__}.",
@@ -124,7 +118,7 @@ def kbuild(plan: Plan) -> str:
         "# The model's own files see the compiler's headers and none of the kernel's.",
         "nn-model := -O2 -ffreestanding -ffp-contract=off -Wno-declaration-after-statement \\",
         "    -isystem $(shell $(CC) -print-file-name=include) -D_MM_MALLOC_H_INCLUDED $(NN_MODEL_EXTRA)",
-        *_fpu_lines(isa),
+        *_fpu_lines(plan),
         *(f"CFLAGS_{name} := $(nn-model)" + (" $(nn-fpu)" if fpu else "") for name in model),
         *(f"CFLAGS_REMOVE_{name} := $(nn-no-fpu)" for name in model if fpu),
         "",
@@ -134,15 +128,15 @@ def kbuild(plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fpu_lines(isa: str) -> list[str]:
+def _fpu_lines(plan: Plan) -> list[str]:
     """Kernels from 6.10 say themselves how code with floating point is compiled. Whatever they say, the alignment that
     a function may expect of its caller's stack stays the kernel's own, 8 bytes: the compiler realigns where it needs
     more."""
-    if isa == "none":
+    if not needs_fpu(plan):
         return ["# The model computes with integers alone: no floating point anywhere."]
     return [
         "ifdef CONFIG_X86",
-        f"nn-fpu := $(or $(CC_FLAGS_FPU),-mhard-float -msse -msse2) {ISA_FLAGS[isa]}".rstrip(),
+        f"nn-fpu := $(or $(CC_FLAGS_FPU),-mhard-float -msse -msse2) {ISA_FLAGS.get(plan.isa.name, '')}".rstrip(),
         "nn-no-fpu := $(CC_FLAGS_NO_FPU)",
         "else",
         "nn-fpu := $(CC_FLAGS_FPU)",
