@@ -167,11 +167,8 @@ class IntegerVectors(Lanes):
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         if self.depth == 1:
-            one = self.loaded == 1
-            kind, value = (
-                ("int32_t ", self.v.call(w, "repeat", pointer, of=(1,))) if one else (f"{self.input_type} *", pointer)
-            )
-            w(f"const {kind}{name} = {value};")
+            given = f"int32_t {name} = {self.v.call(w, 'repeat', pointer, of=(1,))}" if self.loaded == 1 else ""
+            w(f"const {given or f'{self.input_type} *{name} = {pointer}'};")
             return
         row, of = ("repeat_apart", self.apart) if self.apart[0] > 1 else ("repeat", ())
         row = "inputs" if self.loaded > 1 else row

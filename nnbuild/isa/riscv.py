@@ -13,8 +13,11 @@ from nnbuild.isa.vectors import Vectors
 
 GUARD = "defined(__riscv_vector) && defined(__riscv_v_intrinsic) && __riscv_v_min_vlen >= 128 && !defined(NN_PORTABLE)"
 
-BETTER_SCHEDULED = ("no-schedule-insns", "no-ivopts", "no-gcse", "no-tree-reassoc", "no-tree-ter")
-"""gcc's first scheduler, loads ahead of time and sums in another order keep more values than there are registers."""
+BETTER_SCHEDULED = (
+    *("no-schedule-insns", "no-ivopts", "no-gcse", "no-tree-reassoc", "no-tree-ter", "no-predictive-commoning"),
+)
+"""gcc's first scheduler, loads ahead of time, inputs kept for the next turn of a loop and sums in another order need
+more registers than there are."""
 
 
 def _saturate(bits: int, shift: int = 0) -> str:
@@ -50,7 +53,7 @@ RV32IM = Isa(
     name="rv32im",
     summary="32 bits with multiplication: the upper half of a product in one instruction",
     features=frozenset({"rv32im"}),
-    architectures=("rv32",),
+    architectures=("rv32", "rv64"),
     gcc_options=BETTER_SCHEDULED,
 )
 RVV = Isa(

@@ -39,8 +39,8 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
-MANY_REGISTERS = 27
-"""Of RISC-V's 31, those that are left to a tile."""
+MANY_REGISTERS, OF_ROWS = 27, 4
+"""Of RISC-V's 31, those that are left to a tile, and what a loop over rows of taps takes of them."""
 
 
 def _scalar(site: Site[Conv2D]) -> Edges:
@@ -55,6 +55,8 @@ def _fpu(site: Site[Conv2D]) -> Edges:
 def _bytes(lanes: type[ByteLanes], registers: int, site: Site[Conv2D], flat: bool = False) -> Edges:
     weights = ShortByteLanes.stored(site.constant("kernel")) if lanes is ShortByteLanes else None
     nest = Positions if flat else Edges
+    if registers == MANY_REGISTERS and window_of(site).rows.kernel > 1:
+        registers -= OF_ROWS
     return nest(site, lanes(site), registers, weights, str(quant_of(site.inputs[0]).zero_point), whole=True)
 
 

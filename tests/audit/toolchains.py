@@ -61,9 +61,7 @@ ALL = (
     Toolchain("powerpc64le-gcc", "powerpc64", ("powerpc64le-linux-gnu-gcc",), "powerpc64le-linux-gnu-objdump"),
     Toolchain("riscv-clang", "riscv", ("clang", "--target=riscv32", *RV32), "riscv64-unknown-elf-objdump", True),
     Toolchain("rv32e-gcc", "riscv", ("riscv64-unknown-elf-gcc", *RV32E), "riscv64-unknown-elf-objdump", True),
-    Toolchain("rv32e-clang", "riscv", ("clang-19", "--target=riscv32", *RV32E), "riscv64-unknown-elf-objdump", True),
     Toolchain("rv64-gcc", "riscv", ("riscv64-unknown-elf-gcc", *RV64), "riscv64-unknown-elf-objdump", True),
-    Toolchain("rv64-clang", "riscv", ("clang", "--target=riscv64", *RV64_FLOATS), "riscv64-unknown-elf-objdump"),
     Toolchain("rv64-linux-gcc", "riscv", ("riscv64-linux-gnu-gcc", *RV64_FLOATS), "riscv64-unknown-elf-objdump"),
 )
 
