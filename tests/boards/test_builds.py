@@ -25,6 +25,8 @@ from nnbuild.jobs.pipeline import Options, compile_model
 from tests.boards.conftest import EMULATED, FIRMWARE_BOARDS, MNIST, needs_tools
 from tests.frontend.keras_files import dense, h5_bytes, input_layer, layer, put, random_arrays, sequential, small
 
+pytestmark = pytest.mark.slow
+
 FAST = "stm32f405"
 
 

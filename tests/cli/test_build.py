@@ -13,6 +13,8 @@ from nnbuild.base.paths import CMAKE, PLATFORMIO, generator_files
 from tests.cli.conftest import Nnbuild
 from tests.support.running import NNBUILD, ROOT, files_of, start
 
+pytestmark = pytest.mark.slow
+
 
 def test_build(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     said = nnbuild("build", model, "-o", tmp_path / "out", "--json", "--quantize", "int8")

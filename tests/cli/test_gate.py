@@ -15,6 +15,8 @@ from nnbuild.jobs import job
 from tests.cli.conftest import Nnbuild, numbers
 from tests.frontend.keras_files import dense, h5_bytes, input_layer, put, sequential
 
+pytestmark = pytest.mark.slow
+
 WIDTH = 6
 
 

@@ -88,6 +88,7 @@ def test_every_command_of_the_readme(encoding: str, project: Path) -> None:
     assert [(words, code) for words, code in zip(README, codes, strict=True) if code != NO_PORT.get(words[0], 0)] == []
 
 
+@pytest.mark.slow
 def test_a_name_that_cannot_be_printed_is_no_reason_to_fail(project: Path) -> None:
     (project / "kws.h5").rename(project / "küche.h5")
     for encoding in ("cp1252", "ascii"):

@@ -14,6 +14,8 @@ from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
 from tests.support.batch import CLANG, GCC_SANITIZED, Entry, run_batch
 
+pytestmark = pytest.mark.slow
+
 LOTS = 4
 CASES = list(cases())
 

@@ -20,6 +20,8 @@ from tests.support.batch import Entry, run_batch
 from tests.support.compiled import STRICT
 from tests.support.objects import compile_objects, symbols
 
+pytestmark = pytest.mark.slow
+
 WITH_CLANG = ["gcc", pytest.param("clang", marks=pytest.mark.skipif(not shutil.which("clang"), reason="needs clang"))]
 SOURCES = ("", "_kernels", "_weights")
 

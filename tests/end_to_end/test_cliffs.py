@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.cliffs import SHORT, dead_costs, main
 
+pytestmark = pytest.mark.slow
+
 
 def test_no_new_cliff_in_the_short_form(capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["--short"])

@@ -24,6 +24,8 @@ from nnbuild.ops.activation import Activation
 from tests.frontend.keras_files import called, dense, functional, h5_bytes, input_layer, layer, put, random_arrays
 from tests.support.running import ROOT
 
+pytestmark = pytest.mark.slow
+
 SHAPE = (8, 8, 3)
 TEMPLATE = ROOT / "nnbuild" / "templates" / "evidence" / "verify.py"
 

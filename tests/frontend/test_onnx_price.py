@@ -16,7 +16,10 @@ from tests.frontend.test_onnx_models import MODELS
 from tests.support.onnx_export import exported
 
 SHARED = MODELS.parent
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the folder shared/models is not there")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not SHARED.is_dir(), reason="the folder shared/models is not there"),
+]
 NETWORKS = ("kws_ref_model", "pretrainedResnet")
 
 

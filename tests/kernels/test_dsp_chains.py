@@ -24,6 +24,8 @@ from tests.support.graphs import single
 from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
 
+pytestmark = pytest.mark.slow
+
 SHAPES = [
     # height, width, in, kernel, filters, stride
     (6, 8, 8, 3, 8, 1),

@@ -12,6 +12,8 @@ from nnbuild.ops import interpret
 from tests.kernels.cases import Maker, cases
 from tests.support.compiled import run_graph
 
+pytestmark = pytest.mark.slow
+
 CASES = dict(cases())
 
 

@@ -17,6 +17,8 @@ from tests.kernels.test_convert import FLOAT, conversion
 from tests.kernels.test_integer import GROUPS, made
 from tests.support.compiled import STRICT
 
+pytestmark = pytest.mark.slow
+
 ARM = ["arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=soft", "-O2", "-ffreestanding"]
 X86 = ["gcc", "-O2", "-mno-sse", "-mno-mmx", "-mno-80387", "-ffreestanding"]
 FLOAT_INSTRUCTION = re.compile(r"^v?(add|sub|mul|div|sqrt|min|max|u?comi)s[sd]$|^v?cvt|^f[a-z]+$|p[sd]$")

@@ -15,6 +15,8 @@ from tests.kernels import made_up_set
 from tests.kernels.cases import cases
 from tests.kernels.test_variants import PORTABLE, candidates, compare, graph_of
 
+pytestmark = pytest.mark.slow
+
 LINES = 120
 SEEN = {
     "float": {"conv2d", "depthwise_conv2d", "dense", "pool2d", "binary", "activation", "lstm", "gru", "simple_rnn"},

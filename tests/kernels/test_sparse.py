@@ -31,6 +31,8 @@ from tests.support.graphs import single
 from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
 
+pytestmark = pytest.mark.slow
+
 SHAPES = [(64, 16), (640, 12), (92, 70), (301, 9), (5, 3), (1, 1), (16, 1)]
 KEPT = (0.03, 0.12, 0.4, 0.0)
 ON_PAIRS = {

@@ -36,7 +36,7 @@ FORMATS = ("float", "int8", "int16")
 PORTABLE = ("-O0", "-DNN_PORTABLE")
 """Has the C compute what a set's instructions mean, not the instructions."""
 CROSS = ("-O1", "-static")
-QUICK = {("armv7em_dsp", "int8", ()), ("avx2_fma", "float", ()), ("neon_dotprod", "int8", ())}
+QUICK = {("avx2_fma", "float", ()), ("neon_dotprod", "int8", ())}
 """What is run even when little time is to be spent."""
 Case = tuple[str, str, Graph, Target]
 """(case, kernel, graph, target)"""

@@ -20,6 +20,8 @@ from tests.support.graphs import single
 from tests.support.many import run_many
 from tests.support.quantized import quantized
 
+pytestmark = pytest.mark.slow
+
 SIZES = [(4, 8, 4, 4), (5, 9, 8, 5), (11, 17, 12, 3), (8, 8, 64, 6)]
 """Height, width, channels in and out."""
 GROUPS = [(4, 8, 4, 32), (5, 9, 8, 48), (11, 17, 12, 32)]

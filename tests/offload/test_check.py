@@ -9,6 +9,8 @@ import pytest
 from tests.offload.made_up import made_up
 from tests.support.running import EXAMPLE, NNBUILD, start, well
 
+pytestmark = pytest.mark.slow
+
 MODEL = (EXAMPLE / "mnist.h5", "--quantize", "int8", "--calibrate", EXAMPLE / "calibration.npz")
 SAMPLES = ("--inputs", EXAMPLE / "samples.npz")
 RIGHT = "passed  output 'digit': 0 of 2000 integers differ from the reference"

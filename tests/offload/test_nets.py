@@ -15,6 +15,8 @@ from nnbuild.model.graph import Graph
 from tests.offload.made_up import made_up
 from tests.offload.nets import NETS, Net, given, inception_block, joined, lenet, odd
 
+pytestmark = pytest.mark.slow
+
 PICKY = Gates(agreement=0, golden_agreement=0)
 simulated = pytest.mark.skipif(shutil.which("verilator") is None, reason="verilator is not installed")
 

@@ -23,6 +23,8 @@ import yaml
 from tests.outputs.test_packages import write
 from tests.support.running import EXAMPLE, well
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 ZEPHYR = """\

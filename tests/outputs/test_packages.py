@@ -16,6 +16,8 @@ from nnbuild.outputs.library import archiver, shared_library
 from tests.frontend.keras_files import h5_bytes, put, small
 from tests.support.running import EXAMPLE, NNBUILD, files_of, printed, start, well
 
+pytestmark = pytest.mark.slow
+
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
 MODEL = EXAMPLE / "mnist.h5"
 MAIN = """\

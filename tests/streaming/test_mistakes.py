@@ -19,6 +19,8 @@ from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from tests.frontend.tflite_files import to_bytes
 from tests.support.streaming_files import Net
 
+pytestmark = pytest.mark.slow
+
 Change = Callable[[str], str]
 
 
