@@ -77,19 +77,19 @@ def _declare_count(w: Writer, site: Site[Pool2D]) -> None:
 
 
 def _average(w: Writer, site: Site[Pool2D], total: str) -> str:
-    """The average as the variable `total` of the inputs under a window gives it, to nearest, halves away from zero."""
+    """The average as the variable `total` of the inputs under a window gives it, to nearest, halves away from zero: its
+    size, then its sign again, without a branch."""
     size, inside = prod(site.attributes.window), window_of(site).inside
     count, half = (str(size), str(size // 2)) if inside else ("count", "count / 2")
     if not _multiplies(site):
         w.bill(14)
         return f"({total} > 0 ? {total} + {half} : {total} - {half}) / {count}"
     w.bill(7)
+    sign = f"sign_{total}"
+    w(f"const int32_t {sign} = {total} >> 31;")
     factor = f"UINT32_C({mean_factor(size)})" if inside else "factor"
-    up, down = (
-        f"(int32_t)(((uint32_t)({each}) * {factor}) >> {MEAN_BITS})"
-        for each in (f"{total} + {half}", f"{half} - {total}")
-    )
-    return f"{total} > 0 ? {up} : -{down}"
+    lifted = f"(uint32_t)(({total} ^ {sign}) - {sign} + {half})"
+    return f"((int32_t)(({lifted} * {factor}) >> {MEAN_BITS}) ^ {sign}) - {sign}"
 
 
 def _multiplies(site: Site[Pool2D]) -> bool:
