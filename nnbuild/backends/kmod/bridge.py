@@ -31,7 +31,7 @@ from nnbuild.plan.target import Target
 
 PART_CYCLES = 10_000
 """Of a step's pieces, so many are taken together at first: about 10 microseconds at 1 GHz."""
-LONGEST_PIECE = 25_000
+LONGEST_PIECE = 12_000
 """Cycles by the bill, which counts less than a processor takes: with all else well within 100 microseconds."""
 GOLDEN_SAMPLES = 3
 FRACTION = 1 << 16

@@ -12,7 +12,7 @@ from nnbuild.kernels.loops.tiled import Tiled
 from nnbuild.kernels.window import Window
 from nnbuild.kernels.window_loops import declare_taps, moved, product, total
 
-LONG_LINE = 20_000
+LONG_LINE = 5_000
 """Cycles of a line, all its sums at a full vector a cycle, from which it is worth cutting."""
 PIECE_CYCLES = 30
 """Of finding the place of a piece, and of loading anew what the piece before it held."""
