@@ -29,11 +29,11 @@ class Survey:
     cannot be used, which is nobody's business who asks for another board."""
 
     files: Mapping[str, Path]
-    strays: tuple[tuple[str, UsageError], ...]
+    strays: tuple[tuple[Path, UsageError], ...]
 
     def refuse_stray(self, name: str) -> None:
         for stray, error in self.strays:
-            if name == stray:
+            if name == _called(stray):
                 raise error
 
 
@@ -91,7 +91,7 @@ def _folders() -> list[Path]:
 def by_name(found: Iterable[Path]) -> Survey:
     """A copy of a table, as a checkout of nnbuild has it beside the installed one, is the same board."""
     result: dict[str, Path] = {}
-    strays: list[tuple[str, UsageError]] = []
+    strays: list[tuple[Path, UsageError]] = []
     for file in found:
         try:
             name = name_of(file)
@@ -100,7 +100,7 @@ def by_name(found: Iterable[Path]) -> Survey:
             elif not is_copy(result[name], file):
                 raise two_of(name, result[name], file)
         except UsageError as error:
-            strays.append((_called(file), error))
+            strays.append((file, error))
     return Survey(result, tuple(strays))
 
 

@@ -44,15 +44,15 @@ def boards() -> tuple[Board, ...]:
     return _all_boards()[0]
 
 
-def strays() -> tuple[UsageError, ...]:
+def strays() -> tuple[tuple[Path, UsageError], ...]:
     """What lies among the tables of a user's own and cannot be read as one."""
     return _all_boards()[1]
 
 
-def _all_boards() -> tuple[tuple[Board, ...], tuple[UsageError, ...]]:
+def _all_boards() -> tuple[tuple[Board, ...], tuple[tuple[Path, UsageError], ...]]:
     """A broken table of a user's own harms no other."""
     there = survey()
-    wrong = [error for _, error in there.strays]
+    wrong = list(there.strays)
     found = []
     for file in there.files.values():
         try:
@@ -60,7 +60,7 @@ def _all_boards() -> tuple[tuple[Board, ...], tuple[UsageError, ...]]:
         except UsageError as error:
             if BOARDS in file.parents:
                 raise
-            wrong.append(error)
+            wrong.append((file, error))
             continue
         if board is not None:
             found.append(board)

@@ -77,11 +77,19 @@ def _wrong(board: Board) -> tuple[str, ...]:
     return contradictions(board)
 
 
+def _is_meant(file: Path) -> bool:
+    """Whether a file that cannot be read as a board was written to be one."""
+    return re.search(rb"(?m)^\s*(extends\s*=|\[firmware)", file.read_bytes()) is not None
+
+
 def _check(arguments: argparse.Namespace) -> int:
     chosen = [read_unproved(name) for name in arguments.boards] if arguments.boards else list(boards())
     found = {board.name: _wrong(board) for board in chosen}
     files_of = {board.name: board.file for board in chosen}
-    skipped = {error.where: error.cause for error in strays()} if not arguments.boards else {}
+    unread = strays() if not arguments.boards else ()
+    found |= {str(file): (error.cause,) for file, error in unread if _is_meant(file)}
+    files_of |= {str(file): file for file, _ in unread}
+    skipped = {error.where: error.cause for file, error in unread if str(file) not in found}
     if arguments.json is not None:
         told = {name: list(wrong) for name, wrong in found.items()}
         print_json({"boards": told, "skipped": skipped}, arguments.json)

@@ -18,12 +18,12 @@ def run(arguments: argparse.Namespace) -> int:
         rows = [
             {"name": b.name, "aliases": list(b.aliases), "summary": b.summary, "tested_on": b.tested_on} for b in known
         ]
-        print_json({"boards": rows, "notes": [str(error) for error in strays()]})
+        print_json({"boards": rows, "notes": [str(error) for _, error in strays()]})
         return 0
     names = [", ".join((board.name, *board.aliases)) for board in known]
     width = max(map(len, names))
     for name, board in zip(names, known, strict=True):
         print(f"{name:{width}}  {board.summary} (tested on: {board.tested_on})")
-    for error in strays():
+    for _, error in strays():
         print(f"note: {error}")
     return 0

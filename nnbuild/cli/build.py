@@ -53,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return _say(arguments, built)
     compiled = compile_model(options, progress("calibration sample"), heard)
+    compiled.artifact.refuse_strangers(arguments.folder)
     build_program(compiled, Place(arguments.folder, own=tuple(own)))
     if arguments.stamp is not None:
         arguments.stamp.write_bytes(b"")

@@ -35,6 +35,14 @@ class Artifact:
         write_together({p: c for p, c in wanted.items() if not p.is_file() or p.read_bytes() != c})
 
 
+def refuse_foreign(path: Path, mark: bytes) -> None:
+    """What is made from the files, as a library: ours holds a name of ours."""
+    if path.is_file() and mark not in path.read_bytes():
+        raise UsageError(
+            str(path), "it is there already, and nnbuild did not make it.", "Move it, or name another folder."
+        )
+
+
 def ours(found: bytes, printed: bytes) -> bool:
     """Whether a file may be an earlier form of what is printed now. Ours begin with a sentence of their own; those that
     cannot, as a Cargo.toml, name us. Weights are plain bytes and known by their name alone."""

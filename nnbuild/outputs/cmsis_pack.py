@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nnbuild import __version__
 from nnbuild.board.board import Board
-from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.artifact import Artifact, refuse_foreign
 from nnbuild.emit.text import comment_safe
 from nnbuild.outputs.component import component
 from nnbuild.plan.plan import Plan
@@ -54,6 +54,7 @@ def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
     name = f"nnbuild.{plan.prefix}.{__version__}.pack"
     there = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     packed = [each for each in there if each.startswith(PACKED) or each == _description(plan.prefix)]
+    refuse_foreign(folder / name, b"nnbuild")
     with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as pack:
         for each in packed:
             pack.writestr(zipfile.ZipInfo(each, EPOCH), (folder / each).read_bytes(), zipfile.ZIP_DEFLATED)

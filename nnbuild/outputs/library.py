@@ -11,7 +11,7 @@ from nnbuild.backends.cores import cores_flags
 from nnbuild.backends.recipe import WARNINGS, choose
 from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
 from nnbuild.board.board import Board
-from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.artifact import Artifact, refuse_foreign
 from nnbuild.emit.text import comment_safe
 from nnbuild.outputs.cores import run_time, told
 from nnbuild.plan.plan import Plan
@@ -65,13 +65,15 @@ def finish(board: Board, plan: Plan, folder: Path) -> list[str]:
         sources += [folder / "cores" / "nn_cores.c", folder / "cores" / f"nn_cores_{board.cores.runtime}.c"]
         compiler += cores_flags(board)
         compiler += [f"-D{name}={value}u" for name, value in told(board).items()]
+    name, flags = shared_library(p, sys.platform)
+    static, shared = folder / "lib" / f"lib{p}.a", folder / "lib" / name
+    for made in (static, shared, *(source.with_suffix(".o") for source in sources)):
+        refuse_foreign(made, b"nn_cores" if "cores" in made.parts else p.encode())
     for source in sources:
         target = source.with_suffix(".o")
         includes = [f"-I{folder / place}" for place in ("include", "src", "cores")]
         _run([*compiler, *(["-fPIC"] if hosted else []), *includes, "-c", str(source), "-o", str(target)], source.name)
         objects.append(str(target))
-    name, flags = shared_library(p, sys.platform)
-    static, shared = folder / "lib" / f"lib{p}.a", folder / "lib" / name
     static.unlink(missing_ok=True)  # an archive is added to, and may hold a file that is none any more
     _run([*archiver(toolchain.command), "rcs", str(static), *objects], static.name)
     if hosted:

@@ -323,10 +323,13 @@ def test_strays_harm_no_other_board(folder: str, project: Path, capsys: pytest.C
     assert main(["boards"]) == 0
     notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
     assert len(notes) == 3
-    assert main(["board", "check"]) == 0
+    assert main(["board", "check"]) == 1
     told = capsys.readouterr().out
-    assert told.count("skipped, as it is no board: ") == 3 and "boards/my notes.toml: a board is named" in told
+    assert told.count("skipped, as it is no board: ") == 2 and "boards/my notes.toml: a board is named" in told
     assert "skipped, as it is no board: board 'bad': " in told
+    assert "linux.toml:\n  two tables have this name" in told  # it was meant as one
+    (project / folder / "linux.toml").unlink()
+    assert main(["board", "check"]) == 0
 
 
 def test_a_name_that_is_shipped_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

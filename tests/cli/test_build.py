@@ -27,6 +27,28 @@ def test_build(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+def test_a_file_of_somebody_else_s_is_not_written_over(nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    mine = tmp_path / f"{model.stem}.c"
+    mine.write_text("int mine;\n")
+    said = nnbuild("build", model, "-o", tmp_path)
+    assert said.status == 2 and "nnbuild did not print it" in said.err
+    assert mine.read_text() == "int mine;\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "name"), [("library", "lib/lib{}.a"), ("library", "src/{}.o"), ("cmsis-pack", "nnbuild.{}.0.1.0.pack")]
+)
+def test_nor_is_a_binary(output: str, name: str, nnbuild: Nnbuild, model: Path, tmp_path: Path) -> None:
+    mine = tmp_path / name.format(model.stem)
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_bytes(b"mine")
+    said = nnbuild("compile", model, "--output", output, "-o", tmp_path)
+    assert said.status == 2 and "nnbuild did not make it" in said.err
+    assert mine.read_bytes() == b"mine"
+    mine.unlink()
+    assert [nnbuild("compile", model, "--output", output, "-o", tmp_path).status for _ in range(2)] == [0, 0]
+
+
 def test_what_a_dry_run_says_of_firmware(nnbuild: Nnbuild, tmp_path: Path) -> None:
     """The model is not looked at, so it need not be there yet."""
     facts = nnbuild("build", "later.h5", "--board", "stm32", "-o", tmp_path, "--dry-run", "--json").json()
