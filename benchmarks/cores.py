@@ -144,7 +144,7 @@ LOOPS = """\
 
 typedef float many __attribute__((vector_size(64)));
 
-/* As busy as a convolution: more sums than the multiply-adds under way, so that two threads of one core gain nothing. */
+/* As busy as a convolution: more sums than multiply-adds under way, so that two threads of one core gain nothing. */
 static void *loop(void *words)
 {
     many sums[16];
