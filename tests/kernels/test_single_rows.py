@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from nnbuild.ops.shift import Shift
 from nnbuild.plan.target import Target
 from tests.kernels.cases import normal, single
 from tests.support.many import run_many
-from tests.support.quantized import full_range, quantized
+from tests.support.quantized import full_range, quantized, with_weights
 
 PADDING = ((0, 0), (0, 0))
 PLACES = {"strides": (1, 1), "padding": PADDING, "dilation": (1, 1)}
@@ -40,11 +39,7 @@ def drawn(attributes: Attributes, shape: tuple[int, ...], kernel: tuple[int, ...
     if isinstance(attributes, DepthwiseConv2D):
         outputs = kernel[2]
     graph = quantized(single(attributes, [shape], {"kernel": normal(*kernel), "bias": normal(outputs)}), "int8", 3)
-    if weights is None:
-        return graph
-    name = graph.ops[0].constants["kernel"]
-    filled = replace(graph.constants[name], data=np.full_like(graph.constants[name].data, weights))
-    return replace(graph, constants={**graph.constants, name: filled})
+    return graph if weights is None else with_weights(graph, weights)
 
 
 def inputs_of(graph: Graph) -> dict[str, np.ndarray]:

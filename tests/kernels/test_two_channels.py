@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from nnbuild.plan.target import Target
 from tests.bound.assembled import SCRIPT
 from tests.kernels.cases import normal, single
 from tests.support.many import run_many
-from tests.support.quantized import full_range, quantized
+from tests.support.quantized import full_range, quantized, with_weights
 
 Pads = tuple[tuple[int, int], tuple[int, int]]
 NONE: Pads = ((0, 0), (0, 0))
@@ -45,11 +44,7 @@ def convolution(case: str, weights: int | None) -> Graph:
     attributes = Conv2D(strides=strides, padding=padding, dilation=dilation, groups=groups)
     constants = {"kernel": normal(*kernel), "bias": normal(kernel[-1])}
     graph = quantized(single(attributes, [shape], constants), "int8", 3)
-    if weights is None:
-        return graph
-    name = graph.ops[0].constants["kernel"]
-    filled = replace(graph.constants[name], data=np.full_like(graph.constants[name].data, weights))
-    return replace(graph, constants={**graph.constants, name: filled})
+    return graph if weights is None else with_weights(graph, weights)
 
 
 def inputs_of(graph: Graph) -> dict[str, np.ndarray]:

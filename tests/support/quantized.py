@@ -94,3 +94,10 @@ def full_range(graph: Graph, count: int, seed: int) -> dict[str, Array]:
         low, high = limits(tensor.dtype)
         values[name] = chance.integers(low, high + 1, (count, *tensor.shape)).astype(tensor.dtype)
     return values
+
+
+def with_weights(graph: Graph, value: int) -> Graph:
+    """The same with one number for all weights of its first operation."""
+    name = graph.ops[0].constants["kernel"]
+    filled = replace(graph.constants[name], data=np.full_like(graph.constants[name].data, value))
+    return replace(graph, constants={**graph.constants, name: filled})
