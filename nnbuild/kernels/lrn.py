@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -11,58 +13,94 @@ from nnbuild.base.literals import C_TYPES, float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
 from nnbuild.kernels.integers import centred, declare, finish, zero
-from nnbuild.kernels.window_loops import product
+from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.numeric.lrn import INDEX, MANTISSA, TOP, LrnScales
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.lrn import LRN
 from nnbuild.ops.site import Site
 
+TOGETHER = 16
+"""Neighbours that are added one by one in print, not by a loop."""
+
 
 def _demand(site: Site[LRN]) -> Demand:
     return Demand(extent=prod(site.shape()[:-1]))
 
 
-def _neighbours(w: Writer, site: Site[LRN], names: Names, squares: tuple[str, str]) -> Iterator[bool]:
-    """Prints the loops over channel `c` of each place with `squares`, a C type and its zero, declared.
-
-    Yields True within the loop over the neighbours `i` of a channel, then False behind it.
-    """
-    channels, radius = site.shape()[-1], site.attributes.radius
+@contextmanager
+def _places(w: Writer, site: Site[LRN], names: Names) -> Iterator[None]:
+    """The loop over what lies before the channels, with pointers to these."""
+    channels = site.shape()[-1]
     with w.loop("place", "end", start="begin", trips=prod(site.shape()[:-1])):
         w(f"const {C_TYPES[site.inputs[0].dtype]} *from = {names.inputs[0]} + {product('place', channels)};")
         w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {product('place', channels)};")
-        with w.loop("c", channels):
-            w(f"const int32_t first = c > {radius} ? c - {radius} : 0;")
-            w(f"const int32_t last = c + {radius} < {channels - 1} ? c + {radius} : {channels - 1};")
-            declare(w, "squares", squares[1], squares[0])
-            with w.loop("i", "last + 1", start="first", trips=min(2 * radius + 1, channels)):
-                yield True
-            yield False
+        yield
 
 
-def _emit(w: Writer, site: Site[LRN], names: Names) -> None:
-    attributes = site.attributes
-    base = f"{float_literal(attributes.bias)} + {c99.product(w, float_literal(attributes.alpha), 'squares')}"
-    for within in _neighbours(w, site, names, ("float", "0.0f")):
-        if within:
-            c99.multiply_add(w, "squares", "from[i]", "from[i]")
+@dataclass(frozen=True)
+class _Floats:
+    """The squares of a place's channels are written down between zeros, and lanes add up those around their own."""
+
+    floats: Vectors
+
+    def accepts(self, site: Site[LRN]) -> str | None:
+        channels, beta = site.shape()[-1], site.attributes.beta
+        if channels < self.floats.lanes:
+            return "its channels do not fill a vector"
+        if self.floats.lanes > 1 and beta not in ROOTS:
+            return f"a power of {beta} takes no square roots"
+        return only_float(site)
+
+    def demand(self, site: Site[LRN]) -> Demand:
+        squares = site.shape()[-1] + 2 * site.attributes.radius
+        return Demand(extent=prod(site.shape()[:-1]), scratch=4 * squares, overlaps=IN_PLACE)
+
+    def emit(self, w: Writer, site: Site[LRN], names: Names) -> None:
+        v, channels, attributes = self.floats, site.shape()[-1], site.attributes
+        radius, squares = attributes.radius, names.scratch
+        with w.loop("i", radius):
+            w(w.use(c99.STORE, f"{squares}[i]", "0.0f"))
+            w(w.use(c99.STORE, f"{squares}[{channels + radius} + i]", "0.0f"))
+        with _places(w, site, names):
+            for c, count in in_vectors(w, v.lanes, channels):
+                v.declare(w, "x", v.load(w, total("from", c), count))
+                v.store(w, total(squares, total(c, str(radius))), v.use(w, "mul", "x", "x"), count)
+            for c, count in in_vectors(w, v.lanes, channels):
+                self._around(w, total(squares, c), 2 * radius, count)
+                scaled = v.use(w, "mul", v.each(w, attributes.alpha), "sum")
+                v.declare(w, "base", v.use(w, "add", v.each(w, attributes.bias), scaled))
+                power = self._power(w, attributes.beta)
+                v.store(w, total("to", c), v.use(w, "div", v.load(w, total("from", c), count), power), count)
+
+    def _around(self, w: Writer, first: str, more: int, count: int) -> None:
+        """The sum of what lies at `first` and at so many places behind it."""
+        v = self.floats
+        v.declare(w, "sum", v.load(w, first, count))
+        if more > TOGETHER:
+            with w.loop("near", more + 1, start=1):
+                w(f"sum = {v.use(w, 'add', 'sum', v.load(w, total(first, 'near'), count))};")
         else:
-            w(w.use(c99.STORE, "to[c]", f"from[c] / {_power(w, base, attributes.beta)}"))
+            for near in range(1, more + 1):
+                w(f"sum = {v.use(w, 'add', 'sum', v.load(w, total(first, str(near)), count))};")
+
+    def _power(self, w: Writer, exponent: float) -> str:
+        """Of the base; the exponents in use are cheaper, and more exact, without a general power."""
+        v = self.floats
+        if exponent not in ROOTS:
+            return w.helper("powf", "base", float_literal(exponent))
+        if exponent == 1.0:
+            return "base"
+        v.declare(w, "root", v.use(w, "sqrt", "base"))
+        return v.use(w, "mul", "root", v.use(w, "sqrt", "root")) if exponent == 0.75 else "root"
 
 
-def _power(w: Writer, base: str, exponent: float) -> str:
-    """The exponents in use are cheaper, and more exact, without a general power."""
-    if exponent == 1.0:
-        return f"({base})"
-    if exponent == 0.5:
-        return w.helper("sqrtf", base)
-    if exponent == 0.75:
-        w(f"const float root = {w.helper('sqrtf', base)};")
-        return c99.product(w, "root", w.helper("sqrtf", "root"))
-    return w.helper("powf", base, float_literal(exponent))
+ROOTS = (1.0, 0.5, 0.75)
+"""Powers that square roots give."""
 
 
 def _accepts_integers(site: Site[LRN]) -> str | None:
@@ -84,15 +122,18 @@ def _demand_integers(site: Site[LRN]) -> Demand:
 def _emit_integers(w: Writer, site: Site[LRN], names: Names) -> None:
     """The steps of `numeric.lrn`."""
     x, out, scales = site.inputs[0], site.outputs[0], site.attributes.scales(site)
-    for within in _neighbours(w, site, names, ("int64_t", "0")):
-        if within:
+    channels, radius = site.shape()[-1], site.attributes.radius
+    with _places(w, site, names), w.loop("c", channels):
+        w(f"const int32_t first = c > {radius} ? c - {radius} : 0;")
+        w(f"const int32_t last = c + {radius} < {channels - 1} ? c + {radius} : {channels - 1};")
+        declare(w, "squares", "0", "int64_t")
+        with w.loop("i", "last + 1", start="first", trips=min(2 * radius + 1, channels)):
             declare(w, "near", added("from[i]", -zero(x)), "const int64_t")
             w(w.use(c99.MULTIPLY_ADD, "squares", "near", "near"))
-        else:
-            _integer_power(w, scales, names.packed["powers"])
-            centred(w, "x", "from[c]", zero(x))
-            of = [f"{names.packed[name]}[{added('top', -scales.first)}]" for name in ("multiplier", "right")]
-            finish(w, "to[c]", w.helper("scale_wide", "(int64_t)x * power", *of), out, limits(out.dtype))
+        _integer_power(w, scales, names.packed["powers"])
+        centred(w, "x", "from[c]", zero(x))
+        of = [f"{names.packed[name]}[{added('top', -scales.first)}]" for name in ("multiplier", "right")]
+        finish(w, "to[c]", w.helper("scale_wide", "(int64_t)x * power", *of), out, limits(out.dtype))
 
 
 def _integer_power(w: Writer, scales: LrnScales, powers: str) -> None:
@@ -111,6 +152,6 @@ def _integer_power(w: Writer, scales: LrnScales, powers: str) -> None:
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    *on_any_floats(_Floats),
     Kernel("integer", PORTABLE, _accepts_integers, _demand_integers, _emit_integers),
 )

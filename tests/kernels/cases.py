@@ -304,6 +304,8 @@ def _vectors() -> Iterator[tuple[str, Maker]]:
     yield "layer_norm-bare", lambda: single(LayerNorm(1, 1e-2), [(4, 6)])
     for beta in (0.5, 0.75, 1.0, 0.6):
         yield f"lrn-{beta}", lambda b=beta: single(LRN(2, 1.5, 0.3, b), [(2, 3, 8)])
+    for radius, channels in ((2, 37), (9, 20), (20, 19), (0, 16)):
+        yield f"lrn-{radius}-of-{channels}", lambda r=radius, c=channels: single(LRN(r, 1.5, 0.3, 0.75), [(2, c)])
 
 
 def _recurrent() -> Iterator[tuple[str, Maker]]:
