@@ -57,7 +57,7 @@ class Image:
         return f"{names[place]}+{offset:#x}" if offset else names[place]
 
     @cached_property
-    def _extents(self) -> list[tuple[int, int]]:
+    def extents(self) -> list[tuple[int, int]]:
         """Where each function begins and ends, as far as its symbol says so."""
         held = [s for s in self.file.symbols if s.kind == STT_FUNC and s.size]
         return sorted((start, start + s.size) for s in held if (start := self.file.address_of(s)) is not None)
@@ -65,10 +65,10 @@ class Image:
     def within(self, address: int, target: int) -> bool:
         """Whether both lie in one function, the target not at its begin: Thumb code without wide branches goes far in a
         large function by BL, which is no call then."""
-        place = bisect_right(self._extents, (target, 0)) - 1
+        place = bisect_right(self.extents, (target, 0)) - 1
         if place < 0:
             return False
-        start, end = self._extents[place]
+        start, end = self.extents[place]
         return start < target < end and start <= address < end
 
     def code_at(self, address: int) -> bytes:

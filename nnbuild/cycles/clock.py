@@ -12,6 +12,7 @@ from nnbuild.board.board import FlashSpeed
 from nnbuild.bound.image import Image
 from nnbuild.cycles.blocks import CODE, Block, Core, Timing, branch, read_block, timed
 from nnbuild.cycles.flash import Port
+from nnbuild.cycles.watch import Watch, has_floats
 
 PAGE = 4096
 BACK = 0x7FFF_F000
@@ -100,8 +101,15 @@ class Clock(Processor):
         self._counts = [0] * 6
         engine, _ = unicorn()
         self._pc = self.register("PC")
-        for first, last in spans:
-            self.cpu.hook_add(engine.UC_HOOK_MEM_READ, self._load, begin=first, end=last - 1)
+        self._numbers: dict[str, int] = {}
+        self._watch: Watch | None = None
+        if has_floats(image):
+            self._watch = Watch(image, tuple(range(first, last) for first, last in spans), self._value)
+            for place in self._watch.apart:
+                self.cpu.hook_add(engine.UC_HOOK_CODE, self._watch.step, begin=place, end=place)
+        else:
+            for first, last in spans:
+                self.cpu.hook_add(engine.UC_HOOK_MEM_READ, self._load, begin=first, end=last - 1)
         self.cpu.hook_add(engine.UC_HOOK_BLOCK, self._enter)
 
     def time(self, name: str, *arguments: int) -> Time:
@@ -118,6 +126,12 @@ class Clock(Processor):
         if self._close:
             self._places.append(cpu.reg_read(self._pc))
 
+    def _value(self, name: str) -> int:
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = self.register(name.upper())
+        return int(self.cpu.reg_read(number))
+
     def _enter(self, cpu: Any, address: int, size: int, data: object) -> None:
         if self._running is not None:
             self._finish(address)
@@ -127,14 +141,20 @@ class Clock(Processor):
         self._running = block
         block.seen += 1
         self._close = block.conditional or block.seen <= LESSONS
+        if self._watch is not None:
+            self._watch.enter(address, block.body)
 
     def _finish(self, to: int) -> None:
         block, words = self._running, self._words
         assert block is not None, "a function has at least one block"
+        if self._watch is not None:
+            for place, word in self._watch.take():
+                words.append(word)
+                self._places.append(place)
         if self._close:
             block.learn(self._places)
-            self._places.clear()
             block.timings.pop(len(words), None)
+        self._places.clear()
         timing = block.timings.get(len(words))
         if timing is None:
             timing = block.timings[len(words)] = self._timed(block, len(words))

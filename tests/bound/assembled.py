@@ -23,7 +23,7 @@ def assembled(folder: Path, text: str, core: str = "cortex-m4") -> Path:
     head = f".syntax unified\n.cpu {core}\n.thumb\n.text\n"
     if core == "cortex-m4":
         head += ".fpu fpv4-sp-d16\n"
-    (folder / "p.s").write_text(f"{head}.global f\n.type f, %function\nf:\n{text}\n.ltorg\n")
+    (folder / "p.s").write_text(f"{head}.global f\n.type f, %function\nf:\n{text}\n.ltorg\n.size f, . - f\n")
     (folder / "p.ld").write_text(SCRIPT)
     flags = [f"-mcpu={core}", "-mthumb", *(["-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"] if core == "cortex-m4" else [])]
     command = ["arm-none-eabi-gcc", *flags, "-nostdlib", "-Wl,-e,f", "-T", "p.ld", "p.s", "-o", "p.elf"]
