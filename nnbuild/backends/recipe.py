@@ -23,6 +23,7 @@ OWN_OBJECT = "own_"
 """What the name of an object of a user's own source begins with, so that it is none of ours."""
 OVERFLOW = re.compile(r"region [`'](\w+)'[^\n]*overflowed by (\d+) bytes")
 """How linkers say that a memory is full."""
+SMALLER = "Take a smaller model, --optimize size, or a larger board."
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,9 @@ def raise_if_full(what: str, said: str) -> None:
     over = max(((int(size), memory) for memory, size in OVERFLOW.findall(said)), default=None)
     if over is not None:
         cause = f"the program is {over[0]:,} bytes larger than the memory {over[1]!r} of the board."
-        raise UsageError(what, cause, "Take a smaller model, --optimize size, or a larger board.")
+        apart = over[1] not in ("flash", "flash_data", "ram")
+        step = "Leave [memory] code out of the board's table, or take --optimize size." if apart else SMALLER
+        raise UsageError(what, cause, step)
 
 
 def _run(command: list[str], what: str, environment: Mapping[str, str] | None = None) -> None:

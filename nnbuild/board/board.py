@@ -172,6 +172,8 @@ class Board:
     flash_speed: FlashSpeed
     cores: CoreTable
     memories: tuple[Memory, ...]
+    code_memory: str | None
+    """Where the model's code is copied when the program starts; None where it stays in flash."""
     firmware: Firmware | None
     emulator: Emulator | None
     flash: Flash | None

@@ -67,6 +67,7 @@ class Part:
     voltage: int = 0
     numbers: Mapping[str, Any] = field(default_factory=dict)
     pages: tuple[tuple[int, int], ...] = ()
+    no_code: tuple[str, ...] = ()
 
 
 @cache
@@ -204,6 +205,7 @@ def _memories(board: Board, firmware: Firmware, part: Part | None) -> Iterator[s
     for name in ("flash", "ram", *firmware.context_memory):
         if name not in memories:
             yield f"[memory] has no {name!r}."
+    yield from _code(board, part)
     for memory in board.memories:
         for other in board.memories:
             if memory.name < other.name and _overlap(memory, other):
@@ -230,6 +232,21 @@ def _memories(board: Board, firmware: Firmware, part: Part | None) -> Iterator[s
         and board.stack_budget + firmware.link_payload * 2 > ram.length
     ):
         yield f"the stack and the link alone fill its RAM of {ram.length:,} bytes."
+
+
+def _code(board: Board, part: Part | None) -> Iterator[str]:
+    name = board.code_memory
+    if name is None:
+        return
+    there = ", ".join(repr(memory.name) for memory in board.memories if memory.name != "flash")
+    if name == "flash":
+        yield "[memory] code = 'flash' is where code lies anyway: leave it out."
+    elif all(memory.name != name for memory in board.memories):
+        yield f"[memory] code = {name!r}, but there is no such memory: write one of {there}."
+    elif part is not None and name in part.no_code:
+        yield f"[memory] code = {name!r}, from which the part executes nothing."
+    if board.architecture != "cortex_m":
+        yield f"[memory] code = {name!r} is for Cortex-M: leave it out."
 
 
 def _part(board: Board, part: Part) -> Iterator[str]:

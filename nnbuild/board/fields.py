@@ -56,7 +56,7 @@ FIELDS: Mapping[str, Any] = {
     "audit": {"policy": TEXT, "stack": WHOLE, "instructions": ANYTHING},
     "cpu": {"core": TEXT, "multiplier": COUNT, "link": {"*": TEXTS}, "*": TEXTS},
     "cores": {"*": ANYTHING, "local": {"*": ANYTHING}},
-    "memory": {"*": {"origin": WHOLE, "length": COUNT, "data": WHOLE}},
+    "memory": {"code": TEXT, "*": {"origin": WHOLE, "length": COUNT, "data": WHOLE}},
     "firmware": {
         **dict.fromkeys(("folder", "architecture", "soc", "uart", "timer"), TEXT),
         **{"link_payload": COUNT, "context_memory": TEXTS, "defines": {"*": WHOLE}},

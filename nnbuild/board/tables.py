@@ -35,6 +35,8 @@ FLASH_PLACES = ("elf", "hex", "bin", "address", "size", "read")
 """What is put into a flash tool's commands when they run."""
 EMULATOR_PLACES = ("port", "image", "plugin", "counter", "cores")
 """What is put into an emulator's command when it starts."""
+CODE = "code"
+"""What of [memory] names one of the others."""
 OWN = ("abstract", "aliases", "summary", "tested_on")
 """What a board never inherits from the one it extends."""
 
@@ -156,7 +158,9 @@ def _read(file: Path, tables: Mapping[Path, Mapping[str, Any]]) -> Board:
             memories=tuple(
                 Memory(key, each["origin"], each["length"], each.get("data"))
                 for key, each in table.get("memory", {}).items()
+                if key != CODE
             ),
+            code_memory=table.get("memory", {}).get(CODE),
             firmware=_firmware(table["firmware"], file.parent) if "firmware" in table else None,
             emulator=_emulator(table.get("emulator", {})),
             flash=_flash(table["flash"]) if "tools" in table.get("flash", {}) else None,

@@ -12,9 +12,15 @@ from nnbuild.cycles.pipeline import leaves
 from nnbuild.cycles.registers import in_memory, is_load, words
 
 CODE, DATA = 0, 1
+RAM = 0x2000_0000
+"""Where the region of a Cortex-M's memory begins that its third bus leads to."""
 
 
 class Core(Protocol):
+    @property
+    def one_bus(self) -> bool:
+        """Whether code in the region of RAM comes by the way on which data come, too."""
+
     def costs(self, body: Sequence[Instruction], in_flash: Sequence[bool]) -> list[int]: ...
     def taken(self, i: Instruction, target: Instruction | None) -> int: ...
 
@@ -73,7 +79,12 @@ def read_block(image: Image, address: int, size: int) -> Block:
 
 def timed(block: Block, core: Core, pattern: tuple[bool, ...], read: int) -> Timing:
     """`read`: bytes of code that the flash gives at once; 0 where no code waits."""
-    costs = core.costs(block.body, pattern)
+    costs = list(core.costs(block.body, pattern))
+    if costs and core.one_bus and block.address >= RAM:
+        moved = [words(i) for i, in_flash in zip(block.body, pattern, strict=True) if in_memory(i) and not in_flash]
+        late = -(-sum(i.size for i in block.body) // 4) + sum(moved) - sum(costs)
+        at = next((at for at, i in enumerate(block.body) if in_memory(i)), 0)
+        costs[at] += max(0, late)
     loads = sum(max(0, cost - 1) for i, cost in zip(block.body, costs, strict=True) if in_memory(i))
     events: list[tuple[int, int, int]] = []
     passed, line = 0, -1

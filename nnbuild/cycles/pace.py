@@ -14,6 +14,8 @@ CORES = {
 }
 
 
+EVERYTHING = 1 << 31
+"""Bytes of code that need not be kept, for none of it lies in flash."""
 SMALL = Pace(instruction=1.4, word=0, branch=0, run=0)
 """Cortex-M0, whose kernels' bills do not tell loads apart."""
 
@@ -25,5 +27,7 @@ def pace_of(board: Board) -> Pace | None:
         core = replace(SMALL, product=board.multiplier - 1)
     if core is None:
         return None
+    if board.code_memory is not None:
+        return replace(core, wait=flash.wait, read=flash.read, kept=EVERYTHING)
     kept = max(flash.code_lines - 2, 0) * flash.line  # a body begins within a line, and another one is read ahead
     return replace(core, wait=flash.wait, read=flash.read, kept=kept)

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from nnbuild.base.errors import UsageError
 from nnbuild.board.board import Board, FlashSpeed
 from nnbuild.board.clocks import clocks_of
-from nnbuild.cycles.blocks import Core
+from nnbuild.cycles.blocks import RAM, Core
 from nnbuild.cycles.pipeline import Classic, Small
 from nnbuild.cycles.scoreboard import Scoreboard
 
 M3 = Classic(accumulate=2, long_multiply=4, long_accumulate=5, divide=7)
 M4 = Classic(accumulate=1, long_multiply=1, long_accumulate=1, divide=7)
+
+
+SHARED = 15
+"""Percent that a part may take longer where code and data share a bus: what waits for what is in no manual."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +36,13 @@ class Part:
     hertz: int
     spans: tuple[tuple[int, int], ...]
     """The addresses of its flash."""
+    shared: bool = False
+    """Whether the model's code comes by the bus of its data."""
 
     def error(self, waits: bool) -> tuple[float, float]:
         """Percent by which cycles may be fewer and more than told; `waits` says whether flash was waited for."""
         low, high = self.flash.error if waits else (0, 0)
+        high += SHARED if self.shared else 0
         return min(low, -self.kind.error), max(high, self.kind.error)
 
 
@@ -58,4 +65,6 @@ def part_of(board: Board) -> Part:
         cause = "cycles are told only of boards with a Cortex-M0, M3, M4, M33 or M7 whose clock is known."
         raise UsageError(f"board {board.name!r}", cause, "Name such a board; all boards: nnbuild boards")
     flash = board.memory("flash")
-    return Part(found, board.flash_speed, clocks.cpu, ((flash.origin, flash.origin + flash.length),))
+    spans = ((flash.origin, flash.origin + flash.length),)
+    shared = found.core.one_bus and any(m.name == board.code_memory and m.origin >= RAM for m in board.memories)
+    return Part(found, board.flash_speed, clocks.cpu, spans, shared)

@@ -46,6 +46,10 @@ class Small:
     refill: int
     call: int
 
+    @property
+    def one_bus(self) -> bool:
+        return False  # all that it moves comes by one, and costs are such
+
     def costs(self, body: Sequence[Instruction], in_flash: Sequence[bool]) -> list[int]:
         return [self._cost(i) for i in body]
 
@@ -73,6 +77,10 @@ class Classic:
     long_multiply: int
     long_accumulate: int
     divide: int
+
+    @property
+    def one_bus(self) -> bool:
+        return True
 
     def costs(self, body: Sequence[Instruction], in_flash: Sequence[bool]) -> list[int]:
         found: list[int] = []

@@ -41,6 +41,10 @@ class Scoreboard:
     divide: int = 7
     predicted: bool = False
 
+    @property
+    def one_bus(self) -> bool:
+        return self.width == 1
+
     def costs(self, body: Sequence[Instruction], in_flash: Sequence[bool]) -> list[int]:
         """By how much time goes on with each."""
         ready: dict[str, int] = {}

@@ -145,7 +145,8 @@ def _facts(
 def _memories(compiled: Compiled, memory: dict[str, int], stack: int) -> tuple[Memory, ...]:
     """What of each memory is the model's and what the program's around it; on a PC, the model's alone."""
     board, plan = compiled.board, compiled.plan
-    flash = (("weights", memory["flash_weights"]), ("model code", memory["flash_code"]))
+    weights, code = ("weights", memory["flash_weights"]), ("model code", memory["flash_code"])
+    flash = (weights, code)
     own = (("arena", plan.arena), ("state", plan.state))
     if not board.memories:
         working = (*own, ("stack of a run", stack))
@@ -160,6 +161,7 @@ def _memories(compiled: Compiled, memory: dict[str, int], stack: int) -> tuple[M
             flash if each.name == "flash" else own if each.name == layout.context else ()
         )
         parts += (("stack", layout.stack),) if each.name == "ram" else ()
+        parts += (code,) if each.name == board.code_memory else ()
         used = memory[f"{each.name}_used"]
         rest = used - sum(size for _, size in parts)
         word = "link and startup" if each.name == "flash" else "link and variables"

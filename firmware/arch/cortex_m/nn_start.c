@@ -118,8 +118,9 @@ void nn_prepare(void)
 #if NN_HAS_LOW_OVERHEAD_LOOPS
     SCB_CCR |= SCB_CCR_LOB;
 #endif
-#if NN_HAS_CACHES
-    start_caches();
-#endif
     nn_memory_start();
+#if NN_HAS_CACHES
+    start_caches(); /* not before: code that was copied must be where instructions are read from */
+#endif
+    nn_barrier();
 }

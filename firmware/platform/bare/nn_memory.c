@@ -3,6 +3,10 @@
 
 #define PAINT 0xa5a5a5a5u
 
+#ifndef NN_FAST_CODE
+#define NN_FAST_CODE 0 /* the model's code is executed where it lies in flash */
+#endif
+
 /* Borders that the linker script sets; all are multiples of 4. */
 extern uint32_t       nn_stack_low[];
 extern uint32_t       nn_stack_high[];
@@ -13,6 +17,11 @@ extern uint32_t       nn_bss_begin[];
 extern uint32_t       nn_bss_end[];
 extern uint32_t       nn_context_begin[];
 extern uint32_t       nn_context_end[];
+#if NN_FAST_CODE
+extern uint32_t       nn_fast_begin[];
+extern uint32_t       nn_fast_end[];
+extern const uint32_t nn_fast_load[];
+#endif
 
 /* The stores are volatile, or the compiler may make the loop a call of memset. */
 static void fill(volatile uint32_t *from, const volatile uint32_t *to, uint32_t word)
@@ -22,14 +31,19 @@ static void fill(volatile uint32_t *from, const volatile uint32_t *to, uint32_t 
     }
 }
 
-void nn_memory_start(void)
+static void copy(volatile uint32_t *to, const volatile uint32_t *end, const uint32_t *from)
 {
-    volatile uint32_t *to = nn_data_begin;
-    const uint32_t    *from = nn_data_load;
-
-    while (to < nn_data_end) {
+    while (to < end) {
         *to++ = *from++;
     }
+}
+
+void nn_memory_start(void)
+{
+    copy(nn_data_begin, nn_data_end, nn_data_load);
+#if NN_FAST_CODE
+    copy(nn_fast_begin, nn_fast_end, nn_fast_load);
+#endif
     fill(nn_bss_begin, nn_bss_end, 0);
     fill(nn_context_begin, nn_context_end, 0);
     fill(nn_stack_low, nn_stack_high, PAINT);

@@ -22,7 +22,7 @@ FLASH = """\
         nn_copying_begin = .;
         *(.text.nn_copying)
         nn_copying_end = .;
-        *(.text .text.*)
+        *({most}.text {most}.text.*)
         . = ALIGN(16);
         nn_code_end = .;
     } > flash
@@ -58,6 +58,19 @@ DATA = """\
     nn_data_load = LOADADDR(.data){moved};
 """
 
+KERNELS = "*_kernels.o"
+FAST = """\
+    /* The model's code. */
+    .fast : ALIGN(16)
+    {{
+        nn_fast_begin = .;
+        {kernels}(.text .text.*)
+        . = ALIGN(4);
+        nn_fast_end = .;
+    }} > {memory} AT > flash
+    nn_fast_load = LOADADDR(.fast);
+"""
+
 DISCARDED = """\
     /DISCARD/ :
     {
@@ -74,20 +87,21 @@ def board_mark(board: Board) -> str:
 def linker_script(board: Board, layout: Layout) -> str:
     """Code and constants in flash. The stack lies lowest in RAM: what overflows it leaves the RAM and faults."""
     ram, flash = board.memory("ram"), board.memory("flash")
-    apart = flash.data is not None
+    apart, fast = flash.data is not None, board.code_memory
     twice = [Memory(READ_ELSEWHERE, flash.data, flash.length)] if flash.data is not None else []
     regions = [
         f"    {memory.name} : ORIGIN = {memory.origin:#010x}, LENGTH = {memory.length}"
         for memory in [*board.memories, *twice]
     ]
     sections = [
-        FLASH,
+        FLASH.replace("{most}", f"EXCLUDE_FILE({KERNELS}) " if fast else ""),
         *([WEIGHTS] if board.cores.computes_locally else []),
         _constants(apart),
         _stack("stack", "nn_stack", layout.stack),
         _stack("handler_stack", "nn_handler_stack", HANDLER_STACK),
         *([_stack("core_stacks", "nn_core_stacks", layout.others * core_stack(board))] if board.cores.runtime else []),
         DATA.replace("{moved}", f" - ORIGIN(flash) + ORIGIN({READ_ELSEWHERE})" if apart else ""),
+        *([FAST.format(kernels=KERNELS, memory=fast)] if fast else []),
         "    /* The model's memory. */\n" + _zeroed("context", "nn_context", "*nn_target.o", layout.context, MARKED),
         _zeroed("bss", "nn_bss", "*", "ram"),
         DISCARDED,

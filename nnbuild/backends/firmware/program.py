@@ -35,6 +35,8 @@ def parts(board: Board) -> Firmware:
 def recipe(board: Board, generated: Iterable[str]) -> Recipe:
     toolchain, part = choose(board), parts(board)
     defines = {"NN_LINK_PAYLOAD": part.link_payload, "NN_BAUD": board.baud, **part.defines}
+    if board.code_memory is not None:
+        defines["NN_FAST_CODE"] = 1
     flags = [f"-D{name}={value}u" for name, value in defines.items()]
     return Recipe(
         program=PROGRAM,
