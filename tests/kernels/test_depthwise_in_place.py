@@ -56,7 +56,7 @@ def plan_of(shape: tuple[int, int, int, int], kernel: str) -> Plan:
     return make_plan(integer, f"{kernel}{shape[1]}", Target(isas()["armv7em_dsp"], kernels=wanted))
 
 
-@pytest.mark.parametrize("kernel", ["planar", "planar_lean"])
+@pytest.mark.parametrize("kernel", ["planar", "planar_narrow", "planar_lean"])
 def test_the_middle_one_lies_over_its_input(kernel: str, tmp_path: Path) -> None:
     made = [plan_of(shape, kernel) for shape in SHAPES]
     entries = [Entry(plan, full_range(plan.graph, 3, seed=4)) for plan in made]

@@ -19,10 +19,10 @@ from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left
 from nnbuild.kernels.dsp.scaling import scaled as scale
-from nnbuild.kernels.loops.planes import GROUP, LOAD, REGISTERS, STEP, Pairing, Planes, fill, planes, taps_of
+from nnbuild.kernels.loops.planar_stream import Stream
+from nnbuild.kernels.loops.planes import GROUP, LOAD, REGISTERS, STEP, Pairing, Planes, fill, planes
 from nnbuild.kernels.sums import layer_of, sums_of
 from nnbuild.kernels.window_loops import product
-from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.base import Pair
@@ -65,39 +65,32 @@ class Planar:
     site: Site[DepthwiseConv2D]
     shape: Planes
     scaled: Scaling
+    stream: Stream
 
     def demand(self) -> Demand:
         shape = self.shape
-        scratch = 4 * min(GROUP, shape.channels) * shape.held * shape.width
-        groups = -(-shape.channels // GROUP)
-        return Demand(groups, scratch, "int32", {"stream": self._stream().reshape(-1)}, overlaps(shape))
-
-    def _stream(self) -> Array:
-        """What a tile reads, channel by channel: the start of its sums, its words of weights, its scaling."""
-        raised = taps_of(self.site, self.shape) * self.scaled.factor
-        columns = [(sums_of(self.site).start - self.scaled.centre) * self.scaled.factor]
-        for words in self.shape.tile(self.shape.rows).words:
-            for low, high in words:
-                upper = raised[high] if high is not None else np.zeros_like(raised[low])
-                columns += list((raised[low] & 0xFFFF) | (upper << 16))
-        return np.stack([*columns, *self.scaled.columns.values()], 1).astype(np.uint64).astype(np.uint32).view(np.int32)
+        scratch = 4 * (min(GROUP, shape.channels) * shape.held * shape.width + self.stream.scratch)
+        return Demand(-(-shape.channels // GROUP), scratch, "int32", self.stream.packed(), overlaps(shape))
 
     def emit(self, w: Writer, names: Names) -> None:
         """One routine does all layers of a shape, whose zero points and limits are the same."""
-        own = Names(("in",), ("out",), {"stream": "constants"})
+        arrays = {role: "weights" if role == "weights" else "constants" for role in names.packed}
+        own = Names(("in",), ("out",), arrays)
         body = Writer("{prefix}")
         self._body(body, own)
         w.helpers |= body.helpers
         w.add(body.whole)
         w.bill(CALL_CYCLES, CALL_CYCLES)
         text = str(body)
-        pointers = "const int8_t *in, int8_t *out, int32_t *scratch, const int32_t *constants"
+        pointers = "const int8_t *in, int8_t *out, int32_t *scratch, "
+        kinds = {"weights": "int8_t", "constants": "int32_t"}
+        pointers += ", ".join(f"const {kinds[name]} *{name}" for name in arrays.values())
         size = f"{self.shape.window.rows.size}x{self.shape.window.columns.size}x{self.shape.channels}"
         name = f"planar_{size}_{zlib.crc32(text.encode()):08x}"
         head = f"void {{name}}({pointers}, int32_t begin, int32_t end)"
         routine = Instruction(name, head, text, 0, uses=tuple(body.instructions.values()), outlined=True)
-        arrays = (names.inputs[0], names.outputs[0], names.scratch, names.packed["stream"])
-        w(f"{w.call(routine, *arrays, 'begin', 'end')};")
+        given = (names.inputs[0], names.outputs[0], names.scratch, *names.packed.values())
+        w(f"{w.call(routine, *given, 'begin', 'end')};")
 
     def _body(self, w: Writer, names: Names) -> None:
         zero = quant_of(self.site.inputs[0]).zero_point
@@ -109,14 +102,15 @@ class Planar:
         with w.loop("group", "end", start="begin", trips=groups):
             w(f"const int8_t *from = {names.inputs[0]} + {product('group', GROUP)};")
             w(f"int8_t *to = {names.outputs[0]} + {product('group', GROUP * self.shape.multiplier)};")
-            size = self._stream_size()
-            start = product("group", GROUP * self.shape.multiplier * size)
-            w(f"const int32_t *stream = {names.packed['stream']} + {start};")
+            self.stream.declare(w, names, self._count())
             self._bands(w, names)
 
-    def _stream_size(self) -> int:
-        words = sum(len(words) for words in self.shape.tile(self.shape.rows).words)
-        return 1 + words * self.shape.across.kernel + len(self.scaled.columns)
+    def _count(self) -> str:
+        """Channels of a group."""
+        whole, rest = divmod(self.shape.channels, GROUP)
+        if not rest or not whole:
+            return str(min(GROUP, self.shape.channels))
+        return f"group < {whole} ? {GROUP} : {rest}"
 
     def _pad(self, w: Writer, names: Names, zero: int) -> None:
         """What is the same for all channels: the columns beside the image, and lines that have no row of it."""
@@ -185,14 +179,7 @@ class Planar:
         return max(1, (REGISTERS - 5 - weights) // rows)
 
     def _channels(self, w: Writer, names: Names) -> None:
-        rest = self.shape.channels % GROUP
-        whole = min(GROUP, self.shape.channels)
-        count = (
-            f"group < {self.shape.channels // GROUP} ? {GROUP} : {rest}"
-            if rest and self.shape.channels > GROUP
-            else str(whole)
-        )
-        w(f"const int32_t channels = {count};")
+        w(f"const int32_t channels = {self._count()};")
         with w.loop("c", "channels", trips=self.shape.channels / -(-self.shape.channels // GROUP)):
             if self.shape.multiplier > 1:
                 with w.loop("m", self.shape.multiplier):
@@ -218,7 +205,7 @@ class Planar:
             w(f"words += {self.shape.fresh * self.shape.width};")
             w(f"row += {self.shape.rows * self.shape.steps[2]};")
         w("to += 1;")
-        w(f"stream += {self._stream_size()};")
+        w(f"stream += {self.stream.size};")
 
     def _tiles(self, w: Writer, rows: int) -> None:
         """One row of tiles."""
@@ -321,7 +308,7 @@ def loads(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
             w(w.use(LOAD, places[group[0]], f"{pointer}[{group[0]}]"))
 
 
-def _accepts(band: int, site: Site[DepthwiseConv2D]) -> str | None:
+def _accepts(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> str | None:
     refused = only_int8(site)
     if refused:
         return refused
@@ -332,18 +319,20 @@ def _accepts(band: int, site: Site[DepthwiseConv2D]) -> str | None:
         return f"it spells out at most {MOST_TAPS} taps"
     if band < BAND and shape.bands == planes(site, BAND).bands:
         return "it needs no less scratch here"
+    if narrow and site.constant("kernel").dtype != np.int8:
+        return "its weights do not fit 8 bits"
     scaled = scaling_of(site)
     return scaled if isinstance(scaled, str) else None
 
 
-def _nest(band: int, site: Site[DepthwiseConv2D]) -> Planar:
+def _nest(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> Planar:
     shape = planes(site, band)
     scaled = scaling_of(site)
     assert isinstance(scaled, Scaling)
-    return Planar(site, shape, scaled)
+    return Planar(site, shape, scaled, Stream(site, shape, scaled, narrow))
 
 
 VARIANTS = tuple(
-    variant(name, frozenset({"armv7em_dsp"}), partial(_accepts, band), partial(_nest, band))
-    for name, band in (("planar", BAND), ("planar_lean", LEAN))
+    variant(name, frozenset({"armv7em_dsp"}), partial(_accepts, band, narrow), partial(_nest, band, narrow))
+    for name, band, narrow in (("planar", BAND, False), ("planar_narrow", BAND, True), ("planar_lean", LEAN, False))
 )
