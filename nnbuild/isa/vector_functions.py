@@ -3,11 +3,12 @@
 Nothing here is fused: a product is rounded before it is added to, on widths that could do otherwise too. `exp` and
 `log` are those of firmware/libm bit by bit, and have their bounds: 0.90 and 0.96 ULP. `tanh` and `sigmoid` are
 shorter than the library's: at most 2.6 ULP where the result is a normal number; below, the sigmoid errs by at most
-2^-126. tests/kernels/test_vector_functions.py holds all this.
+2^-126. `erf` errs by at most 9 ULP, `log1p` by 2.6. tests/kernels/test_vector_functions.py holds all this.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 from nnbuild.base.writer import Instruction
@@ -58,12 +59,19 @@ class Text:
         """a < b ? then : otherwise."""
         return self.op("if_less", a, b, then, otherwise)
 
-    def horner(self, x: str, coefficients: tuple[str, ...]) -> None:
-        """q = the polynomial of x, the coefficient of the highest power first."""
+    def horner(self, x: str, coefficients: tuple[str, ...], name: str = "q") -> None:
+        """The polynomial of x, the coefficient of the highest power first."""
         first, *others = coefficients
-        self.lines.append(self.floats.typed(f"floats q = {self.value(first)};"))
+        self.lines.append(self.floats.typed(f"floats {name} = {self.value(first)};"))
         for coefficient in others:
-            self.lines.append(f"q = {self.op('add', coefficient, self.op('mul', x, 'q'))};")
+            self.lines.append(f"{name} = {self.op('add', coefficient, self.op('mul', x, name))};")
+
+    def other(self, function: Callable[[Vectors], Instruction], operand: str) -> str:
+        """What another of these functions makes of an operand."""
+        used = function(self.floats)
+        self.uses.append(used)
+        self.cycles += used.cycles
+        return f"{{prefix}}_{used.name}({operand})"
 
     def function(self, name: str, result: str) -> Instruction:
         body = "\n".join([*self.lines, f"return {result};"])
@@ -196,3 +204,35 @@ def log(floats: Vectors) -> Instruction:
     special = t.less("0.0f", "x", "x", t.less("x", "0.0f", "nan", t.op("add", "x", "-infinity")))
     positive = t.less("x", "infinity", "finite", special)
     return t.function("log", t.less("0.0f", "x", positive, special))
+
+
+@cache
+def log1p(floats: Vectors) -> Instruction:
+    """log(1 + x) for x from 0 to 1: what 1 + x rounds away is put back by its share."""
+    t = Text(floats)
+    t.let("above", t.op("add", "1.0f", "x"))
+    t.let("kept", t.op("sub", "above", "1.0f"))
+    scaled = t.op("mul", t.other(log, "above"), t.op("div", "x", "kept"))
+    return t.function("log1p", t.less("0.0f", "kept", scaled, "x"))
+
+
+ERF_ABOVE = (
+    *("0x1.13292p-19f", "0x1.2ab81ep-12f", "0x1.ed8e66p-9f"),
+    *("0x1.b01d92p-5f", "0x1.85f2d4p-3f", "0x1.06eba6p-3f"),
+)
+ERF_BELOW = (
+    *("0x1.3f8972p-15f", "0x1.30bf18p-10f", "0x1.ea818p-7f"),
+    *("0x1.d36342p-4f", "0x1.010fe6p-1f", "1.0f"),
+)
+"""erf(x) / x as (1 + one polynomial of x^2) by another one, for |x| <= 3.92, where it becomes 1."""
+
+
+@cache
+def erf(floats: Vectors) -> Instruction:
+    t = Text(floats)
+    t.let("within", t.op("min", "3.92f", t.op("max", "-3.92f", "x")))
+    t.let("square", t.op("mul", "within", "within"))
+    t.horner("square", ERF_ABOVE, "above")
+    t.horner("square", ERF_BELOW, "below")
+    t.let("whole", t.op("add", "within", t.op("mul", "within", "above")))
+    return t.function("erf", t.op("min", "1.0f", t.op("max", "-1.0f", t.op("div", "whole", "below"))))

@@ -176,6 +176,13 @@ class Vectors:
         else:
             w(f"{self.call(w, 'f_store_first', pointer, value, of=(count,))};")
 
+    def kept(self, w: Writer, value: str, count: int) -> str:
+        """The first lanes of a value, and zeros."""
+        if count >= self.lanes:
+            return value
+        bits = self.call(w, "and", self.use(w, "bits", value), self.call(w, "mask", of=(count, -1, 0)))
+        return self.call(w, "f_of_bits", bits)
+
     def broadcast(self, w: Writer, pointer: str, depth: int) -> str:
         """The `depth` floats at a pointer, repeated through all lanes."""
         return self.call(w, "f_repeat", pointer, of=(depth,))

@@ -20,6 +20,8 @@ VECTORS: dict[str, Callable[[Vectors], Instruction]] = {
     "tanhf": math.tanh,
     "logisticf": math.sigmoid,
     "logf": math.log,
+    "log1pf": math.log1p,
+    "erff": math.erf,
 }
 """What stands for the vendored math functions in vectors."""
 
@@ -167,7 +169,7 @@ SPELLINGS: dict[str, Spell] = {
     "ceil": lambda v, x: v.call("ceilf", x),
     "steps": _steps,
 }
-ALONE = frozenset({"softplus", "gelu", "mish", "sin", "cos", "floor", "ceil", "erf", "round", "steps"})
+ALONE = frozenset({"sin", "cos", "floor", "ceil", "round", "steps"})
 """What is computed one by one: vectors have no such functions."""
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 
 from nnbuild.base.literals import C_TYPES, float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
 from nnbuild.kernels.integers import declare, finish, zero
 from nnbuild.kernels.overlaps import IN_PLACE
-from nnbuild.kernels.window_loops import product
+from nnbuild.kernels.window_loops import product, total
 from nnbuild.numeric.layer_norm import LARGEST, POINT, SUMMAND_SHIFT, UNIT, LayerNormScales
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.layer_norm import LayerNorm
@@ -63,6 +65,69 @@ def _emit(w: Writer, site: Site[LayerNorm], names: Names) -> None:
                 value += f" + {names.packed['shift']}[i]"
             w.bill(4)
             w(w.use(c99.STORE, "to[i]", value))
+
+
+TOGETHER = 4
+"""Vectors that are added to in turns."""
+
+
+@dataclass(frozen=True)
+class _Floats:
+    """A row's sums are taken in lanes, then across them."""
+
+    floats: Vectors
+
+    def accepts(self, site: Site[LayerNorm]) -> str | None:
+        fills = _sizes(site)[1] >= self.floats.lanes
+        return only_float(site) if fills else "its values do not fill a vector"
+
+    def demand(self, site: Site[LayerNorm]) -> Demand:
+        return _demand(site)
+
+    def emit(self, w: Writer, site: Site[LayerNorm], names: Names) -> None:
+        v, attributes = self.floats, site.attributes
+        with _rows(w, site, names) as size:
+            if attributes.centred:
+                mean = self._mean(w, "sum", size, lambda total, x, _: f"{total} = {v.use(w, 'add', total, x)};")
+                v.declare(w, "mean", mean)
+
+            def centred(x: str) -> str:
+                return v.use(w, "sub", x, "mean") if attributes.centred else x
+
+            def squared(total: str, x: str, count: int) -> str:
+                v.declare(w, "x", v.kept(w, centred(x), count))
+                return f"{total} = {v.use(w, 'fma', 'x', 'x', total)};"
+
+            mean = self._mean(w, "squares", size, squared)
+            root = v.use(w, "sqrt", v.use(w, "add", mean, v.each(w, attributes.epsilon)))
+            v.declare(w, "scale", v.use(w, "div", v.each(w, 1.0), root))
+            for i, count in in_vectors(w, v.lanes, size, "i"):
+                value = v.use(w, "mul", centred(v.load(w, total("from", i), count)), "scale")
+                scale, shift = (
+                    v.load(w, total(names.packed[role], i), count) if role in names.packed else ""
+                    for role in ("scale", "shift")
+                )
+                if scale and shift:
+                    value = v.use(w, "fma", value, scale, shift)
+                elif scale or shift:
+                    value = v.use(w, "mul" if scale else "add", value, scale or shift)
+                v.store(w, total("to", i), value, count)
+
+    def _mean(self, w: Writer, name: str, size: int, add: Callable[[str, str, int], str]) -> str:
+        """The mean, in every lane, of what is added for a row's values; `add` takes a total, some values, how many."""
+        v = self.floats
+        together = min(TOGETHER, size // v.lanes)
+        width = together * v.lanes
+        for k in range(together):
+            v.declare(w, f"{name}{k}", v.each(w, 0.0))
+        for i, count in in_vectors(w, width, size, "i"):
+            for k, at in enumerate(range(0, count, v.lanes)):
+                lanes = min(v.lanes, count - at)
+                with w.block(""):
+                    w(add(f"{name}{k}", v.load(w, total("from", i, str(at)), lanes), lanes))
+        for k in range(1, together):
+            w(f"{name}0 = {v.use(w, 'add', f'{name}0', f'{name}{k}')};")
+        return v.use(w, "div", v.across(w, "add", f"{name}0"), v.each(w, size))
 
 
 def _accepts_integers(site: Site[LayerNorm]) -> str | None:
@@ -124,4 +189,5 @@ def _root(w: Writer, size: int, centred: str, scales: LayerNormScales) -> None:
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
+    on_each("float", _Floats),
 )

@@ -11,7 +11,8 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.vectors import Vectors
+from nnbuild.isa import vector_functions as math
+from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
 from nnbuild.kernels.integers import declare, store
 from nnbuild.kernels.loops import softmax_row
@@ -75,8 +76,8 @@ def _emit(w: Writer, site: Site[Softmax], names: Names) -> None:
 
 AT_ONCE = 10
 """Values of one turn of a loop; of two turns compilers make branches that hide how far the loop has come."""
-MOST = 64
-"""Vectors of one row that are printed one by one."""
+MOST = 8
+"""Vectors of one row that stay in registers."""
 
 
 @dataclass(frozen=True)
@@ -86,27 +87,48 @@ class _Floats:
     floats: Vectors
 
     def accepts(self, site: Site[Softmax]) -> str | None:
-        _, size, after = _sizes(site)
-        if after > 1:
-            return "its values do not lie side by side"
-        long = size > MOST * self.floats.lanes
-        return only_float(site) or (f"its rows are longer than {MOST} vectors" if long else None)
+        return only_float(site) if _sizes(site)[2] == 1 else "its values do not lie side by side"
 
     def demand(self, site: Site[Softmax]) -> Demand:
         return _demand(site)
 
     def emit(self, w: Writer, site: Site[Softmax], names: Names) -> None:
-        v, (before, size, _) = self.floats, _sizes(site)
-        counts = [min(v.lanes, size - at) for at in range(0, size, v.lanes)]
-        values = [f"x{i}" for i in range(len(counts))]
+        before, size, _ = _sizes(site)
         with w.loop("row", "end", start="begin", trips=before):
             w(f"const float *from = {names.inputs[0]} + {product('row', size)};")
             w(f"float *to = {names.outputs[0]} + {product('row', size)};")
-            for i, count in enumerate(counts):
-                v.declare(w, values[i], v.load(w, offset("from", i * v.lanes), count))
-            softmax_row.emit(w, v, values, counts)
-            for i, count in enumerate(counts):
-                v.store(w, offset("to", i * v.lanes), values[i], count)
+            if size <= MOST * self.floats.lanes:
+                self._in_registers(w, size)
+            else:
+                self._in_turns(w, size)
+
+    def _in_registers(self, w: Writer, size: int) -> None:
+        v = self.floats
+        counts = [min(v.lanes, size - at) for at in range(0, size, v.lanes)]
+        values = [f"x{i}" for i in range(len(counts))]
+        for i, count in enumerate(counts):
+            v.declare(w, values[i], v.load(w, offset("from", i * v.lanes), count))
+        softmax_row.emit(w, v, values, counts)
+        for i, count in enumerate(counts):
+            v.store(w, offset("to", i * v.lanes), values[i], count)
+
+    def _in_turns(self, w: Writer, size: int) -> None:
+        """The last vector of the maximum holds values again."""
+        v = self.floats
+        v.declare(w, "largest", v.load(w, "from"))
+        for i, count in in_vectors(w, v.lanes, size, "i"):
+            place = i if count == v.lanes else str(size - v.lanes)
+            w(f"largest = {v.use(w, 'max', 'largest', v.load(w, total('from', place)))};")
+        w(f"largest = {v.across(w, 'max', 'largest')};")
+        v.declare(w, "sum", v.each(w, 0.0))
+        for i, count in in_vectors(w, v.lanes, size, "i"):
+            below = v.use(w, "sub", v.load(w, total("from", i), count), "largest")
+            v.declare(w, "power", w.call(math.exp(v), below))
+            v.store(w, total("to", i), "power", count)
+            w(f"sum = {v.use(w, 'add', 'sum', v.kept(w, 'power', count))};")
+        v.declare(w, "share", v.use(w, "div", v.each(w, 1.0), v.across(w, "add", "sum")))
+        for i, count in in_vectors(w, v.lanes, size, "i"):
+            v.store(w, total("to", i), v.use(w, "mul", v.load(w, total("to", i), count), "share"), count)
 
 
 LARGEST = {"int8": 1 << 13, "int16": 1 << 16}

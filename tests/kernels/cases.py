@@ -288,6 +288,8 @@ def _products() -> Iterator[tuple[str, Maker]]:
 
 def _vectors() -> Iterator[tuple[str, Maker]]:
     yield "softmax-long", lambda: single(Softmax(0), [(37,)])
+    yield "softmax-of-131", lambda: single(Softmax(1), [(2, 131)])
+    yield "softmax-of-160", lambda: single(Softmax(1), [(3, 160)])
     for axis, count in ((0, 1), (1, 1), (2, 1), (1, 2), (0, 3)):
         yield f"softmax-{axis}-{count}", lambda a=axis, c=count: single(Softmax(a, c), [(3, 4, 5)])
     for count in (1, 2, 3):
@@ -298,6 +300,13 @@ def _vectors() -> Iterator[tuple[str, Maker]]:
                 LayerNorm(c, 1e-3), [(3, 4, 5)], {"scale": normal(*s), "shift": normal(*s)}
             ),
         )
+    for size in (16, 37, 96, 147):
+        wide = {"scale": (size,), "shift": (size,)} if size % 2 else {"shift": (size,)}
+        yield (
+            f"layer_norm-of-{size}",
+            lambda w=wide, n=size: single(LayerNorm(1, 1e-3), [(3, n)], {role: normal(*s) for role, s in w.items()}),
+        )
+    yield "layer_norm-rms-of-70", lambda: single(LayerNorm(1, 1e-2, centred=False), [(4, 70)], {"scale": normal(70)})
     rms = LayerNorm(1, 1e-2, centred=False)
     yield "layer_norm-rms", lambda: single(rms, [(4, 6)], {"scale": normal(6)})
     yield "layer_norm-rms-bare", lambda: single(LayerNorm(2, 1e-2, centred=False), [(2, 3, 5)])

@@ -31,6 +31,7 @@ STEEP = {
     "activation-sin": 4,
     "activation-cos": 4,
     # TFLite's own 16-bit softmax counts nothing below exp(-10) and divides by a table
+    "softmax-of-1": 60,
     "softmax": 30,
 }
 """The bounds of what a table of 513 entries approximates, or TFLite's rule does."""

@@ -26,16 +26,10 @@ def emit(w: Writer, floats: Vectors, values: Sequence[str], counts: Sequence[int
     floats.declare(w, "largest", floats.across(w, "max", _all(w, floats, "max", seen), used))
     for value, count in zip(values, counts, strict=True):
         power = w.call(math.exp(floats), floats.use(w, "sub", value, "largest"))
-        w(f"{value} = {_kept(w, floats, power, count) if count < floats.lanes else power};")
+        w(f"{value} = {floats.kept(w, power, count) if count < floats.lanes else power};")
     floats.declare(w, "sum", floats.across(w, "add", _all(w, floats, "add", values), used))
     for value in values:
         w(f"{value} = {floats.use(w, 'div', value, 'sum')};")
-
-
-def _kept(w: Writer, floats: Vectors, value: str, count: int) -> str:
-    """The first lanes of a value, and zeros."""
-    bits = floats.call(w, "and", floats.use(w, "bits", value), floats.call(w, "mask", of=(count, -1, 0)))
-    return floats.call(w, "f_of_bits", bits)
 
 
 def _all(w: Writer, floats: Vectors, operation: str, values: Sequence[str]) -> str:
