@@ -91,7 +91,7 @@ def bars() -> Iterator[Bar]:
     yield Bar("softmax over 10", one(Softmax(), (10,)), 400, whole=True)
     yield Bar("maximum", one(Binary("maximum"), image, image), 12.5)
     yield Bar("prelu", one(PReLU(), image, slope=(1, 1, 32)), 4)
-    yield Bar("layer norm", one(LayerNorm(1, 1e-3), (16, 64), scale=64, shift=64), 90)
+    yield Bar("layer norm", one(LayerNorm(1, 1e-3), (16, 64), scale=64, shift=64), 20)
     yield Bar("resize, bilinear", one(ResizeBilinear((16, 16)), (8, 8, 32)), 18.5)
     yield Bar("transpose", one(Transpose((2, 0, 1)), image), 6.5)
     yield Bar("multiply in 16 bits", one(Binary("multiply"), image, image), 27, form="int16")

@@ -35,11 +35,20 @@ class Lanes(ABC):
     paired: bool = False
     """whether two positions are multiplied together"""
     straight: bool = False
-    """whether rows of taps are worth printing one after the other"""
+    """whether rows of taps are worth printing one after the other, with inputs as they are where all rows are real"""
+    blank: int = 0
+    """the inputs' zero point, where sums of inputs as they are start with it"""
 
     @abstractmethod
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         """Declares an accumulator for the lanes from `channel` of the block on; it begins with their bias."""
+
+    def start_centred(self, w: Writer, accumulator: str, channel: str) -> None:  # noqa: B027
+        """An accumulator begins anew, for inputs less their zero point."""
+
+    def inputs_as_they_are(self, w: Writer, name: str, pointer: str, count: int) -> None:
+        """The same as `inputs_apart`, but without taking the zero point off."""
+        self.inputs_apart(w, name, pointer, count)
 
     def clear(self, w: Writer, accumulator: str) -> None:
         """Declares an accumulator that begins with nothing, to be added to another one."""

@@ -12,7 +12,8 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
+from nnbuild.kernels.dsp import normalized
 from nnbuild.kernels.integers import declare, finish, zero
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.window_loops import product, total
@@ -139,14 +140,19 @@ def _accepts_integers(site: Site[LayerNorm]) -> str | None:
 
 def _emit_integers(w: Writer, site: Site[LayerNorm], names: Names) -> None:
     """The steps of `numeric.layer_norm`."""
-    x, out, scales = site.inputs[0], site.outputs[0], site.attributes.scales(site)
+    out, scales = site.outputs[0], site.attributes.scales(site)
     with _rows(w, site, names) as size:
         if site.attributes.centred:
-            _mean(w, size, zero(x), scales)
-        else:
-            declare(w, "mean", str(zero(x) << scales.fraction))
+            declare(w, "sum", "0", "int64_t")
+            with w.loop("i", size):
+                w(w.use(c99.ADD, "sum", "from[i]"))
+        _mean(w, site, size, scales)
         centred = f"from[i] * {1 << scales.fraction} - mean"
-        _root(w, size, centred, scales)
+        declare(w, "variance", "0", "int64_t")
+        with w.loop("i", size):
+            declare(w, "centred", centred, "const int64_t")
+            w(w.use(c99.MULTIPLY_ADD, "variance", "centred", "centred"))
+        _root(w, size, scales)
         with w.loop("i", size):
             declare(w, "centred", centred)
             w.bill(6)
@@ -158,23 +164,22 @@ def _emit_integers(w: Writer, site: Site[LayerNorm], names: Names) -> None:
             finish(w, "to[i]", scaled, out, limits(out.dtype))
 
 
-def _mean(w: Writer, size: int, zero_point: int, scales: LayerNormScales) -> None:
-    """The mean with more bits; it holds the zero point too, so that raw values may be taken from it."""
-    declare(w, "sum", str(-size * zero_point), "int64_t")
-    with w.loop("i", size):
-        w(w.use(c99.ADD, "sum", "from[i]"))
-    w(f"sum *= {1 << scales.fraction};")
-    w.bill(60)
-    mean = f"(int32_t)((sum > 0 ? sum + {size // 2} : sum - {size // 2}) / {size})"
-    declare(w, "mean", added(mean, zero_point << scales.fraction))
+def _mean(w: Writer, site: Site[LayerNorm], size: int, scales: LayerNormScales) -> None:
+    """The mean of a `sum` with more bits; it holds the zero point too, so that raw values may be taken from it."""
+    origin = zero(site.inputs[0])
+    if not site.attributes.centred:
+        declare(w, "mean", str(origin << scales.fraction))
+        return
+    kind = "int32_t" if (size << (9 + scales.fraction)) < 1 << 31 else "int64_t"
+    kind = kind if site.inputs[0].dtype == "int8" else "int64_t"
+    declare(w, "apart", f"({added(f'({kind})sum', -size * origin)}) * {1 << scales.fraction}", f"const {kind}")
+    w.bill(10 if kind == "int32_t" else 60)
+    mean = f"(int32_t)((apart > 0 ? apart + {size // 2} : apart - {size // 2}) / {size})"
+    declare(w, "mean", added(mean, origin << scales.fraction))
 
 
-def _root(w: Writer, size: int, centred: str, scales: LayerNormScales) -> None:
+def _root(w: Writer, size: int, scales: LayerNormScales) -> None:
     """One over the deviation: `root` / 2^`right`, such that a product with it has 16 bits after the point."""
-    declare(w, "variance", "0", "int64_t")
-    with w.loop("i", size):
-        declare(w, "centred", centred, "const int64_t")
-        w(w.use(c99.MULTIPLY_ADD, "variance", "centred", "centred"))
     w(f"variance = variance / {size} + INT64_C({scales.epsilon});")
     w("int32_t right;")
     declare(w, "pairs", "0", "int32_t")
@@ -186,8 +191,31 @@ def _root(w: Writer, size: int, centred: str, scales: LayerNormScales) -> None:
     w(f"right += {31 - POINT} + pairs;")
 
 
+def _accepts_pairs(site: Site[LayerNorm]) -> str | None:
+    size = _sizes(site)[1]
+    return only_int8(site) or (
+        None if size <= normalized.LARGEST else f"32 bits hold the squares of {normalized.LARGEST} bytes, not of {size}"
+    )
+
+
+def _demand_pairs(site: Site[LayerNorm]) -> Demand:
+    rows, size = _sizes(site)
+    return Demand(extent=rows, packed={"constants": normalized.constants(site, size)}, overlaps=IN_PLACE)
+
+
+def _emit_pairs(w: Writer, site: Site[LayerNorm], names: Names) -> None:
+    scales = site.attributes.scales(site)
+    with _rows(w, site, names) as size:
+        normalized.sums(w, size)
+        _mean(w, site, size, scales)
+        normalized.variance(w, size, scales)
+        _root(w, size, scales)
+        normalized.outputs(w, site, size, names.packed["constants"])
+
+
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("pairs", frozenset({"armv7em_dsp"}), _accepts_pairs, _demand_pairs, _emit_pairs),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
     on_each("float", _Floats),
 )

@@ -17,6 +17,7 @@ from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.riscv import WORDS
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general
 from nnbuild.kernels.sums import centred_start, layer_of, sums_of
+from nnbuild.kernels.window import window_of
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import INT8, INT32, wrap
@@ -26,6 +27,7 @@ from nnbuild.ops.site import Site
 
 LOAD = Row("const int32_t {0} = {1};", 1, 1)
 START = Row("int32_t {0} = {1};", 1)
+AGAIN = Row("{0} = {1};", 1)
 ADD = Row("{0} += {1};", 1)
 SCALE = Row("{0} * {1}", 1, products=1)
 STORE = Row("{0} = (int8_t){1};", 1)
@@ -161,13 +163,28 @@ class CentredByteLanes(ByteLanes):
 
 
 class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
-    """The same on RISC-V, with a channel's constants in registers."""
+    """The same on RISC-V, with a channel's constants in registers: where all rows of a window are real, sums are those
+    of inputs as they are."""
 
     straight = True
 
+    def __init__(self, site: Site[Convolution]) -> None:
+        super().__init__(site)
+        self.blank = self.zero
+        if self.blank and not window_of(site).inside:
+            self.channels["centred"] = self.channels["start"]
+        self.channels["start"] = wrap(sums_of(site).start - self.scaling.centre, 32).astype(np.int32)
+
+    def start_centred(self, w: Writer, accumulator: str, channel: str) -> None:
+        if "centred" in self.channels:
+            w(w.use(AGAIN, accumulator, f"centred[{channel}]"))
+
+    def inputs_as_they_are(self, w: Writer, name: str, pointer: str, count: int) -> None:
+        ByteLanes.inputs(self, w, name, pointer)
+
     def recall(self, w: Writer) -> None:
         for name in self.channels:
-            if name != "start":
+            if name not in ("start", "centred"):
                 w(w.use(LOAD, self.column(name, "0"), f"{name}[0]"))
 
     def column(self, name: str, channel: str) -> str:

@@ -105,17 +105,22 @@ class Sliding(WindowNest[Lanes]):
         met = window.columns.taps_at(strip.place, strip.size)
         for position in range(strip.size):
             lanes.start(w, f"sum{position}", "0")
-        if met and not lanes.straight:
-            self._rows(w, names, met, count)
-        elif met:
+        if met and lanes.straight:
             whole = window.rows.inside_share
             condition = "1" if whole == 1 else f"ky_end - ky_begin == {window.rows.kernel}"
             with w.block(f"if ({condition})"), w.trips(whole):
                 for ky in range(window.rows.kernel):
                     with w.block(""):
-                        self._row(w, names, met, count, str(ky))
+                        self._row(w, names, met, count, str(ky), strip)
             with w.block("else"), w.trips(1 - whole):
+                for position in range(strip.size):
+                    lanes.start_centred(w, f"sum{position}", "0")
                 self._rows(w, names, met, count)
+        elif met:
+            self._rows(w, names, met, count)
+        elif lanes.straight:
+            for position in range(strip.size):
+                lanes.start_centred(w, f"sum{position}", "0")
         lanes.recall(w)
         for position in range(strip.size):
             lanes.store(w, f"sum{position}", dot.offset("to", position * window.filters), "0", count)
@@ -124,20 +129,30 @@ class Sliding(WindowNest[Lanes]):
         with row_taps(w, self.window.rows):
             self._row(w, names, met, count, "ky")
 
-    def _row(self, w: Writer, names: Names, met: Met, count: int, ky: str) -> None:
-        """A row of taps: `met` has, of every column under the tile, the positions and taps that meet there."""
+    def _row(self, w: Writer, names: Names, met: Met, count: int, ky: str, blank: Strip | None = None) -> None:
+        """A row of taps: `met` has, of every column under the tile, the positions and taps that meet there.
+
+        With a `blank` strip inputs are taken as they are, and what lies beyond them is their zero point.
+        """
         window, lanes = self.window, self.lanes
         down = product(ky, window.rows.dilation * window.line)
         w(f"const {lanes.input_type} *row = {names.inputs[0]} + (first + {down});")
         w(f"const {lanes.weight_type} *k = taps + {product(ky, window.columns.kernel * lanes.lanes)};")
         w.bill(3)
-        for tap in sorted({tap for pairs in met.values() for _, tap in pairs}):
+        meetings = {pair for pairs in met.values() for pair in pairs}
+        beyond: list[Pair] = []
+        if blank and lanes.blank:
+            everywhere = [(position, tap) for position in range(blank.size) for tap in range(window.columns.kernel)]
+            beyond = [pair for pair in everywhere if pair not in meetings]
+        for tap in sorted({tap for _, tap in [*meetings, *beyond]}):
             lanes.weights(w, f"w{tap}", dot.offset("k", tap * lanes.lanes))
         for column, pairs in met.items():
             at = dot.offset("row", (column - min(met)) * window.channels)
-            lanes.inputs_apart(w, f"x{column}", at, count)
+            (lanes.inputs_as_they_are if blank else lanes.inputs_apart)(w, f"x{column}", at, count)
             for position, tap in pairs:
                 lanes.multiply(w, f"sum{position}", f"x{column}", f"w{tap}")
+        for position, tap in beyond:
+            lanes.multiply(w, f"sum{position}", str(lanes.blank), f"w{tap}")
 
 
 @dataclass(frozen=True, eq=False)
