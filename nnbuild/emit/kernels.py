@@ -64,11 +64,18 @@ def _compiler(plan: Plan) -> str:
     if options:
         quoted = [f'"{option}"' for option in options]
         pragmas = [f"#pragma GCC optimize({', '.join(quoted[at : at + 4])})" for at in range(0, len(quoted), 4)]
-        lines += ["#if defined(__GNUC__) && !defined(__clang__)", *pragmas, "#endif"]
+        where = dict.fromkeys(isa.options_where for isa in plan.isas if isa.options_where and not _serves(plan, isa))
+        lines += [" && ".join(["#if defined(__GNUC__) && !defined(__clang__)", *where]), *pragmas, "#endif"]
     for guard in dict.fromkeys(isa.guard for isa in plan.isas if isa.includes):
         headers = dict.fromkeys(header for isa in plan.isas if isa.guard == guard for header in isa.includes)
         lines += [f"#if {guard}", *(f"#include <{header}>" for header in headers), "#endif"]
     return "\n".join([*lines, ""]) + "\n" if lines else ""
+
+
+def _serves(plan: Plan, isa: Isa) -> bool:
+    """Whether any kernel is the set's own."""
+    versions = (version for step in plan.steps for version in step.versions)
+    return any(version.isa == isa and version.choice.kernel.needs & isa.features for version in versions)
 
 
 def _target(isa: Isa, attribute: str) -> str:

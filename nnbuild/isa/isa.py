@@ -16,6 +16,7 @@ class Isa:
     target: what a function's `target` attribute must name, so that the C compiles without special flags.
     cpu_flags: what Linux calls the processor's abilities that it takes.
     gcc_options: optimizations of gcc that harm kernels of this set, or help them, as gcc's pragma spells them.
+    options_where: the preprocessor condition under which these do so for portable kernels too; none means always.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Isa:
     target: str = ""
     cpu_flags: tuple[str, ...] = ()
     gcc_options: tuple[str, ...] = ()
+    options_where: str = ""
 
 
 def extended(base: Isa, name: str, summary: str, **changes: tuple[str, ...] | str) -> Isa:

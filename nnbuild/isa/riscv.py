@@ -64,6 +64,7 @@ RV32IM = Isa(
     features=frozenset({"rv32im"}),
     architectures=("rv32", "rv64"),
     gcc_options=BETTER_SCHEDULED,
+    options_where="__riscv_xlen == 32",
 )
 RVV = Isa(
     name="rvv",
