@@ -27,18 +27,20 @@ KWS = Path(__file__).resolve().parents[2] / "shared" / "models" / "kws_ref_model
 
 @dataclass(frozen=True)
 class Row:
-    """`most`: instructions that a step may take; `ram`: bytes of state and arena, `least` those of the variables."""
+    """`most`: instructions that a step may take; `longest` is the one that takes most, where rings have spare rows;
+    `ram`: bytes of state and arena."""
 
     name: str
     board: str
     instructions: float
+    longest: float
     most: int
     ram: int
     exact: bool
 
     @property
     def kept(self) -> bool:
-        return self.exact and self.instructions <= self.most
+        return self.exact and self.longest <= self.most
 
 
 def windowed_wake_word() -> File:
@@ -67,10 +69,10 @@ def cases(folder: Path) -> Iterator[tuple[str, Path, str | None, str, int]]:
 def measured(name: str, file: Path, stream: str | None, board: str, most: int) -> Row:
     compiled = compile_model(Options(file, board=board, stream=stream, price="instructions"))
     with place(None) as where:
-        ticks = profile_job(compiled, where).duration.mean
+        ticks = profile_job(compiled, where).duration
     with place(None) as where:
         exact = check_job(compiled, samples_for(compiled, None), where, Gates()).passed
-    return Row(name, board, ticks, most, compiled.plan.arena + compiled.plan.state, exact)
+    return Row(name, board, ticks.mean, ticks.max, most, compiled.plan.arena + compiled.plan.state, exact)
 
 
 def main() -> int:
@@ -83,7 +85,7 @@ def main() -> int:
             row = measured(*case)
             rows.append(row)
             verdict = "kept" if row.kept else "not kept" if row.exact else "wrong bits"
-            figures = f"{row.instructions:>12,.0f} of {row.most:>9,}  RAM {row.ram:>7,}"
+            figures = f"{row.instructions:>12,.0f}, at most {row.longest:,.0f}, of {row.most:>9,}  RAM {row.ram:>7,}"
             if not arguments.json:
                 print(f"{row.name:26} {row.board:9} {figures}  {verdict}", flush=True)
     if arguments.json:

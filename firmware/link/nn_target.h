@@ -18,7 +18,8 @@ typedef enum nn_target_kind {
     NN_TARGET_STEP_OUTPUT = 2, /* valid from the end of step `index` to the start of the next one */
     NN_TARGET_STATE = 3,
     NN_TARGET_TICKS = 4, /* one uint64_t per step, filled by a profile */
-    NN_TARGET_DEVICE = 5 /* twelve uint64_t of a device beside the processor; see nn_offload_tell */
+    NN_TARGET_DEVICE = 5, /* twelve uint64_t of a device beside the processor; see nn_offload_tell */
+    NN_TARGET_TURN = 6    /* where runs take turns with places in the state, one int32_t: whose turn it is */
 } nn_target_kind;
 
 /* Starts a new sequence: recurrent state is cleared. */

@@ -70,6 +70,14 @@ TOLD = """\
         }
         break;
 """
+TURN = """\
+    case NN_TARGET_TURN:
+        if (index == 0) {
+            *size = sizeof model.bank;
+            return &model.bank;
+        }
+        break;
+"""
 
 
 def target(plan: Plan, counted: bool = False) -> str:
@@ -161,7 +169,7 @@ void *nn_target_region(uint32_t kind, uint32_t index, uint32_t *size)
             return ticks;
         }}
         break;
-{TOLD if plan.device is not None else ""}    default:
+{TOLD if plan.device is not None else ""}{TURN if plan.banks > 1 else ""}    default:
         break;
     }}
     return 0;

@@ -8,8 +8,14 @@ from pathlib import Path
 from nnbuild.backends.registry import backend_of
 from nnbuild.base.errors import CheckFailed, UsageError
 from nnbuild.board.board import Board
-from nnbuild.bound import Bound, Image, prove, read_image
+from nnbuild.bound import Bound, Image, Turns, prove, read_image, result_of
 from nnbuild.bound.cycles import CORES
+
+TARGET = {"run": "nn_target_run", "init": "nn_target_init", "region": "nn_target_region"}
+TURN = 6
+"""NN_TARGET_TURN of firmware/link/nn_target.h."""
+SIZE_BELOW = 64
+"""Bytes below the top of the stack where a region's size may be written."""
 
 
 def run_bound(board: Board, program: Path) -> Bound:
@@ -31,8 +37,16 @@ def _proved(program: Path, changed: int, entry: str, core: str | None) -> Bound:
 
 def image_bound(image: Image, entry: str, core: str | None) -> Bound:
     """`core` names the processor where one whose cycles are known is meant."""
-    stack = image.symbol("nn_stack_high") or max(end for _, end in image.writable)
-    return prove(image, entry, stack & ~7, CORES.get(core or ""))
+    stack = (image.symbol("nn_stack_high") or max(end for _, end in image.writable)) & ~7
+    return prove(image, entry, stack, CORES.get(core or ""), turns=_turns(image, entry, stack))
+
+
+def _turns(image: Image, entry: str, stack: int) -> Turns | None:
+    """Where the program counts whose turn it is, if its runs take turns: it says so itself."""
+    if entry != TARGET["run"] or not image.functions.keys() >= set(TARGET.values()):
+        return None
+    place = result_of(image, TARGET["region"], (TURN, 0, stack - SIZE_BELOW), stack - 2 * SIZE_BELOW)
+    return Turns(TARGET["init"], (place,)) if place else None
 
 
 def within(bound: Bound, budget: int | None) -> None:

@@ -7,6 +7,6 @@ unknown both ways are followed, and they become one again where they meet. What 
 from __future__ import annotations
 
 from nnbuild.bound.image import Image, read_image
-from nnbuild.bound.walk import Bound, Loop, Part, Unbounded, prove
+from nnbuild.bound.walk import Bound, Loop, Part, Turns, Unbounded, prove, result_of
 
-__all__ = ["Bound", "Image", "Loop", "Part", "Unbounded", "prove", "read_image"]
+__all__ = ["Bound", "Image", "Loop", "Part", "Turns", "Unbounded", "prove", "read_image", "result_of"]

@@ -14,6 +14,8 @@ def bound_text(bound: Bound) -> str:
     if bound.cycles is not None:
         about = "zero wait states, interrupts excluded"
         lines.append(f"{bound.entry}: at most {bound.cycles:,} cycles on a {bound.core} at {about}")
+    if bound.turns > 1:
+        lines.append(f"{bound.turns} runs take turns with places in the state; the longest of them counts")
     parts = sorted(bound.parts, key=lambda part: -part.total)
     width = max(len(f"{parts[0].total:,}"), len("in all"))
     lines.append(f"  {'in all':>{width}}  {'calls':>7}  {'at most':>{width}}  function, with all it calls")
@@ -32,6 +34,7 @@ def bound_json(bound: Bound) -> dict[str, Any]:
         "instructions": bound.instructions,
         "cycles": bound.cycles,
         "core": bound.core or None,
+        "turns": bound.turns,
         "branches": bound.branches,
         "functions": [part._asdict() for part in bound.parts],
         "loops": [loop._asdict() for loop in bound.loops],

@@ -10,7 +10,7 @@ from nnbuild.bound.block import Block, Blocks, Refused, Value
 from nnbuild.bound.cycles import Prices
 from nnbuild.bound.function import Function
 from nnbuild.bound.image import Image
-from nnbuild.bound.memory import Memory, WildStore
+from nnbuild.bound.memory import Memory, WildStore, Words
 from nnbuild.bound.state import State, Waiting, Way
 from nnbuild.bound.summary import LR, MANY, NO_SUMMARY, OFTEN, SMALL, SP, Summary, opening
 from nnbuild.bound.writer import REGISTERS
@@ -18,6 +18,8 @@ from nnbuild.bound.writer import REGISTERS
 LIMIT = 1_000_000_000
 """Instructions after which a function counts as one that never ends."""
 DEEPEST = 100
+MOST_TURNS = 256
+"""Runs after which what they leave must have come back to what it was before one of them."""
 BACK = 0xFFFF_FFFE
 """Where the function that is looked at returns to."""
 
@@ -58,24 +60,62 @@ class Bound:
     """Heads of loops that can be entered elsewhere too, or of which only a table tells: other tools hear no facts."""
     jumps: tuple[tuple[int, tuple[int, ...]], ...]
     """Jumps through tables and pointers, with every place they lead to."""
+    turns: int = 1
+    """So many runs differ by what the run before has left; the longest counts."""
 
 
-def prove(image: Image, entry: str, stack: int, prices: Prices | None = None, limit: int = LIMIT) -> Bound:
+class Turns(NamedTuple):
+    """Words of memory that nobody but the program writes between its runs, and the function that begins with them."""
+
+    begin: str
+    words: tuple[int, ...]
+
+
+def prove(
+    image: Image,
+    entry: str,
+    stack: int,
+    prices: Prices | None = None,
+    limit: int = LIMIT,
+    turns: Turns | None = None,
+) -> Bound:
     """The bound of one call of `entry`, which takes no arguments, for whatever memory holds, with the stack pointer at
-    `stack` and 8 below: at every alignment that a caller may leave it."""
-    address = image.functions.get(entry)
-    if address is None:
-        raise UsageError(entry, f"is no function of {image.name}.", "Name one that its symbol table holds.")
+    `stack` and 8 below: at every alignment that a caller may leave it. With `turns` it is that of every call since the
+    beginning, the words being what the call before has left."""
     memory = Memory(image)
     blocks = Blocks(image, memory.functions, prices)
-    found = [_Walk(image, memory, blocks, limit).bound(entry, address, place) for place in (stack, stack - 8)]
+    found: list[Bound] = []
+    longest = 1
+    for place in (stack, stack - 8):
+        met: list[Words] = []
+        known = _Walk(image, memory, blocks, limit).left(turns, turns.begin, place, {}) if turns is not None else {}
+        while known not in met and len(met) < MOST_TURNS:
+            met.append(known)
+            walk = _Walk(image, memory, blocks, limit)
+            known = walk.left(turns, entry, place, known)
+            found.append(walk.bound(entry))
+        if known not in met:
+            raise _unbounded(entry, entry, "unknown turn", f"memory does not come back within {MOST_TURNS} runs")
+        longest = max(longest, len(met))
     worst = max(found, key=lambda each: each.instructions)
     cycles = max(each.cycles or 0 for each in found) if prices is not None else None
     loops: dict[int, Loop] = {}
     for loop in sorted((loop for each in found for loop in each.loops), key=lambda each: each.rounds):
         loops[loop.head] = loop
-    core = prices.name if prices is not None else ""
-    return replace(worst, cycles=cycles, core=core, loops=tuple(sorted(loops.values(), key=lambda each: each.head)))
+    core, heads = prices.name if prices is not None else "", sorted(loops.values(), key=lambda each: each.head)
+    return replace(worst, cycles=cycles, core=core, loops=tuple(heads), turns=longest)
+
+
+def result_of(image: Image, function: str, arguments: tuple[int, ...], stack: int) -> Value:
+    """What a function returns whatever memory holds, if that is known."""
+    memory = Memory(image)
+    walk = _Walk(image, memory, Blocks(image, memory.functions, None), LIMIT)
+    return walk.end(function, stack, {}, arguments).registers[0]
+
+
+def _unbounded(entry: str, where: str, kind: str, cause: str) -> Unbounded:
+    text = f"no bound of {entry} can be proved.\n  [{kind}] {where}: {cause}.\n"
+    return Unbounded("bound", text, "`nnbuild docs bound` says what each kind means and what helps.")
 
 
 class _Walk:
@@ -86,16 +126,36 @@ class _Walk:
         self._functions: dict[int, Function] = {}
         self._summaries: dict[tuple[int, int], Summary | None] = {}
         self._unknown: set[int] = set()
+        self._state = State([], {})
         self._parted = 0
         self._depth = 0
 
-    def bound(self, entry: str, address: int, stack: int) -> Bound:
-        state = State([None] * len(REGISTERS), {})
+    def left(self, turns: Turns | None, entry: str, stack: int, known: Words) -> Words:
+        """Follows a call, and gives the words that are known afterwards."""
+        self._state = state = self.end(entry, stack, known)
+        words = {place: state.words.get(place) for place in turns.words} if turns is not None else {}
+        found = {place: word for place, word in words.items() if word is not None}
+        if len(found) < len(words):
+            raise _unbounded(entry, entry, "unknown turn", "whose turn it is afterwards depends on inputs")
+        return found
+
+    def end(self, entry: str, stack: int, known: Words, arguments: tuple[int, ...] = ()) -> State:
+        address = self._image.functions.get(entry)
+        if address is None:
+            cause = f"is no function of {self._image.name}."
+            raise UsageError(entry, cause, "Name one that its symbol table holds.")
+        state = State([None] * len(REGISTERS), dict(known))
+        state.registers[: len(arguments)] = arguments
         state.registers[SP], state.registers[LR] = stack, BACK | 1
         try:
-            state, _ = self._call(address, state, BACK)
+            return self._call(address, state, BACK)[0]
         except Refused as problem:
-            raise self._unbounded(entry, problem) from None
+            where = f"{self._image.name_of(problem.address)} ({problem.address:#x})"
+            raise _unbounded(entry, where, problem.kind, problem.cause) from None
+
+    def bound(self, entry: str) -> Bound:
+        """Of the call that was followed."""
+        state = self._state
         functions = self._functions.values()
         name = self._image.name_of
         loops = [Loop(name(f.entry), head, rounds) for f in functions for head, rounds in f.rounds.items()]
@@ -120,11 +180,6 @@ class _Walk:
                 if block.kind == "jump":
                     found.setdefault(block.last, set()).update(targets)
         return tuple((address, tuple(sorted(found[address]))) for address in sorted(found))
-
-    def _unbounded(self, entry: str, problem: Refused) -> Unbounded:
-        where = f"{self._image.name_of(problem.address)} ({problem.address:#x})"
-        text = f"no bound of {entry} can be proved.\n  [{problem.kind}] {where}: {problem.cause}.\n"
-        return Unbounded("bound", text, "`nnbuild docs bound` says what each kind means and what helps.")
 
     # One call
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from nnbuild.base.errors import UsageError
 from nnbuild.cli.arguments import add_build_options, heard, options_of, print_json, progress, say_notes, say_weights
-from nnbuild.jobs.pipeline import compile_model, recipe_of
-from nnbuild.quantize.report import Loss, measure
+from nnbuild.jobs.loss import loss_of
+from nnbuild.jobs.pipeline import compile_model
+from nnbuild.quantize.report import Loss
 from nnbuild.report.table import render
 
 
@@ -27,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options, progress("calibration sample"), heard)
     say_notes(compiled.graph.notes)
     say_weights(compiled)
-    loss = measure(compiled.folded, compiled.graph, recipe_of(options).source)
+    loss = loss_of(compiled)
     if arguments.json is not None:
         print_json(as_object(loss), arguments.json)
     if arguments.json != "-":

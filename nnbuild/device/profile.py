@@ -17,6 +17,7 @@ from nnbuild.device.modelled import Modelled
 from nnbuild.device.session import Sample, profile_sample, write_sample
 
 RUNS = 8
+BEGINS = 3
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ class Profile:
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured of a model, each time from a new sequence with the same sample."""
+    """What was measured of a model with one sample: layers at the beginning of a sequence, `duration` of runs that
+    follow one another from there on, so that all that take turns are among them."""
 
     duration: Statistics
     init_ticks: int
@@ -83,9 +85,8 @@ def measure_costs(link: Link, model: ModelInfo, sample: Sample) -> Costs:
     """The first turn only warms up caches, where there are any."""
     profile_sample(link, model, sample)
     layers = layer_costs(model, profile_sample(link, model, sample))
-    ticks, begins = [], []
+    ticks, begins = [], [link.init() for _ in range(BEGINS)]
     for _ in range(RUNS):
-        begins.append(link.init())
         write_sample(link, model, sample)
         ticks.append(link.run())
     stack = link.stack()

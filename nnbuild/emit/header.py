@@ -75,7 +75,7 @@ def _context(plan: Plan) -> str:
         members.append(f"    int32_t isa; /* set when it begins, the best that the processor has: {levels} */")
     members += notes(plan)
     if plan.banks > 1:
-        members.append("    int32_t bank; /* whose turn it is, of the states of several runs */")
+        members.append("    int32_t bank; /* whose turn it is, of the places in the state of several runs */")
     if gathers(plan):
         members.append("    int32_t rows; /* that have come in since the last run */")
     for space, size in (("arena", plan.arena), ("state", plan.state)):

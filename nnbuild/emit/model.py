@@ -37,6 +37,8 @@ def model(plan: Plan) -> str:
 def _init(plan: Plan) -> str:
     p = plan.prefix
     lines = [f"    context->isa = {p}_detect();"] if len(plan.isas) > 1 else []
+    turns = ["    context->bank = 0;"] if plan.banks > 1 else []
+    lines += turns
     for state in plan.graph.states:
         tensor, location = plan.tensor(state.before), plan.locations[state.before]
         size, begun = location.size // SIZES[tensor.dtype], plan.initial.get(state.before)
@@ -47,11 +49,11 @@ def _init(plan: Plan) -> str:
             value = f"{begun}[i % {period}]" if period < size else f"{begun}[i]"
         loop = [f"    for (int32_t i = 0; i < {size}; ++i) {{"]
         loop.append(f"        ({place(location, tensor.dtype)})[i] = {value};\n    }}")
-        if location.apart:
+        if state.banks > 1:
             banks = f"for (context->bank = 0; context->bank < {state.banks}; ++context->bank)"
             loop = [f"    {banks} {{", *("    " + line.replace("\n", "\n    ") for line in loop), "    }"]
         lines += loop
-    lines += ["    context->bank = 0;"] if plan.banks > 1 else []
+    lines += turns if any(state.banks > 1 for state in plan.graph.states) else []
     lines += ["    context->rows = 0;"] if gathers(plan) else []
     if not lines:
         lines = ["    (void)context;"]

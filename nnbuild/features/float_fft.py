@@ -1,86 +1,164 @@
 """The transform of real samples in single floats, in one order of operations: the same bits wherever it is computed.
 
-The order is that of fixed_fft.py, without its divisions: each product and each sum is rounded once, none is fused.
-Twice the transform is what comes out; powers of two change no digits, and whoever weighs the bins halves them.
+Each product and each sum is rounded once, none is fused, and they come in the order of FFTPACK, after which the
+transforms of numpy, SciPy and TensorFlow are made: decimated in time, radix 4, and at last 2 where the length asks for
+it. The transform of a part lies where its samples lay: the real part of bin k in place k, its imaginary part in place
+length - k.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from nnbuild.numeric.fixed_fft import Stage, order, stages
-
 Floats = npt.NDArray[np.float32]
 Pair = tuple[Floats, Floats]
+ROOT_HALF = np.float32(np.sqrt(0.5))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Makes of `radix` transforms of this length each one."""
+
+    radix: int
+    length: int
+
+    @property
+    def whole(self) -> int:
+        return self.radix * self.length
+
+
+def _radix(length: int) -> int:
+    """Of the last stage of a transform of so many samples, a power of two."""
+    return 4 if length.bit_length() % 2 else 2
 
 
 @cache
-def factors(points: int) -> Pair:
-    return unit(-2 * np.pi * np.arange(points) / points)
+def stages(points: int) -> tuple[Stage, ...]:
+    """The first to be computed first."""
+    if points == 1:
+        return ()
+    radix = _radix(points)
+    return (*stages(points // radix), Stage(radix, points // radix))
 
 
 @cache
-def split_factors(points: int) -> Pair:
-    """For the bins 1 to points / 2."""
-    return unit(-np.pi * (np.arange(1, points // 2 + 1) / points + 0.5))
+def order(points: int) -> tuple[int, ...]:
+    """Where each value of the first stage comes from."""
+
+    def part(first: int, step: int, length: int) -> list[int]:
+        radix = _radix(length) if length > 1 else 1
+        if radix == 1:
+            return [first]
+        return [i for k in range(radix) for i in part(first + k * step, step * radix, length // radix)]
+
+    return tuple(part(0, 1, points))
 
 
-def unit(angles: npt.NDArray[np.float64]) -> Pair:
-    """Cosines and sines, exact where they are 0 or 1."""
-    re, im = np.cos(angles), np.sin(angles)
-    return tuple(np.where(np.abs(part) < 1e-12, 0.0, part).astype(np.float32) for part in (re, im))  # type: ignore[return-value]
-
-
-def times(a: Pair, b: Pair) -> Pair:
-    return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
-
-
-def plus(a: Pair, b: Pair) -> Pair:
-    return a[0] + b[0], a[1] + b[1]
-
-
-def minus(a: Pair, b: Pair) -> Pair:
-    return a[0] - b[0], a[1] - b[1]
+@cache
+def factors(stage: Stage) -> npt.NDArray[np.float32]:
+    """[bin, part, cosine and sine] of the bins 1 to half the length, without that."""
+    k = np.arange(1, (stage.length + 1) // 2)[:, None] * np.arange(1, stage.radix)
+    angles = 2 * np.pi * k / stage.whole
+    return np.stack([np.cos(angles), np.sin(angles)], axis=-1).astype(np.float32)
 
 
 def real_transform(samples: Floats) -> Pair:
-    """Twice the bins 0 to half the length of real samples along the last axis."""
-    points = samples.shape[-1] // 2
-    re, im = _transform((samples[..., 0::2], samples[..., 1::2]))
-    k = np.arange(1, points // 2 + 1)
-    p, q = (re[..., k], im[..., k]), (re[..., points - k], -im[..., points - k])
-    g, h = plus(p, q), times(minus(p, q), split_factors(points))
-    out = np.zeros((2, *samples.shape[:-1], points + 1), np.float32)
-    first = re[..., 0] + im[..., 0], re[..., 0] - im[..., 0]
-    out[0][..., 0], out[0][..., points] = first[0] + first[0], first[1] + first[1]
-    out[0][..., k], out[1][..., k] = plus(g, h)
-    low = minus(g, h)
-    out[0][..., points - k], out[1][..., points - k] = low[0], -low[1]
-    return out[0], out[1]
-
-
-def _transform(values: Pair) -> Pair:
-    shape = values[0].shape
-    points, table = shape[-1], factors(shape[-1])
-    re, im = (part[..., list(order(points))] for part in values)
+    """The bins 0 to half the length of real samples along the last axis."""
+    points = samples.shape[-1]
+    values = samples[..., list(order(points))].astype(np.float32)
     for stage in stages(points):
-        blocks = (*shape[:-1], -1, stage.radix, stage.length)
-        done = _butterfly(stage, (re.reshape(blocks), im.reshape(blocks)), table)
-        re, im = (np.stack([each[i] for each in done], axis=-2).reshape(shape) for i in range(2))
+        _stage(stage, values.reshape(*samples.shape[:-1], -1, stage.whole))
+    re, im = values[..., : points // 2 + 1], np.zeros_like(values[..., : points // 2 + 1])
+    im[..., 1:-1] = values[..., : points // 2 : -1]
     return re, im
 
 
-def _butterfly(stage: Stage, parts: Pair, table: Pair) -> list[Pair]:
-    k = np.arange(stage.length) * stage.step
-    first, *others = ((parts[0][..., i, :], parts[1][..., i, :]) for i in range(stage.radix))
-    if stage.length > 1:
-        others = [times(each, (table[0][i * k], table[1][i * k])) for i, each in enumerate(others, 1)]
-    if stage.radix == 2:
-        return [plus(first, others[0]), minus(first, others[0])]
-    b, c, e = others
-    even, odd, rest, turn = plus(first, c), plus(b, e), minus(first, c), minus(b, e)
-    right, left = (rest[0] + turn[1], rest[1] - turn[0]), (rest[0] - turn[1], rest[1] + turn[0])
-    return [plus(even, odd), right, minus(even, odd), left]
+def _stage(stage: Stage, values: Floats) -> None:
+    m = stage.length
+    parts = [values[..., i * m : (i + 1) * m].copy() for i in range(stage.radix)]
+    first, half = [part[..., 0] for part in parts], [part[..., m // 2] for part in parts]
+    lower = slice(1, (m + 1) // 2)
+    re, im = [part[..., lower] for part in parts], [part[..., ::-1][..., slice(0, (m + 1) // 2 - 1)] for part in parts]
+    table = factors(stage)
+    turned = [_turned(re[i], im[i], table[:, i - 1]) for i in range(1, stage.radix)]
+    made = _two if stage.radix == 2 else _four
+    for place, value in made(m, (re[0], im[0]), turned):
+        values[..., place] = value
+    for at, value in _first(m, first):
+        values[..., at] = value
+    for at, value in _half(m, half) if m % 2 == 0 else ():
+        values[..., at] = value
+
+
+def _turned(re: Floats, im: Floats, factor: Floats) -> Pair:
+    cosine, sine = factor[:, 0], factor[:, 1]
+    return cosine * re + sine * im, cosine * im - sine * re
+
+
+Placed = Sequence[tuple[slice, Floats]]
+
+
+def _up(m: int, part: int) -> slice:
+    """The places of bins behind the beginning of a part, in their order."""
+    return slice(part * m + 1, part * m + (m + 1) // 2)
+
+
+def _down(m: int, part: int) -> slice:
+    """Those before its end, the last first."""
+    last = part * m + m - 1
+    return slice(last, last - ((m + 1) // 2 - 1), -1)
+
+
+def _two(m: int, a: Pair, others: Sequence[Pair]) -> Placed:
+    ((b_re, b_im),) = others
+    return (
+        (_up(m, 0), a[0] + b_re),
+        (_down(m, 1), b_im + a[1]),
+        (_down(m, 0), a[0] - b_re),
+        (_up(m, 1), b_im - a[1]),
+    )
+
+
+def _four(m: int, a: Pair, others: Sequence[Pair]) -> Placed:
+    (b_re, b_im), (c_re, c_im), (d_re, d_im) = others
+    odd_re, turn_re, odd_im, turn_im = d_re + b_re, d_re - b_re, b_im + d_im, b_im - d_im
+    even_re, rest_re, even_im, rest_im = a[0] + c_re, a[0] - c_re, a[1] + c_im, a[1] - c_im
+    return (
+        (_up(m, 0), even_re + odd_re),
+        (_down(m, 1), even_re - odd_re),
+        (_down(m, 3), odd_im + even_im),
+        (_up(m, 2), odd_im - even_im),
+        (_up(m, 1), rest_re + turn_im),
+        (_down(m, 0), rest_re - turn_im),
+        (_down(m, 2), turn_re + rest_im),
+        (_up(m, 3), turn_re - rest_im),
+    )
+
+
+def _first(m: int, parts: Sequence[Floats]) -> Sequence[tuple[int, Floats]]:
+    """Of what lies at the beginning of each part: (place, value)."""
+    if len(parts) == 2:
+        return (0, parts[0] + parts[1]), (m, parts[0] - parts[1])
+    a, b, c, d = parts
+    odd, even = d + b, a + c
+    return (0, even + odd), (2 * m, even - odd), (m, a - c), (3 * m, d - b)
+
+
+def _half(m: int, parts: Sequence[Floats]) -> Sequence[tuple[int, Floats]]:
+    """Of what lies in the middle of each part."""
+    middle = m // 2
+    if len(parts) == 2:
+        return ((m + middle, -parts[1]),)
+    a, b, c, d = parts
+    re, im = ROOT_HALF * (b - d), -ROOT_HALF * (b + d)
+    return (
+        (middle, a + re),
+        (m + middle, a - re),
+        (2 * m + middle, im + c),
+        (3 * m + middle, im - c),
+    )

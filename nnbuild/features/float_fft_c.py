@@ -4,36 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
+from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
-from nnbuild.features.float_fft import Pair, factors, split_factors
+from nnbuild.features.float_fft import ROOT_HALF, Stage, factors, order, stages
 from nnbuild.features.tables import Tables
 from nnbuild.isa.c99 import product
-from nnbuild.numeric.fixed_fft import Stage, order, stages
 
 PARTS = "abcd"
 
 
-def interleaved(pair: Pair) -> np.ndarray:
-    return np.stack(pair, axis=-1).reshape(-1).astype(np.float32)
-
-
 def places(points: int) -> np.ndarray:
-    """Where each pair of samples goes."""
+    """Where each sample goes."""
     found = np.empty(points, np.int64)
     found[list(order(points))] = np.arange(points)
     return found.astype(np.uint16)
 
 
-def times(w: Writer, to: str, a: str, factor: str, at: int) -> None:
-    """Declares the parts of a complex product."""
-    re, im = f"{factor}[{at}]", f"{factor}[{at + 1}]"
-    w(f"const float {to}_re = {product(w, f'{a}_re', re)} - {product(w, f'{a}_im', im)};")
-    w(f"const float {to}_im = {product(w, f'{a}_re', im)} + {product(w, f'{a}_im', re)};")
-    w.bill(8, 2)
-
-
 def print_transform(w: Writer, tables: Tables, points: int) -> None:
-    """Function `transform`: of values that lie at their places already, real and imaginary parts by turns."""
+    """Function `transform`: of real values that lie at their places already."""
     for stage in stages(points):
         _stage(w, tables, points, stage)
     with w.function(f"static void {w.prefix}_transform(float *values)"):
@@ -43,73 +31,111 @@ def print_transform(w: Writer, tables: Tables, points: int) -> None:
 
 
 def _stage(w: Writer, tables: Tables, points: int, stage: Stage) -> None:
-    k = np.arange(stage.length) * stage.step
-    table = [tuple(part[i * k] for part in factors(points)) for i in range(1, stage.radix)]
-    each = np.stack([np.stack(pair, axis=-1) for pair in table], axis=1)
-    name = tables.add(w, f"factors{stage.length}", each.reshape(-1)) if stage.length > 1 else ""
+    table = factors(stage)
+    name = tables.add(w, f"factors{stage.length}", table.reshape(-1)) if table.size else ""
     with (
         w.function(f"static void {w.prefix}_stage{stage.length}(float *values)"),
-        w.loop("block", points // (stage.length * stage.radix)),
+        w.loop("block", points // stage.whole),
     ):
-        w(f"float *to = values + block * {2 * stage.length * stage.radix};")
+        w(f"float *const to = values + block * {stage.whole};")
+        _first(w, stage)
+        if stage.length % 2 == 0:
+            _half(w, stage)
         if name:
-            w(f"const float *factor = {name};")
-        with w.loop("k", stage.length):
-            for part in range(stage.radix):
-                at = 2 * part * stage.length
-                raw = "x" if part and name else ""
-                letter = PARTS[part]
-                w(f"const float {raw}{letter}_re = to[{at}], {raw}{letter}_im = to[{at + 1}];")
-                if raw:
-                    times(w, letter, f"x{letter}", "factor", 2 * part - 2)
-            if name:
-                w(f"factor += {2 * (stage.radix - 1)};")
-            _sums(w, stage)
-            w("to += 2;")
+            _pairs(w, stage, name)
     w()
 
 
-def _sums(w: Writer, stage: Stage) -> None:
-    w.bill(4 * stage.radix + 8 * (stage.radix == 4))
-    apart = 2 * stage.length
+def _first(w: Writer, stage: Stage) -> None:
+    """What lies at the beginning of each part, and has no imaginary part."""
+    m = stage.length
+    values = ", ".join(f"{PARTS[i]} = to[{i * m}]" for i in range(stage.radix))
+    w(f"const float {values};")
+    w.bill(4 * stage.radix)
     if stage.radix == 2:
-        for at, part in ((0, "re"), (1, "im")):
-            w(f"to[{at}] = a_{part} + b_{part};")
-            w(f"to[{at + apart}] = a_{part} - b_{part};")
+        w("to[0] = a + b;")
+        w(f"to[{m}] = a - b;")
         return
-    for name, sign, first, second in (("even", "+", "a", "c"), ("rest", "-", "a", "c"), ("odd", "+", "b", "d"),
-                                      ("turn", "-", "b", "d")):  # fmt: skip
-        w(f"const float {name}_re = {first}_re {sign} {second}_re, {name}_im = {first}_im {sign} {second}_im;")
-    w("to[0] = even_re + odd_re;")
-    w("to[1] = even_im + odd_im;")
-    w(f"to[{apart}] = rest_re + turn_im;")
-    w(f"to[{apart + 1}] = rest_im - turn_re;")
-    w(f"to[{2 * apart}] = even_re - odd_re;")
-    w(f"to[{2 * apart + 1}] = even_im - odd_im;")
-    w(f"to[{3 * apart}] = rest_re - turn_im;")
-    w(f"to[{3 * apart + 1}] = rest_im + turn_re;")
+    w("const float odd = d + b, even = a + c;")
+    w("to[0] = even + odd;")
+    w(f"to[{m}] = a - c;")
+    w(f"to[{2 * m}] = even - odd;")
+    w(f"to[{3 * m}] = d - b;")
 
 
-def print_powers(w: Writer, tables: Tables, points: int) -> None:
-    """Function `powers`: of twice the bins of real samples."""
-    name = tables.add(w, "split", interleaved(split_factors(points)))
-    with w.function(f"static void {w.prefix}_powers(const float *values, float *powers)"):
-        w(f"const float *factor = {name};")
-        w("const float sum = values[0] + values[1], difference = values[0] - values[1];")
-        w("const float first = sum + sum, last = difference + difference;")
-        w(f"powers[0] = {product(w, 'first', 'first')};")
-        w(f"powers[{points}] = {product(w, 'last', 'last')};")
-        with w.loop("k", points // 2 + 1, start=1):
-            w("const float *const p = values + 2 * k;")
-            w(f"const float *const q = values + {2 * points} - 2 * k;")
-            w("const float g_re = p[0] + q[0], g_im = p[1] - q[1];")
-            w("const float d_re = p[0] - q[0], d_im = p[1] + q[1];")
-            times(w, "h", "d", "factor", 0)
-            w("const float up_re = g_re + h_re, up_im = g_im + h_im;")
-            w("const float down_re = g_re - h_re, down_im = g_im - h_im;")
-            for place, side in (("k", "up"), (f"{points} - k", "down")):
-                squares = " + ".join(product(w, f"{side}_{part}", f"{side}_{part}") for part in ("re", "im"))
-                w(f"powers[{place}] = {squares};")
-            w("factor += 2;")
-            w.bill(18, 4)
+def _half(w: Writer, stage: Stage) -> None:
+    """What lies in the middle of each part."""
+    m, middle = stage.length, stage.length // 2
+    w.bill(5 * stage.radix)
+    if stage.radix == 2:
+        w(f"to[{m + middle}] = -to[{m + middle}];")
+        return
+    for i, part in enumerate(PARTS):
+        w(f"const float {part}_half = to[{i * m + middle}];")
+    root = float_literal(float(ROOT_HALF))
+    w(f"const float re = {product(w, root, '(b_half - d_half)')}, im = -{product(w, root, '(b_half + d_half)')};")
+    w(f"to[{middle}] = a_half + re;")
+    w(f"to[{m + middle}] = a_half - re;")
+    w(f"to[{2 * m + middle}] = im + c_half;")
+    w(f"to[{3 * m + middle}] = im - c_half;")
+
+
+def _pairs(w: Writer, stage: Stage, table: str) -> None:
+    """Bins from both ends of the parts: real parts going up, imaginary ones going down."""
+    m = stage.length
+    w(f"float *up = to + 1, *down = to + {m - 1};")
+    w(f"const float *factor = {table};")
+    with w.loop("k", (m + 1) // 2, start=1):
+        for i in range(stage.radix):
+            part = f"x{PARTS[i]}" if i else PARTS[i]
+            w(f"const float {part}_re = up[{i * m}], {part}_im = down[{i * m}];")
+            if i:
+                _turned(w, PARTS[i], 2 * i - 2)
+        if stage.radix == 2:
+            _two(w, m)
+        else:
+            _four(w, m)
+        w("++up;")
+        w("--down;")
+        w(f"factor += {2 * stage.radix - 2};")
+        w.bill(4 * stage.radix + 8 * (stage.radix == 4))
+
+
+def _turned(w: Writer, to: str, at: int) -> None:
+    cosine, sine = f"factor[{at}]", f"factor[{at + 1}]"
+    re, im = f"x{to}_re", f"x{to}_im"
+    w(f"const float {to}_re = {product(w, cosine, re)} + {product(w, sine, im)};")
+    w(f"const float {to}_im = {product(w, cosine, im)} - {product(w, sine, re)};")
+    w.bill(8, 2)
+
+
+def _two(w: Writer, m: int) -> None:
+    w("up[0] = a_re + b_re;")
+    w(f"down[{m}] = b_im + a_im;")
+    w("down[0] = a_re - b_re;")
+    w(f"up[{m}] = b_im - a_im;")
+
+
+def _four(w: Writer, m: int) -> None:
+    w("const float odd_re = d_re + b_re, turn_re = d_re - b_re, odd_im = b_im + d_im, turn_im = b_im - d_im;")
+    w("const float even_re = a_re + c_re, rest_re = a_re - c_re, even_im = a_im + c_im, rest_im = a_im - c_im;")
+    w("up[0] = even_re + odd_re;")
+    w(f"down[{m}] = even_re - odd_re;")
+    w(f"down[{3 * m}] = odd_im + even_im;")
+    w(f"up[{2 * m}] = odd_im - even_im;")
+    w(f"up[{m}] = rest_re + turn_im;")
+    w("down[0] = rest_re - turn_im;")
+    w(f"down[{2 * m}] = turn_re + rest_im;")
+    w(f"up[{3 * m}] = turn_re - rest_im;")
+
+
+def print_powers(w: Writer, points: int) -> None:
+    """Function `powers`: of the bins of so many real samples, in the place of the transform."""
+    with w.function(f"static void {w.prefix}_powers(float *values)"):
+        for at in (0, points // 2):
+            w(f"values[{at}] = {product(w, f'values[{at}]', f'values[{at}]')};")
+        with w.loop("k", points // 2, start=1):
+            w(f"const float re = values[k], im = values[{points} - k];")
+            w(f"values[k] = {product(w, 're', 're')} + {product(w, 'im', 'im')};")
+            w.bill(7)
     w()

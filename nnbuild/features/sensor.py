@@ -64,9 +64,9 @@ class Sensor:
 
     @property
     def norm(self) -> np.float32:
-        """Of powers of twice the transform: what makes a sine's power in its bin the square of half its height."""
+        """Of powers: what makes a sine's power in its bin the square of half its height."""
         weights = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(self.window) / self.window)
-        return np.float32(0.25 / weights.sum() ** 2)
+        return np.float32(1 / weights.sum() ** 2)
 
     @property
     def mean_factor(self) -> np.float32:

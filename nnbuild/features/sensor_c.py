@@ -14,8 +14,8 @@ from nnbuild.isa.c99 import AT_LEAST, product
 
 def print_frame(w: Writer, tables: Tables, s: Sensor) -> None:
     if s.spectrum:
-        print_transform(w, tables, s.points // 2)
-        print_powers(w, tables, s.points // 2)
+        print_transform(w, tables, s.points)
+        print_powers(w, s.points)
         _spectrum(w, tables, s)
     if s.bands:
         _bands(w, tables, s)
@@ -30,20 +30,20 @@ def print_frame(w: Writer, tables: Tables, s: Sensor) -> None:
 def _spectrum(w: Writer, tables: Tables, s: Sensor) -> None:
     """Function `spectrum`: of one axis, less its mean."""
     p = w.prefix
-    shape, place = tables.add(w, "window", s.shape), tables.add(w, "places", places(s.points // 2))
+    shape, place = tables.add(w, "window", s.shape), tables.add(w, "places", places(s.points))
     with w.function(f"static void {p}_spectrum({p}_features *f, const int16_t *x, int32_t sum)"):
-        with w.loop("i", s.points // 2):
-            w(f"float *const to = f->values + 2 * {place}[i];")
-            for part in range(2):
-                w(f"const int32_t at{part} = 2 * i + {part};")
-                moved = f"(float)(x[at{part} * {s.axes}] * {s.window} - sum)"
-                value = product(w, moved, f"{shape}[at{part}]")
-                w(f"to[{part}] = {value if s.window == s.points else f'at{part} < {s.window} ? {value} : 0.0f'};")
-                w.bill(8, 2)
+        with w.loop("i", s.window):
+            moved = f"(float)(x[i * {s.axes}] * {s.window} - sum)"
+            w(f"f->values[{place}[i]] = {product(w, moved, f'{shape}[i]')};")
+            w.bill(10, 2)
+        if s.window < s.points:
+            with w.loop("i", s.points, start=s.window):
+                w(f"f->values[{place}[i]] = 0.0f;")
+                w.bill(4)
         w(f"{p}_transform(f->values);")
-        w(f"{p}_powers(f->values, f->bins);")
+        w(f"{p}_powers(f->values);")
         with w.loop("i", s.points // 2 + 1):
-            w(f"f->bins[i] = {product(w, 'f->bins[i]', float_literal(float(s.norm)))};")
+            w(f"f->values[i] = {product(w, 'f->values[i]', float_literal(float(s.norm)))};")
             w.bill(4)
     w()
 
@@ -108,9 +108,9 @@ def _axis(w: Writer, s: Sensor) -> None:
         if s.spectrum:
             w(f"{p}_spectrum(f, x, sum);")
         if s.bands:
-            w(f"{p}_bands(f->bins, row + {at});")
+            w(f"{p}_bands(f->values, row + {at});")
         if s.peaks:
-            w(f"{p}_peaks(f->bins, row + {at + s.bands});")
+            w(f"{p}_peaks(f->values, row + {at + s.bands});")
     w()
 
 

@@ -34,9 +34,7 @@ class SensorFrontEnd(FrontEnd):
 
     @property
     def members(self) -> tuple[Member, ...]:
-        points = self.sensor.points
-        used = self.sensor.spectrum
-        return (Member("values", "float32", points), Member("bins", "float32", points // 2 + 1)) if used else ()
+        return (Member("values", "float32", self.sensor.points),) if self.sensor.spectrum else ()
 
     @property
     def told(self) -> str:

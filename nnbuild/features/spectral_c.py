@@ -13,10 +13,10 @@ from nnbuild.isa.c99 import AT_LEAST, AT_MOST, product
 
 
 def print_frame(w: Writer, tables: Tables, spectral: SpectralTables) -> None:
-    points = spectral.settings.points // 2
+    points = spectral.settings.points
     _weigh(w, tables, spectral)
     print_transform(w, tables, points)
-    print_powers(w, tables, points)
+    print_powers(w, points)
     _value(w, spectral)
     _bands(w, tables, spectral)
     _frame(w, tables, spectral)
@@ -26,37 +26,25 @@ def _weigh(w: Writer, tables: Tables, spectral: SpectralTables) -> None:
     """Function `weigh`: a frame of samples to the places where the transform wants them."""
     s = spectral.settings
     first = (s.points - s.heard) // 2 if s.centred else 0
-    shift = first % 2
-    lowest, highest = (first - shift) // 2, -(-(first + s.heard) // 2)
-    name = tables.add(w, "window", spectral.window[2 * lowest : 2 * highest])
-    place = tables.add(w, "places", places(s.points // 2))
+    name = tables.add(w, "window", spectral.window[first : first + s.heard])
+    place = tables.add(w, "places", places(s.points))
     with w.function(f"static void {w.prefix}_weigh(const {w.prefix}_features *f, float *values)"):
         if s.emphasis:
             w("float before = (float)f->before[0];")
-        w(f"const float *weight = {name};")
-        for begin, end in ((0, lowest), (highest, s.points // 2)):
-            with w.loop("i", end, start=begin):
-                w(f"float *const to = values + 2 * {place}[i];")
-                w("to[0] = to[1] = 0.0f;")
-                w.bill(3)
-        with w.loop("i", highest, start=lowest):
-            w(f"float *const to = values + 2 * {place}[i];")
-            for part in range(2):
-                w(f"const int32_t at{part} = 2 * i + {part - first};")
-                whole = 2 * lowest + part >= first and 2 * highest - 2 + part < first + s.heard
-                read = f"f->samples[at{part}]"
-                read = read if whole else f"(at{part} < 0 || at{part} >= {s.heard} ? 0 : {read})"
-                w(f"const float x{part} = (float){read};")
-                value = f"x{part}"
-                if s.emphasis:
-                    lost = product(w, float_literal(s.emphasis), "before" if part == 0 else "x0")
-                    w(f"const float y{part} = x{part} - {lost};")
-                    value = f"y{part}"
-                w(f"to[{part}] = {product(w, value, f'weight[{part}]')};")
-                w.bill(6 + 2 * bool(s.emphasis), 2)
+        for begin, end in ((0, first), (first + s.heard, s.points)):
+            if begin < end:
+                with w.loop("i", end, start=begin):
+                    w(f"values[{place}[i]] = 0.0f;")
+                    w.bill(4)
+        with w.loop("i", s.heard):
+            w("const float x = (float)f->samples[i];")
+            value = "x"
             if s.emphasis:
-                w("before = x1;")
-            w("weight += 2;")
+                w(f"const float y = x - {product(w, float_literal(s.emphasis), 'before')};")
+                w("before = x;")
+                value = "y"
+            w(f"values[{place}[{f'i + {first}' if first else 'i'}]] = {product(w, value, f'{name}[i]')};")
+            w.bill(8 + 2 * bool(s.emphasis), 2)
     w()
 
 
@@ -110,21 +98,20 @@ def _bands(w: Writer, tables: Tables, spectral: SpectralTables) -> None:
 
 def _frame(w: Writer, tables: Tables, spectral: SpectralTables) -> None:
     s, p = spectral.settings, w.prefix
-    points = s.points // 2
     with w.function(f"static void {p}_frame({p}_features *f)"):
         w(f"{p}_weigh(f, f->values);")
         w(f"{p}_transform(f->values);")
-        w(f"{p}_powers(f->values, f->bins);")
+        w(f"{p}_powers(f->values);")
         if s.of == "magnitude":
-            with w.loop("i", points + 1):
-                w(f"f->bins[i] = {w.helper('sqrtf', 'f->bins[i]')};")
+            with w.loop("i", s.points // 2 + 1):
+                w(f"f->values[i] = {w.helper('sqrtf', 'f->values[i]')};")
         if s.emphasis:
             w(f"f->before[0] = f->samples[{s.step - 1}];")
         if not s.coefficients:
-            w(f"{p}_bands(f->bins, f->row);")
+            w(f"{p}_bands(f->values, f->row);")
             return
-        w("float *const bands = f->values;")
-        w(f"{p}_bands(f->bins, bands);")
+        w(f"float *const bands = f->values + {s.points // 2 + 1};")
+        w(f"{p}_bands(f->values, bands);")
         w(f"const float *cosine = {tables.add(w, 'cosines', spectral.cosines.reshape(-1))};")
         with w.loop("k", s.coefficients):
             w("float sum = 0.0f;")

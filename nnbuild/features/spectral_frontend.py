@@ -33,9 +33,10 @@ class SpectralFrontEnd(FrontEnd):
 
     @property
     def members(self) -> tuple[Member, ...]:
-        points = self.settings.points
-        before = (Member("before", "int16", 1, kept=True),) if self.settings.emphasis else ()
-        return (*before, Member("values", "float32", points), Member("bins", "float32", points // 2 + 1))
+        s = self.settings
+        before = (Member("before", "int16", 1, kept=True),) if s.emphasis else ()
+        bands = s.points // 2 + 1 + s.values if s.coefficients else 0
+        return (*before, Member("values", "float32", max(s.points, bands)))
 
     @property
     def told(self) -> str:

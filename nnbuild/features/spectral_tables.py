@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 Doubles = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,7 @@ def window(s: Spectral) -> Doubles:
     if s.single:
         round_, whole = np.float32, s.periodic and size % 2 == 0
         at = round_(2 * np.pi) * np.arange(size, dtype=np.float32) / round_(size if whole else max(1, size - 1))
-        cosine = np.cos(at.astype(np.float64)).astype(np.float32)
-        values = (round_(share) - round_(1 - share) * cosine).astype(np.float64)
+        values = (round_(share) - round_(1 - share) * _many_cosines(at)).astype(np.float64)
     else:
         values = share - (1 - share) * np.cos(2 * np.pi * np.arange(size) / (size if s.periodic else max(1, size - 1)))
     if s.density:
@@ -91,17 +91,16 @@ def window(s: Spectral) -> Doubles:
 
 
 def bands(s: Spectral) -> Doubles:
-    """Weights of bins by band: with what the spectrum is to be multiplied by, and halves for twice the transform."""
+    """Weights of bins by band, with what the spectrum is to be multiplied by."""
     bins = s.points // 2 + 1
-    half = 0.25 if s.of == "power" else 0.5
     if not s.bands:
         inner = np.full(bins, 2.0 if s.doubled else 1.0)
         inner[[0, -1]] = 1.0
-        return np.diag(inner * half * s.times)
+        return np.diag(inner * s.times)
     if s.matrix:
-        return np.asarray(np.array(s.matrix, np.float64) * half * s.times)
+        return np.asarray(np.array(s.matrix, np.float64) * s.times)
     weights = {"htk": _htk, "slaney": _slaney, "bins": _whole_bins}[s.scale](s, bins)
-    return np.asarray(weights * half * s.times)
+    return np.asarray(weights * s.times)
 
 
 def _mel(hertz: Doubles) -> Doubles:
@@ -124,21 +123,55 @@ def _htk(s: Spectral, bins: int) -> Doubles:
     first bin counts nowhere."""
     single = np.float32
 
-    def to_mel(hertz: Doubles) -> npt.NDArray[np.float32]:
-        ratio = single(1) + hertz.astype(single) / single(700)
-        return single(1127) * np.log(ratio.astype(np.float64)).astype(single)
+    def to_mel(hertz: Singles, log: Callable[[Singles], Singles]) -> Singles:
+        return single(1127) * log(single(1) + hertz / single(700))
 
-    low, high = to_mel(np.array([s.low, s.top]))
-    step = (high - low) / single(s.bands + 1)
-    edges = (low + step * np.arange(s.bands + 2).astype(single)).astype(single)
-    edges[-1] = high
-    each = single(s.rate / 2) / single(bins - 1)
-    places = to_mel((np.arange(bins).astype(single) * each).astype(np.float64))
+    low, high = to_mel(np.array([s.low, s.top], single), lambda x: np.log(x.astype(np.float64)).astype(single))
+    places = to_mel(_steps(single(0), single(s.rate / 2), bins), _many_logarithms)
+    edges = _steps(low, high, s.bands + 2)
     up = (places - edges[:-2, None]) / (edges[1:-1] - edges[:-2])[:, None]
     down = (edges[2:, None] - places) / (edges[2:] - edges[1:-1])[:, None]
     weights = np.maximum(single(0), np.minimum(up, down)).astype(np.float64)
     weights[:, 0] = 0.0
     return np.asarray(weights)
+
+
+def _steps(low: np.float32, high: np.float32, count: int) -> Singles:
+    step = (high - low) / np.float32(count - 1)
+    inner = low + step * np.arange(count - 1).astype(np.float32)
+    return np.append(inner, high).astype(np.float32)
+
+
+def _many_logarithms(x: Singles) -> Singles:
+    """As TensorFlow takes them of several numbers at a time: a quotient of polynomials around 1, and the exponent."""
+    mantissa, exponent = np.frexp(x)
+    low = mantissa < np.float32(np.sqrt(0.5))
+    z = (mantissa - np.float32(1)) + np.where(low, mantissa, np.float32(0))
+    above = z * _polynomial(z, (0.18256296349849254, 1.0000000190281063, 1.0000000190281136))
+    below = _polynomial(z, (0.049616247954120038, 0.59923249590823520, 1.4999999999999927, 1.0))
+    turns = (exponent - low).astype(np.float32)
+    return np.asarray(turns * np.float32(np.log(2.0)) + above / below, np.float32)
+
+
+def _many_cosines(x: Singles) -> Singles:
+    """As TensorFlow takes them, eight at a time: polynomials within an eighth of a turn. What is left over is exact."""
+    single, many = np.float32, len(x) // 8 * 8
+    quarters = (x * single(2 / np.pi) + single(1.5 * 2**23)) - single(1.5 * 2**23)
+    near, turn = x, quarters.astype(np.int64)
+    for part in (-1.5703125, -0.000483989715576171875, 1.62865035235881805e-07, 5.5644315544167710e-11):
+        near = quarters * single(part) + near
+    square = near * near
+    even = _polynomial(square, (2.4372266125283204e-05, -0.00138865201734006405, 0.0416666194796562195, -0.5, 1.0))
+    odd = _polynomial(square, (-0.00019592341128370284, 0.00833268736556168517, -0.16666662693023682)) * square
+    found = np.where(turn % 2 == 0, even, odd * near + near) * np.where((turn + 1) % 4 < 2, single(1), single(-1))
+    return np.concatenate([found[:many], np.cos(x[many:].astype(np.float64))]).astype(single)
+
+
+def _polynomial(x: Singles, coefficients: Sequence[float]) -> Singles:
+    total = np.full_like(x, coefficients[0])
+    for each in coefficients[1:]:
+        total = total * x + np.float32(each)
+    return total
 
 
 def _slaney(s: Spectral, bins: int) -> Doubles:

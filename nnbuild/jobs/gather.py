@@ -27,9 +27,10 @@ from nnbuild.jobs import plan_view
 from nnbuild.jobs.beside import beside_of
 from nnbuild.jobs.compression import Heard, silent, weight_facts
 from nnbuild.jobs.job import Place, build_program, check_job, samples_for, stack_of
+from nnbuild.jobs.listening import listening_of, without_hearing
+from nnbuild.jobs.loss import loss_of
 from nnbuild.jobs.memory import memory_of
-from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision, recipe_of
-from nnbuild.quantize.report import measure
+from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision
 from nnbuild.report.facts import (
     AuditResult,
     Facts,
@@ -75,6 +76,8 @@ def gather(
     compiled = compiled or compile_model(options, progress, heard)
     _with_objects(compiled, where)
     reason = cannot_run(compiled.board, where.port) if run.wanted else "the run was left out (--no-run)"
+    told = listening_of(compiled, measured=not reason)
+    compiled = without_hearing(compiled)
     samples = samples_for(compiled, run.inputs)
     check: CheckReport | None = None
     program = build_program(compiled, where)
@@ -82,7 +85,8 @@ def gather(
         there = replace(where, program=program)
         check = check_job(compiled, samples, there, run.gates, reset_each=run.reset_each, progress=progress)
     notes = (*compiled.graph.notes, *samples.notes)
-    return _facts(compiled, run, replace(where, program=program), program, check, samples.drawn, reason, notes)
+    found = _facts(compiled, run, replace(where, program=program), program, check, samples.drawn, reason, notes)
+    return replace(found, listening=told)
 
 
 def _with_objects(compiled: Compiled, where: Place) -> None:
@@ -193,7 +197,7 @@ def _audit(report: AuditReport) -> AuditResult:
 def _quantization(compiled: Compiled) -> Quantization | None:
     if compiled.options.quantize == "float":
         return None
-    loss = measure(compiled.folded, compiled.graph, recipe_of(compiled.options).source)
+    loss = loss_of(compiled)
     order = {op.outputs[0]: index for index, op in enumerate(compiled.folded.ops)}
     layers = [
         LayerError(

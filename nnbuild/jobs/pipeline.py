@@ -339,7 +339,7 @@ def compile_model(
         graph, compression = with_wishes(folded, graph, source, wishes, target, planned, heard)
     graph, found = _as_stream(graph, options, board, target)
     plan = backend.settle(planned(graph), target)
-    graph = replace(graph, notes=(*graph.notes, *backend.notes(plan), *device_notes(plan), *_shared_notes(plan)))
+    graph = replace(plan.graph, notes=(*graph.notes, *backend.notes(plan), *device_notes(plan), *_shared_notes(plan)))
     classes = classes_of(options.labels, options.model, graph)
     with phase("printing the C"):
         artifact = emit(plan, weights_form(options, imported), classes)

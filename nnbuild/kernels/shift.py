@@ -5,6 +5,9 @@ Where it writes lies before where it reads, so that going upwards nothing is los
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from nnbuild.base.writer import Writer
@@ -28,11 +31,11 @@ def _demand(site: Site[Shift]) -> Demand:
 def _emit(w: Writer, site: Site[Shift], names: Names) -> None:
     """Within one array, so that compilers see a move of memory, which their libraries do by words."""
     (out,), (pieces, whole, fresh) = names.outputs, _sizes(site)
-    _apart(w, whole, names)
-    for source, start, count in ((out, fresh, whole - fresh), (names.inputs[1], 0, fresh)):
+    _apart(w, site, names)
+    for source, start, count in ((out, fresh * site.attributes.turns, whole - fresh), (names.inputs[1], 0, fresh)):
         if not count:
             continue
-        with w.loop("row", "end", start="begin", trips=pieces):
+        with _in_turn(w, site, names, start > 0), w.loop("row", "end", start="begin", trips=pieces):
             shift = whole - fresh if start == 0 else 0
             w.bill(WORD * count * np.dtype(site.outputs[0].dtype).itemsize / 4)
             with w.loop("i", count), w.trips(0):
@@ -47,9 +50,22 @@ def _sizes(site: Site[Shift]) -> tuple[int, int, int]:
     return before, size * after, site.shape(1)[site.attributes.axis] * after
 
 
-def _apart(w: Writer, whole: int, names: Names) -> None:
+@contextmanager
+def _in_turn(w: Writer, site: Site[Shift], names: Names, moving: bool) -> Iterator[None]:
+    """What moves the rows is printed inside: it happens where they do not lie in front of the new ones' place yet."""
+    turns, (_, _, fresh) = site.attributes.turns, _sizes(site)
+    if not moving or turns == 1:
+        yield
+        return
+    with w.block(f"if ({names.outputs[0]} != {names.inputs[0]} + {fresh})"), w.trips(1 / turns):
+        yield
+
+
+def _apart(w: Writer, site: Site[Shift], names: Names) -> None:
     """Prints what brings the rows over where they are to lie elsewhere."""
-    (rows, _), (out,) = names.inputs, names.outputs
+    (rows, _), (out,), (_, whole, _) = names.inputs, names.outputs, _sizes(site)
+    if site.attributes.turns > 1:
+        return
     with w.block(f"if ({out} != {rows})"), w.trips(0), w.loop("i", f"end * {whole}", start=f"begin * {whole}", trips=1):
         w(w.use(c99.STORE, f"{out}[i]", f"{rows}[i]"))
 
@@ -57,14 +73,17 @@ def _apart(w: Writer, whole: int, names: Names) -> None:
 def _by_fours(w: Writer, site: Site[Shift], names: Names) -> None:
     """By a routine that moves four words at a time."""
     (out,), (pieces, whole, fresh), size = names.outputs, _sizes(site), np.dtype(site.outputs[0].dtype).itemsize
-    _apart(w, whole, names)
+    from_ = str(fresh * site.attributes.turns)
+    _apart(w, site, names)
     with w.loop("row", "end", start="begin", trips=pieces):
         parts = (
-            (total(product("row", whole), "0"), f"{out} + {total(product('row', whole), str(fresh))}", whole - fresh),
+            (total(product("row", whole), "0"), f"{out} + {total(product('row', whole), from_)}", whole - fresh),
             (total(product("row", whole), str(whole - fresh)), f"{names.inputs[1]} + {product('row', fresh)}", fresh),
         )
-        for at, source, count in parts:
-            if count:
+        for index, (at, source, count) in enumerate(parts):
+            if not count:
+                continue
+            with _in_turn(w, site, names, index == 0):
                 w.bill(LOOP_CYCLES * count * size / FOUR)
                 to, taken = f"{out} + {at}", source
                 if size > 1:

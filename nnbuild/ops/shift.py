@@ -15,11 +15,15 @@ from nnbuild.ops.site import Site
 
 @dataclass(frozen=True)
 class Shift(Attributes):
-    """(rows, new rows) -> as many rows, of which the last are the new ones; rows are counted along `axis`."""
+    """(rows, new rows) -> as many rows, of which the last are the new ones; rows are counted along `axis`.
+
+    Of `turns` runs all but one find the rows where they are to be, with room for the new ones behind them.
+    """
 
     kind: ClassVar[str] = "shift"
 
     axis: int = 0
+    turns: int = 1
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         rows, new = inputs

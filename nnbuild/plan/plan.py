@@ -23,6 +23,7 @@ from nnbuild.plan.regions import times_of
 from nnbuild.plan.roots import offsets_of, roots_of
 from nnbuild.plan.select import Alternative, Choice, plain_names
 from nnbuild.plan.settle import settle
+from nnbuild.plan.spare import spare_rows, with_spare_rows
 from nnbuild.plan.split import Borders, pieces, shares, shortest, split
 from nnbuild.plan.states import beginnings, state_places
 from nnbuild.plan.target import Target
@@ -33,13 +34,15 @@ from nnbuild.plan.with_device import with_device
 class Location:
     """Where a tensor lies: in the "arena", which every run fills anew, or in the "state", which lasts.
 
-    Where runs take turns with several values of a state, these lie `apart` bytes from each other.
+    Where runs take turns with several places, these lie `apart` bytes from each other. Of `before` turns it is the
+    place of the turn before: the last one's in the first.
     """
 
     space: str
     offset: int
     size: int
     apart: int = 0
+    before: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,8 +191,9 @@ class Plan:
 
     @property
     def banks(self) -> int:
-        """How many runs take turns with values of their own of a state."""
-        return max((state.banks for state in self.graph.states), default=1)
+        """How many runs take turns with places of their own in the state."""
+        turns = (spare.turns for spare in spare_rows(self.graph).values())
+        return max((1, *(state.banks for state in self.graph.states), *turns))
 
     @property
     def part(self) -> str:
@@ -206,6 +210,7 @@ class Plan:
 
 
 def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
+    graph = with_spare_rows(graph, target)
     roots = roots_of(graph)
 
     def arena_size(work: list[Work], enough: int) -> int:
@@ -262,12 +267,13 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
 def _locations(
     graph: Graph, roots: dict[str, str], arena: Placement, alignment: int
 ) -> tuple[dict[str, Location], int]:
-    (states, state), begins = state_places(graph, alignment), offsets_of(graph)
+    (states, state), begins, spare = state_places(graph, alignment), offsets_of(graph), spare_rows(graph)
     locations = {}
     for name, tensor in graph.tensors.items():
         root = roots[name]
         if root in states:
-            locations[name] = Location("state", states[root][0] + begins[name], tensor.nbytes, states[root][1])
+            before = spare[name].turns if name in spare else 0
+            locations[name] = Location("state", states[root][0] + begins[name], tensor.nbytes, states[root][1], before)
         elif root in arena.offsets:
             locations[name] = Location("arena", arena.offsets[root] + begins[name], tensor.nbytes)
     return locations, state

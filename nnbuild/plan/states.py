@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops.interpret import initial_value
+from nnbuild.plan.spare import spare_rows
 
 
 def beginnings(graph: Graph) -> dict[str, Array]:
@@ -20,10 +21,12 @@ def _repeated(values: Array) -> Array:
 
 
 def state_places(graph: Graph, alignment: int) -> tuple[dict[str, tuple[int, int]], int]:
-    """State -> (where it lies, how far apart its values lie of runs that take turns); and the bytes of all."""
-    places, end = {}, 0
+    """State -> (where it lies, how far apart its places lie of runs that take turns); and the bytes of all."""
+    places, end, spare = {}, 0, spare_rows(graph)
     for state in graph.states:
-        size = -(-graph.tensors[state.before].nbytes // alignment) * alignment
-        places[state.before] = end, size if state.banks > 1 else 0
+        more = spare.get(state.before)
+        size = graph.tensors[state.before].nbytes + (more.size if more is not None else 0)
+        size = -(-size // alignment) * alignment
+        places[state.before] = end, more.pitch if more is not None else size if state.banks > 1 else 0
         end += size * state.banks
     return places, end

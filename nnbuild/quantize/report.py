@@ -85,7 +85,8 @@ def measure(original: Graph, quantized: Graph, source: Source) -> Loss:
     carried: tuple[Mapping[str, Array], Mapping[str, Array]] = ({}, {})
     for batch in _first(source, original):
         exact = interpret.run(original, batch, carried=carried[0])
-        found = interpret.run(quantized, batch, carried=carried[1])
+        alike = {name: x.reshape(len(x), *quantized.tensors[name].shape) for name, x in batch.items()}
+        found = interpret.run(quantized, alike, carried=carried[1])
         carried = last_states(original, exact), last_states(quantized, found)
         seen += len(next(iter(batch.values())))
         for name in (op.outputs[0] for op in original.ops):

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from nnbuild.device.beside import Beside
 from nnbuild.device.check import CheckReport
 from nnbuild.device.modelled import time_of
+from nnbuild.report.listening import Listening
 from nnbuild.report.stored import Stored
 from nnbuild.report.weights import Weights
 
@@ -271,6 +272,8 @@ class Facts:
     """The device beside the processor, where there is one that computes."""
     clock: int = 0
     """Hertz of the board's processor, 0 where they are not known."""
+    listening: Listening | None = None
+    """Of a network that runs on what is new."""
 
     @property
     def macs(self) -> int:

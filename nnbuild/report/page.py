@@ -10,6 +10,7 @@ from html import escape
 from nnbuild.report import network, sections
 from nnbuild.report.facts import Facts
 from nnbuild.report.html import bar, bullets, paragraph, section
+from nnbuild.report.listening import listening
 from nnbuild.report.palette import families
 from nnbuild.report.style import css
 from nnbuild.report.svg import to_svg
@@ -45,6 +46,7 @@ def page(facts: Facts) -> str:
         "Network": section("network", "Network", *_network(facts)),
         "Layers": section("layers", "Layers", *sections.layers(facts)),
         "Device": section("device", "The device beside the processor", *sections.device(facts)),
+        "Listening": section("listening", "Listening", *_listening(facts)),
         "Memory": section("memory", "Memory over one run", *_memory(facts)),
         "Board": section("board", "Flash, RAM and stack", *sections.board(facts)),
         "Quantization": section("quantization", "Quantization", *sections.quantization(facts)),
@@ -53,8 +55,9 @@ def page(facts: Facts) -> str:
         "Audit": section("audit", "Audit", *sections.audit(facts)),
         "Built": section("built", "How it was built", *sections.built(facts)),
     }
-    if facts.beside is None:
-        del parts["Device"]
+    for name, there in (("Device", facts.beside), ("Listening", facts.listening)):
+        if there is None:
+            del parts[name]
     return FRAME.format(
         title=escape(f"{facts.name} on {facts.board}, {facts.precision}"),
         css=css(),
@@ -159,6 +162,10 @@ def _network(facts: Facts) -> tuple[str, ...]:
         f'<div class="strips">{drawn}</div>',
         _key(families({node.kind for node in facts.nodes})),
     )
+
+
+def _listening(facts: Facts) -> tuple[str, ...]:
+    return listening(facts.listening, facts.cost, facts.unit) if facts.listening is not None else ()
 
 
 def _memory(facts: Facts) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from nnbuild.features.config import KINDS, recipe_of
+from nnbuild.features.float_fft import real_transform
 from nnbuild.features.frontend import Array
 from nnbuild.features.spectral import logarithm
 from nnbuild.features.spectral_config import LOG_MEL, MFCC, SPECTROGRAM
 from nnbuild.features.spectral_frontend import SpectralFrontEnd
-from nnbuild.features.spectral_tables import Spectral
+from nnbuild.features.spectral_tables import Spectral, bands, window
 from nnbuild.features.wav import made_up
 from tests.features.compiled import built, fed
 
@@ -37,6 +38,15 @@ def test_c_equals_the_reference(name: str, tmp_path: Path) -> None:
     for part, samples in enumerate(made_up(front_end.framing, 0.4)):
         found = fed(library, front_end, samples, np.random.default_rng(part))
         np.testing.assert_array_equal(found.view(np.uint32), front_end.rows(samples).view(np.uint32))
+
+
+@pytest.mark.parametrize("points", [8, 16, 128, 1024])
+def test_transform_is_that_of_double_precision(points: int) -> None:
+    x = np.random.default_rng(points).normal(size=(20, points)).astype(np.float32)
+    re, im = real_transform(x)
+    right = np.fft.rfft(x.astype(np.float64))
+    assert np.abs(re + 1j * im - right).max() < 2.5e-7 * np.abs(right).max()
+    assert (im[:, [0, -1]] == 0).all()
 
 
 def test_every_preset_is_there(tmp_path: Path) -> None:
@@ -104,6 +114,25 @@ def test_quantized_features_are_those_of_tensorflow() -> None:
     assert len(steps) > 15_000
     assert np.abs(steps).max() <= 1
     assert np.count_nonzero(steps) <= len(steps) / 10_000
+
+
+@pytest.mark.oracle
+def test_windows_and_transforms_have_the_bits_of_tensorflow() -> None:
+    """On a PC without fused products; single weights hang on its C library's logarithm of the ends."""
+    tf = pytest.importorskip("tensorflow")
+    for size, shape, periodic in ((480, "hann", True), (1024, "hamming", False), (401, "hann", True)):
+        made = {"hann": tf.signal.hann_window, "hamming": tf.signal.hamming_window}[shape](size, periodic=periodic)
+        ours = window(Spectral(window=size, shape=shape, periodic=periodic, single=True, gain=1.0))[:size]
+        np.testing.assert_array_equal(ours.astype(np.float32), made.numpy())
+    for points in (32, 256, 512, 2048):
+        x = np.random.default_rng(points).normal(size=(9, points)).astype(np.float32)
+        right, (re, im) = tf.signal.rfft(x).numpy(), real_transform(x)
+        np.testing.assert_array_equal(re, right.real)
+        np.testing.assert_array_equal(im, right.imag)
+    weights = tf.signal.linear_to_mel_weight_matrix(40, 257, 16000, 20.0, 4000.0).numpy()
+    ours = bands(Spectral(**LOG_MEL["tf"])).T
+    assert np.abs(ours - weights).max() < 1e-6
+    assert np.count_nonzero(ours.astype(np.float32) != weights) < 0.005 * weights.size
 
 
 @pytest.mark.oracle

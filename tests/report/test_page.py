@@ -12,6 +12,7 @@ import pytest
 
 from nnbuild.device.beside import Beside, DeviceLayer
 from nnbuild.report.facts import Facts, as_object, from_object
+from nnbuild.report.listening import Events, FrontEnd, Listening, Step
 from nnbuild.report.page import page
 from nnbuild.report.palette import PAINTS
 from nnbuild.report.words import MINUS, TIMES
@@ -200,3 +201,24 @@ def test_the_headline_is_time_where_a_clock_is_known() -> None:
         assert wanted in text(told)
     planned = replace(samples.not_run(), clock=1_000_000)
     assert "One run 3.6 ms estimated at 1 MHz: 3,600 estimated cycles" in text(planned)
+
+
+def test_a_network_that_listens_has_a_section() -> None:
+    assert "Listening" not in page(samples.facts())
+    front = FrontEnd("40 bands from 20 to 4000 Hz", 20.0, 30.0, 54_720, "instructions", 3_216)
+    step = Step("window", 49, 2, 1_105_408, 2_656_768, 107_008, 25, 0, (("conv <1>", "padding makes 7 new"),))
+    listening = Listening(49, 2, 20_480, front, step, Events(2, 5, 0.9, 1, 50))
+    told = page(replace(samples.facts(), listening=listening))
+    for words in (
+        "54,720",
+        "a step takes 2 of 49 rows and means the window that ends there: 1,105,408 MACs, 2.4 times fewer",
+        "trained without padding along time, 107,008",
+        "2 classes count, where the mean of 5 answers is above 0.9; then none for 50 runs",
+        "The first answer that counts is there after 1010 ms; an event waits 160 ms of answers before it in the mean.",
+        "Layer conv &lt;1&gt; is not cheaper: padding makes 7 new.",
+    ):
+        assert words in told, words
+    plain = page(replace(samples.facts(), listening=Listening(3, 3, 3_888)))
+    assert "a run takes 3 rows, all of them new; it remembers what it needs of those before" in plain
+    kept = from_object(json.loads(json.dumps(as_object(replace(samples.facts(), listening=listening)))))
+    assert kept.listening == listening
