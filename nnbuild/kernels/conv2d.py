@@ -20,7 +20,7 @@ from nnbuild.kernels.loops import (
     winograd,
     winograd_groups,
 )
-from nnbuild.kernels.loops.cut import Cut
+from nnbuild.kernels.loops.cut import Cut, CutPadded
 from nnbuild.kernels.loops.cut import refused as cut_refused
 from nnbuild.kernels.loops.edges import REGISTERS, Edges, Positions
 from nnbuild.kernels.loops.exact_winograd import ExactWinograd, exact_winograd
@@ -86,8 +86,14 @@ def _refused_cut(floats: Vectors, site: Site[Conv2D]) -> str | None:
     return _refused_floats(floats, 1, site) or cut_refused(window_of(site), floats.lanes)
 
 
-def _integers(chosen: Vectors, site: Site[Conv2D]) -> Padded:
-    return padded(site, integer_layers.lanes_of(chosen, site))
+def _integers(chosen: Vectors, site: Site[Conv2D], nest: type[Padded] = Padded) -> Padded:
+    return padded(site, integer_layers.lanes_of(chosen, site), nest)
+
+
+def _refused_cut_integers(chosen: Vectors, site: Site[Conv2D]) -> str | None:
+    window = window_of(site)
+    reason = _refused_integers(chosen, site) or cut_refused(window, chosen.lanes)
+    return reason or ("it takes no pool with it" if window.pool != (1, 1) else None)
 
 
 def _exact(chosen: Vectors, site: Site[Conv2D]) -> ExactWinograd:
@@ -128,10 +134,12 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
     name, fuses = f"{chosen.name}_integers", frozenset({"pool2d", "binary"})
     nest, refused = partial(_integers, chosen), partial(_refused_integers, chosen)
     found = [variant(name, frozenset({chosen.name}), refused, nest, fuses)]
+    beside = frozenset({"binary"})
+    cut, short = partial(_integers, chosen, nest=CutPadded), partial(_refused_cut_integers, chosen)
+    found.append(variant(f"{name}_cut", frozenset({chosen.name}), short, cut, beside))
     if not {"h_mac_of", "h_mac"} & chosen.spellings.keys():
         return found
     exact, unfit = partial(_exact, chosen), partial(_refused_exact, chosen)
-    beside = frozenset({"binary"})
     return [*found, variant(f"{chosen.name}_exact_winograd", frozenset({chosen.name}), unfit, exact, beside)]
 
 

@@ -371,9 +371,7 @@ def _mark_writable(path: Path, name: str) -> None:
 
 CONSTRUCTOR = """\
 extern int ready;
-__attribute__((constructor)) void early(void) { /* runs first */
-    ready = 1;
-}
+__attribute__((constructor)) void early(void) { ready = 1; } /* runs first */
 """
 
 

@@ -62,6 +62,8 @@ ALL = (
     Toolchain("riscv-clang", "riscv", ("clang", "--target=riscv32", *RV32), "riscv64-unknown-elf-objdump", True),
     Toolchain("rv32e-gcc", "riscv", ("riscv64-unknown-elf-gcc", *RV32E), "riscv64-unknown-elf-objdump", True),
     Toolchain("rv64-gcc", "riscv", ("riscv64-unknown-elf-gcc", *RV64), "riscv64-unknown-elf-objdump", True),
+    Toolchain("rv32e-clang", "riscv", ("clang-19", "--target=riscv32", *RV32E), "riscv64-unknown-elf-objdump", True),
+    Toolchain("rv64-clang", "riscv", ("clang-19", "--target=riscv64", *RV64), "riscv64-unknown-elf-objdump", True),
     Toolchain("rv64-linux-gcc", "riscv", ("riscv64-linux-gnu-gcc", *RV64_FLOATS), "riscv64-unknown-elf-objdump"),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,16 +21,23 @@ from nnbuild.plan.plan import Plan
 from nnbuild.plan.select import refusal
 from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
-from tests.kernels.test_variants import runs_here
+from tests.kernels.test_float import samples
+from tests.kernels.test_variants import graph_of, runs_here
 from tests.support import many
+from tests.support.quantized import full_range
 
 MOST = 8
 """Cases, so that compiling them takes seconds."""
 
 
-@pytest.mark.parametrize(("name", "apart"), [("sse2", False), ("sse2", True), ("avx512", True)])
+FLOATS = [("sse2", "sse2_cut", "float", False), ("sse2", "sse2_cut", "float", True)]
+WIDE = [("avx512", "avx512_cut", "float", True)]
+INTEGERS = [("avx2_fma", "avx2_fma_integers_cut", form, form == "int8") for form in ("int8", "int16")]
+
+
+@pytest.mark.parametrize(("name", "chosen", "form", "apart"), [*FLOATS, *WIDE, *INTEGERS])
 def test_pieces_of_lines_equal_whole_ones(
-    name: str, apart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, chosen: str, form: str, apart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     isa = isas()[name]
     if not runs_here(isa):
@@ -48,19 +56,17 @@ def test_pieces_of_lines_equal_whole_ones(
     monkeypatch.setattr(cut, "LONG_LINE", 0)
     if apart:
         monkeypatch.setattr(many, "emit", in_pieces)
-    (kernel,) = (each for each in variants("conv2d") if each.name == f"{name}_cut")
-    graphs = [make() for case, make in cases() if case.startswith("conv2d-")]
+    (kernel,) = (each for each in variants("conv2d") if each.name == chosen)
+    graphs = (graph_of(case, make, form) for case, make in cases() if case.startswith("conv2d-"))
     target = Target(isa, alignment=64, kernels={"op": kernel.name})
-    fitting = [graph for graph in graphs if refusal(kernel, site_of(graph, graph.ops[0]), target) is None][:MOST]
+    fitting = [graph for graph in graphs if graph and refusal(kernel, site_of(graph, graph.ops[0]), target) is None]
     assert fitting
-    chance = np.random.default_rng(4)
-    runs = [
-        (graph, {x: chance.normal(size=(2, *graph.tensors[x].shape)).astype(np.float32) for x in graph.inputs})
-        for graph in fitting
-    ]
+    drawn = partial(samples, positive=False) if form == "float" else partial(full_range, count=3, seed=4)
+    runs = [(graph, drawn(graph)) for graph in fitting[:MOST]]
     found = many.run_many(runs, tmp_path, targets=[target] * len(runs))
     assert not apart or all(changed)
     for (graph, inputs), outputs in zip(runs, found, strict=True):
-        wanted = interpret.run(graph, inputs, "float64")
+        wanted = interpret.run(graph, inputs, *(["float64"] if form == "float" else []))
+        near = 1e-5 if form == "float" else 0
         for output in graph.outputs:
-            np.testing.assert_allclose(outputs[output], wanted[output], rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(outputs[output], wanted[output], rtol=near, atol=near)

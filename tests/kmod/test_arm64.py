@@ -18,8 +18,8 @@ rmmod nn_f || verdict the module is not unloaded
 verdict passed
 """
 PLAIN = Recipe("f", board="linux-kmod-arm64")
-LONGEST = 1.5 * 100_000
-"""Instructions in a section: 100 microseconds of a Cortex-A72 at 1.5 GHz that begins one in each cycle."""
+LONGEST = 100_000
+"""Instructions in a section: 100 microseconds of a processor at 1 GHz that begins one in each cycle."""
 NANOSECOND = "shift=0,sleep=off"
 """An instruction each, so that times are counts."""
 
@@ -60,4 +60,6 @@ def test_resnet8(arm64: Workshop, quantize: str, isa: str, processor: str) -> No
     outcome = arm64.run(arm64.build(recipe), {}, RUN, 400.0, processor=processor, icount=NANOSECOND)
     assert outcome.passed, outcome.log[-3000:]
     found = re.search(r"longest_section_ns (\d+)", outcome.log)
-    assert found is not None and 0 < int(found[1]) <= LONGEST
+    assert found is not None
+    print(f"ResNet8 in {quantize}, {isa} on {processor}: {int(found[1]):,} instructions in the longest section")
+    assert 0 < int(found[1]) <= LONGEST

@@ -8,6 +8,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.padded import Padded
 from nnbuild.kernels.loops.tiled import Tiled
 from nnbuild.kernels.window import Window
 from nnbuild.kernels.window_loops import declare_taps, moved, product, total
@@ -16,7 +17,7 @@ LONG_LINE = 5_000
 """Cycles of a line, all its sums at a full vector a cycle, from which it is worth cutting."""
 PIECE_CYCLES = 30
 """Of finding the place of a piece, and of loading anew what the piece before it held."""
-FAR_CYCLES = 8
+FAR_CYCLES = 4
 """Of a vector of weights that come from far for every line anew."""
 
 
@@ -83,6 +84,50 @@ class Cut(Tiled):
                 w(f"const int32_t x = {total(product('y', part.size), str(part.place - tile * part.size))};")
                 self._tiles(w, block, names, part.size)
             tile = last
+
+
+@dataclass(frozen=True, eq=False)
+class CutPadded(Padded):
+    """In integers: a piece is one line by one block of channels, of one group."""
+
+    @property
+    def strip(self) -> int:
+        return 1
+
+    @property
+    def per_line(self) -> int:
+        return sum(times for _, times in self._divided())
+
+    def demand(self) -> Demand:
+        whole = super().demand()
+        extent = whole.extent * self.per_line
+        return Demand(extent, whole.scratch, whole.scratch_type, whole.packed, grain=self.per_line)
+
+    def emit(self, w: Writer, names: Names) -> None:
+        window, lanes, count = self.window, self.lanes, self.per_line
+        (full, times), *rest = self._divided()
+        width = full.vectors * lanes.lanes
+        weights = self.lines * self.run_steps * width * lanes.depth
+        with w.loop("piece", "end", start="begin", trips=window.outputs[0] * count):
+            w.bill(PIECE_CYCLES + FAR_CYCLES * weights / (lanes.lanes * lanes.depth))
+            w(f"const int32_t strip = piece / {count};")
+            w(f"const int32_t block = piece % {count};")
+            with w.block("if (piece == begin || block == 0)"), w.trips(1 / count):
+                w("const int32_t rows = 1;")
+                self._copy(w, names)
+            w(f"const {lanes.weight_type} *taps = {names.packed['kernel']} + {product('block', weights)};")
+            dot.declare_channels(w, lanes, names.packed, f" + {product('block', width)}")
+            line = product("strip", window.outputs[1], window.filters)
+            ends = names.outputs[0], names.inputs[1] if lanes.added else ""
+            self._outputs(w, ("place", "place_beside"), ends, total(line, product("block", full.channels)))
+            w(f"const {lanes.input_type} *across = {names.scratch};")
+            if not rest:
+                self._row(w, full)
+                return
+            with w.block(f"if (block < {times})"), w.trips(times / count):
+                self._row(w, full)
+            with w.block("else"), w.trips(1 / count):
+                self._row(w, rest[0][0])
 
 
 def refused(window: Window, lanes: int) -> str | None:

@@ -261,9 +261,9 @@ class Padded(WindowNest[IntegerVectors]):
                         lanes.store(w, best, place, str(channel), real)
 
 
-def padded(site: Site[Weighted], lanes: IntegerVectors) -> Padded:
+def padded(site: Site[Weighted], lanes: IntegerVectors, nest: type[Padded] = Padded) -> Padded:
     """The nest with the best tile, and lanes that know of it."""
-    draft = Padded(site, lanes, Tile(1, 1))
+    draft = nest(site, lanes, Tile(1, 1))
     tile, window = draft.best_tile(), draft.window
     held = lanes.holding(tile.vectors, (tile.together, window.filters, window.step))
     pairs = in_pairs(held) if tile.pixels * tile.area % 2 == 0 else None
