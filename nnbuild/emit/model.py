@@ -100,13 +100,13 @@ def _case(plan: Plan, index: int, step: Step) -> str:
     lines = [
         f"    case {index}: /* {describe(step)} */",
         *calls(plan, step),
-        *_turn(plan, index),
+        *turn(plan, index),
         f"        return {end};",
     ]
     return "\n".join(lines)
 
 
-def _turn(plan: Plan, index: int) -> list[str]:
+def turn(plan: Plan, index: int) -> list[str]:
     """Behind the last step, the next values' turn."""
     if plan.banks == 1 or index + 1 < len(plan.steps):
         return []

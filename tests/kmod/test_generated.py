@@ -23,6 +23,7 @@ from nnbuild.base.paths import FIRMWARE
 from nnbuild.board.tables import find
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from tests.kmod.workshop import MNIST, POLICY, ROOT
+from tests.streaming.test_mistakes import strided_window
 
 STRICT = "-std=c99 -O2 -Wall -Wextra -Wconversion -Wshadow -Wpedantic -Werror".split()
 
@@ -38,6 +39,18 @@ def test_the_folder_is_complete_and_always_the_same(policy: Compiled) -> None:
     assert set(files) == set(kmod.file_names(board, "policy"))
     assert files == kmod.files(board, plan)
     assert not any(str(ROOT).encode() in data for data in files.values())
+
+
+def test_runs_of_a_stream_take_turns_at_the_end_of_the_last_step(tmp_path: Path) -> None:
+    """A step is computed in pieces, so the turn goes on with the last piece of the last one."""
+    pytest.importorskip("tflite")
+    strided_window(tmp_path / "net.tflite")
+    plan = compile_model(Options(tmp_path / "net.tflite", "linux-kmod", stream="0,hop=1")).plan
+    assert plan.banks == 2
+    *_, before, last = kmod_bridge.bridge(plan).split("    case ")[: len(plan.steps) + 1]
+    extent = plan.steps[-1].extent(plan.steps[-1].versions[0])
+    assert f"if (end == {extent}) {{\n            context->bank = context->bank + 1 < 2" in last
+    assert "context->bank = " not in before
 
 
 def test_models_without_floats_are_built_without_the_fpu() -> None:

@@ -17,7 +17,7 @@ from nnbuild.emit.artifact import Artifact
 from nnbuild.jobs.job import check_job, place, samples_for
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from tests.frontend.tflite_files import to_bytes
-from tests.support.streaming_files import Net
+from tests.support.streaming_files import Net, wake_word
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +34,15 @@ def strided_window(file: Path) -> None:
 
 
 @cache
+def compiled_rings(folder: Path) -> Compiled:
+    """A file whose rings have spare rows."""
+    blocks = (((7,), 64), ((11, 15), 64))
+    file = wake_word(0, new=3, features=16, first=(64, 5), blocks=blocks, end=9, initial=5)
+    (folder / "net.tflite").write_bytes(to_bytes(file))
+    return compile_model(Options(folder / "net.tflite", isa="c99", threads=1))
+
+
+@cache
 def compiled(folder: Path) -> Compiled:
     strided_window(folder / "net.tflite")
     return compile_model(Options(folder / "net.tflite", isa="c99", stream="0,hop=1"))
@@ -42,6 +51,11 @@ def compiled(folder: Path) -> Compiled:
 @pytest.fixture(scope="module")
 def stream(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return compiled(tmp_path_factory.mktemp("stream"))
+
+
+@pytest.fixture(scope="module")
+def rings(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    return compiled_rings(tmp_path_factory.mktemp("rings"))
 
 
 def passes(stream: Compiled, file: str = "net.c", change: Change = lambda text: text) -> bool:
@@ -91,3 +105,26 @@ MISTAKES: dict[str, tuple[str, Change]] = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_fails(name: str, stream: Compiled) -> None:
     assert not passes(stream, *MISTAKES[name])
+
+
+MISTAKES_OF_RINGS: dict[str, tuple[str, Change]] = {
+    "spare rows are one step too far": ("net.c", once(r"\+ context->bank \* 64", "+ (context->bank + 1) * 64")),
+    "rows never move back": ("net_kernels.c", lambda text: text.replace("if (out != in0 + 64)", "if (out == in0)")),
+    "what moves back is one row older": (
+        "net_kernels.c",
+        once(r"out\[row \* \d+ \+ i\] = out\[row \* \d+ \+ ", r"\g<0>-32 + "),
+    ),
+    "turns are one too few": ("net.c", once(r"context->bank \+ 1 < 4", "context->bank + 1 < 3")),
+    "it begins between two turns": ("net.c", once(r"context->bank = 0;", "context->bank = 5;")),
+    "a beginning is left out": ("net.c", never),
+}
+
+
+def test_rings_pass_as_they_are(rings: Compiled) -> None:
+    assert rings.plan.banks == 4
+    assert passes(rings)
+
+
+@pytest.mark.parametrize("name", MISTAKES_OF_RINGS)
+def test_a_mistake_of_rings_fails(name: str, rings: Compiled) -> None:
+    assert not passes(rings, *MISTAKES_OF_RINGS[name])

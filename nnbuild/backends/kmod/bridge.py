@@ -18,6 +18,7 @@ from nnbuild.base.literals import C_TYPES, float_literal
 from nnbuild.emit.emit import digest
 from nnbuild.emit.header import header
 from nnbuild.emit.kernels import kernels, private_header
+from nnbuild.emit.model import turn
 from nnbuild.emit.rows import gathers
 from nnbuild.emit.text import SIZES, described, place
 from nnbuild.emit.weights import WEIGHTS
@@ -227,7 +228,10 @@ def _case(plan: Plan, index: int, step: Step) -> str:
         arguments.append(place(scratch, step.demand.scratch_type))
     if step.versions[0].takes_weights:
         arguments.append(WEIGHTS)
-    return f"    case {index}:\n        {step.function}({', '.join(arguments)}, begin, end);\n        break;"
+    call = f"        {step.function}({', '.join(arguments)}, begin, end);"
+    extent = step.extent(step.versions[0])
+    ends = [f"        if (end == {extent}) {{", *(f"    {line}" for line in turn(plan, index)), "        }"]
+    return "\n".join([f"    case {index}:", call, *(ends if turn(plan, index) else []), "        break;"])
 
 
 def _close(plan: Plan) -> str:
