@@ -1,11 +1,12 @@
-"""AlexNet's dense layers, pruned and shared, on this PC: bytes in full size, and FC6 against our own dense kernels.
+"""AlexNet's dense layers, pruned and shared, on this PC: bytes and time in full size, against our own dense kernels.
 
-    python benchmarks/sparse_x86.py [--bytes]
+    python benchmarks/sparse_x86.py [--bytes] [LAYER ...]
 
 Weights are drawn: 9, 9 and 25 % are kept, of 16 values with the zero; half of the inputs are at their zero point.
-One program takes the kernels in turn: shares of time are medians over its turns, so other work on the machine, which
-all of a turn share, matters little. Fails where a bar is missed: 1/30 of the bytes of floats, half of the time of the
-dense float kernel and, where AVX-512 looks up bytes (VBMI), half of that of the dense int8 kernel.
+One program takes the kernels of all layers in turn: shares of time are medians over its turns, so other work on the
+machine, which all of a turn share, matters little. Fails where the layers together miss a bar: 1/30 of the bytes of
+floats, half of the time of the dense float kernels and, where AVX-512 looks up bytes (VBMI), half of that of the dense
+int8 kernels.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -93,7 +94,7 @@ def print_bytes() -> bool:
     return max(stored.values()) <= MOST_BYTES * floats
 
 
-def layer(matrix: Array) -> tuple[Graph, Graph]:
+def forms(matrix: Array) -> tuple[Graph, Graph]:
     """In floats and in integers."""
     inputs, outputs = matrix.shape
     net = Net("fc")
@@ -108,10 +109,10 @@ def layer(matrix: Array) -> tuple[Graph, Graph]:
     return graph, replace(graph, tensors=tensors, constants=held)
 
 
-def timed(plans: Mapping[str, Plan], inputs: int) -> Array:
+def timed(plans: Sequence[Plan], inputs: Sequence[int]) -> Array:
     """Milliseconds, [run][plan]."""
     begin, times = [], []
-    for plan in plans.values():
+    for plan, count in zip(plans, inputs, strict=True):
         p, is_float = plan.prefix, plan.tensor("x0").dtype == "float32"
         value = ("0.01f * (float)(chance >> 24)", "0.0f") if is_float else ("(int8_t)(chance >> 24)", str(ZERO))
         kind = "float" if is_float else "int8_t"
@@ -119,14 +120,14 @@ def timed(plans: Mapping[str, Plan], inputs: int) -> Array:
         begin += [f"    static {p}_context {p};", f"    {p}_init(&{p});"]
         begin += [f"    {{ {kind} *x = {p}_input(&{p}, 0);"]
         filled = f"{step}, x[i] = (chance >> 20 & 1) ? {value[0]} : {value[1]}"
-        begin += [f"      for (int i = 0; i < {inputs}; ++i) {filled}; }}"]
+        begin += [f"      for (int i = 0; i < {count}; ++i) {filled}; }}"]
         times += [f'        t = now(); {p}_run(&{p}); printf("%.4f\\n", now() - t);']
     with tempfile.TemporaryDirectory() as name:
         folder, files = Path(name), []
-        for plan in plans.values():
+        for plan in plans:
             emit(plan, "binary").write(folder)
             files += [f"{plan.prefix}{part}" for part in (".c", "_kernels.c", "_weights.S")]
-        includes = "\n".join(f'#include "{plan.prefix}.h"' for plan in plans.values())
+        includes = "\n".join(f'#include "{plan.prefix}.h"' for plan in plans)
         words = {"includes": includes, "begin": "\n".join(begin), "times": "\n".join(times)}
         (folder / "main.c").write_text(PROGRAM.format(runs=RUNS, **words))
         subprocess.run(["gcc", "-O2", "-w", "-I.", "main.c", *files, "-o", "timed"], cwd=folder, check=True)
@@ -134,27 +135,42 @@ def timed(plans: Mapping[str, Plan], inputs: int) -> Array:
     return np.array(done.stdout.split(), float).reshape(RUNS, len(plans))
 
 
-def print_times() -> bool:
+def print_times(layers: Sequence[str]) -> bool:
+    """Of each layer, then of all together."""
     isa = find(native(), "native")
-    matrix = drawn(*LAYERS["FC6"])
-    floats, integers = layer(matrix)
-    runs = f"{'avx512' if 'avx512' in isa.features else 'avx2_fma'}_sparse_codes"
-    wanted = {"floats": (floats, ""), "int8": (integers, dense_of(isa)), "runs": (integers, runs)}
+    kernels = {"floats": "", "int8": dense_of(isa)}
+    kernels["runs"] = f"{'avx512' if 'avx512' in isa.features else 'avx2_fma'}_sparse_codes"
     if VBMI in isa.features:
-        wanted["windows"] = integers, f"{VBMI}_sparse"
-    wanted["anywhere"] = integers, "sparse_by_1"
+        kernels["windows"] = f"{VBMI}_sparse"
     plans = {}
-    for name, (graph, kernel) in wanted.items():
-        with patch("nnbuild.plan.select.kernels_of", partial(only, kernel)):
-            plans[name] = make_plan(graph, name, Target(isa, alignment=64))
-    found = timed(plans, matrix.shape[0])
-    by_floats, by_int8 = (np.median(found / found[:, [at]], axis=0) for at in range(2))
-    for at, (name, plan) in enumerate(plans.items()):
-        size = sum(data.nbytes for data in plan.constants.values())
-        shares = f"{by_floats[at]:.3f} of floats, {by_int8[at]:.3f} of int8"
-        print(f"FC6 {name}, {plan.steps[0].kernel_name}: {found[:, at].min():.3f} ms, {shares}, {size:,} bytes")
-    sparse_shares = by_floats[2:-1].min(), by_int8[2:-1].min()
-    return sparse_shares[0] <= MOST_TIME and (VBMI not in isa.features or sparse_shares[1] <= MOST_TIME)
+    for layer in layers:
+        graphs = forms(drawn(*LAYERS[layer]))
+        for name, kernel in kernels.items():
+            with patch("nnbuild.plan.select.kernels_of", partial(only, kernel)):
+                plan = make_plan(graphs[name != "floats"], f"{layer.lower()}_{name}", Target(isa, alignment=64))
+            plans[layer, name] = plan
+    found = timed(list(plans.values()), [LAYERS[layer][0] for layer, _ in plans])
+    found = found.reshape(RUNS, len(layers), len(kernels))
+    size = {key: sum(data.nbytes for data in plan.constants.values()) for key, plan in plans.items()}
+    for at, layer in enumerate(layers):
+        for name, said in zip(kernels, told(found[:, at]), strict=True):
+            print(f"{layer} {name}, {plans[layer, name].steps[0].kernel_name}: {said}, {size[layer, name]:,} bytes")
+    whole = found.sum(axis=1)
+    for name, said in zip(kernels, told(whole), strict=True):
+        print(f"together, {name}: {said}, {sum(size[layer, name] for layer in layers):,} bytes")
+    by_floats, by_int8 = (shares(whole, at)[2:].min() for at in range(2))
+    return bool(by_floats <= MOST_TIME and (VBMI not in isa.features or by_int8 <= MOST_TIME))
+
+
+def shares(times: Array, of: int) -> Array:
+    """Of the time of one of [run][kernel], in the same run."""
+    found: Array = np.median(times / times[:, [of]], axis=0)
+    return found
+
+
+def told(times: Array) -> list[str]:
+    each = zip(times.min(axis=0), np.median(times, axis=0), shares(times, 0), shares(times, 1), strict=True)
+    return [f"{least:.3f} ms, median {usual:.3f}, {f:.3f} of floats, {i:.3f} of int8" for least, usual, f, i in each]
 
 
 def only(kernel: str, site: Site) -> tuple[Kernel, ...]:
@@ -171,7 +187,7 @@ def dense_of(isa: Isa) -> str:
 def main(arguments: Sequence[str]) -> int:
     passed = print_bytes()
     if "--bytes" not in arguments:
-        passed &= print_times()
+        passed &= print_times([name for name in LAYERS if name in arguments] or list(LAYERS))
     return 0 if passed else 1
 
 

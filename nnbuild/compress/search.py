@@ -14,6 +14,8 @@ from nnbuild.quantize.calibrate import Batch
 
 POINTS = 0.5
 """What may be lost where nothing else is said."""
+MOST_TRIED = 6
+"""Choices that are made to find the first that fits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,22 +78,24 @@ class Search:
 
     def _fitting(self, steps: list[dict[str, Trial]], at: Callable[[int], Found], flash: int) -> int:
         """The first choice that fits, as the plan says; estimates by layer lead there."""
-        whole = self.board.whole(self.graph).bytes
-        plain = sum(trial.bytes for trial in steps[0].values())
-        rest = whole - plain
-        estimates = [rest + sum(trial.bytes for trial in step.values()) for step in steps]
-        index = next((i for i, size in enumerate(estimates) if size <= flash), len(steps) - 1)
-        while at(index).bytes > flash and index < len(steps) - 1:
-            over = at(index).bytes - flash
-            aim = estimates[index] - over
-            index = next((i for i in range(index + 1, len(steps)) if estimates[i] <= aim), len(steps) - 1)
-        if at(index).bytes > flash:
+        estimates = [sum(trial.bytes for trial in step.values()) for step in steps]
+        low, high = -1, len(steps)  # too large, and fitting
+        off = self.board.whole(self.graph).bytes - estimates[0]
+        for _ in range(MOST_TRIED):
+            aim = next((i for i, size in enumerate(estimates) if size + off <= flash), len(steps) - 1)
+            index = min(max(aim, low + 1), high - 1)
+            if index <= low or index >= high:
+                break
+            off = at(index).bytes - estimates[index]
+            low, high = (low, index) if at(index).bytes <= flash else (index, high)
+        if high == len(steps) and at(high - 1).bytes > flash:
+            least = at(len(steps) - 1)
             raise CheckFailed(
                 f"--flash {flash:,}",
-                f"the fewest bytes that were found are {at(index).bytes:,}, with {at(index).drop:.2f} points lost.",
-                f"Allow --flash {at(index).bytes}, or take a smaller model.",
+                f"the fewest bytes that were found are {least.bytes:,}, with {least.drop:.2f} points lost.",
+                f"Allow --flash {least.bytes}, or take a smaller model.",
             )
-        return index
+        return min(high, len(steps) - 1)
 
     def _refuse(self, at: Callable[[int], Found], index: int, flash: int, drop: float) -> None:
         """Names the nearest pairs that can be had."""

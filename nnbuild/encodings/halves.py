@@ -1,4 +1,5 @@
-"""Words of which most halves are among few: a byte for each of these, and stretches of other words as they are.
+"""Words of which most halves, or most as a whole, are among few: a byte for each of these, and stretches of other words
+as they are.
 
 So is stored what a kernel has laid out for itself, with weights and constants of channels one after the other.
 """
@@ -19,7 +20,8 @@ LONGEST = (1 << 16) - AT_ONCE
 
 @dataclass(frozen=True, eq=False)
 class Halves(Encoded):
-    """stretches: in turn how many words are as they are and how many have codes."""
+    """table: of halves, or of whole words. stretches: in turn how many words are as they are and how many have
+    codes."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
@@ -37,30 +39,37 @@ class Halves(Encoded):
         coded = np.repeat(np.arange(len(turns)) % 2 == 1, turns)
         words = np.zeros(len(coded), np.uint32)
         words[~coded] = self.others[: int(turns[0::2].sum())].view(np.uint32)
-        words[coded] = self.table[self.codes[: 2 * int(turns[1::2].sum())]].view(np.uint32)
+        count = 4 // self.table.itemsize * int(turns[1::2].sum())
+        words[coded] = self.table[self.codes[:count]].view(np.uint32)
         size = int(np.prod(self.shape)) * self.dtype.itemsize
         result: Array = np.frombuffer(words.tobytes()[:size], self.dtype).reshape(self.shape)
         return result
 
 
 def halves(values: Array) -> Halves:
+    return _by_table(values, np.dtype(np.uint16))
+
+
+def wholes(values: Array) -> Halves:
+    """A byte for each of 256 words: four bytes of four values or fewer are so many."""
+    return _by_table(values, np.dtype(np.uint32))
+
+
+def _by_table(values: Array, kind: np.dtype[np.unsignedinteger]) -> Halves:
     data = np.ascontiguousarray(values).tobytes()
     words = np.frombuffer(data + bytes(-len(data) % 4), np.uint32)
-    found = words.view(np.uint16).reshape(-1, 2)
-    often = np.bincount(found.reshape(-1), minlength=1 << 16)
-    table = np.sort(np.argsort(-often, kind="stable")[: min(ENTRIES, int((often > 0).sum()))])
-    place = np.zeros(1 << 16, np.uint8)
-    place[table] = np.arange(len(table))
-    known = np.zeros(1 << 16, bool)
-    known[table] = True
-    turns = stretches_of(known[found[:, 0]] & known[found[:, 1]])
+    found = words.view(kind).reshape(len(words), 4 // kind.itemsize)
+    each, often = np.unique(found, return_counts=True)
+    table = np.sort(each[np.argsort(-often, kind="stable")[:ENTRIES]])
+    places = np.minimum(np.searchsorted(table, found), max(0, len(table) - 1))
+    turns = stretches_of((table[places] == found).all(axis=1)) if len(words) else np.zeros(0, np.int64)
     coded = np.repeat(np.arange(len(turns)) % 2 == 1, turns)
-    codes, others = place[found[coded]].reshape(-1), words[~coded].view(np.int32)
+    codes, others = places[coded].reshape(-1).astype(np.uint8), words[~coded].view(np.int32)
     return Halves(
         values.shape,
         values.dtype,
         codes=codes if codes.size else np.zeros(1, np.uint8),  # no array of C is empty
-        table=table.astype(np.uint16) if table.size else np.zeros(1, np.uint16),
+        table=table if table.size else np.zeros(1, kind),
         others=others if others.size else np.zeros(1, np.int32),
         stretches=turns.astype(np.uint16) if turns.size else np.zeros(2, np.uint16),
     )

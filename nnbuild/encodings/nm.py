@@ -28,9 +28,18 @@ class NofM(Encoded):
     def parts(self) -> dict[str, Array]:
         return {"places": self.places, "values": self.values}
 
+    @property
+    def n(self) -> int:
+        return int(self.values.shape[2])
+
+    def every_place(self) -> Array:
+        """[groups, stretches, n]"""
+        shape = self.values.shape[:3]
+        return unpacked(self.places, bits_for(self.m), int(np.prod(shape))).reshape(shape)
+
     def decode(self) -> Array:
-        groups, stretches, n, rows = self.values.shape
-        places = unpacked(self.places, bits_for(self.m), groups * stretches * n).reshape(groups, stretches, n)
+        groups, stretches, _, rows = self.values.shape
+        places = self.every_place()
         whole = np.zeros((groups, stretches, self.m, rows), self.values.dtype)
         group, stretch = np.ogrid[:groups, :stretches]
         np.add.at(whole, (group[..., None], stretch[..., None], places), self.values)
@@ -38,11 +47,20 @@ class NofM(Encoded):
         return whole.transpose(1, 2, 0, 3).reshape(stretches * self.m, groups * rows)[:inputs, :outputs]
 
 
+def _stretches(matrix: Array, m: int, rows: int) -> Array:
+    """[groups, stretches, m, rows]"""
+    whole = np.pad(matrix, ((0, -matrix.shape[0] % m), (0, -matrix.shape[1] % rows)))
+    return whole.reshape(-1, m, whole.shape[1] // rows, rows).transpose(2, 0, 1, 3)
+
+
+def places_needed(matrix: Array, m: int, rows: int = 1) -> int:
+    """The fewest N that will do; one at least, as no array of C is empty."""
+    return max(1, int((_stretches(matrix, m, rows) != 0).any(axis=3).sum(axis=2).max(initial=0)))
+
+
 def n_of_m(matrix: Array, n: int, m: int, rows: int = 1) -> NofM | None:
     """None where a stretch has more than N places that are not all zero."""
-    inputs, outputs = matrix.shape
-    whole = np.pad(matrix, ((0, -inputs % m), (0, -outputs % rows)))
-    each = whole.reshape(-1, m, whole.shape[1] // rows, rows).transpose(2, 0, 1, 3)
+    each = _stretches(matrix, m, rows)
     there = (each != 0).any(axis=3)
     if there.sum(axis=2).max(initial=0) > n:
         return None

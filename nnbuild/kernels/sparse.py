@@ -52,6 +52,12 @@ def blocks_of(site: Site[Weighted], rows: int, depth: int, unit: int = 1, turn: 
 
 
 @lru_cache(maxsize=64)
+def columns_of(site: Site[Weighted]) -> Blocks:
+    """Of a dense layer's weights, input by input: each number, and how far it is to that of the next output."""
+    return blocks(np.ascontiguousarray(site.constant("kernel").T), 1, 1)
+
+
+@lru_cache(maxsize=64)
 def runs_of(site: Site[Weighted]) -> Sparse:
     """Of a dense layer's weights, by outputs: each number and the zeros before it."""
     return sparse(site.constant("kernel"), WIDTH)

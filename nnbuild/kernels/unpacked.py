@@ -2,8 +2,8 @@
 
 Nothing has to be known of a kernel but that it reads an array called "kernel": words whose parts are among those that
 occur most are stored by codes, and stretches of others, such as the constants of channels between the weights, as they
-are. A code is a byte for each half of a word, or as many bits for each byte as that is rare (Huffman's). What is
-computed for many positions is hardly slower by it.
+are. A code is a byte for each half of a word, or for the whole of it, or as many bits for each byte as that is rare
+(Huffman's). What is computed for many positions is hardly slower by it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.encodings import prefix
 from nnbuild.encodings.encoded import Encoded
-from nnbuild.encodings.halves import AT_ONCE, halves
+from nnbuild.encodings.halves import AT_ONCE, halves, wholes
 from nnbuild.encodings.prefix import LONGEST, Prefix
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, K, Kernel, Names
@@ -49,8 +49,10 @@ class Way:
 
 HALVES = Way("unpacked", "codes", 16, halves, 7.5, 4)
 """Two of 16 weights have a code of a byte."""
+WHOLES = Way("spread", "word codes", 4, wholes, 4, 2)
+"""Four of 4 weights have."""
 PREFIX = Way("prefixed", "prefix codes", prefix.MOST, prefix.prefix, 48, 6, 2 << LONGEST)
-WAYS = (HALVES, PREFIX)
+WAYS = (HALVES, WHOLES, PREFIX)
 
 
 @lru_cache(maxsize=64)
@@ -98,7 +100,7 @@ def _kernel(kernel: Kernel[K], way: Way) -> Kernel[K]:
             w(f"{w.call(_tabled(), 'table', given['lengths'], given['table'])};")
             w.bill(TABLE_CYCLES)
             given = {role: "table" if role == "table" else name for role, name in given.items() if role != "lengths"}
-        routine = _prefixed(found.carried) if isinstance(found, Prefix) else _by_halves()
+        routine = _prefixed(found.carried) if isinstance(found, Prefix) else _looked_up(way is WHOLES)
         stretches = found.parts["stretches"].astype(np.int64)
         others, coded = int(stretches[0::2].sum()), int(stretches[1::2].sum())
         w.bill(CALL_CYCLES)
@@ -111,19 +113,21 @@ def _kernel(kernel: Kernel[K], way: Way) -> Kernel[K]:
     return replace(kernel, name=name, accepts=accepts, demand=demand, emit=emit, encoding=way.encoding)
 
 
-def _by_halves() -> Instruction:
-    w = Writer("{prefix}")
+def _looked_up(whole: bool) -> Instruction:
+    """By a table of whole words, or of halves."""
+    w, each = Writer("{prefix}"), 1 if whole else 2
     with w.block("for (; count > 0; --count)"):
         _copied(w)
         with w.block(f"for (int32_t left = stretches[1]; left > 0; left -= {AT_ONCE})"):
             for at in range(AT_ONCE):
-                low, high = (f"(uint32_t)table[codes[{2 * at + half}]]" for half in range(2))
+                low, high = (f"(uint32_t)table[codes[{each * at + half}]]" for half in range(2))
                 to = f"to + {4 * at}" if at else "to"
-                w(f"{DSP.call(w, 'write_bytes', to, f'(int32_t)({low} | {high} << 16)')};")
-            w(f"codes += {2 * AT_ONCE};")
+                word = f"(int32_t)table[codes[{at}]]" if whole else f"(int32_t)({low} | {high} << 16)"
+                w(f"{DSP.call(w, 'write_bytes', to, word)};")
+            w(f"codes += {each * AT_ONCE};")
             w(f"to += {4 * AT_ONCE};")
         w("stretches += 2;")
-    return _routine(w, "unpack_halves", "const uint16_t *table")
+    return _routine(w, f"unpack_{'words' if whole else 'halves'}", f"const uint{32 if whole else 16}_t *table")
 
 
 def _prefixed(carried: bool) -> Instruction:

@@ -52,13 +52,15 @@ WHOLE = Quant((1.0,))
 
 @dataclass(frozen=True)
 class Tensor:
-    """A value computed at run time. `layer` names the model layer whose output it is, if it is one's."""
+    """A value computed at run time. `layer` names the model layer whose output it is, if it is one's; `zeros` is the
+    share of its numbers that mean zero, as far as samples have told."""
 
     name: str
     shape: Shape
     dtype: str = "float32"
     quant: Quant | None = None
     layer: str | None = None
+    zeros: float = 0.0
 
     @property
     def is_whole(self) -> bool:

@@ -34,11 +34,12 @@ Batches = Callable[[], Iterable[Batch]]
 
 @dataclass(frozen=True)
 class Range:
-    """The values a tensor takes, and their mean for each index of its last axis."""
+    """The values a tensor takes, their mean for each index of its last axis, and the share of them that is zero."""
 
     low: float
     high: float
     means: tuple[float, ...] = ()
+    zeros: float = 0.0
 
     def joined(self, other: Range) -> Range:
         return replace(self, low=min(self.low, other.low), high=max(self.high, other.high))
@@ -100,6 +101,7 @@ def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
     highs: dict[str, float] = {}
     sums: dict[str, Array] = {}
     counts: dict[str, int] = {}
+    zeros: dict[str, int] = {}
     for name, value in _values(graph, batches):
         if not np.isfinite(value).all():
             raise UsageError(
@@ -112,8 +114,10 @@ def _extremes(graph: Graph, batches: Batches) -> dict[str, Range]:
         highs[name] = max(highs.get(name, -np.inf), float(value.max()))
         sums[name] = sums.get(name, 0.0) + rows.sum(axis=0, dtype=np.float64)
         counts[name] = counts.get(name, 0) + len(rows)
+        zeros[name] = zeros.get(name, 0) + rows.size - int(np.count_nonzero(rows))
     means = {name: tuple(map(float, total / counts[name])) for name, total in sums.items()}
-    return {name: Range(lows[name], highs[name], means[name]) for name in lows}
+    shares = {name: zeros[name] / max(1, counts[name] * max(1, len(means[name]))) for name in lows}
+    return {name: Range(lows[name], highs[name], means[name], shares[name]) for name in lows}
 
 
 def _histograms(graph: Graph, batches: Batches, ranges: Ranges) -> dict[str, Array]:

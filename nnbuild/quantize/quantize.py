@@ -63,8 +63,10 @@ def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     if not recipe.device:
         graph, ranges = with_borders(graph, ranges, lambda op: formats.get(op.name, recipe.form), has_own_format)
     made = rewrite(graph, ranges, formats, recipe.form, recipe.float_edge, recipe.device)
+    zeros = {name: found.zeros for name, found in ranges.items() if name in made.tensors}
+    tensors = {name: replace(tensor, zeros=zeros.get(name, 0.0)) for name, tensor in made.tensors.items()}
     notes = (*made.notes, RANDOM_WARNING) if recipe.source.path is None else made.notes
-    return replace(made, notes=notes)
+    return replace(made, tensors=tensors, notes=notes)
 
 
 def _kept(op: Op, keep: Mapping[str, str]) -> str | None:

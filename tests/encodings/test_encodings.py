@@ -8,7 +8,7 @@ import pytest
 from nnbuild.encodings.blocks import blocks
 from nnbuild.encodings.codebook import codebook
 from nnbuild.encodings.encoded import Array, Encoded, proved
-from nnbuild.encodings.halves import halves
+from nnbuild.encodings.halves import halves, wholes
 from nnbuild.encodings.narrow import narrow, ternary
 from nnbuild.encodings.nm import n_of_m
 from nnbuild.encodings.prefix import prefix
@@ -51,6 +51,8 @@ def encoded(matrix: Array, chance: np.random.Generator) -> list[Encoded | None]:
         n_of_m(matrix, max(1, int(places.max())), m, rows),
         blocks(matrix, rows, depth, unit, int(chance.choice([1, 2, 4]))),
         windows(matrix),
+        halves(matrix),
+        wholes(matrix),
         prefix(matrix),
         prefix(256 * matrix[:, 1:].astype(np.int16) + matrix[:, :-1]),
     ]
@@ -89,7 +91,9 @@ def test_halves_keep_what_is_rare_as_it_is() -> None:
             rare = chance.integers(-100, 100, size // 30).astype(dtype)
             values = np.concatenate([common.astype(dtype), rare, common[: size // 2].astype(dtype), rare[:3]])
             proved(halves(values), values)
+            proved(wholes(values), values)
     assert halves(np.tile(np.arange(-8, 8), 200).astype(np.int8)).nbytes < 0.6 * 3200
+    assert wholes(chance.integers(-1, 2, 8192).astype(np.int8)).nbytes < 0.3 * 8192
 
 
 def test_frequent_bytes_have_short_codes() -> None:

@@ -15,7 +15,7 @@ import pytest
 from nnbuild.base.writer import Writer
 from nnbuild.emit.instructions import instructions
 from nnbuild.encodings import codes
-from nnbuild.encodings.halves import halves
+from nnbuild.encodings.halves import halves, wholes
 from nnbuild.encodings.prefix import LONGEST, prefix
 from nnbuild.encodings.sparse import sparse
 from nnbuild.encodings.windows import WINDOW, windows
@@ -47,7 +47,8 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     w, text = Writer("p"), HEAD
     routines = {
         "tabled": w.call(unpacked._tabled(), "all", "lengths", "table"),
-        "halves": w.call(unpacked._by_halves(), "to", "codes", "table", "others", "stretches", "count"),
+        "halves": w.call(unpacked._looked_up(False), "to", "codes", "table", "others", "stretches", "count"),
+        "words": w.call(unpacked._looked_up(True), "to", "codes", "table", "others", "stretches", "count"),
         "sums": w.call(unpacked._prefixed(True), "to", "codes", "table", "others", "stretches", "count"),
         "bytes": w.call(unpacked._prefixed(False), "to", "codes", "table", "others", "stretches", "count"),
     }
@@ -109,12 +110,12 @@ def check(library: ctypes.CDLL, begin: int, end: int) -> None:
 def check_unpacked(library: ctypes.CDLL, values: Array) -> None:
     wanted = np.ascontiguousarray(values).tobytes()
     size = len(wanted) + -len(wanted) % 32 + 64
-    found = halves(values)
-    to = np.zeros(size, np.int8)
-    parts = {name: roomy(part) for name, part in found.parts.items()}
     names = ("codes", "table", "others", "stretches")
-    library.halves(pointer(to), *(pointer(parts[name]) for name in names), len(found.parts["stretches"]) // 2)
-    assert to.tobytes()[: len(wanted)] == wanted
+    for found, routine in ((halves(values), library.halves), (wholes(values), library.words)):
+        to = np.zeros(size, np.int8)
+        parts = {name: roomy(part) for name, part in found.parts.items()}
+        routine(pointer(to), *(pointer(parts[name]) for name in names), len(found.parts["stretches"]) // 2)
+        assert to.tobytes()[: len(wanted)] == wanted
     made = prefix(values)
     to[:] = 0
     parts = {name: roomy(part) for name, part in made.parts.items()}
