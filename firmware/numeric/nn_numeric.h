@@ -28,7 +28,6 @@ int32_t nn_quantizef(float x, float scale, int32_t zero_point, int32_t low, int3
 
 int32_t nn_high_multiply16(int32_t a, int32_t b);
 int32_t nn_halves_away16(int32_t x, int32_t amount);
-int32_t nn_shift_left16(int32_t x, int32_t amount);
 int32_t nn_reciprocal_of_sum16(int32_t a);
 int32_t nn_exp_negative16(int32_t a, int32_t before);
 int32_t nn_gate_logistic16(int32_t a, int32_t before);

@@ -5,78 +5,108 @@ The hidden state of the step before is the row of the output before, so only the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.loops.recurrent_integer import accumulate
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
+from nnbuild.kernels.loops.recurrent_columns import ColumnSums
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums
+from nnbuild.kernels.loops.recurrent_pairs import PairedSums
 from nnbuild.kernels.window_loops import product
+from nnbuild.model.graph import Array
 from nnbuild.numeric.lstm import GATE_INTEGER_BITS
 from nnbuild.ops.integer import quant_of
+from nnbuild.ops.recurrent_rules import Products
 from nnbuild.ops.site import Site
-from nnbuild.ops.tflite_lstm import GATES, TfliteLstm
+from nnbuild.ops.tflite_lstm import TfliteLstm
 
 SUMS = ("let_in", "forget", "candidate", "let_out")
-FROM_HIDDEN = tuple(f"{name}_before" for name in SUMS)
+FARTHEST = 128
+"""No input is farther from 0."""
+UNUSED = 40
+"""A shift that any form of sums can do."""
 
 
-def _accepts(site: Site[TfliteLstm]) -> str | None:
-    formats = [tensor.dtype for tensor in (*site.inputs, *site.outputs)]
-    return None if formats == ["int8", "int8", "int16"] else f"it computes int8 with an int16 cell, not {formats}"
+def _products(site: Site[TfliteLstm], role: str, zero: int) -> Products:
+    """The zero point's share of every sum is known, and becomes part of what it begins with. TFLite's own rule scales
+    the sums, so no scale is told."""
+    matrix = site.constant(role)
+    weights = matrix.transpose(1, 0, 2).reshape(matrix.shape[1], -1)
+    wide = weights.astype(np.int64)
+    start = -zero * wide.sum(axis=0)
+    if role == "kernel":
+        start += site.constant("bias").astype(np.int64).reshape(-1)
+    reach = int((np.abs(start) + FARTHEST * np.abs(wide).sum(axis=0)).max())
+    none = np.zeros_like(start)
+    return Products(weights, start, none, none + UNUSED, reach)
 
 
-def _demand(site: Site[TfliteLstm]) -> Demand:
-    """The zero points' share of every sum is known, and becomes part of what it begins with."""
-    kernel, recurrent, bias = (site.constant(role).astype(np.int64) for role in ("kernel", "recurrent", "bias"))
-    zero = quant_of(site.inputs[0]).zero_point
-    packed = {
-        "kernel": site.constant("kernel").transpose(2, 1, 0),
-        "recurrent": site.constant("recurrent").transpose(2, 1, 0),
-        "bias": (bias - zero * kernel.sum(axis=1)).T.astype(np.int32),
-        "recurrent_bias": (-site.attributes.state_zero * recurrent.sum(axis=1)).T.astype(np.int32),
-    }
-    flat = {role: np.ascontiguousarray(values).reshape(-1) for role, values in packed.items()}
-    return Demand(extent=site.shape()[0], packed=flat)
+def _parts(site: Site[TfliteLstm]) -> tuple[Part, Part]:
+    lstm, zero = site.attributes, quant_of(site.inputs[0]).zero_point
+    of_x, of_h = ([f"{name}_{of}" for name in SUMS] for of in "xh")
+    kernel = _products(site, "kernel", zero)
+    recurrent = _products(site, "recurrent", lstm.state_zero)
+    return (
+        Part(of_x, "x", site.shape()[1], "kernel", kernel),
+        Part(of_h, "before", lstm.units, "recurrent", recurrent),
+    )
 
 
-def _emit(w: Writer, site: Site[TfliteLstm], names: Names) -> None:
-    lstm = site.attributes
-    steps, features = site.shape()
-    sequence, cell = names.outputs
-    with w.block("if (begin == 0)"), w.loop("unit", lstm.units):
-        w(w.use(c99.STORE, f"{cell}[unit]", "0"))
-    with w.loop("t", "end", start="begin", trips=steps):
-        w(f"const int8_t *x = {names.inputs[0]} + {product('t', features)};")
-        w(f"int8_t *hidden = {sequence} + {product('t', lstm.units)};")
-        with w.loop("unit", lstm.units):
-            _sums(w, lstm, names, features)
-            _step(w, lstm, cell)
+@dataclass(frozen=True)
+class _Cells:
+    sums: Sums
 
+    def accepts(self, site: Site[Any]) -> str | None:
+        formats = [tensor.dtype for tensor in (*site.inputs, *site.outputs)]
+        if formats != ["int8", "int8", "int16"]:
+            return f"it computes int8 with an int16 cell, not {formats}"
+        narrow = all(part.products.narrow for part in _parts(site))
+        return None if narrow else "its sums have more than 32 bits"
 
-def _sums(w: Writer, lstm: TfliteLstm, names: Names, features: int) -> None:
-    """Each gate before its activation, with 12 bits after the point; the first step has no hidden state."""
-    _begin(w, SUMS, names.packed["bias"])
-    accumulate(w, SUMS, "x", features, names.packed["kernel"])
-    for name, scale in zip(SUMS, lstm.input_scales, strict=True):
-        w(f"{name} = {w.helper('requantize', name, str(scale.multiplier), str(scale.shift))};")
-        _hold(w, name, 16)
-    with w.block("if (t > 0)"):
-        w(f"const int8_t *before = hidden - {lstm.units};")
-        _begin(w, FROM_HIDDEN, names.packed["recurrent_bias"])
-        accumulate(w, FROM_HIDDEN, "before", lstm.units, names.packed["recurrent"])
-        for name, sum_name, scale in zip(SUMS, FROM_HIDDEN, lstm.recurrent_scales, strict=True):
-            scaled = w.helper("requantize", sum_name, str(scale.multiplier), str(scale.shift))
-            # Held to 16 bits, and before that to what cannot overflow when it is added.
-            w(f"{sum_name} = {scaled};")
-            _hold(w, sum_name, 18)
-            w(f"{name} += {sum_name};")
+    def demand(self, site: Site[Any]) -> Demand:
+        """Before the first step all hidden states are at their zero point, which adds nothing."""
+        lstm: TfliteLstm = site.attributes
+        packed: dict[str, Array] = {"first": np.full(lstm.units, lstm.state_zero, np.int8)}
+        for part in _parts(site):
+            made = self.sums.packed(site, part.name, part.products)
+            packed |= {name: made[name].reshape(-1) for name in (part.name, f"{part.name}_start") if name in made}
+        kind = "int32" if isinstance(self.sums, ColumnSums) else "int16"
+        return Demand(extent=site.shape()[0], packed=packed, scratch=self.sums.room(site), scratch_type=kind)
+
+    def emit(self, w: Writer, site: Site[Any], names: Names) -> None:
+        lstm: TfliteLstm = site.attributes
+        steps, features = site.shape()
+        sequence, cell = names.outputs
+        with w.block("if (begin == 0)"), w.loop("unit", lstm.units):
+            w(w.use(c99.STORE, f"{cell}[unit]", "0"))
+        with w.loop("t", "end", start="begin", trips=steps):
+            w(f"const int8_t *x = {names.inputs[0]} + {product('t', features)};")
+            w(f"int8_t *hidden = {sequence} + {product('t', lstm.units)};")
+            w(f"const int8_t *before = t > 0 ? hidden - {lstm.units} : {names.packed['first']};")
+            parts = _parts(site)
+            self.sums.before_units(w, site, names, parts, 0)
+            with w.loop("unit", lstm.units):
+                self._gates(w, lstm, names, parts)
+                _step(w, lstm, cell)
+
+    def _gates(self, w: Writer, lstm: TfliteLstm, names: Names, parts: tuple[Part, Part]) -> None:
+        """Each gate before its activation, with 12 bits after the point."""
+        of_x, of_h = (self.sums.totals(w, names, part) for part in parts)
+        scales = zip(lstm.input_scales, lstm.recurrent_scales, strict=True)
+        for name, first, second, (of_input, of_state) in zip(SUMS, of_x, of_h, scales, strict=True):
+            w(f"int32_t {name} = {w.helper('requantize', first, str(of_input.multiplier), str(of_input.shift))};")
             _hold(w, name, 16)
-
-
-def _begin(w: Writer, sums: tuple[str, ...], bias: str) -> None:
-    for index, name in enumerate(sums):
-        w(w.use(c99.LOAD_AS, "int32_t", name, f"{bias}[{product('unit', GATES)} + {index}]"))
+            # Held to 16 bits, and before that to what cannot overflow when it is added.
+            added = w.helper("requantize", second, str(of_state.multiplier), str(of_state.shift))
+            w(f"int32_t {name}_added = {added};")
+            _hold(w, f"{name}_added", 18)
+            w(f"{name} += {name}_added;")
+            _hold(w, name, 16)
 
 
 def _hold(w: Writer, name: str, bits: int) -> None:
@@ -103,4 +133,17 @@ def _step(w: Writer, lstm: TfliteLstm, cell: str) -> None:
     w(w.use(c99.STORE, "hidden[unit]", "(int8_t)value"))
 
 
-VARIANTS = (Kernel("scalar", PORTABLE, _accepts, _demand, _emit),)
+def _kernel(name: str, sums: Sums, needs: frozenset[str]) -> Kernel[TfliteLstm]:
+    cells = _Cells(sums)
+    return Kernel(name, needs, cells.accepts, cells.demand, cells.emit)
+
+
+def _on_vectors(v: Vectors) -> list[Kernel[TfliteLstm]]:
+    return [_kernel(f"{v.name}_integers", ColumnSums(v), frozenset({v.name}))]
+
+
+FORMS: dict[str, Sums] = {"scalar": Sums(), "pairs_wide": PairedSums(True), "pairs": PairedSums(False)}
+VARIANTS = (
+    *(_kernel(name, sums, sums.needs) for name, sums in FORMS.items()),
+    OnEach("integer", _on_vectors),
+)

@@ -35,6 +35,7 @@ class TfliteLstm(Attributes):
     kind: ClassVar[str] = "tflite_lstm"
     sequential: ClassVar[bool] = True
     required: ClassVar[tuple[str, ...]] = ("kernel", "recurrent", "bias")
+    gates: ClassVar[int] = GATES
 
     units: int
     input_scales: Four

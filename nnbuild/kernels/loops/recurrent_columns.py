@@ -71,17 +71,19 @@ class ColumnSums(Sums):
     ) -> Demand:
         """Also for the vectors of one loop over units, and their sums."""
         made = super().demand(site, packed, scratch_vectors, "int32")
+        return replace(made, scratch=made.scratch + self.room(site))
+
+    def room(self, site: Site[Recurrent]) -> int:
         units, features = site.attributes.units, site.shape()[1]
-        sums = 2 * self.width(site.attributes.gates * units)
-        return replace(made, scratch=made.scratch + 4 * (_words(features) + _words(units) + sums))
+        return 4 * (_words(features) + _words(units) + 2 * self.width(site.attributes.gates * units))
 
     def before_units(
         self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
     ) -> None:
         at = held * site.attributes.units
         for part in parts:
-            kind = "int16" if part.vector != "x" else site.inputs[0].dtype
-            self._copy(w, part, f"{names.scratch} + {at}", "int32" if part.vector == "recalled" else kind)
+            kind = {"x": site.inputs[0].dtype, "recalled": "int32"}.get(part.vector, site.outputs[0].dtype)
+            self._copy(w, part, f"{names.scratch} + {at}", kind)
             at += _words(part.size)
             w(f"int32_t *{part.name}_sums = {names.scratch} + {at};")
             self._multiply(w, names, part, len(part.sums) * site.attributes.units)
@@ -120,10 +122,8 @@ class ColumnSums(Sums):
             for vector in vectors:
                 w(f"{v.call(w, 'store', f'{part.name}_sums + column + {vector * v.lanes}', f'sum{vector}')};")
 
-    def weighted(self, w: Writer, names: Names, part: Part) -> None:
-        for index, one in enumerate(part.sums):
-            at = f"{product('unit', len(part.sums))} + {index}"
-            self.scaled(w, names, one, f"{part.name}_sums[{at}]", part.name, at)
+    def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
+        return [f"{part.name}_sums[{at}]" for at in part.places]
 
 
 def _words(size: int) -> int:

@@ -33,6 +33,11 @@ class Part(NamedTuple):
     name: str
     products: Products
 
+    @property
+    def places(self) -> list[str]:
+        """Where the unit's numbers of each sum lie."""
+        return [f"{product('unit', len(self.sums))} + {index}" for index in range(len(self.sums))]
+
 
 class Sums:
     """How weighted sums are computed: one number at a time. A set of instructions has a way of its own."""
@@ -63,6 +68,10 @@ class Sums:
     ) -> Demand:
         return recurrent.demand(site, packed | _tables(site), scratch_vectors, scratch_type)
 
+    def room(self, site: Site[Recurrent]) -> int:
+        """Bytes of scratch that the sums take for themselves."""
+        return 0
+
     def all_gates(self, site: Site[Recurrent]) -> Demand:
         """Where all sums of a unit are computed together."""
         rules = rules_of(site)
@@ -77,20 +86,21 @@ class Sums:
 
     def weighted(self, w: Writer, names: Names, part: Part) -> None:
         """Declares what the part adds to each of its sums, in their unit."""
-        sums, vector, size, name, products = part
-        kind = "int32_t" if products.narrow else "int64_t"
-        count = len(sums)
-        start = names.packed.get(f"{name}_start")
-        place = [f"{product('unit', count)} + {index}" for index in range(count)]
-        for one, at in zip(sums, place, strict=True):
+        for one, total, at in zip(part.sums, self.totals(w, names, part), part.places, strict=True):
+            self.scaled(w, names, one, total, part.name, at)
+
+    def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
+        """The part's sums of the unit, with what they begin with."""
+        kind = "int32_t" if part.products.narrow else "int64_t"
+        start = names.packed.get(f"{part.name}_start")
+        for one, at in zip(part.sums, part.places, strict=True):
             declare(w, f"{one}_sum", f"{start}[{at}]" if start else "0", kind)
-        with w.loop("i", size):
-            declare(w, "value", f"{vector}[i]", f"const {kind}")
-            for index, one in enumerate(sums):
-                weight = f"{names.packed[name]}[({product('unit', size)} + i) * {count} + {index}]"
-                w(w.use(c99.MULTIPLY_ADD, f"{one}_sum", "value", weight))
-        for one, at in zip(sums, place, strict=True):
-            self.scaled(w, names, one, f"{one}_sum", name, at)
+        with w.loop("i", part.size):
+            declare(w, "value", f"{part.vector}[i]", f"const {kind}")
+            for index, one in enumerate(part.sums):
+                at = f"({product('unit', part.size)} + i) * {len(part.sums)} + {index}"
+                w(w.use(c99.MULTIPLY_ADD, f"{one}_sum", "value", f"{names.packed[part.name]}[{at}]"))
+        return [f"{one}_sum" for one in part.sums]
 
     def scaled(self, w: Writer, names: Names, result: str, total: str, name: str, at: str) -> None:
         """Declares what a sum of the unit's is in the unit of what it goes into."""
@@ -127,14 +137,6 @@ def time_steps(w: Writer, site: Site[Recurrent], names: Names) -> Iterator[None]
             if attributes.sequences:
                 place = f"{names.outputs[0]}[{product('t', attributes.units)} + unit]"
                 w(w.use(c99.STORE, place, fresh))
-
-
-def accumulate(w: Writer, sums: Sequence[str], vector: str, size: int, weights: str) -> None:
-    """sums[g] += vector · weights of the present unit; `weights` is laid out [unit][size][gate]."""
-    with w.loop("i", size):
-        for index, name in enumerate(sums):
-            place = f"{weights}[({product('unit', size)} + i) * {len(sums)} + {index}]"
-            w(w.use(c99.MULTIPLY_ADD, name, f"{vector}[i]", place))
 
 
 def columns(products: Products) -> dict[str, Array]:

@@ -20,7 +20,6 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import declare
-from nnbuild.kernels.loops.recurrent import state_names
 from nnbuild.kernels.loops.recurrent_integer import Part, Sums, by_unit, columns
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
@@ -89,20 +88,20 @@ class PairedSums(Sums):
         self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
     ) -> Demand:
         made = super().demand(site, packed, scratch_vectors, scratch_type)
-        return replace(made, scratch=2 * (state_place(site) + whole(site.attributes.units)))
+        return replace(made, scratch=self.room(site))
+
+    def room(self, site: Site[Recurrent]) -> int:
+        return 2 * (state_place(site) + whole(site.attributes.units))
 
     def before_units(
         self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
     ) -> None:
-        hidden, units, features = state_names(site, names)[0], site.attributes.units, site.shape()[1]
-        for name, source, place, size in (
-            ("inputs", "x", input_place(site), features),
-            ("state", hidden, state_place(site), units),
-        ):
+        for part in parts:
+            name, place = ("inputs", input_place(site)) if part.vector == "x" else ("state", state_place(site))
             w(f"int16_t *{name} = {names.scratch} + {place};")
-            with w.loop("i", size):
-                w(w.use(COPY, f"{name}[i]", f"{source}[i]"))
-            for index in range(size, whole(size)):
+            with w.loop("i", part.size):
+                w(w.use(COPY, f"{name}[i]", f"{part.vector}[i]"))
+            for index in range(part.size, whole(part.size)):
                 w(w.use(c99.STORE, f"{name}[{index}]", "0"))
 
     def weighted(self, w: Writer, names: Names, part: Part) -> None:
@@ -115,6 +114,10 @@ class PairedSums(Sums):
                 self.scaled(w, names, one, f"{one}_sum", name, place)
             else:
                 self._scale(w, f"{names.packed[f'{name}_scale']} + {product(place, 3)}", one, by)
+
+    def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
+        self.begun(w, names, part, "int32_t" if part.products.narrow else "int64_t")
+        return [f"{one}_sum" for one in part.sums]
 
     def begun(self, w: Writer, names: Names, part: Part, kind: str) -> None:
         """Declares the part's sums, which are of this type."""
