@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -35,7 +35,8 @@ class Cycles:
         return self.whole.cycles / self.hertz * 1e3
 
 
-def time_run(program: Path, part: Part, content: Content) -> Cycles:
+def time_run(program: Path, part: Part, content: Content, only: Collection[int] | None = None) -> Cycles:
+    """`only`: the steps that are run; the others take nothing."""
     clock = Clock(read_image(program), part.kind.core, part.flash, part.spans, part.kind.emulated)
     clock.call("nn_target_init")
     size_at = clock.stack - 64
@@ -45,6 +46,7 @@ def time_run(program: Path, part: Part, content: Content) -> Cycles:
         if not address:
             break
         clock.cpu.mem_write(address, content(number, int.from_bytes(clock.cpu.mem_read(size_at, 4), "little")))
-    steps = tuple(clock.time("nn_target_step", step) for step in range(clock.call("nn_target_steps")))
+    numbers = range(clock.call("nn_target_steps"))
+    steps = tuple(clock.time("nn_target_step", step) if only is None or step in only else Time() for step in numbers)
     waits = any(step.flash_code + step.flash_data for step in steps)
     return Cycles(steps, part.kind.name, part.hertz, part.error(waits))

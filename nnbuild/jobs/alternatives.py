@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nnbuild.backends.firmware.layout import DoesNotFit
 from nnbuild.base.files import make_folder, write_whole
 from nnbuild.cycles.pace import pace_of
-from nnbuild.jobs.cycles import cycles_job
 from nnbuild.jobs.fit import program_files
-from nnbuild.jobs.job import place, profile_job
+from nnbuild.jobs.job import build_program, place, profile_job
+from nnbuild.jobs.modelled import timed_program
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, target_of
 from nnbuild.plan import measured
 from nnbuild.plan.plan import Step
@@ -31,18 +32,21 @@ class Measurement:
     scratch: int
 
 
-def measure(options: Options) -> tuple[str, list[Measurement]]:
-    """(unit, every kernel of every step)."""
+def measure(options: Options, far: float = math.inf) -> tuple[str, list[Measurement]]:
+    """(unit, every kernel of every step); none that should take more than `far` times what the best one should."""
     compiled = compile_model(options)
     steps = compiled.plan.steps
+    modelled = options.price == "cycles" and pace_of(compiled.board) is not None
+    first: dict[str, int] = {}  # cycles of equal work are equal
+    alike = [first.setdefault(measured.work_name(step.site), at) if modelled else at for at, step in enumerate(steps)]
     unit, found = "", {}
-    for wanted in _rounds(steps):
+    for wanted in _rounds(steps, [at == own for at, own in enumerate(alike)], far):
         for group in _fitting(options, wanted):
             unit, costs = _run(options, group)
             found.update({(index, kernel): costs[index] for index, kernel in group.items()})
     return unit, [
-        _measurement(step, offer, found.get((index, offer.kernel.name)))
-        for index, step in enumerate(steps)
+        _measurement(step, offer, found.get((own, offer.kernel.name)))
+        for own, step in zip(alike, steps, strict=True)
         for offer in step.choice.offers
     ]
 
@@ -69,15 +73,15 @@ def _measurement(step: Step, offer: Offer, cost: int | None) -> Measurement:
     return Measurement(step.layer, step.kind, kernel, taken, price.cycles, cost, price.weights, price.scratch)
 
 
-def _rounds(steps: tuple[Step, ...]) -> Iterator[dict[int, str]]:
-    """Step -> kernel, until every kernel has had its turn at every step."""
-    most = max((len(step.choice.offers) for step in steps), default=0)
-    for turn in range(most):
-        yield {
-            index: step.choice.offers[turn].kernel.name
-            for index, step in enumerate(steps)
-            if turn < len(step.choice.offers)
-        }
+def _rounds(steps: tuple[Step, ...], asked: Sequence[bool], far: float) -> Iterator[dict[int, str]]:
+    """Step -> kernel, until every kernel has had its turn at every step that is asked for."""
+    names: list[list[str]] = []
+    for step, wanted in zip(steps, asked, strict=True):
+        offers = step.choice.offers if wanted else ()
+        least = min((offer.price.cycles for offer in offers), default=0)
+        names.append([offer.kernel.name for offer in offers if offer.price.cycles <= far * least])
+    for turn in range(max(map(len, names), default=0)):
+        yield {index: own[turn] for index, own in enumerate(names) if turn < len(own)}
 
 
 def _fitting(options: Options, wanted: dict[int, str]) -> Iterator[dict[int, str]]:
@@ -105,6 +109,7 @@ def _run(options: Options, group: Mapping[int, str]) -> tuple[str, list[int]]:
     compiled = _with(options, group)
     with place(None, None) as where:
         if options.price == "cycles" and pace_of(compiled.board) is not None:
-            return "cycles", [layer.time.cycles for layer in cycles_job(compiled, where).layers]
+            found = timed_program(compiled, build_program(compiled, where), group)
+            return "cycles", [time.cycles for time in found.steps]
         profile = profile_job(compiled, where)
     return profile.unit, [layer.cost for layer in profile.layers]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ from nnbuild.device.modelled import Modelled
 from nnbuild.jobs.pipeline import Compiled
 
 
-def timed_program(compiled: Compiled, program: Path) -> Cycles:
-    """With random inputs."""
+def timed_program(compiled: Compiled, program: Path, only: Collection[int] | None = None) -> Cycles:
+    """With random inputs; `only`: the steps that are run."""
     numbers = np.random.default_rng(0)
     graph = compiled.graph
     types = [graph.tensors[name].dtype for name in graph.inputs]
@@ -28,7 +29,7 @@ def timed_program(compiled: Compiled, program: Path) -> Cycles:
 
     part = part_of(compiled.board)
     with phase("estimating the cycles of the part"):
-        return time_run(program, part, content)
+        return time_run(program, part, content, only)
 
 
 def modelled(compiled: Compiled, program: Path, unit: str, run: float | None) -> Modelled | None:
