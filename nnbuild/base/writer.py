@@ -17,7 +17,8 @@ INDENT = "    "
 LOOP_CYCLES = 3  # compare, add, branch
 LARGE = 1000
 """Bytes of a loop's body that are counted with it alone, and not again with the loops around it."""
-HELPER_CYCLES = 40
+HELPER_CYCLES, HELPER_CODE = 40, 12
+"""Of a vendored function; the instructions of its code in the loop that calls it."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ class Writer:
         """A call of the vendored `name`, which the emitted file will carry under its own prefix."""
         self.helpers.add(name)
         self.bill(HELPER_CYCLES)
+        self._straight += HELPER_CODE - HELPER_CYCLES
         return f"{self.prefix}_{name}({', '.join(operands)})"
 
     def call(self, instruction: Instruction, *operands: str) -> str:

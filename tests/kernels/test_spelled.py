@@ -13,7 +13,7 @@ from nnbuild.bound.image import read_image
 from nnbuild.cycles.clock import Processor
 from nnbuild.emit.instructions import instructions
 from nnbuild.kernels.dsp.scaling import Scaling
-from nnbuild.kernels.dsp.spelled import Turns, turns
+from nnbuild.kernels.dsp.spelled import Lines, Turns, turns
 from nnbuild.kernels.dsp.tile import LONGEST, SHORT, Run, Tile, call
 from nnbuild.kernels.dsp.weights import Packed
 from nnbuild.numeric.requant_product import Form
@@ -36,18 +36,19 @@ def outputs(folder: Path, tile: Tile, flags: str) -> bytes:
     w = Writer("p")
     call(w, tile, Run(4, BLOCKS, 4), "k", ("out", "out + 64"), str(BLOCKS))
     size, roles = BLOCKS * tile.size(4), len(tile.roles)
+    held = -(-tile.lines.rows * tile.lines.length // 4) if tile.lines else tile.pairs
     text = f"""
 #include <stdint.h>
 {instructions(w.instructions.values(), "p", "")}
 int8_t out[128];
-static int64_t patch[{tile.pairs}], k[{size}];
+static int64_t patch[{held}], k[{size}];
 
 void f(void);
 void f(void)
 {{
     uint32_t state = 12345U;
     int32_t *const x = (int32_t *)(void *)patch, *const words = (int32_t *)(void *)k;
-    for (int32_t i = 0; i < {2 * tile.pairs}; ++i) {{
+    for (int32_t i = 0; i < {2 * held}; ++i) {{
         state = state * 1664525U + 1013904223U;
         x[i] = (int32_t)((state >> 24) | (state >> 8 & 0xffU) << 16);
     }}
@@ -83,6 +84,14 @@ void f(void)
 @pytest.mark.parametrize(("pairs", "longest"), LENGTHS)
 def test_assembly_computes_what_the_c_does(pairs: int, longest: int, scaled: Scaling, tmp_path: Path) -> None:
     tile = Tile(Packed(), scaled, pairs, 2, longest=longest)
+    native, meant = (outputs(tmp_path, tile, flags) for flags in ("-O2", "-O0"))
+    assert native == meant
+    assert len(set(native)) >= 6
+
+
+@pytest.mark.parametrize("lines", [Lines(3, 5, 6, 32), Lines(5, 8, 2, 40), Lines(2, 12, 12, 44)])
+def test_assembly_reads_lines_as_the_c_does(lines: Lines, tmp_path: Path) -> None:
+    tile = Tile(Packed(), scaling(SIGNED), lines.rows * lines.pairs, 2, lines=lines)
     native, meant = (outputs(tmp_path, tile, flags) for flags in ("-O2", "-O0"))
     assert native == meant
     assert len(set(native)) >= 6

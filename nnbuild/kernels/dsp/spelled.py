@@ -32,6 +32,20 @@ PAIR_BYTES = 8
 
 
 @dataclass(frozen=True)
+class Lines:
+    """Inputs that lie in `rows` lines of `length` numbers, of each of which a window reads `pairs`, and the next window
+    those that are `step` farther."""
+
+    rows: int
+    pairs: int
+    step: int
+    length: int
+
+    def mark(self) -> str:
+        return f"lines_{self.rows}_{self.pairs}_{self.step}_{self.length}"
+
+
+@dataclass(frozen=True)
 class Turns:
     """`count` turns of a loop over `size` pairs, of which the first begins behind `skipped` ones."""
 
@@ -53,26 +67,28 @@ def serves(scaling: Scaling) -> bool:
     return form is not None and form.left in (RAISED, 1) and form.below in (0, 1) and scaling.bits == 8
 
 
-def body(scaling: Scaling, pairs: int, longest: int, near: bool) -> tuple[str, Bill]:
+def body(scaling: Scaling, pairs: int, longest: int, near: bool, lines: Lines | None = None) -> tuple[str, Bill]:
     """The C of the routine, whose parameters are patch, k, to0, to1 and blocks; what one block takes.
     A turn is of up to `longest` pairs."""
-    there = turns(pairs, longest)
+    there, read = turns(pairs, longest), PAIR_BYTES * pairs
+    if lines:
+        there, read = Turns(lines.pairs, lines.rows, 0), 2 * lines.length * lines.rows
     text = [
         f"const uintptr_t x = (uintptr_t)patch - {4 + _skipped_bytes(there)};",
         "const uintptr_t weights = (uintptr_t)k - 4;",
-        f"const uintptr_t end = (uintptr_t)patch + {PAIR_BYTES * pairs - 4};" if there.count > 1 else "",
+        f"const uintptr_t end = (uintptr_t)patch + {read - 4};" if there.count > 1 else "",
         "",
         "__asm__ volatile(",
     ]
     tally = Writer("")
-    lines = ["ldr.w r9, %[weights]", ".balign 4", "1:"]
+    code = ["ldr.w r9, %[weights]", ".balign 4", "1:"]
     with tally.loop("block", "blocks", trips=1):
-        lines += _start(tally, there)
+        code += _start(tally, there)
         with tally.trips(there.count):
-            lines += _products(tally, there, near)
-        lines += _outputs(tally, scaling)
+            code += _products(tally, there, near, lines)
+        code += _outputs(tally, scaling)
     inputs = '[x] "m"(x), [weights] "m"(weights)' + (', [end] "m"(end)' if there.count > 1 else "")
-    text += [f'    "{line}\\n\\t"' for line in lines]
+    text += [f'    "{line}\\n\\t"' for line in code]
     text += [
         '    : [to0] "+m"(to0), [to1] "+m"(to1), [blocks] "+m"(blocks)',
         f"    : {inputs}",
@@ -106,7 +122,7 @@ def _run(registers: tuple[str, ...], place: int, last: bool = False) -> list[str
     return [*lines[:-1], f"{lines[-1]}!"] if last else lines
 
 
-def _products(w: Writer, there: Turns, near: bool) -> list[str]:
+def _products(w: Writer, there: Turns, near: bool, along: Lines | None) -> list[str]:
     lines = []
     for pair in range(there.size):
         last = pair + 1 == there.size
@@ -114,7 +130,12 @@ def _products(w: Writer, there: Turns, near: bool) -> list[str]:
         begun = FIRST if pair == 0 and there.count == 1 else SECOND  # without a loop, both start from one register
         if pair == there.skipped and there.skipped:
             lines.append("3:")
-        lines += [f"ldr.w r10, [{X}, #{at + 4}]", f"ldr.w r11, [{X}, #{at + 8}]{moved}"]
+        if along:
+            lines += [
+                f"ldr.w {x}, [{X}, #{4 * pair + 4 + apart}]" for x, apart in (("r10", 0), ("r11", 2 * along.step))
+            ]
+        else:
+            lines += [f"ldr.w r10, [{X}, #{at + 4}]", f"ldr.w r11, [{X}, #{at + 8}]{moved}"]
         lines += [f"ldr.w r12, [{K}, #{at + 4}]", f"ldr.w lr, [{K}, #{at + 8}]{moved}"]
         for both, upper in (("r12", 1), ("lr", 3)):
             lines += [f"smlad {SECOND[upper]}, r11, {both}, {begun[upper]}"]
@@ -123,7 +144,9 @@ def _products(w: Writer, there: Turns, near: bool) -> list[str]:
             lines += ["ldr.w r12, %[end]"] if last and both == "lr" and there.count > 1 else []
             lines += [f"smlad {SECOND[lower]}, r11, {both}, {begun[lower]}"]
             lines += [f"smlad {FIRST[lower]}, r10, {both}, {FIRST[lower]}"]
-    w.bill(14 * there.size)
+    if along and there.count > 1:
+        lines.append(f"addw {X}, {X}, #{2 * along.length}")
+    w.bill(14 * there.size + bool(along))
     w.runs(there.size * (1 if near else 2))
     if there.count > 1:
         w.bill(3)

@@ -19,6 +19,7 @@ from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp import spelled
 from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, scaled
+from nnbuild.kernels.dsp.spelled import Lines
 from nnbuild.kernels.dsp.weights import (
     LOAD_TWO,
     RAISED,
@@ -34,6 +35,7 @@ from nnbuild.kernels.dsp.weights import (
 )
 from nnbuild.kernels.sums import Sums, layer_of, sums_of
 from nnbuild.kernels.window import Weighted
+from nnbuild.kernels.window_loops import total
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import Ints
@@ -96,6 +98,7 @@ class Tile:
     longest: int = LONGEST
     near: bool = False
     """The weights lie in the same memory as the inputs, so that loads of both overlap."""
+    lines: Lines | None = None
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -132,7 +135,11 @@ def unrolled(pairs: int, longest: int = LONGEST) -> int:
 
 def pack(tile: Tile, sums: Sums, dtype: str, channels: slice) -> Array:
     """All that a tile reads of some channels, block by block."""
-    pairs = in_pairs(sums.weights[:, channels], dtype)
+    return packed(tile, sums, in_pairs(sums.weights[:, channels], dtype), channels)
+
+
+def packed(tile: Tile, sums: Sums, pairs: Ints, channels: slice) -> Array:
+    """The same of weights [pairs, 2, channels] as they are to be read."""
     scaling = tile.scaling.part(channels)
     start = sums.start[channels] - scaling.centre
     stream = []
@@ -202,6 +209,7 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
     marks = [tile.layout.name, f"{tile.positions}x{run.real}", str(tile.pairs), *scaling.marks()]
     marks += [tile.beside.mark()] if tile.beside else []
     marks += ["alike"] if tile.alike else []
+    marks += [tile.lines.mark()] if tile.lines else []
     marks += ["near"] if tile.near else ["short"] if tile.longest < LONGEST else []
     name = f"tile_{'_'.join(marks)}"
     pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
@@ -211,7 +219,8 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
     w.helpers |= body.helpers
     if not in_assembly:
         return routine, body.whole
-    native, bill = spelled.body(scaling, tile.pairs, LONGEST if tile.longest == LONGEST else spelled.SHORT, near)
+    longest = LONGEST if tile.longest == LONGEST else spelled.SHORT
+    native, bill = spelled.body(scaling, tile.pairs, longest, near, tile.lines)
     return replace(routine, native=native, guard=spelled.WHERE), bill
 
 
@@ -245,6 +254,8 @@ def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:
 
 
 def _products(w: Writer, tile: Tile, run: Run) -> None:
+    if tile.lines:
+        return _along(w, tile, run, tile.lines)
     size = unrolled(tile.pairs, tile.longest)
     count, rest = divmod(tile.pairs, size)
     if count == 1 and not rest:
@@ -264,6 +275,20 @@ def _products(w: Writer, tile: Tile, run: Run) -> None:
     if rest:
         with w.block(""):
             _steps(w, tile, run, rest)
+
+
+def _along(w: Writer, tile: Tile, run: Run, lines: Lines) -> None:
+    """A row of taps after the other, each in its line."""
+    w("const int16_t *x = (const int16_t *)(const void *)patch;")
+    with w.loop("row", lines.rows):
+        for pair in range(lines.pairs):
+            inputs = {f"x{pair}_{position}": total("x", str(2 * pair + lines.step * position)) for position in (0, 1)}
+            for name, place in inputs.items():
+                w(f"const int32_t {name} = {DSP.call(w, 'p_load', place)};")
+            tile.layout.step(w, pair, list(inputs), run.width)
+        w(f"x += {lines.length};")
+        w(f"k += {tile.layout.size(lines.pairs, run.width)};")
+        w.bill(2)
 
 
 def _steps(w: Writer, tile: Tile, run: Run, pairs: int) -> None:
