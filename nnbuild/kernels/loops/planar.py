@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import numpy as np
 
-from nnbuild.base.writer import Instruction, Writer
+from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
@@ -35,6 +35,8 @@ BAND, LEAN = 4096, 0
 MOST_TAPS = 64
 """What a tile spells out; beyond it the code would be too long."""
 CALL_CYCLES = 20
+OVERLAPPING = Row("const int32_t {0} = {1};", 0, -1)
+"""Its word costs nothing, but the run that it is in."""
 COPIED = 8
 """Words that one turn of a loop moves."""
 
@@ -218,7 +220,7 @@ class Planar:
                 w(w.use(STEP, "pixel", str(columns * self.shape.steps[3])))
 
     def _tile(self, w: Writer, rows: int, columns: int) -> None:
-        tile = self.shape.tile(rows)
+        tile, load = self.shape.tile(rows), loads_overlapping if self.shape.apart else loads
         w(f"const int32_t *k = {DSP.call(w, 'again', 'stream')};")
         w(w.use(LOAD, "start", "k[0]"))
         started: set[str] = set()
@@ -230,7 +232,7 @@ class Planar:
                 self._pass(w, tile, line, words, columns, at, started)
             at += count * kernel
         names = list(self.scaled.columns)
-        loads(w, "k", [(name, at + i) for i, name in enumerate(names)])
+        load(w, "k", [(name, at + i) for i, name in enumerate(names)])
         for row in range(rows):
             for column in range(columns):
                 place = row * self.shape.steps[2] + column * self.shape.steps[3]
@@ -241,17 +243,17 @@ class Planar:
         self, w: Writer, tile: Pairing, line: int, words: range, columns: int, at: int, started: set[str]
     ) -> None:
         """What some words of weights do with one line: a walk along its columns, each loaded once."""
-        across = self.shape.across
+        across, load = self.shape.across, loads_overlapping if self.shape.apart else loads
         uses = [use for use in tile.taps[line] if use.word in words]
         if not uses:
             return
         name = f"l{line}p{words.start}"
         kept = sorted({use.word for use in uses})
         taps = range(across.kernel)
-        loads(w, "k", [(f"{name}w{word}{tap}", at + word * across.kernel + tap) for word in kept for tap in taps])
+        load(w, "k", [(f"{name}w{word}{tap}", at + word * across.kernel + tap) for word in kept for tap in taps])
         wanted = sorted({c * across.stride + tap * across.dilation for c in range(columns) for tap in taps})
         for group in _adjacent(wanted):
-            loads(w, "word", [(f"{name}x{offset}", line * self.shape.width + offset) for offset in group])
+            load(w, "word", [(f"{name}x{offset}", line * self.shape.width + offset) for offset in group])
             for offset in group:
                 for column in range(columns):
                     tap, apart = divmod(offset - column * across.stride, across.dilation)
@@ -308,6 +310,14 @@ def loads(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
             w(w.use(LOAD, places[group[0]], f"{pointer}[{group[0]}]"))
 
 
+def loads_overlapping(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
+    """The same one by one: together they take a cycle more than there are, where loads of two take three."""
+    for name, place in wanted:
+        word = DSP.call(w, "load_bytes", f"(const int8_t *)({pointer} + {place})", of=(4,))
+        w(w.use(OVERLAPPING, name, word))
+    w.runs(1)
+
+
 def _accepts(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> str | None:
     refused = only_int8(site)
     if refused:
@@ -326,8 +336,7 @@ def _accepts(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> str | None
 
 
 def _nest(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> Planar:
-    shape = planes(site, band)
-    scaled = scaling_of(site)
+    shape, scaled = replace(planes(site, band), apart=narrow), scaling_of(site)
     assert isinstance(scaled, Scaling)
     return Planar(site, shape, scaled, Stream(site, shape, scaled, narrow))
 

@@ -55,11 +55,13 @@ class Planes:
     """The axis down is the one along which taps are paired: the columns where it is `turned`.
 
     band: bytes of lines that are filled before outputs are computed from them, if so few suffice for one row of tiles.
+    apart: whether words are loaded and stored one by one, which takes more instructions and fewer cycles.
     """
 
     window: Window
     turned: bool
     band: int
+    apart: bool = False
 
     @property
     def down(self) -> Axis:
@@ -311,7 +313,10 @@ def _pair(w: Writer, shape: Planes, count: int, columns: range, source: Source) 
         half, unpack = ("front", "back")[channel // 2], ("p_even_bytes", "p_odd_bytes")[channel % 2]
         words = [DSP.call(w, unpack, f"{half}{column}") for column in columns]
         at = channel * plane + columns[0]
-        if len(words) == 2:
+        if shape.apart:
+            for place, word in enumerate(words, at):
+                w(f"{DSP.call(w, 'write_bytes', f'(int8_t *)(line_to + {place})', word)};")
+        elif len(words) == 2:
             w(f"{DSP.call(w, 'store_two', f'line_to + {at}', *words)};")
         else:
             w(w.use(STORE, f"line_to[{at}]", words[0]))
