@@ -1,4 +1,4 @@
-"""What models take on microcontrollers: instructions, code, weights, memory and stack, from the emulator.
+"""What models take on microcontrollers: instructions, code, weights, memory and stack, from the emulator, and cycles.
 
     python benchmarks/footprint.py [--update] [--json FILE] [NAME ...]
 
@@ -27,7 +27,9 @@ from nnbuild.report.table import render
 BASELINE = Path(__file__).with_name("footprint.json")
 TOLERANCE = 1.02
 FIGURES = ("total", "flash_code", "flash_weights", "arena", "stack")
-HEADS = ("instructions", "per MAC", "code", "weights", "arena", "stack")
+CYCLES = "cycles"
+"""Of the same program on the part, modelled; they are held where a model has the core."""
+HEADS = ("cycles", "instructions", "per MAC", "code", "weights", "arena", "stack")
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def measure(row: Row, path: Path) -> dict[str, Any]:
     layers = {cost.name: [cost.kernel, cost.cost, cost.macs] for cost in profile.layers}
     return {
         "total": profile.total,
+        CYCLES: found.cycles if (found := profile.modelled) is not None and not found.at_least else None,
         "macs": profile.macs,
         **{name: profile.memory[name] for name in FIGURES[1:]},
         "layers": layers,
@@ -73,7 +76,8 @@ def measure(row: Row, path: Path) -> dict[str, Any]:
 
 def grown(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The figures that have grown by more than is tolerated."""
-    figures = [(name, before[name], now[name]) for name in FIGURES if now[name] > before[name] * TOLERANCE]
+    held = [*FIGURES, *([CYCLES] if before.get(CYCLES) and now[CYCLES] else [])]
+    figures = [(name, before[name], now[name]) for name in held if now[name] > before[name] * TOLERANCE]
     for layer, (_, cost, _) in now["layers"].items():
         known = before["layers"].get(layer)
         if known is not None and cost > known[1] * TOLERANCE and cost - known[1] > 1000:
@@ -85,7 +89,8 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
     lines = []
     for key, figures in found.items():
         total, macs = figures["total"], figures["macs"]
-        counts = [f"{total:,}", f"{total / macs:.2f}", *(f"{figures[name]:,}" for name in FIGURES[1:])]
+        cycles = f"{figures[CYCLES]:,}" if figures[CYCLES] else ""
+        counts = [cycles, f"{total:,}", f"{total / macs:.2f}", *(f"{figures[name]:,}" for name in FIGURES[1:])]
         lines.append([*key.split(), *counts])
     return render(["model", "format", "board", "optimize", *HEADS], lines, 4)
 

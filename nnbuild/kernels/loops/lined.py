@@ -15,13 +15,14 @@ import numpy as np
 
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import DSP
-from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, only_int8, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, only_int8, variant
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.beside import beside_of, refusal
 from nnbuild.kernels.dsp.inputs import fill
 from nnbuild.kernels.dsp.scaling import Scaling
+from nnbuild.kernels.dsp.spelled import Lines
 from nnbuild.kernels.dsp.staged import staged
-from nnbuild.kernels.dsp.tile import Lines, Tile
+from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide
 from nnbuild.kernels.overlaps import rows
 from nnbuild.kernels.sums import sums_of
@@ -160,6 +161,10 @@ def _tile(layout: Layout, near: bool, site: Site[Weighted]) -> Tile:
     return Tile(layout, scaling, lines.rows * lines.pairs, 2, beside_of(site), longest=longest, near=near, lines=lines)
 
 
+def _nest(layout: Layout, near: bool, site: Site[Weighted]) -> Nest:
+    return Lined(site, _tile(layout, near, site))
+
+
 def _accepts(layout: Layout, site: Site[Weighted]) -> str | None:
     refused = only_int8(site) or refusal(site)
     if refused:
@@ -182,7 +187,6 @@ def variants(fuses: frozenset[str]) -> tuple[Kernel[Weighted], ...]:
     layouts: tuple[Layout, ...] = (Wide(), Packed())
     for layout, near in combined(layouts, (False, True)):
         name = f"lines_{layout.name}{'_staged' if near else ''}"
-        tile = partial(_tile, layout, near)
-        kernel = variant(name, NEEDS, partial(_accepts, layout), lambda site, tile=tile: Lined(site, tile(site)), fuses)
+        kernel = variant(name, NEEDS, partial(_accepts, layout), partial(_nest, layout, near), fuses)
         found.append(staged(kernel) if near else kernel)
     return tuple(found)
