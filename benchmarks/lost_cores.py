@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 BOARDS = ("rv32-smp", "mps2-an521")
-EACH = 25
+EACH = 50
 """Losses in one program."""
 
 

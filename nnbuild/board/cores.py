@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nnbuild.base.errors import UsageError
@@ -25,6 +25,17 @@ class LocalTable:
 
 
 @dataclass(frozen=True)
+class CoreKind:
+    """[[cores.kinds]]: what one core has, where they differ; one for each, in their order. cpu: how toolchains call it,
+    as in [cpu]. speed: how much it does while the fastest does 1."""
+
+    isa: str
+    features: frozenset[str] = frozenset()
+    cpu: Mapping[str, Any] = field(default_factory=dict)
+    speed: float = 1
+
+
+@dataclass(frozen=True)
 class CoreTable:
     """count: how many there are. usual: how many compute where the user names no number. fork: cycles that a step
     takes longer when it is handed out and joined, `each` for every core. bound: milliseconds after which one that does
@@ -38,6 +49,7 @@ class CoreTable:
     bound: int = 1000
     runtime: str | None = None
     local: LocalTable | None = None
+    kinds: tuple[CoreKind, ...] = ()
 
     @property
     def computes_locally(self) -> bool:
@@ -53,23 +65,33 @@ LEAST = {"count": 1, "usual": 1, "fork": 0, "each": 0, "bound": 1}
 def core_table(board: str, table: Mapping[str, Any]) -> CoreTable:
     """[cores] of a board; a board without it has one."""
     local = _local_table(board, table["local"]) if "local" in table else None
-    table = {key: value for key, value in table.items() if key != "local"}
+    kinds = tuple(_kind(board, each) for each in table.get("kinds", ()))
+    table = {key: value for key, value in table.items() if key not in ("local", "kinds")}
     for key, value in table.items():
         if key not in (*LEAST, "runtime"):
-            names = ", ".join((*LEAST, "runtime", "local"))
+            names = ", ".join((*LEAST, "runtime", "local", "kinds"))
             raise UsageError(f"board {board!r}", f"its [cores] has no {key}.", f"Write {names}.")
         right = isinstance(value, str) if key == "runtime" else type(value) is int and value >= LEAST[key]
         if not right:
             kind = "the name of a file in firmware/cores/" if key == "runtime" else f"a number from {LEAST[key]}"
             raise UsageError(f"board {board!r}", f"its [cores] {key} = {value!r} cannot be.", f"Write {kind}.")
-    cores = CoreTable(**{"usual": table.get("count", 1), **table}, local=local)
+    cores = CoreTable(**{"usual": table.get("count", 1), **table}, local=local, kinds=kinds)
     if cores.count > MOST:
         cause = f"its [cores] count = {cores.count}; steps are split over {MOST} at most."
         raise UsageError(f"board {board!r}", cause, f"Write at most {MOST}.")
     if cores.usual > cores.count:
         cause = f"its [cores] usual = {cores.usual}, of {cores.count} that there are."
         raise UsageError(f"board {board!r}", cause, "Write no more than count.")
+    if kinds and len(kinds) != cores.count:
+        cause = f"it has {len(kinds)} [[cores.kinds]], and count = {cores.count}."
+        raise UsageError(f"board {board!r}", cause, "Write one for each core, or none where all are alike.")
     return cores
+
+
+def _kind(board: str, table: Mapping[str, Any]) -> CoreKind:
+    if "isa" not in table:
+        raise UsageError(f"board {board!r}", "one of its [[cores.kinds]] has no isa.", "Write its instruction set.")
+    return CoreKind(table["isa"], frozenset(table.get("features", ())), table.get("cpu", {}), table.get("speed", 1))
 
 
 def _local_table(board: str, table: Mapping[str, Any]) -> LocalTable:

@@ -49,13 +49,17 @@ TOOLCHAIN: Mapping[str, Any] = {
     **{"name": TEXT, "command": TEXTS, "install": TEXT, "flags": TEXTS, "link_flags": TEXTS},
     **{"libraries": TEXTS, "stack_flags": TEXTS, "helper_stack": WHOLE},
 }
+CORE: Mapping[str, Any] = {
+    **{"isa": TEXT, "features": TEXTS, "speed": NUMBER},
+    "cpu": {"link": {"*": TEXTS}, "*": TEXTS},
+}
 FIELDS: Mapping[str, Any] = {
     **dict.fromkeys(("summary", "tested_on", "output", "architecture", "isa", "part"), TEXT),
     **{"abstract": TRUTH, "aliases": TEXTS, "features": TEXTS, "alignment": COUNT, "toolchains": [TOOLCHAIN]},
     "build": {"flags": TEXTS, "link_flags": TEXTS},
     "audit": {"policy": TEXT, "stack": WHOLE, "instructions": ANYTHING},
     "cpu": {"core": TEXT, "multiplier": COUNT, "link": {"*": TEXTS}, "*": TEXTS},
-    "cores": {"*": ANYTHING, "local": {"*": ANYTHING}},
+    "cores": {"*": ANYTHING, "local": {"*": ANYTHING}, "kinds": [CORE]},
     "memory": {"code": TEXT, "*": {"origin": WHOLE, "length": COUNT, "data": WHOLE}},
     "firmware": {
         **dict.fromkeys(("folder", "architecture", "soc", "uart", "timer"), TEXT),

@@ -7,6 +7,7 @@ import posixpath
 import sys
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from nnbuild.board.board import (
     Toolchain,
 )
 from nnbuild.board.contradictions import contradictions
-from nnbuild.board.cores import core_table
+from nnbuild.board.cores import CoreKind, core_table
 from nnbuild.board.fields import expect_fields
 from nnbuild.board.places import OWN as OWN_FOLDER
 from nnbuild.board.places import Survey, expect_own_name, is_file, is_ours, name_of, near, survey
@@ -109,6 +110,12 @@ def _of_file(file: Path) -> Board:
         step = "Name a board that extends it."
         raise UsageError(f"board {str(file)!r}", "it is a family of boards, and no board.", step)
     return board
+
+
+def with_core(board: Board, kind: CoreKind) -> Board:
+    """The board, for programs that run on such a core."""
+    toolchains = tuple(_toolchain(entry, kind.cpu) for entry in board.table["toolchains"])
+    return replace(board, isa=kind.isa, features=kind.features, toolchains=toolchains)
 
 
 def sound(board: Board) -> Board:

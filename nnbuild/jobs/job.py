@@ -26,11 +26,12 @@ from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample
 from nnbuild.emit.artifact import Artifact
 from nnbuild.features.wav import one_step
 from nnbuild.jobs.beside import beside_of
+from nnbuild.jobs.cores import cores_of
 from nnbuild.jobs.drawn import drawn_samples
 from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.modelled import modelled
-from nnbuild.jobs.pipeline import Compiled, cores_of, precision
+from nnbuild.jobs.pipeline import Compiled, precision
 from nnbuild.jobs.stream import stream_samples, whole_stream, window_inputs
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import SampleSet, load_samples
@@ -271,11 +272,14 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
 
 def estimate(compiled: Compiled) -> Estimate | None:
     """Nothing where one core does it all."""
-    cores, steps = cores_of(compiled.options, compiled.board), compiled.plan.steps
+    cores, steps = cores_of(compiled.board, compiled.options.threads), compiled.plan.steps
     if not compiled.plan.parallel:
         return None
     rate = cores.local.copy if cores.local is not None else 0
-    each = [tuple(own + rate * size for own, size in zip(step.part_cycles, step.copied, strict=True)) for step in steps]
+    each = [
+        tuple((own + rate * size) / cores.speed(k) for k, (own, size) in enumerate(zip(parts, copies, strict=True)))
+        for parts, copies in ((step.part_cycles, step.copied) for step in steps)
+    ]
     copies = rate * sum(max(step.copied) for step in steps)
     used = max(map(len, each))
     totals = tuple(sum(parts[core] for parts in each if core < len(parts)) for core in range(used))

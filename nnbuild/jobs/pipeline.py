@@ -14,7 +14,7 @@ from nnbuild.base.names import identifier
 from nnbuild.base.paths import generator_files
 from nnbuild.base.phases import phase
 from nnbuild.board.board import Board, at_rate, in_memory, within_instructions
-from nnbuild.board.cores import USES, chosen_cores, with_local
+from nnbuild.board.cores import USES, with_local
 from nnbuild.board.tables import boards, find
 from nnbuild.compress.record import Compression
 from nnbuild.compress.wishes import Wishes as WeightWishes
@@ -34,13 +34,13 @@ from nnbuild.isa.registry import find_all as find_isas
 from nnbuild.jobs.beside import beside_device, device_notes, unknown_places
 from nnbuild.jobs.classes import classes_of
 from nnbuild.jobs.compression import Heard, silent, with_wishes, within_flash
+from nnbuild.jobs.cores import cores_of, for_cores
 from nnbuild.jobs.early import refuse_too_large
 from nnbuild.jobs.heard import heard_samples
 from nnbuild.model.graph import Graph, Shape
 from nnbuild.offload.device import Device
 from nnbuild.offload.table import device_inputs, find_device, rules_of
 from nnbuild.ops.convert import Convert
-from nnbuild.plan.cores import Cores, OwnMemory
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.select import OPTIMIZE, PRICES
 from nnbuild.plan.target import Target
@@ -167,7 +167,7 @@ class Compiled:
 
 def board_of(options: Options) -> Board:
     """The board, with the line rate, the memory and the budget that are asked for."""
-    board = in_memory(at_rate(find(options.board), options.baud), options.memory)
+    board = in_memory(at_rate(for_cores(find(options.board), options.threads), options.baud), options.memory)
     board = replace(board, cores=with_local(board.name, board.cores, options.local))
     return within_instructions(beside_device(board, device_of(options, board)), options.max_instructions)
 
@@ -180,7 +180,7 @@ def device_of(options: Options, board: Board) -> Device | None:
         return None
     if options.swappable:
         raise UsageError("--swappable", "a device holds constants of its own.", "Leave out one of the two.")
-    if cores_of(options, board).count > 1:
+    if cores_of(board, options.threads).count > 1:
         cause = "a device is driven by one core."
         raise UsageError(f"--device {options.device}", cause, "Give --threads 1, or leave the device out.")
     device = find_device(options.device).driven(board.output)
@@ -422,7 +422,7 @@ def target_of(options: Options, board: Board) -> Target:
         part=board.name,
         ample=not board.memories,
         kernels=dict(options.kernels),
-        cores=cores_of(options, board),
+        cores=cores_of(board, options.threads),
         swappable=_swappable(options, board),
         device=device_of(options, board),
         placed=dict(options.place),
@@ -435,11 +435,3 @@ def _swappable(options: Options, board: Board) -> bool:
         cause = f"the weights of a program for {board.name} cannot be exchanged while it runs."
         raise UsageError("--swappable", cause, f"Leave it out, or take a board where they can: {able}.")
     return options.swappable
-
-
-def cores_of(options: Options, board: Board) -> Cores:
-    """Those that compute a step together."""
-    count = chosen_cores(board.name, board.cores, options.threads)
-    own = board.cores.local if board.cores.computes_locally else None
-    local = OwnMemory(own.length, own.copy) if own is not None else None
-    return Cores(count, board.cores.fork, board.cores.each, local)

@@ -20,12 +20,17 @@ class Cores:
     Waking a thread of a PC takes some thousands of cycles; a core that waits for an interrupt some dozens.
 
     local: what each computes in, with copies of all it reads there, if that is wanted.
+    speeds: how much each does while the fastest does 1; none where all are alike.
     """
 
     count: int = 1
     fork: float = 50_000
     each: float = 0
     local: OwnMemory | None = None
+    speeds: tuple[float, ...] = ()
+
+    def speed(self, core: int) -> float:
+        return self.speeds[core] if self.speeds else 1.0
 
 
 ALONE = Cores()

@@ -26,14 +26,14 @@ def split(work: Work, cores: Cores) -> tuple[Borders, ...]:
         return ()
     demands = [pieces(work.site, demand) for demand in work.demands]
     parts = _parts(demands[0], work.choice.price.cycles, cores, min(_units(demand) for demand in demands))
-    return tuple(_borders(demand, parts) for demand in demands) if parts > 1 else ()
+    return tuple(_borders(demand, parts, cores) for demand in demands) if parts > 1 else ()
 
 
 def critical(work: Work, cores: Cores) -> float:
     """Cycles until the last core is done with the step."""
     borders = split(work, cores)
     if not borders:
-        return work.choice.price.cycles
+        return work.choice.price.cycles / cores.speed(0)
     return _length(work.choice.price.cycles, pieces(work.site, work.demands[0]), borders[0], cores)
 
 
@@ -71,43 +71,47 @@ def _units(demand: Demand) -> int:
 
 def _parts(demand: Demand, cycles: float, cores: Cores, most: int) -> int:
     """How many parts are done soonest; the fewest of those that are."""
-    best, soonest = 1, cycles
+    best, soonest = 1, cycles / cores.speed(0)
     for parts in range(2, min(cores.count, most) + 1):
-        length = _length(cycles, demand, _borders(demand, parts), cores)
+        length = _length(cycles, demand, _borders(demand, parts, cores), cores)
         if length < soonest:
             best, soonest = parts, length
     return best
 
 
 def _length(cycles: float, demand: Demand, borders: Borders, cores: Cores) -> float:
-    return cycles * max(shares(demand, borders)) + cores.fork + cores.each * (len(borders) - 1)
+    longest = max(share / cores.speed(core) for core, share in enumerate(shares(demand, borders)))
+    return cycles * longest + cores.fork + cores.each * (len(borders) - 1)
 
 
-def _borders(demand: Demand, parts: int) -> Borders:
-    if demand.costs:
-        return _by_cost(demand.costs, demand.grain, parts)
+def _borders(demand: Demand, parts: int, cores: Cores) -> Borders:
+    if demand.costs or cores.speeds:
+        return _by_cost(demand.costs or (1.0,) * demand.extent, demand.grain, cores.speeds[:parts] or (1.0,) * parts)
     units = _units(demand)
     return tuple(min(demand.extent, units * part // parts * demand.grain) for part in range(parts + 1))
 
 
 @lru_cache(maxsize=1024)
-def _by_cost(costs: tuple[float, ...], grain: int, parts: int) -> Borders:
-    """The borders that make the dearest part cheapest, found by trying how much a part may cost."""
+def _by_cost(costs: tuple[float, ...], grain: int, speeds: tuple[float, ...]) -> Borders:
+    """The borders with which the last part is done soonest, found by trying how long a part may take."""
+    parts = len(speeds)
     sums = [0.0, *(total for at, total in enumerate(accumulate(costs), 1) if at % grain == 0 or at == len(costs))]
-    low, high = max(sums[-1] / parts, max(b - a for a, b in pairwise(sums))), sums[-1]
+    largest = max(b - a for a, b in pairwise(sums))
+    low, high = max(sums[-1] / sum(speeds), largest / max(speeds)), sums[-1] / min(speeds)
     for _ in range(30):
         middle = (low + high) / 2
-        low, high = (low, middle) if len(_filled(sums, middle, parts)) - 1 <= parts else (middle, high)
-    units = _filled(sums, high, parts)
+        low, high = (low, middle) if len(_filled(sums, middle, speeds)) - 1 <= parts else (middle, high)
+    units = _filled(sums, high, speeds)
     return tuple(min(len(costs), unit * grain) for unit in units)
 
 
-def _filled(sums: list[float], limit: float, parts: int) -> list[int]:
-    """Borders of parts that cost no more than the limit, each as long as that allows; at least one unit is left for
+def _filled(sums: list[float], limit: float, speeds: tuple[float, ...]) -> list[int]:
+    """Borders of parts that take no longer than the limit, each as large as that allows; at least one unit is left for
     every part that follows."""
     borders = [0]
     while borders[-1] < len(sums) - 1:
-        left = max(0, parts - len(borders))
-        reach = bisect_right(sums, sums[borders[-1]] + limit + 1e-9 * sums[-1]) - 1
+        left = max(0, len(speeds) - len(borders))
+        most = limit * speeds[min(len(borders), len(speeds)) - 1]
+        reach = bisect_right(sums, sums[borders[-1]] + most + 1e-9 * sums[-1]) - 1
         borders.append(max(borders[-1] + 1, min(reach, len(sums) - 1 - left)))
     return borders

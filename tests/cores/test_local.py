@@ -26,10 +26,10 @@ from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.reach import reach, whole
 from nnbuild.plan.split import pieces
 from nnbuild.plan.target import Target
-from tests.cores.test_zoo import program
 from tests.kernels.cases import cases
 from tests.kernels.test_winograd import extreme
 from tests.support.graphs import single
+from tests.support.on_cores import program
 from tests.support.quantized import quantized
 
 MNIST = Path(__file__).parents[2] / "examples" / "mnist"

@@ -23,10 +23,12 @@ CHEAP = Cores(8, fork=0)
 @pytest.mark.parametrize("extent", [1, 2, 7, 8, 25, 125, 1000])
 @pytest.mark.parametrize("grain", [1, 2, 4])
 @pytest.mark.parametrize("parts", [2, 3, 8])
-def test_parts_follow_each_other_and_none_is_empty(extent: int, grain: int, parts: int) -> None:
+@pytest.mark.parametrize("slow", [None, 0.3])
+def test_parts_follow_each_other_and_none_is_empty(extent: int, grain: int, parts: int, slow: float | None) -> None:
     parts = min(parts, -(-extent // grain))
+    speeds = () if slow is None else (slow, *(1.0,) * (parts - 1))
     for costs in ((), tuple(1.0 + at % 3 for at in range(extent))):
-        borders = _borders(Demand(extent, grain=grain, costs=costs), parts)
+        borders = _borders(Demand(extent, grain=grain, costs=costs), parts, Cores(parts, speeds=speeds))
         assert len(borders) == parts + 1
         assert borders[0] == 0 and borders[-1] == extent
         assert all(a < b for a, b in pairwise(borders))
@@ -35,8 +37,15 @@ def test_parts_follow_each_other_and_none_is_empty(extent: int, grain: int, part
 
 def test_the_dearest_part_is_as_cheap_as_can_be() -> None:
     costs = (1.0, 5.0, 5.0, 5.0, 5.0, 1.0)
-    borders = _borders(Demand(6, costs=costs), 3)
+    borders = _borders(Demand(6, costs=costs), 3, CHEAP)
     assert max(sum(costs[a:b]) for a, b in pairwise(borders)) == 10
+
+
+def test_a_slower_core_gets_less() -> None:
+    assert _borders(Demand(90), 2, Cores(2, speeds=(0.5, 1.0))) == (0, 30, 90)
+    assert _borders(Demand(4, costs=(1.0, 1.0, 1.0, 3.0)), 2, Cores(2, speeds=(1.0, 0.5))) == (0, 3, 4)
+    assert _parts(Demand(8), 1000, Cores(2, fork=0, speeds=(1.0, 0.1)), 8) == 1, "one eighth takes the slow one longer"
+    assert _parts(Demand(8), 1000, Cores(2, fork=0, speeds=(0.1, 1.0)), 8) == 2
 
 
 def test_no_more_parts_than_help() -> None:
@@ -60,9 +69,14 @@ def test_parts_that_run_at_the_same_time_share_nothing_with_their_input(name: st
     ("table", "said"),
     [
         ({"count": 0}, "its [cores] count = 0 cannot be. Write a number from 1."),
-        ({"counts": 2}, "its [cores] has no counts. Write count, usual, fork, each, bound, runtime, local."),
+        ({"counts": 2}, "its [cores] has no counts. Write count, usual, fork, each, bound, runtime, local, kinds."),
         ({"count": 2, "usual": 3}, "its [cores] usual = 3, of 2 that there are. Write no more than count."),
         ({"count": 65}, "its [cores] count = 65; steps are split over 64 at most. Write at most 64."),
+        (
+            {"count": 2, "kinds": [{"isa": "armv7m"}]},
+            "it has 1 [[cores.kinds]], and count = 2. Write one for each core, or none where all are alike.",
+        ),
+        ({"kinds": [{"speed": 2}]}, "one of its [[cores.kinds]] has no isa. Write its instruction set."),
         ({"runtime": 3}, "its [cores] runtime = 3 cannot be. Write the name of a file in firmware/cores/."),
     ],
 )

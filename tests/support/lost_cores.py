@@ -26,6 +26,8 @@ MNIST = HERE.parents[1] / "examples" / "mnist"
 PLACES = {"rv32-smp": 0x86FFFFE0, "mps2-an521": 0x383FFFE0}
 """Where the words lie that say what is to stop."""
 CORES = {"rv32-smp": 8, "mps2-an521": 2}
+BOUNDS = {"rv32-smp": 5, "mps2-an521": 50}
+"""Milliseconds: of the emulator's own time, and of this PC's."""
 RUNS = 90
 """A core that takes part in one step of a run comes to three points in it."""
 PATIENT = Timing(first=20, longest=60, patience=600, run_patience=1200)
@@ -38,7 +40,7 @@ tested_on = "emulator"
 flags = ["-O2", "-g", "-ffp-contract=off", "-ffreestanding", "-ffunction-sections", "-fdata-sections", "-fno-common",
     "-DNN_STOP={place:#x}u", "-include", "{header}"]
 [cores]
-bound = 50
+bound = {bound}
 """
 
 
@@ -85,7 +87,7 @@ def drawn(seed: int, others: int) -> Iterator[Stop]:
 def program(board: str, folder: Path) -> Stopping:
     table = folder / "stopping.toml"
     header = HERE.parent / "cores" / "stop.h"
-    table.write_text(TABLE.format(board=board, place=PLACES[board], header=header))
+    table.write_text(TABLE.format(board=board, place=PLACES[board], header=header, bound=BOUNDS[board]))
     data = MNIST / "calibration.npz"
     chosen = Options(MNIST / "mnist.h5", str(table), "int8", calibrate=data, threads=CORES[board])
     compiled, kept = compile_model(chosen), folder / "program.elf"
@@ -114,7 +116,9 @@ def stopping(made: Stopping, stop: Stop, seed: int) -> Iterator[Link]:
     board = made.compiled.board
     assert board.emulator is not None
     pace = ("-icount", "shift=0") if made.board in PACED else ()
-    emulator = replace(board.emulator, command=(*board.emulator.command, *pace, *more))
+    command = board.emulator.command
+    counter = command.index("-plugin")
+    emulator = replace(board.emulator, command=(*command[:counter], *command[counter + 2 :], *pace, *more))
     line = backend_of(board).open_line(replace(board, emulator=emulator), made.program, None)
     with line.transport:
         yield Link(line.transport, PATIENT, unit=line.unit)

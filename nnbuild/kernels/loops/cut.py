@@ -29,6 +29,10 @@ class Cut(Tiled):
         return False
 
     @property
+    def by_block(self) -> bool:
+        return False
+
+    @property
     def per_line(self) -> int:
         return self.blocks.pieces
 

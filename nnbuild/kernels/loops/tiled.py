@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vector_lanes import VectorLanes
@@ -27,6 +27,9 @@ FEW_STEPS = 40
 """Up to so many steps of a tile the rows above and below are copied too, and their loop has fixed bounds."""
 NEAR = 96 * 1024
 """Bytes of weights that stay close to the core while all are used for every row."""
+
+FAR_MORE = 2
+"""Times the inputs that weights are, from which on they are shared out rather than the inputs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +111,19 @@ class Tiled:
         return self.strips(self.blocks.classes()[0][0])
 
     @property
+    def pieces(self) -> int:
+        """Of a block of channels: its lines, or the tiles of the one line."""
+        return sum(part.count for part in self.parts) if self.flat else self.lines
+
+    @property
+    def by_block(self) -> bool:
+        """Whether the pieces of one block follow on those of another one: those who share the work then share the
+        weights, too, which are more than the inputs."""
+        weights, inputs = self.steps * self.lanes.depth * self.window.filters, self.window.rows.size * self.window.line
+        several = self.window.groups == 1 and self.blocks.pieces > 1
+        return self.block_first and several and weights > FAR_MORE * inputs
+
+    @property
     def block_first(self) -> bool:
         """Whether a block of channels is computed for all rows before the next one is."""
         return self.steps * self.lanes.depth * self.window.filters * 4 > NEAR
@@ -120,7 +136,7 @@ class Tiled:
         return self.steps * self.lanes.depth * block.vectors * self.lanes.lanes
 
     def demand(self) -> Demand:
-        extent = sum(part.count for part in self.parts) if self.flat else self.lines
+        extent = self.pieces * (self.blocks.pieces if self.by_block else 1)
         weights = dot.filled(self.site.constant("kernel"), self.window, self.lanes.depth)
         packed = dot.packed(weights, self.lanes, self.window.groups) | self.lanes.row_constants
         beyond = self.lanes.depth * self.lanes.loaded if self.copied else 0  # which the last step reads
@@ -128,11 +144,39 @@ class Tiled:
 
     def emit(self, w: Writer, names: Names) -> None:
         if self.copied:
-            self.copy_rows(w, names)
-        if self.block_first:
-            self._each_block(w, names, lambda block: self._lines(w, lambda size: self._tiles(w, block, names, size)))
+            self.copy_rows(w, names, between=("0", str(self.lines)) if self.by_block else ("begin", "end"))
+        if self.by_block:
+            self._some_blocks(w, names)
+        elif self.block_first:
+            self._each_block(w, names, lambda block: self._lines(w, partial(self._tiles, w, block, names)))
         else:
             self._lines(w, lambda size: self._each_block(w, names, lambda block: self._tiles(w, block, names, size)))
+
+    def _some_blocks(self, w: Writer, names: Names) -> None:
+        """The blocks of channels of which the range has pieces, perhaps not all of the first and of the last one."""
+        full, each, done = self.blocks.full, self.pieces, 0
+        for block, count in self.blocks.classes():
+            first, last = f"begin / {each}", f"(end + {each - 1}) / {each}"
+            first = f"{first} > {done} ? {first} : {done}" if done else first
+            last = f"({last} < {count} ? {last} : {count})" if done + count < self.blocks.pieces else last
+            with w.loop("block", last, start=first, trips=count):
+                at = product("block", self.weights(full))
+                w(f"const {self.lanes.weight_type} *taps = {names.packed['kernel']} + {at};")
+                dot.declare_channels(
+                    w, self.lanes, names.packed, f" + {product('block', full.vectors * self.lanes.lanes)}"
+                )
+                w(f"const int32_t channel = {product('block', full.channels)};")
+                w(f"const int32_t done = {product('block', each)};")
+                w("const int32_t first = begin > done ? begin - done : 0;")
+                w(f"const int32_t last = end - done < {each} ? end - done : {each};")
+                w.bill(10)
+                if self.fetches(block):
+                    self._ahead(w, count, self.weights(block))
+                self._lines(w, partial(self._tiles, w, block, names), ("first", "last"))
+            done += count
+
+    def _ahead(self, w: Writer, count: int, size: int) -> None:
+        w(f"const int32_t ahead = block < {count - 1} ? {size} : 0; /* to the weights of the next block */")
 
     def _each_block(self, w: Writer, names: Names, body: Callable[[Block], None]) -> None:
         """The body for every block of channels; `taps` are its weights and `channel` is its first output channel."""
@@ -144,32 +188,33 @@ class Tiled:
                 with repeated(w, "block", count, block=True):
                     size = self.weights(block)
                     if self.fetches(block):
-                        ahead = f"block < {count - 1} ? {size} : 0; /* to the weights of the next block */"
-                        w(f"const int32_t ahead = {ahead}")
+                        self._ahead(w, count, size)
                     body(block)
                     w(f"taps += {size};")
                     dot.next_block(w, self.lanes, block)
                     w(f"channel += {block.channels};")
 
-    def _lines(self, w: Writer, body: Callable[[int | None], None]) -> None:
+    def _lines(
+        self, w: Writer, body: Callable[[int | None], None], between: tuple[str, str] = ("begin", "end")
+    ) -> None:
         """The body for every row of outputs, or for every tile of the one line, whose size it is told."""
         if self.flat:
-            self._parts(w, body)
+            self._parts(w, body, *between)
             return
         rows = self.window.rows
-        with w.loop("y", "end", start="begin", trips=self.lines):
+        with w.loop("y", between[1], start=between[0], trips=self.lines):
             scaled = product("y", self.window.row_step)
             w(f"const int32_t top = {scaled if self.above or not rows.pad else f'{scaled} - {rows.pad}'};")
             if self.bounded:
                 declare_taps(w, rows, "top", "ky_begin", "ky_end")
             body(None)
 
-    def _parts(self, w: Writer, body: Callable[[int | None], None]) -> None:
+    def _parts(self, w: Writer, body: Callable[[int | None], None], begin: str, end: str) -> None:
         tile = 0
         for part in self.parts:
             last = tile + part.count
-            start = f"begin > {tile} ? begin : {tile}" if tile else "begin"
-            stop = "end" if part == self.parts[-1] else f"end && y < {last}"
+            start = f"{begin} > {tile} ? {begin} : {tile}" if tile else begin
+            stop = end if part == self.parts[-1] else f"{end} && y < {last}"
             with w.loop("y", stop, start=start, trips=part.count):
                 w(f"const int32_t x = {total(product('y', part.size), str(part.place - tile * part.size))};")
                 body(part.size)

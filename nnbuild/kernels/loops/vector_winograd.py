@@ -18,7 +18,7 @@ from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.loops import dot
-from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.dot import Block, Blocks
 from nnbuild.kernels.loops.tiled import Tiled
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors, stall
 from nnbuild.kernels.sums import float_lanes
@@ -45,7 +45,8 @@ of few places and many channels, would gain little and nearly double its size.""
 
 @dataclass(frozen=True, eq=False)
 class VectorWinograd:
-    """`sums` computes the products' sums, `lanes` finishes outputs; patches of `rows` rows are done together."""
+    """`sums` computes the products' sums, `lanes` finishes outputs; patches of `rows` rows are done together. A piece
+    of work is so many rows, or where these are all, a block of channels."""
 
     plan: Tiled
     lanes: VectorLanes
@@ -61,8 +62,17 @@ class VectorWinograd:
         return self.plan.window
 
     @property
-    def extent(self) -> int:
+    def blocks(self) -> Blocks:
+        return dot.divide(self.window.filters, self.sums)
+
+    @property
+    def times(self) -> int:
+        """How often so many rows of patches are computed."""
         return self.window.rows.places // OUT // self.rows
+
+    @property
+    def by_block(self) -> bool:
+        return self.times == 1 and self.blocks.tail is None
 
     @property
     def across(self) -> int:
@@ -77,26 +87,30 @@ class VectorWinograd:
         weights = [dot.pack(matrix, self.sums) for matrix in transformed(self.plan.site.constant("kernel"))]
         between = PATCH * PATCH * self.patches * (self.window.channels + self.window.filters)
         packed = {"kernel": np.concatenate(weights), **self.lanes.channels}
-        return Demand(extent=self.extent, scratch=4 * (self.plan.elements + between), packed=packed)
+        extent = self.blocks.count if self.by_block else self.times
+        return Demand(extent=extent, scratch=4 * (self.plan.elements + between), packed=packed)
 
     def emit(self, w: Writer, names: Names) -> None:
         w(f"float *patches = {total(names.scratch, str(self.plan.elements))};")
         w(f"float *sums = patches + {PATCH * PATCH * self.patches * self.window.channels};")
         if self.plan.copied:
-            self.plan.copy_rows(w, names, self.rows)
+            self.plan.copy_rows(w, names, self.rows, ("0", "1") if self.by_block else ("begin", "end"))
         dot.declare_channels(w, self.lanes, names.packed)
-        with w.loop("y", "end", start="begin", trips=self.extent):
+        with w.block("") if self.by_block else w.loop("y", "end", start="begin", trips=self.times):
+            if self.by_block:
+                w("const int32_t y = 0;")
             self._inputs(w, names)
             self._products(w, names)
             self._outputs(w, names)
 
     @contextmanager
-    def _each_patch(self, w: Writer, channels: int) -> Iterator[tuple[str, str]]:
+    def _each_patch(self, w: Writer, channels: int, begin: str = "0", end: str = "") -> Iterator[tuple[str, str]]:
         """Loops over the patches and their vectors of channels: (row and column of the patch's first output)."""
+        lanes = self.floats.lanes
         with w.loop("row", self.rows), w.loop("x", self.across):
             w(f"const int32_t patch = {total(product('row', self.across), 'x')};")
             w(f"const int32_t top = ({product('y', self.rows)} + row) * {OUT};")
-            with w.loop("c", channels, step=self.floats.lanes):
+            with w.loop("c", end or channels, start=begin, step=lanes, trips=channels // lanes):
                 yield "top", product("x", OUT)
 
     def _inputs(self, w: Writer, names: Names) -> None:
@@ -121,18 +135,19 @@ class VectorWinograd:
 
     def _products(self, w: Writer, names: Names) -> None:
         """Sixteen times the sums over the input channels, for all patches."""
-        blocks = dot.divide(self.window.filters, self.sums)
-        size = (
-            self.window.channels * sum(block.vectors * count for block, count in blocks.classes()) * self.floats.lanes
-        )
+        blocks, each = self.blocks.classes(), self.window.channels * self.floats.lanes
+        size = each * sum(block.vectors * count for block, count in blocks)
+        full, skipped = self.blocks.full, self.by_block
         with w.loop("e", PATCH * PATCH):
             w(f"const float *from = patches + {product('e', self.patches * self.window.channels)};")
-            w(f"float *to = sums + {product('e', self.patches * self.window.filters)};")
-            w(f"const float *taps = {names.packed['kernel']} + {product('e', size)};")
-            for block, count in blocks.classes():
-                with w.loop("block", count):
+            first = product("begin", full.channels) if skipped else "0"
+            w(f"float *to = sums + {total(product('e', self.patches * self.window.filters), first)};")
+            before = product("begin", each * full.vectors) if skipped else "0"
+            w(f"const float *taps = {names.packed['kernel']} + {total(product('e', size), before)};")
+            for block, count in blocks:
+                with w.loop("block", "end", start="begin", trips=count) if skipped else w.loop("block", count):
                     self._block(w, block)
-                    w(f"taps += {self.window.channels * block.vectors * self.floats.lanes};")
+                    w(f"taps += {each * block.vectors};")
                     w(f"to += {block.channels};")
 
     def _block(self, w: Writer, block: Block) -> None:
@@ -166,8 +181,9 @@ class VectorWinograd:
 
     def _outputs(self, w: Writer, names: Names) -> None:
         """The sums of every patch back to 2 by 2 outputs, and what follows."""
-        columns = self.window.columns.places
-        with self._each_patch(w, self.window.filters) as (top, left):
+        columns, width = self.window.columns.places, self.blocks.full.channels
+        of = (product("begin", width), product("end", width)) if self.by_block else ("0", "")
+        with self._each_patch(w, self.window.filters, *of) as (top, left):
             w(f"const float *from = sums + {product('patch', self.window.filters)} + c;")
             place = f"({product(top, columns)} + {left}) * {self.window.filters} + c"
             w(f"float *to = {names.outputs[0]} + {place};")
@@ -210,6 +226,8 @@ def vector_winograd(floats: Vectors, site: Site[Conv2D]) -> VectorWinograd:
     needed = -(-window.filters // floats.lanes)
     sums = vector_lanes(floats, {}, NO_CLAMP).by_lane()
     vectors = best_vectors(rows * across, [needed], window.channels, registers, loaded=sums.loaded)
+    if rows == down and needed % vectors and vectors > 1 and needed % (vectors - 1) == 0:
+        vectors -= 1  # blocks of one size can be shared out
     return VectorWinograd(plan, lanes, sums.holding(vectors), rows)
 
 

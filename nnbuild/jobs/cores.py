@@ -1,0 +1,31 @@
+"""Which of a board's cores compute, and what a program for them is made for where they differ."""
+
+from __future__ import annotations
+
+from nnbuild.base.errors import UsageError
+from nnbuild.board.board import Board
+from nnbuild.board.cores import chosen_cores
+from nnbuild.board.tables import with_core
+from nnbuild.isa.registry import find
+from nnbuild.plan.cores import Cores, OwnMemory
+
+
+def cores_of(board: Board, asked: int | None) -> Cores:
+    """Those that compute a step together; `asked` is their number, where the user names one."""
+    count = chosen_cores(board.name, board.cores, asked)
+    own = board.cores.local if board.cores.computes_locally else None
+    local = OwnMemory(own.length, own.copy) if own is not None else None
+    speeds = tuple(kind.speed for kind in board.cores.kinds[:count])
+    return Cores(count, board.cores.fork, board.cores.each, local, speeds)
+
+
+def for_cores(board: Board, asked: int | None) -> Board:
+    """The board as a program for these of its cores sees it: by the one that has nothing that another one lacks."""
+    kinds = board.cores.kinds[: chosen_cores(board.name, board.cores, asked)]
+    has = [find(kind.isa, board.architecture).features | kind.features for kind in kinds]
+    least = next((kind for kind, own in zip(kinds, has, strict=True) if all(own <= other for other in has)), None)
+    if kinds and least is None:
+        cause = f"each of its first {len(kinds)} cores has something that another of them lacks."
+        step = "Give a smaller number with --cores, or write for one of the [[cores.kinds]] only what all have."
+        raise UsageError(f"board {board.name!r}", cause, step)
+    return board if least is None else with_core(board, least)
