@@ -85,7 +85,10 @@ def program(graph: Graph, target: Target, folder: Path, counts: Iterable[Cores] 
         ]
     )
     (folder / "main.c").write_text(text)
-    sources = [*folder.glob("*.c"), *folder.glob("*.S"), *run_time()]
+    each = sorted(folder.glob("*.c"), key=lambda file: file.name.endswith("_kernels.c"))
+    together = "".join(f'#include "{file.name}"\n' for file in each)
+    (folder / "all.c").write_text(together)
+    sources = [folder / "all.c", *folder.glob("*.S"), *run_time()]
     subprocess.run([*GCC, f"-I{folder}", *map(str, sources), "-o", str(folder / "program")], check=True)
     return folder / "program"
 
@@ -129,8 +132,8 @@ def write(plans: Iterable[Plan], folder: Path) -> None:
         first = known.setdefault((re.sub(rf"\b{p}_", "", kernels), files[f"{p}_weights.bin"]), p)
         if first != p:
             del files[f"{p}_kernels.c"]
-            shared = set(re.findall(rf"\b{p}_(\d\d_\w+)", files[f"{p}_private.h"].decode()))
-            names = "".join(f"#define {p}_{name} {first}_{name}\n" for name in sorted(shared))
+            shared = re.findall(rf"^void {p}_(\w+)\(", files[f"{p}_private.h"].decode(), re.M)
+            names = "".join(f"#define {p}_{name} {first}_{name}\n" for name in shared)
             files[f"{p}.c"] = names.encode() + files[f"{p}.c"]
         for name, data in files.items():
             (folder / name).write_bytes(data)
