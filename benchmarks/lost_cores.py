@@ -1,5 +1,5 @@
-"""Loses cores of emulated boards at random points, one after the other: each must be named within the bound, and what is
-computed from the next start must be right. Ends with 1 where one is not.
+"""Loses cores of emulated boards at random points, one after the other: each must be named within the bound, and what
+is computed from the next start must be right. Ends with 1 where one is not.
 
     python benchmarks/lost_cores.py --count 1000
 
