@@ -17,6 +17,7 @@ import io
 import json
 import sys
 import tempfile
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -157,23 +158,33 @@ def verdict(found: float, bar: Bar) -> str:
     return "missed" if found > bar.most else "met" if found > bar.good else "aim met"
 
 
-def main() -> None:
+def named(parser: argparse.ArgumentParser, words: str, known: Collection[str]) -> list[str]:
+    """Names with commas between them."""
+    names = words.split(",")
+    for name in names:
+        if name not in known:
+            parser.error(f"there is no {name!r}, only {', '.join(known)}")
+    return names
+
+
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Instructions of one inference on every set.")
     parser.add_argument("models", nargs="*", help="files; with --bars none")
     parser.add_argument("--bars", action="store_true", help="what is wanted of each set, on models of the benchmarks")
-    parser.add_argument("--model", action="append", help="of the bars, those of resnet8, kws, vww or autoencoder")
+    parser.add_argument("--model", action="append", choices=sorted({bar.model for bar in BARS}), help="of the bars")
     parser.add_argument("--compiler", choices=("clang", "gcc", "zig"), help="instead of each board's first one")
     parser.add_argument("--quantize", choices=("int8", "int16"))
     parser.add_argument("--boards", default=",".join(BOARDS))
     parser.add_argument("--sets", help="these alone, beside portable C")
-    given = parser.parse_args()
-    wanted = given.sets.split(",") if given.sets else None
+    given = parser.parse_args(words)
+    wanted = named(parser, given.sets, isas()) if given.sets else None
+    boards = named(parser, given.boards, BOARDS)
     if given.bars == bool(given.models):
         parser.error("give models, or --bars")
     with tempfile.TemporaryDirectory() as folder:
         if given.bars:
             raise SystemExit(0 if all_bars(wanted, given.model, Path(folder)) else 1)
-        for board in given.boards.split(","):
+        for board in boards:
             table = table_of(board, given.compiler, Path(folder))
             if table is None:
                 print(f"{board}: left out, {given.compiler} does not compile for it")

@@ -42,6 +42,22 @@ def test_a_table_has_the_compiler_and_the_processor_that_are_named(tmp_path: Pat
     assert vector_sets.table_of("linux-rv64v", "gcc", tmp_path) is None
 
 
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ([], "give models, or --bars"),
+        (["--bars", "net.h5"], "give models, or --bars"),
+        (["--bars", "--sets", "neno"], "there is no 'neno', only armv6m"),
+        (["net.h5", "--boards", "rv32,pc"], "there is no 'pc', only linux-arm64"),
+        (["--bars", "--model", "vgg"], "invalid choice: 'vgg'"),
+    ],
+)
+def test_words_that_mean_nothing(words: list[str], cause: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        vector_sets.main(words)
+    assert ended.value.code == 2 and cause in capsys.readouterr().err
+
+
 @pytest.mark.full
 def test_ours_and_the_peers_instructions(capsys: pytest.CaptureFixture[str]) -> None:
     """One model on one processor: all four columns, or why one is missing."""
