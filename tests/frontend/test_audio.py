@@ -46,6 +46,52 @@ def test_like_keras(tmp_path: Path) -> None:
             np.testing.assert_allclose(found[graph.outputs[0]], answer, atol=1e-5 * np.abs(answer).max())
 
 
+SPECTROGRAMS: dict[str, dict[str, Any]] = {
+    "log": {"frame_length": 64, "frame_step": 40},
+    "magnitude": {"mode": "magnitude", "frame_length": 50, "fft_length": 64, "periodic": True, "scaling": None},
+    "psd": {"mode": "psd", "frame_length": 64, "window": "hamming", "expand_dims": True, "scaling": "spectrum"},
+    "real": {"mode": "real", "frame_length": 32, "frame_step": 20, "padding": "same"},
+    "imag": {"mode": "imag", "frame_length": 32},
+    "stft": {"mode": "stft", "frame_length": 33, "window": None},
+}
+
+
+@pytest.mark.oracle
+def test_spectrograms_like_keras(tmp_path: Path) -> None:
+    """The file's kernels are taken, so that nothing of how Keras rounds them is lost."""
+    keras, chance, runs, wanted = pytest.importorskip("keras"), np.random.default_rng(8), [], []
+    for options in SPECTROGRAMS.values():
+        x = keras.Input((300, 1))
+        model = keras.Model(x, keras.layers.STFTSpectrogram(**options)(x))
+        model.save(tmp_path / "model.keras")
+        graph = passes.run(load(tmp_path / "model.keras"))
+        given = chance.normal(size=(2, 300, 1)).astype(np.float32)
+        runs.append((graph, {graph.inputs[0]: given}))
+        wanted.append(model.predict(given, verbose=0))
+    for (graph, inputs), by_c, answer in zip(runs, run_many(runs, tmp_path), wanted, strict=True):
+        for found in (interpret.run(graph, inputs), by_c):
+            got = found[graph.outputs[0]]
+            assert got.shape == answer.shape
+            np.testing.assert_allclose(got, answer, atol=1e-5 * np.abs(answer).max())
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "text"),
+    [
+        ([300, 2], {}, r"it needs an input \[time, 1\], not \(300, 2\)\. Give it one channel at a time\."),
+        ([100, 1], {}, r"its frames of 256 are longer than its input \(100, 1\)\. Use shorter frames\."),
+        ([300, 1], {"mode": "angle"}, r"its option 'mode' is 'angle', which nnbuild does not support\. Use one of log"),
+        ([300, 1], {"data_format": "channels_first"}, "channels_first"),
+    ],
+)
+def test_spectrograms_that_are_refused(shape: list[int], options: dict[str, Any], text: str, tmp_path: Path) -> None:
+    spec = sequential(input_layer("x", shape), layer("STFTSpectrogram", "stft", **options))
+    kernel = np.zeros((256, 1, 129), np.float32)
+    weights = {"stft": [kernel, kernel]}
+    with pytest.raises(ModelError, match=text):
+        load(put(tmp_path / "net.h5", h5_bytes(spec, weights, "3.5.0")))
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

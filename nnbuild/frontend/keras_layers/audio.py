@@ -7,6 +7,7 @@ from math import gcd, isqrt, log
 import numpy as np
 
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_layers.spectrogram import STFT
 from nnbuild.model.graph import Array
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
@@ -144,4 +145,4 @@ def _decibels(call: Call, x: str) -> str:
     return call.one(Binary("maximum"), x, call.one(Binary("subtract"), loudest, right=top))
 
 
-LAYERS = {"MelSpectrogram": LayerKind(single(_mel_spectrogram))}
+LAYERS = {"MelSpectrogram": LayerKind(single(_mel_spectrogram)), "STFTSpectrogram": STFT}
