@@ -2,8 +2,7 @@
 
 Cortex-M0 and M3 multiply one number at a time: without a long multiply a product has four short ones. On Cortex-M4 and
 up each operation on pairs is one instruction. M4F and M7 have 32 registers of single floats and a multiplication that
-adds: it rounds once where portable C rounds twice. Nothing depends on the difference: floats are compared within a
-tolerance, and a PC without such an instruction computes a * b + c.
+adds: it rounds once where portable C rounds twice, within the tolerance in which floats are compared.
 """
 
 from __future__ import annotations
