@@ -41,13 +41,17 @@ def code_bytes(plan: Plan) -> int:
     return total(version.choice.price.code for step in plan.steps for version in step.versions)
 
 
-def within_flash(plan: Plan, flash: int | None, again: Callable[[int], Plan]) -> Plan:
-    """The plan; or, of those made for fewer bytes of constants, one that keeps to this many of flash if any does."""
-    for _ in range(3):
-        if flash is None or model_flash(plan) <= flash:
-            break
+def within_flash(plan: Plan, flash: int | None, again: Callable[[int], Plan], smallest: Callable[[], Plan]) -> Plan:
+    """The plan; or, of those made for fewer bytes of constants, one that keeps to this many of flash; else the smallest
+    there is."""
+    if flash is None or model_flash(plan) <= flash:
+        return plan
+    least = smallest()
+    for _ in range(2 if model_flash(least) <= flash else 0):
         plan = again(max(0, flash - code_bytes(plan)))
-    return plan
+        if model_flash(plan) <= flash:
+            return plan
+    return least
 
 
 @dataclass(frozen=True, eq=False)

@@ -404,7 +404,11 @@ def _plan(graph: Graph, prefix: str, board: Board, target: Target, flash: int | 
     room, weights = arena_room(board, plan), weights_room(board, plan)
     if room is not None and weights is not None and (plan.arena > room or weights_bytes(plan) > weights):
         plan = make_plan(graph, prefix, replace(target, room=room, weights=weights))
-    return within_flash(plan, flash, lambda most: make_plan(graph, prefix, replace(target, room=room, weights=most)))
+
+    def again(most: int | None, optimize: str = target.optimize) -> Plan:
+        return make_plan(graph, prefix, replace(target, room=room, weights=most, optimize=optimize))
+
+    return within_flash(plan, flash, again, lambda: again(None, "size"))
 
 
 def target_of(options: Options, board: Board) -> Target:
