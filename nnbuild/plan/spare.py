@@ -13,6 +13,7 @@ from math import prod
 
 from nnbuild.model.graph import Graph, Op, State
 from nnbuild.ops.shift import Shift
+from nnbuild.plan.roots import roots_of
 from nnbuild.plan.target import Target
 
 TURNS = (2, 4, 8)
@@ -100,7 +101,8 @@ def _ring(graph: Graph, state: State, alignment: int) -> _Ring | None:
         return None
     readers = [each.name for each in graph.ops if state.before in each.inputs]
     used = [each for each in graph.states if state.after in (each.before, each.after)]
-    if readers != [op.name] or state.before in graph.outputs or len(used) != 1:
+    roots = roots_of(graph)  # outputs are read behind the run, when it is the next one's turn
+    if readers != [op.name] or state.before in (roots[name] for name in graph.outputs) or len(used) != 1:
         return None
     before, new = graph.tensors[state.before], graph.tensors[op.inputs[1]]
     moved = before.nbytes - new.nbytes
