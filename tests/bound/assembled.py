@@ -18,12 +18,14 @@ MEMORY = 0x2000_1000
 """Where the variables lie; their symbol is `memory`."""
 
 
-def assembled(folder: Path, text: str, core: str = "cortex-m4") -> Path:
-    """A program whose function `f` has this text."""
+def assembled(folder: Path, text: str, core: str = "cortex-m4", sized: bool = False) -> Path:
+    """A program whose function `f` has this text; `sized`: and all of it, however many functions that is."""
     head = f".syntax unified\n.cpu {core}\n.thumb\n.text\n"
     if core == "cortex-m4":
         head += ".fpu fpv4-sp-d16\n"
-    (folder / "p.s").write_text(f"{head}.global f\n.type f, %function\nf:\n{text}\n.ltorg\n.size f, . - f\n")
+    (folder / "p.s").write_text(
+        f"{head}.global f\n.type f, %function\nf:\n{text}\n.ltorg\n{'.size f, . - f' if sized else ''}\n"
+    )
     (folder / "p.ld").write_text(SCRIPT)
     flags = [f"-mcpu={core}", "-mthumb", *(["-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"] if core == "cortex-m4" else [])]
     command = ["arm-none-eabi-gcc", *flags, "-nostdlib", "-Wl,-e,f", "-T", "p.ld", "p.s", "-o", "p.elf"]

@@ -53,7 +53,7 @@ table:
 def timed(folder: Path, text: str) -> tuple[Clock, Time]:
     kind = kind_of("cortex-m4", 1)
     assert kind is not None
-    found = Clock(read_image(assembled(folder, text)), kind.core, SLOW, FLASH, kind.emulated)
+    found = Clock(read_image(assembled(folder, text, sized=True)), kind.core, SLOW, FLASH, kind.emulated)
     return found, found.time("f")
 
 
