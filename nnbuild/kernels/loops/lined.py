@@ -170,6 +170,8 @@ def _accepts(layout: Layout, site: Site[Weighted]) -> str | None:
     if refused:
         return refused
     window, lines = window_of(site), lines_of(window_of(site))
+    if site.constant("kernel").dtype != np.int8 and isinstance(layout, Packed):
+        return "its weights do not fit 8 bits"
     if not window.contiguous or window.rows.kernel == 1:
         return "its windows do not lie one in the other"
     if window.step % 2 or window.columns.places % 2:
