@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from nnbuild.base.errors import CheckFailed
@@ -50,9 +50,16 @@ class Search:
         if flash is None:
             return at(self._furthest(at, len(steps) - 1, POINTS if drop is None else drop))
         index = self._fitting(steps, at, flash)
-        if drop is not None and at(index).drop > drop:
-            self._refuse(at, index, flash, drop)
-        return at(index)
+        tight = at(index)
+        if drop is None or tight.drop <= drop:
+            return tight
+        both = _meeting(known.values(), flash, drop)
+        if both is None:
+            loose = at(self._furthest(at, index, drop))
+            both = _meeting(known.values(), flash, drop)
+        if both is None:
+            raise _refusal(tight, loose, flash, drop)
+        return both
 
     def _made(self, choice: Mapping[str, Trial], which: str) -> Found:
         roles = roles_by_op(self.graph)
@@ -97,17 +104,21 @@ class Search:
             )
         return min(high, len(steps) - 1)
 
-    def _refuse(self, at: Callable[[int], Found], index: int, flash: int, drop: float) -> None:
-        """Names the nearest pairs that can be had."""
-        tight = at(index)
-        loose = at(self._furthest(at, index, drop))
-        raise CheckFailed(
-            f"--accuracy-drop {drop:g}",
-            f"within --flash {flash:,} the model loses {tight.drop:.2f} points; losing no more than {drop:g} takes "
-            f"{loose.bytes:,} bytes.",
-            f"Give --flash {flash} --accuracy-drop {_up(tight.drop)}, or "
-            f"--flash {loose.bytes} --accuracy-drop {drop:g}.",
-        )
+
+def _meeting(made: Iterable[Found], flash: int, drop: float) -> Found | None:
+    """One that keeps to both: a choice of fewer bytes may lose less, too."""
+    both = (each for each in made if each.bytes <= flash and each.drop <= drop)
+    return min(both, key=lambda each: (each.drop, each.bytes), default=None)
+
+
+def _refusal(tight: Found, loose: Found, flash: int, drop: float) -> CheckFailed:
+    """Names the nearest pairs that can be had."""
+    return CheckFailed(
+        f"--accuracy-drop {drop:g}",
+        f"within --flash {flash:,} the model loses {tight.drop:.2f} points; losing no more than {drop:g} takes "
+        f"{loose.bytes:,} bytes.",
+        f"Give --flash {flash} --accuracy-drop {_up(tight.drop)}, or --flash {loose.bytes} --accuracy-drop {drop:g}.",
+    )
 
 
 def _up(points: float) -> str:
