@@ -21,6 +21,10 @@ FLOAT = re.compile(r"\bfloat\b|_p[sd]\(")
 """What shows that a part computes with floats."""
 
 
+MEANINGS = ("#elif defined(__GNUC__) && !defined(__clang__)", '#pragma GCC optimize("no-tree-loop-vectorize")')
+"""Where meanings are compiled: gcc 12 at -O3 computes wrong sums of their lanes when it makes vectors of its own."""
+
+
 def kernels(plan: Plan) -> str:
     """A part for every instruction set: what its kernels call, then the kernels."""
     head = f"/* {comment_safe(plan.graph.name)}: one function a step, made for its shapes. */\n"
@@ -68,7 +72,7 @@ def _compiler(plan: Plan) -> str:
         lines += [" && ".join(["#if defined(__GNUC__) && !defined(__clang__)", *where]), *pragmas, "#endif"]
     for guard in dict.fromkeys(isa.guard for isa in plan.isas if isa.includes):
         headers = dict.fromkeys(header for isa in plan.isas if isa.guard == guard for header in isa.includes)
-        lines += [f"#if {guard}", *(f"#include <{header}>" for header in headers), "#endif"]
+        lines += [f"#if {guard}", *(f"#include <{header}>" for header in headers), *MEANINGS, "#endif"]
     return "\n".join([*lines, ""]) + "\n" if lines else ""
 
 

@@ -98,7 +98,10 @@ def check_relocations(path: Path, readelf: str = "readelf") -> None:
     for table in relocation_tables(read(path)):
         for entry in table.entries():
             found.append((entry.offset, entry.type, entry.addend if table.addends is not None else 0))
-    assert [(offset, kind[:22]) for offset, kind, _ in found] == [(offset, kind[:22]) for offset, kind, _ in expected]
+    newer = [kind == "unrecognized:" for _, kind, _ in expected]  # than this readelf
+    kinds = ["unrecognized:" if new else kind for (_, kind, _), new in zip(found, newer, strict=True)]
+    assert [offset for offset, _, _ in found] == [offset for offset, _, _ in expected]
+    assert [kind[:22] for kind in kinds] == [kind[:22] for _, kind, _ in expected]
     if any(table.addends is not None for table in relocation_tables(read(path))):
         assert [wrap(addend) for _, _, addend in found] == [wrap(addend) for _, _, addend in expected]
 

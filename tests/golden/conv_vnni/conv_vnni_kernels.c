@@ -4,6 +4,8 @@
 #endif
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(NN_PORTABLE)
 #include <immintrin.h>
+#elif defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-loop-vectorize")
 #endif
 
 #include "conv_vnni_private.h"
