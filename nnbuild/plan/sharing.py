@@ -31,7 +31,7 @@ def sharing(work: list[Work]) -> list[Work]:
 
 def _together(choices: list[Choice]) -> list[Choice]:
     """From what is best for each alone, and from what is best where all routines are there."""
-    free = [_taking(choice, lambda price: price.weights + price.code.own) for choice in choices]
+    free = [_taking(choice, _own) for choice in choices]
     return _faster(min((_improved(start) for start in (choices, free)), key=program_bytes))
 
 
@@ -54,10 +54,15 @@ def _improved(choices: list[Choice]) -> list[Choice]:
             return settled
 
 
+def _own(price: Price) -> int:
+    """Bytes of a kernel where all routines are there."""
+    return price.weights + price.code.own
+
+
 def _added(price: Price, there: frozenset[str]) -> int:
     """Bytes that a kernel adds to a program that has these routines."""
     shared = price.code.shared.items()
-    return price.weights + price.code.own + sum(size for name, size in shared if name not in there)
+    return _own(price) + sum(size for name, size in shared if name not in there)
 
 
 def _taking(choice: Choice, size: Callable[[Price], int]) -> Choice:
@@ -70,8 +75,8 @@ def _taking(choice: Choice, size: Callable[[Price], int]) -> Choice:
 
 
 def _faster(choices: list[Choice]) -> list[Choice]:
-    """With the routines, one set after the other, by which the program gains most, and with faster kernels that want
-    none."""
+    """With the routines, one set after the other, by which the program gains most, in time or bytes, and with better
+    kernels that want none."""
     while True:
         tries = [choices, *_tries(choices)]
         best = min(tries, key=_worth)
@@ -94,7 +99,7 @@ def _tries(choices: list[Choice]) -> Iterator[list[Choice]]:
     wanted: dict[frozenset[str], list[int]] = {}
     for index, choice in enumerate(choices):
         for offer in choice.offers:
-            if offer.price.cycles < choice.price.cycles:
+            if offer.price.cycles < choice.price.cycles or _own(offer.price) < _own(choice.price):
                 wanted.setdefault(frozenset(offer.price.code.shared) - there, []).append(index)
     for routines in sorted(wanted, key=sorted):
         yield _with(choices, wanted[routines], there | routines, byte)
