@@ -91,6 +91,13 @@ class Config:
             raise self.wrong(key, f"whole numbers of at least {minimum}" if minimum >= 0 else "whole numbers")
         return tuple(items)
 
+    def one(self, key: str, default: int | None = None) -> int:
+        """A single whole number, or a list of one."""
+        items = self.integers(key, None if default is None else (default,))
+        if len(items) != 1:
+            raise self.wrong(key, "one whole number")
+        return items[0]
+
     def pair(self, key: str, default: int = 1, minimum: int = 1) -> Pair:
         """One number for both axes, or two."""
         found = self.integers(key, (default,), minimum) if key in self else (default,)

@@ -6,7 +6,7 @@ The hidden state of the step before is the row of the output before, so only the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -61,26 +61,25 @@ def _parts(site: Site[TfliteLstm]) -> tuple[Part, Part]:
 class _Cells:
     sums: Sums
 
-    def accepts(self, site: Site[Any]) -> str | None:
+    def accepts(self, site: Site[TfliteLstm]) -> str | None:
         formats = [tensor.dtype for tensor in (*site.inputs, *site.outputs)]
         if formats != ["int8", "int8", "int16"]:
             return f"it computes int8 with an int16 cell, not {formats}"
         narrow = all(part.products.narrow for part in _parts(site))
         return None if narrow else "its sums have more than 32 bits"
 
-    def demand(self, site: Site[Any]) -> Demand:
+    def demand(self, site: Site[TfliteLstm]) -> Demand:
         """Before the first step all hidden states are at their zero point, which adds nothing."""
-        lstm: TfliteLstm = site.attributes
+        lstm, layer = site.attributes, cast(Any, site)
         packed: dict[str, Array] = {"first": np.full(lstm.units, lstm.state_zero, np.int8)}
         for part in _parts(site):
-            made = self.sums.packed(site, part.name, part.products)
+            made = self.sums.packed(layer, part.name, part.products)
             packed |= {name: made[name].reshape(-1) for name in (part.name, f"{part.name}_start") if name in made}
         kind = "int32" if isinstance(self.sums, ColumnSums) else "int16"
-        return Demand(extent=site.shape()[0], packed=packed, scratch=self.sums.room(site), scratch_type=kind)
+        return Demand(extent=site.shape()[0], packed=packed, scratch=self.sums.room(layer), scratch_type=kind)
 
-    def emit(self, w: Writer, site: Site[Any], names: Names) -> None:
-        lstm: TfliteLstm = site.attributes
-        steps, features = site.shape()
+    def emit(self, w: Writer, site: Site[TfliteLstm], names: Names) -> None:
+        lstm, (steps, features) = site.attributes, site.shape()
         sequence, cell = names.outputs
         with w.block("if (begin == 0)"), w.loop("unit", lstm.units):
             w(w.use(c99.STORE, f"{cell}[unit]", "0"))
@@ -89,7 +88,7 @@ class _Cells:
             w(f"int8_t *hidden = {sequence} + {product('t', lstm.units)};")
             w(f"const int8_t *before = t > 0 ? hidden - {lstm.units} : {names.packed['first']};")
             parts = _parts(site)
-            self.sums.before_units(w, site, names, parts, 0)
+            self.sums.before_units(w, cast(Any, site), names, parts, 0)
             with w.loop("unit", lstm.units):
                 self._gates(w, lstm, names, parts)
                 _step(w, lstm, cell)

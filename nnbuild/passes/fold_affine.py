@@ -45,10 +45,14 @@ def fold_affine(graph: Graph) -> Graph:
     return draft.finish()
 
 
+MOST = 1 << 20
+"""Numbers a line may have: more channels than any layer."""
+
+
 def line_of(draft: Draft, op: Op) -> Line | None:
     """The operation as a factor and a summand, if that is what it is."""
     shape = draft.shape(op, op.inputs[0]) if len(op.inputs) == 1 else ()
-    if not shape:
+    if not shape or shape[-1] > MOST:
         return None
     values = {role: draft.constants[name].data.astype(np.float64) for role, name in op.constants.items()}
     match op.attributes:

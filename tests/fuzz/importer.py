@@ -108,7 +108,8 @@ def _spoil_array(array: h5py.Dataset, rng: random.Random) -> None:
             parent[name] = np.full(shape, rng.choice((np.nan, np.inf, -np.inf, 3e38, 1e-45)), np.float32)
         case 1:
             with np.errstate(all="ignore"):
-                parent[name] = value.real.astype(rng.choice(("f2", "f8", "i4", "u1", "c8", "S3", "?")))
+                numbers = value.astype("f8") if value.dtype.kind == "S" else value.real
+                parent[name] = numbers.astype(rng.choice(("f2", "f8", "i4", "u1", "c8", "S3", "?")))
         case 2:
             parent[name] = np.zeros(rng.choice(((), (0,), (1,), (2, 3), (4, 4), (1,) * 32)), np.float32)
         case 3:

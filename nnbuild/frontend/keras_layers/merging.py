@@ -76,6 +76,6 @@ LAYERS = {
     "Average": LayerKind(single(_average)),
     "CustomScaleLayer": LayerKind(single(_custom_scale)),
     "Concatenate": LayerKind(
-        single(lambda call: concatenated(call, call.config.integers("axis", (-1,))[0])),
+        single(lambda call: concatenated(call, call.config.one("axis", -1))),
     ),
 }

@@ -97,7 +97,7 @@ def _unit(call: Call) -> str:
 
 def _group(call: Call) -> str:
     """Over all places and the channels of a group at once, then a factor and a summand for every channel."""
-    (axis,) = sample_axes(call.config, call.config.integers("axis", (-1,)), call.shape)
+    (axis,) = sample_axes(call.config, (call.config.one("axis", -1),), call.shape)
     channels, groups = call.shape[axis], call.config.integer("groups", 32, -1)
     groups = channels if groups == -1 else groups
     if axis != len(call.shape) - 1 or groups < 1 or channels % groups:

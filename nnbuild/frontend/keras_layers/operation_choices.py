@@ -129,7 +129,7 @@ def arg(call: Call, function: str) -> str:
     found = options(call)
     if "axis" not in found:
         raise call.config.error("it looks at all axes, the batch among them.", OTHERWISE)
-    (axis,) = sample_axes(call.config, found.integers("axis"), call.shape)
+    (axis,) = sample_axes(call.config, (found.one("axis"),), call.shape)
     y = call.one(Arg(function, axis), call.input)
     if "keepdims" in found and found.flag("keepdims"):
         return call.one(Reshape(tuple(1 if i == axis else n for i, n in enumerate(call.shape))), y)
@@ -144,7 +144,7 @@ def take(call: Call) -> str:
     if not isinstance(x, Wire) or "axis" not in found:
         raise call.config.error("it takes from a constant, or along all axes.", OTHERWISE)
     shape = call.builder.shape(x.name)
-    (axis,) = sample_axes(call.config, found.integers("axis"), shape)
+    (axis,) = sample_axes(call.config, (found.one("axis"),), shape)
     if isinstance(indices, Wire):
         raise call.config.error("its indices are computed, across samples.", "Look them up in an Embedding layer.")
     places = as_array(call.config, indices, "indices").astype(np.int64)

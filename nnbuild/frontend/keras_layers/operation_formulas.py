@@ -46,9 +46,7 @@ def two(call: Call, function: str, left: str, right: str) -> str:
 
 
 def one_axis(call: Call, key: str = "axis", default: int | None = None) -> int:
-    found = options(call)
-    axes = found.integers(key, None if default is None else (default,))
-    (axis,) = sample_axes(call.config, axes[:1], call.shape)
+    (axis,) = sample_axes(call.config, (options(call).one(key, default),), call.shape)
     return axis
 
 
@@ -183,7 +181,7 @@ def stack(call: Call) -> str:
     if len(shapes) != 1:
         raise call.config.error("it stacks tensors of different shapes.")
     shape = shapes.pop()
-    (axis,) = sample_axes(call.config, options(call).integers("axis", (0,)), (*shape, 1))
+    (axis,) = sample_axes(call.config, (options(call).one("axis", 0),), (*shape, 1))
     parts = [call.one(Reshape((*shape[:axis], 1, *shape[axis:])), x) for x in call.inputs]
     return call.one(Concatenate(axis), *parts) if len(parts) > 1 else parts[0]
 
@@ -283,7 +281,7 @@ def cumsum(call: Call) -> str:
 
 
 def product(call: Call) -> str:
-    (axis,) = axes_of(call)
+    axis = one_axis(call)
     first, *others = _pieces(call, axis, [1] * call.shape[axis])
     for other in others:
         first = two(call, "multiply", first, other)

@@ -66,7 +66,7 @@ def transposed(call: Call) -> str:
 
 
 def expanded(call: Call) -> str:
-    (axis,) = sample_axes(call.config, options(call).integers("axis")[:1], (*call.shape, 1))
+    (axis,) = sample_axes(call.config, (options(call).one("axis"),), (*call.shape, 1))
     return call.one(Reshape((*call.shape[:axis], 1, *call.shape[axis:])), call.input)
 
 

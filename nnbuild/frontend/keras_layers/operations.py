@@ -167,7 +167,7 @@ def _softmax(call: Call) -> str:
 
 
 def _concatenate(call: Call) -> str:
-    return concatenated(call, options(call).integers("axis", (-1,))[0])
+    return concatenated(call, options(call).one("axis", -1))
 
 
 def _lrn(call: Call) -> str:

@@ -70,6 +70,7 @@ def attention(call: Call) -> None:
 
 
 def _capped(call: Call, scores: Value, cap: float) -> Value:
+    call.expect(1e-30 < abs(cap) < 1e30, f"its scores are capped at {cap:g}.")
     return times_plus(call, call.activated(times_plus(call, scores, 1 / cap), "tanh"), cap)
 
 

@@ -30,6 +30,7 @@ INT32: Form = ("int32", WHOLE)
 TRUTH: Form = ("int8", WHOLE)
 WIDTHS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535)}
 """Whole numbers that wrap around before 32 bits do."""
+MOST_LAID_OUT = 1 << 21
 Item = Value | Array | list["Value | Array"]
 """A run-time value, a constant, or a sequence of them."""
 
@@ -64,6 +65,10 @@ class Call:
     def expect(self, condition: bool, cause: str, next_step: str = DAMAGED) -> None:
         if not condition:
             raise self.error(cause, next_step)
+
+    def within_tables(self, count: int) -> None:
+        """So many numbers are laid out for it while it is read."""
+        self.expect(count <= MOST_LAID_OUT, f"it would need a table of {count} numbers.")
 
     def unsupported(self, what: str) -> ModelError:
         return self.error(f"{what}, which nnbuild does not support.", EXPORT_AGAIN)

@@ -191,6 +191,7 @@ def top_k(call: Call) -> None:
     axis = call.axis(call.integer("axis", -1), len(x.shape))
     largest = bool(call.integer("largest", 1))
     call.expect(0 < count <= min(x.shape[axis], 64), f"it asks for {count} of {x.shape[axis]}.")
+    call.within_tables(x.shape[axis])
     function = "max" if largest else "min"
     numbers = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(x.shape))])
     low, high = (np.float32(-3e38), np.float32(3e38)) if x.is_number else (np.int64(-(2**31)), np.int64(2**31 - 1))

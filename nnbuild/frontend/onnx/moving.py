@@ -264,6 +264,7 @@ def _borrowed(call: Call, size: int, pair: Pair, mode: str) -> tuple[int, ...] |
 
 def picked(call: Call, x: Value, axis: int, places: Sequence[int]) -> Value:
     """Along one axis, the elements at these places."""
+    call.within_tables(max(x.shape[axis], len(places)))
     if list(places) == list(range(x.shape[axis])):
         return x
     steps = {b - a for a, b in itertools.pairwise(places)}
@@ -281,7 +282,7 @@ def expand(call: Call) -> None:
     x, wanted = call.value(0), call.whole_numbers(1)
     try:
         shape = tuple(int(n) for n in np.broadcast_shapes(x.shape, wanted))
-    except ValueError:
+    except (ValueError, RuntimeError):  # the latter of too many axes
         raise call.error(f"{list(x.shape)} cannot be repeated to {list(wanted)}.") from None
     call.put(repeated(call, x, shape))
 
@@ -358,6 +359,7 @@ def triangle(call: Call) -> None:
 
     x, offset = call.value(0), call.whole_numbers(1)[0] if call.given(1) else 0
     call.expect(len(x.shape) >= 2, "it needs a matrix.")
+    call.within_tables(prod(x.shape[-2:]))
     offset = max(-(2**20), min(2**20, offset))
     kept = np.ones(x.shape[-2:], bool)
     kept = np.triu(kept, offset) if call.integer("upper", 1) else np.tril(kept, offset)

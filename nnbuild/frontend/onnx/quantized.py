@@ -34,7 +34,7 @@ RESULT_LIMIT = 2.0**30
 
 def form_by(dtype: str, scale: Array, zero: Array) -> Form | None:
     """The format of a tensor that ONNX quantizes so; None where ours has no such."""
-    if dtype not in SHIFTS or scale.size != 1 or zero.size != 1:
+    if dtype not in SHIFTS or scale.size != 1 or zero.size != 1 or zero.dtype.name in set(SHIFTS) - {dtype}:
         return None
     own, shift = SHIFTS[dtype]
     value, point = float(scale.reshape(-1)[0]), int(zero.reshape(-1)[0]) - shift
@@ -43,11 +43,11 @@ def form_by(dtype: str, scale: Array, zero: Array) -> Form | None:
     return own, Quant((value,), point)
 
 
-def _form_of(node: Node, scope: Scope) -> Form | None:
-    """What a QuantizeLinear or DequantizeLinear says of its integers."""
+def _form_of(node: Node, scope: Scope, dtype: str = "") -> Form | None:
+    """What a QuantizeLinear or DequantizeLinear says of its integers, which are of this type if it is known."""
     scale = scope.get(node.inputs[1]) if len(node.inputs) > 1 else None
     zero = scope.get(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros((), np.uint8)
-    if not isinstance(scale, np.ndarray) or not isinstance(zero, np.ndarray):
+    if not isinstance(scale, np.ndarray) or not isinstance(zero, np.ndarray) or dtype not in ("", zero.dtype.name):
         return None
     return form_by(zero.dtype.name, scale, zero)
 
@@ -59,7 +59,7 @@ def edge_form(dtype: str, readers: Sequence[Node], scope: Scope) -> Form | None:
     places = {"DequantizeLinear": (1, 2), "QLinearConv": (1, 2), "QLinearMatMul": (1, 2)}
     for node in readers:
         if node.kind in places:
-            found = _form_of(node, scope)
+            found = _form_of(node, scope, dtype)
             if found is not None and found[1] is not None:
                 kind, quant = found[0], found[1]
                 return ("uint8", Quant(quant.scales, quant.zero_point + 128)) if dtype == "uint8" else (kind, quant)

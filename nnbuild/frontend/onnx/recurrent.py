@@ -186,6 +186,7 @@ class Stepwise:
     def run(self, x: Value, states: Sequence[Value | Array | None], backwards: bool) -> tuple[Value, list[Value]]:
         call, (time, batch, features) = self.call, x.shape
         call.expect(time <= MOST_STEPS, f"it has {time} steps, more than the {MOST_STEPS} that are printed one by one.")
+        call.within_tables(batch * self.units)
         zero = np.zeros((batch, self.units), np.float32)
         held = [call.as_real(call.as_value(s if s is not None else zero)) for s in states]
         rows: list[Value] = []

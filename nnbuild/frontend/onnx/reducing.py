@@ -211,6 +211,7 @@ def hardmax(call: Call) -> None:
     axes = softmax_axes(call, len(shape))
     flat = as_shape(call, x, (*shape[: axes[0]], prod(shape[a] for a in axes), *shape[axes[-1] + 1 :]))
     axis = axes[0]
+    call.within_tables(flat.shape[axis])
     place = extreme_place(call, flat, "max", axis, keep=True)
     numbers = np.arange(flat.shape[axis], dtype=np.int32).reshape(
         [-1 if i == axis else 1 for i in range(len(flat.shape))]

@@ -134,6 +134,8 @@ def _embedding(call: Call, axis: int, rows_at: int = 1, table_at: int = 0) -> No
         known = stored.quantization
         same = known is not None and (known.scales, known.zero_points[:1]) == (quant.scales, (quant.zero_point,))
         call.expect(same and stored.dtype == out.dtype, "its table and its output have different scales.")
+    alike = np.can_cast(values.dtype, np.dtype(out.dtype), "same_kind")
+    call.expect(alike, f"its table and its output have different types: {values.dtype}, {out.dtype}.")
     table = call.constant(table_at, values.astype(out.dtype), quant)
     rows = call.value(rows_at)
     call.expect(call.tensor(rows).dtype == "int32", f"its indices are {call.tensor(rows).dtype}.", CONVERT_AGAIN)

@@ -231,6 +231,7 @@ def _quantized(call: Call, values: Array) -> tuple[Array, int, Quantization]:
     known = out.quantization
     if known is None or out.dtype not in ("int8", "uint8") or min(known.scales) <= 0:
         raise call.error(f"it quantizes a constant to {out.dtype}.", CONVERT_AGAIN)
+    call.expect(not np.isnan(values).any(), "a constant that it quantizes is not a number.")
     scales, zeros = along(out, values.ndim, values.shape)
     low, high = RANGES[out.dtype]
     with np.errstate(over="ignore"):

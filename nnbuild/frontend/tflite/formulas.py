@@ -28,6 +28,7 @@ from nnbuild.ops.slice import Slice
 from nnbuild.ops.whole import Whole
 
 FLOAT = "Convert it to float32."
+MOST_OF_A_SEGMENT = 1 << 20
 MOST_SEGMENTS = 1024
 
 
@@ -219,6 +220,7 @@ def segments(function: str, call: Call) -> None:
     fits = ids.shape == whole[: ids.ndim] and ids.ndim > 0 and 0 < count <= MOST_SEGMENTS and bool((ids < count).all())
     call.expect(fits, f"its segments {list(ids.shape)} do not fit {list(whole)}.")
     rest = prod(whole[ids.ndim :])
+    call.expect(rest <= MOST_OF_A_SEGMENT, f"a segment has {rest} numbers.")
     name, flat = call.seen(name, (ids.size, rest)), ids.reshape(-1)
     parts = []
     for segment in range(count):
@@ -287,6 +289,8 @@ def floored(remainder: bool, call: Call) -> None:
         whole_numbers("floor_mod" if remainder else "floor_divide", call)
         return
     names = [call.value(index) for index in (0, 1)]
+    kinds = {call.tensor(name).dtype for name in names}
+    call.expect(kinds == {"float32"}, f"its inputs are {' and '.join(sorted(kinds))}.", CONVERT_AGAIN)
     down = applied(call, "floor", call.add(Binary("divide"), names))
     if not remainder:
         call.done(down)
