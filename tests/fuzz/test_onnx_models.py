@@ -36,7 +36,11 @@ def test_many_spoilt_models_are_refused_in_words() -> None:
 
 @pytest.mark.oracle  # their files come from the onnx package, slowly
 @pytest.mark.parametrize(
-    "case", [(3, 1440), (3, 22133), (3, 13865), (3, 104467), (3, 105082), (4, 7868), (5, 4070), (7, 6146), (4, 30518)]
+    "case",
+    [
+        *((3, 1440), (3, 22133), (3, 13865), (3, 104467), (3, 105082), (4, 7868), (5, 4070), (7, 6146), (4, 30518)),
+        *((8, 57988), (8, 84983), (8, 201660), (8, 212379), (8, 318703)),
+    ],
 )
 def test_what_longer_runs_found(case: tuple[int, int], tmp_path: Path) -> None:
     replayed(FUZZER, *case, tmp_path)

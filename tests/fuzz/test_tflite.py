@@ -49,7 +49,10 @@ def test_many_spoilt_files_are_refused_in_words() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    [(3, 10211), (3, 47193), (3, 59721), (4, 6419), (4, 16984), (5, 847), (5, 14249), (6, 344), (7, 477), (7, 4495)],
+    [
+        *((3, 10211), (3, 47193), (3, 59721), (4, 6419), (4, 16984), (5, 847), (5, 14249), (6, 344), (7, 477)),
+        *((7, 4495), (8, 34653), (8, 107864), (8, 154918), (8, 178303)),
+    ],
 )
 def test_what_longer_runs_found(case: tuple[int, int], tmp_path: Path) -> None:
     replayed(FUZZER, *case, tmp_path)
