@@ -138,6 +138,7 @@ def _weights(call: Call, mode: str, at: Array, size: int, scale: float) -> Array
     """[in, out]: how much of each input is in each output. Where it shrinks, `scale` widens the filter."""
     narrow = min(scale, 1.0)
     reach = (1.0 if mode == "linear" else 2.0) / narrow
+    call.within_tables(size * len(at))
     matrix = np.zeros((size, len(at)), np.float64)
     outside = bool(call.integer("exclude_outside", 0))
     for out, place in enumerate(at):
