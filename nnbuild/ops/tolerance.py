@@ -181,9 +181,9 @@ def _of_floats(part: _Part, cap: float) -> npt.NDArray[np.float64]:
 
 
 def _of_integers(part: _Part) -> npt.NDArray[np.float64]:
-    """One step; more where a last bit of a float before it moves more than that, up to the cap, or two steps."""
+    """One step; more where a last bit of a float before it moves more than that, up to the cap."""
     span = np.ptp(part.exact.reshape(len(part.exact), -1).astype(np.float64), axis=1)
-    return np.asarray(np.clip(part.moved, 1.0, np.maximum(2.0, np.floor(STEP_CAP * span))))
+    return np.asarray(np.clip(part.moved, 1.0, np.maximum(1.0, np.floor(STEP_CAP * span))))
 
 
 def _finite(values: Array) -> Array:
