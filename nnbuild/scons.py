@@ -12,11 +12,12 @@ content, the options, and nnbuild itself. Times do not.
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from functools import wraps
 from pathlib import Path
@@ -447,3 +448,14 @@ def _refuse(env: Any, error: NnbuildError) -> None:
 def explain(error: NnbuildError) -> int:
     print(f"nnbuild: {error}", file=sys.stderr)
     return error.exit_code
+
+
+def expect_variables(given: Iterable[str], known: Iterable[str], others: str) -> None:
+    """Ends a build whose command line sets a variable that it does not read, with what was probably meant; `others`
+    says where the rest is to be found."""
+    read = list(known)
+    for name in sorted(set(given) - set(read)):
+        near = difflib.get_close_matches(name, read, 1)
+        hint = f"did you mean {near[0]}=? " if near else ""
+        print(f"nnbuild: there is no variable {name}=; {hint}{others}", file=sys.stderr)
+        sys.exit(2)

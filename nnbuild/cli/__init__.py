@@ -135,6 +135,8 @@ def _shower(is_command: bool) -> Callable[[str], None] | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
     encodable()
     shown_by(_shower(arguments is None))
     chosen, _ = parser().parse_known_args(words[:1])

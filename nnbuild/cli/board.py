@@ -41,7 +41,7 @@ def _new(name: str, like: str) -> int:
         step = "Give it such a name, or the file to write, FOLDER/NAME.toml."
         raise UsageError(f"board {name!r}", "a board's name has only letters, digits, '-' and '_'.", step)
     file = Path(name) if name.endswith(".toml") else Path(OWN) / f"{name}.toml"
-    known = files()
+    known = {**{alias: each.file for each in boards() for alias in each.aliases}, **files()}
     if name_of(file) in known:
         step = "Give yours another name."
         raise UsageError(f"board {name_of(file)!r}", f"there is one of this name, {known[name_of(file)]}.", step)

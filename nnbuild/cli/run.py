@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from nnbuild.base.errors import UsageError
 from nnbuild.cli.arguments import (
     add_build_options,
     add_place,
@@ -31,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.outputs.suffix != ".npz":
+        cause = "several arrays are written, which is what an .npz holds."
+        raise UsageError(f"--outputs {arguments.outputs}", cause, f"Write {arguments.outputs.with_suffix('.npz')}.")
     compiled = compile_model(options_to_run(arguments), progress("calibration sample"), heard)
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))

@@ -112,6 +112,12 @@ def test_run_with_several_inputs_and_outputs(nnbuild: Nnbuild, forked: Path, tmp
             np.testing.assert_allclose(found["y1"], wanted[graph.outputs[1]], rtol=1e-5, atol=1e-5)
 
 
+def test_outputs_are_an_npz(nnbuild: Nnbuild, forked: Path, tmp_path: Path) -> None:
+    said = nnbuild("run", forked, "--inputs", tmp_path / "x.npz", "--outputs", tmp_path / "y.npy")
+    assert said.status == 2
+    assert f"Write {tmp_path / 'y.npz'}." in said.err.replace("\n  ", " ")
+
+
 def test_run_carries_the_state_or_begins_anew(nnbuild: Nnbuild, recurrent: Path, tmp_path: Path) -> None:
     x, graph = numbers(6, 1, 2), load(recurrent)
     np.savez(tmp_path / "x.npz", x=x)
@@ -274,6 +280,8 @@ def test_version_and_help(nnbuild: Nnbuild) -> None:
         said = nnbuild(command, "--help")
         assert said.status == 0
         assert said.out.startswith(f"usage: nnbuild {command}")
+        assert nnbuild("help", command).out == said.out
+    assert nnbuild("help").out == top.out
 
 
 @pytest.mark.parametrize("terminal", [False, True])

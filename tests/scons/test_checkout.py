@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nnbuild.cli import main
 from tests.scons.conftest import ROOT, scons, write_model
 
 pytestmark = pytest.mark.slow
@@ -107,6 +108,13 @@ def test_a_misspelt_variable(checkout: Path) -> None:
     wanted = "nnbuild: there is no variable modle=; did you mean model=? All of them: scons help\n"
     assert said.err.endswith(wanted)
     assert not (checkout / "build").exists()
+
+
+def test_a_variable_of_a_new_project(tmp_path: Path) -> None:
+    assert main(["new", str(tmp_path / "project"), "--board", "mps2-an386"]) == 0
+    said = scons(tmp_path / "project", "-Q", "prot=/dev/ttyUSB0", "-n")
+    wanted = "nnbuild: there is no variable prot=; did you mean port=? board and options stand in SConstruct.\n"
+    assert (said.status, said.err) == (2, wanted)
 
 
 def test_a_misspelt_board(checkout: Path) -> None:
