@@ -52,6 +52,8 @@ LIBRARY_FLAGS = ("-O2", "-ffp-contract=off", "-ffunction-sections", "-fdata-sect
 """For models in programs of one's own; the environment's flags come after them."""
 APART = "Give one of them a name= or a folder= of its own."
 PACKAGE = Path(__file__).resolve().parent
+PAIRS = {"shape": '("x", (1, 3, 96, 96))', "place": '("layer", "cpu")', "keep": '("layer", "int16")'}
+"""Options that are lists of pairs, each with an example."""
 
 
 def exists(env: Any) -> bool:
@@ -395,18 +397,9 @@ def _expect_known(options: Mapping[str, Any]) -> None:
             raise UsageError(f"option {name}=", "there is none of this name.", f"Those there are: {', '.join(names)}")
         if value not in CHOICES.get(name, (value,)):
             raise UsageError(f"{name}={value}", "there is no such choice.", f"Give one of {', '.join(CHOICES[name])}.")
-    if not all(isinstance(given, Sequence) and len(given) == 2 for given in options.get("shape", ())):
-        raise UsageError(
-            f"shape={options['shape']!r}", "it holds no pairs.", 'Give for example shape=[("x", (1, 3, 96, 96))].'
-        )
-    if not all(isinstance(each, Sequence) and len(each) == 2 for each in options.get("place", ())):
-        raise UsageError(
-            f"place={options['place']!r}", "it holds no pairs.", 'Give for example place=[("layer", "cpu")].'
-        )
-    if not all(isinstance(kept, Sequence) and len(kept) == 2 for kept in options.get("keep", ())):
-        raise UsageError(
-            f"keep={options['keep']!r}", "it holds no pairs.", 'Give for example keep=[("layer", "int16")].'
-        )
+    for name, pair in PAIRS.items():
+        if not all(isinstance(given, Sequence) and len(given) == 2 for given in options.get(name, ())):
+            raise UsageError(f"{name}={options[name]!r}", "it holds no pairs.", f"Give for example {name}=[{pair}].")
 
 
 def _where(node: Any) -> Path:
