@@ -253,13 +253,9 @@ def _bound(env: Any, chosen: Options, where: str, program: list[Any]) -> list[An
 
 def _link(shell: str, escape: Any, command: str, words: Sequence[str], environment: Mapping[str, str]) -> int:
     """Runs the linker; that a memory is full is said in our words after its own."""
+    line = [shell, "-c", " ".join(words)]
     done = subprocess.run(
-        [shell, "-c", " ".join(words)],
-        env=environment,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
+        line, env=environment, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False
     )
     sys.stderr.write(done.stderr)
     if done.returncode != 0:
