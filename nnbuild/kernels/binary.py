@@ -25,7 +25,7 @@ from nnbuild.kernels.contract import (
 )
 from nnbuild.kernels.dsp import elements
 from nnbuild.kernels.dsp.beside import exact_sum
-from nnbuild.kernels.integers import centred, declare, finish, requantized
+from nnbuild.kernels.integers import centred, declare, finish, requantized, scaled_once
 from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
 from nnbuild.kernels.tensor_sums import ProductRule, SumRule, product_rule, sum_rule
 from nnbuild.kernels.vector_tail import OPERATIONS
@@ -70,6 +70,8 @@ def _value(w: Writer, function: str, form: Formats) -> str:
     match function:
         case "multiply":
             w.bill(1)
+            if form.once:
+                return scaled_once(w, "a * b", form.product_once())
             return requantized(w, "a * b", form.product_scale())
         case "divide":
             division = form.division_scale()

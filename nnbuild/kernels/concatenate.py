@@ -9,15 +9,15 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_int8, only_integer
-from nnbuild.kernels.integers import UNIT, centred, finish, requantized, zero
+from nnbuild.kernels.integers import UNIT, centred, finish, requantized, scaled_once, zero
 from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
-from nnbuild.numeric.elementwise import rescale, rescale_multiplier
+from nnbuild.numeric.elementwise import rescale_multiplier
 from nnbuild.numeric.rounding import INT8, limits, saturate
 from nnbuild.ops.base import around
 from nnbuild.ops.concatenate import Concatenate
-from nnbuild.ops.integer import bounds, quant_of
+from nnbuild.ops.integer import bounds, quant_of, ratio_once
 from nnbuild.ops.site import Site
 
 
@@ -58,7 +58,9 @@ def _emit_integers(w: Writer, site: Site[Concatenate], names: Names) -> None:
             w(w.use(c99.STORE, target, source))
             continue
         centred(w, "x", source, zero(own))
-        finish(w, target, requantized(w, "x", scale), out, within)
+        once = site.attributes.once
+        value = scaled_once(w, "x", ratio_once(own, out)) if once else requantized(w, "x", scale)
+        finish(w, target, value, out, within)
 
 
 def _accepts_integers(site: Site[Concatenate]) -> str | None:
@@ -71,8 +73,7 @@ def _entries(site: Site[Concatenate], index: int) -> Array | None:
     """What becomes of each byte of an input; None where it stays what it is."""
     own, out = site.inputs[index], site.outputs[0]
     x = np.arange(INT8[0], INT8[1] + 1)
-    scale = rescale_multiplier(quant_of(own).scale, quant_of(out).scale)
-    found = saturate(rescale(x, zero(own), zero(out), scale), *bounds(site.attributes.clamp, out))
+    found = saturate(site.attributes.rescaled(own, out, x), *bounds(site.attributes.clamp, out))
     return None if np.array_equal(found, x) else lookup.table(found).astype(np.int8)
 
 

@@ -11,13 +11,13 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.integers import centred, finish, requantized, store, zero
+from nnbuild.kernels.integers import centred, finish, requantized, scaled_once, store, zero
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.elementwise import rescale_multiplier
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.convert import Convert
-from nnbuild.ops.integer import scale_and_limits
+from nnbuild.ops.integer import ratio_once, scale_and_limits
 from nnbuild.ops.site import Site
 
 FORMATS = {"float32", "int8", "int16", "int32", "uint8"}
@@ -55,8 +55,11 @@ def _emit(w: Writer, site: Site[Convert], names: Names) -> None:
             store(w, target, w.helper("scale_wide", added(source, -zero(x)), *scale), out)
         else:
             centred(w, "x", source, zero(x))
-            ratio = rescale_multiplier(x.quant.scale, out.quant.scale)
-            finish(w, target, requantized(w, "x", ratio), out, limits(out.dtype))
+            if site.attributes.once:
+                value = scaled_once(w, "x", ratio_once(x, out))
+            else:
+                value = requantized(w, "x", rescale_multiplier(x.quant.scale, out.quant.scale))
+            finish(w, target, value, out, limits(out.dtype))
 
 
 def _quantized(w: Writer, source: str, out: Tensor) -> str:

@@ -8,6 +8,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.multiplier import Multiplier
+from nnbuild.numeric.real_scale import IntegerScale
 from nnbuild.ops import activation_rules as rules
 from nnbuild.ops.integer import quant_of
 
@@ -32,6 +33,11 @@ def requantized(w: Writer, value: str, scale: Multiplier) -> str:
     if scale == UNIT:
         return value
     return w.helper("requantize", value, str(scale.multiplier), str(scale.shift))
+
+
+def scaled_once(w: Writer, value: str, scale: IntegerScale) -> str:
+    """A value of at most 37 bits, rounded once."""
+    return w.helper("scale_once", value, f"INT64_C({scale.multiplier})", str(scale.shift), str(int(scale.away)))
 
 
 def finish(w: Writer, target: str, value: str, out: Tensor, bounds: tuple[int, int]) -> None:

@@ -13,7 +13,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
 from nnbuild.kernels.dsp import folded
-from nnbuild.kernels.integers import centred, finish, requantized, zero
+from nnbuild.kernels.integers import centred, finish, requantized, scaled_once, zero
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.tensor_sums import Scaled, scaled_by
 from nnbuild.kernels.window_loops import product, total
@@ -81,8 +81,7 @@ def finish_sum(w: Writer, site: Site[Reduce], result: str, target: str) -> None:
 def _scaled(w: Writer, site: Site[Reduce]) -> str:
     """The sum x, less its zero points, as steps of the output."""
     if site.attributes.once and site.attributes.function in ("mean", "sum"):
-        multiplier, shift, away = site.attributes.once_scale(site)
-        return w.helper("scale_once", "x", f"INT64_C({multiplier})", str(shift), str(int(away)))
+        return scaled_once(w, "x", site.attributes.once_scale(site))
     return requantized(w, "x", site.attributes.multiplier(site))
 
 

@@ -65,9 +65,7 @@ def layer_of(site: Site[Weighted]) -> Layer:
         return Layer(rule, scales, quant_of(out).zero_point, limits(out.dtype), ints([reach[0]]), ints([reach[1]]))
     sums = sums_of(site)
     eight_bits = site.constant("kernel").dtype == np.int8
-    if (isinstance(attributes, Dense) and eight_bits) or (
-        rule == "twice" and isinstance(attributes, Convolution) and attributes.once
-    ):
+    if (isinstance(attributes, Dense) and eight_bits) or (isinstance(attributes, Convolution) and attributes.once):
         rule = "once"
     scales = np.broadcast_to(real_scales(site), sums.start.shape)
     return Layer(rule, scales, quant_of(out).zero_point, bounds(attributes.clamp, out), sums.low, sums.high)

@@ -154,6 +154,8 @@ def product_rule(site: Site[Binary]) -> ProductRule | str:
     attributes = site.attributes
     if attributes.function != "multiply":
         return "it multiplies"
+    if attributes.once:
+        return "it rounds twice"
     form, limit = formats(site), bounds(attributes.clamp, site.outputs[0])
     output = scaled_by(form.product_scale(), form.zeros[2], 255 * 255, upward=limit[0] >= form.zeros[2])
     return ProductRule(form.zeros[:2], output, limit) if output else "its output's scale shifts to the left"

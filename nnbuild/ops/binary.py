@@ -11,7 +11,8 @@ import numpy as np
 from nnbuild.model.graph import Array, Constant, Quant, Shape, Tensor
 from nnbuild.numeric import elementwise
 from nnbuild.numeric.multiplier import Multiplier, WideScale, product_scale, quantize_multiplier
-from nnbuild.numeric.rounding import Ints
+from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
+from nnbuild.numeric.rounding import Ints, ints
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
 from nnbuild.ops.integer import clamped, quant_of
 from nnbuild.ops.obeying import obeys, sum_of_two
@@ -39,6 +40,8 @@ class Binary(Attributes):
 
     function: str = "add"
     clamp: Clamp = NO_CLAMP
+    once: bool = False
+    """Whether a product is rounded once, as ONNX means it, and not twice, as MUL does it."""
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(self.function in FUNCTIONS, f"there is no binary operation named {self.function!r}.")
@@ -92,6 +95,7 @@ class Formats:
     right: Quant
     out: Quant
     bits: int
+    once: bool = False
 
     @property
     def zeros(self) -> tuple[int, int, int]:
@@ -109,7 +113,20 @@ class Formats:
         return elementwise.wide_square_scale(*scales) if self.bits == 16 else None
 
     def product_scale(self) -> Multiplier:
-        return quantize_multiplier(product_scale(self.left.scale, self.right.scale, self.out.scale))
+        return quantize_multiplier(self.real_product())
+
+    def real_product(self) -> float:
+        """MUL takes it in float32."""
+        if self.once:
+            return self.left.scale * self.right.scale / self.out.scale
+        return product_scale(self.left.scale, self.right.scale, self.out.scale)
+
+    def product_once(self) -> IntegerScale:
+        """Proven on all products there can be."""
+        low, high = -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+        ends = [(low - zero, high - zero) for zero in self.zeros]
+        products = [a * b for a in ends[0] for b in ends[1]]
+        return integer_scale(self.real_product(), (min(products), max(products)), (ends[2][0] - 1, ends[2][1] + 1))
 
     def division_scale(self) -> elementwise.DivisionScale:
         return elementwise.division_scale(self.left.scale, self.right.scale, self.out.scale)
@@ -124,7 +141,8 @@ def formats(site: Site) -> Formats:
     tensors: list[Tensor | Constant] = list(site.inputs)
     left, right = operands(tensors, dict[str, Tensor | Constant](site.constants))
     out = site.outputs[0]
-    return Formats(quant_of(left), quant_of(right), quant_of(out), 8 * np.dtype(out.dtype).itemsize)
+    once = isinstance(site.attributes, Binary) and site.attributes.once
+    return Formats(quant_of(left), quant_of(right), quant_of(out), 8 * np.dtype(out.dtype).itemsize, once)
 
 
 def combined(function: str, left: Array, right: Array, f: Formats) -> Ints:
@@ -135,6 +153,9 @@ def combined(function: str, left: Array, right: Array, f: Formats) -> Ints:
         case "subtract":
             return elementwise.subtract(left, right, f.zeros, f.sum_scales())
         case "multiply":
+            if f.once:
+                product = (ints(left) - f.zeros[0]) * (ints(right) - f.zeros[1])
+                return np.asarray(apply_integer_scale(product, f.product_once()) + f.zeros[2])
             return elementwise.multiply(left, right, f.zeros, f.product_scale())
         case "divide":
             return elementwise.divide(left, right, f.zeros, f.division_scale())

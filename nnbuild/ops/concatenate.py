@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from nnbuild.model.graph import Array, Shape
+from nnbuild.model.graph import Array, Shape, Tensor
 from nnbuild.numeric.elementwise import rescale, rescale_multiplier
+from nnbuild.numeric.rounding import Ints, ints
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
-from nnbuild.ops.integer import clamped, quant_of
+from nnbuild.ops.integer import clamped, quant_of, rescaled_once
 from nnbuild.ops.site import Site
 
 
@@ -21,6 +22,8 @@ class Concatenate(Attributes):
 
     axis: int = 0
     clamp: Clamp = NO_CLAMP
+    once: bool = False
+    """Whether what has another scale than the output is rounded once, as ONNX means it, and not twice."""
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(len(inputs) > 0, "it joins nothing.")
@@ -38,11 +41,15 @@ class Concatenate(Attributes):
         return False
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """An input of another scale than the output's is rescaled, as QUANTIZE does it."""
-        out = quant_of(site.outputs[0])
-        parts = []
-        for tensor, values in zip(site.inputs, inputs, strict=True):
-            own = quant_of(tensor)
-            scale = rescale_multiplier(own.scale, out.scale)
-            parts.append(values if own == out else rescale(values, own.zero_point, out.zero_point, scale))
+        parts = [self.rescaled(tensor, site.outputs[0], x) for tensor, x in zip(site.inputs, inputs, strict=True)]
         return (clamped(np.concatenate(parts, axis=self.axis + 1), self.clamp, site.outputs[0]),)
+
+    def rescaled(self, x: Tensor, out: Tensor, values: Array) -> Ints:
+        """An input of another scale than the output's is rescaled, as QUANTIZE does it."""
+        own, target = quant_of(x), quant_of(out)
+        if own == target:
+            return ints(values)
+        if self.once:
+            return rescaled_once(values, x, out)
+        scale = rescale_multiplier(own.scale, target.scale)
+        return rescale(values, own.zero_point, target.zero_point, scale)

@@ -14,7 +14,7 @@ from nnbuild.numeric.elementwise import rescale, rescale_multiplier
 from nnbuild.numeric.multiplier import WideScale, wide_scale
 from nnbuild.numeric.rounding import ints, scale_wide
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes
-from nnbuild.ops.integer import as_type, clamped, quant_of, scale_and_limits
+from nnbuild.ops.integer import as_type, clamped, quant_of, rescaled_once, scale_and_limits
 from nnbuild.ops.site import Site
 
 
@@ -23,6 +23,9 @@ class Convert(Attributes):
     """The formats are those of the tensors; in a float graph nothing happens."""
 
     kind: ClassVar[str] = "convert"
+
+    once: bool = False
+    """Whether from one scale to another is rounded once, as ONNX means it, and not twice, as QUANTIZE does it."""
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         return (inputs[0],)
@@ -41,6 +44,8 @@ class Convert(Attributes):
             return (dequantize(inputs[0], source.quant.scale, source.quant.zero_point),)
         if out.dtype == "int32":
             return (as_type(scale_wide(ints(inputs[0]) - source.quant.zero_point, *self.into_cell(site)), out),)
+        if self.once:
+            return (clamped(rescaled_once(inputs[0], site.inputs[0], out), NO_CLAMP, out),)
         scale = rescale_multiplier(source.quant.scale, quant_of(out).scale)
         values = rescale(inputs[0], source.quant.zero_point, quant_of(out).zero_point, scale)
         return (clamped(values, NO_CLAMP, out),)

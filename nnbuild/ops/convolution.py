@@ -24,7 +24,8 @@ class Convolution(Attributes):
 
     clamp: Clamp = field(default=NO_CLAMP, kw_only=True)
     once: bool = field(default=False, kw_only=True)
-    """Whether 8-bit results are rounded once, as ONNX means it, and not twice, as TFLite's are."""
+    """Whether sums times the real scale are rounded once, as ONNX means it. TFLite rounds 8 bits twice, and scales 16
+    bits by multipliers of as many."""
 
     @abstractmethod
     def sums(self, x: Array, constants: Arrays) -> Array:
@@ -44,7 +45,7 @@ class Convolution(Attributes):
         out, spec = site.outputs[0], obeys(site.op)
         if spec is not None:
             return (clamped(scaled_sums(site, sums, spec), self.clamp, out),)
-        if self.once and out.dtype == "int8":
+        if self.once:
             scales = np.broadcast_to(real_scales(site), sums.shape[-1:])
             scaled = np.stack([apply_real_scale(sums[..., i], float(s)) for i, s in enumerate(scales)], axis=-1)
         else:

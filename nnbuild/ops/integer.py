@@ -8,7 +8,8 @@ import numpy as np
 
 from nnbuild.model.graph import Array, Constant, Quant, Tensor
 from nnbuild.numeric.multiplier import convolution_scales, quantize_multipliers, quantized_bound
-from nnbuild.numeric.rounding import Ints, limits, reduced_multiplier, requantize, requantize64, saturate
+from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
+from nnbuild.numeric.rounding import Ints, ints, limits, reduced_multiplier, requantize, requantize64, saturate
 from nnbuild.ops.base import Clamp
 from nnbuild.ops.site import Site
 
@@ -65,6 +66,23 @@ def requantization(site: Site, channels: int, role: str = "kernel") -> Requantiz
     out = site.outputs[0]
     multiplier, shift = quantize_multipliers(np.broadcast_to(real_scales(site, role), (channels,)))
     return Requantization(multiplier, shift, out.dtype == "int16")
+
+
+def once_scale(real: float, reach: tuple[int, int], out: Tensor) -> IntegerScale:
+    """What brings numbers from the first to the second of `reach` to an output's steps, rounded once."""
+    low, high = (limit - quant_of(out).zero_point for limit in limits(out.dtype))
+    return integer_scale(real, reach, (low - 1, high + 1))
+
+
+def ratio_once(x: Tensor, out: Tensor) -> IntegerScale:
+    """From one tensor's scale to another's, for numbers less their zero point."""
+    low, high = (limit - quant_of(x).zero_point for limit in limits(x.dtype))
+    return once_scale(quant_of(x).scale / quant_of(out).scale, (low, high), out)
+
+
+def rescaled_once(values: Array, x: Tensor, out: Tensor) -> Ints:
+    centre = ints(values) - quant_of(x).zero_point
+    return np.asarray(apply_integer_scale(centre, ratio_once(x, out)) + quant_of(out).zero_point)
 
 
 def exact_sums(values: Array) -> Array:

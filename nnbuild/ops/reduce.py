@@ -11,10 +11,10 @@ import numpy as np
 from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.elementwise import mean, mean_multiplier, rescale, rescale_multiplier
 from nnbuild.numeric.multiplier import Multiplier
-from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
+from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, around, expect
-from nnbuild.ops.integer import clamped, quant_of
+from nnbuild.ops.integer import clamped, once_scale, quant_of
 from nnbuild.ops.site import Site
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {"mean": np.mean, "sum": np.sum, "max": np.max, "min": np.min}
@@ -79,8 +79,7 @@ class Reduce(Attributes):
         x, out, size = site.inputs[0], site.outputs[0], self.size(site)
         real = quant_of(x).scale / quant_of(out).scale / (size if self.function == "mean" else 1)
         low, high = ((limit - quant_of(x).zero_point) * size for limit in limits(x.dtype))
-        least, most = (limit - quant_of(out).zero_point for limit in limits(out.dtype))
-        return integer_scale(real, (low, high), (least - 1, most + 1))
+        return once_scale(real, (low, high), out)
 
     def multiplier(self, site: Site) -> Multiplier:
         plain = rescale_multiplier(quant_of(site.inputs[0]).scale, quant_of(site.outputs[0]).scale)

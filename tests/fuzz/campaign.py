@@ -1,6 +1,6 @@
 """Long runs of the importers' fuzzers, part by part, in a ledger that goes on where it stopped.
 
-    python -m tests.fuzz.campaign LEDGER [--cases 2000000] [--seed 1] [--minutes M]
+    python -m tests.fuzz.campaign LEDGER [--cases 2000000] [--seed 1] [--minutes M] [--fuzzers onnx layers ...]
     python -m tests.fuzz.campaign LEDGER --summary
 
 A part is 10,000 cases of one fuzzer at one seed, in a process of its own; every line of the ledger is one part and what
@@ -28,7 +28,7 @@ FUZZERS = {
 """Their names in the ledger: `.tflite` of every operator, `.keras` of every layer, files written by hand, and the onnx
 package's own cases."""
 SHARES = (*("onnx", "tflite", "onnx", "layers", "onnx", "tflite") * 3, "onnx", "keras")
-"""In turns."""
+"""In turns, where --fuzzers names no others."""
 PART = 10_000
 LONGEST = 1800
 REPORT = re.compile(r"seed \d+, \d+ cases: (\{.*\}), slowest ([\d.]+) s.*, at most (\d+) MB more")
@@ -86,13 +86,14 @@ def main() -> int:
     parser.add_argument("ledger", type=Path)
     parser.add_argument("--cases", type=int, default=2_000_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--fuzzers", nargs="+", choices=FUZZERS, default=SHARES, help="in turns, in place of all")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no part after so long")
     parser.add_argument("--summary", action="store_true")
     arguments = parser.parse_args()
     begun, firsts = time.monotonic(), Counter[str]()
     known = {(row["fuzzer"], row["seed"], row["first"]) for row in done(arguments.ledger)}
     for turn in range(0 if arguments.summary else -(-arguments.cases // PART)):
-        fuzzer = SHARES[turn % len(SHARES)]
+        fuzzer = arguments.fuzzers[turn % len(arguments.fuzzers)]
         first = firsts[fuzzer]
         firsts[fuzzer] += PART
         if (fuzzer, arguments.seed, first) in known:

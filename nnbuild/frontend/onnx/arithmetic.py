@@ -79,7 +79,7 @@ def _finite(values: Array) -> Array:
 def left_out(call: Call, scores: Value, mask: Array) -> Value:
     """Scores and what is added to them, some of it so low that they do not count: those are replaced, not added to, so
     that integers have their steps for the others."""
-    mask = np.asarray(_finite(mask))
+    mask = call.as_floats(_finite(mask), "mask")
     lost = mask <= LEFT_OUT
     rest = np.where(lost, np.float32(0), mask).astype(np.float32)
     kept = combined(call, "add", scores, rest) if rest.any() else scores

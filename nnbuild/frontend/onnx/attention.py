@@ -85,6 +85,7 @@ def _shared(call: Call, x: Value, groups: int) -> Value:
 
 def _bias(call: Call, rows: int, columns: int, past: int) -> Value | Array | None:
     """What is added to the scores: nothing, or so much below nothing that they do not count."""
+    call.within_tables(rows * columns)
     ahead = np.arange(columns)[None, :] - np.arange(rows)[:, None] - past
     kept = np.ones((rows, columns), bool)
     windows = call.integer("left_window_size", -1), call.integer("right_window_size", -1)

@@ -41,6 +41,9 @@ def form_of(dtype: str) -> Form:
 
 
 class Call:
+    target: Form | None = None
+    """The format of its result, where the node itself says it."""
+
     def __init__(self, importer: Importer, scope: Scope, node: Node, within: Call | None = None) -> None:
         """`within` is the call of the same node that this one stands for."""
         self.importer = importer
@@ -278,7 +281,8 @@ class Call:
     def converted(self, value: Value, form: Form, dtype: str) -> Value:
         if self.form(value) == form:
             return replace(value, dtype=dtype)
-        return replace(value, name=self.add(Convert(), [value.name], form=form), dtype=dtype)
+        once = None not in (form[1], self.form(value)[1]) and form != INT32
+        return replace(value, name=self.add(Convert(once), [value.name], form=form), dtype=dtype)
 
     def truth(self, value: Value) -> Value:
         """Whether each element is not 0."""

@@ -130,6 +130,7 @@ def scatter_nd(call: Call) -> None:
     places = np.where(indices < 0, indices + np.array(named), indices)
     call.expect(bool(((places >= 0) & (places < np.array(named))).all()), "its indices lie outside its input.")
     rows = np.ravel_multi_index(tuple(np.moveaxis(places, -1, 0)), named).reshape(-1)
+    call.within_tables(rows.size * prod(rest))
     flat = (rows[:, None] * prod(rest) + np.arange(prod(rest))).reshape(-1)
     call.put(_scattered(call, x, flat, call.value(2), (flat.size,)))
 
@@ -172,6 +173,7 @@ def one_hot(call: Call) -> None:
     depth, values = call.whole_numbers(1)[0], call.constant(2)
     call.expect(0 < depth < 2**16 and values.size == 2, f"its depth is {depth}.")
     indices = call.value(0)
+    call.within_tables(prod(indices.shape) * depth)
     if indices.is_number:
         indices = call.converted(call.as_real(indices), INT32, "int64")
     rank = len(indices.shape) + 1
@@ -212,6 +214,7 @@ def cumulative(function: str, call: Call) -> None:
     x, axis = call.value(0), call.axis(call.whole_numbers(1)[0], len(call.shape(0)))
     x = call.as_real(x) if x.is_number else x
     size = x.shape[axis]
+    call.within_tables(prod(x.shape) // size)
     backwards, exclusive = bool(call.integer("reverse", 0)), bool(call.integer("exclusive", 0))
     neutral = np.full(
         [1 if i == axis else n for i, n in enumerate(x.shape)],

@@ -23,7 +23,7 @@ from nnbuild.frontend.onnx.arithmetic import (
 )
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call
 from nnbuild.frontend.onnx.layout import Form, Value, broadcast
-from nnbuild.frontend.onnx.quantized import formed, is_scaled
+from nnbuild.frontend.onnx.quantized import SHIFTS, formed, is_scaled
 from nnbuild.model.graph import Quant
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.ops.activation import Activation
@@ -266,8 +266,7 @@ def _integers(call: Call, function: str, left: Operand, right: Operand) -> bool:
             if held is None or form is None or form[1] is None:
                 return False
             dtype, quant = form
-            shift = 128 if held.integers.dtype == np.uint8 else 0
-            items.append((held.integers.astype(np.int64) - shift).astype(np.int8))
+            items.append((held.integers.astype(np.int64) - SHIFTS[held.integers.dtype.name][1]).astype(dtype))
         if dtype != following.form[0] or quant is None:
             return False
         quants.append(quant)
@@ -278,8 +277,15 @@ def _integers(call: Call, function: str, left: Operand, right: Operand) -> bool:
     twice = 2 * max(q.scale for q in quants) / out.scale
     if not (ratio < PRODUCT_LIMIT if function == "multiply" else twice < sum_limit(bits)):
         return False
+    once = function == "multiply"
     made = join(
-        call, lambda: Binary(function, following.clamp), items, ("left", "right"), following.form, quants, "float32"
+        call,
+        lambda: Binary(function, following.clamp, once),
+        items,
+        ("left", "right"),
+        following.form,
+        quants,
+        "float32",
     )
     call.importer.absorbed.update(id(node) for node in following.nodes)
     call.put(made)

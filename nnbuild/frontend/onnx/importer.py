@@ -16,6 +16,7 @@ from nnbuild.frontend.onnx import (
     convolution,
     dynamic,
     elementwise,
+    integer_operators,
     learned,
     logic,
     moving,
@@ -56,6 +57,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **normalizing.OPERATORS,
     **pooling.OPERATORS,
     **products.OPERATORS,
+    **integer_operators.OPERATORS,
     **quantized.OPERATORS,
     **recurrent.OPERATORS,
     **reducing.OPERATORS,
@@ -74,7 +76,7 @@ _CONVOLUTION = frozenset({"pads", "output_padding", "output_shape", "auto_pad"})
 _RECURRENT = frozenset({"input_forget", "linear_before_reset", "clip"})
 _REDUCTION = frozenset({"axes", "noop_with_empty_axes"})
 CONDITIONAL: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(("AveragePool", "MaxPool", "LpPool"), _POOL),
+    **dict.fromkeys(("AveragePool", "MaxPool", "LpPool", "QLinearAveragePool"), _POOL),
     **dict.fromkeys(("Conv", "ConvTranspose", "QLinearConv", "ConvInteger"), _CONVOLUTION),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _RECURRENT),
     **{kind: _REDUCTION for kind in reducing.OPERATORS},
@@ -97,7 +99,7 @@ CONDITIONAL: Mapping[str, frozenset[str]] = {
 }
 """Options that count only where others have certain values, and are read only then."""
 DOMAINS = ("", "com.microsoft", "ai.onnx.ml")
-FOREIGN: dict[str, Callable[[Call], None]] = {**quantized.FOREIGN}
+FOREIGN: dict[str, Callable[[Call], None]] = {**integer_operators.FOREIGN}
 """What onnxruntime has added in a domain of its own."""
 
 
@@ -224,7 +226,7 @@ class Importer:
 
     def input(self, port: Port, consumers: Sequence[Node], scope: Scope) -> Value:
         shape = self._shape(port)
-        form = quantized.edge_form(port.dtype, consumers, scope) or _edge_form(port)
+        form = quantized.edge_form(port.name, port.dtype, consumers, scope) or _edge_form(port)
         view, seen_as = stored(shape), _sample(shape)
         if self.wishes.layout == "nhwc" and len(shape) == 4:
             order = (0, 2, 3, 1)

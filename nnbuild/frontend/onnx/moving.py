@@ -36,6 +36,7 @@ def identity(call: Call) -> None:
         if index == 0:
             call.put(call.any(0))
         elif call.node.kind == "Dropout":
+            call.within_tables(prod(call.shape(0)))
             call.put(np.ones(call.shape(0), bool), index)
 
 
@@ -195,7 +196,7 @@ def joined(call: Call, values: Sequence[Value], axis: int) -> Value:
     if form == INT32:
         made = _overlaid(call, names, [v.shape[axis] for v in values], shape[axis], order.index(axis))
     else:
-        made = call.add(Concatenate(order.index(axis)), names, form=form)
+        made = call.add(Concatenate(order.index(axis), once=form[1] is not None), names, form=form)
     return Value(made, stored(shape, order), values[0].dtype)
 
 
@@ -252,6 +253,7 @@ def _borrowed(call: Call, size: int, pair: Pair, mode: str) -> tuple[int, ...] |
     if pair == (0, 0):
         return None
     call.expect(mode != "reflect" or size > 1 or not any(pair), "it reflects an axis of 1.")
+    call.within_tables(size + sum(pair))
     at = np.arange(-pair[0], size + pair[1])
     if mode == "edge":
         at = np.clip(at, 0, size - 1)

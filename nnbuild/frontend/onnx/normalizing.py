@@ -72,6 +72,7 @@ def layer_normalization(centred: bool, call: Call) -> None:
     for index, role in ((1, "scale"), (2, "shift")):
         if call.is_constant(index):
             values = call.weights(index)
+            call.within_tables(size)
             constants[role] = np.ascontiguousarray(np.broadcast_to(values, x.shape[first:]).reshape(-1))
         elif call.given(index):
             late.append(("multiply" if role == "scale" else "add", call.real(index)))

@@ -223,7 +223,10 @@ def _contracted(
     for own, x, order in ((a, items[0], [shared, rows, summed]), (b, items[1], [shared, summed, columns])):
         axes = [tuple(t for c in group for t in x.view.axes[own.index(c)]) for group in order]
         found.append(replace(x, view=View(x.view.atoms, tuple(axes))))
-    sizes = {c: n for own, x in zip(letters, items, strict=True) for c, n in zip(own, x.shape, strict=True)}
+    sizes: dict[str, int] = {}
+    for own, x in zip(letters, items, strict=True):
+        for c, n in zip(own, x.shape, strict=True):
+            call.expect(sizes.setdefault(c, n) == n, f"the letter {c!r} stands for {sizes[c]} and for {n} places.")
     held = [*shared, *rows, *columns]
     made = multiplied(call, found[0], found[1])
     return replace(made, view=_unflat(made.view, [sizes[c] for c in held])), held

@@ -13,7 +13,7 @@ from math import inf
 
 import numpy as np
 
-from nnbuild.frontend.onnx.call import FLOAT, Call, Item
+from nnbuild.frontend.onnx.call import FLOAT, WIDTHS, Call
 from nnbuild.frontend.onnx.layout import TYPE_NAMES, Form, Value
 from nnbuild.frontend.onnx.records import Node
 from nnbuild.frontend.onnx.scope import Scaled, Scope
@@ -43,23 +43,24 @@ def form_by(dtype: str, scale: Array, zero: Array) -> Form | None:
     return own, Quant((value,), point)
 
 
-def _form_of(node: Node, scope: Scope, dtype: str = "") -> Form | None:
-    """What a QuantizeLinear or DequantizeLinear says of its integers, which are of this type if it is known."""
-    scale = scope.get(node.inputs[1]) if len(node.inputs) > 1 else None
-    zero = scope.get(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros((), np.uint8)
+def _form_of(node: Node, scope: Scope, dtype: str = "", place: int = 0) -> Form | None:
+    """What a node says of the integers that it makes or reads at a place, which are of this type if it is known: their
+    scale and zero point follow them."""
+    _, scaled, shifted, *_ = (*node.inputs[place:], "", "", "")
+    scale = scope.get(scaled)
+    zero = scope.get(shifted) if shifted else np.zeros((), dtype or np.uint8)
     if not isinstance(scale, np.ndarray) or not isinstance(zero, np.ndarray) or dtype not in ("", zero.dtype.name):
         return None
     return form_by(zero.dtype.name, scale, zero)
 
 
-def edge_form(dtype: str, readers: Sequence[Node], scope: Scope) -> Form | None:
+def edge_form(name: str, dtype: str, readers: Sequence[Node], scope: Scope) -> Form | None:
     """The format of an input of integers, which those who read it know."""
     if dtype not in SHIFTS:
         return None
-    places = {"DequantizeLinear": (1, 2), "QLinearConv": (1, 2), "QLinearMatMul": (1, 2)}
     for node in readers:
-        if node.kind in places:
-            found = _form_of(node, scope, dtype)
+        if node.kind.startswith(("DequantizeLinear", "QLinear", "QGemm")):
+            found = _form_of(node, scope, dtype, node.inputs.index(name))
             if found is not None and found[1] is not None:
                 kind, quant = found[0], found[1]
                 return ("uint8", Quant(quant.scales, quant.zero_point + 128)) if dtype == "uint8" else (kind, quant)
@@ -76,8 +77,8 @@ class Ahead:
 
 
 def ahead(call: Call, *, clamps: bool) -> Ahead | None:
-    if isinstance(call, Dequantized):
-        return Ahead(call.target, NO_CLAMP, ()) if call.target is not None else None
+    if call.target is not None:
+        return Ahead(call.target, NO_CLAMP, ())
     name, clamp = call.node.outputs[0], NO_CLAMP
     nodes: list[Node] = []
     while name not in call.scope.ends:
@@ -263,18 +264,24 @@ def dequantize(call: Call) -> None:
     item, scale = call.item(0), call.constant(1)
     zero = call.constant(2) if call.given(2) else np.zeros((1,), np.int32)
     axis = call.integer("axis", 1)
+    if call.node.inputs[0] in call.scope.stepped and isinstance(item, Value):
+        call.put(item)
+        return
     if isinstance(item, np.ndarray):
-        call.put(_dequantized(call, item, scale, zero, axis))
+        call.put(dequantized(call, item, scale, zero, axis))
         call.scope.scaled[call.node.outputs[0]] = Scaled(item, scale, np.asarray(zero), axis)
         return
+    call.put(as_scaled(call, item, scale, zero, axis))
+
+
+def as_scaled(call: Call, item: Value, scale: Array, zero: Array, axis: int) -> Value:
+    """Integers as the numbers that they mean by a scale and a zero point."""
     wanted = form_by(item.dtype, scale, zero)
     if wanted is not None and call.form(item) == wanted:
-        call.put(replace(item, dtype="float32"))
-        return
+        return replace(item, dtype="float32")
     tensor = call.tensor(item.name)
     if wanted is not None and tensor.dtype == "uint8" and _is_shifted(tensor, wanted):
-        call.put(replace(item, name=call.add(Convert(), [item.name], form=wanted), dtype="float32"))
-        return
+        return replace(item, name=call.add(Convert(), [item.name], form=wanted), dtype="float32")
     if tensor.quant != WHOLE:
         raise call.unsupported("its scale is not that of the integers it reads")
     from nnbuild.frontend.onnx.arithmetic import combined
@@ -282,7 +289,7 @@ def dequantize(call: Call) -> None:
     floats = call.converted(item, FLOAT, "float32")
     rank = len(item.shape)
     shifted = combined(call, "subtract", floats, _along(zero.astype(np.float32), rank, axis))
-    call.put(combined(call, "multiply", shifted, _along(scale.astype(np.float32), rank, axis)))
+    return combined(call, "multiply", shifted, _along(scale.astype(np.float32), rank, axis))
 
 
 def _is_shifted(tensor: Tensor, form: Form) -> bool:
@@ -292,16 +299,19 @@ def _is_shifted(tensor: Tensor, form: Form) -> bool:
     return (tensor.quant.scales, tensor.quant.zero_point - 128) == (form[1].scales, form[1].zero_point)
 
 
-def _dequantized(call: Call, values: Array, scale: Array, zero: Array, axis: int) -> Array:
+def dequantized(call: Call, values: Array, scale: Array, zero: Array, axis: int) -> Array:
     """In float32, as ONNX defines it; blocks of a size share a scale."""
     block, rank = call.integer("block_size", 0), values.ndim
     if scale.size > 1 and scale.ndim == rank and block > 0:
+        call.expect(block <= values.shape[call.axis(axis, rank)], f"its blocks are of {block}.")
         scale, zero = (np.repeat(v, block, axis) if v.size > 1 else v for v in (scale, zero))
         cut = tuple(slice(n) for n in values.shape)
         scale, zero = scale[cut], zero[cut] if zero.ndim == rank else zero
     else:
-        call.expect(scale.size == 1 or -rank <= axis < rank, f"its axis {axis} does not exist.")
-        call.expect(scale.size in (1, values.shape[axis] if rank else 1), "its scales do not fit its input.")
+        if scale.size > 1 or zero.size > 1:
+            axis = call.axis(axis, rank)
+            fits = {scale.size, zero.size} <= {1, values.shape[axis]}
+            call.expect(fits, "its scales do not fit its input.")
         scale, zero = _along(scale.reshape(-1), rank, axis), _along(zero.reshape(-1), rank, axis)
     with np.errstate(over="ignore"):
         return np.asarray(
@@ -316,117 +326,28 @@ def quantize(call: Call) -> None:
     dtype = zero.dtype.name
     call.asked.update(("axis", "saturate", "precision", "block_size"))  # of a single scale they say nothing
     wanted = form_by(dtype, scale, zero)
-    if wanted is None or dtype not in SHIFTS:
-        raise call.unsupported(f"it quantizes to {dtype} with {scale.size} scales")
     value = call.value(0)
     if not value.is_number:
         value = call.converted(value, FLOAT, "float32")
-    call.put(call.converted(value, wanted, dtype))
+    if wanted is not None:
+        call.put(call.converted(value, wanted, dtype))
+    elif dtype in SHIFTS and scale.size == zero.size == 1 and _is_undone(call):
+        step = float(scale.reshape(-1)[0])
+        ends = ((float(end) - float(zero.reshape(-1)[0])) * step for end in WIDTHS[dtype])
+        call.expect(0 < step <= LARGEST_SCALE, f"its scale is {step}.")
+        call.scope.stepped.add(call.node.outputs[0])
+        call.put(call.activated(call.as_real(value), "steps", (*ends, step)))
+    else:
+        point = f", its zero point at {zero.reshape(-1)[0]}" if zero.size == 1 else ""
+        raise call.unsupported(f"it quantizes to {dtype} with {scale.size} scales{point}")
 
 
-class Dequantized(Call):
-    """A node of integers as the one of floats that it stands for: its inputs dequantized, its result quantized."""
-
-    def __init__(self, call: Call, operands: Sequence[tuple[int, int, int] | int | None], out: tuple[int, int]) -> None:
-        """`operands` are (values, scale, zero point) or a plain input, by their places; `out` is (scale, zero)."""
-        super().__init__(call.importer, call.scope, call.node, call)
-        self._operands: list[Item | None] = []
-        self._held: dict[int, Scaled] = {}
-        for index, operand in enumerate(operands):
-            self._operands.append(None if operand is None else self._operand(call, index, operand))
-        zero = call.constant(out[1]) if call.given(out[1]) else np.zeros((), np.uint8)
-        self.dtype_out = zero.dtype.name
-        self.target = form_by(self.dtype_out, call.constant(out[0]), zero)
-        if self.target is None:
-            raise call.unsupported(f"its result is quantized to {self.dtype_out}")
-
-    def _operand(self, call: Call, index: int, operand: tuple[int, int, int] | int) -> Item | None:
-        if isinstance(operand, int):
-            return call.any(operand) if call.given(operand) else None
-        values, scale = call.item(operand[0]), call.constant(operand[1])
-        zero = call.constant(operand[2]) if call.given(operand[2]) else np.zeros((), np.uint8)
-        axis = 0 if self.node.kind == "QLinearConv" else -1
-        if isinstance(values, np.ndarray):
-            self._held[index] = Scaled(values, scale, zero, axis)
-            return _dequantized(call, values, scale, zero, axis)
-        form = form_by(values.dtype, scale, zero)
-        if form is None:
-            raise call.unsupported(f"its input {call.node.inputs[operand[0]]!r} is quantized in a way")
-        return replace(call.converted(values, form, values.dtype), dtype="float32")
-
-    @property
-    def count(self) -> int:
-        return len(self._operands)
-
-    def given(self, index: int) -> bool:
-        return index < len(self._operands) and self._operands[index] is not None
-
-    def any(self, index: int) -> Item:
-        found = self._operands[index] if index < len(self._operands) else None
-        if found is None:
-            raise self.error(f"its input {index} is missing.")
-        return found
-
-    def take(self, index: int, values: Array, held: Scaled) -> None:
-        self._operands[index], self._held[index] = values, held
-
-    def scaled(self, index: int) -> Scaled | None:
-        return self._held.get(index)
-
-    def put(self, item: Item, index: int = 0) -> None:
-        if isinstance(item, np.ndarray):
-            item = self.as_value(item)
-        assert self.target is not None
-        if isinstance(item, Value):
-            item = self.converted(item, self.target, self.dtype_out)
-        super().put(item, index)
+def _is_undone(call: Call) -> bool:
+    """Whether all who read the integers make the same numbers of them again: then these may stay floats, in steps."""
+    name = call.node.outputs[0]
+    readers = call.scope.readers.get(name, [])
+    undone = all(n.kind == "DequantizeLinear" and n.inputs[1:3] == call.node.inputs[1:3] for n in readers)
+    return bool(readers) and undone and name not in call.scope.ends
 
 
-def qlinear_conv(call: Call) -> None:
-    from nnbuild.frontend.onnx.convolution import conv
-
-    inner = Dequantized(call, [(0, 1, 2), (3, 4, 5), None], (6, 7))
-    if call.given(8):
-        x, w = call.constant(1), call.constant(4)
-        steps = (x.astype(np.float64) * w.astype(np.float64)).reshape(-1)
-        bias = call.constant(8)
-        inner.take(2, (bias * steps).astype(np.float32), Scaled(bias, steps, np.zeros(1, np.int32), 0))
-    conv(inner)
-
-
-def qlinear_matmul(call: Call) -> None:
-    from nnbuild.frontend.onnx.products import matmul
-
-    matmul(Dequantized(call, [(0, 1, 2), (3, 4, 5)], (6, 7)))
-
-
-OPERATORS: dict[str, Callable[[Call], None]] = {
-    "DequantizeLinear": dequantize,
-    "QuantizeLinear": quantize,
-    "QLinearConv": qlinear_conv,
-    "QLinearMatMul": qlinear_matmul,
-}
-
-
-def _of_microsoft(kind: str, operands: Sequence[tuple[int, int, int]], out: tuple[int, int]) -> Callable[[Call], None]:
-    """A node of onnxruntime's own that is a standard one on integers."""
-
-    def read(call: Call) -> None:
-        from nnbuild.frontend.onnx.importer import OPERATORS as standard
-
-        standard[kind](Dequantized(call, operands, out))
-
-    return read
-
-
-FOREIGN: dict[str, Callable[[Call], None]] = {
-    "QuantizeLinear": quantize,
-    "DequantizeLinear": dequantize,
-    "QLinearAdd": _of_microsoft("Add", [(0, 1, 2), (3, 4, 5)], (6, 7)),
-    "QLinearMul": _of_microsoft("Mul", [(0, 1, 2), (3, 4, 5)], (6, 7)),
-    "QLinearSigmoid": _of_microsoft("Sigmoid", [(0, 1, 2)], (3, 4)),
-    "QLinearLeakyRelu": _of_microsoft("LeakyRelu", [(0, 1, 2)], (3, 4)),
-    "QLinearGlobalAveragePool": _of_microsoft("GlobalAveragePool", [(0, 1, 2)], (3, 4)),
-    "QLinearAveragePool": _of_microsoft("AveragePool", [(0, 1, 2)], (3, 4)),
-    "QLinearSoftmax": _of_microsoft("Softmax", [(0, 1, 2)], (3, 4)),
-}
+OPERATORS: dict[str, Callable[[Call], None]] = {"DequantizeLinear": dequantize, "QuantizeLinear": quantize}

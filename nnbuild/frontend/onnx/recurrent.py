@@ -137,6 +137,7 @@ def _one_way(call: Call, kind: str, x: Value, index: int, backwards: bool, units
     outer = (batch,) if batch > 1 else ()
     names = [call.seen(value.name, (*outer, time, features))]
     if any(s is not None for s in states):
+        call.within_tables(batch * units)
         for state in states:
             item = call.as_value(state if state is not None else np.zeros((batch, units), np.float32))
             item = call.plain(call.as_real(item))

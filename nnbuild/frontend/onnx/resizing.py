@@ -88,6 +88,7 @@ def _wanted(call: Call, shape: Shape, axes: Sequence[int]) -> tuple[list[int], l
 
 
 def _coordinates(call: Call, way: str, size: int, out: int, scale: float, axis: int, rank: int) -> Array:
+    call.within_tables(out)
     at = np.arange(out, dtype=np.float64)
     match way:
         case "half_pixel":

@@ -32,6 +32,8 @@ class Scope:
         self.readers: dict[str, list[Node]] = {}
         self.ends: set[str] = set()
         self.scaled: dict[str, Scaled] = {}
+        self.stepped: set[str] = set()
+        """What a QuantizeLinear has made that stays floats, in the steps of its integers."""
         self.arguments: Mapping[str, Attribute] = (
             arguments if arguments is not None else outer.arguments if outer else {}
         )

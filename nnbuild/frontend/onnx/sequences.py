@@ -8,7 +8,7 @@ import numpy as np
 
 from nnbuild.frontend.onnx.call import Call
 from nnbuild.frontend.onnx.control import sliced, stacked
-from nnbuild.frontend.onnx.moving import every, joined, part
+from nnbuild.frontend.onnx.moving import MOST_COPIES, every, joined, part
 from nnbuild.model.graph import Array
 
 
@@ -64,9 +64,10 @@ def split(call: Call) -> None:
     if call.given(1):
         given: Array = call.constant(1)
         each = int(given.reshape(-1)[0])
-        call.expect(each > 0, "its parts are empty.")
+        call.expect(each > 0 and size <= each * MOST_COPIES, f"its parts are of {each}.")
         sizes = list(call.whole_numbers(1)) if given.ndim else [min(each, size - b) for b in range(0, size, each)]
     else:
+        call.expect(size <= MOST_COPIES, f"it makes {size} tensors.")
         sizes = [1] * size
     call.expect(sum(sizes) == size and min(sizes) > 0, f"its parts {sizes} do not make {size}.")
     found, begin = [], 0

@@ -16,8 +16,7 @@ from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, scaled
 from nnbuild.kernels.loops.strided import Loops
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.numeric.linear_sum import LinearSum
-from nnbuild.numeric.multiplier import product_scale
-from nnbuild.numeric.requant import Layer
+from nnbuild.numeric.requant import Layer, RuleName
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import INT8, INT32, ints
 from nnbuild.ops.binary import Binary, formats, operands
@@ -147,8 +146,9 @@ def _scaling(site: Site[Binary]) -> Scaling | str:
     form, limits = formats(site), bounds(site.attributes.clamp, site.outputs[0])
     farthest = [[limit - zero for limit in INT8] for zero in form.zeros[:2]]
     ends = [a * b for a in farthest[0] for b in farthest[1]]
-    real = product_scale(form.left.scale, form.right.scale, form.out.scale)
-    layer = Layer("twice", np.array([real]), form.zeros[2], limits, ints([min(ends)]), ints([max(ends)]))
+    rule: RuleName = "once" if form.once else "twice"
+    reals = np.array([form.real_product()])
+    layer = Layer(rule, reals, form.zeros[2], limits, ints([min(ends)]), ints([max(ends)]))
     single = chosen(layer, FORMS[:2], ints([0]), ROOM, 8)
     return chosen(layer, FORMS, ints([1]), ROOM, 8) if isinstance(single, str) or single.form is None else single
 
