@@ -175,3 +175,30 @@ def test_the_command_line_takes_sizes_and_layouts(tmp_path: Path, capsys: pytest
     path = written(tmp_path, ["N", 3, "H", "W"])
     assert cli.main(["inspect", str(path), "--shape", "x=1,3,8,8", "--io-layout", "nhwc"]) == 0
     assert "input x: float32 [8, 8, 3]" in capsys.readouterr().out
+
+
+def test_elements_are_gathered_by_computed_places(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("TopK", ["x", "k"], ["t", "order"], axis=1),
+        helper.make_node("GatherElements", ["x", "order"], ["y"], axis=1),
+    ]
+    ports = [helper.make_tensor_value_info("x", 1, [1, 5, 4]), helper.make_tensor_value_info("y", 1, [1, 3, 4])]
+    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], [numpy_helper.from_array(np.array([3]), "k")])
+    path = tmp_path / "net.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    x = np.random.default_rng(1).normal(size=(2, 5, 4)).astype(np.float32)
+    found = interpret.run(load(path), {"x": x})["y"]
+    np.testing.assert_array_equal(found, -np.sort(-x, axis=1)[:, :3])
+
+
+def test_states_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    chance = np.random.default_rng(1)
+    held = {"w": chance.normal(size=(1, 16, 3)), "r": chance.normal(size=(1, 16, 4)), "c": np.zeros((1, 1, 9))}
+    node = helper.make_node("LSTM", ["x", "w", "r", "", "", "", "c"], ["y"], name="rnn", hidden_size=4)
+    ports = [helper.make_tensor_value_info("x", 1, [5, 1, 3]), helper.make_tensor_value_info("y", 1, None)]
+    constants = [numpy_helper.from_array(v.astype(np.float32), k) for k, v in held.items()]
+    graph = helper.make_graph([node], "g", ports[:1], ports[1:], constants)
+    path = tmp_path / "net.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    with pytest.raises(ModelError, match=r"node 'rnn' \(LSTM, opset 17\): its states are not of 4 units\."):
+        load(path)

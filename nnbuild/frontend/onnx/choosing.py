@@ -87,10 +87,13 @@ def gather_nd(call: Call) -> None:
 
 
 def gather_elements(call: Call) -> None:
-    """Constant indices."""
-    x, indices = call.value(0), call.indices(1)
+    x = call.value(0)
     axis = call.axis(call.integer("axis", 0), len(x.shape))
-    size = x.shape[axis]
+    size, computed = x.shape[axis], call.item(1)
+    if isinstance(computed, Value):
+        call.put(_computed_elements(call, x, _from_the_end(call, computed, size), axis))
+        return
+    indices = call.indices(1)
     places = np.where(indices < 0, indices + size, indices)
     fits = indices.ndim == len(x.shape) and bool(((places >= 0) & (places < size)).all())
     fits = fits and all(m <= n for i, (m, n) in enumerate(zip(indices.shape, x.shape, strict=True)) if i != axis)
@@ -99,6 +102,24 @@ def gather_elements(call: Call) -> None:
     grid[axis] = places
     flat = np.ravel_multi_index(tuple(grid), x.shape).reshape(-1)
     call.put(_elements(call, x, flat, indices.shape))
+
+
+def _computed_elements(call: Call, x: Value, indices: Value, axis: int) -> Value:
+    """Of the whole tensor as one row: where an index points along its axis, at its own place along the others."""
+    shape = indices.shape
+    fits = len(shape) == len(x.shape) and all(
+        m <= n for i, (m, n) in enumerate(zip(shape, x.shape, strict=True)) if i != axis
+    )
+    call.expect(fits, "its indices do not fit its input.")
+    call.within_tables(prod(shape))
+    strides = [prod(x.shape[i + 1 :]) for i in range(len(shape))]
+    others = [np.arange(n) * strides[i] if i != axis else np.zeros(n, np.int64) for i, n in enumerate(shape)]
+    begins = sum(np.meshgrid(*others, indexing="ij"), np.zeros((), np.int64))
+    along = whole(call, "multiply", indices, np.array(strides[axis], np.int64)) if strides[axis] > 1 else indices
+    places = plain(call, whole(call, "add", along, np.asarray(begins)))
+    row = plain(call, x)
+    names = [call.seen(row.name, (prod(x.shape),)), call.seen(places.name, (prod(shape),))]
+    return Value(call.add(Gather(0), names, form=call.form(row)), stored(shape), x.dtype)
 
 
 def _elements(call: Call, x: Value, flat: Array, shape: Shape) -> Value:

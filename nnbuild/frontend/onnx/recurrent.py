@@ -55,6 +55,8 @@ def recurrent(kind: str, call: Call) -> None:
     width = GATES[kind] * units
     fits = weights.shape == (len(ways), width, x.shape[2]) and recurrences.shape == (len(ways), width, units)
     call.expect(fits, f"its weights {list(weights.shape)} and {list(recurrences.shape)} do not fit its input.")
+    of_units = all(call.shape(slot)[-1:] == (units,) for slot in (5, 6) if call.given(slot))
+    call.expect(of_units and call.integer("hidden_size", units) == units, f"its states are not of {units} units.")
     _full_length(call, time)
     sequences, states = [], []
     for index, backwards in enumerate(ways):
