@@ -220,7 +220,7 @@ class Writer:
     def loop(
         self, variable: str, stop: int | str, *, start: int | str = 0, step: int = 1, trips: float | None = None
     ) -> Iterator[None]:
-        """`trips` prices a loop whose bounds are known only at run time."""
+        """`trips` prices a loop whose bounds are known only at run time. A range of one piece is that piece or none."""
         first, last = self._scopes.folded(str(start)), self._scopes.bound(str(stop))
         known = [int(bound) for bound in (first, last) if bound.lstrip("-").isdigit()]
         count = max(0, -(-(known[1] - known[0]) // step)) if len(known) == 2 else None
@@ -235,6 +235,10 @@ class Writer:
         elif count == 1:
             with self._plain():
                 self._scopes.number(variable, known[0])
+                yield
+        elif (first, last, step, trips) == ("begin", "end", 1, 1):
+            with self.block("if (begin < end)"):
+                self._scopes.number(variable, 0)
                 yield
         else:
             with self.body(self._trips), self._counted(variable, first, last, step, count):

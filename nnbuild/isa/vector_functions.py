@@ -1,9 +1,9 @@
 """exp, log, tanh and the sigmoid of every lane, for every width of x86, in the same bits on each.
 
-Nothing here is fused: a product is rounded before it is added to, on widths that could do otherwise too. `exp` and
-`log` are those of firmware/libm bit by bit, and have their bounds: 0.90 and 0.96 ULP. `tanh` and `sigmoid` are
-shorter than the library's: at most 2.6 ULP where the result is a normal number; below, the sigmoid errs by at most
-2^-126. `erf` errs by at most 9 ULP, `log1p` by 2.6. tests/kernels/test_vector_functions.py holds all this.
+Nothing but the cells' functions is fused: a product is rounded before it is added to, on widths that could do
+otherwise too. `exp` and `log` are those of firmware/libm bit by bit, and have their bounds: 0.90 and 0.96 ULP. `tanh`
+and `sigmoid` are shorter than the library's: at most 2.6 ULP where the result is a normal number; below, the sigmoid
+errs by at most 2^-126. `erf` errs by at most 9 ULP, `log1p` by 2.6. tests/kernels/test_vector_functions.py holds this.
 """
 
 from __future__ import annotations
@@ -138,31 +138,35 @@ TANH_BELOW = ("0x1.f66c5p-21f", "0x1.9f0f3cp-12f", "0x1.ff0ca4p-6f", "0x1.205c7c
 """tanh(x) / x as a fraction of two polynomials of x^2, for |x| <= 9.02, where it becomes 1."""
 
 
-def _quotient(t: Text, x: str) -> str:
-    """tanh(x) for |x| <= 9.02, the terms in pairs, so that few wait for one another."""
-    t.let("square", t.op("mul", x, x))
+def _quotient(t: Text, half: bool) -> str:
+    """tanh(x), or with `half` tanh(x / 2) / 2, whose coefficients are as many powers of two smaller.
+
+    The terms are in pairs, so that few wait for one another, and fused where the set can: its cells' sums are, too.
+    """
+    bound, scale = ("18.04f", 0.5) if half else ("9.02f", 1.0)
+    t.let("within", t.op("min", bound, t.op("max", f"-{bound}", "x")))
+    t.let("square", t.op("mul", "within", "within"))
     t.let("fourth", t.op("mul", "square", "square"))
-    for name, (e, d, c, b, a) in (("above", TANH_ABOVE), ("below", TANH_BELOW)):
-        low = t.op("add", a, t.op("mul", "square", b))
-        high = t.op("add", t.op("add", c, t.op("mul", "square", d)), t.op("mul", "fourth", e))
-        t.let(name, t.op("add", low, t.op("mul", "fourth", high)))
-    return t.op("div", t.op("mul", x, "above"), "below")
+    for name, coefficients, factor in (("above", TANH_ABOVE, scale**2), ("below", TANH_BELOW, 1.0)):
+        numbers = [float.fromhex(text.removesuffix("f")) for text in reversed(coefficients)]
+        a, b, c, d, e = (f"{float.hex(number * factor * scale ** (2 * i))}f" for i, number in enumerate(numbers))
+        high = t.op("fma", "fourth", e, t.op("fma", "square", d, c))
+        t.let(name, t.op("fma", "fourth", high, t.op("fma", "square", b, a)))
+    return t.op("div", t.op("mul", "within", "above"), "below")
 
 
 @cache
 def cell_tanh(floats: Vectors) -> Instruction:
     """For cells, which wait for it at every step: half as long on the way, errs by at most 5 ULP."""
     t = Text(floats)
-    t.let("within", t.op("min", "9.02f", t.op("max", "-9.02f", "x")))
-    return t.function("cell_tanh", _quotient(t, "within"))
+    return t.function("cell_tanh", _quotient(t, half=False))
 
 
 @cache
 def cell_sigmoid(floats: Vectors) -> Instruction:
-    """The same for gates: (1 + tanh(x / 2)) / 2, which errs by at most 2.5e-7."""
+    """The same for gates: 1/2 + tanh(x / 2) / 2, which errs by at most 2.5e-7."""
     t = Text(floats)
-    t.let("within", t.op("min", "9.02f", t.op("max", "-9.02f", t.op("mul", "0.5f", "x"))))
-    return t.function("cell_sigmoid", t.op("add", "0.5f", t.op("mul", "0.5f", _quotient(t, "within"))))
+    return t.function("cell_sigmoid", t.op("add", "0.5f", _quotient(t, half=True)))
 
 
 @cache

@@ -47,6 +47,8 @@ EXACT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 CLOSE = {"cell_sigmoid": 2.5e-7}
 """Bounds of the error itself, where it is not by the size of the result."""
+FUSED = ("cell_tanh", "cell_sigmoid")
+"""They have other last bits where the set adds to a product before it is rounded."""
 ULPS = {"tanh": 2.7, "sigmoid": 2.6, "expm1": 2.1, "cell_tanh": 5.1, "log1p": 2.6, "erf": 9.0}
 WITHIN = {"expm1": (-np.inf, 87.99999), "log1p": (0.0, 1.0)}
 """Where it is asked for."""
@@ -133,7 +135,7 @@ def check(values: np.ndarray, found: dict[str, np.ndarray]) -> None:
     for name in FUNCTIONS:
         first = found[f"{here[0]}_{name}"]
         nan = np.isnan(values) | np.isnan(first)
-        for other in here[1:]:
+        for other in here[1:] if name not in FUSED else ():
             np.testing.assert_array_equal(first[~nan].view(np.uint32), found[f"{other}_{name}"][~nan].view(np.uint32))
             assert np.isnan(found[f"{other}_{name}"][nan]).all(), f"{name} loses a NaN on {other}"
         library = found.get(f"library_{name}f")

@@ -31,6 +31,8 @@ from nnbuild.ops.site import Site
 
 SUMS = 8
 """So many sums keep a core from waiting for them."""
+AT_ONCE = 2
+"""Inputs that a round of the loop takes, so that fewer instructions stand between the sums and what follows them."""
 
 
 def demand(
@@ -162,14 +164,22 @@ class Step(Generic[R]):
         w, floats, units, (pointer, size) = self.w, self.floats, self.units, inputs
         with w.block(""):
             w(f"const float *k = {weights} + {product('unit', size * len(sums))};")
-            with w.loop("i", size):
-                floats.declare(w, "value", floats.broadcast(w, f"{pointer} + i", 1))
-                for gate, name in enumerate(sums):
-                    for vector in range(units.vectors):
-                        loaded = floats.load(w, f"k + {gate * units.width + vector * floats.lanes}")
-                        floats.accumulate(w, f"{name}{vector}", "value", loaded)
-                w.bill(stall(1, len(sums) * units.vectors))
-                w(f"k += {len(sums) * units.width};")
+            together = AT_ONCE if floats.lanes > 1 and size % AT_ONCE == 0 else 1
+            with w.loop("i", size, step=together):
+                for step in range(together):
+                    self._add(sums, total(f"{pointer} + i", str(step)), step * len(sums) * units.width)
+                w(f"k += {together * len(sums) * units.width};")
+
+    def _add(self, sums: Sequence[str], source: str, place: int) -> None:
+        """sums += the input at `source` by its weights, which are so many behind `k`."""
+        w, floats, units = self.w, self.floats, self.units
+        with w.block(""):
+            floats.declare(w, "value", floats.broadcast(w, source, 1))
+            for gate, name in enumerate(sums):
+                for vector in range(units.vectors):
+                    loaded = floats.load(w, f"k + {place + gate * units.width + vector * floats.lanes}")
+                    floats.accumulate(w, f"{name}{vector}", "value", loaded)
+            w.bill(stall(1, len(sums) * units.vectors))
 
     def apply(self, name: str, function: Function, argument: str) -> None:
         """Declares `name` = function(argument)."""

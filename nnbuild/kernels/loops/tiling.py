@@ -11,6 +11,10 @@ from nnbuild.kernels.window import even
 LATENCY = 4.5
 """Cycles until a sum can be added to again."""
 LOADS_PER_CYCLE = 2 / 1.1
+NEAR = 384
+"""Vectors of weights that stay in the nearest cache, beside all else, while a tile is computed."""
+FAR_CYCLES = 2.5
+"""Cycles until another vector of weights has come from the cache behind it."""
 PER_TILE = 12.0
 """Cycles in which a tile begins and ends, beside those of each of its sums."""
 PER_SUM = 1.0
@@ -46,7 +50,8 @@ class Tile:
         return max(self.sums / 2, loads / LOADS_PER_CYCLE, LATENCY)
 
     def cycles(self, steps: int) -> float:
-        return self.step() * steps + PER_TILE + PER_SUM * self.sums
+        far = FAR_CYCLES * self.vectors if self.vectors * steps > NEAR else 0.0
+        return max(self.step(), far) * steps + PER_TILE + PER_SUM * self.sums
 
 
 def stall(positions: int, vectors: int) -> float:

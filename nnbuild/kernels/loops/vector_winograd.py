@@ -38,7 +38,7 @@ INPUT = ((0, "sub", 2), (1, "add", 2), (2, "sub", 1), (1, "sub", 3))
 """What becomes of four inputs in a line: each new one is the sum or difference of two."""
 FEWEST = 8
 """Patches that share every weight that is loaded, if there are so many."""
-WORTHWHILE = 24
+WORTHWHILE = 16
 """Patches from which on the products that are saved repay weights of 16 instead of 9 taps. A layer late in a network,
 of few places and many channels, would gain little and nearly double its size."""
 

@@ -209,11 +209,11 @@ void conv_01_pool_op(const float *in, float *out, int32_t begin, int32_t end)
 /* head: dense [8] -> [3], 24 MACs, scalar, about 172 cycles */
 void conv_02_head_op(const float *restrict in, float *restrict out, int32_t begin, int32_t end)
 {
-    for (int32_t block = begin; block < end; ++block) {
-        const float *k = conv_02_head_op_kernel + block * 32;
-        const float *bias = conv_02_head_op_bias + block * 4;
+    if (begin < end) {
+        const float *k = conv_02_head_op_kernel;
+        const float *bias = conv_02_head_op_bias;
         const float *from = in;
-        float *to = out + block * 4;
+        float *to = out;
         float sum00 = bias[0];
         float sum01 = bias[1];
         float sum02 = bias[2];
@@ -236,9 +236,9 @@ void conv_02_head_op(const float *restrict in, float *restrict out, int32_t begi
 /* choice: softmax [3] -> [3], scalar, about 183 cycles */
 void conv_03_choice_op(const float *restrict in, float *restrict out, int32_t begin, int32_t end)
 {
-    for (int32_t row = begin; row < end; ++row) {
-        const float *from = in + row * 3;
-        float *to = out + row * 3;
+    if (begin < end) {
+        const float *from = in;
+        float *to = out;
         float largest = from[0];
         if (from[0] > largest) largest = from[0];
         if (from[1] > largest) largest = from[1];

@@ -151,11 +151,11 @@ static float dense_tanhf(float x)
 /* first: dense [3] -> [2], 6 MACs, scalar, about 62 cycles */
 void dense_00_first_op(const float *restrict in, float *restrict out, int32_t begin, int32_t end)
 {
-    for (int32_t block = begin; block < end; ++block) {
-        const float *k = dense_00_first_op_kernel + block * 12;
-        const float *bias = dense_00_first_op_bias + block * 4;
+    if (begin < end) {
+        const float *k = dense_00_first_op_kernel;
+        const float *bias = dense_00_first_op_bias;
         const float *from = in;
-        float *to = out + block * 4;
+        float *to = out;
         float sum00 = bias[0];
         float sum01 = bias[1];
         for (int32_t i = 0; i < 3; ++i) {
