@@ -180,7 +180,7 @@ static inline int32_t depthwise_dsp_dsp_saturate_8x11(int32_t a)
 
 #endif
 
-static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_5be295b0(const int8_t *in, int8_t *out, int32_t *scratch,
+static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_9bd4e2bc(const int8_t *in, int8_t *out, int32_t *scratch,
         const int32_t *constants, int32_t begin, int32_t end)
 {
     const int8_t blank[4] = {-29, -29, -29, -29};
@@ -189,10 +189,10 @@ static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_5be295b0(const int
         padded[0] = -1835037;
         padded[8] = -1835037;
     }
-    for (int32_t group = begin; group < end; ++group) {
-        const int8_t *from = in + group * 4;
-        int8_t *to = out + group * 4;
-        const int32_t *stream = constants + group * 40;
+    if (begin < end) {
+        const int8_t *from = in;
+        int8_t *to = out;
+        const int32_t *stream = constants;
         for (int32_t line = 0; line < 4; ++line) {
             const int32_t upper = line * 2 - 1;
             int32_t *line_to = scratch + line * 9 + 1;
@@ -421,5 +421,5 @@ static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_5be295b0(const int
 /* op: depthwise_conv2d [6][7][3] -> [6][7][3], 1,134 MACs, planar, about 2,693 cycles */
 void depthwise_dsp_00_op(const int8_t *in, int8_t *out, int32_t *scratch, int32_t begin, int32_t end)
 {
-    depthwise_dsp_planar_6x7x3_5be295b0(in, out, scratch, depthwise_dsp_00_op_stream, begin, end);
+    depthwise_dsp_planar_6x7x3_9bd4e2bc(in, out, scratch, depthwise_dsp_00_op_stream, begin, end);
 }
