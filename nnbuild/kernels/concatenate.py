@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_int8, only_integer
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_int8, only_integer
 from nnbuild.kernels.integers import UNIT, centred, finish, requantized, scaled_once, zero
 from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.window_loops import product, total
@@ -39,11 +41,29 @@ def _each(w: Writer, site: Site[Concatenate], names: Names) -> Iterator[tuple[in
             at += run
 
 
-def _emit(w: Writer, site: Site[Concatenate], names: Names) -> None:
-    for _, source, target in _each(w, site, names):
-        w(w.use(c99.LOAD_MUTABLE, "value", source))
-        c99.clamp(w, site.attributes.clamp, "value")
-        w(w.use(c99.STORE, target, "value"))
+@dataclass(frozen=True)
+class _Floats:
+    floats: Vectors
+
+    def accepts(self, site: Site[Concatenate]) -> str | None:
+        return only_float(site)
+
+    def demand(self, site: Site[Concatenate]) -> Demand:
+        return _demand(site)
+
+    def emit(self, w: Writer, site: Site[Concatenate], names: Names) -> None:
+        v, axis = self.floats, site.attributes.axis
+        before, joined, after = around(site.output_shape(), axis)
+        with w.loop("row", "end", start="begin", trips=before):
+            at = 0
+            for index, name in enumerate(names.inputs):
+                run = site.shape(index)[axis] * after
+                for place, count in in_vectors(w, v.lanes, run, "i"):
+                    v.declare(w, "value", v.load(w, f"{name} + {total(product('row', run), place)}", count))
+                    v.bound(w, site.attributes.clamp, "value")
+                    to = total(product("row", joined * after), str(at), place)
+                    v.store(w, f"{names.outputs[0]} + {to}", "value", count)
+                at += run
 
 
 def _emit_integers(w: Writer, site: Site[Concatenate], names: Names) -> None:
@@ -99,7 +119,7 @@ def _emit_tables(w: Writer, site: Site[Concatenate], names: Names) -> None:
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    *on_any_floats(_Floats),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
     Kernel("tables", PORTABLE, only_int8, _demand_tables, _emit_tables),
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -10,7 +12,8 @@ import numpy as np
 from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, any_format, only_int8
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, any_format, on_each, only_float, only_int8
 from nnbuild.kernels.dsp.inputs import copy
 from nnbuild.kernels.loops.strided import contiguous
 from nnbuild.kernels.window_loops import product, total
@@ -28,7 +31,8 @@ def _levels(site: Site[Pad]) -> int:
 
 Pair = tuple[str, str]
 """A tensor or a constant, and a place in it."""
-Move = Callable[[Writer, Pair, Pair, int], None]
+Move = Callable[[Writer, Pair, Pair | str, int], None]
+"""To a place so many values of another, or a number so often."""
 WHOLE_BORDER = 256
 """Bytes of a border's row that are kept whole, to be copied by words."""
 WORDS = 8
@@ -63,12 +67,25 @@ def _emit_words(w: Writer, site: Site[Pad], names: Names) -> None:
     _axis(w, site, names, 0, "0", "0", _by_words)
 
 
-def _by_elements(w: Writer, to: Pair, source: Pair, count: int) -> None:
+def _by_elements(w: Writer, to: Pair, source: Pair | str, count: int) -> None:
     with w.loop("i", count):
-        w(w.use(c99.STORE, f"{to[0]}[{total(to[1], 'i')}]", f"{source[0]}[{total(source[1], 'i')}]"))
+        value = source if isinstance(source, str) else f"{source[0]}[{total(source[1], 'i')}]"
+        w(w.use(c99.STORE, f"{to[0]}[{total(to[1], 'i')}]", value))
 
 
-def _by_words(w: Writer, to: Pair, source: Pair, count: int) -> None:
+def _by_vectors(floats: Vectors, w: Writer, to: Pair, source: Pair | str, count: int) -> None:
+    for place, some in in_vectors(w, floats.lanes, count, "i"):
+        if isinstance(source, str):
+            value = floats.call(w, "f_each", source)
+        else:
+            value = floats.load(w, f"{source[0]} + {total(source[1], place)}", some)
+        floats.store(w, f"{to[0]} + {total(to[1], place)}", value, some)
+
+
+def _by_words(w: Writer, to: Pair, source: Pair | str, count: int) -> None:
+    if isinstance(source, str):
+        _by_elements(w, to, source, count)
+        return
     w(f"int8_t *into = {total(*to)};")
     w(f"const int8_t *from = {total(*source)};")
     copy(w, "int8", "into", "from", count)
@@ -113,8 +130,7 @@ def _inside(
 def _outside(w: Writer, site: Site[Pad], names: Names, to: str, run: int, move: Move) -> None:
     held = _border(site).get("border")
     if held is None:
-        with w.loop("i", run):
-            w(w.use(c99.STORE, f"{names.outputs[0]}[{total(to, 'i')}]", _value(site)))
+        move(w, (names.outputs[0], to), _value(site), run)
         return
     size = min(len(held), run)
     with w.loop("at", run, step=size) if size < run else w.block(""):
@@ -132,7 +148,22 @@ def _in_words(site: Site[Pad]) -> str | None:
     return only_int8(site) or (None if run >= WORDS else f"its rows of {run} bytes are short")
 
 
+@dataclass(frozen=True)
+class _Floats:
+    floats: Vectors
+
+    def accepts(self, site: Site[Pad]) -> str | None:
+        return only_float(site)
+
+    def demand(self, site: Site[Pad]) -> Demand:
+        return _demand(site)
+
+    def emit(self, w: Writer, site: Site[Pad], names: Names) -> None:
+        _axis(w, site, names, 0, "0", "0", partial(_by_vectors, self.floats))
+
+
 VARIANTS = (
     Kernel("scalar", PORTABLE, any_format, _demand, _emit),
+    on_each("float", _Floats),
     Kernel("words", frozenset({"armv7em_dsp"}), _in_words, _demand, _emit_words),
 )

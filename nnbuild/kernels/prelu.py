@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nnbuild.base.writer import Writer
-from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
+from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import channel_tables
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
 from nnbuild.kernels.integers import centred, finish, requantized
 from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
 from nnbuild.kernels.overlaps import IN_PLACE
@@ -21,19 +23,33 @@ def _loops(site: Site[PReLU]) -> Loops:
     return loops(shape, Walk(contiguous(shape)), Walk(broadcast(site.constant("slope").shape, shape)))
 
 
-def _demand(site: Site[PReLU]) -> Demand:
+def _demand(site: Site[PReLU], lanes: int = 1) -> Demand:
     packed = {"slope": site.constant("slope").reshape(-1)}
-    return Demand(extent=_loops(site).extent, packed=packed, overlaps=IN_PLACE)
+    return Demand(extent=_loops(site).vectors(lanes), packed=packed, overlaps=IN_PLACE)
 
 
-def _emit(w: Writer, site: Site[PReLU], names: Names) -> None:
-    def element(at: list[str]) -> None:
-        w(w.use(c99.LOAD, "x", f"{names.inputs[0]}[{at[0]}]"))
-        w.bill(5)
-        below = c99.product(w, "x", f"{names.packed['slope']}[{at[1]}]")
-        w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", f"x >= 0.0f ? x : {below}"))
+@dataclass(frozen=True)
+class _Floats:
+    floats: Vectors
 
-    _loops(site).nest(w, element)
+    def accepts(self, site: Site[PReLU]) -> str | None:
+        return only_float(site) or _loops(site).no_vectors(self.floats.lanes)
+
+    def demand(self, site: Site[PReLU]) -> Demand:
+        return _demand(site, self.floats.lanes)
+
+    def emit(self, w: Writer, site: Site[PReLU], names: Names) -> None:
+        v, single = self.floats, _loops(site).repeated[1]
+
+        def element(at: list[str], count: int) -> None:
+            slope = f"{names.packed['slope']} + {at[1]}"
+            v.declare(w, "x", v.load(w, f"{names.inputs[0]} + {at[0]}", count))
+            v.declare(w, "slope", v.broadcast(w, slope, 1) if single else v.load(w, slope, count))
+            below = v.use(w, "mul", "x", "slope")
+            v.declare(w, "value", v.use(w, "if_less", "x", v.each(w, 0.0), below, "x"))
+            v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
+
+        _loops(site).vector_nest(w, v.lanes, element)
 
 
 def _emit_integers(w: Writer, site: Site[PReLU], names: Names) -> None:
@@ -57,7 +73,7 @@ def _results(site: Site[PReLU], x: Ints) -> Ints:
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    *on_any_floats(_Floats),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     channel_tables.kernel(_results, _loops),
 )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_integer
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
 from nnbuild.kernels.integers import declare, store
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
@@ -51,26 +53,45 @@ def _corners(w: Writer, site: Site[ResizeBilinear], names: Names) -> Iterator[No
                     w(f"const {kind} *{row}_{column} = {names.inputs[0]} + {place};")
             w.bill(16)
             w(f"{kind} *to = {names.outputs[0]} + ({product('y', columns)} + x) * {channels};")
-            with w.loop("c", channels):
-                yield
+            yield
 
 
-def _emit(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
-    def blend(name: str, first: str, second: str, part: str) -> None:
-        w(w.use(c99.LOAD, name, f"{c99.product(w, first, f'1.0f - {part}')} + {c99.product(w, second, part)}"))
-        w.bill(4)
+@dataclass(frozen=True)
+class _Floats:
+    floats: Vectors
 
-    with _corners(w, site, names):
-        blend("left", "low_low[c]", "high_low[c]", "y_share")
-        blend("right", "low_high[c]", "high_high[c]", "y_share")
-        blend("value", "left", "right", "x_share")
-        w(w.use(c99.STORE, "to[c]", "value"))
+    def accepts(self, site: Site[ResizeBilinear]) -> str | None:
+        return only_float(site)
+
+    def demand(self, site: Site[ResizeBilinear]) -> Demand:
+        return _demand(site)
+
+    def emit(self, w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
+        v = self.floats
+
+        def blend(name: str, first: str, second: str, axis: str) -> None:
+            parts = v.use(w, "mul", first, f"{axis}_far"), v.use(w, "mul", second, f"{axis}_near")
+            v.declare(w, name, v.use(w, "add", *parts))
+
+        with _corners(w, site, names):
+            for axis in "yx":
+                v.declare(w, f"{axis}_near", v.call(w, "f_each", f"{axis}_share"))
+                v.declare(w, f"{axis}_far", v.call(w, "f_each", f"1.0f - {axis}_share"))
+            for place, count in in_vectors(w, v.lanes, site.shape()[-1], "c"):
+                corners = {
+                    name: v.load(w, f"{name} + {place}", count)
+                    for name in ("low_low", "low_high", "high_low", "high_high")
+                }
+                blend("left", corners["low_low"], corners["high_low"], "y")
+                blend("right", corners["low_high"], corners["high_high"], "y")
+                blend("value", "left", "right", "x")
+                v.store(w, f"to + {place}", "value", count)
 
 
 def _emit_integers(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
     """In 1024ths of a pixel."""
     kind = "const int32_t" if site.inputs[0].dtype == "int8" else "const int64_t"
-    with _corners(w, site, names):
+    with _corners(w, site, names), w.loop("c", site.shape()[-1]):
         for row in ("low", "high"):
             declare(w, f"{row}_row", f"{row}_low[c] * ({ONE} - x_share) + {row}_high[c] * x_share", kind)
         w.bill(16)
@@ -83,6 +104,6 @@ def _emit_integers(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    *on_any_floats(_Floats),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
 )

@@ -8,11 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Generic
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.isa.vectors import in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, any_format
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import (
+    PORTABLE,
+    Demand,
+    K,
+    Kernel,
+    Names,
+    OnEach,
+    Overlap,
+    any_format,
+    on_each,
+    only_float,
+)
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Shape
 from nnbuild.ops.site import Site
@@ -150,10 +162,10 @@ def _index(walk: Walk) -> str:
     return total(*terms) if walk.start == 0 else f"{total(*terms)} {'+' if walk.start > 0 else '-'} {constant}"
 
 
-def carrier(
+def carriers(
     walks: Callable[[Site[K]], Loops], overlaps: Callable[[Site[K]], tuple[Overlap, ...]] = lambda site: ()
-) -> Kernel[K]:
-    """The kernel that only carries elements along (output walk, input walk), whatever their type."""
+) -> tuple[Kernel[K] | OnEach[K], ...]:
+    """The kernels that only carry elements along (output walk, input walk), whatever their type; floats by vectors."""
 
     def demand(site: Site[K]) -> Demand:
         return Demand(extent=walks(site).extent, overlaps=overlaps(site))
@@ -165,4 +177,30 @@ def carrier(
 
         walks(site).nest(w, element)
 
-    return Kernel("scalar", PORTABLE, any_format, demand, emit)
+    scalar = Kernel("scalar", PORTABLE, any_format, demand, emit)
+    return scalar, on_each("float", lambda floats: _Carried(floats, walks, overlaps))
+
+
+@dataclass(frozen=True)
+class _Carried(Generic[K]):
+    """Floats that lie side by side, a vector at a time."""
+
+    floats: Vectors
+    walks: Callable[[Site[K]], Loops]
+    overlaps: Callable[[Site[K]], tuple[Overlap, ...]]
+
+    def accepts(self, site: Site[K]) -> str | None:
+        return only_float(site) or self.walks(site).no_vectors(self.floats.lanes)
+
+    def demand(self, site: Site[K]) -> Demand:
+        return Demand(extent=self.walks(site).vectors(self.floats.lanes), overlaps=self.overlaps(site))
+
+    def emit(self, w: Writer, site: Site[K], names: Names) -> None:
+        v, walks = self.floats, self.walks(site)
+
+        def element(at: list[str], count: int) -> None:
+            source = f"{names.inputs[0]} + {at[1]}"
+            v.declare(w, "value", v.broadcast(w, source, 1) if walks.repeated[1] else v.load(w, source, count))
+            v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
+
+        walks.vector_nest(w, v.lanes, element)
