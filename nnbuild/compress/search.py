@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from nnbuild.base.errors import CheckFailed
-from nnbuild.compress.graph import Made, compressed
+from nnbuild.compress.graph import Made, Specs
 from nnbuild.compress.price import Board
 from nnbuild.compress.trials import Trial, frontier, roles_by_op
 from nnbuild.model.graph import Graph
-from nnbuild.quantize.calibrate import Batch
 
 POINTS = 0.5
 """What may be lost where nothing else is said."""
@@ -30,10 +29,10 @@ class Found:
 
 @dataclass(eq=False)
 class Search:
-    """`drop_of` tells how many points a graph loses against the original model."""
+    """`made` gives the graph its weights; `drop_of` tells how many points a graph loses against the original model."""
 
     graph: Graph
-    samples: Batch
+    made: Callable[[Specs, Callable[[str], None]], Made]
     board: Board
     drop_of: Callable[[Graph], float]
     heard: Callable[[str], None]
@@ -64,7 +63,7 @@ class Search:
     def _made(self, choice: Mapping[str, Trial], which: str) -> Found:
         roles = roles_by_op(self.graph)
         specs = {(op, role): trial.spec for op, trial in choice.items() for role in roles[op]}
-        made = compressed(self.graph, self.samples, specs, lambda text: self.heard(f"choice {which}: {text}"))
+        made = self.made(specs, lambda text: self.heard(f"choice {which}: {text}"))
         found = Found(choice, made, self.board.whole(made.graph).bytes, self.drop_of(made.graph))
         self.heard(f"choice {which}: {found.bytes:,} bytes, {found.drop:.2f} points lost")
         return found

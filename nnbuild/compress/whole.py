@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nnbuild.base.errors import UsageError
+from nnbuild.compress.classes import Classes, classes_of
 from nnbuild.compress.graph import Made, Specs, compressed
 from nnbuild.compress.layer import Spec
 from nnbuild.compress.layers import weighted
@@ -48,6 +49,7 @@ class _Task:
     board: Board
     samples: Samples
     measure: Measure
+    classes: Classes | None
     heard: Heard
 
     def value(self, graph: Graph) -> float:
@@ -81,13 +83,17 @@ class _Task:
         wishes = self.wishes
         found = trials(self.dense, self.samples.fitted, self._options, self.board, self.heard)
         first = self.value(self.original)
-        search = Search(self.dense, self.samples.fitted, self.board, lambda g: first - self.value(g), self.heard)
+        search = Search(self.dense, self.made, self.board, lambda g: first - self.value(g), self.heard)
         return search.within(found, wishes.flash, wishes.drop).made
 
     def _made(self, specs: Specs) -> Made:
         if not any(spec.changes for spec in specs.values()):
             raise UsageError(self.wishes.said, "no layer of the model is large enough for it.", "Leave it out.")
-        return compressed(self.dense, self.samples.fitted, specs, self.heard)
+        return self.made(specs, self.heard)
+
+    def made(self, specs: Specs, heard: Heard) -> Made:
+        found = compressed(self.dense, self.samples.fitted, specs, heard)
+        return found if self.classes is None or not found.lost else replace(found, graph=self.classes.kept(found.graph))
 
     def _forms(self, site: Site, roles: list[str]) -> list[Spec]:
         """A layer that is pruned as far as it goes, in all densities."""
@@ -135,7 +141,8 @@ def compress(
     samples = samples_of(source, original)
     outputs = outputs_of(original, samples.measured)
     measure = measure_of(original, samples.measured, outputs, samples.labels)
-    task = _Task(original, dense, wishes, board, samples, measure, heard)
+    classes = classes_of(dense, samples.fitted)
+    task = _Task(original, dense, wishes, board, samples, measure, classes, heard)
     if wishes.searched:
         made = task.searched()
     elif wishes.prune == BY_LAYER:

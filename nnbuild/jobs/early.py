@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+import numpy as np
+
 from nnbuild.backends.firmware.layout import DoesNotFit
 from nnbuild.board.board import Board
-from nnbuild.model.graph import Graph
+from nnbuild.model.graph import Array, Graph
+
+FEWER = "Fewer bytes for weights may make it fit: give --calibrate with samples and --flash {0}."
+LOOKED_AT, FEW, MOST = 4096, 64, 4
+"""Of a layer's weights; different ones up to which they have codes; and how often the flash's bytes weights may take
+for that to be worth a try."""
 
 
-def refuse_too_large(graph: Graph, board: Board, form: str, widths: Mapping[str, int]) -> None:
-    """`widths` has the bytes of a number in each form; integers have those that the file gives them."""
+def refuse_too_large(graph: Graph, board: Board, form: str, widths: Mapping[str, int], fewer: bool = False) -> None:
+    """`widths` has the bytes of a number in each form; integers have those that the file gives them. With `fewer`
+    weights are to take fewer bytes than that."""
     if board.firmware is None:
         return
     weights, flash = _weights(graph, widths[form]), board.memory("flash").length
-    if weights > flash:
+    if weights > flash and not fewer and _least(graph, widths[form]) > flash:
         cause = f"its {weights:,} bytes of weights in {form} are more than its {flash:,} bytes of flash"
         raise _error(board, cause, _advice(graph, flash, form, widths), weights - flash)
     inputs = sum(prod(t.shape) * _width(t.dtype, widths[form]) for t in map(graph.tensors.__getitem__, graph.inputs))
@@ -31,6 +39,20 @@ def _weights(graph: Graph, width: int) -> int:
     return sum(data.size * _width(data.dtype.name, width) for data in held)
 
 
+def _least(graph: Graph, width: int) -> float:
+    """Bytes below which no kernel stores them: of integers zeros take none, and few values few bits."""
+    held = (constant.data for constant in graph.constants.values() if constant.data.ndim > 1)
+    return sum(_stored(data, _width(data.dtype.name, width)) for data in held)
+
+
+def _stored(data: Array, width: int) -> float:
+    if width > 1:
+        return data.size * width
+    few = len(np.unique(data.reshape(-1)[:: max(1, data.size // LOOKED_AT)]))
+    bits = float(np.log2(max(2, few))) if few <= FEW else 8.0
+    return min(data.size * bits, np.count_nonzero(data) * 8.0) / 8
+
+
 def _width(dtype: str, width: int) -> int:
     return width if dtype == "float32" else {"int8": 1, "uint8": 1, "int16": 2}.get(dtype, 4)
 
@@ -39,6 +61,8 @@ def _advice(graph: Graph, flash: int, form: str, widths: Mapping[str, int]) -> s
     smaller = [name for name, width in widths.items() if width < widths[form] and _weights(graph, width) < flash]
     if smaller:
         return f"Its weights alone would fit with {' or '.join(f'--quantize {name}' for name in smaller)}."
+    if form == "int8" and _weights(graph, 1) < MOST * flash:
+        return FEWER.format(flash)
     return "No other option makes it fit: take a smaller model or a larger board."
 
 

@@ -317,7 +317,7 @@ def compile_model(
     with phase("reading the model"):
         imported = load(options.model, prefix, options.wishes)
     if to_run:
-        refuse_too_large(imported, board, options.quantize, BYTES)
+        refuse_too_large(imported, board, options.quantize, BYTES, options.of_weights.any)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
     with heard_samples(options.features, options.calibrate, imported) as calibrate:

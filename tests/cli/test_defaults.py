@@ -43,13 +43,26 @@ def test_compile_says_when_one_option_makes_it_much_faster(tmp_path: Path, capsy
 
 @pytest.mark.parametrize(("form", "size"), [("float", "4,004,000"), ("int8", "1,001,000")])
 def test_weights_larger_than_the_flash_are_refused_with_their_bytes(form: str, size: str) -> None:
-    graph = single(Dense(), [(1001,)], {"kernel": np.zeros((1001, 1000)), "bias": np.zeros(1000)})
+    weights = np.random.default_rng(1).normal(size=(1001, 1000))
+    graph = single(Dense(), [(1001,)], {"kernel": weights, "bias": np.zeros(1000)})
     board = find("stm32f405")
     if form == "int8":
         refuse_too_large(graph, board, form, BYTES)
         board = find("microbit")
     with pytest.raises(DoesNotFit, match=f"its {size} bytes of weights in {form} are more than its .* bytes of flash"):
         refuse_too_large(graph, board, form, BYTES)
+    refuse_too_large(graph, board, form, BYTES, fewer=True)
+
+
+def test_weights_that_may_be_stored_in_fewer_bytes_are_not_refused() -> None:
+    weights = np.random.default_rng(1).normal(size=(1000, 300))
+    for kept in (weights * (weights > 1), np.sign(weights)):  # many zeros, few values
+        graph = single(Dense(), [(1000,)], {"kernel": kept})
+        refuse_too_large(graph, find("microbit"), "int8", BYTES)
+        with pytest.raises(DoesNotFit):
+            refuse_too_large(graph, find("microbit"), "float", BYTES)
+    with pytest.raises(DoesNotFit, match="give --calibrate with samples and --flash 262144"):
+        refuse_too_large(single(Dense(), [(1000,)], {"kernel": weights}), find("microbit"), "int8", BYTES)
 
 
 def test_the_refusal_names_a_form_whose_weights_fit() -> None:
