@@ -12,6 +12,7 @@ from nnbuild.board.board import FlashSpeed
 from nnbuild.bound.image import Image
 from nnbuild.cycles.blocks import CODE, Block, Core, Timing, branch, read_block, timed
 from nnbuild.cycles.flash import Port
+from nnbuild.cycles.pipeline import leaves
 from nnbuild.cycles.watch import Watch, has_floats
 
 PAGE = 4096
@@ -133,16 +134,24 @@ class Clock(Processor):
         return int(self.cpu.reg_read(number))
 
     def _enter(self, cpu: Any, address: int, size: int, data: object) -> None:
-        if self._running is not None:
-            self._finish(address)
+        block, before = self._block(address, size), self._running
+        if before is not None and before.end == address and before.body and not leaves(before.last):
+            self._running = self._block(before.address, address + size - before.address)  # a page of memory ended
+            before.conditional |= self._running.conditional  # both are watched as closely
+        else:
+            if before is not None:
+                self._finish(address)
+            self._running = block
+        self._running.seen += 1
+        self._close = self._running.conditional or self._running.seen <= LESSONS
+        if self._watch is not None:
+            self._watch.enter(address, block.body)
+
+    def _block(self, address: int, size: int) -> Block:
         block = self._blocks.get((address, size))
         if block is None:
             block = self._blocks[address, size] = read_block(self.image, address, size)
-        self._running = block
-        block.seen += 1
-        self._close = block.conditional or block.seen <= LESSONS
-        if self._watch is not None:
-            self._watch.enter(address, block.body)
+        return block
 
     def _finish(self, to: int) -> None:
         block, words = self._running, self._words

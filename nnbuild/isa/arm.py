@@ -177,9 +177,13 @@ def _load_four(*registers: str) -> str:
     return "\n".join([*held, "", load, *given, "return from;"])
 
 
-_LOAD_BOTH = """\
-typedef int32_t __attribute__((may_alias)) word;
-const word *const inputs = (const word *)x, *const weights = (const word *)k;
+_WORD = "typedef int32_t __attribute__((may_alias)) word;\n"
+_STORE_EACH = (
+    f'{_WORD}\n__asm__("str %2, %0\\n\\tstr %3, %1" : "=m"(((word *)to)[0]), "=m"(((word *)to)[1]) '
+    ': "r"(low), "r"(high));'
+)
+_LOAD_BOTH = f"""\
+{_WORD}const word *const inputs = (const word *)x, *const weights = (const word *)k;
 int32_t first; /* each load overlaps with the one before it */
 
 __asm__("ldr.w %0, %4\\n\\tldr.w %1, %5\\n\\tldr.w %2, %6\\n\\tldr.w %3, %7"
@@ -236,6 +240,7 @@ DSP = Vectors(
         "p_load_two": _LOAD_TWO,
         "load_two": _LOAD_TWO,
         "store_two": f'{_PAIR}__asm__("strd %1, %2, %0" : "=m"(*(pair *)to) : "r"(first), "r"(second));',
+        "store_each": _STORE_EACH,
         "load_four": _load_four("r4", "r5", "r6", "r8"),
         "load_four_more": _load_four("r9", "r10", "r11", "r12"),
         "load_both": _LOAD_BOTH,

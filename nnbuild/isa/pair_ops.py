@@ -227,6 +227,7 @@ PAIRS: dict[str, Operation | Family] = {
     "store_two": Operation(
         "void", "int32_t *to, int32_t first, int32_t second", "to[0] = first;\nto[1] = second;", 1, 2
     ),
+    "store_each": Operation("void", "int64_t *to, int32_t low, int32_t high", f"*to = {TWO};", 2),
     "load_four": Operation(
         "const int64_t *", "const int64_t *from, int32_t *a, int32_t *b, int32_t *c, int32_t *d", LOAD_FOUR, 1, 4
     ),

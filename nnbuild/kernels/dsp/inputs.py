@@ -22,12 +22,14 @@ C_TYPE = {"int8": "int8_t", "int16": "int16_t"}
 CALL_CYCLES = 8
 
 
-def expand(w: Writer, dtype: str, patch: str, sources: tuple[str, ...], count: int, most: int = 2) -> None:
+def expand(
+    w: Writer, dtype: str, patch: str, sources: tuple[str, ...], count: int, most: int = 2, apart: bool = False
+) -> None:
     """Prints a call that lays out `count` inputs, a multiple of 4, of one position or two; `most` fours in a turn, or
-    AT_ONCE in the only one."""
+    AT_ONCE in the only one. `apart`: each word is stored by itself, in fewer cycles and more instructions."""
     once = count // 4 <= AT_ONCE and most > 1
     unroll = count // 4 if once else next(size for size in range(most, 0, -1) if count // 4 % size == 0)
-    routine, bill = _routine(dtype, len(sources), unroll, once)
+    routine, bill = _routine(dtype, len(sources), unroll, once, apart)
     w.bill(CALL_CYCLES, CALL_CYCLES)
     w.add(bill.times(count / 4 / unroll))
     w(f"{w.call(routine, patch, *sources, *([] if once else [str(count // 4 // unroll)]))};")
@@ -57,46 +59,58 @@ def natural(w: Writer, to: str, source: str, count: int) -> None:
         w(w.use(MOVE, f"{to}[{at}]", f"{source}[{at}]" if at < count else "0"))
 
 
-def _routine(dtype: str, positions: int, unroll: int, once: bool) -> tuple[Instruction, Bill]:
+def _routine(dtype: str, positions: int, unroll: int, once: bool, apart: bool) -> tuple[Instruction, Bill]:
     """The routine, and what a turn costs in it."""
     w = Writer("{prefix}")
     names = ("a", "b")[:positions]
+    loads, words = (_load_bytes, _bytes) if dtype == "int8" else (_load_halves, _halves)
+    together = 2 if apart else 1
     with nullcontext() if once else w.loop("i", "count", trips=1):
-        for quad in range(unroll):
-            (_bytes if dtype == "int8" else _halves)(w, names, quad)
+        for first in range(0, unroll, together):
+            quads = range(first, min(first + together, unroll))
+            for quad in quads:
+                loads(w, names, quad)
+            for quad in quads:
+                _store(w, names, quad, words(w, quad), apart)
         for name, step in () if once else ((*((name, 4) for name in names), ("patch", positions))):
             w(f"{name} += {step * unroll};")
             w.bill(1)
     pointers = ", ".join(f"const {C_TYPE[dtype]} *{name}" for name in names)
     head = f"void {{name}}(int64_t *patch, {pointers}{'' if once else ', int32_t count'})"
-    name = f"expand_{dtype}_{positions}x{4 * unroll}{'_once' if once else ''}"
+    name = f"expand_{dtype}_{positions}x{4 * unroll}{'_once' if once else ''}{'_apart' if apart else ''}"
     return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.whole
 
 
-def _bytes(w: Writer, names: tuple[str, ...], quad: int) -> None:
+def _load_bytes(w: Writer, names: tuple[str, ...], quad: int) -> None:
     for name in names:
         w(w.use(LOAD, f"{name}{quad}", DSP.call(w, "load_bytes", f"{name} + {4 * quad}", of=(4,))))
-    _store(
-        w,
-        names,
-        quad,
-        [lambda n: DSP.call(w, "p_even_bytes", f"{n}{quad}"), lambda n: DSP.call(w, "p_odd_bytes", f"{n}{quad}")],
-    )
 
 
-def _halves(w: Writer, names: tuple[str, ...], quad: int) -> None:
+def _bytes(w: Writer, quad: int) -> list[Callable[[str], str]]:
+    """The words of a position's four inputs."""
+    return [lambda n: DSP.call(w, "p_even_bytes", f"{n}{quad}"), lambda n: DSP.call(w, "p_odd_bytes", f"{n}{quad}")]
+
+
+def _load_halves(w: Writer, names: tuple[str, ...], quad: int) -> None:
     for name in names:
         for half in range(2):
             loaded = DSP.call(w, "p_load", f"{name} + {4 * quad + 2 * half}")
             w(w.use(LOAD, f"{name}{quad}_{half}", loaded))
-    _store(w, names, quad, [lambda n: f"{n}{quad}_0", lambda n: f"{n}{quad}_1"])
 
 
-def _store(w: Writer, names: tuple[str, ...], quad: int, words: list[Callable[[str], str]]) -> None:
+def _halves(w: Writer, quad: int) -> list[Callable[[str], str]]:
+    return [lambda n: f"{n}{quad}_0", lambda n: f"{n}{quad}_1"]
+
+
+def _store(w: Writer, names: tuple[str, ...], quad: int, words: list[Callable[[str], str]], apart: bool) -> None:
     """The words of two positions alternate; those of one follow each other."""
     values = [(words[0]("a"), words[1]("a"))] if len(names) == 1 else [(word("a"), word("b")) for word in words]
     for index, (first, second) in enumerate(values):
-        w(w.use(STORE_TWO, f"patch[{len(values) * quad + index}]", DSP.call(w, "two", first, second)))
+        place = len(values) * quad + index
+        if apart:
+            w(f"{DSP.call(w, 'store_each', f'patch + {place}' if place else 'patch', first, second)};")
+        else:
+            w(w.use(STORE_TWO, f"patch[{place}]", DSP.call(w, "two", first, second)))
 
 
 def copy(w: Writer, dtype: str, to: str, source: str, count: int, ops: Vectors = DSP) -> None:

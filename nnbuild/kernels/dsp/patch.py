@@ -25,6 +25,8 @@ class Patch:
     window: Window
     zero: int
     dtype: str
+    apart: bool = False
+    """Whether words are stored one by one, in fewer cycles and more instructions."""
 
     @property
     def quads(self) -> int:
@@ -100,8 +102,8 @@ class Patch:
             with w.block("else"), w.trips(1 - inside):
                 fill(w, self.dtype, "to", self.zero, taken)
 
-    def lay_out(self, w: Writer, source: str, group: str) -> None:
-        """Prints what fills the patch for positions x and `next` of output row y."""
+    def lay_out(self, w: Writer, source: str, group: str, names: tuple[str, ...] = ("a", "b")) -> None:
+        """Prints what fills the patch for positions x and `next` of output row y, or for the first of them."""
         window, kind = self.window, C_TYPE[self.dtype]
         along = product("x", window.step)
         if self.banded:
@@ -110,7 +112,8 @@ class Patch:
             top = "0" if window.flat else product("y", window.rows.stride * window.line)
             start, row_step = f"{source} + {total(top, along)}", window.rows.dilation * window.line
         w(f"const {kind} *a = {start}{f' + {group}' if group else ''};")
-        w(f"const {kind} *b = a + {product('next - x', window.step)};")
+        if len(names) > 1:
+            w(f"const {kind} *b = a + {product('next - x', window.step)};")
         w.bill(6)
         if self.rows_at_once == 2:
             wrapped = row_step * window.rows.stride - window.columns.places * window.step
@@ -118,45 +121,46 @@ class Patch:
                 with w.block(f"if ({place} >= {window.columns.places})"):
                     w(f"{name} += {wrapped};")
             w.bill(5)
-        self._left_over(w, row_step)
+        self._left_over(w, row_step, names)
         if self.quads:
-            self._runs(w, row_step)
+            self._runs(w, row_step, names)
 
     @property
     def run_step(self) -> int:
         return self.window.columns.dilation * self.window.channels
 
-    def _runs(self, w: Writer, row_step: int) -> None:
+    def _runs(self, w: Writer, row_step: int, names: tuple[str, ...]) -> None:
         """What is taken four at a time, row by row and run by run."""
         rows, runs = self.window.rows.kernel, self.window.runs
         w("int64_t *to = patch;")
         with repeated(w, "ky", rows):
             with repeated(w, "kx", runs):
-                expand(w, self.dtype, "to", ("a", "b"), 4 * self.quads)
+                expand(w, self.dtype, "to", names, 4 * self.quads, apart=self.apart)
                 if rows * runs > 1:
-                    w(f"to += {2 * self.quads};")
+                    w(f"to += {len(names) * self.quads};")
                     w.bill(1)
                 if runs > 1:
-                    _move_on(w, self.run_step)
+                    _move_on(w, self.run_step, names)
             if rows > 1:
-                _move_on(w, row_step - (self.run_step * runs if runs > 1 else 0))
+                _move_on(w, row_step - (self.run_step * runs if runs > 1 else 0), names)
 
-    def _left_over(self, w: Writer, row_step: int) -> None:
+    def _left_over(self, w: Writer, row_step: int, names: tuple[str, ...]) -> None:
         """The inputs that are taken one by one, behind the others."""
         offsets = [ky * row_step + kx * self.run_step + i for ky, kx, i in self.left_over()]
         order = INPUT_ORDER[self.dtype]
         for at in range(0, len(offsets), 4):
             four = offsets[at : at + 4]
-            for half in range(2):
-                pair = [four[i] if i < len(four) else None for i in order[2 * half : 2 * half + 2]]
-                words = [_pair(w, name, pair) for name in ("a", "b")]
-                w(w.use(STORE_TWO, f"patch[{(self.whole + at) // 2 + half}]", DSP.call(w, "two", *words)))
+            pairs = [[four[i] if i < len(four) else None for i in half] for half in (order[:2], order[2:])]
+            words = [_pair(w, name, pair) for pair in pairs for name in names]
+            for index in range(0, len(words), 2):
+                place = (len(names) * (self.whole + at) // 2 + index) // 2
+                w(w.use(STORE_TWO, f"patch[{place}]", DSP.call(w, "two", *words[index : index + 2])))
 
 
-def _move_on(w: Writer, by: int) -> None:
-    w(f"a += {by};")
-    w(f"b += {by};")
-    w.bill(2)
+def _move_on(w: Writer, by: int, names: tuple[str, ...]) -> None:
+    for name in names:
+        w(f"{name} += {by};")
+    w.bill(len(names))
 
 
 def _pair(w: Writer, name: str, offsets: list[int | None]) -> str:

@@ -7,7 +7,7 @@ bytes before what they point at, so that the last load of a run moves them on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nnbuild.base.bill import Bill
@@ -75,7 +75,8 @@ def body(scaling: Scaling, pairs: int, longest: int, near: bool, lines: Lines | 
         there, read = Turns(lines.pairs, lines.rows, 0), 2 * lines.length * lines.rows
     text = [
         f"const uintptr_t x = (uintptr_t)patch - {4 + _skipped_bytes(there)};",
-        "const uintptr_t weights = (uintptr_t)k - 4;",
+        f"const uintptr_t weights = (uintptr_t)k - {4 + _told_bytes(scaling)};",
+        "const uintptr_t last = (uintptr_t)to0 + 4 * (uint32_t)blocks;",
         f"const uintptr_t end = (uintptr_t)patch + {read - 4};" if there.count > 1 else "",
         "",
         "__asm__ volatile(",
@@ -83,14 +84,14 @@ def body(scaling: Scaling, pairs: int, longest: int, near: bool, lines: Lines | 
     tally = Writer("")
     code = ["ldr.w r9, %[weights]", ".balign 4", "1:"]
     with tally.loop("block", "blocks", trips=1):
-        code += _start(tally, there)
+        code += _start(tally, there, _told_bytes(scaling))
         with tally.trips(there.count):
             code += _products(tally, there, near, lines)
         code += _outputs(tally, scaling)
-    inputs = '[x] "m"(x), [weights] "m"(weights)' + (', [end] "m"(end)' if there.count > 1 else "")
+    inputs = '[x] "m"(x), [weights] "m"(weights), [last] "m"(last)' + (', [end] "m"(end)' if there.count > 1 else "")
     text += [f'    "{line}\\n\\t"' for line in code]
     text += [
-        '    : [to0] "+m"(to0), [to1] "+m"(to1), [blocks] "+m"(blocks)',
+        '    : [to0] "+m"(to0), [to1] "+m"(to1)',
         f"    : {inputs}",
         f"    : {', '.join(f'{chr(34)}{name}{chr(34)}' for name in CLOBBERED)});",
     ]
@@ -102,8 +103,16 @@ def _skipped_bytes(there: Turns) -> int:
     return PAIR_BYTES * (there.skipped % STRETCH)
 
 
-def _start(w: Writer, there: Turns) -> list[str]:
-    lines = [f"ldr.w {X}, %[x]", *_run(FIRST, 0, last=True)]
+def _told_bytes(scaling: Scaling) -> int:
+    """Of what a block's scaling is told."""
+    return 16 * len(scaling.columns)
+
+
+def _start(w: Writer, there: Turns, told: int) -> list[str]:
+    """The weights' pointer stands before what the scaling of the block before was told."""
+    places = [f"{told + 4 * number}]" for number in range(1, 5)]
+    sums = [f"ldr.w {name}, [{K}, #{at}" for name, at in zip(FIRST, places, strict=True)]
+    lines = [f"ldr.w {X}, %[x]", *sums[:-1], f"{sums[-1]}!"]
     if there.count > 1:
         lines += [f"mov {second}, {first}" for first, second in zip(FIRST, SECOND, strict=True)]
     w.bill(len(lines))
@@ -113,13 +122,6 @@ def _start(w: Writer, there: Turns) -> list[str]:
         w.bill(len(skipping) + 1)
         lines += skipping
     return lines if there.count == 1 else [*lines, ".balign 4", "2:"]
-
-
-def _run(registers: tuple[str, ...], place: int, last: bool = False) -> list[str]:
-    """Loads from the weights' stream on, a few words behind its pointer."""
-    places = [f"{4 * (place + number + 1)}" for number in range(len(registers))]
-    lines = [f"ldr.w {name}, [{K}, #{at}]" for name, at in zip(registers, places, strict=True)]
-    return [*lines[:-1], f"{lines[-1]}!"] if last else lines
 
 
 def _products(w: Writer, there: Turns, near: bool, along: Lines | None) -> list[str]:
@@ -151,27 +153,41 @@ def _products(w: Writer, there: Turns, near: bool, along: Lines | None) -> list[
     if there.count > 1:
         w.bill(3)
         w.runs(1)
-        lines += [f"cmp {X}, r12", "bne.w 2b"]
+        lines += [f"cmp.w {X}, r12", "bne.w 2b"]
     return lines
 
 
 def _outputs(w: Writer, scaling: Scaling) -> list[str]:
-    """Scales and stores channel by channel; what a channel's scaling is told comes to up to three registers."""
-    told = ("r12", "lr", "r8")[: len(scaling.columns)]
-    pointers, count = ["ldr.w r10, %[to0]", "ldr.w r11, %[to1]"], ["ldr.w r8, %[blocks]"]
-    busy = scaling.form is not None and bool(scaling.form.below), "r8" in told
-    lines = []
+    """Scales and stores channel by channel. What the scaling is told is loaded into whatever registers are free, in as
+    few runs as can be, each of them before a store, which then takes nothing or does not delay a load."""
+    told = [
+        (f"{role}{channel}", f"[{K}, #{4 * (channel * len(scaling.columns) + at + 1)}]")
+        for channel in range(4)
+        for at, role in enumerate(scaling.columns)
+    ]
+    waiting = [*told, ("last", "%[last]")]
+    signed = scaling.form is not None and bool(scaling.form.below)
+    pointers = ["ldr.w r10, %[to0]", "ldr.w r11, %[to1]"]
+    free, held = ["r12", "lr", "r8"], dict[str, str]()
+    lines: list[str] = []
+    stores: list[str] = []
     for channel in range(4):
-        lines += [] if channel % 2 else _apart(scaling, channel)
-        lines += pointers if channel == 0 and not busy[0] else count if channel == 3 and not busy[1] else []
-        lines += _run(told, channel * len(told), last=channel == 3)
-        lines += _scaled(scaling, channel, dict(zip(scaling.columns, told, strict=True)))
-        lines += pointers if channel == 0 and busy[0] else []
-        lines += [f"strb.w {FIRST[channel]}, [r10], #1", f"strb.w {SECOND[channel]}, [r11], #1"]
-    lines += [*(count if busy[1] else []), "str.w r10, %[to0]", "str.w r11, %[to1]"]
-    lines += ["subs.w r8, r8, #1", "str.w r8, %[blocks]", "bne.w 1b"]
+        run = pointers if channel == int(signed) else []
+        while waiting and free:
+            name, place = waiting.pop(0)
+            held[name] = free.pop(0)
+            run = [*run, f"ldr.w {held[name]}, {place}"]
+        w.runs(bool(run))
+        lines += [*run, *stores, *([] if channel % 2 else _apart(scaling, channel))]
+        own = {role: held.pop(f"{role}{channel}") for role in scaling.columns}
+        spare = ("r10", "r11") if channel == 0 else ("r0", "r4")
+        lines += _scaled(scaling, channel, own, spare)
+        stores = [f"strb.w {FIRST[channel]}, [r10], #1", f"strb.w {SECOND[channel]}, [r11], #1"]
+        free += own.values()
+        free += [] if channel == 0 else [FIRST[channel - 1], SECOND[channel - 1]]
+        free = [name for name in free if not (signed and name in ("r0", "r4"))]
+    lines += [*stores, "str.w r10, %[to0]", "str.w r11, %[to1]", f"cmp.w r10, {held['last']}", "bne.w 1b"]
     w.bill(sum(not line.startswith("it") for line in lines))
-    w.runs(4 + sum(busy))
     return lines
 
 
@@ -186,12 +202,12 @@ def _apart(scaling: Scaling, channel: int) -> list[str]:
     return lines
 
 
-def _scaled(scaling: Scaling, channel: int, told: Mapping[str, str]) -> list[str]:
+def _scaled(scaling: Scaling, channel: int, told: Mapping[str, str], spare: Sequence[str]) -> list[str]:
     form, values = scaling.form, (FIRST[channel], SECOND[channel])
     assert form is not None
     lines, offsets = [], [told["offset"]] * 2
     if form.below:
-        offsets = ["r0", "r4"] if channel else ["r10", "r11"]
+        offsets = list(spare)
         lines = [f"add.w {own}, {told['offset']}, {sums}, asr #31" for own, sums in zip(offsets, values, strict=True)]
     high = "smmlar" if form.rounded else "smmla"
     for value, offset in zip(values, offsets, strict=True):

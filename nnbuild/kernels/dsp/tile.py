@@ -187,13 +187,12 @@ def all_runs(w: Writer, tile: Tile, runs: list[Run], names: Names) -> None:
 
 def advance(w: Writer, tile: Tile, run: Run) -> None:
     """The call for one run; its pointers are moved on."""
-    others = ("beside0", "beside1") if tile.beside else ()
-    call(w, tile, run, "k", ("to0", "to1", *others), str(run.count))
-    for other in others:
-        w(f"{other} += {run.count * run.real};")
+    names = ("to", "beside") if tile.beside else ("to",)
+    pointers = tuple(f"{name}{position}" for name in names for position in range(tile.positions))
+    call(w, tile, run, "k", pointers, str(run.count))
     w(f"k += {run.count * tile.size(run.width)};")
-    w(f"to0 += {run.count * run.real};")
-    w(f"to1 += {run.count * run.real};")
+    for pointer in pointers:
+        w(f"{pointer} += {run.count * run.real};")
 
 
 def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:

@@ -89,7 +89,7 @@ class Patches(WindowNest[Tile]):
 
     @cached_property
     def patch(self) -> Patch:
-        return patch_of(self.site)
+        return replace(patch_of(self.site), apart=self.lanes.near)
 
     @property
     def width(self) -> int:
@@ -130,6 +130,15 @@ class Patches(WindowNest[Tile]):
         window, patch = self.window, self.patch
         w(f"int64_t *const patch = {names.scratch};")
         patch.declare_band(w)
+        if window.flat and self._alone:
+            w("const int32_t even = end - (end - begin) % 2;")
+            with w.loop("x", "even", start="begin", step=2, trips=self.width // 2):
+                w("const int32_t next = x + 1;")
+                self._pair(w, names)
+            with w.block("if (even < end)"):
+                w("const int32_t x = even;")
+                self._pair(w, names, alone=True)
+            return
         if window.flat:
             with w.loop("x", "end", start="begin", step=2, trips=-(-self.width // 2)):
                 w("const int32_t next = x + 1 < end ? x + 1 : x;")
@@ -145,14 +154,20 @@ class Patches(WindowNest[Tile]):
                 w(f"const int32_t next = {f'x + 1 < {last} ? x + 1 : x' if places % 2 else 'x + 1'};")
                 self._pair(w, names)
 
-    def _pair(self, w: Writer, names: Names) -> None:
-        """All channels of positions x and `next`."""
-        window, tile = self.window, self.lanes
+    @property
+    def _alone(self) -> bool:
+        """Whether the last of an odd number of positions is computed by itself, which takes a routine more."""
+        return self.lanes.near and bool(self.width % 2) and self.window.groups == 1 and not self.lanes.beside
+
+    def _pair(self, w: Writer, names: Names, alone: bool = False) -> None:
+        """All channels of positions x and `next`, or of x alone."""
+        window, tile = self.window, replace(self.lanes, positions=1) if alone else self.lanes
         kind = tiles.TYPES[tile.scaling.bits]
         row = "0" if window.flat else product("y", window.columns.places * window.filters)
         place, apart = total(row, product("x", window.filters)), product("next - x", window.filters)
         w(f"{kind} *to0 = {names.outputs[0]} + {place};")
-        w(f"{kind} *to1 = to0 + {apart};")
+        if not alone:
+            w(f"{kind} *to1 = to0 + {apart};")
         w.bill(6)
         if tile.beside:
             w(f"const int8_t *beside0 = {names.inputs[1]} + {place};")
@@ -160,7 +175,7 @@ class Patches(WindowNest[Tile]):
             w.bill(5)
         runs = tiles.runs(window.share)
         if window.groups == 1:
-            self.patch.lay_out(w, names.inputs[0], "")
+            self.patch.lay_out(w, names.inputs[0], "", ("a", "b")[: tile.positions])
             tiles.all_runs(w, tile, runs, names)
             return
         w(f"const int64_t *k = {names.packed['kernel']};")
