@@ -130,12 +130,13 @@ def spread(w: Writer, to: str, source: str, count: int) -> None:
     whole = count // (4 * AT_ONCE)
     routine = Writer("{prefix}")
     with routine.loop("i", "count", trips=1):
+        for at in range(AT_ONCE):  # together, since loads overlap
+            loaded = DSP.call(routine, "load_bytes", f"from + {4 * at}" if at else "from", of=(4,))
+            routine(f"const int32_t all{at} = {loaded};")
         for at in range(AT_ONCE):
             with routine.block(""):
-                loaded = DSP.call(routine, "load_bytes", f"from + {4 * at}" if at else "from", of=(4,))
-                routine(f"const int32_t all = {loaded};")
-                routine(f"const int32_t even = {DSP.call(routine, 'p_even_bytes', 'all')};")
-                routine(f"const int32_t odd = {DSP.call(routine, 'p_odd_bytes', 'all')};")
+                routine(f"const int32_t even = {DSP.call(routine, 'p_even_bytes', f'all{at}')};")
+                routine(f"const int32_t odd = {DSP.call(routine, 'p_odd_bytes', f'all{at}')};")
                 for half, name in enumerate((("p_low_halves", "even", "odd"), ("p_high_halves", "odd", "even"))):
                     value = DSP.call(routine, *name)
                     target = f"(int8_t *)(to + {4 * at + 2 * half})"

@@ -306,6 +306,7 @@ def _pair(w: Writer, shape: Planes, count: int, columns: range, source: Source) 
     for column in columns:
         for part in ("upper", "lower"):
             w(w.use(LOAD, f"{part}{column}", DSP.call(w, "load_bytes", source(part, column), of=(count,))))
+    for column in columns:
         w(w.use(LOAD, f"front{column}", DSP.call(w, "p_low_halves", f"upper{column}", f"lower{column}")))
         if count > 2:
             w(w.use(LOAD, f"back{column}", DSP.call(w, "p_high_halves", f"lower{column}", f"upper{column}")))
