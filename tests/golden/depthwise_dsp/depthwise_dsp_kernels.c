@@ -180,7 +180,7 @@ static inline int32_t depthwise_dsp_dsp_saturate_8x11(int32_t a)
 
 #endif
 
-static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_9bd4e2bc(const int8_t *in, int8_t *out, int32_t *scratch,
+static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_62f85ae6(const int8_t *in, int8_t *out, int32_t *scratch,
         const int32_t *constants, int32_t begin, int32_t end)
 {
     const int8_t blank[4] = {-29, -29, -29, -29};
@@ -200,10 +200,10 @@ static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_9bd4e2bc(const int
                 const int8_t *bytes = from + upper * 21;
                 const int32_t upper0 = depthwise_dsp_dsp_load_bytes_3(bytes);
                 const int32_t lower0 = depthwise_dsp_dsp_load_bytes_3(bytes + 21);
-                const int32_t front0 = depthwise_dsp_dsp_p_low_halves(upper0, lower0);
-                const int32_t back0 = depthwise_dsp_dsp_p_high_halves(lower0, upper0);
                 const int32_t upper1 = depthwise_dsp_dsp_load_bytes_3(bytes + 3);
                 const int32_t lower1 = depthwise_dsp_dsp_load_bytes_3(bytes + 24);
+                const int32_t front0 = depthwise_dsp_dsp_p_low_halves(upper0, lower0);
+                const int32_t back0 = depthwise_dsp_dsp_p_high_halves(lower0, upper0);
                 const int32_t front1 = depthwise_dsp_dsp_p_low_halves(upper1, lower1);
                 const int32_t back1 = depthwise_dsp_dsp_p_high_halves(lower1, upper1);
                 depthwise_dsp_dsp_store_two(line_to, depthwise_dsp_dsp_p_even_bytes(front0),
@@ -214,10 +214,10 @@ static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_9bd4e2bc(const int
                         depthwise_dsp_dsp_p_even_bytes(back1));
                 const int32_t upper2 = depthwise_dsp_dsp_load_bytes_3(bytes + 6);
                 const int32_t lower2 = depthwise_dsp_dsp_load_bytes_3(bytes + 27);
-                const int32_t front2 = depthwise_dsp_dsp_p_low_halves(upper2, lower2);
-                const int32_t back2 = depthwise_dsp_dsp_p_high_halves(lower2, upper2);
                 const int32_t upper3 = depthwise_dsp_dsp_load_bytes_3(bytes + 9);
                 const int32_t lower3 = depthwise_dsp_dsp_load_bytes_3(bytes + 30);
+                const int32_t front2 = depthwise_dsp_dsp_p_low_halves(upper2, lower2);
+                const int32_t back2 = depthwise_dsp_dsp_p_high_halves(lower2, upper2);
                 const int32_t front3 = depthwise_dsp_dsp_p_low_halves(upper3, lower3);
                 const int32_t back3 = depthwise_dsp_dsp_p_high_halves(lower3, upper3);
                 depthwise_dsp_dsp_store_two(line_to + 2, depthwise_dsp_dsp_p_even_bytes(front2),
@@ -228,10 +228,10 @@ static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_9bd4e2bc(const int
                         depthwise_dsp_dsp_p_even_bytes(back3));
                 const int32_t upper4 = depthwise_dsp_dsp_load_bytes_3(bytes + 12);
                 const int32_t lower4 = depthwise_dsp_dsp_load_bytes_3(bytes + 33);
-                const int32_t front4 = depthwise_dsp_dsp_p_low_halves(upper4, lower4);
-                const int32_t back4 = depthwise_dsp_dsp_p_high_halves(lower4, upper4);
                 const int32_t upper5 = depthwise_dsp_dsp_load_bytes_3(bytes + 15);
                 const int32_t lower5 = depthwise_dsp_dsp_load_bytes_3(bytes + 36);
+                const int32_t front4 = depthwise_dsp_dsp_p_low_halves(upper4, lower4);
+                const int32_t back4 = depthwise_dsp_dsp_p_high_halves(lower4, upper4);
                 const int32_t front5 = depthwise_dsp_dsp_p_low_halves(upper5, lower5);
                 const int32_t back5 = depthwise_dsp_dsp_p_high_halves(lower5, upper5);
                 depthwise_dsp_dsp_store_two(line_to + 4, depthwise_dsp_dsp_p_even_bytes(front4),
@@ -421,5 +421,5 @@ static DEPTHWISE_DSP_OUTLINED void depthwise_dsp_planar_6x7x3_9bd4e2bc(const int
 /* op: depthwise_conv2d [6][7][3] -> [6][7][3], 1,134 MACs, planar, about 2,693 cycles */
 void depthwise_dsp_00_op(const int8_t *in, int8_t *out, int32_t *scratch, int32_t begin, int32_t end)
 {
-    depthwise_dsp_planar_6x7x3_9bd4e2bc(in, out, scratch, depthwise_dsp_00_op_stream, begin, end);
+    depthwise_dsp_planar_6x7x3_62f85ae6(in, out, scratch, depthwise_dsp_00_op_stream, begin, end);
 }
