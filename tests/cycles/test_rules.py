@@ -148,6 +148,13 @@ def test_loads_of_two_memories_do_not_overlap(tmp_path: Path) -> None:
     assert apart.cycles == together.cycles + 10
 
 
+def test_loads_overlap_across_pages_of_the_emulator(tmp_path: Path) -> None:
+    """It ends its blocks of code where 4,096 bytes end, which no part does."""
+    loads = "\n".join(f"ldr.w r{2 + i}, [r0, #{4 * i}]" for i in range(4))
+    across, within = (looped(loads, f"b.w 7f\n.ltorg\n.balign 4096\n.space {far}\n7:") for far in (4088, 2048))
+    assert time(tmp_path, across).cycles == time(tmp_path, within).cycles
+
+
 def test_causes_add_up(tmp_path: Path) -> None:
     found = time(tmp_path, looped("ldr r2, [r0]\nadds r6, r6, #1"))
     assert found.cycles == found.instructions + found.loads + found.branches + found.others
