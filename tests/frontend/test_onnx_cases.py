@@ -20,7 +20,7 @@ from nnbuild.ops import interpret
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from tests.support.many import run_many
-from tests.support.onnx_cases import cases, expanded, read
+from tests.support.onnx_cases import ANCHOR, cases, expanded, read
 from tests.support.running import ROOT
 from tests.support.shares import in_shares
 
@@ -67,6 +67,7 @@ def _readable(case: Any) -> tuple[Graph, dict[str, np.ndarray]] | None:
         except NnbuildError:
             continue
         given = dict(zip([port.name for port in case.model.graph.input], values, strict=False))
+        given[ANCHOR] = np.zeros((1, 1), np.float32)
         inputs = {n: given[n].reshape(1, *graph.tensors[n].shape) for n in graph.inputs}
         kinds = {n: np.float32 if graph.tensors[n].dtype == "float32" else graph.tensors[n].dtype for n in inputs}
         if make_plan(graph, "net", Target()).steps and sum(v.size for v in inputs.values()) < 20_000:

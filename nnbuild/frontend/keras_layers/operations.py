@@ -15,6 +15,7 @@ from typing import Any
 from nnbuild.frontend.dialect import NO_BOUND
 from nnbuild.frontend.keras_layers import operation_choices as choices
 from nnbuild.frontend.keras_layers import operation_formulas as formulas
+from nnbuild.frontend.keras_layers import operation_further as further
 from nnbuild.frontend.keras_layers import operation_shapes as shapes
 from nnbuild.frontend.keras_layers import pooling
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
@@ -174,8 +175,18 @@ def _lrn(call: Call) -> str:
     return lrn(call, call.input, options(call))
 
 
-def _whole_only(function: str) -> Operation:
-    return Operation(lambda call: two_sided(call, Whole(function), *_operands(call)), whole=True)
+def _floored(function: str) -> Operation:
+    """The floored quotient of two, or what it leaves of the first: of whole numbers, or of floats."""
+
+    def build(call: Call) -> str:
+        left, right = _operands(call)
+        if is_whole(call, left) and is_whole(call, right):
+            return two_sided(call, Whole(function), left, right)
+        left, right = (as_floats(call.builder, side) for side in (left, right))
+        quotient = apply(call, str(_binary("divide").build(call)), ("floor", ()))
+        return quotient if function == "floor_divide" else further.rest(call, quotient, left, right)
+
+    return Operation(build, whole=True)
 
 
 def _squared_difference(call: Call) -> str:
@@ -283,8 +294,10 @@ OPERATIONS: dict[str, Operation] = {
     "logical_or": Operation(partial(choices.logical, function="or"), whole=True),
     "logical_xor": Operation(partial(choices.logical, function="xor"), whole=True),
     "logical_not": Operation(choices.logical_not, whole=True),
-    "floor_divide": _whole_only("floor_divide"),
-    "mod": _whole_only("floor_mod"),
+    "floor_divide": _floored("floor_divide"),
+    "floordiv": _floored("floor_divide"),
+    "mod": _floored("floor_mod"),
+    "floormod": _floored("floor_mod"),
     "where": Operation(choices.where, ("condition",), whole=True),
     "any": Operation(partial(choices.reduced_truth, function="max"), _REDUCED, whole=True),
     "all": Operation(partial(choices.reduced_truth, function="min"), _REDUCED, whole=True),
@@ -347,6 +360,37 @@ OPERATIONS: dict[str, Operation] = {
     "unstack": Operation(formulas.unstack, ("num", "axis"), whole=True),
     "var": Operation(formulas.variance, _REDUCED),
     "reduce_variance": Operation(formulas.variance, _REDUCED),
+    "argsort": Operation(partial(further.ordered, places=True), ("axis",)),
+    "diagonal": Operation(further.diagonal_part, ("offset", "axis1", "axis2")),
+    "diff": Operation(further.differences, ("n", "axis")),
+    "exp2": Operation(further.power_of_two),
+    "full_like": Operation(further.like, ("fill_value",)),
+    "hstack": Operation(further.side_by_side, whole=True),
+    "hypot": Operation(further.hypotenuse),
+    "isfinite": Operation(further.finite),
+    "log10": Operation(partial(further.logarithm, base=10)),
+    "log2": Operation(partial(further.logarithm, base=2)),
+    "resize": Operation(
+        further.image_resized,
+        (
+            "size",
+            "interpolation",
+            "antialias",
+            "crop_to_aspect_ratio",
+            "pad_to_aspect_ratio",
+            "fill_mode",
+            "fill_value",
+        ),
+    ),
+    "rgbto_grayscale": Operation(further.gray),
+    "rmsnorm": Operation(further.root_mean_square, ("axis", "epsilon", "scale")),
+    "select": Operation(further.selected, ("default",), whole=True),
+    "slice": Operation(further.sliced, ("shape", "start_indices"), whole=True),
+    "sort": Operation(partial(further.ordered, places=False), ("axis",)),
+    "trace": Operation(further.traced, ("offset", "axis1", "axis2")),
+    "tril": Operation(partial(further.triangle, upper=False), ("k",)),
+    "triu": Operation(partial(further.triangle, upper=True), ("k",)),
+    "trunc": Operation(further.truncated),
 }
 
 

@@ -1,0 +1,87 @@
+"""Single operations of Keras' in a graph: those that are put together from others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nnbuild import passes
+from nnbuild.frontend import load
+from nnbuild.ops import interpret
+from tests.frontend.keras_files import called, functional, h5_bytes, input_layer, layer
+from tests.support.running import ROOT
+
+X = np.linspace(-2.1, 2.3, 30, dtype=np.float32).reshape(2, 5, 3)
+WRITTEN = {
+    "diff": "K.diff(x, axis=1)",
+    "exp2": "K.exp2(x)",
+    "floor_divide": "K.floor_divide(x, .3)",
+    "floor_divide_of": "K.floor_divide(3., x)",
+    "full_like": "x + K.full_like(x, 2.)",
+    "hstack": "K.hstack([x, x])",
+    "hypot": "K.hypot(x, x + 1)",
+    "isfinite": "K.where(K.isfinite(x), x, 0.)",
+    "log10": "K.log10(K.abs(x) + .1)",
+    "log2": "K.log2(K.abs(x) + .1)",
+    "mod": "K.mod(x, .7)",
+    "mod_of_two": "K.mod(x, x * x + 1)",
+    "mod_of": "K.mod(3., x * x + 1)",
+    "rms": "K.nn.rms_normalization(x)",
+    "select": "K.select([x > 1, x > 0], [x, x * 2], -x)",
+    "slice": "K.slice(x, (0, 1, 2), (1, 2, 3))",
+    "sort": "K.sort(x, -1)",
+    "sort_before": "K.sort(x, 1)",
+    "argsort": "K.cast(K.argsort(x, 1), 'float32')",
+    "trace": "K.expand_dims(K.trace(x, axis1=1, axis2=2), -1)",
+    "diagonal": "K.diagonal(x, axis1=1, axis2=2)",
+    "tril": "K.tril(x)",
+    "triu": "K.triu(x, 1)",
+    "trunc": "K.trunc(x * 3)",
+    "resize": "K.image.resize(K.reshape(x, (-1, 5, 3, 2)), (7, 4))",
+    "resize_nearest": "K.image.resize(K.reshape(x, (-1, 5, 3, 2)), (3, 8), interpolation='nearest')",
+    "gray": "K.image.rgb_to_grayscale(K.reshape(x, (-1, 5, 2, 3)))",
+}
+MADE = """
+import sys, keras, numpy as np
+from pathlib import Path
+K, folder = keras.ops, Path(sys.argv[1])
+for name, text in eval(sys.argv[2]).items():
+    i = keras.Input((5, 6))
+    x = keras.layers.Dense(6)(i)
+    model = keras.Model(i, eval(text))
+    given = np.random.default_rng(1).normal(size=(4, 5, 6)).astype("float32")
+    model.save(folder / f"{name}.keras")
+    np.savez(folder / f"{name}.npz", x=given, y=np.concatenate([model(row[None]).numpy() for row in given]))
+"""
+
+
+TIMES = np.floor(X / np.float32(0.7))
+
+
+@pytest.mark.parametrize(("function", "wanted"), [("floormod", X - TIMES * np.float32(0.7)), ("floordiv", TIMES)])
+def test_floored_quotients_of_floats_are_no_whole_numbers(function: str, wanted: np.ndarray, tmp_path: Path) -> None:
+    made = layer("TFOpLambda", "op", function=f"math.{function}")
+    op = {**made, "name": "op", "inbound_nodes": [["x", 0, 0, {"y": 0.7}]]}
+    config = functional([called(input_layer("x", (5, 3))), op], ["x"], ["op"])
+    path = tmp_path / "net.h5"
+    path.write_bytes(h5_bytes(config, {}))
+    graph = passes.run(load(path))
+    np.testing.assert_allclose(interpret.run(graph, {graph.inputs[0]: X})[graph.outputs[0]], wanted, atol=1e-6)
+
+
+@pytest.mark.oracle
+@pytest.mark.full
+def test_operations_answer_as_keras_does(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow")
+    command = [sys.executable, "-c", MADE, str(tmp_path), repr(WRITTEN)]
+    subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
+    for name in WRITTEN:
+        graph = passes.run(load(tmp_path / f"{name}.keras"))
+        with np.load(tmp_path / f"{name}.npz") as arrays:
+            x, y = arrays["x"], arrays["y"]
+        found = interpret.run(graph, {graph.inputs[0]: x})[graph.outputs[0]]
+        np.testing.assert_allclose(found.reshape(y.shape), y, atol=2e-5, rtol=2e-5, err_msg=name)
