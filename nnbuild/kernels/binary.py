@@ -229,7 +229,7 @@ class _Linear:
     v: Vectors
 
     def accepts(self, site: Site[Binary]) -> str | None:
-        return _accepts_linear(site)
+        return _accepts_linear(site) or (None if prod(site.output_shape()) >= UNIT else "it has too few elements")
 
     def demand(self, site: Site[Binary]) -> Demand:
         demand = _demand(site)

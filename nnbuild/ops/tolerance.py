@@ -24,6 +24,8 @@ ULPS = 16.0
 """How far one result may be off, in units of the last place of what it was added up from."""
 UNIT = 2.0**-23
 """One unit in the last place of 1; of another number, that share of it."""
+SMALLEST = 2.0**-149
+"""One unit in the last place of the smallest numbers that a float holds."""
 FLOAT_CAP = 2.0**-10
 """The share of an output's own size beyond which the layers before its last excuse nothing."""
 STEP_CAP = 2.0**-7
@@ -105,13 +107,18 @@ class _Disturber:
         op = site.op
         constants = interpret.floats(site, dtype)
         if isinstance(op.attributes, Recurrent):  # its sums are inside, at every time step: its weights stand for them
-            constants = {role: values * (1.0 + self._by(values.shape)) for role, values in constants.items()}
+            constants = {role: values * (1.0 + UNIT * self._by(values.shape)) for role, values in constants.items()}
         found = op.attributes.reference(interpret.merged(op, inputs), constants)
         outputs = interpret.parted(op, inputs[0].shape[0], found)
-        return tuple(y + self._by(y.shape) * size for y, size in zip(outputs, next(self.sizes), strict=True))
+        return tuple(y + self._by(y.shape) * _unit(size) for y, size in zip(outputs, next(self.sizes), strict=True))
 
     def _by(self, shape: tuple[int, ...]) -> Array:
-        return np.where(self.chance.integers(0, 2, shape, np.int8) == 1, ULPS, -ULPS) * (self.sign * UNIT)
+        return np.where(self.chance.integers(0, 2, shape, np.int8) == 1, ULPS, -ULPS) * self.sign
+
+
+def _unit(size: Array) -> Array:
+    """One unit in the last place of each magnitude; what adds nothing up is off by nothing."""
+    return np.where(size > 0, np.maximum(size.astype(np.float64) * UNIT, SMALLEST), 0.0)
 
 
 def _of_some(graph: Graph, inputs: Mapping[str, Array], names: Sequence[str], reset_each: bool) -> dict[str, _Part]:
@@ -173,7 +180,7 @@ def _of_floats(part: _Part, cap: float) -> npt.NDArray[np.float64]:
     """What the sample moved by, or what samples usually do for their magnitude; capped, but never below `ULPS` units of
     the last operation's magnitude alone. What is too large for a float counts for nothing."""
     size = _by_sample(np.where(_fits(part.exact), np.abs(part.exact), 0.0))
-    least = ULPS * UNIT * np.maximum(part.last, size)
+    least = ULPS * _unit(np.maximum(part.last, size))
     known = np.isfinite(part.moved) & (least > 0)
     usual = float(np.median(part.moved[known] / least[known])) if known.any() else 0.0
     moved = np.maximum(part.moved, usual * least)

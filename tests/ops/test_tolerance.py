@@ -61,6 +61,16 @@ def test_one_layer_is_allowed_16_ulps_of_what_it_adds_up() -> None:
     assert found.values.dtype == np.float32
 
 
+def test_the_smallest_floats_are_held_by_their_own_last_place() -> None:
+    """Below 2^-126 a unit in the last place does not shrink any more."""
+    graph = chain(dense("y"))
+    tiny = np.float32(2.0**-140) * numbers(4)
+    allowed = standards(graph, {"x": tiny}, ["y"])["y"].tolerance
+    assert (allowed >= 16 * 2.0**-149).all() and (allowed < 2.0**-140).all()
+    nothing = standards(graph, {"x": 0 * tiny}, ["y"])["y"].tolerance
+    np.testing.assert_array_equal(nothing, 0.0)
+
+
 def test_layers_before_the_last_count_as_far_as_they_are_heard_of() -> None:
     """A sum that nearly cancels passes on what its terms lost; the loss is measured, and has an end."""
     cancelling = {"kernel": np.array([[1.0], [-1.0]], np.float32)}

@@ -59,18 +59,20 @@ class Sliding(WindowNest[Lanes]):
 
     def emit(self, w: Writer, names: Names) -> None:
         rows, columns = self.window.rows, self.window.columns
-        blind = not columns.taps_at(
-            0, columns.places
-        )  # no column of a window is real: where its rows begin is no matter
+        blind = not self._met(0, columns.places)  # where the rows of a window begin is no matter
         with w.loop("y", "end", start="begin", trips=rows.places) if blind else each_row(w, rows):
             for strip in edged_strips(self.window.columns, self.positions):
                 with each_strip(w, strip) as x:
                     self._channels(w, names, strip, x)
 
+    def _met(self, place: int, size: int) -> Met:
+        """The real columns under so many windows; none where all their rows are padding."""
+        return self.window.columns.taps_at(place, size) if self.window.rows.inside_share else {}
+
     def _channels(self, w: Writer, names: Names, strip: Strip, x: str) -> None:
         """All channels of a tile, whose first real column is `first` in the input."""
         window, columns, lanes = self.window, self.window.columns, self.lanes
-        met = columns.taps_at(strip.place, strip.size)
+        met = self._met(strip.place, strip.size)
         if met:
             w(f"const int32_t left = {columns.position(x)}{f' + {min(met)}' if min(met) else ''};")
             start = f"{product('top', columns.size)} + left"
@@ -82,7 +84,9 @@ class Sliding(WindowNest[Lanes]):
             w(f"const {lanes.output_type} *{name} = {operand} + {place};")
         if met:
             w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
-        dot.declare_channels(w, lanes, names.packed)
+        unused = lanes.again if met and window.rows.inside_share == 1 else ""
+        dot.declare_channels(w, lanes, names.packed, unused=unused)
+        moving = ("to", *others, *(name for name in lanes.channels if name != unused))
         whole, rest = divmod(window.channels, lanes.lanes)
         if whole:
             with w.loop("c", whole):
@@ -90,7 +94,7 @@ class Sliding(WindowNest[Lanes]):
                     self._vector(w, names, strip, lanes.lanes)
                     if met:
                         w(f"taps += {window.taps * lanes.lanes};")
-                    for name in ("to", *others, *lanes.channels):
+                    for name in moving:
                         w(f"{name} += {lanes.lanes};")
                     w.bill(3)
                 if met:
@@ -102,7 +106,7 @@ class Sliding(WindowNest[Lanes]):
     def _vector(self, w: Writer, names: Names, strip: Strip, count: int) -> None:
         """The first `count` channels of a vector."""
         window, lanes = self.window, self.lanes
-        met = window.columns.taps_at(strip.place, strip.size)
+        met = self._met(strip.place, strip.size)
         for position in range(strip.size):
             lanes.start(w, f"sum{position}", "0")
         if met and lanes.straight:

@@ -21,7 +21,7 @@ from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_integ
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.sums import scalar_lanes
-from nnbuild.kernels.window import WindowNest
+from nnbuild.kernels.window import WindowNest, window_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.ops.dense import Dense
@@ -139,6 +139,8 @@ def _refused(rows: int, site: Site[Dense]) -> str | None:
     reason = only_integer(site) or sparse.refused(site, rows, 1)
     if reason:
         return reason
+    if rows > max(1, window_of(site).filters):
+        return "it has fewer outputs than would share places"
     found = smallest(site, rows)
     few = found is not None and found.n <= sparse.DENSE * found.m
     return None if few else "some stretch of its inputs has too many weights that are not zero"

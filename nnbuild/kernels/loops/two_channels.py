@@ -146,12 +146,13 @@ class TwoChannels(WindowNest[ChannelLanes]):
             w(f"const int8_t *from = {total(source, place, channel)};")
             w.bill(6)
             inside = [] if rows.always_inside else [f"row >= 0 && row < {rows.size}"]
-            if window.contiguous and not columns.always_inside:
+            at_once = window.contiguous and columns.kernel <= columns.size
+            if not columns.always_inside:
                 inside.append(f"left >= 0 && left <= {columns.size - columns.kernel}")
             share = rows.inside_share * columns.inside_share
-            if window.contiguous and not inside:
+            if at_once and not inside:
                 self._widen(w, "from", window.run)
-            elif window.contiguous:
+            elif at_once:
                 with w.block(f"if ({' && '.join(inside)})"), w.trips(share):
                     self._widen(w, "from", window.run)
                 with w.block("else"), w.trips(1 - share):
