@@ -3,10 +3,11 @@
     python benchmarks/campaign.py LEDGER [--cases N] [--minutes M] [--from SEED]
     python benchmarks/campaign.py LEDGER --summary
 
-Each line of the ledger is one program of many cases, built by one compiler and run: how many were right, and every case
-that was wrong, refused or ended in a traceback. A seed that is in the ledger is not run again, so a campaign can be
-stopped and taken up at will. Integers must be equal in every bit, floats within the check's tolerance. `--summary`
-prints the tables of docs/random-campaign.md. Exit code 1 where a case was wrong or crashed.
+Each line of the ledger is one program of many networks, built in several ways and run: each network in each way is a
+case. The line says how many were right, and each that was wrong, refused or ended in a traceback. A program that is in
+the ledger is not run again, so a campaign can be stopped and taken up at will; one that was wrong is, first, once the
+commit is another, and its last line counts. Integers must be equal in every bit, floats within the check's tolerance.
+`--summary` prints the tables of docs/random-campaign.md. Exit code 1 where a case was wrong or crashed.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, takewhile
 from itertools import count as count_from
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,13 @@ from nnbuild.jobs.drawn import drawn_samples
 from nnbuild.model.graph import Graph
 from nnbuild.numeric.nearness import near
 from nnbuild.ops import interpret
-from nnbuild.ops.tolerance import standards
+from nnbuild.ops.tolerance import Standard, standards
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.quantize import Recipe, quantize_with
 from nnbuild.report.table import render
-from tests.support.batch import Entry, run_batch
+from tests.support.batch import Entry, run_written, write_batch
 
 FORMATS = ("float", "int8", "int16", "mixed")
 OPTIMIZE = ("speed", "size", "ram")
@@ -56,8 +57,10 @@ TOOLS = {
     "clang -O0": ("clang", "-O0"),
     "clang -O2": ("clang", "-O2"),
 }
+CHEAP = ("gcc, sanitizers", "clang -O0")
+"""Every program is built by these, with its own instructions and with their meanings, and by one that optimizes."""
 TOGETHER = 24
-"""Cases of one program."""
+"""Networks of one program."""
 FEATURES = frozenset({"arm_fpu"})
 
 
@@ -84,8 +87,30 @@ def cases(batch: int) -> Iterator[Case]:
         yield Case(batch * TOGETHER + number, form, isa, optimize)
 
 
-def tool_of(batch: int) -> str:
-    return list(TOOLS)[int(np.random.default_rng([batch, 2]).integers(len(TOOLS)))]
+@dataclass(frozen=True)
+class Build:
+    """One way to build a program: by which compiler, and whether with the set's own instructions."""
+
+    tool: str
+    own: bool
+
+    def __str__(self) -> str:
+        return f"{self.tool}, {'own instructions' if self.own else 'portable C'}"
+
+    @property
+    def command(self) -> list[str]:
+        return [*TOOLS[self.tool], *([] if self.own else ["-DNN_PORTABLE"])]
+
+
+def builds(batch: int) -> list[Build]:
+    """Own instructions where this processor has them; else only their meanings in portable C run."""
+    chance = np.random.default_rng([batch, 2])
+    slow = [tool for tool in TOOLS if tool not in CHEAP]
+    tool, own = slow[int(chance.integers(len(slow)))], bool(chance.integers(2))
+    isa = isas()[next(cases(batch)).isa]
+    if not (isa.cpu_flags and cpu_flags() >= set(isa.cpu_flags)):
+        return [Build(each, False) for each in (*CHEAP, tool)]
+    return [*(Build(each, either) for each in CHEAP for either in (True, False)), Build(tool, own)]
 
 
 def graph_of(case: Case) -> Graph:
@@ -113,10 +138,9 @@ def entry_of(case: Case, number: int) -> Entry:
 
 
 def drawn_inputs(graph: Graph) -> dict[str, Any]:
-    """A few random ones and the extremes, as the program takes them."""
+    """Random ones and the extremes, as the program takes them."""
     samples = drawn_samples(graph).inputs
-    picked = {name: np.concatenate([values[:4], values[16:]]) for name, values in samples.items()}
-    return {name: interpret.as_input(graph.tensors[name], values, "float32") for name, values in picked.items()}
+    return {name: interpret.as_input(graph.tensors[name], values, "float32") for name, values in samples.items()}
 
 
 def run(batch: int) -> dict[str, Any]:
@@ -131,10 +155,12 @@ def run(batch: int) -> dict[str, Any]:
             refused[error.cause] += 1
         except Exception:
             crashed.append(f"{case}: {traceback.format_exc().strip().splitlines()[-1]}, {_place()}")
-    tool, wrong = tool_of(batch), compared(entries, tool_of(batch))
-    counts = Counter(f"{case.format}, {case.isa}, {case.optimize}" for case, _ in entries)
-    found = {"batch": batch, "tool": tool, "native": native(batch), "cases": len(entries), "wrong": wrong}
-    return found | {"crashed": crashed, "refused": dict(refused), "kinds": dict(counts)}
+    ways = builds(batch)
+    wrong = compared(entries, ways)
+    kinds = Counter(f"{case.format}, {case.isa}, {case.optimize}" for case, _ in entries)
+    found = {"batch": batch, "builds": {str(way): len(entries) for way in ways}, "networks": len(entries)}
+    found |= {"kinds": {kind: count * len(ways) for kind, count in kinds.items()}, "cases": len(entries) * len(ways)}
+    return found | {"wrong": wrong, "crashed": crashed, "refused": dict(refused)}
 
 
 def _place() -> str:
@@ -142,40 +168,31 @@ def _place() -> str:
     return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
-def native(batch: int) -> bool:
-    """Whether the set's own instructions run here; else their meanings in portable C do."""
-    isa = isas()[next(cases(batch)).isa]
-    return bool(isa.cpu_flags) and cpu_flags() >= set(isa.cpu_flags) and batch % 2 == 0
-
-
-def compared(entries: Sequence[tuple[Case, Entry]], tool: str, alone: bool = False) -> list[str]:
-    """The cases that are wrong. Where a program does not compile or run, each of its cases is tried by itself."""
+def compared(entries: Sequence[tuple[Case, Entry]], ways: Sequence[Build]) -> list[str]:
+    """The cases that are wrong. Where a program does not compile or run, each of its networks is tried by itself."""
     if not entries:
         return []
-    batch = entries[0][0].seed // TOGETHER
-    command = [*TOOLS[tool], *([] if native(batch) else ["-DNN_PORTABLE"])]
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            outputs = run_batch([entry for _, entry in entries], Path(folder), command)
-        except AssertionError as error:
-            if alone:
-                return [f"{entries[0][0]}: {str(error).strip()[:600]}"]
-            return [each for pair in entries for each in compared([pair], tool, True)]
-    return [
-        f"{case}: {said}"
-        for (case, entry), found in zip(entries, outputs, strict=True)
-        if (said := judged(entry, found))
-    ]
+    wrong, standard = [], [standards(entry.plan.graph, entry.inputs, entry.plan.graph.outputs) for _, entry in entries]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_batch([entry for _, entry in entries], folder)
+        for way in ways:
+            try:
+                outputs = run_written([entry for _, entry in entries], folder, way.command)
+            except AssertionError as error:
+                alone = [f"{entries[0][0]}, {way}: {str(error).strip()[:600]}"]
+                wrong += alone if len(entries) == 1 else [each for pair in entries for each in compared([pair], [way])]
+                continue
+            for (case, entry), found, wanted in zip(entries, outputs, standard, strict=True):
+                wrong += [f"{case}, {way}: {said}" for said in judged(entry, found, wanted)]
+    return wrong
 
 
-def judged(entry: Entry, found: dict[str, Any]) -> str:
-    graph = entry.plan.graph
-    wanted = standards(graph, entry.inputs, graph.outputs)
-    for name in graph.outputs:
+def judged(entry: Entry, found: dict[str, Any], wanted: Mapping[str, Standard]) -> Iterator[str]:
+    for name in entry.plan.graph.outputs:
         right = near(wanted[name].values, found[name], wanted[name].tolerance)
         if not right.all():
-            return f"{int((~right).sum())} of {right.size} numbers of {name} are wrong"
-    return ""
+            yield f"{int((~right).sum())} of {right.size} numbers of {name} are wrong"
 
 
 def commit() -> str:
@@ -186,13 +203,15 @@ def commit() -> str:
 
 
 def summary(lines: Sequence[dict[str, Any]]) -> str:
-    total, wrong, crashed = (sum(_size(line[key]) for line in lines) for key in ("cases", "wrong", "crashed"))
+    keys = ("cases", "networks", "wrong", "crashed")
+    total, networks, wrong, crashed = (sum(_size(line[key]) for line in lines) for key in keys)
     refused: Counter[str] = Counter()
     for line in lines:
         refused.update(line["refused"])
     parts = [
-        f"{total:,} compiled cases of {len(lines):,} programs: {wrong} wrong, {crashed} crashes, "
-        f"{sum(refused.values())} refused in words; commits {', '.join(sorted({line['commit'] for line in lines}))}, "
+        f"{total:,} compiled cases of {networks:,} networks in {len(lines):,} programs: {wrong} wrong, "
+        f"{crashed} crashes, {sum(refused.values())} refused in words; "
+        f"commits {', '.join(sorted({line['commit'] for line in lines}))}, "
         f"batches {min(line['batch'] for line in lines)} to {max(line['batch'] for line in lines)}"
     ]
     for title, at in (("format", 0), ("instruction set", 1), ("optimized for", 2)):
@@ -203,7 +222,7 @@ def summary(lines: Sequence[dict[str, Any]]) -> str:
         parts.append(render([title, "cases"], [[name, f"{count:,}"] for name, count in sorted(counts.items())], 1))
     tools: Counter[str] = Counter()
     for line in lines:
-        tools[f"{line['tool']}{', own instructions' if line['native'] else ', portable C'}"] += line["cases"]
+        tools.update(line["builds"])
     parts.append(render(["compiler", "cases"], [[name, f"{count:,}"] for name, count in sorted(tools.items())], 1))
     parts += [f"wrong: {each}" for line in lines for each in line["wrong"]]
     parts += [f"crashed: {each}" for line in lines for each in line["crashed"]]
@@ -223,21 +242,25 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", default="1", help="so many processes, or a dask scheduler, tcp://HOST:8786")
     parser.add_argument("--summary", action="store_true")
     arguments = parser.parse_args(words)
-    lines = (
-        [json.loads(line) for line in arguments.ledger.read_text().splitlines()] if arguments.ledger.exists() else []
-    )
+    text = arguments.ledger.read_text() if arguments.ledger.exists() else ""
+    known = {line["batch"]: line for line in map(json.loads, text.splitlines())}
     if not arguments.summary:
-        done, end = {line["batch"] for line in lines}, time.monotonic() + 60 * arguments.minutes
-        wanted, made = arguments.cases, commit()
-        batches = takewhile(lambda _: wanted > 0, (batch for batch in count_from(arguments.first) if batch not in done))
+        end, wanted, made = time.monotonic() + 60 * arguments.minutes, arguments.cases, commit()
+        again = [line["batch"] for line in known.values() if _faults(line) and line["commit"] != made]
+        new = (batch for batch in count_from(arguments.first) if batch not in known)
+        batches = takewhile(lambda _: wanted > 0, chain(again, new))
         for row in spread(run, batches, arguments.workers, end):
             line = row | {"commit": made}
             with arguments.ledger.open("a") as ledger:
                 ledger.write(json.dumps(line) + "\n")
-            lines.append(line)
+            known = known | {line["batch"]: line}
             wanted -= line["cases"]
-    print(summary(lines))
-    return 1 if any(line["wrong"] or line["crashed"] for line in lines) else 0
+    print(summary(list(known.values())))
+    return 1 if any(map(_faults, known.values())) else 0
+
+
+def _faults(line: dict[str, Any]) -> bool:
+    return bool(line["wrong"] or line["crashed"])
 
 
 if __name__ == "__main__":

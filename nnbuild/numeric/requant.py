@@ -77,9 +77,26 @@ class Marks(NamedTuple):
     def around(self, centre: int) -> Marks:
         return self._replace(reached=self.reached - centre, short=self.short - centre)
 
+    def corners(self) -> Marks:
+        """Those that decide which lines step where they should: of a line's marks few do."""
+        short, most = _corners(-self.short, -self.most)
+        return Marks(*_corners(self.reached, self.least), -short, -most)
+
     def hold(self, outputs: Callable[[Ints], Ints]) -> bool:
         """Whether a function that never decreases gives the same outputs, once these are held within bounds."""
         return bool((outputs(self.reached) >= self.least).all() and (outputs(self.short) < self.most).all())
+
+
+def _corners(at: Ints, least: Ints) -> tuple[Ints, Ints]:
+    """The corners of the hull above these points, among them any largest `least * a - at * b` with a and b above 0."""
+    order = np.lexsort((least, at))
+    order = order[np.diff(at[order], append=at.max(initial=0) + 1) > 0]
+    at, least, kept = at[order], least[order], np.zeros(1, bool)
+    while len(at) > 2 and not kept.all():
+        up, along = np.diff(least), np.diff(at)
+        kept = np.concatenate([[True], up[:-1] * along[1:] > up[1:] * along[:-1], [True]])
+        at, least = at[kept], least[kept]
+    return at, least
 
 
 @dataclass(frozen=True)

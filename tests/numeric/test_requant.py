@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nnbuild.numeric.requant import Channel, Layer, RuleName
+from nnbuild.numeric.requant import Channel, Layer, RuleName, slack
 from nnbuild.numeric.requant_line import lines
 from nnbuild.numeric.requant_product import Form, Products, common_level, products
 from nnbuild.numeric.rounding import INT8, INT16, INT32, Ints, ints, requantize, requantize64, saturate
@@ -143,6 +143,18 @@ def test_a_nearly_dead_channel_fits_beside_ordinary_ones(power: int, bias: int, 
     assert found is not None or power > -25
     if found is not None:
         check_products(found, of)
+
+
+@pytest.mark.parametrize("rule", ["once", "twice", "wide"])
+def test_corners_decide_like_all_marks(rule: RuleName) -> None:
+    chance = np.random.default_rng(3)
+    for width in (900, 70_000, 1 << 22):
+        channel = Channel(rule, float(chance.uniform(0.5, 3.0) * (1 << 15) / width), 0, INT16, -width, width + 5)
+        marks, corners = channel.marks, channel.marks.corners()
+        assert len(corners.reached) < 100 < len(marks.reached)
+        nearest = round(channel.real * (1 << 24))
+        for multiplier in (*(nearest + by for by in range(-3, 4)), nearest // 2, 3 * nearest):
+            assert slack(multiplier, 24, corners) == slack(multiplier, 24, marks)
 
 
 def test_huge_scales_are_lines_of_shifted_sums() -> None:

@@ -49,13 +49,21 @@ class Entry:
 
 def run_batch(entries: Sequence[Entry], folder: Path, tool: Sequence[str] = GCC_SANITIZED) -> list[Values]:
     """What every entry's watched tensors hold after each of its samples."""
+    write_batch(entries, folder)
+    return run_written(entries, folder, tool)
+
+
+def write_batch(entries: Sequence[Entry], folder: Path) -> None:
     prefixes = [entry.plan.prefix for entry in entries]
     assert len(set(prefixes)) == len(prefixes), "two models of one program need two prefixes"
     for entry in entries:
         emit(entry.plan).write(folder)
-    source = folder / "batch.c"
-    source.write_text(_program(entries))
-    program = folder / "batch"
+    (folder / "batch.c").write_text(_program(entries))
+
+
+def run_written(entries: Sequence[Entry], folder: Path, tool: Sequence[str]) -> list[Values]:
+    """What `write_batch` has written may be built in many ways."""
+    source, program = folder / "batch.c", folder / "batch"
     done = subprocess.run([*tool, *STRICT, f"-I{folder}", str(source), "-o", str(program)], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[-8000:]
     done = subprocess.run([str(program)], input=b"".join(map(_stream, entries)), capture_output=True)
