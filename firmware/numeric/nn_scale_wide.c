@@ -7,8 +7,11 @@
  */
 int32_t nn_scale_wide(int64_t acc, int32_t multiplier, int32_t right)
 {
-    const int64_t limit = (int64_t)1 << 30;
+    const int32_t limit = (int32_t)1 << 30;
     const int64_t scaled = (acc * multiplier + ((int64_t)1 << (right - 1))) >> right;
+    const int32_t low = (int32_t)scaled;
 
-    return (int32_t)(scaled < -limit ? -limit : scaled > limit ? limit : scaled);
+    if (low != scaled)
+        return scaled < 0 ? -limit : limit;
+    return low < -limit ? -limit : low > limit ? limit : low;
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nnbuild.bound.cycles import Prices
@@ -13,7 +13,7 @@ from nnbuild.bound.meaning import write
 from nnbuild.bound.memory import Words
 from nnbuild.bound.operands import MASK, Meaningless
 from nnbuild.bound.transfers import load_many
-from nnbuild.bound.writer import CONDITION, Writer
+from nnbuild.bound.writer import CONDITION, OPPOSITE, Writer
 
 Value = int | None
 Run = Callable[[list[Value], Words], Value]
@@ -48,6 +48,8 @@ class Block:
     cycles: int = 0
     """At most, when it falls through or its only way is taken."""
     cycles_taken: int = 0
+    either: tuple[Run, Run] | None = None
+    """What it does when it branches and when it does not, where instructions ask for the branch's condition too."""
 
     @property
     def targets(self) -> tuple[int, ...]:
@@ -87,6 +89,12 @@ def write_all(w: Writer, body: Sequence[Instruction]) -> None:
         except Meaningless:
             text = f"{i.text} is an instruction whose effects are not known here"
             raise Refused("unknown instruction", i.address, text) from None
+
+
+def _sets_flags(i: Instruction) -> bool:
+    w = Writer()
+    write_all(w, [i])
+    return w.changes_flags
 
 
 def compiled(w: Writer, result: str, access: Mapping[str, Callable[..., Any]]) -> Run:
@@ -177,8 +185,26 @@ class Blocks:
         count = len(piece.body) + (piece.end is not None) - (address & 1)
         last = piece.end or piece.body[-1]
         body, falls, takes = self._cost(piece, address)
+        either = self._either(piece) if kind == "branch" else None
         fall = last.operands[0].value if kind == "goto" and piece.end is not None else piece.fall
-        return Block(address, kind, run, count, fall, taken, last.address, body + falls, body + takes)
+        return Block(address, kind, run, count, fall, taken, last.address, body + falls, body + takes, either)
+
+    def _either(self, piece: Piece) -> tuple[Run, Run] | None:
+        condition, asking = piece.end.condition if piece.end is not None else "", len(piece.body)
+        while asking > 0 and not _sets_flags(piece.body[asking - 1]):
+            asking -= 1
+        pair = condition, OPPOSITE.get(condition, "")
+        if not condition or all(i.condition not in pair for i in piece.body[asking:]):
+            return None
+        taken, falls = (self._assuming(piece.body, asking, each) for each in pair)
+        return taken, falls
+
+    def _assuming(self, body: Sequence[Instruction], asking: int, condition: str) -> Run:
+        """What a body does where a condition holds from there on."""
+        w, never = Writer(), OPPOSITE[condition]
+        asked = [i for i in body[asking:] if i.condition != never]
+        write_all(w, [*body[:asking], *(replace(i, condition="") if i.condition == condition else i for i in asked)])
+        return compiled(w, "None", self._access)
 
     def _cost(self, piece: Piece, address: int) -> tuple[int, int, int]:
         if self._prices is None:

@@ -15,6 +15,10 @@ ROUNDS = 100_000
 Trail = tuple[tuple[int, int], ...]
 """The loops around a block by their heads, and how often each head was reached since its loop was entered."""
 Key = tuple[int, ...]
+ANSWERS = 13
+"""Registers in which compilers keep what they asked: r0 to r12."""
+APART = -1
+"""What the key of a second way at the same block ends with."""
 
 
 @dataclass
@@ -37,6 +41,11 @@ class State:
             self.words = {place: word for place, word in self.words.items() if get(place) == word}
         self.count = max(self.count, other.count)
         self.cycles = max(self.cycles, other.cycles)
+
+    def parts(self, other: State) -> bool:
+        """Whether they know different answers to a question, kept in a register as 0 or 1."""
+        pairs = zip(self.registers[:ANSWERS], other.registers[:ANSWERS], strict=True)
+        return any(a != b and a in (0, 1) and b in (0, 1) for a, b in pairs)
 
     def same(self, other: State) -> bool:
         return self.registers == other.registers and self.words == other.words
@@ -79,11 +88,18 @@ class Waiting:
     def add(self, way: Way) -> None:
         key = self._key(way)
         met = self._ways.get(key)
+        if met is not None and self._apart(met, way):
+            key = (*key, APART)
+            met = self._ways.get(key)
         if met is not None:
             met.state.join(way.state)
             return
         self._ways[key] = way
         heapq.heappush(self._keys, key)
+
+    def _apart(self, met: Way, way: Way) -> bool:
+        """Whether two ways go on side by side: at most until a loop goes round."""
+        return (not way.trail or way.trail[-1][0] != way.at) and met.state.parts(way.state)
 
     def behind(self) -> Way:
         way = self._ways.pop(heapq.heappop(self._keys))

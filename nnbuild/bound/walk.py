@@ -249,6 +249,7 @@ class _Walk:
         find, step, limit = self._blocks.at, function.step, self._limit
         while True:
             block = find(at)
+            before = state.fork() if block.either is not None else None
             try:
                 target = block.run(state.registers, state.words)
             except WildStore as problem:
@@ -258,7 +259,7 @@ class _Walk:
                 raise Refused("no end", block.last, f"it does not end within {limit:,} instructions")
             if block.kind == "branch":
                 if target is None:
-                    return self._part(function, block, Way(state, at, trail))
+                    return self._part(function, block, Way(state, at, trail), before)
                 state.cycles += block.cycles_taken if target == block.taken else block.cycles
             else:
                 state.cycles += block.cycles
@@ -288,11 +289,16 @@ class _Walk:
             ends[target] = state
         return state, None
 
-    def _part(self, function: Function, block: Block, way: Way) -> list[Way]:
-        """Both ways of a branch whose condition is unknown."""
+    def _part(self, function: Function, block: Block, way: Way, before: State | None) -> list[Way]:
+        """Both ways of a branch whose condition is unknown; each knows what the block does there."""
         self._unknown.add(block.last)
         self._parted += 1
         other = way.state.fork()
+        if block.either is not None and before is not None:
+            way.state.registers, other.registers = before.registers.copy(), before.registers
+            way.state.words, other.words = before.words.copy(), before.words
+            for run, state in zip(block.either, (way.state, other), strict=True):
+                run(state.registers, state.words)
         way.state.cycles += block.cycles_taken
         other.cycles += block.cycles
         taken = Way(way.state, block.taken, function.step(way.at, block.taken, way.trail))
@@ -315,13 +321,14 @@ class _Walk:
     def _forward(self, function: Function, way: Way, back: Value, ends: dict[Value, State]) -> list[Way]:
         """One block of one of several ways."""
         block, state = self._blocks.at(way.at), way.state
+        before = state.fork() if block.either is not None else None
         try:
             target = block.run(state.registers, state.words)
         except WildStore as problem:
             raise _refused(problem) from None
         state.count += block.count
         if block.kind == "branch" and target is None:
-            return self._part(function, block, way)
+            return self._part(function, block, way, before)
         state.cycles += block.cycles_taken if target == block.taken else block.cycles
         if block.kind not in ("goto", "branch"):
             state, target = self._beyond(block, state, target, back, ends)

@@ -27,6 +27,9 @@ CONDITION: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """Each condition as an expression, and what it needs to be known."""
 
+_PAIRS = (("eq", "ne"), ("hs", "lo"), ("mi", "pl"), ("vs", "vc"), ("hi", "ls"), ("ge", "lt"), ("gt", "le"))
+OPPOSITE = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
+
 
 class Writer:
     """The lines of one block. It knows which registers surely are numbers, or surely unknown, at the present place."""
@@ -121,6 +124,10 @@ class Writer:
         self.line("    pass")
         self._unknown = unknown - set(touched)
         self._numbers = numbers - set(touched)
+
+    @property
+    def changes_flags(self) -> bool:
+        return not self._written.isdisjoint(("nz", "c", "v"))
 
     @property
     def conditional(self) -> bool:

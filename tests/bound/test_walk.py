@@ -48,6 +48,21 @@ BOUNDED = {
         1 + 9 * 5 + 1,
     ),
     "skipped instructions count": (UNKNOWN + "cmp r0, #0\nitt eq\nmoveq r1, #1\naddeq r1, r1\nbx lr", 2 + 5),
+    "an answer that a register keeps": (
+        UNKNOWN + "cmp r0, #5\nite lt\nmovlt r3, #1\nmovge r3, #0\nbge 1f\nnop\nnop\n1: nop\ncbz r3, 2f\nbx lr\n"
+        "2: nop\nnop\nnop\nbx lr",
+        2 + 5 + max(2 + 1 + 1 + 1, 1 + 1 + 3 + 1),
+    ),
+    "an answer that is gone before it is asked for": (
+        UNKNOWN + "cmp r0, #5\nite lt\nmovlt r3, #1\nmovge r3, #0\ncmp r0, #9\nbge 1f\nnop\nnop\n1: nop\ncbz r3, 2f\n"
+        "bx lr\n2: nop\nnop\nnop\nbx lr",
+        2 + 6 + 2 + 1 + 1 + 3 + 1,
+    ),
+    "answers in a loop": (
+        "movs r2, #7\n1: ldr r0, =memory\nldr r0, [r0]\ncmp r0, #5\nite lt\nmovlt r3, #1\nmovge r3, #0\nbge 2f\nnop\n"
+        "2: cbnz r3, 3f\nnop\n3: subs r2, #1\nbne 1b\nbx lr",
+        1 + 7 * 11 + 1,
+    ),
     "a conditional return": (UNKNOWN + "cmp r0, #0\nit eq\nbxeq lr\nnop\nbx lr", 2 + 3 + 2),
     "calls, and what they keep": (
         "push {r4, lr}\nmovs r4, #3\n1: bl 2f\nsubs r4, #1\nbne 1b\npop {r4, pc}\n"

@@ -23,15 +23,17 @@ static int32_t lstm_int8_fine_sigmoid(const int32_t *table, int32_t x)
 /* tanh of x / 2^20 in 2^-20, from -2^20 to 2^20, for |x| < 2^26; by lstm_int8_fine_sigmoid's table. */
 static int32_t lstm_int8_fine_tanh(const int32_t *table, int32_t x)
 {
-    const int32_t size = 2 * lstm_int8_fine_sigmoid(table, x < 0 ? -2 * x : 2 * x) - (1 << 20);
-
-    return x < 0 ? -size : size;
+    return 2 * lstm_int8_fine_sigmoid(table, 2 * x) - (1 << 20);
 }
 
 /* x within -limit ... limit. */
 static int32_t lstm_int8_hold(int64_t x, int32_t limit)
 {
-    return x < -limit ? -limit : x > limit ? limit : (int32_t)x;
+    const int32_t low = (int32_t)x; /* all of it, but for numbers that are far out */
+
+    if (low != x)
+        return x < 0 ? -limit : limit;
+    return low < -limit ? -limit : low > limit ? limit : low;
 }
 
 /*
@@ -40,10 +42,13 @@ static int32_t lstm_int8_hold(int64_t x, int32_t limit)
  */
 static int32_t lstm_int8_scale_wide(int64_t acc, int32_t multiplier, int32_t right)
 {
-    const int64_t limit = (int64_t)1 << 30;
+    const int32_t limit = (int32_t)1 << 30;
     const int64_t scaled = (acc * multiplier + ((int64_t)1 << (right - 1))) >> right;
+    const int32_t low = (int32_t)scaled;
 
-    return (int32_t)(scaled < -limit ? -limit : scaled > limit ? limit : scaled);
+    if (low != scaled)
+        return scaled < 0 ? -limit : limit;
+    return low < -limit ? -limit : low > limit ? limit : low;
 }
 
 /* op: lstm [2][1] -> [2], [2], 48 MACs, integer, about 3,652 cycles */
