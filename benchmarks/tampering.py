@@ -29,6 +29,19 @@ KINDS = ("weight", "multiplier", "address", "vector")
 Chance = np.random.Generator
 
 
+class Placed(bytes):
+    """Bytes that know where in the file they begin."""
+
+    begin = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        part = super().__getitem__(key)
+        if isinstance(key, slice):
+            part = Placed(part)
+            part.begin = self.begin + (key.start or 0)
+        return part
+
+
 class Forger:
     """A copy of a pack that is changed, tried and put back."""
 
@@ -36,6 +49,11 @@ class Forger:
         self.folder = folder / "pack"
         shutil.copytree(pack, self.folder)
         self.right = {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+        self._symbols_of = runpy.run_path(str(self.folder / "verify.py"), run_name="verify")["symbols_of"]
+
+    def begin_of(self, raw: bytes, symbol: str) -> int:
+        """Where a constant lies in the program: the same bytes may stand in other places, too."""
+        return int(self._symbols_of(Placed(raw))[symbol][2].begin)
 
     def json(self, name: str) -> Any:
         return json.loads((self.folder / name).read_text())
@@ -104,7 +122,8 @@ def in_program(forger: Forger, key: str, symbol: str, chance: Chance, also: bool
     """A byte of a constant in the program; with `also`, the pack's copy of the constant too."""
     arrays, path = forger.arrays(), forger.folder / forger.json("evidence.json")["program"]
     raw, held = path.read_bytes(), arrays[key].tobytes()
-    at = raw.index(held)
+    at = forger.begin_of(raw, symbol)
+    assert raw[at : at + len(held)] == held, f"{symbol} lies elsewhere"
     place = int(chance.integers(len(held)))
     byte = bytes([held[place] ^ (1 << int(chance.integers(8)))])
     path.write_bytes(raw[: at + place] + byte + raw[at + place + 1 :])
