@@ -48,6 +48,26 @@ def test_a_model_keeps_to_its_bound(board: str, tmp_path: Path) -> None:
     assert max(seen) <= bound.instructions <= 1.01 * max(seen)
 
 
+@pytest.mark.full
+@pytest.mark.emulator
+def test_zeros_that_are_left_out_keep_to_the_bound(tmp_path: Path) -> None:
+    """How many inputs are zero a run decides; the bound is that of none."""
+    sounds = EXAMPLE.parent / "machine-sounds"
+    board, calibration = "microbit", sounds / "calibration.npz"
+    options = Options(next(sounds.glob("*.h5")), board, "int8", calibrate=calibration, prune="0.9")
+    program = build_program(compile_model(options), Place(tmp_path))
+    bound = run_bound(find(board), program)
+    replay, chance = Replay(program), np.random.default_rng(1)
+    replay.call("nn_target_init")
+    ((address, size),) = replay.regions(INPUT)
+    seen = []
+    for spread in (0, 1, 20, 127):
+        values = np.clip(np.round(spread * chance.normal(size=size)), -128, 127).astype(np.int8)
+        replay.cpu.mem_write(address, values.tobytes())
+        seen.append(replay.count("nn_target_run"))
+    assert min(seen) < max(seen) <= bound.instructions
+
+
 @pytest.mark.emulator
 @pytest.mark.parametrize("rows", ["1", "2"], ids=["sets of states", "spare rows"])
 def test_a_stream_keeps_to_its_bound(rows: str, tmp_path: Path) -> None:
