@@ -12,8 +12,8 @@ from nnbuild.ops.base import Pair
 
 BROKEN = "The file is damaged or was not written by Keras; save the model again."
 LARGEST = 2**31 - 1
-LONGEST = 300
-"""Characters of a value in an error."""
+LONGEST, MOST_SAID = 300, 900
+"""Characters of a value in an error, and of a cause."""
 
 _short = Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 60
@@ -37,7 +37,8 @@ class Config:
         self.values = values
 
     def error(self, cause: str, next_step: str = BROKEN) -> ModelError:
-        return ModelError(self.where, cause, next_step)
+        said = cause if len(cause) <= MOST_SAID else f"{cause[:MOST_SAID]}…"
+        return ModelError(self.where, said, next_step)
 
     def wrong(self, key: str, wanted: str) -> ModelError:
         return self.error(f"its option {key!r} is {shown(self.values.get(key))}, not {wanted}.")

@@ -10,7 +10,7 @@ import numpy as np
 from nnbuild.frontend.keras_layers.activation import chosen, softmax_over
 from nnbuild.frontend.keras_layers.base import Build, Call, LayerKind, Layers, WeightRule, Wire, wires
 from nnbuild.frontend.keras_layers.products import by_kernel, multiplied, repeated, seen
-from nnbuild.frontend.settings import Config
+from nnbuild.frontend.settings import Config, shown
 from nnbuild.frontend.weights import Child, WeightTree, parts
 from nnbuild.model.graph import Array
 from nnbuild.ops.activation import Activation
@@ -137,7 +137,7 @@ def _multi_head(call: Call) -> tuple[str, ...]:
     _sequences(call, (query, value, key))
     axes = call.config.get("attention_axes")
     if axes not in (None, [1], (1,), 1):
-        raise call.config.error(f"it attends along the axes {axes}.", PLAIN)
+        raise call.config.error(f"it attends along the axes {shown(axes)}.", PLAIN)
     heads, size = call.config.integer("num_heads"), call.config.integer("key_dim")
     depth = call.config.integer("value_dim", size) if "value_dim" in call.config else size
     q = _projected(call, query, PROJECTIONS[0], heads, size, 1 / sqrt(size))
