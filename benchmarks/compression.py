@@ -47,6 +47,7 @@ CASES = (
     Case("mnist", {"weights_bits": "auto", "accuracy_drop": 0.3}, 0.35),
     Case("mnist", {"weights_bits": "3"}, 0.35),
     Case("mnist", {"share": "8"}, 0.35),
+    Case("keywords.tflite", {"weights_bits": "auto", "flash": "21K"}, 0.45),
     Case("keywords.tflite", {"weights_bits": "3"}, 0.45),
     Case("keywords.tflite", {"weights_bits": "4"}, 0.45),
     Case("keywords.tflite", {"share": "9"}, 0.45),
