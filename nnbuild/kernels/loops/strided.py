@@ -105,7 +105,8 @@ class Loops:
         A lone loop is one run, from `begin` to `end`.
         """
         if len(self.sizes) == 1:
-            body([product("begin", int(walk.strides[-1] > 0)) for walk in self.walks], "(end - begin)", self.extent)
+            at = [total(str(walk.start), product("begin", int(walk.strides[-1] > 0))) for walk in self.walks]
+            body(at, "(end - begin)", self.extent)
             return
         before = [_index(Walk(walk.strides[:-1], walk.start)) for walk in self.walks]
         with _counted(w, self.sizes[:-1]):
@@ -113,7 +114,7 @@ class Loops:
 
     def _alone(self, w: Writer, lanes: int, body: Callable[[list[str], int], None]) -> None:
         whole, rest = divmod(self.extent, lanes)
-        before = ["0"] * len(self.walks)
+        before = [str(walk.start) for walk in self.walks]
         if whole:
             stop = "end" if not rest else f"(end < {whole} ? end : {whole})"
             with w.loop("i", stop, start="begin", trips=whole):
