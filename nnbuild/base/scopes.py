@@ -7,6 +7,7 @@ taken out of a block of their own, then what they declare gets another name wher
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -20,6 +21,9 @@ _DECLARED = re.compile(
 _CONSTANT = re.compile(r"const (?:int32_t|int64_t|size_t) $")
 NAME = re.compile(r"[A-Za-z_]\w*")
 _KEPT = re.compile(r"(?:(?:const )?[A-Za-z_]\w* \*?)?(\w+) = ((?:(?!\w\(|\+\+|--|=).)*);$")
+_SET = re.compile(
+    r"(?P<type>(?:const )?(?!return\b)[A-Za-z_]\w* \*?)?(?P<name>\w+) [+-]?= (?P<value>(?:(?!\w\(|\+\+|--|=).)*);$"
+)
 _HEAD = re.compile(r"(if|while|else if) \((.*)\)$")
 _GUARDED = re.compile(r"(if|while) \((.*)\) (?!\{)(.*;)$")
 _LOOP = re.compile(r"for \(int32_t (\w+) = (\d+); \1 < (\d+); (?:\+\+\1|\1 \+= (\d+))\) (?!\{)(.*;)$")
@@ -214,6 +218,20 @@ class Scopes:
         if word == "if" and condition in ("0", "1"):
             return self.statement(then) if condition == "1" else None
         return f"{word} ({condition}) {self.statement(then)}"
+
+
+def without_unread(lines: list[str]) -> list[str]:
+    """A function's lines, less the variables that are only ever set."""
+    while True:
+        sets = [(at, found) for at, line in enumerate(lines) if (found := _SET.match(line.strip()))]
+        used = Counter(name for line in lines for name in set(NAME.findall(line)))
+        declared = {found["name"] for _, found in sets if found["type"]}
+        counts = Counter(found["name"] for _, found in sets if found["name"] not in NAME.findall(found["value"]))
+        unread = {name for name in declared if counts[name] == used[name]}
+        gone = {at for at, found in sets if found["name"] in unread}
+        if not gone:
+            return lines
+        lines = [line for at, line in enumerate(lines) if at not in gone]
 
 
 def without_loop(text: str) -> str:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nnbuild.base.bill import CODE_BYTES, Bill, Body
-from nnbuild.base.scopes import NAME, Scopes
+from nnbuild.base.scopes import NAME, Scopes, without_unread
 
 INDENT = "    "
 LOOP_CYCLES = 3  # compare, add, branch
@@ -211,6 +211,7 @@ class Writer:
             first = len(self._lines)
             yield
             self._without_unused(first)
+            self._lines[first:] = without_unread(self._lines[first:])
             used = set().union(*(NAME.findall(line) for line in self._lines[first:]))
             for name in parameters:
                 if name not in used:

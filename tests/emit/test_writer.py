@@ -115,3 +115,26 @@ def test_what_is_not_read_any_more_is_not_declared() -> None:
         w("const int32_t first = top < 0 ? -top : 0;")
         w("x += a[first];")
     assert str(w) == "for (int32_t y = 0; y < 4; ++y) {\n    x += a[0];\n}\n"
+
+
+def test_what_is_only_ever_set_is_not_declared() -> None:
+    w = Writer("m")
+    with w.function("void f(const int32_t *in, int32_t *out)", ["in"]):
+        w("const int32_t *taps = in + 3;")
+        w("int32_t sum = 0, other = 1;")
+        w("int32_t first = in[0];")
+        with w.loop("i", 4):
+            w("const int32_t w0 = taps[i];")
+            w("first += w0;")
+            w("out[i] = sum;")
+            w("taps += 1;")
+    assert str(w).splitlines() == [
+        "void f(const int32_t *in, int32_t *out)",
+        "{",
+        "    int32_t sum = 0, other = 1;",
+        "    for (int32_t i = 0; i < 4; ++i) {",
+        "        out[i] = sum;",
+        "    }",
+        "    (void)in;",
+        "}",
+    ]
