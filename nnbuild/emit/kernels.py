@@ -149,19 +149,20 @@ def _pointer(tensor: Tensor, restrict: str) -> str:
 
 def _function(w: Writer, step: Step, version: Version, attribute: str) -> None:
     names, emit = version.names, version.choice.kernel.emit
+    scratch = [names.scratch] if version.demand.scratch else []
     w(f"/* {describe(step, version)} */")
     if not step.op.outer:
-        with w.function(attribute + signature(step, version), names.inputs):
+        with w.function(attribute + signature(step, version), [*names.inputs, *scratch]):
             emit(w, step.site, names)
         return
     once = f"{version.function}_once"
-    with w.function(f"{attribute}static {signature(step, version, once)}", names.inputs):
+    with w.function(f"{attribute}static {signature(step, version, once)}", [*names.inputs, *scratch]):
         emit(w, step.site, names)
     w()
     arguments = [
         *(_moved(n, step.site.shape(i)) for i, n in enumerate(names.inputs)),
         *(_moved(n, step.site.output_shape(i)) for i, n in enumerate(names.outputs)),
-        *([names.scratch] if version.demand.scratch else []),
+        *scratch,
         *([WEIGHTS] if version.takes_weights else []),
     ]
     whole = w.function(attribute + signature(step, version))
