@@ -36,8 +36,6 @@ class Lanes(ABC):
     """whether two positions are multiplied together"""
     straight: bool = False
     """whether rows of taps are worth printing one after the other, with inputs as they are where all rows are real"""
-    again: str = ""
-    """the constants of channels with which accumulators begin anew"""
     blank: int = 0
     """the inputs' zero point, where sums of inputs as they are start with it"""
 

@@ -172,20 +172,19 @@ class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
         super().__init__(site)
         self.blank = self.zero
         if self.blank and not window_of(site).inside:
-            self.again = "centred"
-            self.channels[self.again] = self.channels["start"]
+            self.channels["centred"] = self.channels["start"]
         self.channels["start"] = wrap(sums_of(site).start - self.scaling.centre, 32).astype(np.int32)
 
     def start_centred(self, w: Writer, accumulator: str, channel: str) -> None:
-        if self.again:
-            w(w.use(AGAIN, accumulator, f"{self.again}[{channel}]"))
+        if "centred" in self.channels:
+            w(w.use(AGAIN, accumulator, f"centred[{channel}]"))
 
     def inputs_as_they_are(self, w: Writer, name: str, pointer: str, count: int) -> None:
         ByteLanes.inputs(self, w, name, pointer)
 
     def recall(self, w: Writer) -> None:
         for name in self.channels:
-            if name not in ("start", self.again):
+            if name not in ("start", "centred"):
                 w(w.use(LOAD, self.column(name, "0"), f"{name}[0]"))
 
     def column(self, name: str, channel: str) -> str:

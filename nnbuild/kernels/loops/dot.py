@@ -93,11 +93,10 @@ def packed(weights: Array, lanes: Lanes, groups: int = 1) -> dict[str, Array]:
     return result
 
 
-def declare_channels(w: Writer, lanes: Lanes, names: Mapping[str, str], start: str = "", unused: str = "") -> None:
+def declare_channels(w: Writer, lanes: Lanes, names: Mapping[str, str], start: str = "") -> None:
     """A pointer for each of the lanes' channel constants, to the first block's or to the one at `start`."""
     for name, values in lanes.channels.items():
-        if name != unused:
-            w(f"const {C_TYPES[values.dtype.name]} *{name} = {names[name]}{start};")
+        w(f"const {C_TYPES[values.dtype.name]} *{name} = {names[name]}{start};")
 
 
 def next_block(w: Writer, lanes: Lanes, block: Block) -> None:

@@ -84,9 +84,7 @@ class Sliding(WindowNest[Lanes]):
             w(f"const {lanes.output_type} *{name} = {operand} + {place};")
         if met:
             w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
-        unused = lanes.again if met and window.rows.inside_share == 1 else ""
-        dot.declare_channels(w, lanes, names.packed, unused=unused)
-        moving = ("to", *others, *(name for name in lanes.channels if name != unused))
+        dot.declare_channels(w, lanes, names.packed)
         whole, rest = divmod(window.channels, lanes.lanes)
         if whole:
             with w.loop("c", whole):
@@ -94,7 +92,7 @@ class Sliding(WindowNest[Lanes]):
                     self._vector(w, names, strip, lanes.lanes)
                     if met:
                         w(f"taps += {window.taps * lanes.lanes};")
-                    for name in moving:
+                    for name in ("to", *others, *lanes.channels):
                         w(f"{name} += {lanes.lanes};")
                     w.bill(3)
                 if met:
