@@ -29,6 +29,9 @@ from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Shape
 from nnbuild.ops.site import Site
 
+STRAIGHT = 4
+"""Elements in a row, such as the colours of a pixel, that are carried along without a loop."""
+
 
 @dataclass(frozen=True)
 class Walk:
@@ -65,10 +68,19 @@ class Loops:
         """How many work items the outermost loop divides the work into."""
         return self.sizes[0]
 
-    def nest(self, w: Writer, body: Callable[[list[str]], None]) -> None:
-        """Prints the loops, the outermost from `begin` to `end`; `body` gets an index for each operand."""
-        with _counted(w, self.sizes):
-            body([_index(walk) for walk in self.walks])
+    def nest(self, w: Writer, body: Callable[[list[str]], None], straight: int = 1) -> None:
+        """Prints the loops, the outermost from `begin` to `end`; `body` gets an index for each operand. An innermost
+        loop of at most `straight` rounds is printed round by round."""
+        if len(self.sizes) == 1 or self.sizes[-1] > straight:
+            with _counted(w, self.sizes):
+                body([_index(walk) for walk in self.walks])
+            return
+        before = [_index(Walk(walk.strides[:-1], walk.start)) for walk in self.walks]
+        with _counted(w, self.sizes[:-1]):
+            for i in range(self.sizes[-1]):
+                with w.block(""):
+                    steps = (str(i * walk.strides[-1]) for walk in self.walks)
+                    body([total(at, step) for at, step in zip(before, steps, strict=True)])
 
     def vectors(self, lanes: int) -> int:
         """Work items where the innermost loop goes by vectors: those of a lone loop, else steps of the outermost."""
@@ -176,7 +188,7 @@ def carriers(
             w.bill(c99.LOAD.cycles)
             w(w.use(c99.STORE, f"{names.outputs[0]}[{at[0]}]", f"{names.inputs[0]}[{at[1]}]"))
 
-        walks(site).nest(w, element)
+        walks(site).nest(w, element, STRAIGHT)
 
     scalar = Kernel("scalar", PORTABLE, any_format, demand, emit)
     return scalar, on_each("float", lambda floats: _Carried(floats, walks, overlaps))
