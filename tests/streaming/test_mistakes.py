@@ -87,12 +87,12 @@ def never(text: str) -> str:
 
 
 MISTAKES: dict[str, tuple[str, Change]] = {
-    "a ring is read one element later": ("net_kernels.c", once(r"(out\[row \* 32 \+ )16( \+ i\];)", r"\g<1>15\2")),
+    "a ring is read one element later": ("net_kernels.c", once(r"(= out\[)16( \+ i\];)", r"\g<1>15\2")),
     "new rows go one element too far down": (
         "net_kernels.c",
-        once(r"out\[row \* 48 \+ 36 \+ i\] = in1", "out[row * 48 + 35 + i] = in1"),
+        once(r"out\[36 \+ i\] = in1", "out[35 + i] = in1"),
     ),
-    "a ring stands": ("net_kernels.c", once(r"out\[row \* 48 \+ i\] = [^;]*;", "(void)i;")),
+    "a ring stands": ("net_kernels.c", once(r"out\[i\] = out\[12 \+ i\];", "(void)i;")),
     "one ring does not begin anew": ("net.c", once(r"\[i\] = net_initial_t5_before\[i % 12\];", "[i] = 0;")),
     "nothing begins anew": ("net.c", never),
     "turns are swapped": ("net.c", once(r"\+ context->bank \* 64", "+ (1 - context->bank) * 64", 4)),
@@ -112,7 +112,7 @@ MISTAKES_OF_RINGS: dict[str, tuple[str, Change]] = {
     "rows never move back": ("net_kernels.c", lambda text: text.replace("if (out != in0 + 64)", "if (out == in0)")),
     "what moves back is one row older": (
         "net_kernels.c",
-        once(r"out\[row \* \d+ \+ i\] = out\[row \* \d+ \+ ", r"\g<0>-32 + "),
+        once(r"out\[i\] = out\[256 \+ ", r"\g<0>-32 + "),
     ),
     "turns are one too few": ("net.c", once(r"context->bank \+ 1 < 4", "context->bank + 1 < 3")),
     "it begins between two turns": ("net.c", once(r"context->bank = 0;", "context->bank = 5;")),
