@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, TypeVar
 
 Part = TypeVar("Part")
@@ -27,7 +27,7 @@ def spread(
     run: Callable[[Part], Row], parts: Iterable[Part], workers: str = "1", until: float = float("inf")
 ) -> Iterator[Row]:
     """`workers` is a number of processes, or the address of a scheduler."""
-    left = (part for part in parts if time.monotonic() < until)
+    left = takewhile(lambda _: time.monotonic() < until, parts)
     if workers == "1":
         yield from map(run, left)
         return
