@@ -95,10 +95,14 @@ class _Recorder:
 
 @dataclass
 class _Disturber:
-    """Computes with every result of floating point off, up or down by chance; `sign` turns all of it round."""
+    """Computes with every result of floating point off, up or down by chance; `alike` where equal ones are off alike.
+
+    Equal numbers err alike where the same instructions made them, and not where others did: what their sum is off by
+    shows in the one, and what their difference is off by in the other.
+    """
 
     sizes: Iterator[tuple[Array, ...]]
-    sign: float
+    alike: bool
     chance: np.random.Generator
 
     def __call__(self, site: Site, inputs: list[Array], dtype: str) -> tuple[Array, ...]:
@@ -107,13 +111,23 @@ class _Disturber:
         op = site.op
         constants = interpret.floats(site, dtype)
         if isinstance(op.attributes, Recurrent):  # its sums are inside, at every time step: its weights stand for them
-            constants = {role: values * (1.0 + UNIT * self._by(values.shape)) for role, values in constants.items()}
+            constants = {role: values * (1.0 + UNIT * self._by(values)) for role, values in constants.items()}
         found = op.attributes.reference(interpret.merged(op, inputs), constants)
         outputs = interpret.parted(op, inputs[0].shape[0], found)
-        return tuple(y + self._by(y.shape) * _unit(size) for y, size in zip(outputs, next(self.sizes), strict=True))
+        return tuple(y + self._by(y) * _unit(size) for y, size in zip(outputs, next(self.sizes), strict=True))
 
-    def _by(self, shape: tuple[int, ...]) -> Array:
-        return np.where(self.chance.integers(0, 2, shape, np.int8) == 1, ULPS, -ULPS) * self.sign
+    def _by(self, values: Array) -> Array:
+        if self.alike:
+            up = _hashed(values, self.chance.integers(0, 2**63, dtype=np.uint64)) < np.uint64(2**63)
+        else:
+            up = self.chance.integers(0, 2, values.shape, np.bool_)
+        return np.where(up, ULPS, -ULPS)
+
+
+def _hashed(values: Array, key: np.uint64) -> npt.NDArray[np.uint64]:
+    """Of each number 64 bits, the first of them as good as by chance; -0 counts as 0."""
+    bits = np.ascontiguousarray(values + 0.0, np.float64).view(np.uint64)
+    return np.asarray((bits ^ bits >> np.uint64(29)) * (key << np.uint64(1) | np.uint64(1)))
 
 
 def _unit(size: Array) -> Array:
@@ -128,8 +142,8 @@ def _of_some(graph: Graph, inputs: Mapping[str, Array], names: Sequence[str], re
         single = _single(graph, inputs, exact, reset_each)
         moving = [name for name in names if name in rounded(graph)]
         moved = {name: np.zeros(len(exact[name])) for name in names}
-        for turn in range(2 * _pairs(len(next(iter(exact.values())))) if moving else 0):
-            how = _Disturber(iter(recorder.kept), (-1.0) ** turn, np.random.default_rng(turn // 2))
+        for turn in range(_turns(len(next(iter(exact.values())))) if moving else 0):
+            how = _Disturber(iter(recorder.kept), turn % 2 == 0, np.random.default_rng(turn))
             other = interpret.run(graph, inputs, "float64", reset_each=reset_each, how=how)
             for name in moving:
                 change = np.abs(other[name].astype(np.float64) - exact[name])
@@ -141,9 +155,9 @@ def _of_some(graph: Graph, inputs: Mapping[str, Array], names: Sequence[str], re
     }
 
 
-def _pairs(count: int) -> int:
-    """How often all is computed again, each time in both directions: few samples are no measure of what is usual."""
-    return max(1, min(4, 16 // max(1, count)))
+def _turns(count: int) -> int:
+    """How often all is computed again: few samples are no measure of what is usual."""
+    return 2 * max(1, min(4, 16 // max(1, count)))
 
 
 def _single(graph: Graph, inputs: Mapping[str, Array], exact: interpret.Values, reset_each: bool) -> interpret.Values:

@@ -14,6 +14,7 @@ from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.dense import Dense
+from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.tolerance import rounded, standards
@@ -69,6 +70,20 @@ def test_the_smallest_floats_are_held_by_their_own_last_place() -> None:
     assert (allowed >= 16 * 2.0**-149).all() and (allowed < 2.0**-140).all()
     nothing = standards(graph, {"x": 0 * tiny}, ["y"])["y"].tolerance
     np.testing.assert_array_equal(nothing, 0.0)
+
+
+@pytest.mark.parametrize("count", [2, 4, 16])
+def test_equal_numbers_are_off_by_the_same(count: int) -> None:
+    """What one of them errs by, by itself, their sum errs by so many times."""
+    shape = Tensor("g", (count,))
+    graph = chain(
+        (Activation("gelu_tanh"), shape, {}),
+        (Reduce("sum", 0, 1, keep=True), Tensor("y", (1,)), {}),
+        start=Tensor("x", (count,)),
+    )
+    samples = np.array([[-4.0], [3.0], [2.0]], np.float32).repeat(count, axis=1)
+    found = standards(graph, {"x": samples}, ["g", "y"])
+    assert found["y"].tolerance[0] >= 0.9 * count * found["g"].tolerance[0]
 
 
 def test_layers_before_the_last_count_as_far_as_they_are_heard_of() -> None:
