@@ -6,25 +6,19 @@
  * e^x. Largest error: 0.899 ULP.
  *
  * x = k ln2 + r with |r| <= ln2/2; e^r = 1 + r + r^2 q(r). The part of k ln2 below the first word is subtracted last,
- * so that r itself need not be rounded. Where 2^k may be no normal number, it is multiplied in two parts, of which only
- * the last rounds; the other way is as long, so that the time depends little on x.
+ * so that r itself need not be rounded. 2^k is multiplied in two parts, of which only the last rounds, as it may be no
+ * normal number; so all x but those without a result of their own take as long.
  */
 float nn_expf(float x)
 {
     const uint32_t magnitude = nn_bits_of(x) & 0x7fffffff;
-    uint32_t bias = 127;
-    float last = 1.0f;
     float shifted, k, high, low, r, q, y;
+    uint32_t exponent, half;
 
-    if (magnitude > 0x42ae0000) { /* |x| > 87 */
+    if (magnitude > 0x42d00000) { /* |x| > 104, or NaN */
         if (magnitude > 0x7f800000)
             return nn_float_of(0x7fc00000);
-        if (x > 0x1.62e42ep6f)
-            return nn_float_of(0x7f800000);
-        if (x < -0x1.9fe368p6f)
-            return 0.0f;
-        bias = x > 0 ? 126 : 191;
-        last = x > 0 ? 2.0f : 0x1p-64f;
+        return x > 0 ? nn_float_of(0x7f800000) : 0.0f;
     }
     shifted = nn_product(x, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
@@ -36,5 +30,7 @@ float nn_expf(float x)
     q = 0x1.555482p-3f + nn_product(r, q);
     q = 0x1.fffffcp-2f + nn_product(r, q);
     y = 1.0f + (high + (nn_product(nn_product(r, r), q) - low));
-    return nn_product(nn_product(y, nn_float_of((nn_bits_of(shifted) + bias) << 23)), last);
+    exponent = nn_bits_of(shifted) + 254; /* k + 254 in the low 9 bits: the sum of two parts' */
+    half = exponent >> 1;
+    return nn_product(nn_product(y, nn_float_of(half << 23)), nn_float_of((exponent - half) << 23));
 }

@@ -14,16 +14,15 @@ float nn_expm1f(float x)
     float shifted, k, high, low, r, q, one, start, sum, rest;
     uint32_t exponent;
 
-    if (magnitude < 0x33000000) /* |x| < 2^-25, zeros of either sign too */
-        return x;
-    if (magnitude >= 0x418aa123) { /* |x| > 17.3 */
+    if (magnitude - 0x33000000 > 0x42b20000 - 0x33000000) { /* |x| < 2^-25, zeros of either sign too, > 89, or NaN */
+        if (magnitude < 0x33000000)
+            return x;
         if (magnitude > 0x7f800000)
             return nn_float_of(0x7fc00000);
-        if (x > 0x1.62e42ep6f)
-            return nn_float_of(0x7f800000);
-        if (x < 0)
-            return -1.0f;
+        return x > 0 ? nn_float_of(0x7f800000) : -1.0f;
     }
+    if (x < -0x1.154246p+4f) /* -17.3 */
+        return -1.0f;
     shifted = nn_product(x, 0x1.715476p+0f) + 0x1.8p23f; /* rounds to an integer, left in the low bits */
     k = shifted - 0x1.8p23f;
     high = x - nn_product(k, 0x1.62e4p-1f); /* exact */
@@ -40,7 +39,5 @@ float nn_expm1f(float x)
     sum = start + high;
     rest = ((1.0f - start) - one) + (high - (sum - start));
     sum += rest + (nn_product(nn_product(r, r), q) - low);
-    if (k == 128.0f)
-        return nn_product(nn_product(sum, 2.0f), 0x1p127f);
-    return nn_product(sum, nn_float_of(0x3f800000 + exponent));
+    return nn_product(nn_product(sum, nn_float_of(0x3f000000 + exponent)), 2.0f); /* 2^k itself may be no float */
 }
