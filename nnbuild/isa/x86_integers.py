@@ -102,13 +102,14 @@ them are gathered, the others multiplied one by one: either way by itself is slo
 
 def dot(bits: int, steps: dict[int, str]) -> Spelling:
     """The empty assembly keeps gcc from giving the sums of two loop rounds different registers, or from delaying the
-    additions. `steps` names the instruction for each depth; where there is none, it is two."""
+    additions. Being volatile, it also keeps gcc from loading weights in another order than they lie in: from the second
+    cache that took a third more time. `steps` names the instruction for each depth; where there is none, it is two."""
     v = Width(bits)
 
     def spelt(depth: int, lift: int) -> str:
         step = steps[depth]
         value = v(step, "a", "x", "w") if step else v("add_epi32", "a", v("madd_epi16", "x", "w"))
-        return f'a = {value};\n__asm__("" : "+{"v" if bits == 512 else "x"}"(a));\nreturn a;'
+        return f'a = {value};\n__asm__ volatile("" : "+{"v" if bits == 512 else "x"}"(a));\nreturn a;'
 
     return spelt
 

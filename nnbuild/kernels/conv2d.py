@@ -156,7 +156,7 @@ VARIANTS = (
     *chain.from_iterable(map(unpacked, _PLAIN)),
     variant("fpu", FEATURES, only_float, _fpu),
     variant("positions_many", frozenset({"rv32im"}), _refused_positions, partial(_many, flat=True)),
-    *compact.VARIANTS,
+    *compact.CONVOLUTIONS,
     *patches.variants(FUSES),
     *lined.variants(FUSES),
     *two_channels.VARIANTS,

@@ -92,7 +92,8 @@ def _worth(choices: list[Choice]) -> float:
 
 
 def _tries(choices: list[Choice]) -> Iterator[list[Choice]]:
-    """What becomes of the choices with each new set of routines, and with each single kernel that needs none."""
+    """What becomes of the choices with each new set of routines, with each single kernel that needs none, and without
+    each routine."""
     there = frozenset(name for choice in choices for name in choice.price.code.shared)
     byte = EXCHANGE * sum(choice.price.cycles for choice in choices) / max(program_bytes(choices), 1)
     """Cycles that one is worth."""
@@ -103,6 +104,9 @@ def _tries(choices: list[Choice]) -> Iterator[list[Choice]]:
                 wanted.setdefault(frozenset(offer.price.code.shared) - there, []).append(index)
     for routines in sorted(wanted, key=sorted):
         yield _with(choices, wanted[routines], there | routines, byte)
+    for routine in sorted(there):
+        callers = [index for index, choice in enumerate(choices) if routine in choice.price.code.shared]
+        yield _with(choices, callers, there - {routine}, byte)
 
 
 def _with(choices: list[Choice], places: Iterable[int], there: frozenset[str], byte: float) -> list[Choice]:

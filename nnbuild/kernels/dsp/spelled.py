@@ -31,6 +31,11 @@ PAIR_BYTES = 8
 """Of inputs and of weights."""
 
 
+TURN = 8
+"""Pairs of a turn of the tile whose pairs are told; of the last ones each takes PAIR_CODE bytes of code."""
+PAIR_CODE = 48
+
+
 @dataclass(frozen=True)
 class Lines:
     """Inputs that lie in `rows` lines of `length` numbers, of each of which a window reads `pairs`, and the next window
@@ -89,13 +94,13 @@ def body(scaling: Scaling, pairs: int, longest: int, near: bool, lines: Lines | 
             code += _products(tally, there, near, lines)
         code += _outputs(tally, scaling)
     inputs = '[x] "m"(x), [weights] "m"(weights), [last] "m"(last)' + (', [end] "m"(end)' if there.count > 1 else "")
-    text += [f'    "{line}\\n\\t"' for line in code]
-    text += [
-        '    : [to0] "+m"(to0), [to1] "+m"(to1)',
-        f"    : {inputs}",
-        f"    : {', '.join(f'{chr(34)}{name}{chr(34)}' for name in CLOBBERED)});",
-    ]
-    return "\n".join(line for line in text if line is not None), tally.whole
+    return "\n".join([*text, *_ended(code, '[to0] "+m"(to0), [to1] "+m"(to1)', inputs)]), tally.whole
+
+
+def _ended(code: Sequence[str], outputs: str, inputs: str) -> list[str]:
+    """The lines of an assembly and what it reads and changes."""
+    clobbered = ", ".join(f'"{name}"' for name in CLOBBERED)
+    return [*(f'    "{line}\\n\\t"' for line in code), f"    : {outputs}", f"    : {inputs}", f"    : {clobbered});"]
 
 
 def _skipped_bytes(there: Turns) -> int:
@@ -221,4 +226,86 @@ def _scaled(scaling: Scaling, channel: int, told: Mapping[str, str], spare: Sequ
         if limit != usual:
             for value in values:
                 lines += [f"cmp.w {value}, #{limit}", f"it {worse}", f"mov{worse}.w {value}, #{limit}"]
+    return lines
+
+
+def shared(scaling: Scaling, pairs: int, told: bool, bounded: bool) -> tuple[str, Bill]:
+    """The C of the routine that is told how many pairs of inputs and channels there are, whose parameters are patch, k,
+    to0 and to1; and what one block of so many pairs takes. `told`: offsets are, too, and not worked out."""
+    text = [
+        "const uintptr_t end = (uintptr_t)(patch + k[0]);",
+        "int32_t left = k[1];",
+        f"uint32_t entry = ((uint32_t)-k[0] & {TURN - 1}) * {PAIR_CODE} + 1;",
+        "",
+        "__asm__ volatile(",
+    ]
+    w = Writer("")
+    code = ["ldr.w r9, %[k]", f"add.w r9, r9, #{20 if bounded else 12}", "adr.w r12, 2f", "ldr.w r8, %[entry]"]
+    code += ["add.w r12, r12, r8", "str.w r12, %[entry]", "1:", "ldr.w r8, %[patch]", f"ldm.w {K}!, {{r0-r3}}"]
+    code += ["ldr.w r12, %[entry]", *(f"mov {second}, {first}" for first, second in zip(FIRST, SECOND, strict=True))]
+    code += ["bx r12", ".balign 4", "2:"]
+    w.bill(9, 6)
+    with w.loop("turn", "turns", trips=-(-pairs // TURN)):
+        pass
+    for _ in range(TURN):
+        code += [f"ldrd r10, r11, [{X}], #8", f"ldrd r12, lr, [{K}], #8"]
+        for both, sums in (("r12", 1), ("lr", 3)):
+            code += [f"smlad {half[sums]}, {x}, {both}, {half[sums]}" for half, x in ((SECOND, "r11"), (FIRST, "r10"))]
+            code += [f"sxtb16 {both}, {both}"]
+        for both, sums in (("r12", 0), ("lr", 2)):
+            code += [f"smlad {half[sums]}, {x}, {both}, {half[sums]}" for half, x in ((SECOND, "r11"), (FIRST, "r10"))]
+    code += ["ldr.w r12, %[end]", f"cmp.w {X}, r12", "bne.w 2b"]
+    w.bill(12 * pairs, 4 * pairs)
+    behind = len(code)
+    for channel in (0, 2):
+        code += _apart(scaling, channel)
+    code += [f"ldr.w lr, [{K}], #4"]
+    for channel in range(4):
+        code += _scaled_of(scaling, channel, told)
+    if bounded:
+        code += _within()
+    code += ["ldr.w r8, %[to0]", "ldr.w r10, %[to1]", "ldr.w r11, %[left]", "cmp.w r11, #4", "blt.n 3f"]
+    code += ["str.w r0, [r8], #4", "str.w r4, [r10], #4", "str.w r8, %[to0]", "str.w r10, %[to1]"]
+    code += ["subs.w r11, r11, #4", "str.w r11, %[left]", "bne.w 1b", "b.n 4f"]
+    w.bill(len(code) - behind - 1, 10 if told else 13)
+    code += ["3:", "strb.w r0, [r8], #1", "strb.w r4, [r10], #1", "lsrs r0, r0, #8", "lsrs r4, r4, #8"]
+    code += ["subs.w r11, r11, #1", "bne.n 3b", "4:"]
+    changed = ", ".join(f'[{name}] "+m"({name})' for name in ("to0", "to1", "left", "entry"))
+    names = ("patch", "k", "end", *([] if told else ["zero"]), *BOUNDS[bounded])
+    read = ", ".join(f'[{name}] "m"({name})' for name in names)
+    text[3:3] = [] if told else ["const int32_t zero = k[2];"]
+    text[3:3] = ["const int32_t lows = k[3], highs = k[4];"] if bounded else []
+    return "\n".join([*text, *_ended(code, changed, read)]), w.whole
+
+
+BOUNDS = {False: (), True: ("lows", "highs")}
+
+
+def _scaled_of(scaling: Scaling, channel: int, told: bool) -> list[str]:
+    """Both outputs of a channel, each a byte of a word; lr holds the shifts of four."""
+    form, values = scaling.form, (FIRST[channel], SECOND[channel])
+    assert form is not None
+    lines = [f"uxtb.w r11, lr, ror #{8 * channel}" if channel else "uxtb.w r11, lr"]
+    if told:
+        lines += [f"ldrd r10, r8, [{K}], #8"]
+    else:
+        lines += ["ldr.w r12, %[zero]", f"ldr.w r10, [{K}], #4", "lsl.w r12, r12, r11", "asr.w r8, r12, #1"]
+    for value, offset in zip(values, ("r12", "r8"), strict=True):
+        lines += [f"add.w {offset}, r8, {value}, asr #31"] if form.below else []
+        lines += [f"smmla{'r' * form.rounded} {value}, {value}, r10, {offset if form.below else 'r8'}"]
+    for value in values:
+        lines += [f"asr.w {value}, {value}, r11", f"ssat {value}, #8, {value}"]
+    if channel:
+        lines += [f"bfi {half[0]}, {half[channel]}, #{8 * channel}, #8" for half in (FIRST, SECOND)]
+    return lines
+
+
+def _within() -> list[str]:
+    """Four bytes at a time."""
+    lines = []
+    for name in BOUNDS[True]:
+        lines.append(f"ldr.w r8, %[{name}]")
+        for word in (FIRST[0], SECOND[0]):
+            less = f"{word}, r8" if name == "lows" else f"r8, {word}"
+            lines += [f"ssub8 r12, {less}", f"sel {word}, {word}, r8"]
     return lines

@@ -1,175 +1,40 @@
-"""Convolutions and dense layers on Cortex-M4 and M7 for a small program: all of a model share three routines, whose
-shapes are arguments.
+"""Convolutions and dense layers on Cortex-M4 and M7 for a small program: all of a model share one tile, whose sizes are
+told with the weights (`kernels/dsp/shared.py`). What it reads is laid out as for the larger tiles, or for a convolution
+by another routine, which takes more time and less code.
 
-Weights are packed, two channels a word, and constants take 9 bytes a channel: where its sum starts and its
-multiplier as int32, and its shift; the offset is worked out from the shift. A dense layer's row is computed as two
-equal positions: the second costs time, but a routine for one would cost code.
+A dense layer's row is computed as two equal positions: the second costs time, but a routine for one would cost code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 
 import numpy as np
 
-from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, Names, Nest, only_int8, variant
 from nnbuild.kernels.dsp.inputs import expand
-from nnbuild.kernels.dsp.scaling import Scaling, chosen, general, plain_form
-from nnbuild.kernels.dsp.weights import LOAD_TWO, Packed, high, in_pairs, low, padded_taps
-from nnbuild.kernels.loops.patches import NEEDS
+from nnbuild.kernels.dsp.shared import Shared, multiply, pack, scaling_of, shape_of
+from nnbuild.kernels.dsp.tile import Tile
+from nnbuild.kernels.dsp.weights import Packed, padded_taps
+from nnbuild.kernels.loops.patches import MOST_LEFT_OVER, NEEDS, Patches, patch_of
 from nnbuild.kernels.overlaps import rows, tiles
-from nnbuild.kernels.sums import Sums, layer_of, sums_of
+from nnbuild.kernels.sums import Sums, sums_of
 from nnbuild.kernels.unpacked import unpacked
-from nnbuild.kernels.window import Weighted, WindowNest, window_of
+from nnbuild.kernels.window import Weighted, Window, WindowNest, window_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
-from nnbuild.numeric.rounding import Ints
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
-LAYOUT = Packed()
-WIDTH = 4
-"""Channels of a block; the last one is filled up with zeros."""
-ONE = Row("{0} = {1};", 1, 0.5)
-LOOP_CYCLES = 7
-"""Of the inner loop, with what it keeps on the stack."""
-TILE_CALL = 30
-"""Cycles of a call."""
 
-
-@lru_cache(maxsize=256)
-def scaling_of(site: Site[Weighted]) -> Scaling | str:
-    """The rule of its sums, or why they cannot be computed so."""
-    sums, layer = sums_of(site), layer_of(site)
-    room = LAYOUT.room(len(sums.start))
-    return LAYOUT.refusal(sums) or chosen(layer, [plain_form(layer, True)], np.zeros_like(room), room, 8)
-
-
-def shape_of(site: Site[Weighted], pairs: int, filters: int) -> Compact:
-    scaling = scaling_of(site)
-    assert isinstance(scaling, Scaling)
-    return Compact(scaling, pairs, filters)
-
-
-@dataclass(frozen=True, eq=False)
-class Compact:
-    """What the routines want to know of an operation's sums: their rule and how many pairs of inputs they take."""
-
-    scaling: Scaling
-    pairs: int
-    filters: int
-
-    @property
-    def told(self) -> tuple[str, ...]:
-        """What is stored of every channel beside its start, its multiplier and its shift."""
-        own = tuple(name for name in self.scaling.columns if name not in ("multiplier", "shift"))
-        usual = self.scaling.form is not None and np.array_equal(
-            _usual_offset(self.scaling), self.scaling.columns["offset"]
-        )
-        return () if usual else own
-
-    @property
-    def blocks(self) -> int:
-        return -(-self.filters // WIDTH)
-
-
-def _usual_offset(scaling: Scaling) -> Ints:
-    """The zero point and a half, above the point."""
-    return (np.int64(2 * scaling.zero + 1) << scaling.columns["shift"]) >> 1
-
-
-def pack(sums: Sums, shape: Compact, channels: slice) -> dict[str, Array]:
-    """The weights and the constants of some channels, in blocks of four; shifts apart, in bytes."""
-    own = shape.scaling.part(channels)
-    missing = -len(own.left) % WIDTH
-    pairs = in_pairs(sums.weights[:, channels], "int8")
-    pairs = np.pad(pairs, ((0, 0), (0, 0), (0, missing)))
-    start = LAYOUT.start(np.pad(sums.start[channels] - own.centre, (0, missing)), own)
-    columns = dict(own.columns)
-    if "offset" in columns:
-        columns["offset"] = columns["offset"] - (np.int64(own.zero) << columns["shift"])
-    told = [np.pad(columns[name], (0, missing)) for name in ("multiplier", *shape.told)]
-    blocks = [slice(at, at + WIDTH) for at in range(0, len(start), WIDTH)]
-    return {
-        "kernel": np.concatenate([LAYOUT.pack(pairs[:, :, block], own) for block in blocks]),
-        "scaling": np.concatenate([column[block] for block in blocks for column in (start, *told)]).astype(np.int32),
-        "shift": np.pad(own.columns["shift"], (0, missing)).astype(np.int8),
-    }
-
-
-def multiply(w: Writer, shape: Compact, pointers: Sequence[str], to: Sequence[str]) -> None:
-    """Prints the call that computes all channels of the two positions laid out in `patch`."""
-    scaling = shape.scaling
-    rule = scaling.function or ("twice" if scaling.doubled else "once")
-    rule += "_offsets" if shape.told and scaling.form else ""
-    body = Writer("{prefix}")
-    with body.block("for (; channels > 0; channels -= 4)"):
-        _block(body, shape)
-    head = (
-        "void {name}(const int64_t *patch, int32_t pairs, const int64_t *k, const int32_t *scaling, "
-        "const int8_t *shift, int8_t *to0, int8_t *to1, int32_t channels, int32_t zero, int32_t low, int32_t high)"
-    )
-    routine = Instruction(
-        f"compact_tile_{rule}", head, str(body), 0, uses=tuple(body.instructions.values()), outlined=True
-    )
-    w.helpers |= body.helpers
-    w.bill(TILE_CALL, TILE_CALL)
-    w.add(body.whole.times(shape.blocks))
-    w.reads(8 * shape.pairs * shape.blocks)
-    numbers = (str(shape.filters), str(scaling.zero), str(scaling.low), str(scaling.high))
-    w(f"{w.call(routine, 'patch', str(shape.pairs), *pointers, *to, *numbers)};")
-
-
-def _block(w: Writer, shape: Compact) -> None:
-    for channel in range(WIDTH):
-        w(w.use(ONE, f"int32_t sum0{channel}", f"scaling[{channel}]"))
-        w(w.use(ONE, f"int32_t sum1{channel}", f"sum0{channel}"))
-    w("const int64_t *x = patch;")
-    with w.block("for (const int64_t *const end = patch + pairs; x != end; x += 2)"), w.trips(shape.pairs // 2):
-        for pair in range(2):
-            w(w.use(LOAD_TWO, f"x{pair}", f"x[{pair}]"))
-            LAYOUT.step(w, pair, [low(f"x{pair}"), high(f"x{pair}")], WIDTH)
-        w("k += 2;")
-        w.bill(LOOP_CYCLES)
-    LAYOUT.finish(w, WIDTH, 2, shape.scaling)
-    names = ", ".join(f"sum{position}{channel}" for channel in range(WIDTH) for position in range(2))
-    w(f"const int32_t sums[8] = {{{names}}};")
-    w.bill(8)
-    with w.loop("channel", "4 && channel < channels", trips=shape.filters / shape.blocks):
-        _scale(w, shape)
-    w(f"scaling += {4 * (2 + len(shape.told))};")
-    w("shift += 4;")
-    w("to0 += 4;")
-    w("to1 += 4;")
-    w.bill(6)
-
-
-def _scale(w: Writer, shape: Compact) -> None:
-    scaling, told = shape.scaling, {name: f"scaling[{8 + 4 * i} + channel]" for i, name in enumerate(shape.told)}
-    w("const int32_t n = shift[channel];")
-    if scaling.form:
-        half = f"{told['offset']} + zero * (1 << n)" if told else "((2 * zero + 1) * (1 << n)) >> 1"
-        w(f"const int32_t offset = {half};")
-    w.bill(7, 5)
-    with w.loop("position", 2):
-        w("const int32_t sum = sums[2 * channel + position];")
-        if scaling.form is None:
-            names = {**told, "multiplier": "scaling[4 + channel]", "shift": "n"}
-            value = f"{general(w, scaling, 'sum', names)} + zero"
-        elif scaling.doubled:
-            value = DSP.call(w, "high_rounded_add", "sum", "scaling[4 + channel]", "offset + (sum >> 31)") + " >> n"
-        else:
-            value = DSP.call(w, "high_add", "sum", "scaling[4 + channel]", "offset") + " >> n"
-        w(f"const int32_t value = {value};")
-        w("const int32_t raised = value < low ? low : value;")
-        w()
-        w("(position ? to1 : to0)[channel] = (int8_t)(raised > high ? high : raised);")
-        w.bill(11, 4)
+def _packed(window: Window, sums: Sums, shape: Shared) -> Array:
+    """One group of channels after the other."""
+    share = window.share
+    return np.concatenate([pack(sums, shape, slice(at, at + share)) for at in range(0, window.filters, share)])
 
 
 def gather_routine() -> Instruction:
@@ -213,21 +78,8 @@ def gather_cycles(taps: int, depth: int) -> float:
     return 40 + taps * (18 + depth // 4 * 6 + depth % 4 * 5)
 
 
-POINTERS = {"k": ("kernel", "int64_t"), "scaling": ("scaling", "int32_t"), "shift": ("shift", "int8_t")}
-
-
-def _accepts(site: Site[Weighted]) -> str | None:
-    refused = only_int8(site)
-    if refused:
-        return refused
-    if site.op.kind == "dense" and site.shape()[-1] % 4:
-        return "its inputs are no multiple of 4"
-    scaling = scaling_of(site)
-    return scaling if isinstance(scaling, str) else None
-
-
 @dataclass(frozen=True, eq=False)
-class Gathered(WindowNest[Compact]):
+class Gathered(WindowNest[Shared]):
     """The inputs under two windows are gathered by a routine, group by group."""
 
     @property
@@ -235,18 +87,13 @@ class Gathered(WindowNest[Compact]):
         return 2 * self.lanes.pairs
 
     def demand(self) -> Demand:
-        window, sums = self.window, sums_of(self.site)
-        parts = [
-            pack(sums, self.lanes, slice(first, first + window.share))
-            for first in range(0, window.filters, window.share)
-        ]
-        packed = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        window = self.window
         apart = tiles(self.site, window.rows, window.columns, 2)
         return Demand(
             extent=window.rows.places,
             scratch=-(-(4 * self.taps + 2 * self.taps) // 8) * 8,
             scratch_type="int64",
-            packed=packed | {"window": self._numbers()},
+            packed={"kernel": _packed(window, sums_of(self.site), self.lanes), "window": self._numbers()},
             rows=True,
             overlaps=apart if window.groups == 1 else rows(self.site, window.rows),
         )
@@ -269,18 +116,15 @@ class Gathered(WindowNest[Compact]):
             w(f"int8_t *to = {names.outputs[0]} + {product(f'y * {places} + x', window.filters)};")
             w.bill(9)
             if window.groups == 1:
-                self._group(w, names, names.inputs[0], tuple(names.packed[role] for role, _ in POINTERS.values()))
+                self._group(w, names, names.inputs[0], names.packed["kernel"])
                 return
-            for name, (role, kind) in POINTERS.items():
-                w(f"const {kind} *{name} = {names.packed[role]};")
+            w(f"const int32_t *k = {names.packed['kernel']};")
             with w.loop("group", window.groups):
-                self._group(w, names, f"{names.inputs[0]} + {product('group', window.depth)}", tuple(POINTERS))
-                w(f"k += {shape.blocks * shape.pairs};")
-                w(f"scaling += {4 * (2 + len(shape.told)) * shape.blocks};")
-                w(f"shift += {4 * shape.blocks};")
+                self._group(w, names, f"{names.inputs[0]} + {product('group', window.depth)}", "k")
+                w(f"k += {shape.words};")
                 w(f"to += {window.share};")
 
-    def _group(self, w: Writer, names: Names, source: str, pointers: tuple[str, ...]) -> None:
+    def _group(self, w: Writer, names: Names, source: str, stream: str) -> None:
         window, taps = self.window, self.taps
         top, place = window.rows.position("y"), names.packed["window"]
         routine = gather_routine()
@@ -290,11 +134,11 @@ class Gathered(WindowNest[Compact]):
             w.bill(gathering, gathering / 3)
             w(f"{w.call(routine, buffer, source, top, window.columns.position(at), place)};")
         expand(w, "int8", "patch", buffers, taps, most=1)
-        multiply(w, self.lanes, pointers, ("to", f"to + {product('next - x', window.filters)}"))
+        multiply(w, self.lanes, stream, ("to", f"to + {product('next - x', window.filters)}"))
 
 
 @dataclass(frozen=True, eq=False)
-class PairedRows(WindowNest[Compact]):
+class PairedRows(WindowNest[Shared]):
     """A dense layer's rows of inputs, of which a last one without a neighbour is taken twice."""
 
     def demand(self) -> Demand:
@@ -303,7 +147,7 @@ class PairedRows(WindowNest[Compact]):
             extent=window.rows.places,
             scratch=8 * self.lanes.pairs,
             scratch_type="int64",
-            packed=pack(sums_of(self.site), self.lanes, slice(0, window.filters)),
+            packed={"kernel": _packed(window, sums_of(self.site), self.lanes)},
             overlaps=tiles(self.site, window.rows, window.columns, 2),
         )
 
@@ -315,16 +159,54 @@ class PairedRows(WindowNest[Compact]):
             w.bill(4)
             sources = tuple(f"{names.inputs[0]} + {product(row, window.depth)}" for row in ("row", "next"))
             expand(w, "int8", "patch", sources, window.depth, most=1)
-            pointers = [names.packed[role] for role, _ in POINTERS.values()]
             to = [f"{names.outputs[0]} + {product(row, window.filters)}" for row in ("row", "next")]
-            multiply(w, self.lanes, pointers, to)
+            multiply(w, self.lanes, names.packed["kernel"], to)
 
 
-def _nest(site: Site[Weighted]) -> Nest:
+@dataclass(frozen=True, eq=False)
+class LaidOut(Patches):
+    """The inputs of a convolution are laid out in code of its own, as for a tile of its own."""
+
+    @property
+    def _shape(self) -> Shared:
+        return Shared(self.lanes.scaling, self.lanes.pairs, self.window.share)
+
+    def _packed(self) -> dict[str, Array]:
+        return {"kernel": _packed(self.window, self._sums, self._shape)}
+
+    def _channels(self, w: Writer, tile: Tile, stream: str) -> None:
+        multiply(w, self._shape, stream, ("to0", "to1"))
+
+    def _group(self, w: Writer, tile: Tile) -> None:
+        multiply(w, self._shape, "k", ("to0", "to1"))
+        w(f"k += {self._shape.words};")
+        for pointer in ("to0", "to1"):
+            w(f"{pointer} += {self.window.share};")
+
+
+def _accepts(laid_out: bool, site: Site[Weighted]) -> str | None:
+    refused = only_int8(site)
+    if refused:
+        return refused
+    if site.op.kind == "dense" and site.shape()[-1] % 4:
+        return "its inputs are no multiple of 4"
+    if laid_out and len(patch_of(site).left_over()) > MOST_LEFT_OVER:
+        return "too few of its inputs lie side by side"
+    scaling = scaling_of(site)
+    return scaling if isinstance(scaling, str) else None
+
+
+def _nest(laid_out: bool, site: Site[Weighted]) -> Nest:
     window = window_of(site)
+    if laid_out:
+        pairs = patch_of(site).pairs
+        return LaidOut(site, Tile(Packed(), shape_of(site, pairs, window.share).scaling, pairs, 2))
     shape = shape_of(site, padded_taps(window.taps) // 2, window.share)
     return (PairedRows if site.op.kind == "dense" else Gathered)(site, shape)
 
 
-_COMPACT = variant("compact", NEEDS, _accepts, _nest)
+_COMPACT = variant("compact", NEEDS, partial(_accepts, False), partial(_nest, False))
 VARIANTS = (_COMPACT, *unpacked(_COMPACT))
+_LAID_OUT = variant("compact_laid_out", NEEDS, partial(_accepts, True), partial(_nest, True))
+CONVOLUTIONS = (*VARIANTS, _LAID_OUT, *unpacked(_LAID_OUT))
+"""Those for convolutions."""

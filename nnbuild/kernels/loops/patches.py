@@ -14,6 +14,7 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, only_integer, variant
@@ -28,7 +29,7 @@ from nnbuild.kernels.dsp.tile import Tile
 from nnbuild.kernels.dsp.weights import Layout, Packed, Wide, padded_taps
 from nnbuild.kernels.overlaps import SIZES, rows
 from nnbuild.kernels.overlaps import tiles as tiles_apart
-from nnbuild.kernels.sums import sums_of
+from nnbuild.kernels.sums import Sums, sums_of
 from nnbuild.kernels.unpacked import unpacked
 from nnbuild.kernels.window import Weighted, WindowNest, window_of
 from nnbuild.kernels.window_loops import product, total
@@ -119,9 +120,14 @@ class Patches(WindowNest[Tile]):
             else rows(self.site, window.rows)
         )
 
-    def _packed(self) -> dict[str, Array]:
+    @property
+    def _sums(self) -> Sums:
+        """Their weights in the order of the inputs."""
         sums = sums_of(self.site)
-        sums = replace(sums, weights=self.patch.in_order(sums.weights))
+        return replace(sums, weights=self.patch.in_order(sums.weights))
+
+    def _packed(self) -> dict[str, Array]:
+        sums = self._sums
         share = self.window.share
         groups = [slice(first, first + share) for first in range(0, self.window.filters, share)]
         return {"kernel": np.concatenate([tiles.pack(self.lanes, sums, self.patch.dtype, group) for group in groups])}
@@ -173,16 +179,24 @@ class Patches(WindowNest[Tile]):
             w(f"const int8_t *beside0 = {names.inputs[1]} + {place};")
             w(f"const int8_t *beside1 = beside0 + {apart};")
             w.bill(5)
-        runs = tiles.runs(window.share)
         if window.groups == 1:
             self.patch.lay_out(w, names.inputs[0], "", ("a", "b")[: tile.positions])
-            tiles.all_runs(w, tile, runs, names)
+            self._channels(w, tile, names.packed["kernel"])
             return
-        w(f"const int64_t *k = {names.packed['kernel']};")
+        w(f"const {C_TYPES[self._packed()['kernel'].dtype.name]} *k = {names.packed['kernel']};")
         with w.loop("group", window.groups):
             self.patch.lay_out(w, names.inputs[0], product("group", window.depth))
-            for run in runs:
-                tiles.advance(w, tile, run)
+            self._group(w, tile)
+
+    def _channels(self, w: Writer, tile: Tile, stream: str) -> None:
+        """All channels of the positions that are laid out."""
+        w(f"const int64_t *k = {stream};")
+        self._group(w, tile)
+
+    def _group(self, w: Writer, tile: Tile) -> None:
+        """All of a group; its pointers are moved on."""
+        for run in tiles.runs(self.window.share):
+            tiles.advance(w, tile, run)
 
 
 @dataclass(frozen=True, eq=False)

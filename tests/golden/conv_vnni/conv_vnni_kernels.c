@@ -61,7 +61,7 @@ CONV_VNNI_TARGET static inline conv_vnni_avx512_vnni_sums conv_vnni_avx512_vnni_
         conv_vnni_avx512_vnni_bytes x, conv_vnni_avx512_vnni_bytes w)
 {
     a = _mm512_dpbusd_epi32(a, x, w);
-    __asm__("" : "+v"(a));
+    __asm__ volatile("" : "+v"(a));
     return a;
 }
 
