@@ -17,3 +17,4 @@ settings.load_profile("untimed")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden C files anew instead of comparing")
+    parser.addoption("--trials", default="0:200", help="seeds of what goes wrong on a board's line, FIRST:END")

@@ -1,7 +1,7 @@
 """Everything that can go wrong between a real firmware and the host: no wrong result is accepted, nothing hangs.
 
 The firmware runs in QEMU and is talked to over the runner's own socket, and over a pty as over a serial port. Every
-trial has its seed. A few of each kind run with the emulators, 200 with `full`.
+trial has its seed. Ten of each kind run with the emulators; with `full` those that `--trials` names, 0:200 by itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from tests.link.link_devices import NO_FAULTS, Faults, SpoiltTransport
 
 pytestmark = pytest.mark.emulator
 
-FEW, MANY = 10, 200
+FEW, OTHER = 10, 10**6
+"""Trials of each kind with the emulators, and the first of the seeds that are no trial's."""
 BOARD = "stm32f405"
 SAMPLES = 2
 HELD_UP = 0.04
@@ -54,7 +55,7 @@ BYTES = {
     "delayed": Faults(delay=0.01),
     "all": Faults(0.002, 0.002, 0.002, 0.002, 0.002),
 }
-how_many = pytest.mark.parametrize("trials", [FEW, pytest.param(MANY, marks=pytest.mark.full)])
+how_many = pytest.mark.parametrize("trials", ["few", pytest.param("full", marks=pytest.mark.full)], indirect=True)
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,14 @@ class Built:
     @property
     def hash(self) -> str:
         return digest(self.compiled.graph)
+
+
+@pytest.fixture
+def trials(request: pytest.FixtureRequest) -> range:
+    if request.param == "few":
+        return range(FEW)
+    first, _, end = request.config.getoption("--trials").partition(":")
+    return range(int(first), int(end))
 
 
 @pytest.fixture(scope="session")
@@ -123,27 +132,27 @@ def measured(link: Link, model: ModelInfo, built: Built, seed: int) -> None:
 
 @how_many
 @pytest.mark.parametrize("kind", BYTES)
-def test_bytes_harmed_on_the_line(models: tuple[Built, Built], tmp_path: Path, kind: str, trials: int) -> None:
+def test_bytes_harmed_on_the_line(models: tuple[Built, Built], tmp_path: Path, kind: str, trials: range) -> None:
     """One byte in a hundred, of everything that is said either way."""
     chunks, repeats = [], 0
     with device(find(BOARD), models[0].program, tmp_path) as found:
-        for seed in range(trials):
+        for seed in trials:
             with over(found, seed) as line:
                 link = trial(SpoiltTransport(line, BYTES[kind], seed, longest_delay=HELD_UP), models[0], seed)
             chunks.append(link._chunk)
             repeats += link.counters.repeats
-    assert repeats > trials, "the line was not bad at all"
+    assert repeats > len(trials), "the line was not bad at all"
     if kind != "delayed":
         assert min(chunks) < 256, "chunks get smaller until they go through"
 
 
 @how_many
-def test_resets_in_the_middle(models: tuple[Built, Built], tmp_path: Path, trials: int) -> None:
+def test_resets_in_the_middle(models: tuple[Built, Built], tmp_path: Path, trials: range) -> None:
     """At any operation after the greeting, and up to a run's length later. The sample is begun anew."""
     restarted = 0
     with device(find(BOARD), models[0].program, tmp_path) as found:
-        usual = trial(found.line, models[0], MANY).counters.requests
-        for seed in range(trials):
+        usual = trial(found.line, models[0], OTHER).counters.requests
+        for seed in trials:
             chance = random.Random(seed)
             when, later = chance.randrange(1, 25), chance.uniform(0.0, 0.02)
             timers: list[threading.Timer] = []
@@ -161,14 +170,14 @@ def test_resets_in_the_middle(models: tuple[Built, Built], tmp_path: Path, trial
                 timer.join()
             restarted += link.counters.requests > usual
             assert timers, f"seed {seed}: it was over before operation {when}"
-    assert restarted > trials / 2
+    assert restarted > len(trials) / 2
 
 
 @how_many
-def test_garbage_at_boot(models: tuple[Built, Built], tmp_path: Path, trials: int) -> None:
+def test_garbage_at_boot(models: tuple[Built, Built], tmp_path: Path, trials: range) -> None:
     """A line that is being plugged in makes noise both ways, while the board starts."""
     with device(find(BOARD), models[0].program, tmp_path) as found:
-        for seed in range(trials):
+        for seed in trials:
             chance = random.Random(seed)
             with over(found, seed) as line:
                 found.reset()
@@ -204,11 +213,11 @@ class Replugged(Transport):
 
 
 @how_many
-def test_the_wrong_model(models: tuple[Built, Built], tmp_path: Path, trials: int) -> None:
+def test_the_wrong_model(models: tuple[Built, Built], tmp_path: Path, trials: range) -> None:
     """From the start, or from any operation on: what it computes is never taken for ours."""
     board, refused = find(BOARD), 0
     with device(board, models[0].program, tmp_path) as ours, device(board, models[1].program, tmp_path) as other:
-        for seed in range(trials):
+        for seed in trials:
             line = Replugged(ours.line, other.line, random.Random(seed).randrange(60) if seed % 4 else 0)
             try:
                 trial(line, models[0], seed)
@@ -220,14 +229,14 @@ def test_the_wrong_model(models: tuple[Built, Built], tmp_path: Path, trials: in
                 assert "restarted" in words or "arrived altered" in words, f"seed {seed}: {words}"
             else:
                 assert line.operations > 30 and seed % 4, f"seed {seed}"
-    assert refused > trials / 3
+    assert refused > len(trials) / 3
 
 
 @how_many
-def test_the_cable_is_pulled(models: tuple[Built, Built], tmp_path: Path, trials: int) -> None:
+def test_the_cable_is_pulled(models: tuple[Built, Built], tmp_path: Path, trials: range) -> None:
     """At every operation of a session: the emulator is gone, the port is gone, or our own end is closed."""
     board, operations, told = find(BOARD), 0, 0
-    for seed in range(trials):
+    for seed in trials:
         with device(board, models[0].program, tmp_path) as found, over(found, seed // 2) as line:
             if not operations:
                 whole = SpoiltTransport(line, NO_FAULTS, seed)
@@ -241,28 +250,28 @@ def test_the_cable_is_pulled(models: tuple[Built, Built], tmp_path: Path, trials
             except TransportClosed as error:
                 told += 1
                 assert " while " in str(error) and error.exit_code == 3, f"seed {seed}: {error}"
-    assert told > trials / 2
+    assert told > len(trials) / 2
 
 
 @how_many
-def test_silence(models: tuple[Built, Built], tmp_path: Path, trials: int) -> None:
+def test_silence(models: tuple[Built, Built], tmp_path: Path, trials: range) -> None:
     """The board stops saying anything, at any operation; when it wakes up, old replies do no harm."""
     with device(find(BOARD), models[0].program, tmp_path) as found:
-        for seed in range(trials):
+        for seed in trials:
             at = random.Random(seed).randrange(1, 25)
             with over(found, seed) as line:
                 silent = SpoiltTransport(line, NO_FAULTS, seed, lambda count: found.freeze() if count == at else None)  # noqa: B023
                 with pytest.raises(DeviceMissing, match=r"does not answer while .*: nothing comes back"):
                     trial(silent, models[0], seed, IMPATIENT)
                 found.thaw()
-                trial(line, models[0], MANY + seed)
+                trial(line, models[0], OTHER + seed)
 
 
 @how_many
-def test_a_port_that_cannot_be_had(models: tuple[Built, Built], tmp_path: Path, trials: int) -> None:
+def test_a_port_that_cannot_be_had(models: tuple[Built, Built], tmp_path: Path, trials: range) -> None:
     """It is not there, or it is in use: by a check that goes on unharmed."""
     with device(find(BOARD), models[0].program, tmp_path) as found, on_pty(found.line) as path:
-        for seed in range(trials):
+        for seed in trials:
             chance = random.Random(seed)
             at, missing = chance.randrange(1, 25), tmp_path / f"tty{chance.randrange(1000)}"
             refused: list[str] = []
