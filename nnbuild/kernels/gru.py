@@ -10,7 +10,7 @@ from nnbuild.kernels.contract import Demand, Names, on_any_floats
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops import recurrent_integer
 from nnbuild.kernels.loops.recurrent import Cells, Step, Units, state_names
-from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, shifted, time_steps
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, largest_of, shifted, summed, time_steps
 from nnbuild.kernels.loops.recurrent_sums import integer_kernels
 from nnbuild.model.graph import Array
 from nnbuild.ops.gru import GRU
@@ -47,11 +47,16 @@ def _emit_integers(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None
             _integers_before(sums, w, site, names)
 
 
-def _integer_gates(w: Writer, rules: Rules, names: Names, sums: Sums) -> None:
+def _integer_gates(w: Writer, rules: Rules, names: Names) -> None:
     """`update` and `reset` from their two parts each."""
     for name in ("update", "reset"):
-        sums.total(w, name, f"{name}_x", f"{name}_h", rules.gate)
+        summed(w, name, f"{name}_x", f"{name}_h", rules.gate, largest_of(rules.of_input, rules.of_state))
         recurrent_integer.apply(w, names, rules.gate, name, "gate")
+
+
+def _recalled(rules: Rules, largest: int) -> int:
+    """What the reset gate makes of a number within `largest` does not exceed this."""
+    return (max(map(abs, rules.gate.bounds)) * largest >> rules.gate.power) + 1
 
 
 def _integer_blend(w: Writer, rules: Rules, update: str, hidden: str) -> str:
@@ -73,9 +78,10 @@ def _integers_after(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> Non
     with w.loop("unit", units):
         for part in parts:
             sums.weighted(w, names, part)
-        _integer_gates(w, rules, names, sums)
+        _integer_gates(w, rules, names)
         declare(w, "recalled", shifted("(int64_t)reset * candidate_h", rules.gate.power), "const int64_t")
-        sums.total(w, "candidate", "candidate_x", "recalled", rules.value)
+        most = largest_of(rules.of_input) + _recalled(rules, largest_of(rules.of_state))
+        summed(w, "candidate", "candidate_x", "recalled", rules.value, most)
         recurrent_integer.apply(w, names, rules.value, "candidate", "activation")
         w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){_integer_blend(w, rules, 'update', hidden)}"))
 
@@ -97,7 +103,7 @@ def _integers_before(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> No
     with w.loop("unit", units):
         for part in gates:
             sums.weighted(w, names, part)
-        _integer_gates(w, rules, names, sums)
+        _integer_gates(w, rules, names)
         kept = shifted(f"(int64_t)reset * {hidden}[unit]", rules.gate.power)
         w(w.use(c99.STORE, "updates[unit]", "update"))
         w(w.use(c99.STORE, "recalled[unit]", hold(w, kept, str(LARGEST))))
@@ -105,7 +111,8 @@ def _integers_before(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> No
     with w.loop("unit", units):
         for part in candidate:
             sums.weighted(w, names, part)
-        sums.total(w, "candidate", "candidate_x", "candidate_h", rules.value)
+        most = largest_of(rules.of_input, rules.of_state)
+        summed(w, "candidate", "candidate_x", "candidate_h", rules.value, most)
         recurrent_integer.apply(w, names, rules.value, "candidate", "activation")
         w(w.use(c99.STORE, f"{names.scratch}[unit]", _integer_blend(w, rules, "updates[unit]", hidden)))
 

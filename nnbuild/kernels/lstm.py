@@ -8,7 +8,7 @@ from nnbuild.kernels.contract import Names, on_any_floats
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops import recurrent_integer
 from nnbuild.kernels.loops.recurrent import Cells, Step, state_names
-from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, shifted, time_steps
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, largest_of, shifted, summed, time_steps
 from nnbuild.kernels.loops.recurrent_sums import integer_kernels
 from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import rules_of
@@ -35,7 +35,7 @@ def _emit_integers(sums: Sums, w: Writer, site: Site[LSTM], names: Names) -> Non
                 sums.weighted(w, names, part)
             for name, first, second in zip(SUMS, of_x, of_h, strict=True):
                 curve, table = (rules.value, "activation") if name == "candidate" else (rules.gate, "gate")
-                sums.total(w, name, first, second, curve)
+                summed(w, name, first, second, curve, largest_of(rules.of_input, rules.of_state))
                 recurrent_integer.apply(w, names, curve, name, table)
             kept = shifted(f"(int64_t)forget * {memory}[unit]", point)
             added = shifted("(int64_t)let_in * candidate", point + value_point - rules.cell_power)

@@ -7,7 +7,7 @@ from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names, on_any_floats
 from nnbuild.kernels.loops import recurrent_integer
 from nnbuild.kernels.loops.recurrent import Cells, Step, state_names
-from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, shifted, time_steps
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, largest_of, shifted, summed, time_steps
 from nnbuild.kernels.loops.recurrent_sums import integer_kernels
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import LARGEST
@@ -27,7 +27,7 @@ def _emit_integers(sums: Sums, w: Writer, site: Site[SimpleRNN], names: Names) -
         with w.loop("unit", units):
             for part in parts:
                 sums.weighted(w, names, part)
-            sums.total(w, "shown", "of_x", "of_h", rules.value)
+            summed(w, "shown", "of_x", "of_h", rules.value, largest_of(rules.of_input, rules.of_state))
             recurrent_integer.apply(w, names, rules.value, "shown", "activation")
             result = shifted("(int64_t)shown", rules.value.power - rules.hidden_power)
             w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){hold(w, result, str(LARGEST))}"))

@@ -43,7 +43,7 @@ def _products(site: Site[TfliteLstm], role: str, zero: int) -> Products:
         start += site.constant("bias").astype(np.int64).reshape(-1)
     reach = int((np.abs(start) + FARTHEST * np.abs(wide).sum(axis=0)).max())
     none = np.zeros_like(start)
-    return Products(weights, start, none, none + UNUSED, reach)
+    return Products(weights, start, none, none + UNUSED, reach, reach)
 
 
 def _parts(site: Site[TfliteLstm]) -> tuple[Part, Part]:

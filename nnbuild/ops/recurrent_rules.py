@@ -75,6 +75,8 @@ class Products:
     right: Ints
     reach: int
     """What no partial sum exceeds."""
+    largest: int
+    """What no whole sum exceeds once it is scaled."""
 
     def part(self, values: Array, columns: slice = slice(None)) -> Ints:
         sums = (exact_sums(values) @ exact_sums(self.weights[:, columns])).astype(np.int64) + self.start[columns]
@@ -213,7 +215,16 @@ def products(site: Site, role: str, vector: Tensor, units: Array) -> Products:
     bits = min(30, PRODUCT_BITS - reach.bit_length())
     reals = x.scale * np.broadcast_to(quant_of(kernel).scales, units.shape) / units
     scales = [wide_scale(float(real), bits) for real in reals]
-    return Products(weights, start, ints([s.multiplier for s in scales]), ints([s.right for s in scales]), reach)
+    multiplier, right = ints([s.multiplier for s in scales]), ints([s.right for s in scales])
+    low, high = _range(ints(weights), start, *limits(vector.dtype))
+    largest = int((np.maximum(np.abs(low), np.abs(high)) * multiplier >> right).max()) + 1
+    return Products(weights, start, multiplier, right, reach, largest)
+
+
+def _range(weights: Ints, start: Ints, least: int, most: int) -> tuple[Ints, Ints]:
+    """Of each column's sum over numbers from least to most."""
+    up, down = np.maximum(weights, 0).sum(axis=0), np.minimum(weights, 0).sum(axis=0)
+    return start + up * least + down * most, start + up * most + down * least
 
 
 def bias_of(bias: Array, role: str) -> Array:

@@ -50,12 +50,12 @@ def quantized(graph: Graph, form: str, seed: int = 0, float_edge: bool = False) 
     return rewrite(graph, calibrate(graph, lambda: [samples], "minmax", 8), {}, form, float_edge)
 
 
-def single_layer(layer: Recurrent, steps: int, features: int, scale: float = 1.0) -> Graph:
+def single_layer(layer: Recurrent, steps: int, features: int, scale: float = 1.0, recurrent: float = 0.4) -> Graph:
     chance = np.random.default_rng(features)
     width = layer.gates * layer.units
     constants = {
         "kernel": chance.normal(size=(features, width)) * scale,
-        "recurrent": chance.normal(size=(layer.units, width)) * 0.4,
+        "recurrent": chance.normal(size=(layer.units, width)) * recurrent,
         "bias": chance.normal(size=layer.bias_shape()),
     }
     return single(layer, [(steps, features)], constants)
@@ -70,6 +70,9 @@ def models() -> dict[str, Graph]:
             made[f"{layer.kind}{index} gate {name}"] = single_layer(replace(layer, gate_activation=gate), 5, 3)
         made[f"{layer.kind}{index} one"] = single_layer(replace(layer, units=1), 1, 1)
         made[f"{layer.kind}{index} steep"] = single_layer(layer, 7, 9, 300.0)
+        made[f"{layer.kind}{index} beyond"] = single_layer(layer, 7, 9, 3e4, 3e4)
+        relu = replace(layer, gate_activation=GATES["relu"])
+        made[f"{layer.kind}{index} beyond gate relu"] = single_layer(relu, 2, 9, 300.0, 300.0)
         made[f"{layer.kind}{index} flat"] = single_layer(layer, 7, 9, 0.0)
         made[f"{layer.kind}{index} stacked"] = stacked(layer)
         made[f"{layer.kind}{index} both ways"] = bidirectional(layer)

@@ -95,6 +95,8 @@ def test_scale_wide(rules: ctypes.CDLL) -> None:
     wanted = rounding.scale_wide(acc, m, right)
     assert called(rules.nn_scale_wide, acc, m, right) == wanted.tolist()
     assert {int(wanted.min()), int(wanted.max())} == {-(1 << 30), 1 << 30}
+    small = np.abs(wanted) < 1 << 30
+    assert called(rules.nn_scale_long, acc[small], m[small], right[small]) == wanted[small].tolist()
 
 
 def test_divide(rules: ctypes.CDLL) -> None:

@@ -17,11 +17,15 @@ from nnbuild.kernels.loops import recurrent
 from nnbuild.kernels.loops.recurrent import state_names
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import INT32
 from nnbuild.numeric.tables import fine_table
 from nnbuild.ops import activation_rules
 from nnbuild.ops.recurrent import Recurrent, rules_of
 from nnbuild.ops.recurrent_rules import Curve, Products, Smooth
 from nnbuild.ops.site import Site
+
+WIDEST = 1 << 30
+"""Where `nn_scale_wide` holds what it scales."""
 
 
 class Part(NamedTuple):
@@ -87,7 +91,7 @@ class Sums:
     def weighted(self, w: Writer, names: Names, part: Part) -> None:
         """Declares what the part adds to each of its sums, in their unit."""
         for one, total, at in zip(part.sums, self.totals(w, names, part), part.places, strict=True):
-            self.scaled(w, names, one, total, part.name, at)
+            self.scaled(w, names, part, one, total, at)
 
     def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
         """The part's sums of the unit, with what they begin with."""
@@ -102,14 +106,25 @@ class Sums:
                 w(w.use(c99.MULTIPLY_ADD, f"{one}_sum", "value", f"{names.packed[part.name]}[{at}]"))
         return [f"{one}_sum" for one in part.sums]
 
-    def scaled(self, w: Writer, names: Names, result: str, total: str, name: str, at: str) -> None:
+    def scaled(self, w: Writer, names: Names, part: Part, result: str, total: str, at: str) -> None:
         """Declares what a sum of the unit's is in the unit of what it goes into."""
-        scale = [f"{names.packed[f'{name}_{what}']}[{at}]" for what in ("multiplier", "right")]
-        declare(w, result, w.helper("scale_wide", total, *scale))
+        scale = [f"{names.packed[f'{part.name}_{what}']}[{at}]" for what in ("multiplier", "right")]
+        declare(w, result, w.helper("scale_wide" if part.products.largest > WIDEST else "scale_long", total, *scale))
 
-    def total(self, w: Writer, name: str, first: str, second: str, curve: Curve) -> None:
-        """Declares the sum of two parts, held within what the function takes."""
+
+def summed(w: Writer, name: str, first: str, second: str, curve: Curve, largest: int) -> None:
+    """Declares the sum of two parts, which does not exceed `largest`, held within what the function takes."""
+    if largest > INT32[1]:
         declare(w, name, hold(w, f"(int64_t){first} + {second}", str(curve.limit)), "int32_t")
+        return
+    declare(w, name, f"(int32_t)({first} + {second})", "int32_t")
+    if largest > curve.limit:
+        c99.bound(w, (-curve.limit, curve.limit), name)
+
+
+def largest_of(*parts: Products) -> int:
+    """What the sum of their scaled sums does not exceed; beyond `WIDEST` each is held there."""
+    return sum(min(part.largest, WIDEST) for part in parts)
 
 
 def by_unit(matrix: Array, gates: int) -> Array:

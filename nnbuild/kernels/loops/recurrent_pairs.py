@@ -26,7 +26,7 @@ from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.recurrent import Recurrent, rules_of
-from nnbuild.ops.recurrent_rules import Curve, Products
+from nnbuild.ops.recurrent_rules import Products
 from nnbuild.ops.site import Site
 
 AT_ONCE = 4
@@ -111,7 +111,7 @@ class PairedSums(Sums):
         for index, one in enumerate(sums):
             place = f"unit * {count} + {index}" if count > 1 else "unit"
             if by is None:
-                self.scaled(w, names, one, f"{one}_sum", name, place)
+                self.scaled(w, names, part, one, f"{one}_sum", place)
             else:
                 self._scale(w, f"{names.packed[f'{name}_scale']} + {product(place, 3)}", one, by)
 
@@ -158,11 +158,6 @@ class PairedSums(Sums):
         high = DSP.call(w, "high_add", sums, f"{part}_scale[0]", f"{part}_scale[1]")
         w.bill(6)
         declare(w, part, f"{high} >> {part}_scale[2]")
-
-    def total(self, w: Writer, name: str, first: str, second: str, curve: Curve) -> None:
-        """Parts stay within 2**30, those of a wide sum too, so what is added of them fits 32 bits."""
-        declare(w, name, f"(int32_t)({first} + {second})", "int32_t")
-        c99.bound(w, (-curve.limit, curve.limit), name)
 
 
 def _columns(products: Products) -> dict[str, Array]:

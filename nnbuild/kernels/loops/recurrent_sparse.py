@@ -135,7 +135,7 @@ class SparseSums(Sums):
             with w.block(""):
                 self._group(w, part, group, kind)
         for one, place in zip(sums, places, strict=True):
-            self.scaled(w, names, one, f"{one}_sum", name, place)
+            self.scaled(w, names, part, one, f"{one}_sum", place)
 
     def _group(self, w: Writer, part: Part, sums: Sequence[str], kind: str) -> None:
         """Sums with the same places."""

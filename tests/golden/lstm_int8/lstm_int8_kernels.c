@@ -36,22 +36,13 @@ static int32_t lstm_int8_hold(int64_t x, int32_t limit)
     return low < -limit ? -limit : low > limit ? limit : low;
 }
 
-/*
- * A sum times a multiplier / 2^right, for `right` from 1 to 62, rounded once, halves up; the product must fit 63 bits.
- * Held within 2^30, where every result is saturated anyway, so that a zero point can be added without another thought.
- */
-static int32_t lstm_int8_scale_wide(int64_t acc, int32_t multiplier, int32_t right)
+/* A sum times a multiplier / 2^right, for `right` from 1 to 62, rounded once, halves up; it fits 32 bits. */
+static int32_t lstm_int8_scale_long(int64_t acc, int32_t multiplier, int32_t right)
 {
-    const int32_t limit = (int32_t)1 << 30;
-    const int64_t scaled = (acc * multiplier + ((int64_t)1 << (right - 1))) >> right;
-    const int32_t low = (int32_t)scaled;
-
-    if (low != scaled)
-        return scaled < 0 ? -limit : limit;
-    return low < -limit ? -limit : low > limit ? limit : low;
+    return (int32_t)((acc * multiplier + ((int64_t)1 << (right - 1))) >> right);
 }
 
-/* op: lstm [2][1] -> [2], [2], 48 MACs, integer, about 3,652 cycles */
+/* op: lstm [2][1] -> [2], [2], 48 MACs, integer, about 3,012 cycles */
 void lstm_int8_00_op(const int8_t *restrict in, int16_t *restrict out0, int32_t *restrict out1,
         int16_t *restrict scratch, int32_t begin, int32_t end)
 {
@@ -73,13 +64,13 @@ void lstm_int8_00_op(const int8_t *restrict in, int16_t *restrict out0, int32_t 
             forget_x_sum += value * lstm_int8_00_op_kernel[unit * 4 + 1];
             candidate_x_sum += value * lstm_int8_00_op_kernel[unit * 4 + 2];
             let_out_x_sum += value * lstm_int8_00_op_kernel[unit * 4 + 3];
-            const int32_t let_in_x = lstm_int8_scale_wide(let_in_x_sum, lstm_int8_00_op_kernel_multiplier[unit * 4],
+            const int32_t let_in_x = lstm_int8_scale_long(let_in_x_sum, lstm_int8_00_op_kernel_multiplier[unit * 4],
                     lstm_int8_00_op_kernel_right[unit * 4]);
-            const int32_t forget_x = lstm_int8_scale_wide(forget_x_sum, lstm_int8_00_op_kernel_multiplier[unit * 4 + 1],
+            const int32_t forget_x = lstm_int8_scale_long(forget_x_sum, lstm_int8_00_op_kernel_multiplier[unit * 4 + 1],
                     lstm_int8_00_op_kernel_right[unit * 4 + 1]);
-            const int32_t candidate_x = lstm_int8_scale_wide(candidate_x_sum,
+            const int32_t candidate_x = lstm_int8_scale_long(candidate_x_sum,
                     lstm_int8_00_op_kernel_multiplier[unit * 4 + 2], lstm_int8_00_op_kernel_right[unit * 4 + 2]);
-            const int32_t let_out_x = lstm_int8_scale_wide(let_out_x_sum,
+            const int32_t let_out_x = lstm_int8_scale_long(let_out_x_sum,
                     lstm_int8_00_op_kernel_multiplier[unit * 4 + 3], lstm_int8_00_op_kernel_right[unit * 4 + 3]);
             int32_t let_in_h_sum = 0;
             int32_t forget_h_sum = 0;
@@ -92,21 +83,21 @@ void lstm_int8_00_op(const int8_t *restrict in, int16_t *restrict out0, int32_t 
                 candidate_h_sum += value_2 * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 2];
                 let_out_h_sum += value_2 * lstm_int8_00_op_recurrent[(unit * 2 + i) * 4 + 3];
             }
-            const int32_t let_in_h = lstm_int8_scale_wide(let_in_h_sum, lstm_int8_00_op_recurrent_multiplier[unit * 4],
+            const int32_t let_in_h = lstm_int8_scale_long(let_in_h_sum, lstm_int8_00_op_recurrent_multiplier[unit * 4],
                     lstm_int8_00_op_recurrent_right[unit * 4]);
-            const int32_t forget_h = lstm_int8_scale_wide(forget_h_sum,
+            const int32_t forget_h = lstm_int8_scale_long(forget_h_sum,
                     lstm_int8_00_op_recurrent_multiplier[unit * 4 + 1], lstm_int8_00_op_recurrent_right[unit * 4 + 1]);
-            const int32_t candidate_h = lstm_int8_scale_wide(candidate_h_sum,
+            const int32_t candidate_h = lstm_int8_scale_long(candidate_h_sum,
                     lstm_int8_00_op_recurrent_multiplier[unit * 4 + 2], lstm_int8_00_op_recurrent_right[unit * 4 + 2]);
-            const int32_t let_out_h = lstm_int8_scale_wide(let_out_h_sum,
+            const int32_t let_out_h = lstm_int8_scale_long(let_out_h_sum,
                     lstm_int8_00_op_recurrent_multiplier[unit * 4 + 3], lstm_int8_00_op_recurrent_right[unit * 4 + 3]);
-            int32_t let_in = lstm_int8_hold((int64_t)let_in_x + let_in_h, 33554432);
+            int32_t let_in = (int32_t)(let_in_x + let_in_h);
             let_in = lstm_int8_fine_sigmoid(lstm_int8_00_op_sigmoid, let_in);
-            int32_t forget = lstm_int8_hold((int64_t)forget_x + forget_h, 33554432);
+            int32_t forget = (int32_t)(forget_x + forget_h);
             forget = lstm_int8_fine_sigmoid(lstm_int8_00_op_sigmoid, forget);
-            int32_t candidate = lstm_int8_hold((int64_t)candidate_x + candidate_h, 33554432);
+            int32_t candidate = (int32_t)(candidate_x + candidate_h);
             candidate = lstm_int8_fine_tanh(lstm_int8_00_op_sigmoid, candidate);
-            int32_t let_out = lstm_int8_hold((int64_t)let_out_x + let_out_h, 33554432);
+            int32_t let_out = (int32_t)(let_out_x + let_out_h);
             let_out = lstm_int8_fine_sigmoid(lstm_int8_00_op_sigmoid, let_out);
             const int32_t cell = lstm_int8_hold((((int64_t)forget * out1[unit] + 524288) >> 20)
                     + (((int64_t)let_in * candidate + 524288) >> 20), INT32_MAX);
