@@ -68,7 +68,7 @@ verdict passed
 
 
 @pytest.mark.parametrize("recipe", [FLOAT, INTEGER], ids=["float", "int8"])
-@pytest.mark.parametrize("count", [10_000, pytest.param(150_000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("count", [10_000, pytest.param(500_000, marks=pytest.mark.full)])
 def test_random_use(workshop: Workshop, recipe: Recipe, count: int) -> None:
     built = workshop.build(recipe)
     name = built.module.stem
