@@ -10,7 +10,7 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import channel_lines, channel_tables
+from nnbuild.kernels import ahead, channel_lines, channel_tables, conv2d, depthwise_conv2d
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_int8, only_integer
 from nnbuild.kernels.integers import centred, declare, finish, zero
 from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
@@ -107,4 +107,6 @@ VARIANTS = (
     Kernel("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
     channel_tables.kernel(_results, _loops),
     *channel_lines.kernels(_lines, _loops),
+    *ahead.kernels("conv2d", conv2d.FLOATS),
+    *ahead.kernels("depthwise_conv2d", depthwise_conv2d.FLOATS),
 )

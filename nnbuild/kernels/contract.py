@@ -130,6 +130,7 @@ class Kernel(Generic[K]):
 
     needs: the features of the instruction set that it cannot do without.
     fuses: the kinds of operation that it takes in a site's tail; it is asked by `accepts` whether it takes a given one.
+    joins: the kind of the tail's first operation, where it computes nothing without one.
     encoding: how its weights are stored, where that is not one number after the other: then they take as many bytes as
     their values want, so others cannot take their place.
     obeys: whether it computes in the arithmetic of a device, where an operation has that of one.
@@ -141,6 +142,7 @@ class Kernel(Generic[K]):
     demand: Callable[[Site[K]], Demand]
     emit: Callable[[Writer, Site[K], Names], None]
     fuses: frozenset[str] = frozenset()
+    joins: str = ""
     encoding: str = ""
     obeys: bool = False
 

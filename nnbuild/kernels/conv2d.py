@@ -151,10 +151,16 @@ _PLAIN: tuple[Kernel[Conv2D], ...] = (
     variant("bytes_many", frozenset({"rv32im"}), only_int8, _many),
     variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortByteLanes, 10)),
 )
+FLOATS: tuple[Kernel[Conv2D] | OnEach[Conv2D], ...] = (
+    _PLAIN[0],
+    variant("fpu", FEATURES, only_float, _fpu),
+    OnEach("float", _on_floats),
+)
+"""All that computes floats."""
 VARIANTS = (
     *_PLAIN,
     *chain.from_iterable(map(unpacked, _PLAIN)),
-    variant("fpu", FEATURES, only_float, _fpu),
+    FLOATS[1],
     variant("positions_many", frozenset({"rv32im"}), _refused_positions, partial(_many, flat=True)),
     *compact.CONVOLUTIONS,
     *patches.variants(FUSES),
@@ -164,7 +170,7 @@ VARIANTS = (
     *winograd.VARIANTS,
     *winograd_groups.VARIANTS,
     *joined.VARIANTS,
-    OnEach("float", _on_floats),
+    FLOATS[2],
     OnEach("sums", _on_integers),
     OnEach("sums", lambda chosen: list(unpacked(_on_integers(chosen)[0]))),
     OnEach("across", across_windows.on_set),

@@ -73,16 +73,22 @@ def _on_integers(chosen: Vectors) -> list[Kernel[DepthwiseConv2D]]:
 
 
 _SCALAR = variant("scalar", frozenset(), any_format, _scalar)
+FLOATS: tuple[Kernel[DepthwiseConv2D] | OnEach[DepthwiseConv2D], ...] = (
+    _SCALAR,
+    variant("fpu", FEATURES, only_float, _fpu),
+    OnEach("float", _on_floats),
+)
+"""All that computes floats."""
 VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),
-    variant("fpu", FEATURES, only_float, _fpu),
+    FLOATS[1],
     variant("sliding", frozenset({"bytes"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
     variant("sliding_many", frozenset({"rv32im"}), only_int8, partial(_bytes, ApartCentredByteLanes, 8)),
     variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortCentredByteLanes, 2)),
     *planar.VARIANTS,
     *alone.VARIANTS,
-    OnEach("float", _on_floats),
+    FLOATS[2],
     OnEach("sums", _on_integers),
     OnEach("across", gathered.on_set),
     obedient.WEIGHTS,

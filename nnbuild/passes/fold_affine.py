@@ -40,8 +40,8 @@ def fold_affine(graph: Graph) -> Graph:
     draft = Draft(graph)
     for name in [op.name for op in graph.ops]:
         op = draft.ops.get(name)
-        if op is not None and not (_into_the_one_before(draft, op) or _join(draft, op) or _sink(draft, op)):
-            _from_the_one_before(draft, op)
+        if op is not None:
+            any(fold(draft, op) for fold in (_into_the_one_before, _join, _sink, _from_the_one_before, _beside))
     return draft.finish()
 
 
@@ -195,6 +195,33 @@ def _from_the_one_before(draft: Draft, op: Op) -> bool:
     draft.change(replace(reader, inputs=before.inputs))
     draft.change(replace(draft.ops[op.name], constants=constants))
     del draft.tensors[lost]
+    return True
+
+
+def _beside(draft: Draft, op: Op) -> bool:
+    """What padding keeps from going into a convolution stands next to it, as a factor and a summand: a kernel computes
+    both in one step."""
+    if not isinstance(op.attributes, Conv2D | DepthwiseConv2D):
+        return False
+    before = draft.feeder(op)
+    reshape = before if before is not None and isinstance(before.attributes, Reshape) else None
+    before = draft.feeder(reshape) if reshape is not None else before
+    line = line_of(draft, before) if before is not None else None
+    shape = draft.shape(op, op.inputs[0])
+    if before is None or line is None or len(line.scale) != shape[-1]:
+        return False
+    found = in_single_precision(scale=line.scale, shift=line.shift)
+    if found is None:
+        return False
+    constants = {role: draft.renewed(before, role, data) for role, data in found.items()}
+    changed = replace(before, attributes=Affine(len(shape) - 1, line.clamp), constants=constants)
+    if reshape is None:
+        draft.change(changed)
+        return True
+    (source,), (middle,), (end,) = before.inputs, before.outputs, reshape.outputs
+    first = replace(reshape, inputs=(source,), outputs=(middle,))
+    draft.swap(first, replace(changed, inputs=(middle,), outputs=(end,)))
+    draft.tensors[middle] = replace(draft.tensors[middle], shape=draft.tensors[end].shape, layer=None)
     return True
 
 

@@ -35,9 +35,9 @@ class Work:
         return tuple(choice.demand for choice in (self.choice, *self.others))
 
 
-def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()) -> list[Work]:
+def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset(), chains: bool = True) -> list[Work]:
     """All work in the order in which it will be done: a chain takes the place of its last operation. Operations that
-    the device computes are in no chain."""
+    the device computes are in no chain; without `chains` all are alone."""
     ops = [op for op in graph.ops if not isinstance(op.attributes, Reshape)]
     sites = {op.name: site_of(graph, op) for op in ops}
     known: dict[str, Work] = {}
@@ -58,7 +58,7 @@ def divide(graph: Graph, target: Target, on_device: frozenset[str] = frozenset()
             work[place[op.name]] = _instead(sites[op.name], target)
             continue
         best = alone(sites[op.name])
-        for tail in [] if target.apart else _tails(graph, ops, sites, op):
+        for tail in [] if target.apart or not chains else _tails(graph, ops, sites, op):
             if on_device.isdisjoint(site.op.name for site in tail) and done.isdisjoint(
                 site.op.name for site in tail
             ):  # two convolutions may both want one addition

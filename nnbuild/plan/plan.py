@@ -226,9 +226,13 @@ def make_plan(graph: Graph, prefix: str, target: Target) -> Plan:
     def lowered(work: list[Work]) -> list[Work]:
         return work if target.apart else lower(graph, work, fullest, target)
 
-    def settled(on_device: frozenset[str] = frozenset()) -> list[Work]:
-        divided = [shortest(item, target.cores) for item in divide(graph, target, on_device)]
-        return settle(divided, arena_size, target, lowered)
+    def settled(on_device: frozenset[str] = frozenset(), chains: bool = True) -> list[Work]:
+        divided = [shortest(item, target.cores) for item in divide(graph, target, on_device, chains)]
+        found = settle(divided, arena_size, target, lowered)
+        fits = target.room is None or arena_size(found, target.room) <= target.room
+        if fits or not chains or not any(item.site.tail for item in divided):
+            return found
+        return min(found, settled(on_device, chains=False), key=lambda work: arena_size(work, 0))
 
     work, program = settled(), None
     if target.device is not None:

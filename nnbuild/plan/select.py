@@ -118,6 +118,8 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
     found: list[Offer] = []
     refused: list[Alternative] = []
     for kernel in kernels_of(site):
+        if kernel.joins and kernel.joins not in [follower.op.kind for follower in site.tail[:1]]:
+            continue
         reason = refusal(kernel, site, target)
         if reason:
             refused.append(Alternative(kernel.name, reason=reason))
