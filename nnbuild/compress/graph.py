@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nnbuild.compress.layer import Fit, Spec, fit, parted
+from nnbuild.compress.layer import THOROUGH, Fit, Spec, fit, parted
 from nnbuild.compress.layers import bias_of, input_rows, kernel_of, matrices, quant_like, scale_blocks
 from nnbuild.compress.solve import Moments
 from nnbuild.model.graph import Array, Constant, Graph
@@ -129,9 +129,9 @@ def seen(site: Site, role: str, inputs: list[Array], before: list[Array]) -> See
     return Seen(*_moments(rows, old, weights), means, np.einsum("gi,gio->go", old_means, weights))
 
 
-def changed(site: Site, role: str, spec: Spec, known: Seen) -> tuple[dict[str, Constant], float]:
+def changed(site: Site, role: str, spec: Spec, known: Seen, tries: int = THOROUGH) -> tuple[dict[str, Constant], float]:
     """The weights and the bias, and what the weights lose."""
-    found = fit(known.wanted, known.moments, spec, _least_scales(site, role, known))
+    found = fit(known.wanted, known.moments, spec, _least_scales(site, role, known), tries)
     dead = ~found.integers.any(axis=1, keepdims=True)
     found = replace(found, scales=np.where(dead, np.maximum(scale_blocks(site, role), found.scales), found.scales))
     kernel, place = site.constants[role], bias_of(site, role)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,6 +29,9 @@ class Whole:
 class Board(Protocol):
     def site(self, site: Site) -> Price:
         """The price of an operation alone: of the fastest kernel, or of the smallest where bytes are wanted."""
+
+    def among(self, graphs: Iterable[Graph]) -> Board:
+        """The same for a program that has the routines with which these are computed."""
 
     def whole(self, graph: Graph) -> Whole: ...
 

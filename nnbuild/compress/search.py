@@ -16,6 +16,9 @@ POINTS = 0.5
 MOST_TRIED = 6
 """Choices that are made to find the first that fits."""
 
+NEAR = 3
+"""Choices that fit, of which the one that loses least is taken: what each loses is partly chance."""
+
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -50,7 +53,10 @@ class Search:
             return at(self._furthest(at, len(steps) - 1, POINTS if drop is None else drop))
         index = self._fitting(steps, at, flash)
         tight = at(index)
-        if drop is None or tight.drop <= drop:
+        if drop is None:
+            near = [at(i) for i in range(index, min(index + NEAR, len(steps)))]
+            return min((each for each in near if each.bytes <= flash), key=lambda each: (each.drop, each.bytes))
+        if tight.drop <= drop:
             return tight
         both = _meeting(known.values(), flash, drop)
         if both is None:

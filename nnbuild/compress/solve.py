@@ -38,8 +38,14 @@ def damped(moments: Array) -> Array:
 
 
 def error(weights: Array, wanted: Array, moments: Array) -> float:
+    return float(errors(weights, wanted, moments).sum())
+
+
+def errors(weights: Array, wanted: Array, moments: Array) -> Array:
+    """Of every output [groups, 1, outputs]."""
     off = weights - wanted
-    return float((off * (moments @ off)).sum())
+    found: Array = (off * (moments @ off)).sum(axis=1, keepdims=True)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +63,13 @@ class Moments:
         """[groups, inputs, 1]: the standard deviation of every input."""
         found: Array = np.sqrt(np.einsum("gii->gi", self.damped))[:, :, None]
         return found
+
+    @cached_property
+    def orders(self) -> list[Array]:
+        """In which inputs' weights are rounded one after the other: of the largest inputs first or last, and as they
+        come."""
+        by_size = np.argsort(np.einsum("gii->i", self.damped), kind="stable")
+        return [by_size[::-1], np.arange(len(by_size))[::-1], np.arange(len(by_size)), by_size]
 
     @cached_property
     def parts(self) -> tuple[Array, Array]:
@@ -108,6 +121,24 @@ def refined(wanted: Array, moments: Array, kept: Array) -> Array:
         step = conditioned + np.divide(after, length, out=np.zeros_like(after), where=length > 0) * step
         length = after
     return weights
+
+
+def in_turn(wanted: Array, moments: Array, order: Array, nearest: Nearest) -> Array:
+    """Each input's weights rounded in turn, and the free weights of those still to come moved so that they make up for
+    it best."""
+    ahead = moments[:, order][:, :, order]
+    onward = np.linalg.cholesky(np.linalg.inv(ahead)).transpose(0, 2, 1)
+    free, made = wanted[:, order], np.empty_like(wanted)
+    for start in range(0, len(order), STRIDE):
+        end = min(start + STRIDE, len(order))
+        off = np.empty((free.shape[0], end - start, free.shape[2]))
+        for j in range(start, end):
+            best = nearest(free[:, j])
+            made[:, order[j]] = best
+            off[:, j - start] = (free[:, j] - best) / onward[:, j, j, None]
+            free[:, j:end] -= onward[:, j, j:end, None] * off[:, j - start, None]
+        free[:, end:] -= onward[:, start:end, end:].transpose(0, 2, 1) @ off
+    return made
 
 
 def rounded(

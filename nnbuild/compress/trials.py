@@ -12,7 +12,7 @@ from nnbuild.compress.layer import Spec
 from nnbuild.compress.layers import kernel_of, matrices, scale_blocks, weighted
 from nnbuild.compress.patterns import PATTERNS, UNSTRUCTURED, Pattern
 from nnbuild.compress.price import Board
-from nnbuild.compress.values import uniform
+from nnbuild.compress.values import LARGEST, uniform
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.site import Site, site_of
@@ -22,7 +22,8 @@ from nnbuild.quantize.report import as_float
 
 DENSITIES = (0.6, 0.4, 0.25, 0.15, 0.08, 0.04)
 VALUES = (16, 8, 4)
-WIDTHS = (6, 5, 4, 3)
+LIMITS = (31, 15, 11, 7, 5, 4, 3, 2)
+"""The largest integers that weights may be."""
 LITTLE = 0.01
 WORTH = 0.97
 """What a layer's bytes may be of what they were, for a change to be looked at."""
@@ -63,8 +64,8 @@ def roughly(site: Site, roles: list[str], spec: Spec) -> Site:
         if spec.density is not None:
             density = spec.density
             weights = weights * np.stack([spec.pattern.mask(np.square(each), density) for each in weights])
-        bits = spec.bits if spec.values is None else 8
-        steps = uniform(weights, np.ones(weights.shape), bits, np.zeros((1, 1, 1))).steps(weights)
+        most = spec.most if spec.values is None else LARGEST
+        steps = uniform(weights, np.ones(weights.shape), most, np.zeros((1, 1, 1))).steps(weights)
         if spec.values is not None:
             steps = _few(steps, spec.values)
         data = kernel_of(site, role, steps).astype(np.int8)
@@ -98,18 +99,33 @@ def trials(
     """For every operation with weights, as it is and what is worth a thought of what `families` gives for it."""
     roles = roles_by_op(graph)
     inputs = recorded(graph, samples, set(roles))
+    forms = {op.name: families(site_of(graph, op), roles[op.name]) for op in graph.ops if op.name in roles}
+    board = board.among(_typical(graph, roles, forms))
     found: dict[str, list[Trial]] = {}
     for number, op in enumerate(op for op in graph.ops if op.name in roles):
         site = site_of(graph, op)
         plain = board.site(site)
         heard(f"layer {number + 1} of {len(roles)}, {op.layer or op.name}: what could be done with its weights")
-        wanted = [(spec, board.site(roughly(site, roles[op.name], spec))) for spec in families(site, roles[op.name])]
+        wanted = [(spec, board.site(roughly(site, roles[op.name], spec))) for spec in forms[op.name]]
         saving = [(spec, price) for spec, price in wanted if price.bytes < WORTH * plain.bytes]
         losses = _losses(site, roles[op.name], inputs[op.name], [spec for spec, _ in saving], heard)
         weight = _weight(graph, samples, site, losses) if losses else 0.0
         found[op.name] = [Trial(op.name, Spec(), plain.bytes, 0.0)]
         found[op.name] += [Trial(op.name, spec, price.bytes, weight * losses[spec][0]) for spec, price in saving]
     return found
+
+
+def _typical(graph: Graph, roles: Mapping[str, list[str]], forms: Mapping[str, list[Spec]]) -> Iterator[Graph]:
+    """The graph as it is, and with a first, a middle and a last form of all weights: between them they have the
+    routines of most choices."""
+    yield graph
+    for share in (0.0, 0.5, 1.0):
+        constants = dict(graph.constants)
+        for op in (op for op in graph.ops if forms.get(op.name)):
+            spec = forms[op.name][round(share * (len(forms[op.name]) - 1))]
+            made = roughly(site_of(graph, op), roles[op.name], spec)
+            constants |= {constant.name: constant for constant in made.constants.values()}
+        yield replace(graph, constants=constants)
 
 
 def sparsest(
@@ -138,7 +154,7 @@ def _losses(
         heard(f"trying {site.op.layer or site.op.name}: {spec}")
         made, lost = site, 0.0
         for role in roles:
-            fresh, part = changed(made, role, spec, known[role])
+            fresh, part = changed(made, role, spec, known[role], tries=1)
             made, lost = replace(made, constants={**made.constants, **fresh}), lost + part
         found[spec] = lost, made
     return found

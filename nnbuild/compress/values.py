@@ -38,10 +38,9 @@ class Levels:
         return self.integers[np.searchsorted(between, values)]
 
 
-def uniform(weights: Array, importance: Array, bits: int, least: Array) -> Levels:
-    """All integers of so many bits; each channel's scale is the one that errs least, and none is below `least`."""
-    limit = 2 ** (bits - 1) - 1
-    integers = np.arange(-limit, limit + 1).astype(np.float64)
+def uniform(weights: Array, importance: Array, most: int, least: Array) -> Levels:
+    """All integers up to this one; each channel's scale is the one that errs least, and none is below `least`."""
+    integers = np.arange(-most, most + 1).astype(np.float64)
     return Levels(integers, _scales(weights, importance, integers, np.maximum(least, 0.0)))
 
 

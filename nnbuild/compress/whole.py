@@ -20,14 +20,18 @@ from nnbuild.compress.samples import Samples, samples_of
 from nnbuild.compress.search import Search
 from nnbuild.compress.trials import (
     DENSITIES,
+    FEWEST,
+    FEWEST_INPUTS,
+    FEWEST_OUTPUTS,
+    LIMITS,
     VALUES,
-    WIDTHS,
     pattern_for,
     prunable,
     roles_by_op,
     sparsest,
     trials,
 )
+from nnbuild.compress.values import LARGEST
 from nnbuild.compress.wishes import AUTO, BY_LAYER, Wishes
 from nnbuild.model.graph import Graph
 from nnbuild.ops.site import Site, site_of
@@ -71,7 +75,7 @@ class _Task:
             density = 1 - share
             pattern = pattern_for(site, roles, density, self.board)
         values = wishes.share if has_more(site, role, wishes.share) else None
-        return Spec(density, pattern, values, wishes.width)
+        return Spec(density, pattern, values, wishes.most)
 
     def by_layer(self) -> Made:
         """Every layer pruned as far as it alone loses little."""
@@ -88,7 +92,7 @@ class _Task:
 
     def _made(self, specs: Specs) -> Made:
         if not any(spec.changes for spec in specs.values()):
-            raise UsageError(self.wishes.said, "no layer of the model is large enough for it.", "Leave it out.")
+            raise UsageError(self.wishes.said, _unchanged(self.wishes), "Leave it out.")
         return self.made(specs, self.heard)
 
     def made(self, specs: Specs, heard: Heard) -> Made:
@@ -99,7 +103,7 @@ class _Task:
         """A layer that is pruned as far as it goes, in all densities."""
         values = self.wishes.share if all(has_more(site, role, self.wishes.share) for role in roles) else None
         densities = [None, *DENSITIES] if all(prunable(site, role) for role in roles) else [None]
-        return [Spec(density, UNSTRUCTURED, values, self.wishes.width) for density in densities]
+        return [Spec(density, UNSTRUCTURED, values, self.wishes.most) for density in densities]
 
     def _options(self, site: Site, roles: list[str]) -> list[Spec]:
         """What a search may do to a layer: whatever was named, or all there is where nothing was."""
@@ -108,8 +112,8 @@ class _Task:
         forms = [
             Spec(values=n) for n in (VALUES if free else (wishes.share,)) if all(has_more(site, r, n) for r in roles)
         ]
-        widths = WIDTHS if free or wishes.bits == AUTO else (wishes.width,) if wishes.width < 8 else ()
-        forms += [Spec(bits=width) for width in widths]
+        limits = LIMITS if free or wishes.bits == AUTO else (wishes.most,) if wishes.most < LARGEST else ()
+        forms += [Spec(most=most) for most in limits]
         share = wishes.share_of(site.op.layer or site.op.name)
         densities = (1 - share,) if share else DENSITIES if free or wishes.prune in (AUTO, BY_LAYER) else ()
         if not densities or not all(prunable(site, role) for role in roles):
@@ -122,6 +126,16 @@ class _Task:
             for form in [Spec(), *fewer]
             for density in densities
         ]
+
+
+def _unchanged(wishes: Wishes) -> str:
+    causes = []
+    if wishes.prunes:
+        least = f"{FEWEST_INPUTS} inputs, {FEWEST_OUTPUTS} outputs and {FEWEST} weights"
+        causes.append(f"no layer that is to be pruned has the {least} which that takes at least")
+    if wishes.share:
+        causes.append(f"no layer has more than {wishes.share} different values in {4 * wishes.share} weights or more")
+    return f"{', and '.join(causes)}."
 
 
 def has_more(site: Site, role: str, count: int | None) -> bool:

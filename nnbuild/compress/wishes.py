@@ -40,12 +40,13 @@ class Wishes:
 
     @property
     def any(self) -> bool:
-        return bool(self.by_layer) or any(wish is not None for wish in (self.prune, self.share, self.bits, self.flash))
+        given = (self.prune, self.share, self.flash, None if self.bits == "8" else self.bits)
+        return bool(self.by_layer) or any(wish is not None for wish in given)
 
     @property
-    def width(self) -> int:
-        """Bits of a weight, where a number was given."""
-        return int(self.bits) if self.bits in NARROW else 8
+    def most(self) -> int:
+        """The largest weight, where a number of bits was given."""
+        return (1 << int(self.bits if self.bits in NARROW else 8) - 1) - 1
 
     @property
     def searched(self) -> bool:
@@ -67,6 +68,8 @@ class Wishes:
 def wishes(prune: object, share: object, bits: object, flash: object, drop: float | None = None) -> Wishes:
     """From what was typed, or given in Python; None is what was not given."""
     whole, single = _prune(prune)
+    if whole == 0 or (single and not any(single.values())):
+        raise UsageError(f"--prune {prune}", "no weight would go.", _PRUNE)
     width = None if bits is None else str(bits)
     if width not in (None, *BITS):
         raise UsageError(f"--weights-bits {width}", "there is no such choice.", f"Take one of {', '.join(BITS)}.")

@@ -32,7 +32,8 @@ class Halves(Encoded):
 
     @property
     def parts(self) -> dict[str, Array]:
-        return {"codes": self.codes, "table": self.table, "others": self.others, "stretches": self.stretches}
+        between = {} if all_coded(self.stretches) else {"others": self.others, "stretches": self.stretches}
+        return {"codes": self.codes, "table": self.table} | between
 
     def decode(self) -> Array:
         turns = self.stretches.astype(np.int64)
@@ -56,8 +57,7 @@ def wholes(values: Array) -> Halves:
 
 
 def _by_table(values: Array, kind: np.dtype[np.unsignedinteger]) -> Halves:
-    data = np.ascontiguousarray(values).tobytes()
-    words = np.frombuffer(data + bytes(-len(data) % 4), np.uint32)
+    words = words_of(values)
     found = words.view(kind).reshape(len(words), 4 // kind.itemsize)
     each, often = np.unique(found, return_counts=True)
     table = np.sort(each[np.argsort(-often, kind="stable")[:ENTRIES]])
@@ -73,6 +73,18 @@ def _by_table(values: Array, kind: np.dtype[np.unsignedinteger]) -> Halves:
         others=others if others.size else np.zeros(1, np.int32),
         stretches=turns.astype(np.uint16) if turns.size else np.zeros(2, np.uint16),
     )
+
+
+def words_of(values: Array) -> Array:
+    """As words, of which the last is there again until they are a multiple of AT_ONCE."""
+    data = np.ascontiguousarray(values).tobytes()
+    words: Array = np.frombuffer(data + bytes(-len(data) % 4), np.uint32)
+    return np.pad(words, (0, -len(words) % AT_ONCE), mode="edge") if len(words) else words
+
+
+def all_coded(stretches: Array) -> bool:
+    """Whether there are words, and all have codes: then nobody has to be told which."""
+    return bool(stretches[1::2].any()) and not stretches[0::2].any()
 
 
 def stretches_of(known: Array) -> Array:

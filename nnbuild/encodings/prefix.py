@@ -9,19 +9,22 @@ bytes as they are: what gives fewer of them is taken.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 
 from nnbuild.encodings.encoded import Array, Encoded
-from nnbuild.encodings.halves import stretches_of
+from nnbuild.encodings.halves import all_coded, stretches_of, words_of
 
 LONGEST = 8
 MOST = 64
 """Bytes that have codes."""
 RARE = 1 / 2000
 """The share of all bytes from which on one has a code."""
-BEYOND = 4
+LIMITS, SPREADS = (1, 2, 3, 4, 5, 7, 11, 15, 31), (0.3, 0.42, 0.52, 0.65, 100.0)
+"""Of weights from -n to n how large they usually are, as a part of n."""
+BEYOND = 3
 """Bytes behind the last code that may be read."""
 IN_WORD = 4
 
@@ -42,13 +45,8 @@ class Prefix(Encoded):
 
     @property
     def parts(self) -> dict[str, Array]:
-        return {
-            "codes": self.codes,
-            "lengths": self.lengths,
-            "table": self.table,
-            "others": self.others,
-            "stretches": self.stretches,
-        }
+        between = {} if all_coded(self.stretches) else {"others": self.others, "stretches": self.stretches}
+        return {"codes": self.codes, "lengths": self.lengths, "table": self.table} | between
 
     @property
     def coded(self) -> int:
@@ -97,8 +95,7 @@ def _codes(lengths: Array) -> list[tuple[int, int]]:
 
 
 def prefix(values: Array) -> Prefix:
-    data = np.ascontiguousarray(values).tobytes()
-    words = np.frombuffer(data + bytes(-len(data) % IN_WORD), np.uint32)
+    words = words_of(values)
     each, carried = min(((_parted(words, way), way) for way in (False, True)), key=lambda pair: _variety(pair[0]))
     often = np.bincount(each.reshape(-1) + 128, minlength=256)
     order = np.argsort(-often, kind="stable")[:MOST]
@@ -107,10 +104,9 @@ def prefix(values: Array) -> Prefix:
     turns = stretches_of(known[each + 128].all(axis=1)) if len(words) else np.zeros(0, np.int64)
     there = np.repeat(np.arange(len(turns)) % 2 == 1, turns)
     coded = each[there].reshape(-1)
-    amounts = np.bincount(coded + 128, minlength=256)
-    sizes = _limited(amounts)
+    sizes = _sizes(np.bincount(coded + 128, minlength=256))
     table = np.array(sorted(np.flatnonzero(sizes), key=lambda one: (sizes[one], one)), np.int64)
-    lengths = np.bincount(sizes[table], minlength=LONGEST + 1)[1:]
+    lengths = np.bincount(sizes[table], minlength=2)[1:]
     others = words[~there].view(np.int32)
     return Prefix(
         values.shape,
@@ -142,6 +138,26 @@ def _variety(each: Array) -> float:
     often = np.bincount(each.reshape(-1) + 128, minlength=256)
     there = often[often > 0]
     return float((there * np.log2(there.sum() / there)).sum())
+
+
+def _sizes(amounts: Array) -> Array:
+    """The bits of every byte's code: those of a usual table, which layers share, where an own one would not pay."""
+    own = _limited(amounts)
+    fitting = [sizes for sizes in _usual() if sizes[amounts > 0].all()]
+    best = min(fitting, key=lambda sizes: int(sizes @ amounts), default=own)
+    return best if (best - own) @ amounts <= 8 * (own.max(initial=0) + np.count_nonzero(own)) else own
+
+
+@lru_cache(maxsize=1)
+def _usual() -> list[Array]:
+    """Tables for weights from -n to n that lie as if by chance around zero, or all as often."""
+    found = []
+    for limit in LIMITS:
+        each = np.arange(-128, 128)
+        for spread in SPREADS:
+            often = np.exp(-np.square(each / (limit * spread)) / 2) * (np.abs(each) <= limit)
+            found.append(_limited(2.0**16 * often / often.sum()))
+    return found
 
 
 def _limited(amounts: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from nnbuild.base.errors import UsageError
@@ -16,6 +16,7 @@ from nnbuild.model.graph import Graph
 from nnbuild.ops.site import Site
 from nnbuild.plan.code import total
 from nnbuild.plan.plan import Plan
+from nnbuild.plan.select import Price as Offered
 from nnbuild.plan.select import choose
 from nnbuild.plan.target import Target
 from nnbuild.quantize.data import Source
@@ -56,17 +57,33 @@ def within_flash(plan: Plan, flash: int | None, again: Callable[[int], Plan], sm
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """What kernels there are for a target, and what they take. With `smallest`, bytes count before time."""
+    """What kernels there are for a target, and what they take. With `smallest`, bytes count before time. `routines` are
+    shared ones that cost nothing more."""
 
     target: Target
     planned: Callable[[Graph], Plan]
     smallest: bool
+    routines: frozenset[str] | None = None
 
     def site(self, site: Site) -> Price:
         choice = choose(site, self.target)
-        prices = [offer.price for offer in choice.offers] if self.smallest else [choice.price]
-        best = min(prices, key=lambda price: price.weights + price.code.own)
-        return Price(best.weights + best.code.own, best.cycles)
+        prices = [offer.price for offer in choice.offers] if self.by_bytes else [choice.price]
+        return min((Price(self._bytes(price), price.cycles) for price in prices), key=lambda price: price.bytes)
+
+    def _bytes(self, price: Offered) -> int:
+        routines = {} if self.routines is None else price.code.shared
+        more = sum(size for name, size in routines.items() if name not in (self.routines or ()))
+        return price.weights + price.code.own + more
+
+    def among(self, graphs: Iterable[Graph]) -> Priced:
+        found = {
+            name for graph in graphs for step in self.planned(graph).steps for name in step.choice.price.code.shared
+        }
+        return replace(self, routines=frozenset(found))
+
+    @property
+    def by_bytes(self) -> bool:
+        return self.smallest or self.target.optimize == "size"
 
     def whole(self, graph: Graph) -> Whole:
         plan = self.planned(graph)
@@ -77,8 +94,7 @@ class Priced:
         return Whole(model_flash(plan), by_op)
 
     def better(self, one: Price, other: Price) -> bool:
-        by_bytes = self.smallest or self.target.optimize == "size"
-        return one.bytes < CLEARLY * other.bytes if by_bytes else one.cycles < CLEARLY * other.cycles
+        return one.bytes < CLEARLY * other.bytes if self.by_bytes else one.cycles < CLEARLY * other.cycles
 
 
 def with_wishes(

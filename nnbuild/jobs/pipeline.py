@@ -405,10 +405,13 @@ def _plan(graph: Graph, prefix: str, board: Board, target: Target, flash: int | 
     if room is not None and weights is not None and (plan.arena > room or weights_bytes(plan) > weights):
         plan = make_plan(graph, prefix, replace(target, room=room, weights=weights))
 
-    def again(most: int | None, optimize: str = target.optimize) -> Plan:
-        return make_plan(graph, prefix, replace(target, room=room, weights=most, optimize=optimize))
+    def again(most: int | None) -> Plan:
+        return make_plan(graph, prefix, replace(target, room=room, weights=most))
 
-    return within_flash(plan, flash, again, lambda: again(None, "size"))
+    def smallest() -> Plan:
+        return make_plan(graph, prefix, replace(target, room=room, weights=None, optimize="size", fewest=True))
+
+    return within_flash(plan, flash, again, smallest)
 
 
 def target_of(options: Options, board: Board) -> Target:

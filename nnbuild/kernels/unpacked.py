@@ -17,8 +17,7 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.encodings import prefix
-from nnbuild.encodings.encoded import Encoded
-from nnbuild.encodings.halves import AT_ONCE, halves, wholes
+from nnbuild.encodings.halves import AT_ONCE, Halves, halves, wholes
 from nnbuild.encodings.prefix import LONGEST, Prefix
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, K, Kernel, Names
@@ -41,7 +40,7 @@ class Way:
     name: str
     encoding: str
     few: int
-    made: Callable[[Array], Encoded]
+    made: Callable[[Array], Halves | Prefix]
     word_cycles: float
     word_loads: float
     room: int = 0
@@ -56,7 +55,7 @@ WAYS = (HALVES, WHOLES, PREFIX)
 
 
 @lru_cache(maxsize=64)
-def _stored(kernel: Kernel, site: Site, way: Way) -> tuple[Demand, Encoded]:
+def _stored(kernel: Kernel, site: Site, way: Way) -> tuple[Demand, Halves | Prefix]:
     """What the kernel demands, and its weights."""
     own = kernel.demand(site)
     return own, way.made(own.packed["kernel"])
@@ -97,16 +96,19 @@ def _kernel(kernel: Kernel[K], way: Way) -> Kernel[K]:
         if isinstance(found, Prefix):
             table = f"(int16_t *)(void *)((int8_t *)unpacked + {_whole(weights.nbytes)})"
             w(f"int16_t *const table = {table};")
-            w(f"{w.call(_tabled(), 'table', given['lengths'], given['table'])};")
+            w(f"{w.call(_tabled(), 'table', given['lengths'], given['table'], str(len(found.lengths)))};")
             w.bill(TABLE_CYCLES)
             given = {role: "table" if role == "table" else name for role, name in given.items() if role != "lengths"}
-        routine = _prefixed(found.carried) if isinstance(found, Prefix) else _looked_up(way is WHOLES)
-        stretches = found.parts["stretches"].astype(np.int64)
+        stretches = found.stretches.astype(np.int64)
         others, coded = int(stretches[0::2].sum()), int(stretches[1::2].sum())
         w.bill(CALL_CYCLES)
         w.bill(way.word_cycles * coded, way.word_loads * coded)
         w.bill(COPY_CYCLES * others, others)
-        w(f"{w.call(routine, '(int8_t *)unpacked', *given.values(), str(len(stretches) // 2))};")
+        codes = _prefixed(found.carried) if isinstance(found, Prefix) else _looked_up(way is WHOLES)
+        apart = "stretches" in found.parts
+        routine, count = (_between(codes), len(stretches) // 2) if apart else (codes, coded)
+        call = w.call(routine, "(int8_t *)unpacked", *given.values(), *([] if apart else ["0"]), str(count))
+        w(f"{call if apart else f'(void){call}'};")
         kernel.emit(w, site, replace(names, packed={**names.packed, "kernel": "unpacked"}))
 
     name = f"{kernel.name}_{way.name}"
@@ -114,51 +116,48 @@ def _kernel(kernel: Kernel[K], way: Way) -> Kernel[K]:
 
 
 def _looked_up(whole: bool) -> Instruction:
-    """By a table of whole words, or of halves."""
+    """By a table of whole words, or of halves. `at` is how many codes were read before."""
     w, each = Writer("{prefix}"), 1 if whole else 2
-    with w.block("for (; count > 0; --count)"):
-        _copied(w)
-        with w.block(f"for (int32_t left = stretches[1]; left > 0; left -= {AT_ONCE})"):
-            for at in range(AT_ONCE):
-                low, high = (f"(uint32_t)table[codes[{each * at + half}]]" for half in range(2))
-                to = f"to + {4 * at}" if at else "to"
-                word = f"(int32_t)table[codes[{at}]]" if whole else f"(int32_t)({low} | {high} << 16)"
-                w(f"{DSP.call(w, 'write_bytes', to, word)};")
-            w(f"codes += {each * AT_ONCE};")
-            w(f"to += {4 * AT_ONCE};")
-        w("stretches += 2;")
-    return _routine(w, f"unpack_{'words' if whole else 'halves'}", f"const uint{32 if whole else 16}_t *table")
+    w("codes += at;")
+    with w.block(f"for (int32_t left = count; left > 0; left -= {AT_ONCE})"):
+        for word in range(AT_ONCE):
+            low, high = (f"(uint32_t)table[codes[{each * word + half}]]" for half in range(2))
+            to = f"to + {4 * word}" if word else "to"
+            value = f"(int32_t)table[codes[{word}]]" if whole else f"(int32_t)({low} | {high} << 16)"
+            w(f"{DSP.call(w, 'write_bytes', to, value)};")
+        w(f"codes += {each * AT_ONCE};")
+        w(f"to += {4 * AT_ONCE};")
+    w(f"return at + {each} * (uint32_t)count;")
+    return _routine(w, f"unpack_{'words' if whole else 'halves'}", f"uint{32 if whole else 16}_t")
 
 
 def _prefixed(carried: bool) -> Instruction:
-    """An entry of the table has a byte in its upper half, and how many bits its code has in the lower one."""
+    """An entry of the table has a byte in its upper half, and how many bits its code has in the lower one. `at` is how
+    many bits were read before."""
     w = Writer("{prefix}")
-    w("uint32_t at = 0;")
     mask = (1 << LONGEST) - 1
-    with w.block("for (; count > 0; --count)"):
-        _copied(w)
-        with w.block("for (int32_t left = stretches[1]; left > 0; --left)"):
-            w("uint32_t word = 0;")
-            for half in range(2):
-                with w.block(""):
-                    loaded = DSP.call(w, "load_bytes", "(const int8_t *)codes + (at >> 3)", of=(4,))
-                    w(f"const uint32_t bits = (uint32_t){loaded} >> (at & 7);")
-                    w(f"const int32_t low = table[bits & {mask}];")
-                    w(f"const int32_t high = table[bits >> (low & 15) & {mask}];")
-                    w("at += (uint32_t)(low & 15) + (uint32_t)(high & 15);")
-                    both = "(low >> 8) + (high & -256)" if carried else "(low >> 8 & 255) | (high & -256)"
-                    w(f"word |= (uint32_t)({both})" + (" << 16;" if half else " & 0xffffU;"))
-            w(f"{DSP.call(w, 'write_bytes', 'to', '(int32_t)word')};")
-            w("to += 4;")
-        w("stretches += 2;")
-    return _routine(w, f"unpack_prefix{'_sums' if carried else ''}", "const int16_t *table")
+    with w.block("for (int32_t left = count; left > 0; --left)"):
+        w("uint32_t word = 0;")
+        for half in range(2):
+            with w.block(""):
+                loaded = DSP.call(w, "load_bytes", "(const int8_t *)codes + (at >> 3)", of=(4,))
+                w(f"const uint32_t bits = (uint32_t){loaded} >> (at & 7);")
+                w(f"const int32_t low = table[bits & {mask}];")
+                w(f"const int32_t high = table[bits >> (low & 15) & {mask}];")
+                w("at += (uint32_t)(low & 15) + (uint32_t)(high & 15);")
+                both = "(low >> 8) + (high & -256)" if carried else "(low >> 8 & 255) | (high & -256)"
+                w(f"word |= (uint32_t)({both})" + (" << 16;" if half else " & 0xffffU;"))
+        w(f"{DSP.call(w, 'write_bytes', 'to', '(int32_t)word')};")
+        w("to += 4;")
+    w("return at;")
+    return _routine(w, f"unpack_prefix{'_sums' if carried else ''}", "int16_t")
 
 
 def _tabled() -> Instruction:
     """What LONGEST bits begin with, for all there are."""
     w = Writer("{prefix}")
     w("uint32_t code = 0;")
-    with w.block(f"for (uint32_t size = 1; size <= {LONGEST}; ++size)"):
+    with w.block("for (uint32_t size = 1; size <= longest; ++size)"):
         with w.block("for (int32_t left = *lengths; left > 0; --left)"):
             with w.block(f"for (uint32_t i = code; i < {1 << LONGEST}; i += 1U << size)"):
                 w("all[i] = (int16_t)(*table * 256 + (int32_t)size);")
@@ -169,20 +168,30 @@ def _tabled() -> Instruction:
             w("code |= bit;")
             w("table += 1;")
         w("lengths += 1;")
-    head = "void {name}(int16_t *all, const uint8_t *lengths, const int8_t *table)"
+    head = "void {name}(int16_t *all, const uint8_t *lengths, const int8_t *table, uint32_t longest)"
     return Instruction("prefix_table", head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
 
 
-def _copied(w: Writer) -> None:
-    with w.block("for (int32_t left = stretches[0]; left > 0; --left)"):
-        w(f"{DSP.call(w, 'write_bytes', 'to', 'others[0]')};")
-        w("others += 1;")
-        w("to += 4;")
+def _routine(w: Writer, name: str, entries: str) -> Instruction:
+    """Writes so many words, and returns what of the codes it has read."""
+    head = f"uint32_t {{name}}(int8_t *to, const uint8_t *codes, const {entries} *table, uint32_t at, int32_t count)"
+    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
 
 
-def _routine(w: Writer, name: str, table: str) -> Instruction:
-    head = (
-        f"void {{name}}(int8_t *to, const uint8_t *codes, {table}, const int32_t *others, "
-        "const uint16_t *stretches, int32_t count)"
+def _between(codes: Instruction) -> Instruction:
+    """The same where stretches of words as they are lie between those with codes."""
+    w = Writer("{prefix}")
+    w("uint32_t at = 0;")
+    with w.block("for (; count > 0; --count)"):
+        with w.block("for (int32_t left = stretches[0]; left > 0; --left)"):
+            w(f"{DSP.call(w, 'write_bytes', 'to', 'others[0]')};")
+            w("others += 1;")
+            w("to += 4;")
+        w(f"at = {w.call(codes, 'to', 'codes', 'table', 'at', 'stretches[1]')};")
+        w("to += 4 * stretches[1];")
+        w("stretches += 2;")
+    head = codes.head.replace("uint32_t {name}", "void {name}").replace(
+        "uint32_t at", "const int32_t *others, const uint16_t *stretches"
     )
+    name = f"{codes.name}_between"
     return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)

@@ -39,7 +39,7 @@ def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unc
     """
     if target.kernels:
         return [_wanted(item, target) for item in work]
-    small = sharing(work) if target.optimize == "size" else work
+    small = sharing(work, target.fewest) if target.optimize == "size" else work
     if target.pace is not None and target.optimize == "speed":
         small = _staged(small, size_of, target)
     spare = SPARE_MEMORY if target.ample else SPARE if target.pace is None else SPARE_FLASH

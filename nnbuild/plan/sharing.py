@@ -20,19 +20,20 @@ EXCHANGE = 4
 """So many percent of its time a program must gain by a percent more of bytes."""
 
 
-def sharing(work: list[Work]) -> list[Work]:
-    """The kernels of which the whole program takes the fewest bytes, or a few more for much less time; for each of the
-    target's sets by itself."""
-    sets = [_together([item.choice for item in work])]
+def sharing(work: list[Work], fewest: bool = False) -> list[Work]:
+    """The kernels of which the whole program takes the fewest bytes, or, but for `fewest`, a few more for much less
+    time; for each of the target's sets by itself."""
+    sets = [_together([item.choice for item in work], fewest)]
     for number in range(len(work[0].others) if work else 0):
-        sets.append(_together([item.others[number] for item in work]))
+        sets.append(_together([item.others[number] for item in work], fewest))
     return [replace(item, choice=best, others=tuple(others)) for item, best, *others in zip(work, *sets, strict=True)]
 
 
-def _together(choices: list[Choice]) -> list[Choice]:
+def _together(choices: list[Choice], fewest: bool) -> list[Choice]:
     """From what is best for each alone, and from what is best where all routines are there."""
     free = [_taking(choice, _own) for choice in choices]
-    return _faster(min((_improved(start) for start in (choices, free)), key=program_bytes))
+    least = min((_improved(start) for start in (choices, free)), key=program_bytes)
+    return least if fewest else _faster(least)
 
 
 def program_bytes(choices: list[Choice]) -> int:

@@ -25,6 +25,7 @@ class Target:
     room: bytes that the arena should not exceed; kernels are chosen for that where they have to be.
     cores: those that compute a step together.
     weights: bytes that the constants should not exceed.
+    fewest: with optimize=size none is given for time.
     ample: constants lie in the memory of a PC, not in a part's flash.
     kernels: the kernel to take for the operation, or the chain that begins with it, of this name.
     also: further sets, for which every step gets a version of its own; the best that the processor has is found out
@@ -45,6 +46,7 @@ class Target:
     pieces: bool = False
     room: int | None = None
     weights: int | None = None
+    fewest: bool = False
     ample: bool = False
     kernels: Mapping[str, str] = field(default_factory=dict)
     also: tuple[Isa, ...] = ()

@@ -7,7 +7,7 @@ import pytest
 
 from nnbuild.compress.layer import Spec, fit
 from nnbuild.compress.patterns import PATTERNS, UNSTRUCTURED, Pattern
-from nnbuild.compress.solve import Moments, damped, error, places, refined
+from nnbuild.compress.solve import Moments, damped, error, errors, places, refined
 from nnbuild.compress.values import Levels, clusters
 from nnbuild.model.graph import Array
 
@@ -57,21 +57,29 @@ def test_what_stays_makes_up_for_what_goes() -> None:
 
 @pytest.mark.parametrize("groups", [1, 6])
 @pytest.mark.parametrize(
-    "spec", [Spec(bits=4), Spec(values=16), Spec(values=5), Spec(density=0.5), Spec(density=0.3, values=8)], ids=str
+    "spec", [Spec(most=7), Spec(values=16), Spec(values=5), Spec(density=0.5), Spec(density=0.3, values=8)], ids=str
 )
 def test_weights_are_what_was_asked_for(groups: int, spec: Spec) -> None:
     weights, moments = layer(groups, 40, 12)
     made = fit(weights, [Moments(moments)], spec, np.full((groups, 1, 12), 1e-9))
     integers = made.integers
     assert np.array_equal(integers, np.round(integers))
-    assert np.abs(integers).max() <= (7 if spec.bits == 4 else 127)
+    assert np.abs(integers).max() <= (7 if spec.most == 7 else 127)
     assert spec.values is None or len(np.unique(integers)) <= spec.values
     assert spec.density is None or (integers != 0).mean() <= spec.density + 0.01
     assert (made.scales > 0).all()
     step = np.abs(weights).max(axis=1, keepdims=True) / np.abs(integers).max()
-    if spec == Spec(bits=4):
+    if spec == Spec(most=7):
         plain = np.clip(np.round(weights / np.where(step > 0, step, 1)), -7, 7) * step
         assert error(integers * made.scales, weights, moments) < 0.5 * error(plain, weights, moments)
+
+
+def test_of_several_orders_every_output_takes_the_best() -> None:
+    weights, moments = layer(3, 40, 12)
+    each = [fit(weights, [Moments(moments)], Spec(most=3), np.full((3, 1, 12), 1e-9), tries) for tries in (1, 4)]
+    assert each[1].lost < 0.95 * each[0].lost
+    lost = [errors(made.integers * made.scales, weights, moments) for made in each]
+    assert (lost[1] <= lost[0] * (1 + 1e-9)).all()
 
 
 def test_clusters_are_the_best_there_are() -> None:

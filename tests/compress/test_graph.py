@@ -77,7 +77,7 @@ def test_bytes_of_flash_are_kept(made: tuple[Graph, Graph, Source], words: tuple
     assert kinds
     assert words[0] is None or all("pruned" in kind for kind in kinds)
     assert words[1] is None or kinds == {"16 values"}
-    assert words[2] is None or all(re.fullmatch("[3-6] bits", kind) for kind in kinds)
+    assert words[2] is None or all(re.fullmatch(r"[3-6] bits|-\d+ to \d+", kind) for kind in kinds)
     assert any(line.startswith("choice ") and line.endswith("points lost") for line in lines)
 
 
@@ -135,11 +135,38 @@ def test_what_training_left_is_recognised(made: tuple[Graph, Graph, Source]) -> 
     ]
 
 
+@pytest.mark.parametrize("wish", [("0.5", None, None), (None, 8, None), (None, None, 3), ("0.5", 4, None)])
+def test_weights_that_hardly_differ(
+    made: tuple[Graph, Graph, Source], wish: tuple[str | None, int | None, int]
+) -> None:
+    """All of one value, all zero, and with columns of zeros: what is zero stays so."""
+    original, dense, source = made
+    fills = {"conv": lambda data: np.full_like(data, 5), "dense": np.zeros_like, "up": lambda data: data * 0}
+    constants = dict(dense.constants)
+    for op, role in weighted(dense):
+        name, data = op.constants[role], dense.constants[op.constants[role]].data.copy()
+        data[..., 0] = 0
+        constants[name] = replace(constants[name], data=fills.get(op.layer, lambda data: data)(data))
+    changed = replace(dense, constants=constants)
+    found, _ = compress(original, changed, source, wishes(*wish, None), BOARD, lambda _: None)
+    verify(found)
+    for op, role in weighted(changed):
+        site, now = site_of(changed, op), found.constants[op.constants[role]].data
+        was, now = (matrices(site, role, data) for data in (site.constant(role), now))
+        dead = ~was.any(axis=1, keepdims=True)
+        assert dead.any() or op.layer == "conv"
+        assert not (now * dead).any()
+    outputs = interpret.run(found, {"x": np.zeros((2, 6, 6, 4), np.float32)})["probs"]
+    assert np.isfinite(outputs).all()
+
+
 def test_refusals(made: tuple[Graph, Graph, Source]) -> None:
     original, dense, source = made
     for wish, said in {
         ("nowhere=0.5", None): "--prune nowhere=: the model has no such layer with weights. Those it has: ",
-        (None, "256"): "--share: no layer of the model is large enough for it. Leave it out.",
+        (None, "256"): "--share: no layer has more than 256 different values in 1024 weights or more. Leave it out.",
+        ("dense=0.5", "256"): "--prune, --share: no layer that is to be pruned has the 16 inputs, 4 outputs and 256 "
+        "weights which that takes at least, and no layer has more than 256 different values in ",
     }.items():
         with pytest.raises(UsageError) as caught:
             compress(original, dense, source, wishes(*wish, None, None), BOARD, lambda _: None)

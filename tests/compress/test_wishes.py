@@ -16,7 +16,6 @@ SHARES = "Give a share of the weights such as 0.9, one a layer such as fc1=0.9,f
     [
         ("0.9", 0.9, {}),
         (0.5, 0.5, {}),
-        ("0", 0.0, {}),
         ("auto", "auto", {}),
         ("by-layer", "by-layer", {}),
         ("fc1=0.9,fc2=.5", None, {"fc1": 0.9, "fc2": 0.5}),
@@ -34,6 +33,8 @@ def test_shares(prune: object, whole: float | str | None, single: dict[str, floa
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ("0", f"--prune 0: no weight would go. {SHARES}"),
+        ("a=0,b=0", f"--prune a=0,b=0: no weight would go. {SHARES}"),
         ("1", f"--prune 1: nothing would be left. {SHARES}"),
         ("1.5", f"--prune 1.5: it is no share of the weights from 0 to less than 1. {SHARES}"),
         ("nan", f"--prune nan: it is no share of the weights from 0 to less than 1. {SHARES}"),

@@ -107,6 +107,15 @@ def test_frequent_bytes_have_short_codes() -> None:
     assert proved(prefix(skewed), skewed).lengths[7] > 0  # longer codes are cut
 
 
+def test_layers_alike_share_a_table_of_codes() -> None:
+    chance = np.random.default_rng(3)
+    found = [prefix(np.clip(np.round(chance.normal(size=n) * 1.6), -3, 3).astype(np.int8)) for n in (400, 900, 2000)]
+    assert len({(each.lengths.tobytes(), each.table.tobytes()) for each in found}) == 1
+    assert all("stretches" not in each.parts and each.nbytes < 0.36 * each.coded + 16 for each in found)
+    skewed = prefix(np.where(np.arange(4000) % 16, 3, 1).astype(np.int8))
+    assert skewed.lengths.tolist() == [2]  # an own one, which takes a bit each
+
+
 def test_what_an_encoding_cannot_hold_has_none() -> None:
     many = np.arange(-128, 128).astype(np.int16)[:, None]
     assert codebook(many) is not None

@@ -16,7 +16,7 @@ from nnbuild.base.writer import Instruction, Writer
 from nnbuild.emit.instructions import called, instructions
 from nnbuild.encodings.blocks import blocks
 from nnbuild.encodings.halves import halves, wholes
-from nnbuild.encodings.prefix import LONGEST, lookup, prefix
+from nnbuild.encodings.prefix import lookup, prefix
 from nnbuild.kernels import unpacked
 from nnbuild.kernels.loops import buckets, narrow_pairs, sparse_pairs
 from nnbuild.kernels.loops.narrow_pairs import Code
@@ -48,8 +48,9 @@ class Routines:
         self.places: dict[str, int] = {}
         self.site = _site()
         self.tabled = self.add(unpacked._tabled())
-        self.halves, self.words = (self.add(unpacked._looked_up(whole)) for whole in (False, True))
-        self.prefixed = [self.add(unpacked._prefixed(carried)) for carried in (False, True)]
+        unpacking = [unpacked._looked_up(whole) for whole in (False, True)]
+        unpacking += [unpacked._prefixed(carried) for carried in (False, True)]
+        self.halves, self.words, *self.prefixed = (self.add(unpacked._between(codes)) for codes in unpacking)
         self.buckets = self.add(buckets.BUCKET_SUM)
         self.narrow = {
             (table, rows, turns): self.add(Code(table)._routine(rows, turns)[0])
@@ -93,14 +94,15 @@ def unpacking(routines: Routines, values: Array) -> Iterator[bytes]:
     to, made = np.zeros(len(wanted) + FURTHER, np.uint8), prefix(values)
     places, sizes = lookup(made.lengths)
     table = (made.table.astype(np.int64)[places] * 256 + sizes).astype(np.int16)
-    if (made.lengths / 2.0 ** np.arange(1, LONGEST + 1)).sum() == 1:  # all that may come begins with some code
+    shares = made.lengths / 2.0 ** np.arange(1, len(made.lengths) + 1)
+    if shares.sum() == 1:  # all that may come begins with some code
         given = [np.zeros_like(table), roomy(made.lengths), roomy(made.table)]
-        yield record(routines.tabled, given, 0, table.tobytes())
+        yield record(routines.tabled, [*given, len(made.lengths)], 0, table.tobytes())
     for routine, found in ((routines.halves, halves(values)), (routines.words, wholes(values))):
         yield record(
-            routine, [to, *(roomy(found.parts[part]) for part in STORED), len(found.stretches) // 2], 0, wanted
+            routine, [to, *(roomy(getattr(found, part)) for part in STORED), len(found.stretches) // 2], 0, wanted
         )
-    given = [roomy(table if part == "table" else made.parts[part]) for part in STORED]
+    given = [roomy(table if part == "table" else getattr(made, part)) for part in STORED]
     yield record(routines.prefixed[made.carried], [to, *given, len(made.stretches) // 2], 0, wanted)
 
 

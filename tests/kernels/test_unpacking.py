@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.base.writer import Writer
+from nnbuild.base.writer import Instruction, Writer
 from nnbuild.emit.instructions import instructions
 from nnbuild.encodings import codes
 from nnbuild.encodings.halves import halves, wholes
@@ -21,7 +21,7 @@ from nnbuild.encodings.sparse import sparse
 from nnbuild.encodings.windows import WINDOW, windows
 from nnbuild.isa.registry import cpu_flags, find, vector_sets
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import unpacked
+from nnbuild.kernels.unpacked import _between, _looked_up, _prefixed, _tabled
 from nnbuild.model.graph import Array
 from tests.encodings.test_encodings import drawn
 
@@ -37,6 +37,15 @@ HEAD = """\
 """
 
 
+def unpacked_by() -> dict[str, Instruction]:
+    return {
+        "halves": _looked_up(False),
+        "words": _looked_up(True),
+        "sums": _prefixed(True),
+        "bytes": _prefixed(False),
+    }
+
+
 def sets(name: str) -> list[Vectors]:
     return [v for v in vector_sets() if name in v.spellings]
 
@@ -46,19 +55,23 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder: Path = tmp_path_factory.mktemp(request.param)
     w, text = Writer("p"), HEAD
     routines = {
-        "tabled": w.call(unpacked._tabled(), "all", "lengths", "table"),
-        "halves": w.call(unpacked._looked_up(False), "to", "codes", "table", "others", "stretches", "count"),
-        "words": w.call(unpacked._looked_up(True), "to", "codes", "table", "others", "stretches", "count"),
-        "sums": w.call(unpacked._prefixed(True), "to", "codes", "table", "others", "stretches", "count"),
-        "bytes": w.call(unpacked._prefixed(False), "to", "codes", "table", "others", "stretches", "count"),
+        "tabled": w.call(_tabled(), "all", "lengths", "table", "longest"),
     }
+    for name, routine in unpacked_by().items():
+        routines[name] = w.call(routine, "to", "codes", "table", "at", "count")
+        routines[f"{name}_between"] = w.call(_between(routine), "to", "codes", "table", "others", "stretches", "count")
     text += instructions(w.instructions.values(), "p", "")
-    given = "int8_t *to, const uint8_t *codes, const void *table, const int32_t *others, const uint16_t *stretches"
+    given, others = (
+        "int8_t *to, const uint8_t *codes, const void *table",
+        "const int32_t *others, const uint16_t *stretches",
+    )
     for name, call in routines.items():
         if name == "tabled":
-            text += f"void tabled(int16_t *all, const uint8_t *lengths, const int8_t *table) {{ {call}; }}\n"
+            own = "int16_t *all, const uint8_t *lengths, const int8_t *table, uint32_t longest"
+            text += f"void tabled({own}) {{ {call}; }}\n"
         else:
-            text += f"void {name}({given}, int32_t count) {{ {call}; }}\n"
+            more = others if "between" in name else "uint32_t at"
+            text += f"void {name}({given}, {more}, int32_t count) {{ {call}; }}\n"
     for v in [*sets("sum_of_runs"), *sets("sum_of_windows")]:
         isa, each = find(v.name, "x86_64"), Writer("p")
         if request.param == "native" and not cpu_flags() >= set(isa.cpu_flags):
@@ -110,21 +123,22 @@ def check(library: ctypes.CDLL, begin: int, end: int) -> None:
 def check_unpacked(library: ctypes.CDLL, values: Array) -> None:
     wanted = np.ascontiguousarray(values).tobytes()
     size = len(wanted) + -len(wanted) % 32 + 64
-    names = ("codes", "table", "others", "stretches")
-    for found, routine in ((halves(values), library.halves), (wholes(values), library.words)):
-        to = np.zeros(size, np.int8)
-        parts = {name: roomy(part) for name, part in found.parts.items()}
-        routine(pointer(to), *(pointer(parts[name]) for name in names), len(found.parts["stretches"]) // 2)
-        assert to.tobytes()[: len(wanted)] == wanted
     made = prefix(values)
-    to[:] = 0
-    parts = {name: roomy(part) for name, part in made.parts.items()}
-    table = np.zeros(1 << LONGEST, np.int16)
-    library.tabled(pointer(table), pointer(parts["lengths"]), pointer(parts["table"]))
-    given = parts | {"table": table}
-    routine = library.sums if made.carried else library.bytes
-    routine(pointer(to), *(pointer(given[name]) for name in names), len(made.parts["stretches"]) // 2)
-    assert to.tobytes()[: len(wanted)] == wanted
+    every = (halves(values), "halves"), (wholes(values), "words"), (made, "sums" if made.carried else "bytes")
+    for found, name in every:
+        codes, table, lengths = roomy(found.codes), roomy(found.table), roomy(made.lengths)
+        others, stretches = roomy(found.others), roomy(found.stretches)
+        if found is made:
+            own, table = table, np.zeros(1 << LONGEST, np.int16)
+            library.tabled(pointer(table), pointer(lengths), pointer(own), len(made.lengths))
+        to, given = np.zeros(size, np.int8), (pointer(codes), pointer(table))
+        turns = len(found.stretches) // 2
+        getattr(library, f"{name}_between")(pointer(to), *given, pointer(others), pointer(stretches), turns)
+        assert to.tobytes()[: len(wanted)] == wanted
+        if "stretches" not in found.parts:
+            to[:] = 0
+            getattr(library, name)(pointer(to), *given, 0, int(found.stretches.astype(np.int64).sum()))
+            assert to.tobytes()[: len(wanted)] == wanted
 
 
 def check_summed(library: ctypes.CDLL, matrix: Array, x: Array) -> None:

@@ -130,6 +130,7 @@ def test_a_routine_is_weighed_against_what_all_steps_gain_by_it() -> None:
 
     assert taken([step(67), step(100), step(100)]) == ["small"] * 3
     assert taken([step(67)] * 3) == ["fast"] * 3
+    assert [item.choice.kernel.name for item in sharing([step(67)] * 3, fewest=True)] == ["small"] * 3
 
 
 @pytest.mark.slow
