@@ -83,7 +83,7 @@ def measured(unit: Unit) -> dict:
     try:
         with tempfile.TemporaryDirectory() as folder, place(None) as where:
             compiled = compile_model(options_of(unit, Path(folder)))
-            samples = samples_for(compiled, None)
+            samples = samples_for(compiled, None, judged=True)
             report = mutate_job(compiled, samples, where, count=unit.mutants, search=unit.search, seed=unit.seed)
     except NnbuildError as error:
         return facts | {"refused": str(error)[:400]}

@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.mutants:
         raise UsageError("--mutants 0", "without mutants nothing is shown.", "Give at least 1.")
     compiled = compile_model(options_of(arguments), progress("calibration sample"), heard)
-    samples = samples_for(compiled, arguments.inputs)
+    samples = samples_for(compiled, arguments.inputs, judged=True)
     say_notes((*compiled.graph.notes, *samples.notes))
     with place_of(arguments) as where:
         numbers = {"count": arguments.mutants, "search": arguments.search, "seed": arguments.seed}

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -40,10 +41,10 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.tolerance import Standard, standards
 
-MOST = 1000
-"""Drawn samples of an integer program on this PC: its smallest mistakes show in one of hundreds."""
-MACS = 50_000_000
-"""Work of all of them at most."""
+MOST = 8000
+"""Drawn samples by which an integer program is judged on this PC: its smallest mistakes show in one of thousands."""
+MACS, NUMBERS = 400_000_000, 2**27
+"""Multiplications of all of them at most, and numbers in all their tensors."""
 Progress = Callable[[int, int], None]
 
 
@@ -92,17 +93,23 @@ def connected(compiled: Compiled, program: Path, port: str | None) -> Iterator[t
         yield link, open_model(link, compiled.digest)
 
 
-def samples_for(compiled: Compiled, path: Path | None) -> SampleSet:
-    """The samples of the file; without one, drawn ones, which show agreement but no accuracy."""
+def samples_for(compiled: Compiled, path: Path | None, *, judged: bool = False) -> SampleSet:
+    """The samples of the file; without one, drawn ones, which show agreement but no accuracy: many where the program is
+    `judged` by them."""
     graph = compiled.graph
     if compiled.streamed is not None:
         return stream_samples(compiled.streamed, path)
     if path is not None:
         tensors = graph.tensors
         return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
-    many = backend_of(compiled.board).quick and precision(graph) != "float"
+    many = judged and backend_of(compiled.board).quick and precision(graph) != "float"
+    return drawn_samples(graph, _affordable(compiled) if many else 0)
+
+
+def _affordable(compiled: Compiled) -> int:
     macs = sum(step.macs for step in compiled.plan.steps)
-    return drawn_samples(graph, min(MOST, MACS // max(1, macs)) if many else 0)
+    numbers = sum(prod(tensor.shape) for tensor in compiled.graph.tensors.values())
+    return min(MOST, MACS // max(1, macs), NUMBERS // max(1, numbers))
 
 
 def run_job(
