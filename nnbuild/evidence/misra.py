@@ -25,6 +25,10 @@ _TYPES = (
     "Operands of one arithmetic type are converted by C's own rules, uncast. The ranges of all sums are proved in "
     "this pack, and the compiler's own -Wconversion finds nothing."
 )
+_NAMES = (
+    "Names say the model, the step and the layer, and may differ after their 63rd character. Every compiler that is "
+    "supported tells all characters apart; --name makes them shorter."
+)
 _EXITS = "A function ends where its result is known. No resource is held, so there is nothing to release at one exit."
 DEVIATIONS: dict[str, str] = {
     "2.2": "A term that is zero for this model's sizes stands where others have one; it costs nothing.",
@@ -32,6 +36,10 @@ DEVIATIONS: dict[str, str] = {
     "2.4": "A tag of the interface that a program need not use.",
     "2.5": "Macros of the public header say sizes, shapes and scales; a program uses those it needs.",
     "2.7": "All steps have one signature, so that they can be called alike; some need not all of it.",
+    "5.1": _NAMES,
+    "5.2": _NAMES,
+    "5.4": _NAMES,
+    "5.5": _NAMES,
     "5.9": "Names of internal functions are unique in the model's files.",
     "8.4": "Definitions of constants come with their declaration in the private header.",
     "8.6": "Definitions stand in another file of the same model.",

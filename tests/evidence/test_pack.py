@@ -192,6 +192,14 @@ def test_a_rule_without_a_justification_is_named() -> None:
     assert found.unjustified == ["99.9"]
 
 
+def test_long_names_are_a_deviation(tmp_path: Path) -> None:
+    network(tmp_path)
+    options = Options(tmp_path / "net.h5", "stm32", "int8", calibrate=tmp_path / "calibration.npz", name="n" * 63)
+    found = misra.findings(compile_model(options).artifact, tmp_path)
+    assert "5.1" in found.counts
+    assert found.unjustified == []
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
