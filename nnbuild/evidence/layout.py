@@ -150,7 +150,16 @@ def _place(packings: list[Packing], way: tuple[bool, int], roles: tuple[str, ...
     seen = np.zeros(known.zero + 1, bool)
     for part in parts:
         seen[part.first] = seen[part.second] = True
-    return Place(*way, roles, tuple(parts), bool(seen[:weights].all()))
+    complete = bool(seen[:weights].all())
+    return Place(*way, roles, tuple(parts if complete else _without_weights(parts, weights)), complete)
+
+
+def _without_weights(parts: list[Part], weights: int) -> Iterator[Part]:
+    """Transformed weights are found by chance alone; numbers are words."""
+    for part in parts:
+        if part.bits >= 32:
+            kept = (part.first >= weights) & (part.second >= weights)
+            yield replace(part, units=part.units[kept], first=part.first[kept], second=part.second[kept])
 
 
 def _hashed(rows: list[Array], factors: Array) -> Array:

@@ -161,15 +161,17 @@ def _proofs(compiled: Compiled, store: Store) -> tuple[dict[str, Any], dict[str,
             numbers, place = found
             layers.append(_proof(site, numbers, store))
             inside = {role: packed.get(_named(names, role, number), "") for role in kernel.demand(site).packed}
-            if place is None or not place.complete or not all(inside.values()):
-                unplaced[site.op.name] = (
-                    "the program holds its weights transformed; vectors and the bytes of its constants stand for them"
-                )
-            else:
+            if place is not None and all(inside.values()):
                 places.append(_place(site, place, inside, store))
+            if place is None or not place.complete or not all(inside.values()):
+                unplaced[site.op.name] = TRANSFORMED
     return {"layers": layers, "places": places, "packed": packed}, unplaced
 
 
+TRANSFORMED = (
+    "the program holds its weights transformed: the numbers that scale its sums are found; vectors and the bytes of "
+    "its constants stand for the rest"
+)
 LAYERS = ("conv2d", "depthwise_conv2d", "dense", "conv2d_transpose")
 
 

@@ -106,11 +106,7 @@ def _certificate(facts: dict[str, Any]) -> list[str]:
 
 
 def _proofs(facts: dict[str, Any], proofs: dict[str, Any]) -> str:
-    placed = {place["op"] for place in proofs["places"]}
-    rows = [
-        [p["op"], p["rule"], p["form"], "each weight" if p["op"] in placed else facts["not_placed"].get(p["op"], "")]
-        for p in proofs["layers"]
-    ]
+    rows = [[p["op"], p["rule"], p["form"], facts["not_placed"].get(p["op"], "each weight")] for p in proofs["layers"]]
     return table("Proved layers", ["operation", "rule", "form", "found in the program"], rows)
 
 

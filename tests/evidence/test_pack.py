@@ -192,6 +192,21 @@ def test_a_rule_without_a_justification_is_named() -> None:
     assert found.unjustified == ["99.9"]
 
 
+def test_transformed_weights_leave_their_numbers_to_be_found(tmp_path: Path) -> None:
+    """Winograd's form: a multiplier that would do as well as the program's is another one all the same."""
+    convolution = layer("Conv2D", "conv", filters=32, kernel_size=[3, 3], padding="same", activation="relu")
+    config = functional([called(input_layer("x", [16, 16, 32])), called(convolution, "x")], ["x"], ["conv"])
+    model = put(tmp_path / "net.h5", h5_bytes(config, {"conv": random_arrays((3, 3, 32, 32), (32,))}))
+    compiled = compile_model(Options(model, "stm32", "int8"))
+    (site, kernel), *_ = (pair for step in compiled.plan.steps for pair in sites_of(step) if pair[0].constants)
+    assert "winograd" in kernel.name
+    found = find(site, kernel)
+    assert found is not None and found[1] is not None and not found[1].complete
+    seen = np.concatenate([part.first for part in found[1].parts])
+    first = site.constants["kernel"].data.size + 32 * found[1].roles.index("multiplier")
+    assert set(range(first, first + 32)) <= set(seen.tolist())
+
+
 def test_long_names_are_a_deviation(tmp_path: Path) -> None:
     network(tmp_path)
     options = Options(tmp_path / "net.h5", "stm32", "int8", calibrate=tmp_path / "calibration.npz", name="n" * 63)

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 RANGES = {"int8": (-128, 127), "int16": (-32768, 32767), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}
-BROKEN = KeyError, ValueError, TypeError, IndexError, AttributeError, OSError, zipfile.BadZipFile
 
 
 def need(holds, what):
@@ -216,7 +215,8 @@ class Pack:
             made |= {f"{role} less centre": values - centre for role, values in made.items()}
             made |= {f"{role}, lifted": values << left for role, values in made.items() if "less" in role} | columns
             weights = (weights + place["raised"]) << (left * place["lifted"])
-            source, seen = np.concatenate([weights.ravel(), *(made[role] for role in place["roles"]), [0]]), set()
+            source = np.concatenate([weights.ravel(), *(made[role] for role in place["roles"]), [0]])
+            seen = set(range(weights.size * (place["op"] in self.index["not_placed"])))
             for part in place["parts"]:
                 first, second, units = (self.data[part[key]] for key in ("first", "second", "units"))
                 held = ints(self.data[part["data"]].view(f"<i{part['bits'] // 8}"))[units]
@@ -295,6 +295,6 @@ if __name__ == "__main__":
         pack = Pack(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent)
         for check in ("files", "trace", "origins", "proofs", "packed", "vectors"):
             getattr(pack, f"check_{check}")()
-    except BROKEN as error:
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, OSError, zipfile.BadZipFile) as error:
         raise SystemExit(f"REFUSED: the pack is damaged: {error!r}") from None
     print(f"PASS: {len(pack.proofs['layers'])} layers proved, {len(pack.proofs['places'])} found in the program")
