@@ -239,9 +239,7 @@ def test_the_cable_is_pulled(models: tuple[Built, Built], tmp_path: Path, trials
     for seed in trials:
         with device(board, models[0].program, tmp_path) as found, over(found, seed // 2) as line:
             if not operations:
-                whole = SpoiltTransport(line, NO_FAULTS, seed)
-                trial(whole, models[0], seed)
-                operations = whole.operations
+                operations = 2 * trial(line, models[0], OTHER).counters.requests  # each is sent and answered
             pull = found.unplug if line is found.line and seed % 2 else found.kill
             at = 1 + seed % (operations - 2)
             spoilt = SpoiltTransport(line, NO_FAULTS, seed, lambda count: pull() if count == at else None)  # noqa: B023
