@@ -22,7 +22,8 @@ from nnbuild.isa.c99 import SINGLE
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, Overlap
 from nnbuild.kernels.loops.around import Move, Place, around, border, by_elements, by_vectors, by_words, in_words
-from nnbuild.kernels.window_loops import total
+from nnbuild.kernels.window import window_of
+from nnbuild.kernels.window_loops import moved, product, total
 from nnbuild.model.graph import Array, Op
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.conv2d import Conv2D
@@ -122,7 +123,7 @@ class Ahead:
         same = not inner.scratch or inner.scratch_type == tensor.dtype
         w(f"{kind} *const ahead = {place if same else f'({kind} *)(void *)({place})'};")
         there = replace(names, outputs=("ahead",), packed={role: names.packed[f"ahead_{role}"] for role in numbers})
-        around(w, parts.outer, there, self._move(site, there, numbers), (0, tensor.shape[0]))
+        around(w, parts.outer, there, self._move(site, there, numbers), _rows(w, parts, inner))
         own = {role: names.packed[role] for role in inner.packed}
         self.kernel.emit(w, parts.inner, replace(names, inputs=("ahead", *names.inputs[1:]), packed=own))
 
@@ -151,6 +152,18 @@ class Ahead:
                     w(f"value = {v.use(w, 'add', v.use(w, 'mul', 'value', 'scale'), 'shift')};")
                     v.bound(w, site.attributes.clamp, "value")
                     v.store(w, at[1], "value", lanes)
+
+
+def _rows(w: Writer, parts: Copied, inner: Demand) -> tuple[int | str, int | str]:
+    """Of the copy, those that the range of work reads, where the kernel says so."""
+    window = window_of(parts.inner)
+    each, rest = divmod(inner.extent, window.outputs[0])
+    if not inner.rows or rest:
+        return 0, parts.outer.output_shape()[0]
+    first, behind = ("begin", "end") if each == 1 else (f"begin / {each}", f"(end + {each - 1}) / {each}")
+    w(f"const int32_t first_row = {product(first, window.row_step)};")
+    w(f"const int32_t last_row = {moved(product(behind, window.row_step), window.rows_under(1) - window.row_step)};")
+    return "first_row", "last_row"
 
 
 def kernels(kind: str, of: Iterable[Kernel[Any] | OnEach[Any]]) -> Iterator[Kernel[Any] | OnEach[Any]]:

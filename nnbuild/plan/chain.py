@@ -89,7 +89,8 @@ def _better(best: Work, chain: Site, target: Target, alone: Callable[[Site], Wor
         return best
     rest = [alone(site).choice.price for site in chain.tail[len(best.site.tail) :]]
     apart = reduce(Price.plus, rest, best.choice.price)
-    cheaper = choice.price.key(target.optimize) < apart.key(target.optimize)
+    price, others_price = choice.price.key(target.optimize), apart.key(target.optimize)
+    cheaper = price < others_price or (choice.kernel.joins != "" and price[0] <= others_price[0])
     return Work(chain, choice, able) if cheaper else best
 
 

@@ -118,7 +118,7 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
     found: list[Offer] = []
     refused: list[Alternative] = []
     for kernel in kernels_of(site):
-        if kernel.joins and kernel.joins not in [follower.op.kind for follower in site.tail[:1]]:
+        if kernel.joins and not _joined(kernel, site, target):
             continue
         reason = refusal(kernel, site, target)
         if reason:
@@ -134,6 +134,11 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
     if target.pace is not None and target.optimize == "speed":
         found.insert(0, found.pop(_worth(found)))
     return Choice(tuple(found), tuple(refused))
+
+
+def _joined(kernel: Kernel, site: Site, target: Target) -> bool:
+    """Whether what it computes together is there. Each piece of its work would begin with a copy for itself."""
+    return not target.pieces and kernel.joins in [follower.op.kind for follower in site.tail[:1]]
 
 
 def _local(site: Site, found: list[Offer], target: Target) -> tuple[list[Offer], list[Alternative]]:

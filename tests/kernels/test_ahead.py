@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nnbuild import passes
+from nnbuild.emit.artifact import Artifact
+from nnbuild.emit.emit import emit
 from nnbuild.isa.registry import isas
+from nnbuild.kernels import ahead as kernels_ahead
+from nnbuild.kernels.contract import Overlap
 from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.affine import Affine
@@ -18,9 +24,11 @@ from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.quantize import Recipe, quantize_with
+from tests.kernels.test_dsp_pieces import ORDERS
 from tests.kernels.test_variants import FEATURES
 from tests.passes.test_passes import Chain
 from tests.quantize.test_borders import SAME, network
+from tests.support import many
 from tests.support.many import run_many
 
 KINDS = ("conv1d", "conv2d")
@@ -87,3 +95,29 @@ def test_the_copy_is_made_once_for_all_channels() -> None:
     demand = work.choice.demand
     assert len(demand.packed["ahead_scale"]) == len(demand.packed["ahead_shift"]) == 30
     assert demand.scratch >= 4 * 12 * 12 * 3
+
+
+def test_where_each_piece_would_copy_for_itself_it_has_a_step() -> None:
+    samples = np.random.default_rng(8).integers(0, 256, (60, 9, 7, 3)).astype(np.float32)
+    graph = made("conv2d", "int8", samples)
+    assert ahead(make_plan(graph, "m", replace(target("armv7em_dsp"), pieces=True)))[0] == ["pad"]
+
+
+def test_a_part_copies_the_rows_that_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row by row and backwards, as no single core does, so the output may not lie over the input."""
+    samples = np.random.default_rng(8).integers(0, 256, (60, 9, 7, 3)).astype(np.float32)
+    graph, changed = made("conv2d", "int8", samples), list[bool]()
+
+    def in_pieces(plan: Plan) -> Artifact:
+        artifact = emit(plan)
+        whole = artifact.files[f"{plan.prefix}.c"].decode()
+        text = re.sub(r"(\w+)\((.*), 0, (\d+)\);", ORDERS["singly and backwards"], whole)
+        changed.append(text != whole and "first_row" in artifact.files[f"{plan.prefix}_kernels.c"].decode())
+        return replace(artifact, files={**artifact.files, f"{plan.prefix}.c": text.encode()})
+
+    monkeypatch.setattr(many, "emit", in_pieces)
+    monkeypatch.setattr(kernels_ahead, "Overlap", lambda **_: Overlap(lead=1 << 20))
+    inputs = {"x": (samples[:3] - 128).astype(np.int8)}
+    (found,) = run_many([(graph, inputs)], tmp_path, targets=[target("armv7em_dsp")], flags=PORTABLE)
+    assert all(changed)
+    np.testing.assert_array_equal(found[graph.outputs[0]], interpret.run(graph, inputs)[graph.outputs[0]])
