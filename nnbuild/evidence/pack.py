@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from nnbuild.evidence.store import Store
 from nnbuild.jobs.gather import option_words
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.pipeline import Compiled, Options, precision
+from nnbuild.kernels.ahead import Ahead
 from nnbuild.kernels.contract import Kernel
 from nnbuild.kernels.stream import Stream
 from nnbuild.kernels.sums import layer_of
@@ -137,9 +138,11 @@ def _json(value: Any) -> bytes:
 
 
 def sites_of(step: Step) -> list[tuple[Site, Kernel]]:
-    """What a step computes, with its kernels: a stream has several."""
+    """What a step computes, with its kernels: a stream has several. What is ahead of a convolution has no sums."""
     kernel = step.versions[0].choice.kernel
     owner = getattr(kernel.demand, "__self__", None)
+    if isinstance(owner, Ahead):
+        return [(owner.parts(cast(Any, step.site))[0].inner, owner.kernel)]
     return [(p.site, p.kernel) for p in owner.parts] if isinstance(owner, Stream) else [(step.site, kernel)]
 
 

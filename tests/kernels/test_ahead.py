@@ -12,6 +12,8 @@ import pytest
 from nnbuild import passes
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import emit
+from nnbuild.evidence.layout import find
+from nnbuild.evidence.pack import sites_of
 from nnbuild.isa.registry import isas
 from nnbuild.kernels import ahead as kernels_ahead
 from nnbuild.kernels.contract import Overlap
@@ -121,3 +123,11 @@ def test_a_part_copies_the_rows_that_it_reads(tmp_path: Path, monkeypatch: pytes
     (found,) = run_many([(graph, inputs)], tmp_path, targets=[target("armv7em_dsp")], flags=PORTABLE)
     assert all(changed)
     np.testing.assert_array_equal(found[graph.outputs[0]], interpret.run(graph, inputs)[graph.outputs[0]])
+
+
+def test_its_sums_are_found_for_a_pack_of_evidence() -> None:
+    samples = np.random.default_rng(8).integers(0, 256, (60, 9, 7, 3)).astype(np.float32)
+    for name in SETS["int8"]:
+        step = make_plan(made("conv2d", "int8", samples), "m", target(name)).steps[0]
+        ((site, kernel),) = sites_of(step)
+        assert site.op.kind == "conv2d" and find(site, kernel) is not None, name
