@@ -160,7 +160,7 @@ class Network:
     ) -> Verdict:
         """Runs samples (without any, drawn ones) and compares; gates are those of `nnbuild check`, with underscores."""
         with place(None, port) as where, _file(inputs, self.compiled) as given:
-            samples = samples_for(self.compiled, given, judged=True)
+            samples = samples_for(self.compiled, given, judged=port is None)
             return Verdict(check_job(self.compiled, samples, where, _gates(gates), reset_each=reset_each))
 
     def profile(self, *, port: str | None = None, cycles: bool = False) -> Costs:

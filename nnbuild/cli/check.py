@@ -106,7 +106,7 @@ def _one(arguments: argparse.Namespace) -> int:
     compiled = compile_model(options_to_run(arguments, layers=arguments.layers), progress("calibration sample"), heard)
     if compiled.hearing is not None or arguments.wav is not None:
         return _sound(arguments, compiled)
-    samples = samples_for(compiled, arguments.inputs, judged=True)
+    samples = samples_for(compiled, arguments.inputs, judged=arguments.port is None)
     say_notes((*compiled.graph.notes, *samples.notes))
     say_weights(compiled)
     gates = gates_of(arguments)

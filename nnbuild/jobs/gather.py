@@ -78,7 +78,7 @@ def gather(
     reason = cannot_run(compiled.board, where.port) if run.wanted else "the run was left out (--no-run)"
     told = listening_of(compiled, measured=not reason)
     compiled = without_hearing(compiled)
-    samples = samples_for(compiled, run.inputs, judged=True)
+    samples = samples_for(compiled, run.inputs, judged=where.port is None)
     check: CheckReport | None = None
     program = build_program(compiled, where)
     if not reason:

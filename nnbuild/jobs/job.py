@@ -41,10 +41,11 @@ from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.tolerance import Standard, standards
 
-MOST = 8000
-"""Drawn samples by which an integer program is judged on this PC: its smallest mistakes show in one of thousands."""
-MACS, NUMBERS = 400_000_000, 2**27
-"""Multiplications of all of them at most, and numbers in all their tensors."""
+HERE, EMULATED = (8000, 400_000_000), (200, 4_000_000)
+"""Drawn samples by which an integer program is judged on this PC, whose smallest mistakes show in one of thousands, and
+in an emulator; and the multiplications of all of them at most."""
+NUMBERS = 2**27
+"""What all their tensors hold at most."""
 Progress = Callable[[int, int], None]
 
 
@@ -102,14 +103,14 @@ def samples_for(compiled: Compiled, path: Path | None, *, judged: bool = False) 
     if path is not None:
         tensors = graph.tensors
         return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
-    many = judged and backend_of(compiled.board).quick and precision(graph) != "float"
-    return drawn_samples(graph, _affordable(compiled) if many else 0)
+    return drawn_samples(graph, _affordable(compiled) if judged and precision(graph) != "float" else 0)
 
 
 def _affordable(compiled: Compiled) -> int:
     macs = sum(step.macs for step in compiled.plan.steps)
     numbers = sum(prod(tensor.shape) for tensor in compiled.graph.tensors.values())
-    return min(MOST, MACS // max(1, macs), NUMBERS // max(1, numbers))
+    most, work = HERE if backend_of(compiled.board).quick else EMULATED
+    return min(most, work // max(1, macs), NUMBERS // max(1, numbers))
 
 
 def run_job(
