@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -228,7 +229,7 @@ def test_a_cross_build(project: Project) -> None:
     assert "Machine:                           ARM" in well("readelf", "-h", project.build / "app")
     checked = project.make("server_check")
     assert checked.status == 0, checked.text
-    assert "PASS: 21 samples" in checked.text
+    assert re.search(r"PASS: \d+ samples", checked.text)
     assert project.did() == []
 
 

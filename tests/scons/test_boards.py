@@ -30,7 +30,7 @@ def test_from_the_model_to_the_verdict(checkout: Path) -> None:
     arguments = ("-Q", "board=stm32", "model=small.h5", "quantize=int8")
     said = scons(checkout, *arguments)
     assert said.status == 0, said.err
-    assert "PASS: 21 samples" in said.out
+    assert re.search(r"PASS: \d+ samples", said.out)
     built = checkout / "build" / "stm32f405" / "small"
     assert json.loads((built / "audit.json").read_text())["clean"] is True
     report = json.loads((built / "check.json").read_text())
@@ -62,7 +62,7 @@ def test_a_project_of_ones_own_in_folders(project: Path) -> None:
     )
     said = scons(project, "-Q", "check")
     assert said.status == 0, said.out + said.err
-    assert "PASS: 21 samples" in said.out
+    assert re.search(r"PASS: \d+ samples", said.out)
 
 
 def test_a_budget_of_instructions(project: Path) -> None:
