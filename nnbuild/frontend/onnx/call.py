@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 FLOAT: Form = ("float32", None)
 INT32: Form = ("int32", WHOLE)
+SCALED = frozenset(
+    "DequantizeLinear QLinearConv QLinearMatMul Clip MaxPool Identity Transpose Reshape Flatten Squeeze Unsqueeze "
+    "Slice Split Gather Expand Tile DepthToSpace SpaceToDepth".split()
+)
+"""Operators that take integers with a scale as they are, and give as much again."""
 TRUTH: Form = ("int8", WHOLE)
 WIDTHS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535)}
 """Whole numbers that wrap around before 32 bits do."""
@@ -132,7 +137,16 @@ class Call:
         found = self.any(index)
         if isinstance(found, list):
             raise self.error(f"its input {self.node.inputs[index]!r} is a sequence.")
+        if isinstance(found, Value) and not self._knows_scales(found):
+            return self.importer.integers(self, found)
         return found
+
+    def _knows_scales(self, value: Value) -> bool:
+        """Whether the node may be given the integers of a QuantizeLinear with their scale; to others they are whole
+        numbers."""
+        if value.is_number or self.node.domain or self.node.kind in SCALED:
+            return True
+        return self.tensor(value.name).quant in (None, WHOLE)
 
     def sequence(self, index: int) -> list[Value | Array]:
         found = self.any(index)

@@ -23,10 +23,11 @@ from nnbuild.frontend.onnx.arithmetic import (
 )
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call
 from nnbuild.frontend.onnx.layout import Form, Value, broadcast
-from nnbuild.frontend.onnx.quantized import SHIFTS, formed, is_scaled
-from nnbuild.model.graph import Quant
+from nnbuild.frontend.onnx.quantized import SHIFTS, formed, is_scaled, narrowed
+from nnbuild.model.graph import WHOLE, Quant
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.ops.activation import Activation
+from nnbuild.ops.base import Clamp
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.select import LEFT_OUT
@@ -99,6 +100,9 @@ def _clip_computed(call: Call) -> None:
 
 def _clip(call: Call, low: float, high: float) -> None:
     x = call.value(0)
+    if not x.is_number and call.form(x)[1] not in (None, WHOLE):
+        call.put(narrowed(call, x, Clamp(low, high)))
+        return
     if x.is_number:
         low, high = (b if abs(b) < LARGE else inf if b > 0 else -inf for b in (low, high))
         unary("clamp", (low, high), call)

@@ -98,6 +98,16 @@ def _several(function: Callable[..., Any]) -> Fold:
     return fold
 
 
+def _clip(call: Call, given: Sequence[Array]) -> Sequence[Array]:
+    x, *_ = given
+    for index, name, bound in ((1, "min", np.maximum), (2, "max", np.minimum)):
+        if call.given(index):
+            x = bound(x, call.constant(index))
+        elif call.has(name):
+            x = bound(x, np.asarray(call.number(name), x.dtype))
+    return [x]
+
+
 def _cast(call: Call, given: Sequence[Array]) -> Sequence[Array]:
     to = TYPE_NAMES.get(call.integer("to"))
     call.expect(to is not None and given[0].dtype.kind in "fiub", "it casts to what nnbuild does not read.")
@@ -374,6 +384,7 @@ FOLDS: Mapping[str, Fold] = {
     "Ceil": _like(np.ceil),
     "Round": _like(np.rint),
     "Reciprocal": _like(lambda x: 1 / x),
+    "Clip": _clip,
     "Relu": _like(lambda x: np.maximum(x, 0)),
     "Max": _several(np.maximum),
     "Min": _several(np.minimum),

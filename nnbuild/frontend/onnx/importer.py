@@ -29,6 +29,7 @@ from nnbuild.frontend.onnx import (
     resizing,
     sequences,
 )
+from nnbuild.frontend.onnx.arithmetic import combined
 from nnbuild.frontend.onnx.call import FLOAT, Call, form_of
 from nnbuild.frontend.onnx.folding import folded
 from nnbuild.frontend.onnx.layout import Form, Value, plain, whole
@@ -136,6 +137,15 @@ class Importer:
         if key not in self._moved:
             self._moved[key] = call.add(Convert(), [value.name], form=FLOAT)
         return replace(value, name=self._moved[key])
+
+    def integers(self, call: Call, value: Value) -> Value:
+        """The integers that a QuantizeLinear has made as the whole numbers that they are in the file."""
+        quant = self.assembly.tensors[value.name].quant
+        assert quant is not None
+        floats = self.in_floats(call, replace(value, dtype="float32"))
+        steps = combined(call, "multiply", floats, np.full(1, 1.0 / quant.scale, np.float32))
+        point = np.full(1, quant.zero_point + quantized.SHIFTS[value.dtype][1], np.float32)
+        return call.converted(combined(call, "add", steps, point), form_of(value.dtype), value.dtype)
 
     def named(self, made: str, name: str) -> str:
         """Gives a tensor that was just made the file's own name; an output's is kept for what leaves the model."""

@@ -17,7 +17,7 @@ from nnbuild.frontend.onnx.moving import every, padded, part
 from nnbuild.frontend.onnx.quantized import formed
 from nnbuild.frontend.onnx.reducing import reduced
 from nnbuild.frontend.onnx.views import View
-from nnbuild.model.graph import Shape
+from nnbuild.model.graph import WHOLE, Shape
 from nnbuild.ops.base import Pair
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.pool2d import Pool2D
@@ -57,11 +57,14 @@ def max_pool(call: Call) -> None:
     (x,) = mode.inputs
     call.expect(len(call.node.outputs) < 2 or not call.node.outputs[1], "it also gives the places of its maxima.")
     window, strides, dilation, pads, places = _window(call, x)
-    if not x.is_number:
+    scaled = call.form(x)[1] not in (None, WHOLE)
+    if not x.is_number and not scaled:
         x = call.converted(x, FLOAT, "float32")
         mode = replace(mode, form=FLOAT)
     made = pooled(call, x, "max", (window, strides, dilation), pads, places, mode.form)
-    if not call.value(0).is_number:
+    if scaled:
+        made = replace(made, dtype=x.dtype)
+    elif not call.value(0).is_number:
         from nnbuild.frontend.onnx.arithmetic import as_type
 
         made = as_type(call, made, call.value(0).dtype)

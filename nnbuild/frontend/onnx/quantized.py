@@ -15,10 +15,11 @@ import numpy as np
 
 from nnbuild.frontend.onnx.call import FLOAT, WIDTHS, Call
 from nnbuild.frontend.onnx.layout import TYPE_NAMES, Form, Value
-from nnbuild.frontend.onnx.records import Node
+from nnbuild.frontend.onnx.records import HALVES, Node
 from nnbuild.frontend.onnx.scope import Scaled, Scope
 from nnbuild.model.graph import WHOLE, Array, Quant, Tensor
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
+from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP, Clamp
 from nnbuild.ops.convert import Convert
 
@@ -29,6 +30,8 @@ SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**36}
 BIAS_TYPES: Mapping[str, type[np.generic]] = {"int8": np.int32, "int16": np.int64}
 REACH = {"int8": 255, "int16": 32768}
 RATIO_LIMIT = 16.0
+COARSEST = 1 / 32
+"""Of an output's step, the step in which a bias that the file holds in floats may be told at most."""
 RESULT_LIMIT = 2.0**30
 
 
@@ -88,7 +91,12 @@ def ahead(call: Call, *, clamps: bool) -> Ahead | None:
         (node,) = readers
         if node.kind == "QuantizeLinear":
             form = _form_of(node, call.scope)
-            return None if form is None else Ahead(form, clamp, tuple(nodes))
+            if form is None:
+                return None
+            narrowed = _narrowed(node, form, call.scope) if clamps else None
+            if narrowed is not None:
+                return Ahead(form, clamp.merged(narrowed[0]), (*nodes, narrowed[1]))
+            return Ahead(form, clamp, tuple(nodes))
         bounds = clamp_of(node, call.scope) if clamps else None
         if bounds is None:
             return None
@@ -96,6 +104,38 @@ def ahead(call: Call, *, clamps: bool) -> Ahead | None:
         nodes.append(node)
         name = node.outputs[0]
     return None
+
+
+def _narrowed(node: Node, form: Form, scope: Scope) -> tuple[Clamp, Node] | None:
+    """The bounds of a Clip that alone reads what a QuantizeLinear has made, as training with few bits writes it."""
+    name = node.outputs[0]
+    readers = scope.readers.get(name, [])
+    if name in scope.ends or len(readers) != 1 or readers[0].domain or readers[0].inputs[0] != name:
+        return None
+    bounds = clamp_of(readers[0], scope) if readers[0].kind == "Clip" else None
+    zero = scope.get(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros((), np.uint8)
+    if bounds is None or form[1] is None or not isinstance(zero, np.ndarray):
+        return None
+    return in_reals(bounds, form[1], zero.dtype.name), readers[0]
+
+
+def in_reals(bounds: Clamp, quant: Quant, dtype: str) -> Clamp:
+    """Bounds of the file's integers as those of the numbers that they mean; none where the type has them anyway."""
+    (least, most), point = WIDTHS[dtype], SHIFTS[dtype][1] + quant.zero_point
+    low = None if bounds.low is None or bounds.low <= least else (bounds.low - point) * quant.scale
+    high = None if bounds.high is None or bounds.high >= most else (bounds.high - point) * quant.scale
+    return Clamp(low, high)
+
+
+def narrowed(call: Call, x: Value, bounds: Clamp) -> Value:
+    """What a QuantizeLinear has made, held within some integers of the file's type."""
+    quant = call.form(x)[1]
+    assert quant is not None
+    reals = in_reals(bounds, quant, x.dtype)
+    if reals == NO_CLAMP:
+        return x
+    ends = (-inf if reals.low is None else reals.low, inf if reals.high is None else reals.high)
+    return replace(x, name=call.add(Activation("clamp", ends), [x.name], form=call.form(x)))
 
 
 def clamp_of(node: Node, scope: Scope) -> Clamp | None:
@@ -194,8 +234,13 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
         integers, zeros = low, np.zeros(1, np.int64)
     if np.abs(integers + 0.5).max() > 128 or scales.min() <= 0 or scales.max() > LARGEST_SCALE:
         return None
-    added = _bias(call, bias, quant.scale * scales, own, integers.shape[axis])
     point = int(zeros[0]) if zeros.size == 1 else 0
+    if call.given(bias) and call.scaled(bias) is None:
+        finer = 1 if point else _headroom(integers)
+        integers, scales = integers * finer, scales / finer
+        if quant.scale * scales.max() > next_one.form[1].scale * COARSEST:
+            return None
+    added = _bias(call, bias, quant.scale * scales, own, integers.shape[axis])
     if added is False or not _within(integers - point, axis, added, own, quant, scales, next_one.form[1]):
         return None
     return Mode(
@@ -208,6 +253,12 @@ def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shif
         scales,
         point,
     )
+
+
+def _headroom(weights: Array) -> int:
+    """By which power of two weights of few bits may be multiplied, for a bias in floats to be told in finer steps."""
+    most = int(np.abs(weights).max(initial=1))
+    return 1 << max(0, (127 // max(1, most)).bit_length() - 1)
 
 
 def _along(values: Array, rank: int, axis: int) -> Array:
@@ -301,29 +352,47 @@ def _is_shifted(tensor: Tensor, form: Form) -> bool:
 
 def dequantized(call: Call, values: Array, scale: Array, zero: Array, axis: int) -> Array:
     """In float32, as ONNX defines it; blocks of a size share a scale."""
-    block, rank = call.integer("block_size", 0), values.ndim
-    if scale.size > 1 and scale.ndim == rank and block > 0:
-        call.expect(block <= values.shape[call.axis(axis, rank)], f"its blocks are of {block}.")
-        scale, zero = (np.repeat(v, block, axis) if v.size > 1 else v for v in (scale, zero))
-        cut = tuple(slice(n) for n in values.shape)
-        scale, zero = scale[cut], zero[cut] if zero.ndim == rank else zero
-    else:
-        if scale.size > 1 or zero.size > 1:
-            axis = call.axis(axis, rank)
-            fits = {scale.size, zero.size} <= {1, values.shape[axis]}
-            call.expect(fits, "its scales do not fit its input.")
-        scale, zero = _along(scale.reshape(-1), rank, axis), _along(zero.reshape(-1), rank, axis)
+    scale, zero = _spread(call, values.shape, scale, zero, axis)
     with np.errstate(over="ignore"):
         return np.asarray(
             (values.astype(np.float64) - zero.astype(np.float64)).astype(np.float32) * scale.astype(np.float32)
         )
 
 
+def _quantized(call: Call, values: Array, scale: Array, zero: Array) -> Array:
+    """Constants, such as weights that were trained with their quantization; halves to even, as ONNX defines it."""
+    call.asked.update(("saturate", "precision"))
+    low, high = WIDTHS[zero.dtype.name]
+    scale, point = _spread(call, values.shape, scale, zero, call.integer("axis", 1))
+    with np.errstate(all="ignore"):
+        steps = np.rint(values.astype(np.float32) / scale.astype(np.float32))
+        return np.asarray(np.clip(np.nan_to_num(steps) + point.astype(np.float32), low, high).astype(zero.dtype))
+
+
+def _spread(call: Call, shape: tuple[int, ...], scale: Array, zero: Array, axis: int) -> tuple[Array, Array]:
+    """Scales and zero points as each element has them: one for all, along an axis, or for blocks of it."""
+    block, rank = call.integer("block_size", 0), len(shape)
+    if scale.size > 1 and scale.ndim == rank and block > 0:
+        call.expect(block <= shape[call.axis(axis, rank)], f"its blocks are of {block}.")
+        scale, zero = (np.repeat(v, block, axis) if v.size > 1 else v for v in (scale, zero))
+        cut = tuple(slice(n) for n in shape)
+        return scale[cut], zero[cut] if zero.ndim == rank else zero
+    if scale.size > 1 or zero.size > 1:
+        axis = call.axis(axis, rank)
+        call.expect({scale.size, zero.size} <= {1, shape[axis]}, "its scales do not fit its input.")
+    return _along(scale.reshape(-1), rank, axis), _along(zero.reshape(-1), rank, axis)
+
+
 def quantize(call: Call) -> None:
-    _item, scale = call.item(0), call.constant(1)
+    item, scale = call.item(0), call.constant(1)
     dtype = TYPE_NAMES.get(call.integer("output_dtype", 0) or 2, "uint8")
     zero = call.constant(2) if call.given(2) else np.zeros((), dtype)
     dtype = zero.dtype.name
+    if (zero.dtype.metadata or {}) == HALVES:
+        raise call.unsupported("it quantizes to 4 bits")
+    if isinstance(item, np.ndarray) and dtype in SHIFTS:
+        call.put(_quantized(call, item, scale, zero))
+        return
     call.asked.update(("axis", "saturate", "precision", "block_size"))  # of a single scale they say nothing
     wanted = form_by(dtype, scale, zero)
     value = call.value(0)

@@ -42,6 +42,8 @@ TYPES = {
 """ONNX' numbers of types; others are named by their number."""
 LISTED = {"float32": 4, "float64": 10, "int64": 7, "uint32": 11, "uint64": 11}
 """The field of a tensor that holds its values where they are not raw; all others lie in field 5."""
+HALVES = {"bits": 4}
+"""What the type of bytes says that hold integers of 4 bits."""
 
 
 @dataclass(frozen=True)
@@ -270,7 +272,9 @@ def _shaped(where: str, dtype: str, shape: Shape, data: bytes) -> Array:
 def _halves(dtype: str, packed: Array, count: int) -> Array:
     """Two numbers of four bits a byte, the lower half first."""
     values = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:count].astype(np.int8)
-    return np.where(values > 7, values - 16, values).astype(np.int8) if dtype == "int4" else values.astype(np.uint8)
+    if dtype == "int4":
+        return np.where(values > 7, values - 16, values).astype(np.dtype(np.int8, metadata=HALVES))
+    return values.astype(np.dtype(np.uint8, metadata=HALVES))
 
 
 def _from_bfloat16(bits: Array) -> Array:

@@ -1,0 +1,119 @@
+"""The integers of a QuantizeLinear: held within fewer bits, made of constants, and read as the whole numbers they are.
+
+A bias in floats is told in steps of the sums: a few outputs in a thousand cross a half by that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from nnbuild import passes
+from nnbuild.frontend.onnx import load_bytes
+from nnbuild.model.graph import Array, Graph
+from nnbuild.model.verify import verify
+from nnbuild.ops import interpret
+from tests.support.onnx_quantized import computed
+
+RANDOM = np.random.default_rng(4)
+
+
+def node(kind: str, *names: str, **options: Any) -> onnx.NodeProto:
+    """The last name is the output's."""
+    return helper.make_node(kind, names[:-1], names[-1:], **options)
+
+
+def model(nodes: list[onnx.NodeProto], constants: dict[str, Array], shape: tuple[int, ...]) -> bytes:
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, of) for name, of in (("x", shape), ("out", None))]
+    held = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], held)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(made.SerializeToString())
+
+
+def both(data: bytes, shape: tuple[int, ...]) -> tuple[Array, Array, Graph]:
+    """Ours and onnxruntime's, for ten samples."""
+    x = RANDOM.normal(size=(10, *shape)).astype(np.float32)
+    wanted = np.stack([computed(data, {"x": row})[0] for row in x])
+    graph = passes.run(verify(load_bytes(data, "net")))
+    found = interpret.run(graph, {"x": x.reshape(10, *graph.tensors["x"].shape)})[graph.outputs[0]]
+    return found.reshape(wanted.shape), wanted, graph
+
+
+READ_AS_WHOLE = {
+    "cast": [node("Cast", "q", "out", to=TensorProto.FLOAT)],
+    "cast twice": [node("Cast", "q", "i", to=TensorProto.INT32), node("Cast", "i", "out", to=TensorProto.FLOAT)],
+    "maximum": [node("Max", "q", "z", "k"), node("DequantizeLinear", "k", "s", "z", "out")],
+    "compared": [node("Greater", "q", "z", "b"), node("Cast", "b", "out", to=TensorProto.FLOAT)],
+    "argmax": [node("ArgMax", "q", "a", axis=1), node("Cast", "a", "out", to=TensorProto.FLOAT)],
+    "turned": [node("Transpose", "q", "k"), node("DequantizeLinear", "k", "s", "z", "out")],
+    "held": [node("Clip", "q", "low", "high", "k"), node("DequantizeLinear", "k", "s", "z", "out")],
+    "held, whole": [node("Clip", "q", "low", "high", "k"), node("Cast", "k", "out", to=TensorProto.FLOAT)],
+    "pooled": [
+        node("Unsqueeze", "q", "first", "k0"),
+        node("MaxPool", "k0", "k", kernel_shape=[2]),
+        node("DequantizeLinear", "k", "s", "z", "out"),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+@pytest.mark.parametrize("name", READ_AS_WHOLE)
+def test_they_are_read_as_they_are(name: str, kind: type[np.integer[Any]]) -> None:
+    point = kind(100 if kind is np.uint8 else 3)
+    constants = {"s": np.float32(0.03), "z": point, "low": kind(point - 20), "high": kind(point + 11)}
+    nodes = [node("QuantizeLinear", "x", "s", "z", "q"), *READ_AS_WHOLE[name]]
+    found, wanted, _ = both(model(nodes, constants | {"first": np.array([0])}, (1, 6)), (1, 6))
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def steps(name: str, scale: Array, low: int, high: int, of: type[np.integer[Any]], **options: int) -> Any:
+    """Nodes and constants that bring a tensor to integers between low and high, and back."""
+    constants = {
+        f"{name}_s": scale,
+        f"{name}_z": np.zeros(scale.shape, of),
+        f"{name}_l": of(low),
+        f"{name}_h": of(high),
+    }
+    quant = [f"{name}_s", f"{name}_z"]
+    return [
+        node("QuantizeLinear", name, *quant, f"{name}_q", **options),
+        node("Clip", f"{name}_q", f"{name}_l", f"{name}_h", f"{name}_c"),
+        node("DequantizeLinear", f"{name}_c", *quant, f"{name}_d", **options),
+    ], constants
+
+
+@pytest.mark.parametrize(("bits", "activations"), [(8, 8), (4, 8), (4, 4), (2, 8)])
+def test_networks_trained_with_few_bits(bits: int, activations: int) -> None:
+    """Weights are floats in the file, quantized by channel in the graph; every tensor is held within its bits."""
+    shape, most = (1, 3, 8, 8), 2 ** (bits - 1) - 1
+    kernel = RANDOM.normal(0, 0.3, (8, 3, 3, 3)).astype(np.float32)
+    scales = (np.abs(kernel).reshape(8, -1).max(axis=1) / most).astype(np.float32)
+    parts = [
+        steps("x", np.float32(0.0317 if activations == 8 else 0.53), *_ends(activations, np.int8), np.int8),
+        steps("w", scales, -most, most, np.int8, axis=0),
+        steps("r", np.float32(0.0213 if activations == 8 else 0.31), *_ends(activations, np.uint8), np.uint8),
+    ]
+    constants = {"w": kernel, "b": RANDOM.normal(0, 0.1, 8).astype(np.float32)}
+    for _, more in parts:
+        constants |= more
+    between = [node("Conv", "x_d", "w_d", "b", "y", pads=[1, 1, 1, 1]), node("Relu", "y", "r")]
+    nodes = [*parts[0][0], *parts[1][0], *between, *parts[2][0]]
+    nodes[-1].output[0] = "out"
+    found, wanted, graph = both(model(nodes, constants, shape), shape)
+    assert [graph.tensors[op.outputs[0]].dtype for op in graph.ops if op.kind == "conv2d"] == ["int8"]
+    apart = np.abs(found - wanted) / constants["r_s"]
+    assert apart.max() < 1.01
+    assert (apart > 0.5).mean() < 4e-3
+
+
+def _ends(bits: int, of: type[np.integer[Any]]) -> tuple[int, int]:
+    return (0, 2**bits - 1) if of is np.uint8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
