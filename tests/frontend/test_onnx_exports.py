@@ -93,3 +93,33 @@ def test_modules_become_integers_for_a_board(name: str) -> None:
     samples = {k: np.concatenate([v, v]) for k, v in inputs(graph, example).items()}
     network = nnbuild.from_torch(module, example, board="stm32", quantize="int8", calibrate=samples)
     assert network.compiled.graph.outputs
+
+
+@pytest.mark.full
+def test_a_module_trained_with_its_quantization(tmp_path: Path) -> None:
+    """The exporter writes weights as floats that the graph quantizes, and a Clip behind every QuantizeLinear."""
+    ort, ao = pytest.importorskip("onnxruntime"), pytest.importorskip("torch.ao.quantization")
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(8, 8, 3, padding=1, groups=8)]
+    module = torch.nn.Sequential(ao.QuantStub(), *layers, torch.nn.ReLU(), torch.nn.MaxPool2d(2), ao.DeQuantStub())
+    module.qconfig = ao.QConfig(ao.default_fake_quant, ao.default_per_channel_weight_fake_quant)
+    trained = ao.prepare_qat(module.train())
+    for _ in range(10):
+        trained(torch.randn(8, 3, 8, 8))
+    trained.eval().apply(ao.disable_observer)
+    path = tmp_path / "net.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(trained, (torch.randn(1, 3, 8, 8),), str(path), dynamo=False, opset_version=17)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    x = np.random.default_rng(0).normal(size=(20, 1, 3, 8, 8)).astype(np.float32)
+    wanted = np.stack([session.run(None, {session.get_inputs()[0].name: row})[0] for row in x])
+    graph = passes.run(load(path))
+    assert {graph.tensors[op.outputs[0]].dtype for op in graph.ops if "conv2d" in op.kind} == {"int8"}
+    found = interpret.run(graph, {graph.inputs[0]: x.reshape(20, *graph.tensors[graph.inputs[0]].shape)})
+    apart = np.abs(found[graph.outputs[0]].reshape(wanted.shape) - wanted)
+    step = np.diff(np.unique(wanted)).min()
+    assert apart.max() < 1.01 * step
+    assert (apart > 0).mean() < 4e-3

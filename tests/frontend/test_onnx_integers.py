@@ -75,6 +75,20 @@ def test_they_are_read_as_they_are(name: str, kind: type[np.integer[Any]]) -> No
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
+def test_a_relu_of_integers_stays_among_them() -> None:
+    quant = ("s", "z")
+    nodes = [
+        node("QuantizeLinear", "x", *quant, "q"),
+        node("DequantizeLinear", "q", *quant, "d"),
+        node("Relu", "d", "r"),
+        node("MaxPool", "r", "out", kernel_shape=[2, 2]),
+    ]
+    shape = (1, 2, 4, 4)
+    found, wanted, graph = both(model(nodes, {"s": np.float32(0.03), "z": np.int8(-7)}, shape), shape)
+    np.testing.assert_array_equal(found, wanted)
+    assert {graph.tensors[op.outputs[0]].dtype for op in graph.ops if op.kind in ("activation", "pool2d")} == {"int8"}
+
+
 def steps(name: str, scale: Array, low: int, high: int, of: type[np.integer[Any]], **options: int) -> Any:
     """Nodes and constants that bring a tensor to integers between low and high, and back."""
     constants = {

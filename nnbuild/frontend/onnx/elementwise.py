@@ -33,6 +33,7 @@ from nnbuild.ops.prelu import PReLU
 from nnbuild.ops.select import LEFT_OUT
 
 SHIFT_LIMIT, PRODUCT_LIMIT = 2.0**21, 2.0**14
+INTEGER = "clamp sigmoid tanh leaky_relu elu hard_sigmoid swish gelu exponential".split()
 COMMUTE = ("add", "multiply", "maximum", "minimum")
 
 
@@ -54,23 +55,18 @@ def _fits(own: Form, out: Form, function: str) -> bool:
     """Whether the scales are ones for which an integer rule is defined."""
     if own[1] is None or out[1] is None:
         return False
-    if function not in (
-        "clamp",
-        "sigmoid",
-        "tanh",
-        "leaky_relu",
-        "elu",
-        "hard_sigmoid",
-        "swish",
-        "gelu",
-        "exponential",
-    ):
+    if function not in INTEGER:
         return False
     straight = function in ("clamp", "leaky_relu")
     return own[1].scale / out[1].scale < SHIFT_LIMIT and (own[0] == "int8" or straight)
 
 
 def relu(call: Call) -> None:
+    """Of integers with a scale it is the larger of each and the zero point: as exact in their own format."""
+    x = call.value(0)
+    if is_scaled(call, x) and not formed(call, 0).is_integer:
+        call.put(replace(x, name=call.add(Activation("clamp", (0.0, inf)), [x.name], form=call.form(x))))
+        return
     _clip(call, 0.0, inf)
 
 
