@@ -121,11 +121,11 @@ class Ahead:
         kind, size = C_TYPES[tensor.dtype], np.dtype(inner.scratch_type).itemsize if inner.scratch else 1
         place = total(names.scratch, str(start // size))
         same = not inner.scratch or inner.scratch_type == tensor.dtype
-        w(f"{kind} *const ahead = {place if same else f'({kind} *)(void *)({place})'};")
-        there = replace(names, outputs=("ahead",), packed={role: names.packed[f"ahead_{role}"] for role in numbers})
+        w(f"{kind} *const framed = {place if same else f'({kind} *)(void *)({place})'};")
+        there = replace(names, outputs=("framed",), packed={role: names.packed[f"ahead_{role}"] for role in numbers})
         around(w, parts.outer, there, self._move(site, there, numbers), _rows(w, parts, inner))
         own = {role: names.packed[role] for role in inner.packed}
-        self.kernel.emit(w, parts.inner, replace(names, inputs=("ahead", *names.inputs[1:]), packed=own))
+        self.kernel.emit(w, parts.inner, replace(names, inputs=("framed", *names.inputs[1:]), packed=own))
 
     def _move(self, site: Site[Affine | Pad], names: Names, numbers: Mapping[str, Array]) -> Move:
         if isinstance(site.attributes, Affine):
