@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from nnbuild.numeric.requant import Channel, Layer, RuleName, slack
 from nnbuild.numeric.requant_line import lines
 from nnbuild.numeric.requant_product import Form, Products, common_level, products
+from nnbuild.numeric.requant_twice import highs
 from nnbuild.numeric.rounding import INT8, INT16, INT32, Ints, ints, requantize, requantize64, saturate
 
 TWICE_SIGNED, TWICE, ONCE = Form(rounded=True, below=1, left=1), Form(rounded=True, left=1), Form(left=0)
@@ -185,3 +186,14 @@ def test_the_general_functions_take_what_the_reference_takes() -> None:
         of.channels[0].outputs(acc), saturate(requantize64(acc, *of.channels[0].scale), *INT16)
     )
     assert list(layer("once", [0.013], [(-9000, 9000)]).general(INT8).constants) == ["multiplier", "shift", "away"]
+
+
+@settings(max_examples=60)
+@given(st.integers(1 << 30, (1 << 31) - 1), st.integers(-20, 2), st.integers(-128, 127), st.integers(1, 1 << 17))
+def test_two_rounded_high_products(multiplier: int, exponent: int, zero: int, farthest: int) -> None:
+    channel = Channel("twice", multiplier / 2**31 * 2.0**exponent, zero, (-128, 127), -farthest, farthest)
+    found = highs(channel)
+    assert (found is not None) == (farthest < 1 << (32 + exponent) and exponent < -1)
+    if found is not None:
+        sums = np.arange(-farthest, farthest + 1)
+        np.testing.assert_array_equal(found.outputs(sums), channel.outputs(sums))

@@ -18,6 +18,7 @@ from nnbuild.kernels.window_loops import product, total
 from nnbuild.numeric.linear_sum import LinearSum
 from nnbuild.numeric.requant import Layer, RuleName
 from nnbuild.numeric.requant_product import Form
+from nnbuild.numeric.requant_twice import Highs, highs
 from nnbuild.numeric.rounding import INT8, INT32, ints
 from nnbuild.ops.binary import Binary, formats, operands
 from nnbuild.ops.integer import bounds
@@ -73,23 +74,16 @@ class Sum:
 
 
 class Product:
-    """Bytes less their zero points as halves; their product is scaled as sums of a convolution are."""
+    """Bytes less their zero points as halves; one of them, where `doubled`, twice."""
 
-    def __init__(self, site: Site[Binary], scaling: Scaling) -> None:
-        self.scaling, self.form = scaling, scaling.form
-        self.factors = {"a": 1, "b": int(scaling.factor[0])}
-        self.start = -int(scaling.centre[0]) * self.factors["b"]
+    def __init__(self, site: Site[Binary], doubled: bool = False) -> None:
+        self.doubled = {"a": False, "b": doubled}
         self.zeros = dict(zip("ab", formats(site).zeros[:2], strict=True))
 
     def begin(self, w: Writer) -> None:
         for name, zero in self.zeros.items():
             if zero:
                 w(f"const int32_t zero_{name} = {_pair(-zero)};")
-        for name, values in self.scaling.columns.items():
-            kind = "int64_t" if self.scaling.function == "scale_once" else "int32_t"
-            w(f"const {kind} {name} = {int(values[0])};")
-        if self.start:
-            w(f"const int32_t start = {self.start};")
 
     def halves(self, w: Writer, name: str, word: str) -> None:
         for part in ("even", "odd"):
@@ -97,29 +91,71 @@ class Product:
                 value = DSP.call(w, f"p_add_{part}_bytes", f"zero_{name}", word)
             else:
                 value = DSP.call(w, f"p_{part}_bytes", word)
-            if self.factors[name] == 2:
+            if self.doubled[name]:
                 w(w.use(LOAD, f"single_{part}", value))
                 value = DSP.call(w, "p_add", *[f"single_{part}"] * 2)
             w(w.use(LOAD, f"{part}_{name}", value))
 
     def single(self, name: str, element: str) -> str:
         value = c99.added(element, -self.zeros[name])
-        return f"({value}) * 2" if self.factors[name] == 2 else value
+        return f"({value}) * 2" if self.doubled[name] else value
 
     def element(self, w: Writer, a: str, b: str, high: bool, target: str) -> None:
         with w.block(""):
-            if self.start:
-                value = DSP.call(w, "p_high_high" if high else "p_low_low", a, b, "start")
-            else:
-                value = DSP.call(w, "p_high_product" if high else "p_low_product", a, b)
-            w(f"int32_t value = {value};")
-            names = {name: name for name in self.scaling.columns}
-            if self.form is not None and self.form.below == 1:
-                w(f"const int32_t signed_offset = {DSP.call(w, 'add_sign', 'value', 'offset')};")
-                names["offset"] = "signed_offset"
-            form = replace(self.form, below=0) if self.form else None
-            scaled(w, replace(self.scaling, form=form), "value", names)
+            self.scaled(w, a, b, "high" if high else "low")
             w(w.use(STORE, target, "value"))
+
+    def scaled(self, w: Writer, a: str, b: str, half: str) -> None:
+        """Declares `value`, the output of these halves."""
+        raise NotImplementedError
+
+
+class Scaled(Product):
+    """Products scaled as sums of a convolution are."""
+
+    def __init__(self, site: Site[Binary], scaling: Scaling) -> None:
+        super().__init__(site, scaling.doubled)
+        self.scaling = scaling
+        self.start = -int(scaling.centre[0] * scaling.factor[0])
+
+    def begin(self, w: Writer) -> None:
+        super().begin(w)
+        for name, values in self.scaling.columns.items():
+            kind = "int64_t" if self.scaling.function == "scale_once" else "int32_t"
+            w(f"const {kind} {name} = {int(values[0])};")
+        if self.start:
+            w(f"const int32_t start = {self.start};")
+
+    def scaled(self, w: Writer, a: str, b: str, half: str) -> None:
+        operation, start = (f"p_{half}_{half}", ["start"]) if self.start else (f"p_{half}_product", [])
+        w(f"int32_t value = {DSP.call(w, operation, a, b, *start)};")
+        form, names = self.scaling.form, {name: name for name in self.scaling.columns}
+        if form is not None and form.below == 1:
+            w(f"const int32_t signed_offset = {DSP.call(w, 'add_sign', 'value', 'offset')};")
+            names["offset"] = "signed_offset"
+            form = replace(form, below=0)
+        scaled(w, replace(self.scaling, form=form), "value", names)
+
+
+class RoundedTwice(Product):
+    """Products scaled by TFLite's own two roundings."""
+
+    def __init__(self, site: Site[Binary], numbers: Highs) -> None:
+        super().__init__(site)
+        self.numbers = numbers
+
+    def begin(self, w: Writer) -> None:
+        super().begin(w)
+        for name in ("first", "second", "zero"):
+            w(f"const int32_t {name} = {getattr(self.numbers, name)};")
+
+    def scaled(self, w: Writer, a: str, b: str, half: str) -> None:
+        w(f"const int32_t product = {DSP.call(w, f'p_{half}_product', a, b)};")
+        w(f"const int32_t fine = {DSP.call(w, 'high_rounded_add', 'product', 'first', 'product')};")
+        whole = DSP.call(w, "high_rounded_add", "fine", "second", "zero")
+        w(f"int32_t value = {DSP.call(w, 'saturate', whole, of=(8, 0))};")
+        if self.numbers.bounds != INT8:
+            c99.bound(w, self.numbers.bounds, "value")
 
 
 def _pair(value: int) -> int:
@@ -137,20 +173,26 @@ def rule_of(site: Site[Binary]) -> Sum | Product | str:
             found = exact_sum(site)
             return Sum(site, found) if found else "no coefficients give every sum exactly"
         case "multiply":
-            scaling = _scaling(site)
-            return scaling if isinstance(scaling, str) else Product(site, scaling)
+            return _product(site)
     return "it adds, subtracts and multiplies only"
 
 
-def _scaling(site: Site[Binary]) -> Scaling | str:
+def _product(site: Site[Binary]) -> Product | str:
+    """One high product where numbers for it are found, then two; then TFLite's rule for doubled products."""
     form, limits = formats(site), bounds(site.attributes.clamp, site.outputs[0])
     farthest = [[limit - zero for limit in INT8] for zero in form.zeros[:2]]
     ends = [a * b for a in farthest[0] for b in farthest[1]]
     rule: RuleName = "once" if form.once else "twice"
     reals = np.array([form.real_product()])
     layer = Layer(rule, reals, form.zeros[2], limits, ints([min(ends)]), ints([max(ends)]))
-    single = chosen(layer, FORMS[:2], ints([0]), ROOM, 8)
-    return chosen(layer, FORMS, ints([1]), ROOM, 8) if isinstance(single, str) or single.form is None else single
+    found = chosen(layer, FORMS[:2], ints([0]), ROOM, 8)
+    if not isinstance(found, str) and found.form is not None:
+        return Scaled(site, found)
+    numbers = highs(layer.channels[0])
+    if numbers is not None:
+        return RoundedTwice(site, numbers)
+    found = chosen(layer, FORMS, ints([1]), ROOM, 8)
+    return found if isinstance(found, str) else Scaled(site, found)
 
 
 def refused(site: Site[Binary], walks: Loops) -> str | None:
