@@ -129,5 +129,42 @@ def test_networks_trained_with_few_bits(bits: int, activations: int) -> None:
     assert (apart > 0.5).mean() < 4e-3
 
 
+@pytest.mark.parametrize("quantized", [True, False])
+def test_a_bias_in_floats_beside_coarse_sums_is_told(quantized: bool) -> None:
+    """One layer in floats among integers is slow where there is no unit for them: a note says why, and what to do."""
+    shape, coarse = (1, 3, 4, 4), np.float32(1.0)
+    constants = {
+        "s": np.float32(0.05),
+        "z": np.int8(0),
+        "w": RANDOM.integers(-127, 128, (2, 3, 1, 1)).astype(np.int8),
+        "c": coarse,
+        "b": np.array([100, -3], np.int32) if quantized else np.array([5.0, -0.15], np.float32),
+        "c_b": np.float32(0.05) * coarse,
+        "z_b": np.int32(0),
+    }
+    nodes = [
+        node("QuantizeLinear", "x", "s", "z", "q"),
+        node("DequantizeLinear", "q", "s", "z", "d"),
+        node("DequantizeLinear", "w", "c", "z", "w_d"),
+        node("DequantizeLinear", "b", "c_b", "z_b", "b_d"),
+        node("Conv", "d", "w_d", "b_d" if quantized else "b", "y", name="coarse"),
+        node("QuantizeLinear", "y", "c", "z", "o"),
+        node("DequantizeLinear", "o", "c", "z", "out"),
+    ]
+    found, wanted, graph = both(model(nodes if quantized else nodes[:3] + nodes[4:], constants, shape), shape)
+    np.testing.assert_allclose(found, wanted, atol=1.01)
+    (kind,) = {graph.tensors[op.outputs[0]].dtype for op in graph.ops if op.kind == "conv2d"}
+    assert kind == ("int8" if quantized else "float32")
+    assert len(graph.notes) == int(not quantized)
+    for part in (
+        "layer 'coarse'",
+        "in floats",
+        "its bias is in floats",
+        "0.05 of the output's",
+        "Have the bias quantized",
+    ):
+        assert quantized or part in graph.notes[0]
+
+
 def _ends(bits: int, of: type[np.integer[Any]]) -> tuple[int, int]:
     return (0, 2**bits - 1) if of is np.uint8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

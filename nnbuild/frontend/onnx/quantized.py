@@ -33,6 +33,7 @@ RATIO_LIMIT = 16.0
 COARSEST = 1 / 32
 """Of an output's step, the step in which a bias that the file holds in floats may be told at most."""
 RESULT_LIMIT = 2.0**30
+BY_CHANNEL = "Quantize them to int8 without a zero point, by output channel or all alike."
 
 
 def form_by(dtype: str, scale: Array, zero: Array) -> Form | None:
@@ -204,8 +205,10 @@ def mode_of(call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool
     """Of an operator with weights, whose outputs are counted by `axis` of them; `shifted` allows them a zero point."""
     x = call.value(0)
     found = _integer_mode(call, x, weights, bias, axis, shifted) if is_scaled(call, x) else None
-    if found is not None:
+    if isinstance(found, Mode):
         return found
+    if found is not None:
+        call.assembly.note(f"layer {call.layer!r} is computed in floats, although all around it is quantized: {found}")
     kernel = call.weights(weights)
     added = call.weights(bias).reshape(-1) if call.given(bias) else None
     out = kernel.shape[axis] * (call.integer("group", 1) if axis == 1 and call.node.kind == "ConvTranspose" else 1)
@@ -213,36 +216,41 @@ def mode_of(call: Call, weights: int, bias: int, axis: int = 0, *, shifted: bool
     return Mode((call.as_real(x),), FLOAT, weights=kernel, bias=added)
 
 
-def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shifted: bool) -> Mode | None:
+def _integer_mode(call: Call, x: Value, weights: int, bias: int, axis: int, shifted: bool) -> Mode | str | None:
+    """None where something about it is no quantized number; else the mode, or why there is none and what to do."""
     next_one, held = ahead(call, clamps=True), call.scaled(weights)
     own, quant = call.form(x)
     if next_one is None or held is None or next_one.form[0] != own or quant is None or next_one.form[1] is None:
         return None
     if call.node.kind == "ConvTranspose" and call.integer("group", 1) != 1:
-        return None
+        return "a ConvTranspose in groups has no integer rule. One convolution a group has."
     integers, zeros = held.integers.astype(np.int64), held.zeros.astype(np.int64).reshape(-1)
     if held.integers.dtype == np.uint8:
         integers, zeros = integers - 128, zeros - 128
     scales = held.scales.reshape(-1).astype(np.float64)
     several = scales.size > 1
     if several and (held.axis % integers.ndim != axis or scales.size != integers.shape[axis]):
-        return None
+        return f"its weights have scales along axis {held.axis}. {BY_CHANNEL}"
     if zeros.any() and not (shifted and zeros.size == 1):
         low = integers - _along(zeros, integers.ndim, held.axis)  # narrow weights may still fit eight bits
         if np.abs(low + 0.5).max() > 128:
-            return None
+            return f"its weights have a zero point. {BY_CHANNEL}"
         integers, zeros = low, np.zeros(1, np.int64)
     if np.abs(integers + 0.5).max() > 128 or scales.min() <= 0 or scales.max() > LARGEST_SCALE:
-        return None
+        return f"its weights have more than 8 bits, or scales from {scales.min():g} to {scales.max():g}. {BY_CHANNEL}"
     point = int(zeros[0]) if zeros.size == 1 else 0
     if call.given(bias) and call.scaled(bias) is None:
         finer = 1 if point else _headroom(integers)
         integers, scales = integers * finer, scales / finer
-        if quant.scale * scales.max() > next_one.form[1].scale * COARSEST:
-            return None
+        step = quant.scale * scales.max() / next_one.form[1].scale
+        if step > COARSEST:
+            return (
+                f"its bias is in floats, and a step of its sums is {step:.2g} of the output's, above {COARSEST:.2g}. "
+                "Have the bias quantized, too (int32, its scale the input's times the weights'), or weights by channel."
+            )
     added = _bias(call, bias, quant.scale * scales, own, integers.shape[axis])
     if added is False or not _within(integers - point, axis, added, own, quant, scales, next_one.form[1]):
-        return None
+        return "its sums or their bias leave the bits they are computed in. Check its scales, or calibrate anew."
     return Mode(
         (x,),
         next_one.form,
