@@ -1,13 +1,14 @@
 """The random campaign: networks at random by formats by instruction sets by compilers by what is optimized for.
 
-    python benchmarks/campaign.py LEDGER [--cases N] [--minutes M] [--from SEED]
+    python benchmarks/campaign.py LEDGER [--cases N] [--minutes M] [--from SEED] [--wide]
     python benchmarks/campaign.py LEDGER --summary
 
 Each line of the ledger is one program of many networks, built in several ways and run: each network in each way is a
 case. The line says how many were right, and each that was wrong, refused or ended in a traceback. A program that is in
 the ledger is not run again, so a campaign can be stopped and taken up at will; one that was wrong is, first, once the
 commit is another, and its last line counts. Integers must be equal in every bit, floats within the check's tolerance.
-`--summary` prints the tables of docs/random-campaign.md. Exit code 1 where a case was wrong or crashed.
+`--wide` begins where each network has a wide layer. `--summary` prints the tables of docs/random-campaign.md. Exit code
+1 where a case was wrong or crashed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.random_graphs import random_graph
+from benchmarks.random_graphs import random_graph, wide_graph
 from benchmarks.spread import spread
 from nnbuild import passes
 from nnbuild.base.errors import NnbuildError
@@ -61,6 +62,8 @@ CHEAP = ("gcc, sanitizers", "clang -O0")
 """Every program is built by these, with its own instructions and with their meanings, and by one that optimizes."""
 TOGETHER = 24
 """Networks of one program."""
+WIDE, WIDE_TOGETHER = 10**7, 6
+"""The first program of networks with wide layers, and how many of them it has."""
 FEATURES = frozenset({"arm_fpu"})
 
 
@@ -82,7 +85,7 @@ def cases(batch: int) -> Iterator[Case]:
     chance = np.random.default_rng([batch, 1])
     names = sorted(isas())
     isa = names[int(chance.integers(len(names)))]
-    for number in range(TOGETHER):
+    for number in range(TOGETHER if batch < WIDE else WIDE_TOGETHER):
         form, optimize = (values[int(chance.integers(len(values)))] for values in (FORMATS, OPTIMIZE))
         yield Case(batch * TOGETHER + number, form, isa, optimize)
 
@@ -115,7 +118,7 @@ def builds(batch: int) -> list[Build]:
 
 def graph_of(case: Case) -> Graph:
     """Quantized after normal numbers; of a mixed one some operations stay in float, or have 16 bits."""
-    graph = passes.run(random_graph(case.seed))
+    graph = passes.run((random_graph if case.seed < WIDE * TOGETHER else wide_graph)(case.seed))
     if case.format == "float":
         return graph
     chance = np.random.default_rng([case.seed, 3])
@@ -239,6 +242,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=10**9, help="stop after so many more")
     parser.add_argument("--minutes", type=float, default=10**6, help="begin no program after so many minutes")
     parser.add_argument("--from", dest="first", type=int, default=0, help="the first program's seed")
+    parser.add_argument("--wide", action="store_const", const=WIDE, dest="first", help="networks with wide layers")
     parser.add_argument("--workers", default="1", help="so many processes, or a dask scheduler, tcp://HOST:8786")
     parser.add_argument("--summary", action="store_true")
     arguments = parser.parse_args(words)

@@ -173,8 +173,8 @@ def move(d: Draft, x: str) -> str:
     return d.add(Reshape((int(np.prod(shape)),)), [x]) if len(shape) > 1 and d.chance.random() < 0.3 else x
 
 
-def dense(d: Draft, x: str) -> str:
-    depth, out = d.shape(x)[-1], d.pick(*CHANNELS)
+def dense(d: Draft, x: str, units: tuple[int, ...] = CHANNELS) -> str:
+    depth, out = d.shape(x)[-1], d.pick(*units)
     clamp = CLAMPS[d.pick(*range(len(CLAMPS)))]
     return d.add(Dense(clamp), [x], kernel=weights(d.chance, (depth, out), out), **biases(d.chance, out))
 
@@ -205,6 +205,11 @@ IMAGE: tuple[Callable[[Draft, str], str], ...] = (
 )
 FLAT: tuple[Callable[[Draft, str], str], ...] = (dense, dense, activation, binary, concatenation, move)
 LARGEST = 20_000
+MANY = (256, 257, 300, 384, 511, 512, 640, 768, 1000, 1024)
+WIDEST = 120_000
+"""Elements of a tensor of a network with a wide layer."""
+MOST_WEIGHTS, MOST_MACS = 200_000, 4_000_000
+"""Of one of its layers."""
 
 
 def random_graph(seed: int) -> Graph:
@@ -222,6 +227,61 @@ def random_graph(seed: int) -> Graph:
             continue
         if np.prod(d.shape(made)) <= LARGEST and len(d.shape(made)):
             x = made
+    return _finished(d, x)
+
+
+def wide_graph(seed: int) -> Graph:
+    """With a layer whose weights or inputs are beyond the nearest caches: a dense layer of 1,000 to 4,000 inputs, a
+    convolution to or from 256 to 1,024 channels, or one over a large image. Up to four usual operations follow."""
+    d = Draft(np.random.default_rng([seed, 17]))
+    kind, sides = d.pick(0, 1, 2, 3), (d.pick(*SIZES), d.pick(*SIZES))
+    if kind == 0:
+        shape: Shape = (int(d.chance.integers(1000, 4001)),)
+    elif kind == 1:
+        shape = (*sides, d.pick(*MANY))
+    elif kind == 2:
+        shape = (*sides, d.pick(5, 8, 16, 24, 33, 64, 100, 128))
+    else:
+        shape = (int(d.chance.integers(20, 57)), int(d.chance.integers(20, 57)), d.pick(3, 8, 16, 24, 32, 33))
+    d.tensors["x"] = Tensor("x", shape)
+    x = _tried(d, "x", (_deep, convolution, _widening, convolution)[kind] if kind != 1 else IMAGE[d.pick(0, 0, 3, 5)])
+    if x == "x":
+        x = _tried(d, x, _deep)
+    for _ in range(int(d.chance.integers(0, 5))):
+        makers = IMAGE if len(d.shape(x)) == 3 else FLAT
+        x = _tried(d, x, makers[int(d.chance.integers(len(makers)))])
+    return _finished(d, x)
+
+
+def _deep(d: Draft, x: str) -> str:
+    return dense(d, x, (4, 9, 16, 33, 48, 64, 100))
+
+
+def _widening(d: Draft, x: str) -> str:
+    """A convolution of one or nine taps to many channels."""
+    taps, filters = d.pick(1, 1, 3), d.pick(*MANY)
+    around = (taps // 2, taps // 2)
+    how = Conv2D((d.pick(1, 2),) * 2, (1, 1), (around, around), clamp=CLAMPS[d.pick(*range(len(CLAMPS)))])
+    kernel = weights(d.chance, (taps, taps, d.shape(x)[2], filters), filters)
+    return d.add(how, [x], kernel=kernel, **biases(d.chance, filters))
+
+
+def _tried(d: Draft, x: str, maker: Callable[[Draft, str], str]) -> str:
+    """What it makes, or x where the shape does not allow it or it is too much."""
+    before = dict(d.tensors), dict(d.constants), list(d.ops)
+    try:
+        made = maker(d, x)
+    except ValueError:
+        return x
+    shape = d.shape(made)
+    kernel = d.constants[d.ops[-1].constants["kernel"]].data.size if "kernel" in d.ops[-1].constants else 0
+    if shape and np.prod(shape) <= WIDEST and kernel <= MOST_WEIGHTS and np.prod(shape[:-1]) * kernel <= MOST_MACS:
+        return made
+    d.tensors, d.constants, d.ops = before
+    return x
+
+
+def _finished(d: Draft, x: str) -> Graph:
     if not d.ops or x == "x":
         x = d.add(Activation("tanh", ()), [x])
     if d.chance.random() < 0.3 and len(d.shape(x)) == 1:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import campaign
-from benchmarks.random_graphs import random_graph
+from benchmarks.random_graphs import MOST_WEIGHTS, random_graph, wide_graph
 from benchmarks.spread import spread
 
 
@@ -19,6 +19,11 @@ def ran(ledger: Path, *words: object) -> int:
 @pytest.mark.fuzz
 def test_random_networks_for_a_minute(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ran(tmp_path / "ledger.jsonl", "--cases", 100, "--from", 10**6) == 0, capsys.readouterr().out
+
+
+@pytest.mark.fuzz
+def test_random_networks_of_wide_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran(tmp_path / "ledger.jsonl", "--cases", 40, "--from", 2 * campaign.WIDE) == 0, capsys.readouterr().out
 
 
 MENDED = [
@@ -112,3 +117,12 @@ def test_networks_are_many_and_always_the_same() -> None:
     }
     first, again = random_graph(5), random_graph(5)
     assert [vars(op.attributes) for op in first.ops] == [vars(op.attributes) for op in again.ops]
+
+
+def test_wide_networks_have_a_layer_that_is_wide() -> None:
+    sizes = [
+        max(c.data.size for c in graph.constants.values()) for graph in map(wide_graph, range(40)) if graph.constants
+    ]
+    assert max(sizes) <= MOST_WEIGHTS
+    assert sum(size > 20_000 for size in sizes) >= 10
+    assert campaign.graph_of(campaign.Case(campaign.WIDE * campaign.TOGETHER, "float", "c99", "speed")).ops
