@@ -72,6 +72,7 @@ def operands(inputs: Sequence[T], constants: Mapping[str, T]) -> tuple[T, T]:
 def common_shape(inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> Shape:
     """The shape that two operands are repeated to."""
     expect(len(inputs) + len(constants) == 2, "it needs two operands.")
+    expect(len(inputs) > 0, "both of its operands are constants, which the file should hold combined.")
     left, right = operands(inputs, constants)
     try:
         return tuple(np.broadcast_shapes(left, right))

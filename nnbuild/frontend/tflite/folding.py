@@ -28,8 +28,9 @@ def folded(call: Call) -> bool:
     """Whether the operator's outputs were worked out, because nothing that it reads is known only at run time."""
     kind = call.operator.kind
     if kind in ("SHAPE", "RANK"):
-        shape = call.whole(0)
-        call.fold(np.asarray(shape if kind == "SHAPE" else len(shape), _out_type(call)))
+        shape, counts = call.whole(0), _out_type(call)
+        call.expect(counts in ("int32", "int64"), f"its output is of type {counts}.")
+        call.fold(np.asarray(shape if kind == "SHAPE" else len(shape), counts))
         return True
     if kind == "ZEROS_LIKE":
         _within(call, prod(call.whole(0)))
