@@ -87,18 +87,14 @@ WHY: dict[str, str] = {
 MISSING: dict[str, tuple[str, str]] = {
     "CAST": ("int8, int16", "numbers with a scale go through QUANTIZE and DEQUANTIZE"),
     "DIV": ("int8, int16", "no exact rule in integers alone"),
-    "EXP": ("int16", "its table of 16 bits is another one than nnbuild's"),
     "FAKE_QUANT": (f"int8, int16, {OTHER}", "it takes any bytes for floats"),
-    "GELU": ("int16", "its table of 16 bits is another one than nnbuild's"),
     "L2_NORMALIZATION": ("int8", "not built in integers"),
-    "LOG": ("int16", "its table of 16 bits is another one than nnbuild's"),
     "LOG_SOFTMAX": ("int8", "not built in integers"),
     "NEG": ("int8, int16", "not built in integers with a scale"),
     "POW": (OTHER, "converters write products"),
     "PRELU": ("int16", "TFLite's kernel multiplies in 32 bits, which overflow"),
     "REDUCE_PROD": ("int8, int16", "not built in integers with a scale"),
-    "RSQRT": ("int16", "not built in 16 bits"),
-    "SQRT": ("int8, int16", "not built in integers"),
+    "SQRT": ("int16", "not built in 16 bits"),
     "SVDF": ("int8", "not built in integers"),
     **{
         kind: ("int8, int16", "computed without their scales, which means nothing")

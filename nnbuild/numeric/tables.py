@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from math import erfc, pi, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,7 @@ FAR = 1e6  # steps of the output
 Float32s = NDArray[np.float32]
 Function32 = Callable[[Float32s], Float32s]
 Function64 = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Function = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 def _exp32(x: Float32s) -> Float32s:
@@ -55,21 +57,77 @@ def lookup8(x: ArrayLike, table: ArrayLike) -> Ints:
     return ints(table)[ints(x) + 128]
 
 
-def table16(function: Function64, in_low: float, in_high: float, out_low: float, out_high: float) -> Ints:
-    """513 entries over [in_low, in_high] for `lookup16`, in float64.
+def table16(function: Function, in_low: float, in_high: float, out_low: float, out_high: float) -> Ints:
+    """513 entries over [in_low, in_high] for `lookup16`, in float64."""
+    return saturate(_table16(np.float64, function, in_low, in_high, out_low, out_high).astype(np.int64), *INT16)
 
-    Each entry is moved by half the error that straight interpolation makes in the middle of its step.
+
+def _table16(kind: Any, function: Function, in_low: Any, in_high: Any, out_low: Any, out_high: Any) -> NDArray[Any]:
+    """Each entry is moved by half the error that straight interpolation makes in the middle of its step.
+
+    Every step is in numbers of `kind`, and so are the entries, which are not bounded yet.
     """
-    step = (in_high - in_low) / 512
-    inverse = 65536 / (out_high - out_low)
-    starts = np.asarray(in_low + np.arange(512) * step, np.float64)
-    sample = round_half_away(function(starts) * inverse)
-    following = function(np.asarray(in_low + np.arange(1, 513) * step, np.float64)) * inverse
-    middle = round_half_away(function(np.asarray(starts + step / 2, np.float64)) * inverse)
-    error = round_half_away((following + sample) / 2) - middle
-    last = round_half_away(function(np.array([in_high])) * inverse)
-    entries = np.append(sample - round_half_away(error / 2), last)
-    return saturate(entries.astype(np.int64), *INT16)
+    low, high = kind(in_low), kind(in_high)
+    step, inverse = (high - low) / kind(512), kind(65536) / (kind(out_high) - kind(out_low))
+    places = np.arange(513, dtype=kind)
+    starts = low + places[:-1] * step
+
+    def whole(x: NDArray[Any]) -> NDArray[Any]:
+        return round_half_away(x).astype(kind)
+
+    sample = whole(function(starts) * inverse)
+    following = function(low + places[1:] * step) * inverse
+    middle = whole(function(starts + step / kind(2)) * inverse)
+    error = whole((following + sample) / kind(2)) - middle
+    last = whole(function(np.array([high])) * inverse)
+    return np.append(sample - whole(error / kind(2)), last)
+
+
+def _gelu32(x: Float32s) -> Float32s:
+    rest = np.array([erfc(v) for v in (x * np.float32(-sqrt(0.5))).tolist()], np.float32)
+    return np.float32(0.5) * x * rest
+
+
+def _gelu_tanh32(x: Float32s) -> Float32s:
+    inner = np.float32(sqrt(2 / pi)) * (x + np.float32(0.044715) * x * x * x)
+    return np.float32(0.5) * x * (np.float32(1) + tanh32(inner))
+
+
+FUNCTIONS16: dict[str, Function32] = {
+    "exponential": _exp32,
+    "gelu": _gelu32,
+    "gelu_tanh": _gelu_tanh32,
+    "log": lambda x: np.log(x.astype(np.float64)).astype(np.float32),
+    "rsqrt": lambda x: (np.float32(1) / np.sqrt(x)).astype(np.float32),
+}
+BELOW16 = {"log": -32768, "rsqrt": 32767}
+"""What an input that is not positive gives, in steps of the output."""
+
+
+def given_table16(name: str, in_scale: float, out_scale: float) -> Ints:
+    """513 entries as TFLite's 16-bit kernels fill them, in float32. ValueError where these are not defined."""
+    known, unit = FUNCTIONS16[name], np.float32(out_scale)
+
+    def function(x: Float32s) -> Float32s:
+        values = known(x)
+        return np.where(x > 0, values, unit * np.float32(BELOW16[name])) if name in BELOW16 else values
+
+    ends = [scale * np.float32(end) for scale in (np.float32(in_scale), unit) for end in INT16]
+    with np.errstate(all="ignore"):
+        entries = _table16(np.float32, function, *ends)
+    if not np.isfinite(entries).all():
+        raise ValueError("a result of its function is infinite")
+    found: Ints = saturate(np.clip(entries, -FAR, FAR).astype(np.int64), *INT16)
+    if np.abs(np.diff(found)).max() > INT16[1]:
+        raise ValueError("its function rises by more than 16 bits in one step of its table")
+    return found
+
+
+def cut_roots(in_scale: float, in_zero: int, out_scale: float, out_zero: int) -> Ints:
+    """TFLite's SQRT for -128 … 127, in float32 and cut to whole steps; what is below zero has no root, and gives 0."""
+    value = np.maximum(np.arange(*_range(INT8)) - in_zero, 0).astype(np.float32)
+    steps = np.sqrt(value * np.float32(in_scale)) / np.float32(out_scale)
+    return np.asarray(np.minimum(steps, np.float32(FAR)).astype(np.int64) + out_zero)
 
 
 def lookup16(x: ArrayLike, table: ArrayLike) -> Ints:

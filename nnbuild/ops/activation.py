@@ -10,7 +10,7 @@ import numpy as np
 
 from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.rounding import ints
-from nnbuild.ops.activation_rules import Rule, rule_of
+from nnbuild.ops.activation_rules import Rule, given_rule, rule_of
 from nnbuild.ops.base import Arrays, Attributes, expect
 from nnbuild.ops.functions import FUNCTIONS, apply
 from nnbuild.ops.integer import as_type
@@ -24,12 +24,16 @@ SUMMAND = {"hard_sigmoid": 0.5, "hard_sigmoid_fifth": 0.5}
 
 @dataclass(frozen=True)
 class Activation(Attributes):
-    """`function` is a name of `ops.functions.FUNCTIONS`, `parameters` its further arguments."""
+    """`function` is a name of `ops.functions.FUNCTIONS`, `parameters` its further arguments.
+
+    `given` is whether integers are TFLite's where nnbuild's own are nearer: a root of 8 bits, a table of 16.
+    """
 
     kind: ClassVar[str] = "activation"
 
     function: str = "linear"
     parameters: tuple[float, ...] = ()
+    given: bool = False
 
     def shapes(self, inputs: Sequence[Shape], constants: Mapping[str, Shape]) -> tuple[Shape, ...]:
         expect(self.function in FUNCTIONS, f"there is no function named {self.function!r}.")
@@ -49,7 +53,8 @@ class Activation(Attributes):
 
     def rule(self, site: Site) -> Rule:
         """How this site's integers are computed."""
-        return rule_of(self.function, self.parameters, site.inputs[0], site.outputs[0])
+        ends = site.inputs[0], site.outputs[0]
+        return given_rule(self.function, *ends) if self.given else rule_of(self.function, self.parameters, *ends)
 
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (as_type(self.rule(site).apply(ints(inputs[0])), site.outputs[0]),)

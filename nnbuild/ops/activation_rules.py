@@ -157,6 +157,15 @@ def rule_of(function: str, parameters: tuple[float, ...], x: Tensor, out: Tensor
     return (_rule8 if x.dtype == "int8" else _rule16)(function, parameters, x, out)
 
 
+def given_rule(function: str, x: Tensor, out: Tensor) -> Rule:
+    """TFLite's, where nnbuild has a better one: its root of 8 bits and its tables of 16."""
+    source, target = quant_of(x), quant_of(out)
+    if x.dtype == "int8":
+        scales = source.scale, source.zero_point, target.scale, target.zero_point
+        return Entries(saturate(tables.cut_roots(*scales), *limits(out.dtype)))
+    return Table(tables.given_table16(function, source.scale, target.scale))
+
+
 def entries_of(rule: Rule) -> Ints:
     """What a rule gives for each of 256 inputs, in order: an 8-bit rule is this table."""
     return rule.apply(np.arange(*_all8()))

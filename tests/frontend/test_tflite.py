@@ -343,6 +343,33 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
         lambda: replace(SEEDS["PRELU-int8"], inputs=[1]),
         f"net.tflite: its input 'a' is listed twice, or is a constant. {BROKEN}",
     ),
+    "two constants": (
+        lambda: File(
+            [numbers("a", [1, 2]), tensor("x", (1, 2), "int32"), tensor("y", (1, 2), "int32")],
+            [O("BITWISE_XOR", [0, 0], [2], "BitwiseXorOptions")],
+            [1],
+            [2],
+        ),
+        "operator 0 (BITWISE_XOR) for 'y': both of its operands are constants, which the file should hold combined. "
+        "Check the operator's options and shapes; if other programs run this model, please report it.",
+    ),
+    "shape in bytes": (
+        lambda: File([tensor("x", (1, 4), "float32"), T("n", (2,), "int8", ())], [O("SHAPE", [0], [1])], [0], [1]),
+        f"operator 0 (SHAPE) for 'n': its output is of type int8. {BROKEN}",
+    ),
+    "matrix of one axis": (
+        lambda: one(
+            "BATCH_MATMUL",
+            [tensor("x", (1, 3, 4), "float32"), T("w", (4,), "float32", data=np.zeros(4, np.float32))],
+            tensor("y", (1, 3, 4), "float32"),
+            "BatchMatMulOptions",
+        ),
+        f"operator 0 (BATCH_MATMUL) for 'y': its constant has the shape [4]. {BROKEN}",
+    ),
+    "truth of sums": (
+        change_tensor("TRANSPOSE_CONV-int8", 3, dtype="bool"),
+        f"operator 0 (TRANSPOSE_CONV) for 'out': it computes bool of integers. {BROKEN}",
+    ),
     "output of nobody": (
         lambda: replace(SEEDS["PRELU-int8"], outputs=[1]),
         f"net.tflite: nothing computes its output 'a'. {BROKEN}",

@@ -12,6 +12,7 @@ import tflite
 
 KINDS = {name: value for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
 TYPES = {name.lower(): value for name, value in vars(tflite.TensorType).items() if isinstance(value, int)}
+TYPES |= {"int2": 19, "uint4": 20}
 YOUNGER = {name: value for name, value in vars(tflite.BuiltinOptions2).items() if isinstance(value, int) and value}
 OPTIONS = {name: value for name, value in vars(tflite.BuiltinOptions).items() if isinstance(value, int)}
 
@@ -30,6 +31,8 @@ class T:
     variable: bool = False
     buffer: int | None = None
     signature: Sequence[int] = ()
+    blocks: tuple[int, int] | None = None
+    """The tensor of its blocks' scales, and how many neighbours a block has."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class O:  # noqa: E742
     custom_options: bytes = b""
     code: int | None = None
     version: int = 1
+    younger: bool = False
+    """Whether its code is in the younger field alone, as ai-edge-quantizer writes it."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,8 @@ def _tensor(b: Any, t: T, buffer: int) -> int:
         tflite.QuantizationParametersAddZeroPoint(b, zeros)
         tflite.QuantizationParametersAddQuantizedDimension(b, t.axis)
         quantization = tflite.QuantizationParametersEnd(b)
+    if t.blocks is not None:
+        quantization = _blocks(b, *t.blocks)
     tflite.TensorStart(b)
     tflite.TensorAddShape(b, shape)
     tflite.TensorAddType(b, TYPES[t.dtype])
@@ -144,11 +151,23 @@ def _tensor(b: Any, t: T, buffer: int) -> int:
     return int(tflite.TensorEnd(b))
 
 
+def _blocks(b: Any, scales: int, size: int) -> int:
+    """The schema's package does not know this table yet."""
+    b.StartObject(4)
+    for slot, value in enumerate((scales, -1, size)):
+        b.PrependInt32Slot(slot, value, 0)
+    details = b.EndObject()
+    tflite.QuantizationParametersStart(b)
+    tflite.QuantizationParametersAddDetailsType(b, 2)
+    tflite.QuantizationParametersAddDetails(b, details)
+    return int(tflite.QuantizationParametersEnd(b))
+
+
 def _code(b: Any, o: O) -> int:
     custom = b.CreateString(o.custom) if o.custom else None
     number = KINDS[o.kind] if o.code is None else o.code
     tflite.OperatorCodeStart(b)
-    tflite.OperatorCodeAddDeprecatedBuiltinCode(b, min(number, 127))
+    tflite.OperatorCodeAddDeprecatedBuiltinCode(b, 0 if o.younger else min(number, 127))
     if custom is not None:
         tflite.OperatorCodeAddCustomCode(b, custom)
     tflite.OperatorCodeAddBuiltinCode(b, number)

@@ -68,7 +68,8 @@ def spoil_tensor(t: T, rng: random.Random) -> T:
         case 5:
             return replace(t, zeros=spoil_list([*t.zeros], rng, ODD_ZEROS))
         case 6:
-            return replace(t, axis=rng.choice((0, 1, 2, 3, -1, 9)), variable=rng.random() < 0.5)
+            blocks = t.blocks and rng.choice((None, (rng.randrange(-1, 5), rng.choice((0, 1, 4, 5, -4, 2**31 - 1)))))
+            return replace(t, axis=rng.choice((0, 1, 2, 3, -1, 9)), variable=rng.random() < 0.5, blocks=blocks)
         case 7:
             return replace(t, data=spoil_data(t.data, rng))
         case _:

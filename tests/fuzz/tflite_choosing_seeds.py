@@ -41,12 +41,31 @@ def seeds() -> Iterator[tuple[str, File]]:
     yield from _products()
     yield from _resizes()
     yield from _composed()
+    yield from _narrow()
     for kind, options in (("EXP", "NONE"), ("GELU", "GeluOptions"), ("ABS", "NONE")):
         x, out = plain("x", SHAPE, "int8"), T("out", SHAPE, "int8", (0.3,), (-20,))
         yield f"{kind}-int8", file(kind, [x], out, options, 2 if options == "GeluOptions" else 1)
+    for name, kind, values in (
+        *(("EXP", "EXP", {}), ("GELU", "GELU", {}), ("GELU-tanh", "GELU", {"Approximate": True})),
+        *(("LOG-positive", "LOG", {}), ("RSQRT", "RSQRT", {})),
+    ):
+        x, out = T("x", SHAPE, "int16", (2.0**-12,), (0,)), T("out", SHAPE, "int16", (3.1e-4,), (0,))
+        yield f"{name}-int16", file(kind, [x], out, "GeluOptions" if kind == "GELU" else "NONE", 2, **values)
+    yield "SQRT-positive-int8", file("SQRT", [plain("x", SHAPE, "int8")], T("out", SHAPE, "int8", (0.013,), (-90,)))
     x, out = plain("x", SHAPE, "uint8"), T("out", SHAPE, "int8", (0.05,), (-28,))
     yield "QUANTIZE-uint8", file("QUANTIZE", [x], out, version=1)
     yield "DEQUANTIZE-uint8", file("DEQUANTIZE", [x], plain("out", SHAPE, "float32"), version=2)
+
+
+def _narrow() -> Iterator[tuple[str, File]]:
+    """Weights of a float layer, in few bits or in blocks, as younger converters write them."""
+    x, out = plain("x", (1, 8), "float32"), plain("y", (1, 4), "float32")
+    scales = T("scales", (4, 2), "float16", (), (), data=RNG.uniform(0.1, 0.2, (4, 2)).astype(np.float16))
+    operator = O("FULLY_CONNECTED", [0, 1, -1], [3], "FullyConnectedOptions", younger=True)
+    for name, bits, blocks in (("2bits", 2, None), ("blocks", 4, (2, 4))):
+        data = RNG.integers(0, 256, 4 * bits).astype(np.uint8)
+        w = T("w", (4, 8), f"int{bits}", () if blocks else (0.2,), () if blocks else (0,), data=data, blocks=blocks)
+        yield f"FULLY_CONNECTED-{name}-float32", File([x, w, scales, out], [operator], [0], [3])
 
 
 def _lookups() -> Iterator[tuple[str, File]]:

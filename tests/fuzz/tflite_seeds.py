@@ -309,5 +309,9 @@ SEEDS: dict[str, File] = {
     **{f"{kind}-{dtype}": retyped(FIRST[f"{kind}-float32"], "float32", dtype) for kind, dtype in OTHERS},
 }
 
-WITHOUT_REFERENCE = ("QUANTIZE-mixed", "ELU-float32", "CEIL-float32", "RELU_N1_TO_1-int16")
-"""Files with operators that TFLite's reference kernels lack: ELU, CEIL, and RELU_N1_TO_1 in 16 bits."""
+WITHOUT_REFERENCE = (
+    *("QUANTIZE-mixed", "ELU-float32", "CEIL-float32", "RELU_N1_TO_1-int16"),
+    *("FULLY_CONNECTED-2bits-float32", "FULLY_CONNECTED-blocks-float32"),
+)
+"""Files with operators that TFLite's reference kernels lack: ELU, CEIL, RELU_N1_TO_1 in 16 bits, and floats by weights
+in few bits, of which the inputs are rounded to 8 bits, or which are in blocks."""

@@ -176,6 +176,8 @@ def _dot(call: Call) -> str:
     if len(call.inputs) != 2:
         raise call.config.error(f"it is called with {len(call.inputs)} tensors instead of two.")
     axes = call.config.integers("axes")
+    if not 1 <= len(axes) <= 2:
+        raise call.config.error(f"its axes are {list(axes)}, and must be one or two.")
     names, places = list(call.inputs), []
     for index, axis in enumerate((axes[0], axes[-1])):
         shape = call.builder.shape(names[index])

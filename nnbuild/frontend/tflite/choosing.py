@@ -64,7 +64,9 @@ def two_sided(attributes: Attributes, call: Call) -> None:
             names.append(name)
         elif values is not None:
             constants[role] = call.constant(index, values, quant)
-    call.expect(len(kinds) == 1, f"its operands are of the types {' and '.join(sorted(kinds))}.", CONVERT_AGAIN)
+    if isinstance(attributes, Whole):
+        kinds.add(call.like().dtype)
+    call.expect(len(kinds) == 1, f"its tensors are of the types {' and '.join(sorted(kinds))}.", CONVERT_AGAIN)
     call.done(call.add(attributes, names, constants))
 
 

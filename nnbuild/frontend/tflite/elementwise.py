@@ -15,6 +15,7 @@ from nnbuild.model.graph import Array, Quant
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.steps import steps
+from nnbuild.numeric.tables import FUNCTIONS16, given_table16
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import NO_CLAMP
 from nnbuild.ops.binary import Binary
@@ -32,6 +33,8 @@ TABLE_LIMIT = 32767 / (4096 * 3)
 SOFTMAX_FROM = 2.0**-26
 SOFTMAX16_BELOW = 2.0
 HARD_SWISH_BELOW = 2.0**10
+GIVEN = {("sqrt", "int8"), *((name, "int16") for name in FUNCTIONS16)}
+"""Functions whose integers TFLite computes in another way than nnbuild would."""
 
 
 def quant(call: Call, name: str) -> Quant | None:
@@ -43,14 +46,21 @@ def unary(function: str, parameters: tuple[float, ...], call: Call, *, integers:
     own, out = quant(call, x), call.like().quant
     if own is not None and out is not None:
         call.expect(integers, f"nnbuild computes {call.operator.kind} only in float32.", "Convert it to float32.")
-        call.ratio(own.scale / out.scale, SHIFT_LIMIT)
         _within_tables(call, function, own, out)
-    call.done(call.add(Activation(function, parameters), [x]))
+    given = own is not None and (function, call.output().dtype) in GIVEN
+    call.done(call.add(Activation(function, parameters, given), [x]))
 
 
 def _within_tables(call: Call, function: str, own: Quant, out: Quant) -> None:
     """Scales for which the rule of the function is not defined."""
     wide = call.output().dtype == "int16"
+    if wide and function in FUNCTIONS16:
+        try:
+            given_table16(function, own.scale, out.scale)
+        except ValueError as error:
+            raise call.error(f"{error}.", CONVERT_AGAIN) from None
+        return
+    call.ratio(own.scale / out.scale, SHIFT_LIMIT)
     if function in ("sigmoid", "tanh") and wide:
         call.expect(own.scale < TABLE_LIMIT, f"the scale of its input is {own.scale:.6g}, and must be below 2.66.")
         call.expect(out.scale == 2.0**-15, f"the scale of its output is {out.scale:.6g}, not 2^-15.")
@@ -59,7 +69,6 @@ def _within_tables(call: Call, function: str, own: Quant, out: Quant) -> None:
         call.ratio(own.scale / out.scale / 128, 1.0)
         call.expect(own.scale < HARD_SWISH_BELOW, f"the scale of its input is {own.scale:.6g}, and must be below 1024.")
     if function == "rsqrt":
-        call.expect(not wide, "nnbuild computes RSQRT in int8 and float32, not in int16.", CONVERT_AGAIN)
         call.ratio(1 / (sqrt(own.scale) * out.scale), SHIFT_LIMIT)
 
 
@@ -75,9 +84,11 @@ def turned(function: str, call: Call) -> None:
     call.done(negative if function == "negative" else call.add(Whole("maximum"), [x, negative]))
 
 
-def looked_up(function: str, call: Call) -> None:
-    """TFLite's 16-bit tables are other ones than nnbuild's."""
-    unary(function, (), call, integers=call.output().dtype == "int8")
+def root(call: Call) -> None:
+    call.expect(
+        call.output().dtype != "int16", "nnbuild computes SQRT in int8 and float32, not in int16.", CONVERT_AGAIN
+    )
+    unary("sqrt", (), call)
 
 
 def fake_quant(call: Call) -> None:
@@ -114,9 +125,8 @@ def elu(call: Call) -> None:
 
 
 def gelu(call: Call) -> None:
-    """In int8 a table, as the other functions that TFLite looks up."""
     tanh_form = bool(call.option("GeluOptions", "Approximate", False))
-    looked_up("gelu_tanh" if tanh_form else "gelu", call)
+    unary("gelu_tanh" if tanh_form else "gelu", (), call)
 
 
 def prelu(call: Call) -> None:
@@ -285,9 +295,9 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     "ABS": partial(turned, "absolute"),
     "NEG": partial(turned, "negative"),
     "SQUARE": _float_only("square"),
-    "SQRT": _float_only("sqrt"),
-    "EXP": partial(looked_up, "exponential"),
-    "LOG": partial(looked_up, "log"),
+    "SQRT": root,
+    "EXP": partial(unary, "exponential", ()),
+    "LOG": partial(unary, "log", ()),
     "SIN": _float_only("sin"),
     "COS": _float_only("cos"),
     "FLOOR": _float_only("floor"),

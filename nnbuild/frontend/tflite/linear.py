@@ -118,6 +118,7 @@ def weighted(
 def within_bounds(call: Call, attributes: Attributes, x: str, kernel: Array, quant: Quant, added: Array | None) -> None:
     dense = isinstance(attributes, Dense)
     dtype, own, out = call.output().dtype, call.tensor(x).quant, call.like().quant
+    call.expect(dtype in SUM_LIMITS and own is not None and out is not None, f"it computes {dtype} of integers.")
     assert own is not None and out is not None
     real = own.scale * max(quant.scales) / out.scale
     call.ratio(real, DENSE_LIMIT if dense else CONVOLUTION_LIMIT)

@@ -74,6 +74,7 @@ def _repeated(call: Call, name: str, before: Shape) -> str:
 
 def _by_constant(call: Call, left: str, turned: bool) -> None:
     values = call.weights(1)
+    call.expect(values.ndim >= 2, f"its constant has the shape {list(values.shape)}.")
     depth, columns = values.shape[-2:] if not turned else values.shape[:-3:-1]
     call.expect(values.size == depth * columns, "its constant holds several matrices.", CONVERT_AGAIN)
     shape = call.shape(left)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import isfinite, prod
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,15 @@ SPARE = bytes(16)
 
 @dataclass(frozen=True)
 class Quantization:
-    """What the file says of a tensor's integers; `axis` counts only where there are several scales."""
+    """What the file says of a tensor's integers; `axis` counts only where there are several scales.
+
+    A constant in blocks has one scale for so many neighbours of its last axis, in `blocks`, and none in `scales`.
+    """
 
     scales: tuple[float, ...]
     zero_points: tuple[int, ...]
     axis: int
+    blocks: Array | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +130,13 @@ NUMBERS = {
 }
 
 
+YOUNGER_TYPES = {19: "INT2", 20: "UINT4", 21: "FLOAT8_E4M3FN", 22: "FLOAT8_E5M2"}
+"""Those that the schema's package may not know yet."""
+NARROW = {"INT4": 4, "INT2": 2}
+NO_DETAILS, IN_BLOCKS = 0, 2
+"""Kinds of what a quantization says beside scales."""
+
+
 def read(path: Path) -> Model:
     """The records of a file, whose offsets are proven before anything is read through them."""
     schema = _schema()
@@ -152,10 +163,11 @@ class _Reader:
     def __init__(self, file: str, schema: Any, data: bytes) -> None:
         self.file = file
         self.schema = schema
-        self.types = _names_of(schema.TensorType)
+        self.types = {**YOUNGER_TYPES, **_names_of(schema.TensorType)}
         self.kinds = _names_of(schema.BuiltinOperator)
         self.options = _names_of(schema.BuiltinOptions)
         self.younger_options = _names_of(getattr(schema, "BuiltinOptions2", object()))
+        self.data = data
         self.root = schema.Model.GetRootAs(data + SPARE, 0)
 
     def model(self) -> Model:
@@ -170,7 +182,8 @@ class _Reader:
         return Model(inputs, outputs, operators, tensors, once)
 
     def _inside(self, graph: Any) -> tuple[tuple[Tensor, ...], tuple[Operator, ...]]:
-        tensors = tuple(self._tensor(graph.Tensors(i), i) for i in range(graph.TensorsLength()))
+        read = [self._tensor(graph.Tensors(i), i) for i in range(graph.TensorsLength())]
+        tensors = tuple(self._in_blocks(graph.Tensors(tensor.index), tensor, read) for tensor in read)
         return tensors, tuple(self._operator(graph.Operators(i), i, tensors) for i in range(graph.OperatorsLength()))
 
     def _called(self, operator: Operator, number: int) -> Model:
@@ -200,8 +213,8 @@ class _Reader:
         if prod(shape) > MAX_ELEMENTS:
             raise ModelError(f"tensor {name!r}", f"its shape {list(shape)} is too large.", SMALLER)
         kind, data = self.types.get(raw.Type(), str(raw.Type())), self._data(name, raw.Buffer())
-        if kind == "INT4" and data is not None:
-            kind, data = "INT8", _unpacked(name, data, prod(shape))
+        if kind in NARROW and data is not None:
+            kind, data = "INT8", _unpacked(name, data, prod(shape), NARROW[kind])
         return Tensor(
             index,
             name,
@@ -216,7 +229,7 @@ class _Reader:
     def _quantization(self, name: str, raw: Any) -> Quantization | None:
         if raw is None or raw.ScaleLength() == 0:
             return None
-        if raw.DetailsType() != 0:
+        if raw.DetailsType() != NO_DETAILS:
             raise ModelError(f"tensor {name!r}", "its quantization is of a custom kind.", CONVERT_AGAIN)
         scales = tuple(float(s) for s in raw.ScaleAsNumpy())
         zeros = tuple(int(z) for z in raw.ZeroPointAsNumpy()) if raw.ZeroPointLength() else (0,) * len(scales)
@@ -227,12 +240,35 @@ class _Reader:
             raise ModelError(f"tensor {name!r}", f"it has {len(scales)} scales, but {len(zeros)} zero points.", DAMAGED)
         return Quantization(scales, zeros, int(raw.QuantizedDimension()))
 
+    def _in_blocks(self, raw: Any, tensor: Tensor, tensors: Sequence[Tensor]) -> Tensor:
+        """With the scales of its blocks, where it has such: they are a tensor of their own."""
+        details = raw.Quantization()
+        if details is None or details.DetailsType() != IN_BLOCKS or tensor.quantization is not None:
+            return tensor
+        table = details.Details()
+        if table is None or tensor.data is None or tensor.dtype != "int8":
+            raise tensor.error("its quantization is of a custom kind.", CONVERT_AGAIN)
+        place, size = _number(table, 0), _number(table, 2)
+        if not 0 <= place < len(tensors) or size < 1 or _number(table, 3, wide=False):
+            raise tensor.error("its quantization in blocks has no scales, or blocks of several axes.", CONVERT_AGAIN)
+        scales = tensors[place]
+        if not tensor.shape or scales.shape != (*tensor.shape[:-1], tensor.shape[-1] / size):
+            raise tensor.error(f"its blocks of {size} do not fit its shape {list(tensor.shape)}.")
+        blocks = np.repeat(as_float(scales), size, axis=-1)
+        if not np.isfinite(blocks).all():
+            raise tensor.error("a scale of its blocks is not finite.")
+        return replace(tensor, quantization=Quantization((), (), len(tensor.shape) - 1, blocks))
+
     def _data(self, name: str, buffer: int) -> Array | None:
+        """A constant's bytes, which large files have behind the tables."""
         if buffer >= self.root.BuffersLength():
             raise ModelError(f"tensor {name!r}", "its buffer does not exist.", DAMAGED)
         raw = self.root.Buffers(buffer)
-        if raw.Offset() > 1:
-            raise ModelError(f"tensor {name!r}", "its values lie outside the model's tables.", SMALLER)
+        begin, size = int(raw.Offset()), int(raw.Size())
+        if begin > 1:
+            if begin + size > len(self.data):
+                raise ModelError(f"tensor {name!r}", "its values lie outside the file.", DAMAGED)
+            return np.frombuffer(self.data, np.uint8, size, begin)
         return raw.DataAsNumpy() if raw.DataLength() else None
 
     def _operator(self, raw: Any, index: int, tensors: tuple[Tensor, ...]) -> Operator:
@@ -264,7 +300,7 @@ class _Reader:
         if raw.OpcodeIndex() >= self.root.OperatorCodesLength():
             raise ModelError(f"operator {index}", "its kind is not listed in the file.", DAMAGED)
         code = self.root.OperatorCodes(raw.OpcodeIndex())
-        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())  # files before 2020 know only the second
+        number = max(_number(code._tab, 3), code.DeprecatedBuiltinCode())  # files before 2020 know only the second
         kind = self.kinds.get(number, str(number))
         return f"CUSTOM {_text(code.CustomCode())}" if kind == "CUSTOM" else kind
 
@@ -276,14 +312,24 @@ class _Reader:
         return tuple(tensors[i] if i >= 0 else None for i in found)
 
 
-def _unpacked(name: str, data: Array, count: int) -> Array:
-    """Numbers of 4 bits, of which the first lies in the lower half of a byte, as bytes."""
-    if len(data) != (count + 1) // 2:
+def _number(table: Any, slot: int, wide: bool = True) -> int:
+    """A field of 32 bits, or a place, as the file has it; the schema's package answers some with another field's."""
+    offset = table.Offset(4 + 2 * slot)
+    if not offset:
+        return 0
+    return int.from_bytes(table.Bytes[table.Pos + offset :][:4], "little", signed=wide)
+
+
+def _unpacked(name: str, data: Array, count: int, bits: int) -> Array:
+    """Numbers of 4 or 2 bits, of which the first lies in the lowest bits of a byte, as bytes."""
+    parts = 8 // bits
+    if len(data) != -(-count // parts):
         raise ModelError(
-            f"tensor {name!r}", f"it holds {len(data)} bytes, which do not make {count} of 4 bits.", DAMAGED
+            f"tensor {name!r}", f"it holds {len(data)} bytes, which do not make {count} of {bits} bits.", DAMAGED
         )
-    halves = np.stack([data & 15, data >> 4], axis=1).reshape(-1)[:count].astype(np.int8)
-    return np.where(halves > 7, halves - 16, halves).astype(np.int8).view(np.uint8)
+    each = np.stack([data >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)], axis=1).reshape(-1)[:count]
+    signed = each.astype(np.int8)
+    return np.where(signed >> (bits - 1), signed - (1 << bits), signed).astype(np.int8).view(np.uint8)
 
 
 def _open_axes(raw: Any, rank: int) -> tuple[int, ...]:
@@ -316,6 +362,8 @@ def as_float(stored: Tensor) -> Array:
     known = stored.quantization
     if stored.dtype not in ("int8", "uint8") or known is None:
         raise stored.error(f"it is of type {stored.dtype}, where numbers with a scale are wanted.")
+    if known.blocks is not None:
+        return np.asarray(values.astype(np.float32) * known.blocks)
     scales, zeros = along(stored, values.ndim, values.shape)
     return np.asarray((values.astype(np.int32) - zeros).astype(np.float32) * scales)
 

@@ -72,10 +72,12 @@ OPTIONS_2: Mapping[int, Fields] = {
     16: {slot: ("axes", Vector(8)) for slot in (0, 1, 2, 4)},
 }
 
+BLOCKS: Fields = {0: ("scales", Scalar(4)), 2: ("block_size", Scalar(4)), 3: ("block_shape", Vector(4))}
 QUANTIZATION: Fields = {
     2: ("scale", Vector(4)),
     3: ("zero_point", Vector(8)),
     4: ("details_type", Scalar(1)),
+    5: ("details", Union(4, {2: BLOCKS})),
     6: ("quantized_dimension", Scalar(4)),
 }
 TENSOR: Fields = {
