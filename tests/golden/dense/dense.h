@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define DENSE_HASH "bb4d7c0ce60c6f6d"
+#define DENSE_HASH "121dde3a36981ab3"
 #define DENSE_ARENA_BYTES 32
 #define DENSE_STATE_BYTES 0
 #define DENSE_STEPS 2
