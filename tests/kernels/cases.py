@@ -90,6 +90,7 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
         # whose taps pass the only column, or the only row, by
         (6, 1, 2, (3, 3), 6, (1, 2), (2, 2), ((1, 3), (1, 4)), 1),
         (1, 6, 2, (3, 3), 6, (2, 1), (2, 2), ((1, 4), (1, 3)), 1),
+        (16, 16, 16, (3, 3), 16, (2, 2), (1, 1), ((0, 1), (0, 1)), 1),
     ]
     for index, (h, w, c, kernel, filters, strides, dilation, padding, groups) in enumerate(shapes):
         attributes = Conv2D(strides, dilation, padding, groups, clamp=Clamp(0.0, 2.0) if index % 2 else Clamp())

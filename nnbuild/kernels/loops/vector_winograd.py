@@ -2,14 +2,19 @@
 
 A patch of 4 by 4 inputs gives 2 by 2 outputs. Patches and taps are brought to another form, in which 16 products of
 each pair of channels do the work of 36; the sums over the input channels are those of 16 convolutions of one tap.
+With stride 2 a patch has 5 by 5 inputs: along each axis the outer taps meet every second input, which is F(2, 2), and
+the middle one the others, as it is. That makes 25 products of 36, with 16 different weights.
 The transformations only add and subtract, so the results are as exact as those of the plain way to a bit or so.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product as product_of
 
 import numpy as np
 
@@ -24,7 +29,7 @@ from nnbuild.kernels.loops.tiling import best_pixels, best_vectors, stall
 from nnbuild.kernels.sums import float_lanes
 from nnbuild.kernels.vector_tail import POINTWISE, beside_name, refusal
 from nnbuild.kernels.window import Window, strips, window_of
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.window_loops import moved, product, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.base import NO_CLAMP
 from nnbuild.ops.conv2d import Conv2D
@@ -32,10 +37,61 @@ from nnbuild.ops.site import Site
 
 OUT = 2
 """Outputs of a patch along each axis."""
-PATCH = 4
-TAPS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
-INPUT = ((0, "sub", 2), (1, "add", 2), (2, "sub", 1), (1, "sub", 3))
-"""What becomes of four inputs in a line: each new one is the sum or difference of two."""
+WEIGHTS = 4
+"""Different taps along each axis, when they are transformed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transform:
+    """Along one axis. inputs: what each new input is made of, one of a patch, or the sum or difference of two. weights:
+    which of the transformed taps each is multiplied by. outputs: the sums that make up each output, and their signs."""
+
+    taps: Array
+    inputs: tuple[tuple[int] | tuple[int, str, int], ...]
+    weights: tuple[int, ...]
+    outputs: tuple[tuple[tuple[str, int], ...], ...]
+
+    @property
+    def patch(self) -> int:
+        """Inputs of a patch, and products for it."""
+        return len(self.inputs)
+
+    @cached_property
+    def matrices(self) -> tuple[tuple[int, int], ...]:
+        """The pairs of taps, rows and columns: those that many products share come last."""
+        pairs = product_of(range(WEIGHTS), range(WEIGHTS))
+        return tuple(sorted(pairs, key=lambda pair: len(self.sharing(pair))))
+
+    def sharing(self, pair: tuple[int, int]) -> list[tuple[int, int]]:
+        """The products of a patch that take the same weights."""
+        rows, columns = ([i for i, of in enumerate(self.weights) if of == each] for each in pair)
+        return list(product_of(rows, columns))
+
+    @cached_property
+    def places(self) -> dict[tuple[int, int], int]:
+        """Where the patches' numbers lie that go into a product, one product after the other."""
+        order = [place for pair in self.matrices for place in self.sharing(pair)]
+        return {place: at for at, place in enumerate(order)}
+
+    @cached_property
+    def runs(self) -> dict[int, int]:
+        """How many products share their weights -> how many such weights there are."""
+        return Counter(len(self.sharing(pair)) for pair in self.matrices)
+
+
+ONE_APART = Transform(
+    np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]]),
+    ((0, "sub", 2), (1, "add", 2), (2, "sub", 1), (1, "sub", 3)),
+    (0, 1, 2, 3),
+    ((("add", 0), ("add", 1), ("add", 2)), (("add", 1), ("sub", 2), ("sub", 3))),
+)
+TWO_APART = Transform(
+    np.array([[1, 0, 0], [1, 0, 1], [0, 0, 1], [0, 1, 0]]),
+    ((0, "sub", 2), (2,), (2, "sub", 4), (1,), (3,)),
+    (0, 1, 2, 3, 3),
+    ((("add", 0), ("add", 1), ("add", 3)), (("add", 1), ("sub", 2), ("add", 4))),
+)
+"""With stride 2."""
 FEWEST = 8
 """Patches that share every weight that is loaded, if there are so many."""
 WORTHWHILE = 16
@@ -48,6 +104,7 @@ class VectorWinograd:
     """`sums` computes the products' sums, `lanes` finishes outputs; patches of `rows` rows are done together. A piece
     of work is so many rows, or where these are all, a block of channels."""
 
+    form: Transform
     plan: Tiled
     lanes: VectorLanes
     sums: VectorLanes
@@ -84,15 +141,15 @@ class VectorWinograd:
         return self.rows * self.across
 
     def demand(self) -> Demand:
-        weights = [dot.pack(matrix, self.sums) for matrix in transformed(self.plan.site.constant("kernel"))]
-        between = PATCH * PATCH * self.patches * (self.window.channels + self.window.filters)
+        weights = [dot.pack(matrix, self.sums) for matrix in transformed(self.plan.site.constant("kernel"), self.form)]
+        between = len(self.form.places) * self.patches * (self.window.channels + self.window.filters)
         packed = {"kernel": np.concatenate(weights), **self.lanes.channels}
         extent = self.blocks.count if self.by_block else self.times
         return Demand(extent=extent, scratch=4 * (self.plan.elements + between), packed=packed)
 
     def emit(self, w: Writer, names: Names) -> None:
         w(f"float *patches = {total(names.scratch, str(self.plan.elements))};")
-        w(f"float *sums = patches + {PATCH * PATCH * self.patches * self.window.channels};")
+        w(f"float *sums = patches + {len(self.form.places) * self.patches * self.window.channels};")
         if self.plan.copied:
             self.plan.copy_rows(w, names, self.rows, ("0", "1") if self.by_block else ("begin", "end"))
         dot.declare_channels(w, self.lanes, names.packed)
@@ -114,49 +171,58 @@ class VectorWinograd:
                 yield "top", product("x", OUT)
 
     def _inputs(self, w: Writer, names: Names) -> None:
-        """Every patch to its other form: first its rows, then its columns."""
+        """Every patch to its other form: first its columns, then its rows."""
         source = names.scratch if self.plan.copied else names.inputs[0]
-        floats = self.floats
+        floats, stride, (down, along) = self.floats, self.window.rows.stride, (self.plan.row_size, self.window.channels)
         with self._each_patch(w, self.window.channels) as (top, left):
-            place = f"{product(top, self.plan.row_size)} + {product(left, self.window.channels)}"
+            place = f"{product(top, stride * down)} + {product(left, stride * along)}"
             w(f"const float *from = {source} + {place} + c;")
             w(f"float *to = patches + {product('patch', self.window.channels)} + c;")
-            for i in range(PATCH):
-                for j in range(PATCH):
-                    at = i * self.plan.row_size + j * self.window.channels
-                    floats.declare(w, f"d{i}{j}", floats.load(w, dot.offset("from", at)))
-            for j in range(PATCH):
-                for i, (first, operation, second) in enumerate(INPUT):
-                    floats.declare(w, f"t{i}{j}", floats.use(w, operation, f"d{first}{j}", f"d{second}{j}"))
-            for i in range(PATCH):
-                for j, (first, operation, second) in enumerate(INPUT):
-                    at = (i * PATCH + j) * self.patches * self.window.channels
-                    floats.store(w, dot.offset("to", at), floats.use(w, operation, f"t{i}{first}", f"t{i}{second}"))
+            for j in range(self.form.patch):
+                for i in range(self.form.patch):
+                    floats.declare(w, f"d{i}{j}", floats.load(w, dot.offset("from", i * down + j * along)))
+                for i in range(self.form.patch):
+                    floats.declare(w, f"t{i}{j}", self._input(w, i, [f"d{k}{j}" for k in range(self.form.patch)]))
+            for (i, j), at in self.form.places.items():
+                value = self._input(w, j, [f"t{i}{k}" for k in range(self.form.patch)])
+                floats.store(w, dot.offset("to", at * self.patches * self.window.channels), value)
+
+    def _input(self, w: Writer, place: int, line: Sequence[str]) -> str:
+        match self.form.inputs[place]:
+            case (first, operation, second):
+                return self.floats.use(w, operation, line[first], line[second])
+            case (one,):
+                return line[one]
 
     def _products(self, w: Writer, names: Names) -> None:
         """Sixteen times the sums over the input channels, for all patches."""
         blocks, each = self.blocks.classes(), self.window.channels * self.floats.lanes
         size = each * sum(block.vectors * count for block, count in blocks)
         full, skipped = self.blocks.full, self.by_block
-        with w.loop("e", PATCH * PATCH):
-            w(f"const float *from = patches + {product('e', self.patches * self.window.channels)};")
-            first = product("begin", full.channels) if skipped else "0"
-            w(f"float *to = sums + {total(product('e', self.patches * self.window.filters), first)};")
-            before = product("begin", each * full.vectors) if skipped else "0"
-            w(f"const float *taps = {names.packed['kernel']} + {total(product('e', size), before)};")
-            for block, count in blocks:
-                with w.loop("block", "end", start="begin", trips=count) if skipped else w.loop("block", count):
-                    self._block(w, block)
-                    w(f"taps += {each * block.vectors};")
-                    w(f"to += {block.channels};")
+        first = product("begin", full.channels) if skipped else "0"
+        before = product("begin", each * full.vectors) if skipped else "0"
+        done, weights = 0, 0
+        for times, count in self.form.runs.items():
+            patches = times * self.patches
+            with w.loop("e", count):
+                place = total("patches", product("e", patches * self.window.channels))
+                w(f"const float *from = {moved(place, done * self.patches * self.window.channels)};")
+                place = total("sums", product("e", patches * self.window.filters), first)
+                w(f"float *to = {moved(place, done * self.patches * self.window.filters)};")
+                place = total(names.packed["kernel"], product("e", size), before)
+                w(f"const float *taps = {moved(place, weights * size)};")
+                for block, number in blocks:
+                    with w.loop("block", "end", start="begin", trips=number) if skipped else w.loop("block", number):
+                        self._block(w, block, patches)
+                        w(f"taps += {each * block.vectors};")
+                        w(f"to += {block.channels};")
+            done, weights = done + times * count, weights + count
 
-    def _block(self, w: Writer, block: Block) -> None:
-        """One block of output channels for all patches."""
+    def _block(self, w: Writer, block: Block, patches: int) -> None:
+        """One block of output channels for so many patches."""
+        registers, loaded = self.plan.registers, self.sums.loaded
         for strip in strips(
-            self.patches,
-            best_pixels(
-                self.patches, block.vectors, self.window.channels, self.plan.registers, loaded=self.sums.loaded
-            ),
+            patches, best_pixels(patches, block.vectors, self.window.channels, registers, loaded=loaded)
         ):
             with w.loop("x", strip.stop, start=strip.place, step=strip.size):
                 dot.start(w, self.sums, strip.size, block)
@@ -193,26 +259,26 @@ class VectorWinograd:
             for i in range(OUT):
                 for j in range(OUT):
                     self.lanes.start(w, f"y{i}{j}", "c")
-                    combined = self._combined(w, j, [f"u{i}{k}" for k in range(PATCH)])
+                    combined = self._combined(w, j, [f"u{i}{k}" for k in range(self.form.patch)])
                     w(f"y{i}{j} = {self.floats.use(w, 'add', f'y{i}{j}', combined)};")
                     at = (i * columns + j) * self.window.filters
                     self.lanes.store(w, f"y{i}{j}", dot.offset("to", at), "c", self.floats.lanes)
 
     def _gathered(self, w: Writer) -> None:
-        """u: for each of the two rows of outputs, four values in a line."""
-        for j in range(PATCH):
-            for i in range(PATCH):
-                at = (i * PATCH + j) * self.patches * self.window.filters
+        """u: for each of the two rows of outputs, as many values in a line as a patch has."""
+        for j in range(self.form.patch):
+            for i in range(self.form.patch):
+                at = self.form.places[i, j] * self.patches * self.window.filters
                 self.floats.declare(w, f"m{i}{j}", self.floats.load(w, dot.offset("from", at)))
             for i in range(OUT):
-                self.floats.declare(w, f"u{i}{j}", self._combined(w, i, [f"m{k}{j}" for k in range(PATCH)]))
+                self.floats.declare(w, f"u{i}{j}", self._combined(w, i, [f"m{k}{j}" for k in range(self.form.patch)]))
 
     def _combined(self, w: Writer, place: int, line: Sequence[str]) -> str:
-        """Output 0 of a line is a + b + c, output 1 is b - c - d."""
-        a, b, c, d = line
-        if place == 0:
-            return self.floats.use(w, "add", self.floats.use(w, "add", a, b), c)
-        return self.floats.use(w, "sub", self.floats.use(w, "sub", b, c), d)
+        (_, first), *others = self.form.outputs[place]
+        value = line[first]
+        for operation, other in others:
+            value = self.floats.use(w, operation, value, line[other])
+        return value
 
 
 def vector_winograd(floats: Vectors, site: Site[Conv2D]) -> VectorWinograd:
@@ -228,13 +294,15 @@ def vector_winograd(floats: Vectors, site: Site[Conv2D]) -> VectorWinograd:
     vectors = best_vectors(rows * across, [needed], window.channels, registers, loaded=sums.loaded)
     if rows == down and needed % vectors and vectors > 1 and needed % (vectors - 1) == 0:
         vectors -= 1  # blocks of one size can be shared out
-    return VectorWinograd(plan, lanes, sums.holding(vectors), rows)
+    form = ONE_APART if window.rows.stride == 1 else TWO_APART
+    return VectorWinograd(form, plan, lanes, sums.holding(vectors), rows)
 
 
 def refused(floats: Vectors, site: Site[Conv2D]) -> str | None:
     window, (rows, columns, _) = window_of(site), site.output_shape()
-    if any(axis != replace(axis, kernel=3, stride=1, dilation=1) for axis in (window.rows, window.columns)):
-        return "it computes 3 by 3 taps, one apart, at every position"
+    axes = (window.rows, window.columns)
+    if any((axis.kernel, axis.dilation) != (3, 1) for axis in axes) or {a.stride for a in axes} not in ({1}, {2}):
+        return "it computes 3 by 3 taps, one apart, at every position or every second one"
     if window.groups > 1 or window.channels % floats.lanes or window.filters % floats.lanes:
         return f"its channels do not divide into vectors of {floats.lanes}"
     if rows % OUT or columns % OUT:
@@ -244,7 +312,7 @@ def refused(floats: Vectors, site: Site[Conv2D]) -> str | None:
     return only_float(site) or refusal(site, POINTWISE)
 
 
-def transformed(kernel: Array) -> Array:
+def transformed(kernel: Array, form: Transform) -> Array:
     """[3, 3, in, out] -> [16, in, out], in float64 until the end."""
-    result: Array = np.einsum("ai,bj,ijco->abco", TAPS, TAPS, kernel.astype(np.float64)).astype(np.float32)
-    return result.reshape(PATCH * PATCH, *kernel.shape[2:])
+    result: Array = np.einsum("ai,bj,ijco->abco", form.taps, form.taps, kernel.astype(np.float64)).astype(np.float32)
+    return np.stack([result[pair] for pair in form.matrices])
