@@ -24,7 +24,7 @@ from nnbuild.emit.weights import weights_bytes
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from nnbuild.model.graph import Array, Graph
 from nnbuild.ops import interpret
-from nnbuild.plan.plan import Plan
+from nnbuild.plan.plan import Plan, Step
 from nnbuild.quantize.report import as_float, predicted
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -109,9 +109,9 @@ def figure(x: Array, y: Array, labels: Array | None, dense: Array) -> float:
     return float((predicted(y) == (predicted(dense) if labels is None else labels)).mean())
 
 
-PER_CHANNEL = 12
-"""Bytes beside an output channel's weights where they lie among them: bias, multiplier and shift."""
-BESIDE = ("bias", "start", "multiplier", "offset", "shift", "scaling", "told", "window")
+HEAD = 12
+"""Bytes that tell a tile which layers share how large it is."""
+BESIDE = ("bias", "start", "multiplier", "offset", "shift", "scaling", "told", "window", "kernel_start")
 """What constants are called that hold no weights, their places or lists of values."""
 
 
@@ -122,9 +122,15 @@ def stored_weights(plan: Plan) -> int:
     for step in (step for step in plan.steps if "kernel" in step.site.constants):
         packed = step.versions[0].names.packed
         own = {packed[role]: data.nbytes for role, data in step.demand.packed.items() if role not in BESIDE}
-        beside += 0 if len(own) < len(packed) else PER_CHANNEL * step.site.output_shape()[-1]
+        beside += 0 if len(own) < len(packed) else _among(step)
         parts |= own
     return sum(parts.values()) - beside
+
+
+def _among(step: Step) -> int:
+    """Bytes of what every channel has beside its weights where it lies among them: bias, multiplier and shift."""
+    channels = step.site.output_shape()[-1]
+    return HEAD + 9 * (channels + -channels % 4) if "compact" in step.kernel_name else 12 * channels
 
 
 def measured(case: Case, board: str, optimize: str) -> str:

@@ -31,12 +31,16 @@ class Halves(Encoded):
     stretches: Array
 
     @property
+    def turns(self) -> Array:
+        return self.stretches.astype(np.int64)
+
+    @property
     def parts(self) -> dict[str, Array]:
         between = {} if all_coded(self.stretches) else {"others": self.others, "stretches": self.stretches}
         return {"codes": self.codes, "table": self.table} | between
 
     def decode(self) -> Array:
-        turns = self.stretches.astype(np.int64)
+        turns = self.turns
         coded = np.repeat(np.arange(len(turns)) % 2 == 1, turns)
         words = np.zeros(len(coded), np.uint32)
         words[~coded] = self.others[: int(turns[0::2].sum())].view(np.uint32)
@@ -75,11 +79,11 @@ def _by_table(values: Array, kind: np.dtype[np.unsignedinteger]) -> Halves:
     )
 
 
-def words_of(values: Array) -> Array:
-    """As words, of which the last is there again until they are a multiple of AT_ONCE."""
+def words_of(values: Array, at_once: int = AT_ONCE) -> Array:
+    """As words, of which the last is there again until they come in so many."""
     data = np.ascontiguousarray(values).tobytes()
     words: Array = np.frombuffer(data + bytes(-len(data) % 4), np.uint32)
-    return np.pad(words, (0, -len(words) % AT_ONCE), mode="edge") if len(words) else words
+    return np.pad(words, (0, -len(words) % at_once), mode="edge") if len(words) else words
 
 
 def all_coded(stretches: Array) -> bool:
@@ -87,20 +91,20 @@ def all_coded(stretches: Array) -> bool:
     return bool(stretches[1::2].any()) and not stretches[0::2].any()
 
 
-def stretches_of(known: Array) -> Array:
-    """Lengths, in turn of what has no codes and of what has; the latter are multiples of AT_ONCE."""
+def stretches_of(known: Array, at_once: int = AT_ONCE, longest: int = LONGEST) -> Array:
+    """Lengths, in turn of what has no codes and of what has; the latter come in so many, and none is longer."""
     ends = np.flatnonzero(np.diff(known.astype(np.int8), append=2 - 3 * known[-1:].astype(np.int8))) + 1
     turns, others, begin = [], 0, 0
     for end in ends.tolist():
         size = end - begin if known[begin] else 0
-        whole = size - size % AT_ONCE
+        whole = size - size % at_once
         while whole:
-            part = min(whole, LONGEST)
+            part = min(whole, longest)
             turns += [others, part]
             others, whole = 0, whole - part
-        others += size % AT_ONCE if known[begin] else end - begin
-        while others > LONGEST:
-            turns += [LONGEST, 0]
-            others -= LONGEST
+        others += size % at_once if known[begin] else end - begin
+        while others > longest:
+            turns += [longest, 0]
+            others -= longest
         begin = end
     return np.array([*turns, others, 0] if others else turns, np.int64)

@@ -27,12 +27,15 @@ LIMITS, SPREADS = (1, 2, 3, 4, 5, 7, 11, 15, 31), (0.3, 0.42, 0.52, 0.65, 100.0)
 BEYOND = 3
 """Bytes behind the last code that may be read."""
 IN_WORD = 4
+LONGEST_STRETCH = 255
+SWITCH = 1.5
+"""Bytes of being told where a stretch begins or ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prefix(Encoded):
     """lengths: how many codes there are of 1, 2 … bits; table: their bytes in the order of codes. `carried` halves are
-    sums. stretches: in turn how many words are as they are and how many have codes."""
+    sums. stretches: how many words are as they are, how many behind them have codes, and how often that comes."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
@@ -45,16 +48,27 @@ class Prefix(Encoded):
 
     @property
     def parts(self) -> dict[str, Array]:
-        between = {} if all_coded(self.stretches) else {"others": self.others, "stretches": self.stretches}
+        between = {} if all_coded(self.turns) else {"others": self.others, "stretches": self.stretches}
         return {"codes": self.codes, "lengths": self.lengths, "table": self.table} | between
+
+    @property
+    def mask(self) -> int:
+        """What of a half's lower byte is added to it: the sign, too, where halves are sums."""
+        return -1 if self.carried else 255
+
+    @property
+    def turns(self) -> Array:
+        """In turn how many words are as they are and how many have codes."""
+        each = self.stretches.reshape(-1, 3).astype(np.int64)
+        return np.repeat(each[:, :2], each[:, 2], axis=0).reshape(-1)
 
     @property
     def coded(self) -> int:
         """Bytes that have codes."""
-        return IN_WORD * int(self.stretches[1::2].astype(np.int64).sum())
+        return IN_WORD * int(self.turns[1::2].sum())
 
     def decode(self) -> Array:
-        turns = self.stretches.astype(np.int64)
+        turns = self.turns
         there = np.repeat(np.arange(len(turns)) % 2 == 1, turns)
         found = np.zeros(len(there), np.uint32)
         found[~there] = self.others[: int(turns[0::2].sum())].view(np.uint32)
@@ -95,13 +109,10 @@ def _codes(lengths: Array) -> list[tuple[int, int]]:
 
 
 def prefix(values: Array) -> Prefix:
-    words = words_of(values)
-    each, carried = min(((_parted(words, way), way) for way in (False, True)), key=lambda pair: _variety(pair[0]))
-    often = np.bincount(each.reshape(-1) + 128, minlength=256)
-    order = np.argsort(-often, kind="stable")[:MOST]
-    known = np.zeros(256, bool)
-    known[order[often[order] > RARE * each.size]] = True
-    turns = stretches_of(known[each + 128].all(axis=1)) if len(words) else np.zeros(0, np.int64)
+    words = words_of(values, 1)
+    ways = ((_parted(words, carried), carried) for carried in (False, True))
+    (_, known), each, carried = min(((_known(each), each, way) for each, way in ways), key=lambda found: found[0][0])
+    turns = stretches_of(known[each + 128].all(axis=1), 1, LONGEST_STRETCH) if len(words) else np.zeros(0, np.int64)
     there = np.repeat(np.arange(len(turns)) % 2 == 1, turns)
     coded = each[there].reshape(-1)
     sizes = _sizes(np.bincount(coded + 128, minlength=256))
@@ -116,8 +127,39 @@ def prefix(values: Array) -> Prefix:
         lengths=lengths.astype(np.uint8),
         table=(table - 128).astype(np.int8) if table.size else np.zeros(1, np.int8),
         others=others if others.size else np.zeros(1, np.int32),  # no array of C is empty
-        stretches=turns.astype(np.uint16) if turns.size else np.zeros(2, np.uint16),
+        stretches=_repeated(turns).astype(np.uint8) if turns.size else np.zeros(3, np.uint8),
     )
+
+
+def _known(each: Array) -> tuple[float, Array]:
+    """Which bytes have codes so that all takes the fewest bytes, and how many that are, nearly: words with another
+    byte lie apart."""
+    often = np.bincount(each.reshape(-1) + 128, minlength=256)
+    order = np.argsort(-often, kind="stable")[:MOST]
+    order = order[often[order] > RARE * each.size]
+    rank = np.full(256, MOST)
+    rank[order] = np.arange(len(order))
+    last = rank[each + 128].max(axis=1)  # words have codes where more than so many bytes have
+    places = 256 * last[:, None] + each + 128
+    amounts = np.bincount(places.reshape(-1), minlength=256 * (MOST + 1)).reshape(MOST + 1, 256)[:-1].cumsum(axis=0)
+    totals = amounts.sum(axis=1)
+    bits = (amounts * np.log2(np.maximum(totals, 1)[:, None] / np.maximum(amounts, 1))).sum(axis=1)
+    first, second = np.sort(np.stack([last[:-1], last[1:]]), axis=0)
+    begins, ends = (np.bincount(which, minlength=MOST + 1)[:-1].cumsum() for which in (first, second))
+    costs = bits / 8 + (each.size - totals) + np.count_nonzero(amounts, axis=1) + SWITCH * (begins - ends)
+    best = int(costs.argmin())
+    return float(costs[best]), rank <= best
+
+
+def _repeated(turns: Array) -> Array:
+    """Pairs of lengths, each with how often it comes."""
+    found: list[list[int]] = []
+    for pair in turns.reshape(-1, 2).tolist():
+        if found and found[-1][:2] == pair and found[-1][2] < LONGEST_STRETCH:
+            found[-1][2] += 1
+        else:
+            found.append([*pair, 1])
+    return np.array(found, np.int64).reshape(-1)
 
 
 def _parted(words: Array, carried: bool) -> Array:
@@ -132,12 +174,6 @@ def _joined(each: Array, carried: bool) -> Array:
     low, high = each.reshape(-1, 2).T
     halves = low + 256 * high if carried else low & 0xFF | (high & 0xFF) << 8
     return (halves & 0xFFFF).astype(np.uint16).view(np.uint32)
-
-
-def _variety(each: Array) -> float:
-    often = np.bincount(each.reshape(-1) + 128, minlength=256)
-    there = often[often > 0]
-    return float((there * np.log2(there.sum() / there)).sum())
 
 
 def _sizes(amounts: Array) -> Array:

@@ -9,6 +9,7 @@ are. A code is a byte for each half of a word, or for the whole of it, or as man
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -50,7 +51,7 @@ HALVES = Way("unpacked", "codes", 16, halves, 7.5, 4)
 """Two of 16 weights have a code of a byte."""
 WHOLES = Way("spread", "word codes", 4, wholes, 4, 2)
 """Four of 4 weights have."""
-PREFIX = Way("prefixed", "prefix codes", prefix.MOST, prefix.prefix, 48, 6, 2 << LONGEST)
+PREFIX = Way("prefixed", "prefix codes", prefix.MOST, prefix.prefix, 50, 6, 2 << LONGEST)
 WAYS = (HALVES, WHOLES, PREFIX)
 
 
@@ -98,15 +99,16 @@ def _kernel(kernel: Kernel[K], way: Way) -> Kernel[K]:
             w(f"int16_t *const table = {table};")
             w(f"{w.call(_tabled(), 'table', given['lengths'], given['table'], str(len(found.lengths)))};")
             w.bill(TABLE_CYCLES)
-            given = {role: "table" if role == "table" else name for role, name in given.items() if role != "lengths"}
-        stretches = found.stretches.astype(np.int64)
-        others, coded = int(stretches[0::2].sum()), int(stretches[1::2].sum())
+            given = {"codes": given["codes"], "table": "table", "mask": str(found.mask)} | {
+                role: name for role, name in given.items() if role in ("others", "stretches")
+            }
+        others, coded = int(found.turns[0::2].sum()), int(found.turns[1::2].sum())
         w.bill(CALL_CYCLES)
         w.bill(way.word_cycles * coded, way.word_loads * coded)
         w.bill(COPY_CYCLES * others, others)
-        codes = _prefixed(found.carried) if isinstance(found, Prefix) else _looked_up(way is WHOLES)
-        apart = "stretches" in found.parts
-        routine, count = (_between(codes), len(stretches) // 2) if apart else (codes, coded)
+        codes = _prefixed() if isinstance(found, Prefix) else _looked_up(way is WHOLES)
+        apart, each = "stretches" in found.parts, 3 if isinstance(found, Prefix) else 2
+        routine, count = (_between(codes, each), len(found.stretches) // each) if apart else (codes, coded)
         call = w.call(routine, "(int8_t *)unpacked", *given.values(), *([] if apart else ["0"]), str(count))
         w(f"{call if apart else f'(void){call}'};")
         kernel.emit(w, site, replace(names, packed={**names.packed, "kernel": "unpacked"}))
@@ -131,26 +133,26 @@ def _looked_up(whole: bool) -> Instruction:
     return _routine(w, f"unpack_{'words' if whole else 'halves'}", f"uint{32 if whole else 16}_t")
 
 
-def _prefixed(carried: bool) -> Instruction:
+def _prefixed() -> Instruction:
     """An entry of the table has a byte in its upper half, and how many bits its code has in the lower one. `at` is how
-    many bits were read before."""
+    many bits were read before; of a lower byte `mask` leaves its sign or not."""
     w = Writer("{prefix}")
-    mask = (1 << LONGEST) - 1
+    of_code = (1 << LONGEST) - 1
     with w.block("for (int32_t left = count; left > 0; --left)"):
         w("uint32_t word = 0;")
         for half in range(2):
             with w.block(""):
                 loaded = DSP.call(w, "load_bytes", "(const int8_t *)codes + (at >> 3)", of=(4,))
                 w(f"const uint32_t bits = (uint32_t){loaded} >> (at & 7);")
-                w(f"const int32_t low = table[bits & {mask}];")
-                w(f"const int32_t high = table[bits >> (low & 15) & {mask}];")
+                w(f"const int32_t low = table[bits & {of_code}];")
+                w(f"const int32_t high = table[bits >> (low & 15) & {of_code}];")
                 w("at += (uint32_t)(low & 15) + (uint32_t)(high & 15);")
-                both = "(low >> 8) + (high & -256)" if carried else "(low >> 8 & 255) | (high & -256)"
+                both = "(low >> 8 & mask) + (high & -256)"
                 w(f"word |= (uint32_t)({both})" + (" << 16;" if half else " & 0xffffU;"))
         w(f"{DSP.call(w, 'write_bytes', 'to', '(int32_t)word')};")
         w("to += 4;")
     w("return at;")
-    return _routine(w, f"unpack_prefix{'_sums' if carried else ''}", "int16_t")
+    return _routine(w, "unpack_prefix", "int16_t", "int32_t mask, ")
 
 
 def _tabled() -> Instruction:
@@ -172,26 +174,30 @@ def _tabled() -> Instruction:
     return Instruction("prefix_table", head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
 
 
-def _routine(w: Writer, name: str, entries: str) -> Instruction:
+def _routine(w: Writer, name: str, entries: str, more: str = "") -> Instruction:
     """Writes so many words, and returns what of the codes it has read."""
-    head = f"uint32_t {{name}}(int8_t *to, const uint8_t *codes, const {entries} *table, uint32_t at, int32_t count)"
+    start = f"uint32_t {{name}}(int8_t *to, const uint8_t *codes, const {entries} *table, {more}"
+    head = f"{start}uint32_t at, int32_t count)"
     return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
 
 
-def _between(codes: Instruction) -> Instruction:
-    """The same where stretches of words as they are lie between those with codes."""
+def _between(codes: Instruction, each: int) -> Instruction:
+    """The same where stretches of words as they are lie between those with codes; of three numbers each, the third is
+    how often both come."""
     w = Writer("{prefix}")
+    arguments = ["to", "codes", "table", *(["mask"] if each > 2 else []), "at", "stretches[1]"]
     w("uint32_t at = 0;")
     with w.block("for (; count > 0; --count)"):
-        with w.block("for (int32_t left = stretches[0]; left > 0; --left)"):
-            w(f"{DSP.call(w, 'write_bytes', 'to', 'others[0]')};")
-            w("others += 1;")
-            w("to += 4;")
-        w(f"at = {w.call(codes, 'to', 'codes', 'table', 'at', 'stretches[1]')};")
-        w("to += 4 * stretches[1];")
-        w("stretches += 2;")
+        with w.block("for (int32_t again = stretches[2]; again > 0; --again)") if each > 2 else nullcontext():
+            with w.block("for (int32_t left = stretches[0]; left > 0; --left)"):
+                w(f"{DSP.call(w, 'write_bytes', 'to', 'others[0]')};")
+                w("others += 1;")
+                w("to += 4;")
+            w(f"at = {w.call(codes, *arguments)};")
+            w("to += 4 * stretches[1];")
+        w(f"stretches += {each};")
     head = codes.head.replace("uint32_t {name}", "void {name}").replace(
-        "uint32_t at", "const int32_t *others, const uint16_t *stretches"
+        "uint32_t at", f"const int32_t *others, const uint{8 if each > 2 else 16}_t *stretches"
     )
     name = f"{codes.name}_between"
     return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)

@@ -48,14 +48,14 @@ class Routines:
         self.places: dict[str, int] = {}
         self.site = _site()
         self.tabled = self.add(unpacked._tabled())
-        unpacking = [unpacked._looked_up(whole) for whole in (False, True)]
-        unpacking += [unpacked._prefixed(carried) for carried in (False, True)]
-        self.halves, self.words, *self.prefixed = (self.add(unpacked._between(codes)) for codes in unpacking)
+        unpacking = [(unpacked._looked_up(whole), 2) for whole in (False, True)] + [(unpacked._prefixed(), 3)]
+        self.halves, self.words, self.prefixed = (self.add(unpacked._between(*each)) for each in unpacking)
         self.buckets = self.add(buckets.BUCKET_SUM)
         self.narrow = {
             (table, rows, turns): self.add(Code(table)._routine(rows, turns)[0])
             for table in (False, True)
-            for rows in narrow_pairs.ROWS
+            for rows in (narrow_pairs.MOST_ROWS, *narrow_pairs.ROWS)
+            if table or rows != narrow_pairs.MOST_ROWS
             for turns in (1, 2, 4)
         }
         self.sparse = {shape: self.add(self._sparse(shape)) for shape in SHAPES}
@@ -102,18 +102,20 @@ def unpacking(routines: Routines, values: Array) -> Iterator[bytes]:
         yield record(
             routine, [to, *(roomy(getattr(found, part)) for part in STORED), len(found.stretches) // 2], 0, wanted
         )
-    given = [roomy(table if part == "table" else getattr(made, part)) for part in STORED]
-    yield record(routines.prefixed[made.carried], [to, *given, len(made.stretches) // 2], 0, wanted)
+    codes, _, others, stretches = (roomy(getattr(made, part)) for part in STORED)
+    given = [to, codes, roomy(table), made.mask, others, stretches, len(made.stretches) // 3]
+    yield record(routines.prefixed, given, 0, wanted)
 
 
 def summing(routines: Routines, matrix: Array, chance: np.random.Generator) -> Iterator[bytes]:
     """Four bits, and few values."""
     few, columns = np.clip(matrix, -8, 7), matrix.shape[1]
-    rows, turns = narrow_pairs.block_of(columns), narrow_pairs.eights(len(few))
+    turns = narrow_pairs.eights(len(few))
     x = np.pad(chance.integers(-255, 256, len(few)).astype(np.int16), (0, 8 * turns - len(few)))
     start = chance.integers(-(2**20), 2**20, columns).astype(np.int32)
     wanted = (start + x[: len(few)].astype(np.int64) @ few.astype(np.int64)).astype(np.int32)
     for table in (False, True):
+        rows = Code(table).block_of(columns)
         packed = Code(table).packed("k", few, rows)
         tables = [packed["k_table"]] if table else []
         at_once = next(size for size in (4, 2, 1) if turns % size == 0)

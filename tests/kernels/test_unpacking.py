@@ -41,8 +41,7 @@ def unpacked_by() -> dict[str, Instruction]:
     return {
         "halves": _looked_up(False),
         "words": _looked_up(True),
-        "sums": _prefixed(True),
-        "bytes": _prefixed(False),
+        "prefix": _prefixed(),
     }
 
 
@@ -58,12 +57,14 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         "tabled": w.call(_tabled(), "all", "lengths", "table", "longest"),
     }
     for name, routine in unpacked_by().items():
-        routines[name] = w.call(routine, "to", "codes", "table", "at", "count")
-        routines[f"{name}_between"] = w.call(_between(routine), "to", "codes", "table", "others", "stretches", "count")
+        each, given = (3, ["mask"]) if name == "prefix" else (2, [])
+        routines[name] = w.call(routine, "to", "codes", "table", *given, "at", "count")
+        between = _between(routine, each)
+        routines[f"{name}_between"] = w.call(between, "to", "codes", "table", *given, "others", "stretches", "count")
     text += instructions(w.instructions.values(), "p", "")
     given, others = (
         "int8_t *to, const uint8_t *codes, const void *table",
-        "const int32_t *others, const uint16_t *stretches",
+        "const int32_t *others, const void *stretches",
     )
     for name, call in routines.items():
         if name == "tabled":
@@ -71,6 +72,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             text += f"void tabled({own}) {{ {call}; }}\n"
         else:
             more = others if "between" in name else "uint32_t at"
+            more = f"int32_t mask, {more}" if "prefix" in name else more
             text += f"void {name}({given}, {more}, int32_t count) {{ {call}; }}\n"
     for v in [*sets("sum_of_runs"), *sets("sum_of_windows")]:
         isa, each = find(v.name, "x86_64"), Writer("p")
@@ -124,20 +126,21 @@ def check_unpacked(library: ctypes.CDLL, values: Array) -> None:
     wanted = np.ascontiguousarray(values).tobytes()
     size = len(wanted) + -len(wanted) % 32 + 64
     made = prefix(values)
-    every = (halves(values), "halves"), (wholes(values), "words"), (made, "sums" if made.carried else "bytes")
+    every = (halves(values), "halves"), (wholes(values), "words"), (made, "prefix")
     for found, name in every:
         codes, table, lengths = roomy(found.codes), roomy(found.table), roomy(made.lengths)
         others, stretches = roomy(found.others), roomy(found.stretches)
         if found is made:
             own, table = table, np.zeros(1 << LONGEST, np.int16)
             library.tabled(pointer(table), pointer(lengths), pointer(own), len(made.lengths))
-        to, given = np.zeros(size, np.int8), (pointer(codes), pointer(table))
-        turns = len(found.stretches) // 2
+        to, given = np.zeros(size, np.int8), [pointer(codes), pointer(table)]
+        given += [made.mask] if found is made else []
+        turns = len(found.stretches) // (3 if found is made else 2)
         getattr(library, f"{name}_between")(pointer(to), *given, pointer(others), pointer(stretches), turns)
         assert to.tobytes()[: len(wanted)] == wanted
         if "stretches" not in found.parts:
             to[:] = 0
-            getattr(library, name)(pointer(to), *given, 0, int(found.stretches.astype(np.int64).sum()))
+            getattr(library, name)(pointer(to), *given, 0, int(found.turns.sum()))
             assert to.tobytes()[: len(wanted)] == wanted
 
 

@@ -40,6 +40,8 @@ READ = Row("const int32_t {0} = {1};", 1, 1)
 STORE = Row("{0} = {1};", 1)
 ROWS = (4, 2, 1)
 """Sums of a block, which share the loads of inputs."""
+MOST_ROWS = 8
+"""Where a table gives the weights, which takes one register for all."""
 CALL_CYCLES, LOOP_CYCLES = 25, 3
 
 
@@ -56,6 +58,10 @@ class Code:
     @property
     def name(self) -> str:
         return "codebook" if self.table else "int4"
+
+    def block_of(self, count: int) -> int:
+        """Sums of a block, for so many outputs."""
+        return MOST_ROWS if self.table and count % MOST_ROWS == 0 else next(rows for rows in ROWS if count % rows == 0)
 
     def refused(self, weights: Array) -> str | None:
         if weights.dtype.kind != "i":
@@ -86,7 +92,7 @@ class Code:
         self, w: Writer, names: Names, role: str, source: str, sums: str, size: int, count: int, some: str = ""
     ) -> None:
         """Prints the call for `count` sums over `size` inputs, or for the blocks of them from `begin` to `end`."""
-        rows, turns = block_of(count), eights(size)
+        rows, turns = self.block_of(count), eights(size)
         routine, bill = self._routine(rows, turns)
         w.bill(CALL_CYCLES)
         w.add(bill.times(count / rows))
@@ -175,10 +181,6 @@ def _values(weights: Array) -> Array:
     return np.unique(np.append(np.flatnonzero(np.bincount(weights.reshape(-1).astype(np.int64) + 32768)) - 32768, 0))
 
 
-def block_of(count: int) -> int:
-    return next(rows for rows in ROWS if count % rows == 0)
-
-
 @dataclass(frozen=True, eq=False)
 class NarrowRow(WindowNest[Code]):
     """A dense layer's only row of inputs."""
@@ -194,18 +196,22 @@ class NarrowRow(WindowNest[Code]):
         """With those that fill the last block."""
         return -(-self.window.filters // ROWS[0]) * ROWS[0]
 
+    @property
+    def rows(self) -> int:
+        return self.lanes.block_of(self.outputs)
+
     def demand(self) -> Demand:
         matrix, missing = self.site.constant("kernel"), self.outputs - self.window.filters
         start = sums_of(self.site).start - self.scaling.centre
         columns = np.stack(list(self.scaling.columns.values()), axis=1)
         packed = {
-            **self.lanes.packed("kernel", np.pad(matrix, ((0, 0), (0, missing))), ROWS[0]),
+            **self.lanes.packed("kernel", np.pad(matrix, ((0, 0), (0, missing))), self.rows),
             "kernel_start": np.pad(start, (0, missing)).astype(np.int32),
             "scaling": as_words(columns),
         }
         inputs = eights(self.window.depth) * EIGHT
         return Demand(
-            self.outputs // ROWS[0],
+            self.outputs // self.rows,
             2 * inputs + 4 * self.outputs,
             "int16",
             {role: part.reshape(-1) for role, part in packed.items()},
@@ -219,7 +225,7 @@ class NarrowRow(WindowNest[Code]):
             w(w.use(STORE, f"{names.scratch}[{at}]", "0"))
         w(f"int32_t *sums = (int32_t *)({names.scratch} + {inputs});")
         self.lanes.call(w, names, "kernel", names.scratch, "sums", depth, self.outputs, "end - begin")
-        filters, width, told = self.window.filters, ROWS[0], len(scaling.columns)
+        filters, width, told = self.window.filters, self.rows, len(scaling.columns)
         w(f"const int32_t *scaling = {names.packed['scaling']} + {product('begin', width * told)};")
         w(f"const int32_t first = {product('begin', width)};")
         last = product("end", width)

@@ -21,7 +21,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import declare
-from nnbuild.kernels.loops.narrow_pairs import Code, block_of
+from nnbuild.kernels.loops.narrow_pairs import Code
 from nnbuild.kernels.loops.recurrent_integer import Part, Sums, by_unit
 from nnbuild.kernels.loops.recurrent_pairs import LOAD, PairedSums, state_place, whole
 from nnbuild.kernels.sparse import DENSE, filled_share
@@ -214,7 +214,7 @@ class NarrowSums(WaitingSums):
         return super().accepts(site) or next(filter(None, (self.code.refused(part.weights) for part in parts)), None)
 
     def matrix(self, name: str, matrix: Array, count: int) -> dict[str, Array]:
-        return self.code.packed(name, matrix, block_of(matrix.shape[1]))
+        return self.code.packed(name, matrix, self.code.block_of(matrix.shape[1]))
 
     def compute(self, w: Writer, names: Names, part: Part, source: str, units: int) -> None:
         self.code.call(w, names, part.name, source, f"{part.name}_sums", part.size, len(part.sums) * units)
