@@ -10,6 +10,7 @@ import numpy as np
 from nnbuild.model.graph import Array, Constant, Graph, Op, Shape, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops.activation import Activation
+from nnbuild.ops.affine import Affine
 from nnbuild.ops.base import NO_CLAMP, Attributes, Clamp
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
@@ -232,7 +233,8 @@ def random_graph(seed: int) -> Graph:
 
 def wide_graph(seed: int) -> Graph:
     """With a layer whose weights or inputs are beyond the nearest caches: a dense layer of 1,000 to 4,000 inputs, a
-    convolution to or from 256 to 1,024 channels, or one over a large image. Up to four usual operations follow."""
+    convolution to or from 256 to 1,024 channels, or one over a large image. A border, or a factor and a summand of each
+    channel, may stand ahead, and up to four usual operations follow."""
     d = Draft(np.random.default_rng([seed, 17]))
     kind, sides = d.pick(0, 1, 2, 3), (d.pick(*SIZES), d.pick(*SIZES))
     if kind == 0:
@@ -244,13 +246,27 @@ def wide_graph(seed: int) -> Graph:
     else:
         shape = (int(d.chance.integers(20, 57)), int(d.chance.integers(20, 57)), d.pick(3, 8, 16, 24, 32, 33))
     d.tensors["x"] = Tensor("x", shape)
-    x = _tried(d, "x", (_deep, convolution, _widening, convolution)[kind] if kind != 1 else IMAGE[d.pick(0, 0, 3, 5)])
-    if x == "x":
+    first = x = "x" if kind == 0 else (_border, _line, lambda _, given: given)[d.pick(0, 1, 2, 2)](d, "x")
+    x = _tried(
+        d, x, (_deep, (convolution, convolution, depthwise, pool)[d.pick(0, 1, 2, 3)], _widening, convolution)[kind]
+    )
+    if x == first:
         x = _tried(d, x, _deep)
     for _ in range(int(d.chance.integers(0, 5))):
         makers = IMAGE if len(d.shape(x)) == 3 else FLAT
         x = _tried(d, x, makers[int(d.chance.integers(len(makers)))])
     return _finished(d, x)
+
+
+def _border(d: Draft, x: str) -> str:
+    return d.add(Pad(((d.pick(0, 1), d.pick(0, 1)), (d.pick(0, 1), d.pick(1, 2)), (0, 0))), [x])
+
+
+def _line(d: Draft, x: str) -> str:
+    """What a normalization leaves."""
+    channels = d.shape(x)[-1]
+    given = {role: d.chance.normal(size=channels).astype(np.float32) for role in ("scale", "shift")}
+    return d.add(Affine(len(d.shape(x)) - 1), [x], **given)
 
 
 def _deep(d: Draft, x: str) -> str:
