@@ -77,7 +77,6 @@ WHY: dict[str, str] = {
     "EMBEDDING_LOOKUP_SPARSE": "no converter has been seen to write it",
     "LSTM": "its one step was replaced by UNIDIRECTIONAL_SEQUENCE_LSTM",
     **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"), "boxes are chosen outside the model"),
-    "STABLEHLO_COMPOSITE": "subgraphs are not read",
     **dict.fromkeys(("STABLEHLO_GATHER", "STABLEHLO_SCATTER"), "GATHER, GATHER_ND and SCATTER_ND are read instead"),
     "STABLEHLO_PAD": "PAD, PADV2 and DILATE are read instead",
     "STABLEHLO_REDUCE_WINDOW": "REDUCE_WINDOW is read instead",

@@ -1,26 +1,34 @@
-"""Folds zeros around a tensor into the padding of the convolution that reads it."""
+"""Folds zeros around a tensor into the padding of the convolution that reads it, and lowest numbers into a pool's."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from nnbuild.model.graph import Graph, Op
+from nnbuild.numeric.rounding import limits
 from nnbuild.ops.base import Pair
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.pad import Pad
+from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.windows import Padding
 from nnbuild.passes.draft import Draft
 
+LOWEST = -float(np.finfo(np.float32).max)
+
 
 def fold_pads(graph: Graph) -> Graph:
-    """Pools are left alone: to a maximum or an average, a zero is not the same as no input."""
+    """To a maximum the lowest number is the same as no input; a zero is not, nor is it to an average."""
     draft = Draft(graph)
     for name in [op.name for op in graph.ops]:
         op = draft.ops[name]
         if isinstance(op.attributes, Conv2D | DepthwiseConv2D):
             _fold(draft, op, op.attributes)
+        elif isinstance(op.attributes, Pool2D) and op.attributes.function == "max":
+            _fold_lowest(draft, op, op.attributes)
     return draft.finish()
 
 
@@ -51,6 +59,23 @@ def _fold(draft: Draft, op: Op, attributes: Conv2D | DepthwiseConv2D) -> None:
     shape = (*before.outer, 1, *draft.shape(pad, source))
     draft.tensors[middle] = replace(draft.tensors[middle], shape=shape, layer=None)
     draft.change(_padded(op, attributes, middle, amounts))
+
+
+def _fold_lowest(draft: Draft, op: Op, pool: Pool2D) -> None:
+    before = draft.feeder(op)
+    if before is None or not isinstance(before.attributes, Pad) or before.constants:
+        return
+    pad, tensor = before.attributes, draft.tensors[op.inputs[0]]
+    amounts = _spatial(replace(pad, value=0.0))
+    low = LOWEST if tensor.quant is None else (limits(tensor.dtype)[0] - tensor.quant.zero_point) * tensor.quant.scale
+    if amounts is None or pad.value > low or tensor.is_whole:
+        return
+    padding = (_sum(pool.padding[0], amounts[0]), _sum(pool.padding[1], amounts[1]))
+    if any(max(around) >= size for around, size in zip(padding, pool.window, strict=True)):
+        return
+    draft.remove(before)
+    del draft.tensors[op.inputs[0]]
+    draft.change(replace(op, attributes=replace(pool, padding=padding), inputs=(before.inputs[0],)))
 
 
 def _spatial(pad: Pad, flat: bool = False) -> Padding | None:

@@ -259,8 +259,8 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
         f"operator 0 (RELU) for 'out': its input 'out' is not computed before it. {AGAIN}",
     ),
     "weights at run time": (
-        change_tensor("FULLY_CONNECTED-int8", 1, data=None),
-        "operator 0 (FULLY_CONNECTED) for 'out': its input 'w' is computed at run time, but nnbuild takes only "
+        change_tensor("CONV_2D-int8", 1, data=None),
+        "operator 0 (CONV_2D) for 'out': its input 'w' is computed at run time, but nnbuild takes only "
         f"constants there. {AGAIN}",
     ),
     "other options": (

@@ -15,9 +15,10 @@ from nnbuild import passes
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
 from nnbuild.frontend.assembly import Assembly
+from nnbuild.frontend.tflite import read
 from nnbuild.frontend.tflite.call import Call
 from nnbuild.frontend.tflite.folding import FOLDS, folded
-from nnbuild.frontend.tflite.records import Tensor, read
+from nnbuild.frontend.tflite.records import Tensor
 from nnbuild.ops import interpret
 from tests.frontend.tflite_files import File, O, T, to_bytes
 from tests.fuzz.tflite_seeds import numbers

@@ -14,10 +14,12 @@ pytest.importorskip("tflite")
 from nnbuild import passes
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import load
-from nnbuild.frontend.tflite.records import Tensor, read
+from nnbuild.frontend.tflite import read
+from nnbuild.frontend.tflite.records import Tensor
 from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from tests.frontend.tflite_files import File, O, T, to_bytes
+from tests.fuzz.tflite_choosing_seeds import composite
 
 INPUTS, OUTPUTS, BLOCK = 12, 5, 4
 WEIGHTS = np.random.default_rng(3).integers(-8, 8, (OUTPUTS, INPUTS)).astype(np.int8)
@@ -105,6 +107,41 @@ def test_what_is_wrong_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         imported(make(), tmp_path)
     assert str(caught.value) == text
+
+
+def itself() -> File:
+    """A composite whose subgraph holds one of its kind."""
+    x, y = T("x", (1, 4)), T("y", (1, 4))
+    inside = composite(File([], [], [], []), [x, y], [0], 1)
+    return composite(replace(inside, others=()), [x, y], [0], 1)
+
+
+COMPOSITES: dict[str, tuple[Callable[[], File], str]] = {
+    "a subgraph that is not there": (
+        lambda: composite(File([], [], [], []), [T("x", (1, 4)), T("y", (1, 4))], [0], 1, index=7),
+        "operator 0 (STABLEHLO_COMPOSITE) for 'y': it calls subgraph 7, which does not exist.",
+    ),
+    "other ends": (
+        lambda: composite(File([T("a", (1, 4))], [], [0], []), [T("x", (1, 4)), T("y", (1, 4))], [0], 1),
+        "operator 0 (STABLEHLO_COMPOSITE) for 'y': its subgraph takes 1 tensors and makes 0, and it 1 and 1.",
+    ),
+    "nothing inside": (
+        lambda: composite(File([T("a", (1, 4))], [], [0], [0]), [T("x", (1, 4)), T("y", (1, 4))], [0], 1),
+        "operator 0 (STABLEHLO_COMPOSITE) for 'y': its subgraph computes nothing for its output 'y'.",
+    ),
+    "without end": (
+        itself,
+        "operator 0 (STABLEHLO_COMPOSITE) for 'y': its composites are nested 16 deep, of 17 operators.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSITES)
+def test_composites_that_are_wrong(name: str, tmp_path: Path) -> None:
+    make, text = COMPOSITES[name]
+    with pytest.raises(ModelError) as caught:
+        imported(make(), tmp_path)
+    assert str(caught.value) == f"{text} The file is damaged; convert the model again."
 
 
 def test_codes_in_the_younger_field_alone(tmp_path: Path) -> None:

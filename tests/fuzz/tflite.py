@@ -141,7 +141,8 @@ def spoil_file(file: File, rng: random.Random) -> File:
             case _:
                 at = rng.randrange(len(operators))
                 operators[at] = spoil_operator(operators[at], len(tensors), rng)
-    return File(tensors, operators, inputs, outputs)
+    others = [spoil_file(each, rng) if rng.random() < 0.2 else each for each in file.others]
+    return File(tensors, operators, inputs, outputs, others)
 
 
 def spoil_words(data: bytes, rng: random.Random) -> bytes:

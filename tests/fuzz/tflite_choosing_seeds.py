@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,8 @@ def seeds() -> Iterator[tuple[str, File]]:
     yield from _resizes()
     yield from _composed()
     yield from _narrow()
+    yield from _exported()
+    yield from _composites()
     for kind, options in (("EXP", "NONE"), ("GELU", "GeluOptions"), ("ABS", "NONE")):
         x, out = plain("x", SHAPE, "int8"), T("out", SHAPE, "int8", (0.3,), (-20,))
         yield f"{kind}-int8", file(kind, [x], out, options, 2 if options == "GeluOptions" else 1)
@@ -55,6 +58,57 @@ def seeds() -> Iterator[tuple[str, File]]:
     x, out = plain("x", SHAPE, "uint8"), T("out", SHAPE, "int8", (0.05,), (-28,))
     yield "QUANTIZE-uint8", file("QUANTIZE", [x], out, version=1)
     yield "DEQUANTIZE-uint8", file("DEQUANTIZE", [x], plain("out", SHAPE, "float32"), version=2)
+
+
+EMPTY = np.array([0, 0, 1, 0, 0, 36, 1, 3, 36, 1], np.uint8)
+"""An empty map, as the attributes of a composite are written."""
+
+
+def composite(body: File, tensors: Sequence[T], inputs: Sequence[int], output: int, index: int = 1) -> File:
+    """One operator, computed by a subgraph."""
+    values = {"Name": "odml.rest", "DecompositionSubgraphIndex": index, "CompositeAttributes": EMPTY, "Version": 1}
+    operator = O("STABLEHLO_COMPOSITE", inputs, [output], "StableHLOCompositeOptions", values)
+    return File(tensors, [operator], inputs, [output], [body])
+
+
+def _composites() -> Iterator[tuple[str, File]]:
+    """Two inputs and a constant inside; and the same subgraph in the place of two operators, one behind the other."""
+    for dtype in ("float32", "int8"):
+        inside = [plain(name, SHAPE, dtype) for name in ("a", "b", "sum")] + [constant("k", (3,), dtype)]
+        inside += [plain("out", SHAPE, dtype)]
+        steps = [O("ADD", [0, 1], [2], "AddOptions"), O("MUL", [2, 3], [4], "MulOptions")]
+        body = File(inside, steps, [0, 1], [4])
+        once = composite(body, [plain(name, SHAPE, dtype) for name in ("x", "y", "z")], [0, 1], 2)
+        yield f"STABLEHLO_COMPOSITE-{dtype}", once
+        again = replace(once.operators[0], inputs=[2, 0], outputs=[3])
+        tensors = [*once.tensors, plain("w", SHAPE, dtype)]
+        yield f"STABLEHLO_COMPOSITE-twice-{dtype}", File(tensors, [once.operators[0], again], [0, 1], [3], [body])
+
+
+def _exported() -> Iterator[tuple[str, File]]:
+    """What PyTorch's exporter and LiteRT's quantizer write: masks of infinity, a layer by a tensor, tiny summands."""
+    for dtype in ("float32", "int8"):
+        pair = [plain("x", (1, 4, 8), dtype), plain("w", (5, 8), dtype)]
+        out = plain("y", (1, 4, 5), dtype)
+        dense = O("FULLY_CONNECTED", [0, 1, -1], [2], "FullyConnectedOptions", {"KeepNumDims": True})
+        yield f"FULLY_CONNECTED-tensors-{dtype}", File([*pair, out], [dense], [0, 1], [2])
+    for dtype in ("int8", "int16"):
+        tiny = T("tiny", (3,), dtype, (2.0**-34,), (0,), data=np.array([127, -7, 90], dtype))
+        out = plain("y", SHAPE, dtype)
+        yield f"ADD-tiny-{dtype}", file("ADD", [plain("x", SHAPE, dtype), tiny], out, "AddOptions")
+        near = T("near", (3,), dtype, (SCALED[dtype][0] * 2.0**-12,), (0,), data=np.array([127, -7, 90], dtype))
+        yield f"ADD-near-{dtype}", file("ADD", [plain("x", SHAPE, dtype), near], out, "AddOptions")
+    mask = np.where(np.tri(4, 5, dtype=bool), 0.5, -np.inf).astype(np.float32)
+    tensors = [plain("x", (1, 4, 5), "float32"), plain("mask", (1, 4, 5), "float32", mask[None])]
+    tensors += [plain(name, (1, 4, 5), "float32") for name in ("scores", "shares")]
+    steps = [O("ADD", [0, 1], [2], "AddOptions"), O("SOFTMAX", [2], [3], "SoftmaxOptions", {"Beta": 1.0})]
+    yield "SOFTMAX-masked-float32", File(tensors, steps, [0], [3])
+    tensors = [plain("x", (1, 6, 5, 2), "float32"), plain("around", (4, 2), "int32", [[0, 0], [1, 1], [1, 0], [0, 0]])]
+    tensors += [plain("least", (1,), "float32", [-np.inf]), plain("padded", (1, 8, 6, 2), "float32")]
+    tensors += [plain("y", (1, 3, 2, 2), "float32")]
+    pool = {"FilterHeight": 3, "FilterWidth": 3, "StrideH": 2, "StrideW": 2, "Padding": 1}
+    steps = [O("PADV2", [0, 1, 2], [3], "PadV2Options"), O("MAX_POOL_2D", [3], [4], "Pool2DOptions", pool)]
+    yield "MAX_POOL_2D-padded-float32", File(tensors, steps, [0], [4])
 
 
 def _narrow() -> Iterator[tuple[str, File]]:

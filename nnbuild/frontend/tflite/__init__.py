@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nnbuild.frontend.tflite.composites import inlined
 from nnbuild.frontend.tflite.importer import import_model
-from nnbuild.frontend.tflite.records import read
+from nnbuild.frontend.tflite.records import Model, opened
 from nnbuild.model.graph import Graph
+
+
+def read(path: Path) -> Model:
+    """The records of a file, each composite operator spelt out."""
+    reader = opened(path)
+    return inlined(reader.model(), reader.called)
 
 
 def load(path: Path, name: str) -> Graph:

@@ -16,7 +16,7 @@ import numpy as np
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.assembly import CALIBRATE, Assembly
-from nnbuild.frontend.tflite.records import CONVERT_AGAIN, DAMAGED, Operator, Quantization, as_float
+from nnbuild.frontend.tflite.records import CONVERT_AGAIN, DAMAGED, Operator, Quantization, finite
 from nnbuild.frontend.tflite.records import Tensor as Stored
 from nnbuild.model.graph import WHOLE, Array, Quant, Shape, Tensor
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
@@ -260,8 +260,11 @@ class Call:
         self.expect(len(values) == 1, f"its input {self.stored(index).name!r} holds {len(values)} numbers, not one.")
         return values[0]
 
-    def weights(self, index: int) -> Array:
-        """A constant's numbers; what is stored in integers or half precision for a float operator becomes float."""
+    def weights(self, index: int, *, bounds: bool = False) -> Array:
+        """A constant's numbers; what is stored in integers or half precision for a float operator becomes float.
+
+        Of `bounds` and masks, which are written with infinity, that is the largest number.
+        """
         stored = self.stored(index)
         if not self.is_constant(index):
             raise self.error(
@@ -270,12 +273,7 @@ class Call:
             )
         values = stored.values()
         if self.is_float():
-            values = as_float(stored)
-            if not np.isfinite(values).all():
-                raise stored.error(
-                    "it holds values that are not numbers (NaN or infinity).",
-                    "The training has diverged; train again, or convert the model from before it did.",
-                )
+            values = finite(stored, bounds)
             if stored.dtype == "int8":
                 self.assembly.note("Weights stored in 8 bits are computed with in float32.")
         return values

@@ -17,10 +17,11 @@ from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.numeric.steps import steps
 from nnbuild.numeric.tables import FUNCTIONS16, given_table16
 from nnbuild.ops.activation import Activation
-from nnbuild.ops.base import NO_CLAMP
+from nnbuild.ops.base import NO_CLAMP, Clamp
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.prelu import PReLU
+from nnbuild.ops.select import LEFT_OUT, Select
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.whole import FUNCTIONS as WHOLE_NUMBERS
 from nnbuild.ops.whole import Whole
@@ -33,6 +34,10 @@ TABLE_LIMIT = 32767 / (4096 * 3)
 SOFTMAX_FROM = 2.0**-26
 SOFTMAX16_BELOW = 2.0
 HARD_SWISH_BELOW = 2.0**10
+BOUNDS = ("add", "subtract", "maximum", "minimum")
+"""Where infinity is a mask or a bound."""
+SMALLEST_SUMMAND = 2.0**-100
+"""A constant's scale where it is added: what keeps a normalization from dividing by zero has a tiny one."""
 GIVEN = {("sqrt", "int8"), *((name, "int16") for name in FUNCTIONS16)}
 """Functions whose integers TFLite computes in another way than nnbuild would."""
 
@@ -131,7 +136,7 @@ def gelu(call: Call) -> None:
 
 def prelu(call: Call) -> None:
     (x,) = call.data_inputs(0)
-    slope, held = _operand(call, 1)
+    slope, held = _operand(call, 1, "prelu")
     own, out = quant(call, x), call.like().quant
     if own is not None and out is not None and held is not None:
         call.expect(call.output().dtype == "int8", "nnbuild computes PRELU in int8 and float32, not in int16.")
@@ -163,7 +168,10 @@ def binary(function: str, options: str, call: Call) -> None:
     names, constants, quants = [], {}, []
     for index, role in enumerate(("left", "right")):
         if call.is_constant(index):
-            values, held = _operand(call, index)
+            values, held = _operand(call, index, function)
+            if function == "add" and held is None and (values <= LEFT_OUT).any():
+                call.done(_left_out(call, 1 - index, values, clamp))
+                return
             constants[role] = call.constant(index, values, held)
         else:
             (name,) = call.data_inputs(index)
@@ -175,9 +183,21 @@ def binary(function: str, options: str, call: Call) -> None:
     call.done(call.add(Binary(function, clamp), names, constants))
 
 
-def _operand(call: Call, index: int) -> tuple[Array, Quant | None]:
+def _left_out(call: Call, index: int, mask: Array, clamp: Clamp) -> str:
+    """A tensor and what is added to it, some of it so low that it does not count: that is replaced, not added to, so
+    that integers have their steps for the others."""
+    call.expect(not call.is_constant(index), "both its operands are constants.", CONVERT_AGAIN)
+    (kept,), lost = call.data_inputs(index), mask <= LEFT_OUT
+    rest, lowest = np.where(lost, np.float32(0), mask), mask.min().reshape(1)
+    if rest.any() or clamp != NO_CLAMP or np.broadcast_shapes(mask.shape, call.shape(kept)) != call.shape(kept):
+        kept = call.add(Binary("add", clamp), [kept], {"right": call.constant(1 - index, rest)})
+    chosen = call.known((~lost).astype(np.int8), call.truth)
+    return call.add(Select(), [chosen, kept], {"other": call.constant(1 - index, lowest)})
+
+
+def _operand(call: Call, index: int, function: str) -> tuple[Array, Quant | None]:
     """A constant operand without its batch axis, and its scale."""
-    stored, values = call.stored(index), call.weights(index)
+    stored, values = call.stored(index), call.weights(index, bounds=function in BOUNDS)
     rank = len(call.output().shape)
     if values.ndim == rank and rank > 1:
         if call.batch > 1:
@@ -190,7 +210,8 @@ def _operand(call: Call, index: int) -> tuple[Array, Quant | None]:
     if known is None or len(known.scales) != 1:
         raise stored.error("it is an operand in integers, and must have one scale.", CONVERT_AGAIN)
     low, high = RANGES[stored.dtype] if stored.dtype == "int8" else (0, 0)
-    if not (SMALLEST_SCALE <= known.scales[0] <= LARGEST_SCALE and low <= known.zero_points[0] <= high):
+    smallest = SMALLEST_SUMMAND if function in ("add", "subtract") else SMALLEST_SCALE
+    if not (smallest <= known.scales[0] <= LARGEST_SCALE and low <= known.zero_points[0] <= high):
         raise stored.error(f"its scale is {known.scales[0]:.6g} and its zero point {known.zero_points[0]}.")
     return values, Quant(known.scales, known.zero_points[0])
 

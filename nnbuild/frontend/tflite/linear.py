@@ -219,5 +219,4 @@ OPERATORS = {
     "CONV_2D": conv2d,
     "DEPTHWISE_CONV_2D": depthwise_conv2d,
     "TRANSPOSE_CONV": transpose_conv,
-    "FULLY_CONNECTED": fully_connected,
 }

@@ -132,7 +132,7 @@ def spaced(call: Call, whole: Shape, shape: Shape, steps: Sequence[int], begins:
 
 def number(call: Call, index: int) -> float:
     """A lone constant, as the value it means."""
-    stored, values = call.stored(index), call.weights(index)
+    stored, values = call.stored(index), call.weights(index, bounds=True)
     call.expect(values.size == 1 and stored.dtype == call.output().dtype, f"its {stored.name!r} is no such number.")
     value, out = values.reshape(-1)[0], call.like().quant
     return float(value) if out is None else (int(value) - out.zero_point) * out.scale

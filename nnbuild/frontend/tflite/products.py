@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
-from nnbuild.frontend.tflite.linear import CONVOLUTION_LIMIT, filter_quant, weighted
+from nnbuild.frontend.tflite.linear import CONVOLUTION_LIMIT, filter_quant, fully_connected, weighted
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
 from nnbuild.model.graph import Shape
-from nnbuild.ops.base import Clamp
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.base import NO_CLAMP, Clamp
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.repeat import Repeat
@@ -30,14 +31,17 @@ def batch_matmul(call: Call) -> None:
         return
     right = _matrices(call, 1, False)
     before = _common(call, call.shape(left)[:-2], call.shape(right)[:-2])
-    names = [_repeated(call, name, before) for name in (left, right)]
+    made = _product(call, [_repeated(call, name, before) for name in (left, right)], turned)
+    call.reshaped(made, whole=_whole(call, call.shape(made)))
+
+
+def _product(call: Call, names: list[str], turned: bool) -> str:
     own, other, out = (call.tensor(names[0]).quant, call.tensor(names[1]).quant, call.like().quant)
     if own is not None and other is not None and out is not None:
         call.ratio(own.scale * other.scale / out.scale, CONVOLUTION_LIMIT)
         depth = call.shape(names[0])[-1]
         call.expect(depth * 255 * 255 < 2**31 or call.output().dtype == "int16", f"its sums are of {depth} products.")
-    made = call.add(MatMul(turned), names)
-    call.reshaped(made, whole=_whole(call, call.shape(made)))
+    return call.add(MatMul(turned), names)
 
 
 def _common(call: Call, left: Shape, right: Shape) -> Shape:
@@ -72,6 +76,31 @@ def _repeated(call: Call, name: str, before: Shape) -> str:
     return name if set(times) <= {1} else call.add(Repeat((*times, 1, 1)), [name], like=call.tensor(name))
 
 
+def dense(call: Call) -> None:
+    """FULLY_CONNECTED; by a tensor it is a product of matrices, which is scaled by the same rule."""
+    if call.is_constant(1):
+        fully_connected(call)
+        return
+    call.expect(call.batch == 1, "it multiplies matrices of a batch.", BATCH_ONE)
+    clamp = call.clamp("FullyConnectedOptions")
+    call.expect(not call.given(2), "it adds a bias to a product of two tensors.", CONVERT_AGAIN)
+    call.expect(call.is_float() or clamp == NO_CLAMP, "it bounds a product of two tensors.", CONVERT_AGAIN)
+    right, left = _matrices(call, 1, False), call.value(0)
+    depth, out = call.shape(right)[-1], call.shape(right)[-2]
+    call.same_type([left, right])
+    call.expect(len(call.shape(right)) == 2 and prod(call.shape(left)) % depth == 0, f"its rows are not of {depth}.")
+    left = call.seen(left, (prod(call.shape(left)) // depth, depth))
+    made = _product(call, [left, right], True)
+    if clamp != NO_CLAMP:
+        made = call.add(Activation("clamp", _ends(clamp)), [made])
+    kept = bool(call.option("FullyConnectedOptions", "KeepNumDims", False))
+    call.reshaped(made, whole=(*call.whole(0)[:-1], out) if kept else call.shape(made))
+
+
+def _ends(clamp: Clamp) -> tuple[float, float]:
+    return -inf if clamp.low is None else clamp.low, inf if clamp.high is None else clamp.high
+
+
 def _by_constant(call: Call, left: str, turned: bool) -> None:
     values = call.weights(1)
     call.expect(values.ndim >= 2, f"its constant has the shape {list(values.shape)}.")
@@ -86,4 +115,4 @@ def _by_constant(call: Call, left: str, turned: bool) -> None:
     call.reshaped(made, whole=_whole(call, (*shape[:-1], columns)))
 
 
-OPERATORS: dict[str, Callable[[Call], None]] = {"BATCH_MATMUL": batch_matmul}
+OPERATORS: dict[str, Callable[[Call], None]] = {"BATCH_MATMUL": batch_matmul, "FULLY_CONNECTED": dense}

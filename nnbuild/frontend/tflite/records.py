@@ -137,15 +137,15 @@ NO_DETAILS, IN_BLOCKS = 0, 2
 """Kinds of what a quantization says beside scales."""
 
 
-def read(path: Path) -> Model:
-    """The records of a file, whose offsets are proven before anything is read through them."""
+def opened(path: Path) -> Reader:
+    """A file whose offsets are proven before anything is read through them."""
     schema = _schema()
     data = path.read_bytes()
     try:
         check(data)
     except Damaged as error:
         raise ModelError(path.name, f"{error}.", DAMAGED) from None
-    return _Reader(path.name, schema, data).model()
+    return Reader(path.name, schema, data)
 
 
 def _schema() -> Any:
@@ -159,7 +159,9 @@ def _schema() -> Any:
     return tflite
 
 
-class _Reader:
+class Reader:
+    """Makes the records of a file's subgraphs."""
+
     def __init__(self, file: str, schema: Any, data: bytes) -> None:
         self.file = file
         self.schema = schema
@@ -168,35 +170,41 @@ class _Reader:
         self.options = _names_of(schema.BuiltinOptions)
         self.younger_options = _names_of(getattr(schema, "BuiltinOptions2", object()))
         self.data = data
+        self._parts: dict[int, Model] = {}
         self.root = schema.Model.GetRootAs(data + SPARE, 0)
 
     def model(self) -> Model:
         if self.root.SubgraphsLength() == 0:
             raise ModelError(self.file, "it holds no network.", DAMAGED)
-        graph = self.root.Subgraphs(0)
+        main = self._part(0)
+        for ends, what in ((main.inputs, "inputs"), (main.outputs, "outputs")):
+            if not ends:
+                raise ModelError(self.file, f"it has no {what}.", DAMAGED)
+        called = {number: op for op in main.operators if (number := called_once(op)) is not None}
+        return replace(main, once={number: self.called(operator, number) for number, operator in called.items()})
+
+    def called(self, operator: Operator, number: int) -> Model:
+        """A subgraph that an operator names."""
+        if not 0 < number < self.root.SubgraphsLength():
+            raise operator.error(f"it calls subgraph {number}, which does not exist.")
+        if number not in self._parts:
+            self._parts[number] = self._part(number)
+        return self._parts[number]
+
+    def _part(self, number: int) -> Model:
+        graph = self.root.Subgraphs(number)
         tensors, operators = self._inside(graph)
         inputs = self._ends(graph.InputsAsNumpy() if graph.InputsLength() else [], tensors, "inputs")
         outputs = self._ends(graph.OutputsAsNumpy() if graph.OutputsLength() else [], tensors, "outputs")
-        called = {number: operator for operator in operators if (number := called_once(operator)) is not None}
-        once = {number: self._called(operator, number) for number, operator in called.items()}
-        return Model(inputs, outputs, operators, tensors, once)
+        return Model(inputs, outputs, operators, tensors)
 
     def _inside(self, graph: Any) -> tuple[tuple[Tensor, ...], tuple[Operator, ...]]:
         read = [self._tensor(graph.Tensors(i), i) for i in range(graph.TensorsLength())]
         tensors = tuple(self._in_blocks(graph.Tensors(tensor.index), tensor, read) for tensor in read)
         return tensors, tuple(self._operator(graph.Operators(i), i, tensors) for i in range(graph.OperatorsLength()))
 
-    def _called(self, operator: Operator, number: int) -> Model:
-        """A subgraph that another calls before the first run."""
-        if not 0 < number < self.root.SubgraphsLength():
-            raise operator.error(f"it calls subgraph {number}, which does not exist.")
-        tensors, operators = self._inside(self.root.Subgraphs(number))
-        return Model((), (), operators, tensors)
-
     def _ends(self, indices: Any, tensors: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
         found = [int(i) for i in indices]
-        if not found:
-            raise ModelError(self.file, f"it has no {what}.", DAMAGED)
         if not all(0 <= i < len(tensors) for i in found):
             raise ModelError(self.file, f"its {what} name a tensor that does not exist.", DAMAGED)
         return tuple(tensors[i] for i in found)
@@ -366,6 +374,20 @@ def as_float(stored: Tensor) -> Array:
         return np.asarray(values.astype(np.float32) * known.blocks)
     scales, zeros = along(stored, values.ndim, values.shape)
     return np.asarray((values.astype(np.int32) - zeros).astype(np.float32) * scales)
+
+
+LARGEST = np.finfo(np.float32).max
+
+
+def finite(stored: Tensor, bounds: bool) -> Array:
+    """A constant as float32 without infinities; of `bounds` and masks these are the largest numbers."""
+    values = as_float(stored).clip(-LARGEST, LARGEST) if bounds else as_float(stored)
+    if not np.isfinite(values).all():
+        raise stored.error(
+            "it holds values that are not numbers (NaN or infinity).",
+            "The training has diverged; train again, or convert the model from before it did.",
+        )
+    return values
 
 
 def along(stored: Tensor, rank: int, shape: Shape) -> tuple[Array, Array]:

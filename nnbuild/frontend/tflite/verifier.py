@@ -70,6 +70,7 @@ OPTIONS_2: Mapping[int, Fields] = {
     10: {slot: ("padding", Vector(8)) for slot in range(3)},
     13: {slot: ("window", Vector(8)) for slot in range(5)},
     16: {slot: ("axes", Vector(8)) for slot in (0, 1, 2, 4)},
+    21: {0: ("name", Vector(1)), 1: ("decomposition_subgraph_index", Scalar(4)), 2: ("attributes", Vector(1))},
 }
 
 BLOCKS: Fields = {0: ("scales", Scalar(4)), 2: ("block_size", Scalar(4)), 3: ("block_shape", Vector(4))}
