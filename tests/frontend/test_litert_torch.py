@@ -1,4 +1,4 @@
-"""Modules as users of PyTorch write them, through Google's converter to LiteRT, where it is installed (litert-torch)."""
+"""Modules as users of PyTorch write them, through litert-torch, Google's converter, where it is installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed (pip install nnbuild[torch])")
-litert_torch = pytest.importorskip("litert_torch")
+pytest.importorskip("litert_torch")
+
+import litert_torch
 
 from nnbuild import passes
 from nnbuild.base.errors import ModelError
