@@ -47,7 +47,7 @@ TRAINED = 4000
 CASES = (
     Case("machine-sounds", {"prune": "0.9"}, 40 / 264),
     Case("machine-sounds", {"prune": "0.9", "share": "16"}, 40 / 264),
-    Case("mnist", {"weights_bits": "auto", "flash": "9900"}, 0.35),
+    Case("mnist", {"weights_bits": "auto", "flash": "9620"}, 0.35),
     Case("mnist", {"weights_bits": "auto", "accuracy_drop": 0.3}, 0.35),
     Case("mnist", {"weights_bits": "3"}, 0.35),
     Case("mnist", {"share": "8"}, 0.35),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nnbuild.base.errors import CheckFailed
 from nnbuild.compress.graph import Made, Specs
 from nnbuild.compress.price import Board
-from nnbuild.compress.trials import Trial, frontier, roles_by_op
+from nnbuild.compress.trials import Trial, frontier, repriced, roles_by_op
 from nnbuild.model.graph import Graph
 
 POINTS = 0.5
@@ -28,6 +28,11 @@ class Found:
     made: Made
     bytes: int
     drop: float
+
+    @property
+    def error(self) -> float:
+        """Of the model's output, as trials of single layers tell it."""
+        return sum(trial.error for trial in self.choice.values())
 
 
 @dataclass(eq=False)
@@ -55,7 +60,8 @@ class Search:
         tight = at(index)
         if drop is None:
             near = [at(i) for i in range(index, min(index + NEAR, len(steps)))]
-            return min((each for each in near if each.bytes <= flash), key=lambda each: (each.drop, each.bytes))
+            near.append(self._filled(tight, found, flash))
+            return min((each for each in near if each.bytes <= flash), key=lambda each: (each.drop, each.error))
         if tight.drop <= drop:
             return tight
         both = _meeting(known.values(), flash, drop)
@@ -65,6 +71,24 @@ class Search:
         if both is None:
             raise _refusal(tight, loose, flash, drop)
         return both
+
+    def _filled(self, tight: Found, found: Mapping[str, list[Trial]], flash: int) -> Found:
+        """With finer forms of layers as far as there is room, at what they take in a program with these routines: some
+        take no byte more."""
+        priced = repriced(self.graph, tight.made.graph, found, self.board)
+        now = {op: next(each for each in priced[op] if each.spec == trial.spec) for op, trial in tight.choice.items()}
+        room = flash - tight.bytes
+        while moves := [
+            (now[op], each)
+            for op in now
+            for each in priced[op]
+            if each.error < now[op].error and each.bytes - now[op].bytes <= room
+        ]:
+            before, after = max(moves, key=lambda move: _gain(*move))
+            now[after.op], room = after, room - (after.bytes - before.bytes)
+        if all(now[op].spec == trial.spec for op, trial in tight.choice.items()):
+            return tight
+        return self._made(now, "with finer layers")
 
     def _made(self, choice: Mapping[str, Trial], which: str) -> Found:
         roles = roles_by_op(self.graph)
@@ -108,6 +132,11 @@ class Search:
                 f"Allow --flash {least.bytes}, or take a smaller model.",
             )
         return min(high, len(steps) - 1)
+
+
+def _gain(before: Trial, after: Trial) -> float:
+    """The error that goes for a byte."""
+    return (before.error - after.error) / max(after.bytes - before.bytes, 1)
 
 
 def _meeting(made: Iterable[Found], flash: int, drop: float) -> Found | None:

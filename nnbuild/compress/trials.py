@@ -115,6 +115,17 @@ def trials(
     return found
 
 
+def repriced(graph: Graph, made: Graph, found: Mapping[str, list[Trial]], board: Board) -> dict[str, list[Trial]]:
+    """The same trials with the bytes that they take in a program that has the routines of `made`."""
+    board, roles = board.among([made]), roles_by_op(graph)
+
+    def bytes_of(site: Site, spec: Spec) -> int:
+        return board.site(roughly(site, roles[site.op.name], spec) if spec.changes else site).bytes
+
+    sites = {op.name: site_of(graph, op) for op in graph.ops if op.name in found}
+    return {op: [replace(trial, bytes=bytes_of(sites[op], trial.spec)) for trial in found[op]] for op in found}
+
+
 def _typical(graph: Graph, roles: Mapping[str, list[str]], forms: Mapping[str, list[Spec]]) -> Iterator[Graph]:
     """The graph as it is, and with a first, a middle and a last form of all weights: between them they have the
     routines of most choices."""

@@ -81,6 +81,13 @@ def test_bytes_of_flash_are_kept(made: tuple[Graph, Graph, Source], words: tuple
     assert any(line.startswith("choice ") and line.endswith("points lost") for line in lines)
 
 
+def test_room_that_is_left_goes_to_finer_forms(made: tuple[Graph, Graph, Source]) -> None:
+    limit, lines = BOARD.whole(made[1]).bytes - 5000, list[str]()
+    _, record = compress(*made[:2], made[2], wishes(None, None, "auto", str(limit)), BOARD, lines.append)
+    assert record.bytes_after <= limit
+    assert any(line.startswith("choice with finer layers: ") for line in lines)
+
+
 def test_as_few_bytes_as_the_drop_allows(made: tuple[Graph, Graph, Source]) -> None:
     sizes = []
     for drop in (8, 30):
