@@ -301,6 +301,12 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
         "with a state. Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert "
         "again.",
     ),
+    "loop of TensorFlow": (
+        change_operator("RELU-int8", kind="CUSTOM", custom="FlexTensorListReserve"),
+        "operator 0 (CUSTOM FlexTensorListReserve) for 'out': nnbuild does not support CUSTOM FlexTensorListReserve, into "
+        "which converters turn recurrent layers with a state. Give the .h5 or .keras file instead, or build the "
+        "recurrent layer with unroll=True and convert again.",
+    ),
     "variables": (
         change_operator("RELU-int8", kind="CALL_ONCE", inputs=[], outputs=[]),
         f"operator 0 (CALL_ONCE): it does not say which subgraph it calls. {BROKEN}",

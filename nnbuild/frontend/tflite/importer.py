@@ -40,6 +40,8 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **formulas.OPERATORS,
 }
 LOOPS = ("WHILE", "IF", "CALL")
+LISTS = "CUSTOM FlexTensorList"
+"""What a converter that may use TensorFlow's own operators writes for a recurrent layer."""
 
 
 def import_model(name: str, file: str, model: Model) -> Graph:
@@ -96,7 +98,7 @@ def _reader(operator: Operator) -> Callable[[Call], None]:
     found = OPERATORS.get(operator.kind)
     if found is not None:
         return found
-    if operator.kind in LOOPS:
+    if operator.kind in LOOPS or operator.kind.startswith(LISTS):
         raise operator.error(
             f"nnbuild does not support {operator.kind}, into which converters turn recurrent layers with a state.",
             "Give the .h5 or .keras file instead, or build the recurrent layer with unroll=True and convert again.",
