@@ -303,8 +303,8 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "loop of TensorFlow": (
         change_operator("RELU-int8", kind="CUSTOM", custom="FlexTensorListReserve"),
-        "operator 0 (CUSTOM FlexTensorListReserve) for 'out': nnbuild does not support CUSTOM FlexTensorListReserve, into "
-        "which converters turn recurrent layers with a state. Give the .h5 or .keras file instead, or build the "
+        "operator 0 (CUSTOM FlexTensorListReserve) for 'out': nnbuild does not support CUSTOM FlexTensorListReserve, "
+        "into which converters turn recurrent layers with a state. Give the .h5 or .keras file instead, or build the "
         "recurrent layer with unroll=True and convert again.",
     ),
     "variables": (
