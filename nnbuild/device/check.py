@@ -294,7 +294,9 @@ def _reference_gate(where: str, output: Output, gates: Gates) -> GateResult:
     right = near(output.reference, output.raw, allowed)
     count, total = int(np.count_nonzero(~right)), output.raw.size
     unit = "integers" if output.raw.dtype.kind in "iu" else "numbers"
-    more = f" by more than {steps(float(np.max(allowed)))}" if np.any(allowed) else ""
+    most = steps(float(np.max(allowed)))
+    more = f" by more than {most}" if np.min(allowed) > 0 else f" by more than their sample allows (up to {most})"
+    more = more if np.any(allowed) else ""
     limit = gates.integer_mismatches if unit == "integers" else 0
     detail = f"{count} of {total} {unit} differ from the reference{more}, {limit} allowed"
     if count:

@@ -3,6 +3,8 @@
 A float is allowed what rounding can do, and no more. The reference is computed again with every result of floating
 point off by `ULPS` units of the magnitude it was added up from, up or down by chance, and how far a tensor moves is how
 far a program may be off there. A tensor that no floating point leads to does not move: it must be equal in every bit.
+Between a right truth value, index or count and a wrong one there is no step to allow: it must be equal, too, but in
+samples where such a last bit turns it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ FLOAT_CAP = 2.0**-10
 """The share of an output's own size beyond which the layers before its last excuse nothing."""
 STEP_CAP = 2.0**-7
 """The same behind integers that a last bit of a float can move by a whole step: two steps of int8."""
+CHOICES = 16
+"""How often a truth value, an index or a count is computed again: only that shows that it hangs by a last bit."""
 LARGEST = 2**26
 """Numbers held at once while samples that do not depend on each other are computed."""
 
@@ -142,7 +146,8 @@ def _of_some(graph: Graph, inputs: Mapping[str, Array], names: Sequence[str], re
         single = _single(graph, inputs, exact, reset_each)
         moving = [name for name in names if name in rounded(graph)]
         moved = {name: np.zeros(len(exact[name])) for name in names}
-        for turn in range(_turns(len(next(iter(exact.values())))) if moving else 0):
+        turns = _turns(len(next(iter(exact.values())))) if moving else 0
+        for turn in range(max(turns, CHOICES) if any(graph.tensors[name].is_whole for name in moving) else turns):
             how = _Disturber(iter(recorder.kept), turn % 2 == 0, np.random.default_rng(turn))
             other = interpret.run(graph, inputs, "float64", reset_each=reset_each, how=how)
             for name in moving:
@@ -180,8 +185,10 @@ def _single(graph: Graph, inputs: Mapping[str, Array], exact: interpret.Values, 
 
 def _joined(graph: Graph, name: str, parts: Sequence[_Part]) -> Standard:
     part = _Part(*(np.concatenate([getattr(p, key) for p in parts]) for key in ("exact", "single", "moved", "last")))
-    if graph.tensors[name].quant is not None:
-        return Standard(part.single, _of_integers(part) if name in rounded(graph) else np.zeros(len(part.moved)))
+    tensor = graph.tensors[name]
+    if tensor.quant is not None:
+        allowed = np.zeros(len(part.moved)) if name not in rounded(graph) else _of_integers(part)
+        return Standard(part.single, part.moved if tensor.is_whole else allowed)
     with np.errstate(over="ignore"):
         values = part.exact.astype(np.float32)
     values = np.where(np.isfinite(part.single) & np.isfinite(values), values, part.single.astype(np.float32))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nnbuild.model.graph import Array, Constant, Graph, Op, Quant, State, Tensor
+from nnbuild.model.graph import WHOLE, Array, Constant, Graph, Op, Quant, State, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.numeric.nearness import near
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation
+from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
+from nnbuild.ops.compare import Compare
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.reduce import Reduce
@@ -203,6 +205,24 @@ def test_samples_are_taken_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = standards(graph, {"x": x}, ["y"])["y"]
     assert np.array_equal(whole.values, parts.values)
     assert np.allclose(whole.tolerance, parts.tolerance, rtol=3)
+
+
+@pytest.mark.parametrize("attributes", [Compare("greater"), Arg("max")])
+def test_what_is_chosen_by_floats_is_equal_where_it_does_not_hang_by_a_last_bit(attributes: Attributes) -> None:
+    """A truth value has one step between right and wrong, and an index beside the right one is as wrong as any."""
+    graph = chain(dense("a", units=2))
+    index = isinstance(attributes, Arg)
+    y = Tensor("y", (1,) if index else (2,), "int32" if index else "int8", WHOLE)
+    held = {} if index else {"right": Constant("right", np.zeros(1, np.float32))}
+    choice = Op("op1", attributes, ("a",), ("y",), {role: role for role in held})
+    graph = verify(
+        Graph("net", {**graph.tensors, "y": y}, graph.constants | held, (*graph.ops, choice), ("x",), ("y",))
+    )
+    x = numbers(200)
+    x[0] = 0  # a tie of both, and nothing on either side of zero
+    found = standards(graph, {"x": x}, ["y"])["y"]
+    assert (found.tolerance[1:] == 0).all()
+    assert len(np.unique(found.values[1:])) == 2
 
 
 @pytest.mark.parametrize("seed", range(4))
