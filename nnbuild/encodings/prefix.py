@@ -221,7 +221,7 @@ def _huffman(amounts: Array) -> Array:
 
 
 def _bits(coded: Array, table: Array, lengths: Array) -> Array:
-    """All codes one after the other, and what may be read behind them."""
+    """All codes one after the other, and what may be read behind them: never less than is read at once."""
     code, size = np.zeros(256, np.int64), np.zeros(256, np.int64)
     for one, (bits, count) in zip(table, _codes(lengths), strict=True):
         code[one], size[one] = bits, count
@@ -229,4 +229,5 @@ def _bits(coded: Array, table: Array, lengths: Array) -> Array:
     places = np.arange(LONGEST, dtype=np.uint8)
     there = places < counts[:, None]
     each = bits[:, None] >> places & 1
-    return np.concatenate([np.packbits(each[there], bitorder="little"), np.zeros(BEYOND, np.uint8)])
+    codes = np.packbits(each[there], bitorder="little") if there.any() else np.zeros(1, np.uint8)
+    return np.concatenate([codes, np.zeros(BEYOND, np.uint8)])

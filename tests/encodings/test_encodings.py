@@ -104,7 +104,17 @@ def test_frequent_bytes_have_short_codes() -> None:
         found = proved(prefix(each), each)
         assert found.carried == carried and found.nbytes < 0.31 * len(values)
     skewed = np.repeat(np.arange(40), np.maximum(1, 2 ** (13 - np.arange(40)).clip(0))).astype(np.int8)
-    assert proved(prefix(skewed), skewed).lengths[7] > 0  # longer codes are cut
+    mixed = chance.permutation(skewed)
+    assert proved(prefix(mixed), mixed).lengths[7] > 0  # longer codes are cut
+    assert proved(prefix(skewed), skewed).nbytes < proved(prefix(mixed), mixed).nbytes  # what is rare lies apart
+
+
+def test_nothing_with_a_code_leaves_what_is_read_at_once() -> None:
+    values = np.array([[1, 2, 3, 4, 5, 6, 7, 8]], np.int8)
+    found = prefix(values)
+    assert found.coded == 0
+    assert found.codes.nbytes >= 4
+    np.testing.assert_array_equal(found.decode(), values)
 
 
 def test_layers_alike_share_a_table_of_codes() -> None:
