@@ -66,6 +66,14 @@ def masked_heads(keras: Any, x: Any) -> Any:
     return keras.layers.MultiHeadAttention(2, 3)(rows, rows)
 
 
+def masked_beside_features(keras: Any, x: Any) -> Any:
+    """Where masks meet, Keras saves the operations that join them."""
+    layers = keras.layers
+    rows = layers.Embedding(4, 6, mask_zero=True)(x)
+    beside = layers.Concatenate()([rows, keras.ops.cast(x, "float32")[..., None]])
+    return layers.LSTM(3)(layers.Concatenate(axis=1)([beside, beside]))
+
+
 def encoder(keras: Any, x: Any) -> Any:
     layers = keras.layers
     for _ in range(2):
@@ -92,6 +100,7 @@ CASES: dict[str, Build] = {
     "causal heads": alone((6, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3)(x, x, use_causal_mask=True)),
     "scores": alone((6, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3)(x, x, return_attention_scores=True)),
     "grouped heads": alone((6, 8), lambda k, x: k.layers.GroupQueryAttention(3, 4, 2)(x, x)),
+    "masked beside features": alone((5,), masked_beside_features, "int32"),
     "masked heads": alone((5,), masked_heads, "int32"),
     "attention": joined((5, 6), (7, 6), lambda k, a, b: k.layers.Attention(use_scale=True)([a, b])),
     "additive attention": joined((5, 6), (7, 6), lambda k, a, b: k.layers.AdditiveAttention()([a, b])),

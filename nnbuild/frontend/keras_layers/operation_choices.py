@@ -157,12 +157,20 @@ def take(call: Call) -> str:
 
 def cast(call: Call) -> str:
     """To floats, to truth values, or without their fraction to whole numbers."""
-    kind = str(call.named.get("dtype", call.config.get("dtype")))
+    return as_kind(call, call.input, str(call.named.get("dtype", call.config.get("dtype"))))
+
+
+def as_asked(call: Call, x: str) -> str:
+    """As it is, unless a type is asked for."""
+    kind = call.named.get("dtype", call.config.get("dtype") if "dtype" in call.config else None)
+    return x if kind is None else as_kind(call, x, str(kind))
+
+
+def as_kind(call: Call, x: str, kind: str) -> str:
     if kind == "bool":
-        return str(truth(call, Wire(call.input)).name)
+        return str(truth(call, Wire(x)).name)
     if "int" not in kind:
-        return call.builder.as_float(call.input)
-    x = call.input
+        return call.builder.as_float(x)
     if not call.builder.tensor(x).is_whole:
         down = apply(call, apply(call, x, ("clamp", (0.0, inf))), ("floor", ()))
         up = apply(call, apply(call, x, ("clamp", (-inf, 0.0))), ("ceil", ()))

@@ -289,6 +289,9 @@ OPERATIONS: dict[str, Operation] = {
     "copy": Operation(lambda call: call.input, whole=True),
     "stop_gradient": Operation(lambda call: call.input, ("variable",), whole=True),
     "cast": Operation(choices.cast, ("dtype",), whole=True),
+    "convert_to_tensor": Operation(
+        lambda call: choices.as_asked(call, call.input), ("dtype", "sparse", "ragged"), whole=True
+    ),
     **{name: Operation(partial(choices.compared, function=name), whole=True) for name in COMPARISONS},
     "logical_and": Operation(partial(choices.logical, function="and"), whole=True),
     "logical_or": Operation(partial(choices.logical, function="or"), whole=True),
@@ -320,8 +323,8 @@ OPERATIONS: dict[str, Operation] = {
     "isnan": Operation(lambda call: call.one(Compare("not_equal"), call.input, call.input)),
     "max_pool": Operation(partial(_pooled, "MaxPooling"), _POOLED),
     "average_pool": Operation(partial(_pooled, "AveragePooling"), _POOLED),
-    "ones_like": Operation(lambda call: formulas.filled(call, 1.0)),
-    "zeros_like": Operation(lambda call: formulas.filled(call, 0.0)),
+    "ones_like": Operation(lambda call: choices.as_asked(call, formulas.filled(call, 1.0)), ("dtype",)),
+    "zeros_like": Operation(lambda call: choices.as_asked(call, formulas.filled(call, 0.0)), ("dtype",)),
     "top_k": Operation(formulas.top_k, ("k", "sorted")),
     "glu": Operation(formulas.glu, ("axis",)),
     "hard_shrink": Operation(formulas.hard_shrink, ("threshold",)),
