@@ -101,6 +101,14 @@ CASES: dict[str, Build] = {
     "scores": alone((6, 8), lambda k, x: k.layers.MultiHeadAttention(2, 3)(x, x, return_attention_scores=True)),
     "grouped heads": alone((6, 8), lambda k, x: k.layers.GroupQueryAttention(3, 4, 2)(x, x)),
     "masked beside features": alone((5,), masked_beside_features, "int32"),
+    "numbers and indices": alone(
+        (5,),
+        lambda k, x: k.ops.concatenate(
+            [k.ops.concatenate([k.ops.argmax(x, -1, keepdims=True), x, x > 0], 1), k.ops.hstack([k.ops.argsort(x), x])],
+            1,
+        ),
+    ),
+    "numbers and indices stacked": alone((5,), lambda k, x: k.ops.stack([x, k.ops.argsort(x, -1)], -1)),
     "masked heads": alone((5,), masked_heads, "int32"),
     "attention": joined((5, 6), (7, 6), lambda k, a, b: k.layers.Attention(use_scale=True)([a, b])),
     "additive attention": joined((5, 6), (7, 6), lambda k, a, b: k.layers.AdditiveAttention()([a, b])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nnbuild.frontend.builder import INT32
 from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.keras_layers.normalization import scaled
@@ -64,7 +65,17 @@ def concatenated(call: Call, axis: int) -> str:
     if not call.inputs:
         raise call.config.error("it is called without any tensor.")
     (along,) = sample_axes(call.config, (axis,), call.builder.shape(call.inputs[0]))
-    return call.one(Concatenate(along), *call.inputs)
+    return call.one(Concatenate(along), *of_one_kind(call))
+
+
+def of_one_kind(call: Call) -> tuple[str, ...]:
+    """The inputs as one tensor can hold them: floats where one is of floats, else whole numbers of one width."""
+    tensors = [call.builder.tensor(x) for x in call.inputs]
+    if not all(tensor.is_whole for tensor in tensors):
+        return tuple(call.builder.as_float(x) for x in call.inputs)
+    if len({tensor.dtype for tensor in tensors}) == 1:
+        return call.inputs
+    return tuple(call.convert(x, INT32) for x in call.inputs)
 
 
 LAYERS = {

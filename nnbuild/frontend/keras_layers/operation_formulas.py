@@ -8,6 +8,7 @@ import numpy as np
 
 from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call
+from nnbuild.frontend.keras_layers.merging import of_one_kind
 from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, reduced
 from nnbuild.frontend.keras_layers.products import by_kernel
 from nnbuild.frontend.settings import is_integer, shown
@@ -182,7 +183,7 @@ def stack(call: Call) -> str:
         raise call.config.error("it stacks tensors of different shapes.")
     shape = shapes.pop()
     (axis,) = sample_axes(call.config, (options(call).one("axis", 0),), (*shape, 1))
-    parts = [call.one(Reshape((*shape[:axis], 1, *shape[axis:])), x) for x in call.inputs]
+    parts = [call.one(Reshape((*shape[:axis], 1, *shape[axis:])), x) for x in of_one_kind(call)]
     return call.one(Concatenate(axis), *parts) if len(parts) > 1 else parts[0]
 
 
