@@ -98,6 +98,9 @@ def _exported() -> Iterator[tuple[str, File]]:
         yield f"ADD-tiny-{dtype}", file("ADD", [plain("x", SHAPE, dtype), tiny], out, "AddOptions")
         near = T("near", (3,), dtype, (SCALED[dtype][0] * 2.0**-12,), (0,), data=np.array([127, -7, 90], dtype))
         yield f"ADD-near-{dtype}", file("ADD", [plain("x", SHAPE, dtype), near], out, "AddOptions")
+    tensors = [plain(name, (1, 4, 3), "float32") for name in ("x", "counted", "y")]
+    count = O("STABLEHLO_IOTA", [], [1], "StablehloIotaOptions", {"IotaDimension": 2})
+    yield "STABLEHLO_IOTA-float32", File(tensors, [count, O("ADD", [0, 1], [2], "AddOptions")], [0], [2])
     mask = np.where(np.tri(4, 5, dtype=bool), 0.5, -np.inf).astype(np.float32)
     tensors = [plain("x", (1, 4, 5), "float32"), plain("mask", (1, 4, 5), "float32", mask[None])]
     tensors += [plain(name, (1, 4, 5), "float32") for name in ("scores", "shares")]

@@ -311,7 +311,7 @@ SEEDS: dict[str, File] = {
 
 WITHOUT_REFERENCE = (
     *("QUANTIZE-mixed", "ELU-float32", "CEIL-float32", "RELU_N1_TO_1-int16"),
-    *("FULLY_CONNECTED-2bits-float32", "FULLY_CONNECTED-blocks-float32"),
+    *("FULLY_CONNECTED-2bits-float32", "FULLY_CONNECTED-blocks-float32", "STABLEHLO_IOTA-float32"),
 )
-"""Files with operators that TFLite's reference kernels lack: ELU, CEIL, RELU_N1_TO_1 in 16 bits, and floats by weights
-in few bits, of which the inputs are rounded to 8 bits, or which are in blocks."""
+"""Files with operators that TFLite's reference kernels lack: ELU, CEIL, STABLEHLO_IOTA, RELU_N1_TO_1 in 16 bits, and
+floats by weights in few bits, of which the inputs are rounded to 8 bits, or which are in blocks."""

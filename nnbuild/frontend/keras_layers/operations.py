@@ -106,6 +106,10 @@ def _number(call: Call, value: Any, other: str) -> str:
     return call.constant(key, lambda: single_precision(found))
 
 
+def _said(operand: Any) -> str:
+    return "a tensor" if isinstance(operand, Wire) else shown(operand)
+
+
 def _power(call: Call) -> str:
     base, exponent = _operands(call)
     powers: dict[float, Function] = {1.0: ("linear", ()), 2.0: ("square", ()), 0.5: ("sqrt", ()), -0.5: ("rsqrt", ())}
@@ -113,7 +117,7 @@ def _power(call: Call) -> str:
         return formulas.raised(call, base.name, int(exponent))
     if not isinstance(base, Wire) or not isinstance(exponent, (int, float)) or float(exponent) not in powers:
         raise call.config.error(
-            f"it raises to the power {shown(exponent)}.", "Only 0.5, -0.5 and 1 to 64 are supported."
+            f"it raises {_said(base)} to the power {_said(exponent)}.", "Only 0.5, -0.5 and 1 to 64 are supported."
         )
     return apply(call, base.name, powers[float(exponent)])
 

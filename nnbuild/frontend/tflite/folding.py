@@ -32,6 +32,9 @@ def folded(call: Call) -> bool:
         call.expect(counts in ("int32", "int64"), f"its output is of type {counts}.")
         call.fold(np.asarray(shape if kind == "SHAPE" else len(shape), counts))
         return True
+    if kind == "STABLEHLO_IOTA":
+        call.fold(_counted(call))
+        return True
     if kind == "ZEROS_LIKE":
         _within(call, prod(call.whole(0)))
         call.fold(np.zeros(call.whole(0), _out_type(call)))
@@ -54,6 +57,15 @@ def folded(call: Call) -> bool:
         _within(call, values.size)
         call.fold(np.asarray(values), index, _quantization(call, given))
     return True
+
+
+def _counted(call: Call) -> Array:
+    """0, 1, 2 … along one axis."""
+    shape, axis = call.output().shape, int(call.option("StablehloIotaOptions", "IotaDimension", 0))
+    _within(call, prod(shape))
+    call.expect(0 <= axis < len(shape), f"it counts along axis {axis} of {list(shape)}.")
+    along = np.arange(shape[axis], dtype=_out_type(call)).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return np.broadcast_to(along, shape)
 
 
 def _quantization(call: Call, given: Sequence[int]) -> Quantization | None:
