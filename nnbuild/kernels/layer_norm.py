@@ -208,7 +208,8 @@ def _emit_pairs(w: Writer, site: Site[LayerNorm], names: Names) -> None:
     with _rows(w, site, names) as size:
         normalized.sums(w, size)
         _mean(w, site, size, scales)
-        normalized.variance(w, size, scales)
+        around = None if site.attributes.centred else zero(site.inputs[0]) << scales.fraction
+        normalized.variance(w, size, scales, around)
         _root(w, size, scales)
         normalized.outputs(w, site, size, names.packed["constants"])
 

@@ -18,6 +18,7 @@ from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare
+from nnbuild.ops.known import Known
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
@@ -98,13 +99,25 @@ def logical_not(call: Call) -> str:
     return call.one(Compare("equal"), truth(call, Wire(call.input)).name, right=zero)
 
 
+def _condition(call: Call, given: Any, sides: dict[str, Any]) -> str:
+    """A truth value for each element; one that is known stands for itself."""
+    if isinstance(given, Wire):
+        return str(truth(call, given).name)
+    values = (as_array(call.config, given, "condition") != 0).astype(np.int8)
+    beside = next((side.name for side in sides.values() if isinstance(side, Wire)), None)
+    if beside is None:
+        raise call.config.error("neither of what it chooses from is a tensor.", OTHERWISE)
+    if values.ndim > len(call.builder.shape(beside)) and values.shape[0] == 1:
+        values = values[0]
+    held = call.constant(f"condition of {call.builder.layer}", lambda: values.reshape(values.shape or (1,)))
+    return call.one(Known(), beside, values=held)
+
+
 def where(call: Call) -> str:
     condition, chosen, other = operands(call, 3, "condition", "x1", "x2", "x", "y")
-    if not isinstance(condition, Wire):
-        raise call.config.error("its condition is no tensor.", OTHERWISE)
     sides = {"chosen": chosen, "other": other}
     whole = all(is_whole(call, side) for side in sides.values())
-    names, constants = [truth(call, condition).name], {}
+    names, constants = [_condition(call, condition, sides)], {}
     for role, side in sides.items():
         if isinstance(side, Wire):
             names.append(call.convert(side.name, INT32) if whole else call.builder.as_float(side.name))

@@ -64,11 +64,15 @@ def sums(w: Writer, size: int) -> None:
         w(w.use(c99.MULTIPLY_ADD, "squares", "from[i]", "from[i]"))
 
 
-def variance(w: Writer, size: int, scales: LayerNormScales) -> None:
-    """Declares the sum of squares of distances from the mean, with the mean's bits after the point."""
+def variance(w: Writer, size: int, scales: LayerNormScales, mean: int | None) -> None:
+    """Declares the sum of squares of distances from the mean, which may be known, with its bits after the point."""
     fraction = scales.fraction
-    terms = f"squares * (INT64_C(1) << {2 * fraction}) - (int64_t)sum * mean * {1 << (fraction + 1)}"
-    declare(w, "variance", f"{terms} + (int64_t)mean * mean * {size}", "int64_t")
+    terms = f"squares * (INT64_C(1) << {2 * fraction})"
+    if mean is None:
+        terms += f" - (int64_t)sum * mean * {1 << (fraction + 1)} + (int64_t)mean * mean * {size}"
+    elif mean:
+        terms += f" - sum * INT64_C({mean << (fraction + 1)}) + INT64_C({mean * mean * size})"
+    declare(w, "variance", terms, "int64_t")
     w.bill(12)
 
 
