@@ -10,7 +10,7 @@ import numpy as np
 
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
 from nnbuild.frontend.tflite.placing import indices
-from nnbuild.frontend.tflite.records import CONVERT_AGAIN, LARGEST
+from nnbuild.frontend.tflite.records import CONVERT_AGAIN, finite
 from nnbuild.model.graph import WHOLE, Array, Quant, Shape
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.activation import Activation
@@ -37,14 +37,15 @@ def operand(call: Call, index: int) -> tuple[str | None, Array | None, Quant | N
         name = call.value(index)
         tensor = call.tensor(name)
         return name, None, tensor.quant, tensor.dtype
-    stored, values = call.stored(index), call.stored(index).values()
+    stored = call.stored(index)
+    floats = stored.dtype in ("float32", "float16")
+    values = finite(stored, bounds=True) if floats else stored.values()
     rank = len(call.output().shape)
     if values.ndim == rank and rank > 1:
         call.expect(call.batch == 1 or values.shape[0] == 1, f"its constant {stored.name!r} differs between samples.")
         values = values[0] if values.shape[0] == 1 else values
-    if stored.dtype in ("float32", "float16"):
-        call.expect(not np.isnan(values).any(), f"its constant {stored.name!r} holds values that are not numbers.")
-        return None, values.astype(np.float32).clip(-LARGEST, LARGEST), None, "float32"
+    if floats:
+        return None, values, None, "float32"
     if stored.quantization is None:
         low, high = limits("int32")
         return None, np.clip(values, low, high).astype(whole_type(stored.dtype)), WHOLE, whole_type(stored.dtype)

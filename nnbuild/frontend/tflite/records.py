@@ -257,7 +257,7 @@ class Reader:
         if table is None or tensor.data is None or tensor.dtype != "int8":
             raise tensor.error("its quantization is of a custom kind.", CONVERT_AGAIN)
         place, size = _number(table, 0), _number(table, 2)
-        if not 0 <= place < len(tensors) or size < 1 or _number(table, 3, wide=False):
+        if not 0 <= place < len(tensors) or size < 1 or _number(table, 3, signed=False):
             raise tensor.error("its quantization in blocks has no scales, or blocks of several axes.", CONVERT_AGAIN)
         scales = tensors[place]
         if not tensor.shape or scales.shape != (*tensor.shape[:-1], tensor.shape[-1] / size):
@@ -320,12 +320,12 @@ class Reader:
         return tuple(tensors[i] if i >= 0 else None for i in found)
 
 
-def _number(table: Any, slot: int, wide: bool = True) -> int:
+def _number(table: Any, slot: int, signed: bool = True) -> int:
     """A field of 32 bits, or a place, as the file has it; the schema's package answers some with another field's."""
     offset = table.Offset(4 + 2 * slot)
     if not offset:
         return 0
-    return int.from_bytes(table.Bytes[table.Pos + offset :][:4], "little", signed=wide)
+    return int.from_bytes(table.Bytes[table.Pos + offset :][:4], "little", signed=signed)
 
 
 def _unpacked(name: str, data: Array, count: int, bits: int) -> Array:
