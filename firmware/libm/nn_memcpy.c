@@ -6,7 +6,6 @@
  * compiler from making a loop a call of memcpy, and from counting it by a place instead of by what is left: a bound of
  * time knows how much is copied, but not from where.
  */
-#define NN_MEMCPY_COUNTED(left) __asm__ volatile("" : "+r"(left) : : "memory")
 typedef uint32_t __attribute__((__may_alias__)) nn_memcpy_word;
 
 void *nn_memcpy(void *to, const void *from, size_t size)
@@ -17,12 +16,12 @@ void *nn_memcpy(void *to, const void *from, size_t size)
     if ((((uintptr_t)target | (uintptr_t)source) & 3) == 0) {
         for (; size >= 4; size -= 4, target += 4, source += 4) {
             *(nn_memcpy_word *)(void *)target = *(const nn_memcpy_word *)(const void *)source;
-            NN_MEMCPY_COUNTED(size);
+            __asm__ volatile("" : "+r"(size) : : "memory");
         }
     }
     for (; size; size--) {
         *target++ = *source++;
-        NN_MEMCPY_COUNTED(size);
+        __asm__ volatile("" : "+r"(size) : : "memory");
     }
     return to;
 }
