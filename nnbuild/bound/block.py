@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nnbuild.bound.apart import fresh
 from nnbuild.bound.cycles import Prices
 from nnbuild.bound.image import Image
 from nnbuild.bound.instruction import Instruction, decode, it_conditions
@@ -98,7 +99,7 @@ def _sets_flags(i: Instruction) -> bool:
 
 
 def compiled(w: Writer, result: str, access: Mapping[str, Callable[..., Any]]) -> Run:
-    names: dict[str, Any] = dict(access)
+    names: dict[str, Any] = {"fresh": fresh, **access}
     exec(w.finish(result), names)
     run: Run = names["block"]
     return run

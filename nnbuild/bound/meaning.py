@@ -104,8 +104,18 @@ def _add(w: Writer, i: Instruction) -> None:
     if first.reg == "pc" and second.kind == "imm":
         return w.set(target, f"{pc_of(i) + second.value & 0xFFFFFFFF:#x}")  # a form of ADR
     (a, needs), (b, more) = value(w, i, first), value(w, i, second)
+    if _steps(i, first, second):
+        if i.sets_flags:
+            _sum(w, i, "", a, b, "0", needs)
+        return w.move(target, first.reg, second.value)
     carry = "c" if i.name == "adc" else "0"
     _sum(w, i, target, a, b, carry, (*needs, *more, *(("c",) if carry == "c" else ())))
+
+
+def _steps(i: Instruction, first: Operand, second: Operand) -> bool:
+    """Whether a register becomes another one and a number."""
+    plain = i.name in ("add", "addw", "sub", "subw") and second.kind == "imm"
+    return plain and first.kind == "reg" and not first.shift and first.reg != "pc"
 
 
 def _subtract(w: Writer, i: Instruction) -> None:
@@ -121,7 +131,12 @@ def _subtract(w: Writer, i: Instruction) -> None:
         _sum(w, i, target, a, f"({b} ^ {MASK})", "c", (*needs, *more, "c"))
     elif i.sets_flags:
         _difference(w, a, b, (*needs, *more))
-        w.set(target, "nz", ("nz",))
+        if _steps(i, first, second):
+            w.move(target, first.reg, -second.value)
+        else:
+            w.set(target, "nz", ("nz",))
+    elif _steps(i, first, second):
+        w.move(target, first.reg, -second.value)
     else:
         w.set(target, f"({a} - {b}) & {MASK}", (*needs, *more))
 
@@ -138,6 +153,7 @@ def _compare(w: Writer, i: Instruction) -> None:
     (a, needs), (b, more) = value(w, i, i.operands[0]), value(w, i, i.operands[1])
     if i.name == "cmp":
         _difference(w, a, b, (*needs, *more))
+        w.difference(a, b)
     else:
         _sum(w, i, "", a, b, "0", (*needs, *more))
 
@@ -176,6 +192,8 @@ def _logical(w: Writer, i: Instruction, target: str, text: str, needs: tuple[str
 
 def _move(w: Writer, i: Instruction) -> None:
     text, needs = value(w, i, i.operands[1])
+    if i.name == "mov" and not i.sets_flags and needs == (text,):
+        return w.move(written(i.operands[:1])[0], text)
     if i.name == "mvn":
         text = f"{text} ^ {MASK}"
     _logical(w, i, written(i.operands[:1])[0], text, needs, i.operands[1])

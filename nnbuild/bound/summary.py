@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nnbuild.bound.block import Value
 from nnbuild.bound.state import State
-from nnbuild.bound.writer import REGISTERS, SLOT
+from nnbuild.bound.writer import REGISTERS, SLOT, VALUES
 
 OFTEN = 20_000
 """Unknown conditions met in a function, after which a summary is tried; and at least so many in a call:"""
@@ -18,7 +18,7 @@ MANY = 8
 SMALL = 2_000
 """Instructions beyond which a function is no helper."""
 SP, LR = SLOT["sp"], SLOT["lr"]
-KEPT = [SLOT[name] for name in REGISTERS if name not in ("r0", "r1", "r2", "r3", "r12", "sp", "nz", "c", "v")]
+KEPT = [SLOT[name] for name in VALUES if name not in ("r0", "r1", "r2", "r3", "r12", "sp", "nz", "c", "v")]
 
 
 class Token:
@@ -43,6 +43,7 @@ class Summary:
         before, stack = caller.registers, caller.registers[SP]
         after = [before[each.slot] if isinstance(each, Token) else each for each in self.state.registers]
         after[LR] = None
+        after[len(VALUES) :] = [None] * (len(REGISTERS) - len(VALUES))  # other numbers in every call
         assert stack is not None
         for place in range(self.lowest & ~3, stack, 4):
             caller.words.pop(place, None)

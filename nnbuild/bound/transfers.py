@@ -25,7 +25,7 @@ def _place(w: Writer, i: Instruction, operand: Operand) -> tuple[str, tuple[str,
 def _write_back(w: Writer, i: Instruction, operand: Operand) -> None:
     if i.writeback:
         step = i.operands[-1].value if i.post else operand.value
-        w.set(operand.reg, f"({operand.reg} + {step}) & {MASK}", (operand.reg,))
+        w.move(operand.reg, operand.reg, step)
 
 
 def load(w: Writer, target: str, address: str, needs: tuple[str, ...], size: int, sign: str = "") -> None:
@@ -91,7 +91,7 @@ def store_many(w: Writer, i: Instruction) -> None:
     for number, name in enumerate(names):
         store(w, i, name, f"({base} + {4 * number - down}) & {MASK}", (base,), 4)
     if i.writeback:
-        w.set(base, f"({base} + {4 * len(names) - 2 * down}) & {MASK}", (base,))
+        w.move(base, base, 4 * len(names) - 2 * down)
 
 
 def load_many(w: Writer, i: Instruction) -> None:
@@ -101,7 +101,7 @@ def load_many(w: Writer, i: Instruction) -> None:
     down = 4 * len(names) if i.name == "ldmdb" else 0
     w.set("a", f"({base} - {down}) & {MASK}" if down else base, (base,))
     if i.writeback or i.name == "pop":
-        w.set(base, f"({base} + {4 * len(names) - 2 * down}) & {MASK}", (base,))
+        w.move(base, base, 4 * len(names) - 2 * down)
     for number, name in enumerate(names):
         load(w, "target" if name == "pc" else name, f"a + {4 * number}", ("a",), 4)
 
@@ -158,7 +158,7 @@ def float_many(w: Writer, i: Instruction) -> None:
     else:
         w.forget(names)
     if stack or i.writeback:
-        w.set(base, f"({base} + {4 * len(names) - 2 * down}) & {MASK}", (base,))
+        w.move(base, base, 4 * len(names) - 2 * down)
 
 
 def no_change(w: Writer, i: Instruction) -> None:

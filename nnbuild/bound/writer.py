@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-REGISTERS = (*(f"r{number}" for number in range(13)), "sp", "lr", "nz", "c", "v", *(f"s{n}" for n in range(32)))
-"""What a state holds, in order. `nz` is the number whose sign and zeroness the flags N and Z tell."""
+from nnbuild.bound.apart import MARKED, MARKS, added
+
+VALUES = (*(f"r{number}" for number in range(13)), "sp", "lr", "nz", "c", "v", *(f"s{n}" for n in range(32)))
+"""What has a value. `nz` is the number whose sign and zeroness the flags N and Z tell."""
+REGISTERS = (*VALUES, *MARKS)
+"""What a state holds, in order."""
 SLOT = {name: place for place, name in enumerate(REGISTERS)}
 
 CONDITION: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -92,6 +96,39 @@ class Writer:
                 self.use(name)
                 self._touched[-1].add(name)
             self._written.add(name)
+        if name in MARKED:
+            self.forget((f"{name}_mark",))
+
+    def move(self, target: str, source: str, step: int = 0) -> None:
+        """target = source + step; where that is unknown, how far they are apart stays known."""
+        marked = self._mark_of(source, new=target != source) if target in MARKED else "None"
+        if marked != "None":
+            self.line(f"mark = {marked}")
+        self.set(target, f"({source} + {step}) & 0xffffffff" if step else source, (source,))
+        if marked != "None":
+            self.set(f"{target}_mark", added("mark", step) if step else "mark", ("mark",))
+            if target != source:
+                self.set(f"{source}_mark", "mark", ("mark",))
+
+    def _mark_of(self, name: str, new: bool) -> str:
+        """An expression: the mark of a register, a new one where it has none and is unknown."""
+        if name not in MARKED or name in self._numbers:
+            return "None"
+        mark = "None" if self.is_unknown((f"{name}_mark",)) else self.use(f"{name}_mark")
+        if not new:
+            return mark
+        made = "fresh()" if mark == "None" else f"fresh() if {mark} is None else {mark}"
+        return made if self.is_unknown((name,)) else f"None if {self.use(name)} is not None else {made}"
+
+    def difference(self, a: str, b: str) -> None:
+        """Sets `nz` to a - b, two registers, where it is unknown and they are known to be so far apart."""
+        marks = [f"{a}_mark", f"{b}_mark"]
+        if a not in MARKED or b not in MARKED or self.is_unknown(marks):
+            return
+        one, other = (self.use(mark) for mark in marks)
+        old = "None" if self.is_unknown(("nz",)) else self.use("nz")
+        apart = f"None if {one} is None or {other} is None or {one} >> 32 != {other} >> 32 else ({one} - {other})"
+        self.set("nz", f"{old} if {old} is not None else {apart} & 0xffffffff", perhaps=True)
 
     @contextmanager
     def under(self, condition: str) -> Iterator[None]:

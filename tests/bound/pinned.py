@@ -9,11 +9,12 @@ from typing import Any
 from unicorn import arm_const
 
 from benchmarks.replay import LR, REGISTERS, SP, STATUS
+from nnbuild.bound.apart import MARKED, fresh
 from nnbuild.bound.block import compiled, is_branch, write_all
 from nnbuild.bound.image import Image
 from nnbuild.bound.instruction import Instruction, decode, it_conditions
 from nnbuild.bound.memory import Memory, WildStore
-from nnbuild.bound.writer import REGISTERS as NAMES
+from nnbuild.bound.writer import VALUES as NAMES
 from nnbuild.bound.writer import SLOT, Writer
 from nnbuild.cycles.clock import Processor
 
@@ -79,6 +80,9 @@ class Pin:
         content = [chance.getrandbits(32) for _ in range(WINDOW // 4)]
         known = {place for place in range(len(content)) if chance.random() < 0.7}
         state = [None if name in hidden else values[name] for name in NAMES]
+        together = [name for name in MARKED if name in hidden and chance.random() < 0.5]
+        marks = dict(zip(together, self._apart(len(together)), strict=True))
+        state += [marks.get(name) for name in MARKED]
         words = {self._memory + 4 * place: content[place] for place in known}
         try:
             run(state, words)
@@ -88,6 +92,8 @@ class Pin:
             again, filled = dict(values), list(content)
             for name in hidden:
                 again[name] = self._any(name)
+            for name in together:
+                again[name] = again[together[0]] + marks[name] - marks[together[0]] & 0xFFFF_FFFF
             for place in range(len(content)):
                 filled[place] = content[place] if place in known else chance.getrandbits(32)
             if not self._agrees(sequence, again, filled, state, words):
@@ -108,6 +114,11 @@ class Pin:
             if i.name in ("push", "pop", "vpush", "vpop"):
                 values["sp"] = middle
         return values
+
+    def _apart(self, count: int) -> list[int]:
+        """Marks of so many registers that are known to be so far apart."""
+        first, near = fresh(), (0, 4, 16, 0xFFFF_FFFC, self._chance.getrandbits(32))
+        return [first + self._chance.choice(near) for _ in range(count)]
 
     def _any(self, name: str) -> int:
         chance = self._chance
@@ -144,6 +155,12 @@ class Pin:
         wanted |= {"c": status >> 29 & 1, "v": status >> 28 & 1}
         for name, value in wanted.items():
             assert state[SLOT[name]] in (None, value), f"{text}: {name}"
+        bases: dict[int, int] = {}
+        for name in MARKED:
+            mark = state[SLOT[f"{name}_mark"]]
+            if mark is not None:
+                base = wanted[name] - mark & 0xFFFF_FFFF
+                assert bases.setdefault(mark >> 32, base) == base, f"{text}: {name} is not as far apart as said"
         nz = state[SLOT["nz"]]
         assert nz is None or (nz >> 31, nz == 0) == (status >> 31 & 1, bool(status >> 30 & 1)), f"{text}: flags"
         for place, word in words.items():

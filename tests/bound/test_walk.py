@@ -97,6 +97,14 @@ BOUNDED = {
         "9: mov r1, lr\nlsrs r1, #1\nlsls r1, #1\nldrb r1, [r1, r0]\nlsls r1, #1\nadd lr, r1\nbx lr",
         3 + 7 + 1,
     ),
+    "a copy from an unknown place, which tells the end by it": (
+        UNKNOWN + "add r2, r0, #12\n1: ldmia r0!, {r1}\ncmp r0, r2\nbne 1b\nbx lr",
+        2 + 1 + 3 * 3 + 1,
+    ),
+    "the same by moved registers, downwards": (
+        UNKNOWN + "mov r2, r0\nadd r0, #12\n1: mov r3, r0\nsubs r3, #4\nldr r1, [r3]\ncmp r2, r3\nmov r0, r3\nbne 1b\nbx lr",
+        2 + 2 + 3 * 6 + 1,
+    ),
     "irregular loops are followed too": (
         UNKNOWN + "movs r2, #4\ncmp r0, #0\nbeq 2f\n1: subs r2, #1\nbeq 3f\n2: nop\nb 1b\n3: bx lr",
         2 + 3 + 2 + 3 * 4 + 2 + 1 - 0,
@@ -151,6 +159,25 @@ MORE_REFUSED = {
         "input-dependent loop",
         UNKNOWN + "sub sp, #8\nmovs r1, #5\nstr r1, [sp]\ncmp r0, #0\nit eq\nstreq r0, [sp]\nldr r1, [sp]\n"
         "1: subs r1, #1\nbne 1b\nadd sp, #8\nbx lr",
+    ),
+    "an end at an unknown place that is read anew": (
+        "input-dependent loop",
+        "1: ldr r0, =memory\nldr r0, [r0]\nmov r1, r0\nldr r0, =memory\nldr r0, [r0]\ncmp r0, r1\nbne 1b\nbx lr",
+    ),
+    "places that are further apart when only one side says so": (
+        "input-dependent loop",
+        UNKNOWN + "mov r1, r0\nldr r2, =memory\nldrb r2, [r2]\ncbz r2, 2f\nadds r1, #4\n2: adds r1, #4\n"
+        "1: adds r0, #4\ncmp r0, r1\nbne 1b\nbx lr",
+    ),
+    "a place that a condition perhaps moves": (
+        "input-dependent loop",
+        UNKNOWN + "add r1, r0, #8\nldr r2, =memory\nldrb r2, [r2]\ncmp r2, #1\nit eq\naddeq r1, r1, #4\n"
+        "1: adds r0, #4\ncmp r0, r1\nbne 1b\nbx lr",
+    ),
+    "places of two rounds": (
+        "input-dependent loop",
+        "movs r3, #2\n3: ldr r0, =memory\nldr r0, [r0]\nmov r4, r1\nadd r1, r0, #8\nsubs r3, #1\nbne 3b\n"
+        "1: adds r0, #4\ncmp r0, r4\nbne 1b\nbx lr",
     ),
     "a saturated number": ("input-dependent loop", UNKNOWN + "ssat r1, #8, r0\n1: subs r1, #1\nbne 1b\nbx lr"),
     "the comparison of floats": (
