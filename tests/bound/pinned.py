@@ -14,8 +14,8 @@ from nnbuild.bound.block import compiled, is_branch, write_all
 from nnbuild.bound.image import Image
 from nnbuild.bound.instruction import Instruction, decode, it_conditions
 from nnbuild.bound.memory import Memory, WildStore
-from nnbuild.bound.writer import VALUES as NAMES
 from nnbuild.bound.writer import SLOT, Writer
+from nnbuild.bound.writer import VALUES as NAMES
 from nnbuild.cycles.clock import Processor
 
 CORE = [*REGISTERS, SP, LR]

@@ -102,7 +102,8 @@ BOUNDED = {
         2 + 1 + 3 * 3 + 1,
     ),
     "the same by moved registers, downwards": (
-        UNKNOWN + "mov r2, r0\nadd r0, #12\n1: mov r3, r0\nsubs r3, #4\nldr r1, [r3]\ncmp r2, r3\nmov r0, r3\nbne 1b\nbx lr",
+        UNKNOWN
+        + "mov r2, r0\nadd r0, #12\n1: mov r3, r0\nsubs r3, #4\nldr r1, [r3]\ncmp r2, r3\nmov r0, r3\nbne 1b\nbx lr",
         2 + 2 + 3 * 6 + 1,
     ),
     "irregular loops are followed too": (
