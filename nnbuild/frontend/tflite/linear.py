@@ -23,6 +23,11 @@ DENSE_SUM_LIMITS = {"int8": 2.0**31, "int16": 2.0**36}
 CONVOLUTION_LIMIT = 2.0**14
 DENSE_LIMIT = 16.0
 RESULT_LIMIT = 2.0**30
+SMALL_SCALE = (
+    "The channel's weights are nearly zero and their scale is too small for its bias, which some quantizers then cut "
+    "off. Make these weights zero or their scale larger and quantize again, or give the model in floats and "
+    "--quantize int8."
+)
 
 
 def pair(call: Call, kind: str, rows: str, columns: str, default: int = 1) -> Pair:
@@ -139,10 +144,19 @@ def within_bits(
     limit: float = SUM_LIMITS["int8"],
 ) -> float:
     """The largest sum, refused where it leaves the accumulator's bits; it runs over these axes of the weights."""
-    taps = np.abs(weights.astype(np.float64) - zero).sum(axis=axes).max()
-    most = taps * reach + (np.abs(added.astype(np.float64)).max() if added is not None else 0.0)
-    call.expect(most < limit, f"its sums can reach {most:.4g}, beyond the {limit:.4g} they must stay below.")
-    return float(most)
+    taps = np.abs(weights.astype(np.float64) - zero).sum(axis=axes).reshape(-1)
+    alone = np.abs(added.astype(np.float64)) if added is not None else np.zeros(taps.shape)
+    sums = taps * reach + alone
+    channel = int(sums.argmax())
+    most, cause = (
+        float(sums[channel]),
+        f"its sums can reach {sums[channel]:.4g}, beyond the {limit:.4g} they must stay below",
+    )
+    if 2 * alone[channel] > limit:
+        assert added is not None
+        call.expect(most < limit, f"{cause}: the bias of channel {channel} is {added[channel]}.", SMALL_SCALE)
+    call.expect(most < limit, f"{cause}.")
+    return most
 
 
 def conv2d(call: Call) -> None:
