@@ -87,7 +87,6 @@ MISSING: dict[str, tuple[str, str]] = {
     "CAST": ("int8, int16", "numbers with a scale go through QUANTIZE and DEQUANTIZE"),
     "DIV": ("int8, int16", "no exact rule in integers alone"),
     "FAKE_QUANT": (f"int8, int16, {OTHER}", "it takes any bytes for floats"),
-    "L2_NORMALIZATION": ("int8", "not built in integers"),
     "LOG_SOFTMAX": ("int8", "not built in integers"),
     "NEG": ("int8, int16", "not built in integers with a scale"),
     "POW": (OTHER, "converters write products"),

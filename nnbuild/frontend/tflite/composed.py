@@ -10,13 +10,16 @@ import numpy as np
 from nnbuild.frontend.tflite.call import Call
 from nnbuild.frontend.tflite.choosing import whole
 from nnbuild.frontend.tflite.linear import image
+from nnbuild.model.graph import Quant
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.transpose import Transpose
+from nnbuild.ops.unit_length import UnitLength
 from nnbuild.ops.whole import Whole
 
 FLOAT = "Convert it to float32."
 TINY = 1e-12
+UNIT_QUANT = Quant((2.0**-7,), 0)
 
 
 def blocks(deep: bool, call: Call) -> None:
@@ -51,7 +54,12 @@ def add_n(call: Call) -> None:
 
 def unit_length(call: Call) -> None:
     (x,) = call.data_inputs(0)
-    call.expect(call.is_float(), "nnbuild computes L2_NORMALIZATION only in float32.", FLOAT)
+    if not call.is_float():
+        out, own = call.like(), call.tensor(x)
+        call.expect(out.dtype == own.dtype == "int8" and own.quant is not None, "it computes int8 of int8 only.", FLOAT)
+        call.expect(out.quant == UNIT_QUANT, "its output has another format than the scale 2^-7 and zero point 0.")
+        call.done(call.add(UnitLength(), [x]))
+        return
     size = call.shape(x)[-1]
     data = np.full((size,), 1 / np.sqrt(size), np.float32)
     scale = call.assembly.constant(call.operator, f"{call.layer}/length", data, None)

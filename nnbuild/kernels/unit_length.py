@@ -1,0 +1,71 @@
+"""Vectors of length one: the sum of squares, then every value by one over its root."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nnbuild.base.literals import C_TYPES, float_literal
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_int8
+from nnbuild.kernels.integers import centred, declare, finish, zero
+from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.kernels.window_loops import product
+from nnbuild.numeric.rounding import limits
+from nnbuild.numeric.unit_length import LARGEST, POINT
+from nnbuild.ops.site import Site
+from nnbuild.ops.unit_length import TINY, UnitLength
+
+
+def _demand(site: Site[UnitLength]) -> Demand:
+    return Demand(extent=prod(site.shape()[:-1]), overlaps=IN_PLACE)
+
+
+def _pointers(w: Writer, site: Site[UnitLength], names: Names) -> None:
+    size = site.shape()[-1]
+    w(f"const {C_TYPES[site.inputs[0].dtype]} *from = {names.inputs[0]} + {product('row', size)};")
+    w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {product('row', size)};")
+
+
+def _emit(w: Writer, site: Site[UnitLength], names: Names) -> None:
+    size = site.shape()[-1]
+    with w.loop("row", "end", start="begin", trips=prod(site.shape()[:-1])):
+        _pointers(w, site, names)
+        w(w.use(c99.LOAD_MUTABLE, "squares", "0.0f"))
+        with w.loop("i", size):
+            c99.multiply_add(w, "squares", "from[i]", "from[i]")
+        least = float_literal(TINY)
+        root = w.helper("sqrtf", f"squares > {least} ? squares : {least}")
+        w(w.use(c99.LOAD, "share", f"1.0f / {root}"))
+        with w.loop("i", size):
+            w(w.use(c99.STORE, "to[i]", c99.product(w, "from[i]", "share")))
+
+
+def _accepts_integers(site: Site[UnitLength]) -> str | None:
+    size = site.shape()[-1]
+    return only_int8(site) or (
+        None if size <= LARGEST else f"a 32-bit sum holds the squares of {LARGEST} values, not of {size}"
+    )
+
+
+def _emit_integers(w: Writer, site: Site[UnitLength], names: Names) -> None:
+    x, out, size = site.inputs[0], site.outputs[0], site.shape()[-1]
+    with w.loop("row", "end", start="begin", trips=prod(site.shape()[:-1])):
+        _pointers(w, site, names)
+        declare(w, "squares", "0", "int32_t")
+        with w.loop("i", size):
+            centred(w, "x", "from[i]", zero(x))
+            w(w.use(c99.MULTIPLY_ADD, "squares", "x", "x"))
+        w("int32_t right;")
+        w.bill(60)
+        declare(w, "root", w.helper("inverse_square_root", "squares", "&right"))
+        with w.loop("i", size):
+            centred(w, "x", "from[i]", zero(x))
+            scaled = w.helper("requantize", f"x * {1 << POINT}", "root", "-right")
+            finish(w, "to[i]", scaled, out, limits(out.dtype))
+
+
+VARIANTS = (
+    Kernel("scalar", PORTABLE, only_float, _demand, _emit),
+    Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
+)
