@@ -106,6 +106,10 @@ class Writer:
         known = self.instructions.setdefault(instruction.name, instruction)
         assert known == instruction, f"two instructions are called {instruction.name}"
 
+    def routine(self, name: str, head: str) -> Instruction:
+        """What is printed here as a function of its own, which bills nothing: its callers add what it takes."""
+        return Instruction(name, head, str(self), 0, uses=tuple(self.instructions.values()), outlined=True)
+
     def bill(self, cycles: float, words: float = 0, products: float = 0) -> None:
         """`words`: of the values among them that are loaded; `products`: the multiplications among them."""
         self.cycles += self._trips * cycles

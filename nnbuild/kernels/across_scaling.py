@@ -7,6 +7,7 @@ after the other, which is exact for all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -165,6 +166,7 @@ class Ending:
             w.bill(4)
 
 
+@lru_cache(maxsize=256)
 def ending_of(site: Site[Weighted]) -> Ending | str:
     """Sums are wrapped to 32 bits about the centre of each channel."""
     layer, sums = layer_of(site), sums_of(site)

@@ -18,10 +18,12 @@ from nnbuild.kernels.contract import (
     Kernel,
     Names,
     Overlap,
+    all_int8,
     on_any_floats,
     on_each,
     only_float,
     only_integer,
+    reason_of,
 )
 from nnbuild.kernels.dsp import elements
 from nnbuild.kernels.dsp.beside import exact_sum
@@ -160,10 +162,7 @@ class _Bytes:
     v: Vectors
 
     def accepts(self, site: Site[Binary]) -> str | None:
-        if site.dtypes != {"int8"} or any(constant.data.dtype != "int8" for constant in site.constants.values()):
-            return "it computes int8 only"
-        rule = _rule(site)
-        return rule if isinstance(rule, str) else _loops(site).no_vectors(self.v.lanes)
+        return all_int8(site) or reason_of(_rule(site)) or _loops(site).no_vectors(self.v.lanes)
 
     def demand(self, site: Site[Binary]) -> Demand:
         return _demand(site, self.v.lanes)
@@ -213,8 +212,9 @@ UNIT = 8
 def _accepts_linear(site: Site[Binary]) -> str | None:
     if site.attributes.function not in ("add", "subtract"):
         return "it adds and subtracts only"
-    if site.dtypes != {"int8"} or any(constant.data.dtype != "int8" for constant in site.constants.values()):
-        return "it computes int8 only"
+    reason = all_int8(site)
+    if reason:
+        return reason
     shapes = [site.shape(i) for i in range(len(site.inputs))] + [c.data.shape for c in site.constants.values()]
     if any(prod(shape) != prod(site.output_shape()) for shape in shapes):
         return "its operands differ in shape"

@@ -13,7 +13,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.channel_tables import pointers, rows_of, sizes_of
-from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, OnEach, Overlap, on_each
+from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, OnEach, Overlap, on_each, reason_of, served
 from nnbuild.kernels.loops.strided import Loops
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.window_loops import product, total
@@ -72,13 +72,10 @@ class _Plain:
     walks: Callable[[Site[Any]], Loops]
 
     def accepts(self, site: Site) -> str | None:
-        found = self.lines(site, 0)
-        return found if isinstance(found, str) else None
+        return reason_of(self.lines(site, 0))
 
     def found(self, site: Site, drop: int = 0) -> StepLines:
-        found = self.lines(site, drop)
-        assert not isinstance(found, str)
-        return found
+        return served(self.lines(site, drop))
 
     def demand(self, site: Site) -> Demand:
         return Demand(extent=self.walks(site).extent, packed=_packed(self.found(site)), overlaps=IN_PLACE)
@@ -105,10 +102,8 @@ class _Columns(_Plain):
         return sizes_of(self.walks(site))
 
     def accepts(self, site: Site) -> str | None:
-        found = self.lines(site, DROPPED)
-        if isinstance(found, str):
-            return found
-        return None if rows_of(self.walks(site)) else "its channels do not lie side by side"
+        reason = reason_of(self.lines(site, DROPPED))
+        return reason or (None if rows_of(self.walks(site)) else "its channels do not lie side by side")
 
     def demand(self, site: Site) -> Demand:
         rows, channels = self.sizes(site)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap
+from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, reason_of
 from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.loops.strided import Loops
 from nnbuild.kernels.window_loops import product, total
@@ -65,8 +65,7 @@ def kernel(results: Callable[[Site[K], Ints], Array | str], walks: Callable[[Sit
             return "its channels do not lie side by side"
         if found[1] > MOST:
             return f"tables of more than {MOST} channels are too large"
-        outputs = results(site, every_input())
-        return outputs if isinstance(outputs, str) else None
+        return reason_of(results(site, every_input()))
 
     def demand(site: Site[K]) -> Demand:
         rows, channels = sizes_of(walks(site))

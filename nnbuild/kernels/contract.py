@@ -122,6 +122,12 @@ def only_int8(site: Site) -> str | None:
     return None if site.dtypes == {"int8"} else f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
 
 
+def all_int8(site: Site) -> str | None:
+    """Constants, too."""
+    there = {*site.dtypes, *(constant.data.dtype.name for constant in site.constants.values())}
+    return None if there == {"int8"} else "it computes int8 only"
+
+
 @dataclass(frozen=True, eq=False)
 class Kernel(Generic[K]):
     """One of the VARIANTS of an operation's file, by its name.
@@ -181,6 +187,20 @@ def set_name(numbers: str, vectors: Vectors) -> str:
     return vectors.name if numbers == "float" else f"{vectors.name}_{NUMBERS[numbers]}"
 
 
+T = TypeVar("T")
+
+
+def reason_of(found: object) -> str | None:
+    """The reason, where one was found instead of what serves."""
+    return found if isinstance(found, str) else None
+
+
+def served(found: T | str) -> T:
+    """What serves, where no reason was found."""
+    assert not isinstance(found, str), found
+    return found
+
+
 class Nest(Protocol):
     """A loop nest that is laid out for one site, with the lanes that compute in it."""
 
@@ -194,10 +214,11 @@ def variant(
     accepts: Callable[[Site[K]], str | None],
     nest: Callable[[Site[K]], Nest],
     fuses: frozenset[str] = frozenset(),
+    encoding: str = "",
 ) -> Kernel[K]:
     """A kernel that lays out a nest for every site it accepts."""
 
     def emit(w: Writer, site: Site[K], names: Names) -> None:
         nest(site).emit(w, names)
 
-    return Kernel(name, needs, accepts, lambda site: nest(site).demand(), emit, fuses)
+    return Kernel(name, needs, accepts, lambda site: nest(site).demand(), emit, fuses, encoding=encoding)

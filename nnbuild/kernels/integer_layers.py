@@ -10,7 +10,7 @@ import numpy as np
 from nnbuild.isa.integer_channels import integer_vectors
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import only_int8, only_integer
+from nnbuild.kernels.contract import only_int8, only_integer, reason_of
 from nnbuild.kernels.dsp.beside import Beside, beside_of
 from nnbuild.kernels.sums import centred_start, layer_of
 from nnbuild.kernels.tensor_sums import SIGNS, SumRule, sum_rule
@@ -48,8 +48,7 @@ def refused(vectors: Vectors, site: Site[Weighted]) -> str | None:
         return "its weights have more than 8 bits"
     if quant_of(kernel).zero_point != 0:
         return "its weights have a zero point"
-    found = _lines(site)
-    return found if isinstance(found, str) else None
+    return reason_of(_lines(site))
 
 
 def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
@@ -96,5 +95,4 @@ def refused_tail(site: Site[Conv2D]) -> str | None:
     if isinstance(pool, Pool2D):
         plain = pool.function == "max" and pool.strides == pool.window and pool.padding == NO_PADDING
         return None if plain else "it takes only a maximum over windows that neither overlap nor reach beyond the rows"
-    rule = _added(site)
-    return rule if isinstance(rule, str) else None
+    return reason_of(_added(site))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
-from nnbuild.kernels.contract import Names
+from nnbuild.kernels.contract import Names, all_int8, reason_of
 from nnbuild.kernels.dsp.beside import exact_sum
 from nnbuild.kernels.integers import centred, declare
 from nnbuild.kernels.loops.strided import Loops
@@ -27,10 +27,7 @@ def _rule(site: Site[Binary]) -> LinearSum | ProductRule | str:
 
 
 def refused(site: Site[Binary]) -> str | None:
-    if site.dtypes != {"int8"} or any(constant.data.dtype != "int8" for constant in site.constants.values()):
-        return "it computes int8 only"
-    rule = _rule(site)
-    return rule if isinstance(rule, str) else None
+    return all_int8(site) or reason_of(_rule(site))
 
 
 def emit(w: Writer, site: Site[Binary], names: Names, walks: Loops) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -89,6 +89,16 @@ def bias_of(site: Site) -> dict[str, Array]:
 def float_lanes(floats: Vectors, site: Site[Weighted], depth: int = 1) -> VectorLanes:
     """Lanes for a site's sums, with what follows in its tail."""
     return vector_lanes(floats, bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
+
+
+def integer_lanes(site: Site[Weighted], vectors: int, start: Ints | None = None) -> IntegerLanes:
+    """Those of integers, for so many outputs at once; with a start of sums, inputs are taken as they are."""
+    lanes = scalar_lanes(site)
+    assert isinstance(lanes, IntegerLanes)
+    if start is None:
+        return replace(lanes, vectors=vectors)
+    channels = {**lanes.channels, "bias": start.astype(np.int32)}
+    return replace(lanes, channels=channels, input_zero=0, vectors=vectors)
 
 
 def scalar_lanes(site: Site[Weighted]) -> VectorLanes | IntegerLanes:

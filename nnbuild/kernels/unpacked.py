@@ -171,14 +171,14 @@ def _tabled() -> Instruction:
             w("table += 1;")
         w("lengths += 1;")
     head = "void {name}(int16_t *all, const uint8_t *lengths, const int8_t *table, uint32_t longest)"
-    return Instruction("prefix_table", head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
+    return w.routine("prefix_table", head)
 
 
 def _routine(w: Writer, name: str, entries: str, more: str = "") -> Instruction:
     """Writes so many words, and returns what of the codes it has read."""
     start = f"uint32_t {{name}}(int8_t *to, const uint8_t *codes, const {entries} *table, {more}"
     head = f"{start}uint32_t at, int32_t count)"
-    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
+    return w.routine(name, head)
 
 
 def _between(codes: Instruction, each: int) -> Instruction:
@@ -200,4 +200,4 @@ def _between(codes: Instruction, each: int) -> Instruction:
         "uint32_t at", f"const int32_t *others, const uint{8 if each > 2 else 16}_t *stretches"
     )
     name = f"{codes.name}_between"
-    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
+    return w.routine(name, head)

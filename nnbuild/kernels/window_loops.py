@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from nnbuild.base.writer import Writer
@@ -42,6 +42,17 @@ def each_strip(w: Writer, strip: Strip) -> Iterator[str]:
 def repeated(w: Writer, variable: str, count: int, block: bool = False) -> AbstractContextManager[None]:
     """A loop; for one turn none is printed, or a block."""
     return w.loop(variable, count) if count > 1 else w.block("") if block else nullcontext()
+
+
+def but_last(w: Writer, index: str, whole: int, usual: Callable[[], None], last: Callable[[], None] | None) -> None:
+    """What is `usual`, for an index below `whole`; behind that the `last` one, if there is any."""
+    if last is None:
+        usual()
+        return
+    with w.block(f"if ({index} < {whole})"), w.trips(whole / (whole + 1)):
+        usual()
+    with w.block("else"), w.trips(1 / (whole + 1)):
+        last()
 
 
 def declare_taps(w: Writer, axis: Axis, at: str, first: str, last: str) -> None:

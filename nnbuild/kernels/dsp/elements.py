@@ -10,7 +10,7 @@ import numpy as np
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
-from nnbuild.kernels.contract import Names
+from nnbuild.kernels.contract import Names, all_int8, reason_of
 from nnbuild.kernels.dsp.beside import exact_sum
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, scaled
 from nnbuild.kernels.loops.strided import Loops
@@ -166,8 +166,9 @@ def _pair(value: int) -> int:
 @lru_cache(maxsize=256)
 def rule_of(site: Site[Binary]) -> Sum | Product | str:
     """How an element is computed, or why it is not."""
-    if site.dtypes != {"int8"} or any(constant.data.dtype != "int8" for constant in site.constants.values()):
-        return "it computes int8 only"
+    reason = all_int8(site)
+    if reason:
+        return reason
     match site.attributes.function:
         case "add" | "subtract":
             found = exact_sum(site)
@@ -196,8 +197,7 @@ def _product(site: Site[Binary]) -> Product | str:
 
 
 def refused(site: Site[Binary], walks: Loops) -> str | None:
-    rule = rule_of(site)
-    return rule if isinstance(rule, str) else walks.no_vectors(WORD)
+    return reason_of(rule_of(site)) or walks.no_vectors(WORD)
 
 
 def emit(w: Writer, site: Site[Binary], names: Names, walks: Loops) -> None:

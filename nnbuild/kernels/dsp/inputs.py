@@ -48,8 +48,7 @@ def natural(w: Writer, to: str, source: str, count: int) -> None:
         body("to += 4;")
         body.bill(2)
     head = "void {name}(int16_t *to, const int8_t *from, int32_t count)"
-    uses = tuple(body.instructions.values())
-    routine = Instruction("natural_order", head, str(body), 0, uses=uses, outlined=True)
+    routine = body.routine("natural_order", head)
     whole = count // 4
     if whole:
         w.bill(CALL_CYCLES, CALL_CYCLES)
@@ -78,7 +77,7 @@ def _routine(dtype: str, positions: int, unroll: int, once: bool, apart: bool) -
     pointers = ", ".join(f"const {C_TYPE[dtype]} *{name}" for name in names)
     head = f"void {{name}}(int64_t *patch, {pointers}{'' if once else ', int32_t count'})"
     name = f"expand_{dtype}_{positions}x{4 * unroll}{'_once' if once else ''}{'_apart' if apart else ''}"
-    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.whole
+    return w.routine(name, head), w.whole
 
 
 def _load_bytes(w: Writer, names: tuple[str, ...], quad: int) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from nnbuild.base.bill import Bill
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.arm import DSP
+from nnbuild.kernels.contract import served
 from nnbuild.kernels.dsp import spelled
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general, plain_form
 from nnbuild.kernels.dsp.weights import LOAD_TWO, WORD, Packed, high, in_pairs, low
@@ -44,9 +45,7 @@ def scaling_of(site: Site[Weighted]) -> Scaling | str:
 
 
 def shape_of(site: Site[Weighted], pairs: int, filters: int) -> Shared:
-    scaling = scaling_of(site)
-    assert isinstance(scaling, Scaling)
-    return Shared(scaling, pairs, filters)
+    return Shared(served(scaling_of(site)), pairs, filters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +120,7 @@ def _routine(shape: Shared) -> tuple[Instruction, Bill]:
     marks += ["bounded"] if shape.bounded else []
     head = "void {name}(const int64_t *patch, const int32_t *k, int8_t *to0, int8_t *to1)"
     name = f"tile_{'_'.join(marks)}"
-    routine = Instruction(name, head, str(body), 0, uses=tuple(body.instructions.values()), outlined=True)
+    routine = body.routine(name, head)
     if scaling.form is None or scaling.form.below not in (0, 1):
         return routine, body.whole
     native, bill = spelled.shared(scaling, shape.pairs, len(shape.told) > 1, shape.bounded)

@@ -214,7 +214,7 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
     pointers = [f"{TYPES[scaling.bits]} *{output}" for output in outputs]
     pointers += [f"const int8_t *beside{position}" for position in range(tile.positions)] if tile.beside else []
     head = f"void {{name}}(const int64_t *patch, const int64_t *k, {', '.join(pointers)}, int32_t blocks)"
-    routine = Instruction(name, head, str(body), 0, uses=tuple(body.instructions.values()), outlined=True)
+    routine = body.routine(name, head)
     w.helpers |= body.helpers
     if not in_assembly:
         return routine, body.whole

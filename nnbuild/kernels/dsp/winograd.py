@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.dsp.beside import Beside
@@ -147,9 +147,7 @@ def transform_inputs(w: Writer, shape: Winograd, source: str, stride: str) -> No
         body("patch += 2;")
         body.bill(1 + ROWS)
     head = "void {name}(int64_t *patch, const int8_t *from, int32_t stride)"
-    routine = Instruction(
-        f"winograd_inputs_{shape.depth}", head, str(body), 0, uses=tuple(body.instructions.values()), outlined=True
-    )
+    routine = body.routine(f"winograd_inputs_{shape.depth}", head)
     w.bill(INPUTS_CALL, INPUTS_CALL)
     w.add(body.whole)
     w(f"{w.call(routine, 'patch', source, stride)};")

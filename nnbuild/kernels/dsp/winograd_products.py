@@ -64,7 +64,7 @@ def _products_routine(outside: Writer, shape: Winograd, outputs: Outputs) -> tup
         f"void {{name}}(const {kind} *patch, const {weights} *k, const int32_t *scaling, int32_t *products, "
         f"int8_t *to{other})"
     )
-    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.whole
+    return w.routine(name, head), w.whole
 
 
 def _place(w: Writer, shape: Winograd) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.base.writer import Row, Writer
 from nnbuild.kernels.dsp.winograd import INPUTS_CALL, G, Winograd, packed, store
 from nnbuild.kernels.sums import Sums
 from nnbuild.model.graph import Array
@@ -82,9 +82,8 @@ class Form:
             body("from += 4;")
             body.bill(3)
         head = "void {name}(int32_t *patch, const int8_t *from, int32_t stride)"
-        uses = tuple(body.instructions.values())
         name = f"winograd{self.size}_inputs_{shape.depth}"
-        routine = Instruction(name, head, str(body), 0, uses=uses, outlined=True)
+        routine = body.routine(name, head)
         for tile in range(2):
             w.bill(INPUTS_CALL, INPUTS_CALL)
             w.add(body.whole)

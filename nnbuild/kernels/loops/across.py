@@ -178,7 +178,7 @@ def _routine(outside: Writer, tile: Tile) -> tuple[Instruction, float]:
         f"void {{name}}(const {READY[tile.depth]} *from, const int8_t *k, const int32_t *scaling, "
         f"{ending.output_type} *to, int32_t blocks)"
     )
-    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.cycles
+    return w.routine(name, head), w.cycles
 
 
 def _block(w: Writer, tile: Tile) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from math import prod
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.across_scaling import Ending, ending_of
-from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, only_integer, variant
+from nnbuild.kernels.across_scaling import ending_of
+from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, only_integer, reason_of, served, variant
 from nnbuild.kernels.loops.across import Walk, call
 from nnbuild.kernels.loops.across_line import Across
 from nnbuild.kernels.loops.padded import strip_rows
@@ -246,13 +246,7 @@ def _refused(site: Site[Weighted]) -> str | None:
         return "its weights are not int8 without a zero point"
     if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
         return "its 16-bit inputs have a zero point"
-    found = _ending(site)
-    return found if isinstance(found, str) else None
-
-
-@lru_cache(maxsize=256)
-def _ending(site: Site[Weighted]) -> Ending | str:
-    return ending_of(site)
+    return reason_of(ending_of(site))
 
 
 def _refused_columns(site: Site[Weighted]) -> str | None:
@@ -265,17 +259,14 @@ def _refused_columns(site: Site[Weighted]) -> str | None:
 
 
 def _nest(v: Vectors, site: Site[Weighted]) -> Nest:
-    ending, window = _ending(site), window_of(site)
-    assert isinstance(ending, Ending)
+    ending, window = served(ending_of(site)), window_of(site)
     if isinstance(site.attributes, Dense) and prod(window.outputs) == 1:
         return SingleRow(site, v, ending)
     return (Flat if window.flat else Lines)(site, v, ending)
 
 
 def _columns(v: Vectors, site: Site[Weighted]) -> Nest:
-    ending = _ending(site)
-    assert isinstance(ending, Ending)
-    return Columns(site, v, ending)
+    return Columns(site, v, served(ending_of(site)))
 
 
 def on_set(v: Vectors) -> Iterator[Kernel[Weighted]]:

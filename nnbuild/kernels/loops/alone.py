@@ -14,7 +14,7 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
-from nnbuild.kernels.contract import Demand, Names, only_int8, variant
+from nnbuild.kernels.contract import Demand, Names, only_int8, reason_of, served, variant
 from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.dsp.scaling import scaled as scale
 from nnbuild.kernels.loops import dot
@@ -156,14 +156,11 @@ def _accepts(site: Site[DepthwiseConv2D]) -> str | None:
         return "its channels do not fill words"
     if site.constant("kernel").size > FARTHEST:
         return f"its inputs lie farther apart than {FARTHEST} bytes"
-    scaled = scaling_of(site)
-    return scaled if isinstance(scaled, str) else None
+    return reason_of(scaling_of(site))
 
 
 def _nest(site: Site[DepthwiseConv2D]) -> Alone:
-    scaled = scaling_of(site)
-    assert isinstance(scaled, Scaling)
-    return Alone(site, scaled)
+    return Alone(site, served(scaling_of(site)))
 
 
 VARIANTS = (

@@ -8,7 +8,8 @@ with equal weights of the others are added up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -77,13 +78,7 @@ class Buckets(WindowNest[BucketLanes]):
         dot.declare_channels(w, self.lanes, names.packed, f" + {product('begin', width)}")
         w(f"int8_t *to = {names.outputs[0]} + {product('begin', width)};")
         with w.loop("block", "end", start="begin", trips=blocks.pieces):
-            if blocks.tail is None or blocks.count == 0:
-                self._block(w, names, blocks.tail or blocks.full)
-            else:
-                with w.block(f"if (block < {blocks.count})"), w.trips(blocks.count / blocks.pieces):
-                    self._block(w, names, blocks.full)
-                with w.block("else"), w.trips(1 / blocks.pieces):
-                    self._block(w, names, blocks.tail)
+            dot.by_size(w, blocks, "block", partial(self._block, w, names))
             dot.next_block(w, self.lanes, blocks.full)
             w(f"to += {width};")
             w.bill(2 + len(self.lanes.channels))
@@ -127,7 +122,7 @@ def _bucket_sum() -> Instruction:
         w("from += size;")
     w("return sum;")
     head = "int32_t {name}(int32_t *buckets, const int8_t *values, int32_t count, int32_t size)"
-    return Instruction("bucket_sum", head, str(w), 0, outlined=True)
+    return w.routine("bucket_sum", head)
 
 
 BUCKET_SUM = _bucket_sum()
@@ -144,5 +139,8 @@ def _refused(site: Site[Weighted]) -> str | None:
     return None if fits else "its weights less their zero point have more than 8 bits"
 
 
-_KERNEL = variant("buckets", frozenset({"armv6m"}), _refused, lambda site: Buckets(site, BucketLanes(site)))
-VARIANTS = (replace(_KERNEL, encoding="buckets"),)
+def _nest(site: Site[Weighted]) -> Buckets:
+    return Buckets(site, BucketLanes(site))
+
+
+VARIANTS = (variant("buckets", frozenset({"armv6m"}), _refused, _nest, encoding="buckets"),)

@@ -6,7 +6,7 @@ zero the samples say that a model was quantized with; where they say nothing, no
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from nnbuild.base.literals import C_TYPES
@@ -18,7 +18,7 @@ from nnbuild.kernels.contract import PORTABLE, Demand, Names, only_int8, variant
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.patches import is_row
 from nnbuild.kernels.loops.sparse import ONE
-from nnbuild.kernels.sums import scalar_lanes
+from nnbuild.kernels.sums import integer_lanes
 from nnbuild.kernels.window import WindowNest
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
@@ -97,9 +97,7 @@ class Columns(WindowNest[IntegerLanes]):
 
 
 def _nest(skips: bool, site: Site[Dense]) -> Columns:
-    lanes = scalar_lanes(site)
-    assert isinstance(lanes, IntegerLanes)
-    return Columns(site, replace(lanes, vectors=1), skips)
+    return Columns(site, integer_lanes(site, 1), skips)
 
 
 def _refused(skips: bool, site: Site[Dense]) -> str | None:
@@ -111,5 +109,5 @@ def _refused(skips: bool, site: Site[Dense]) -> str | None:
 
 VARIANTS = (
     variant("columns", PORTABLE, partial(_refused, False), partial(_nest, False)),
-    replace(variant("sparse_columns", PORTABLE, partial(_refused, True), partial(_nest, True)), encoding="blocks"),
+    variant("sparse_columns", PORTABLE, partial(_refused, True), partial(_nest, True), encoding="blocks"),
 )

@@ -15,7 +15,7 @@ import numpy as np
 
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.arm import DSP
-from nnbuild.kernels.contract import Demand, Names, Nest, only_int8, variant
+from nnbuild.kernels.contract import Demand, Names, Nest, only_int8, reason_of, variant
 from nnbuild.kernels.dsp.inputs import expand
 from nnbuild.kernels.dsp.shared import Shared, multiply, pack, scaling_of, shape_of
 from nnbuild.kernels.dsp.tile import Tile
@@ -66,7 +66,7 @@ def gather_routine() -> Instruction:
                 w("to[i] = (int8_t)zero;")
             w("to += depth;")
     head = "void {name}(int8_t *to, const int8_t *in, int32_t top, int32_t left, const int16_t *window)"
-    return Instruction("compact_gather", head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
+    return w.routine("compact_gather", head)
 
 
 def _counted(w: Writer, variable: str, count: str) -> AbstractContextManager[None]:
@@ -192,8 +192,7 @@ def _accepts(laid_out: bool, site: Site[Weighted]) -> str | None:
         return "its inputs are no multiple of 4"
     if laid_out and len(patch_of(site).left_over()) > MOST_LEFT_OVER:
         return "too few of its inputs lie side by side"
-    scaling = scaling_of(site)
-    return scaling if isinstance(scaling, str) else None
+    return reason_of(scaling_of(site))
 
 
 def _nest(laid_out: bool, site: Site[Weighted]) -> Nest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from nnbuild.base.writer import Writer
 from nnbuild.kernels.contract import Demand, Names
@@ -11,7 +12,7 @@ from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.padded import Padded
 from nnbuild.kernels.loops.tiled import Tiled
 from nnbuild.kernels.window import Window
-from nnbuild.kernels.window_loops import declare_taps, moved, product, total
+from nnbuild.kernels.window_loops import but_last, declare_taps, moved, product, total
 
 LONG_LINE = 5_000
 """Cycles of a line, all its sums at a full vector a cycle, from which it is worth cutting."""
@@ -58,15 +59,9 @@ class Cut(Tiled):
             w(f"const {lanes.weight_type} *taps = {names.packed['kernel']} + {product('block', self.weights(full))};")
             dot.declare_channels(w, lanes, names.packed, f" + {product('block', full.vectors * lanes.lanes)}")
             w(f"const int32_t channel = {product('block', full.channels)};")
-            if self.blocks.tail is None or self.blocks.count == 0:
-                self._line(w, self.blocks.tail or full, names)
-                return
-            with w.block(f"if (block < {self.blocks.count})"), w.trips(self.blocks.count / self.per_line):
-                self._line(w, full, names)
-            with w.block("else"), w.trips(1 / self.per_line):
-                self._line(w, self.blocks.tail, names)
+            dot.by_size(w, self.blocks, "block", partial(self._line, w, names))
 
-    def _line(self, w: Writer, block: Block, names: Names) -> None:
+    def _line(self, w: Writer, names: Names, block: Block) -> None:
         if self.flat:
             self._part(w, block, names)
             return
@@ -125,13 +120,8 @@ class CutPadded(Padded):
             ends = names.outputs[0], names.inputs[1] if lanes.added else ""
             self._outputs(w, ("place", "place_beside"), ends, total(line, product("block", full.channels)))
             w(f"const {lanes.input_type} *across = {names.scratch};")
-            if not rest:
-                self._row(w, full)
-                return
-            with w.block(f"if (block < {times})"), w.trips(times / count):
-                self._row(w, full)
-            with w.block("else"), w.trips(1 / count):
-                self._row(w, rest[0][0])
+            last = partial(self._row, w, rest[0][0]) if rest else None
+            but_last(w, "block", times, partial(self._row, w, full), last)
 
 
 def refused(window: Window, lanes: int) -> str | None:

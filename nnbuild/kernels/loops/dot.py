@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.window import Window
+from nnbuild.kernels.window_loops import but_last
 from nnbuild.model.graph import Array
 
 UNROLLED_BY_COMPILERS = 8
@@ -47,6 +49,12 @@ def divide(channels: int, lanes: Lanes) -> Blocks:
     count, rest = divmod(channels, width)
     tail = Block(-(-rest // lanes.lanes), rest) if rest else None
     return Blocks(Block(lanes.vectors, width), count, tail)
+
+
+def by_size(w: Writer, blocks: Blocks, index: str, body: Callable[[Block], None]) -> None:
+    """The body for the block that has this number."""
+    first, *last = (block for block, _ in blocks.classes())
+    but_last(w, index, blocks.count, partial(body, first), partial(body, last[0]) if last else None)
 
 
 def filled(kernel: Array, window: Window, depth: int) -> Array:

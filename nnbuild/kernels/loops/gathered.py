@@ -16,8 +16,8 @@ import numpy as np
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.across_scaling import Ending, ending_of
-from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, only_int8, variant
+from nnbuild.kernels.across_scaling import ending_of
+from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, only_int8, reason_of, served, variant
 from nnbuild.kernels.loops.gathering import FARTHEST, KEPT, MOST_TILES, TOTALS, Gathering, Patch
 from nnbuild.kernels.window import window_of
 from nnbuild.kernels.window_loops import product
@@ -120,8 +120,7 @@ class Gathered(Gathering):
             "int8_t *to, int32_t channels)"
         )
         outside.helpers |= w.helpers
-        uses = tuple(w.instructions.values())
-        return Instruction(name, head, str(w), 0, uses=uses, outlined=True), w.cycles
+        return w.routine(name, head), w.cycles
 
     def _load(self, w: Writer, mark: str) -> None:
         for vector, output in self.products:
@@ -174,15 +173,9 @@ class Gathered(Gathering):
         w(f"{v.call(w, 'store_places', *operands, of=(ending.scaling.low, ending.scaling.high))};")
 
 
-@lru_cache(maxsize=256)
-def _ending(site: Site[DepthwiseConv2D]) -> Ending | str:
-    return ending_of(site)
-
-
 @lru_cache(maxsize=64)
 def _nest(v: Vectors, site: Site[DepthwiseConv2D]) -> Gathered:
-    ending, (rows, columns) = _ending(site), window_of(site).outputs
-    assert isinstance(ending, Ending)
+    ending, (rows, columns) = served(ending_of(site)), window_of(site).outputs
     draft = Gathered(site, v, ending, Patch(1, 1, 1, 1))
     shapes = [(down, across) for down, across in pairs((1, 2), (1, 2, 4)) if down <= rows and across <= columns]
     found = [
@@ -198,12 +191,9 @@ def _nest(v: Vectors, site: Site[DepthwiseConv2D]) -> Gathered:
 def _refused(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
     if site.constant("kernel").shape[3] != 1:
         return "it makes one output channel of each"
-    reason = only_int8(site)
+    reason = only_int8(site) or reason_of(ending_of(site))
     if reason:
         return reason
-    found = _ending(site)
-    if isinstance(found, str):
-        return found
     return None if max(_nest(v, site).table()) < FARTHEST else "the inputs under a window lie too far apart"
 
 

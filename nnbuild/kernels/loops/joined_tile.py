@@ -60,7 +60,7 @@ class Tile:
         outside.add(w.whole)
         pointers = ", ".join(f"const int8_t *from{at}" for at in range(self.positions))
         head = f"void {{name}}(int32_t *words, const int32_t *offsets, {pointers}, int32_t count)"
-        return Instruction(f"join_{COUNTED[self.positions]}_{at_once}", head, str(w), 0, outlined=True)
+        return w.routine(f"join_{COUNTED[self.positions]}_{at_once}", head)
 
     def routine(self, outside: Writer) -> Instruction:
         """The products and outputs of some positions and all channels."""
@@ -78,7 +78,7 @@ class Tile:
         constants = "const int32_t *words, const int8_t *k, const int32_t *scaling"
         head = f"void {{name}}({constants}, int8_t *const *to, int32_t channels)"
         name = f"joined_{'_'.join(marks)}"
-        return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
+        return w.routine(name, head)
 
     def _products(self, w: Writer) -> None:
         size = self.size

@@ -13,13 +13,12 @@ from itertools import product as combined
 
 import numpy as np
 
-from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.arm import DSP
-from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, only_int8, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, only_int8, reason_of, served, variant
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.beside import beside_of, refusal
 from nnbuild.kernels.dsp.inputs import fill
-from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.dsp.spelled import Lines
 from nnbuild.kernels.dsp.staged import staged
 from nnbuild.kernels.dsp.tile import Tile
@@ -128,36 +127,34 @@ class Lined(WindowNest[Tile]):
 def spread(w: Writer, to: str, source: str, count: int) -> None:
     """Bytes as 16-bit numbers in their order; nothing is written behind them."""
     whole = count // (4 * AT_ONCE)
-    routine = Writer("{prefix}")
-    with routine.loop("i", "count", trips=1):
+    body = Writer("{prefix}")
+    with body.loop("i", "count", trips=1):
         for at in range(AT_ONCE):  # together, since loads overlap
-            loaded = DSP.call(routine, "load_bytes", f"from + {4 * at}" if at else "from", of=(4,))
-            routine(f"const int32_t all{at} = {loaded};")
+            loaded = DSP.call(body, "load_bytes", f"from + {4 * at}" if at else "from", of=(4,))
+            body(f"const int32_t all{at} = {loaded};")
         for at in range(AT_ONCE):
-            with routine.block(""):
-                routine(f"const int32_t even = {DSP.call(routine, 'p_even_bytes', f'all{at}')};")
-                routine(f"const int32_t odd = {DSP.call(routine, 'p_odd_bytes', f'all{at}')};")
+            with body.block(""):
+                body(f"const int32_t even = {DSP.call(body, 'p_even_bytes', f'all{at}')};")
+                body(f"const int32_t odd = {DSP.call(body, 'p_odd_bytes', f'all{at}')};")
                 for half, name in enumerate((("p_low_halves", "even", "odd"), ("p_high_halves", "odd", "even"))):
-                    value = DSP.call(routine, *name)
+                    value = DSP.call(body, *name)
                     target = f"(int8_t *)(to + {4 * at + 2 * half})"
-                    routine(f"{DSP.call(routine, 'write_bytes', target, value)};")
-        routine(f"from += {4 * AT_ONCE};")
-        routine(f"to += {4 * AT_ONCE};")
-        routine.bill(2)
+                    body(f"{DSP.call(body, 'write_bytes', target, value)};")
+        body(f"from += {4 * AT_ONCE};")
+        body(f"to += {4 * AT_ONCE};")
+        body.bill(2)
     head = "void {name}(int16_t *to, const int8_t *from, int32_t count)"
-    uses = tuple(routine.instructions.values())
     if whole:
         w.bill(CALL_CYCLES, CALL_CYCLES)
-        w.add(routine.whole.times(whole))
-        spreading = Instruction("spread_bytes", head, str(routine), 0, uses=uses, outlined=True)
+        w.add(body.whole.times(whole))
+        spreading = body.routine("spread_bytes", head)
         w(f"{w.call(spreading, to, source, str(whole))};")
     for at in range(4 * AT_ONCE * whole, count):
         w(w.use(MOVE, f"{to}[{at}]", f"{source}[{at}]"))
 
 
 def _tile(layout: Layout, near: bool, site: Site[Weighted]) -> Tile:
-    scaling, lines = tiles.scaling_of(layout, site), lines_of(window_of(site))
-    assert isinstance(scaling, Scaling)
+    scaling, lines = served(tiles.scaling_of(layout, site)), lines_of(window_of(site))
     longest = tiles.SHORT if near else tiles.LONGEST
     return Tile(layout, scaling, lines.rows * lines.pairs, 2, beside_of(site), longest=longest, near=near, lines=lines)
 
@@ -181,8 +178,7 @@ def _accepts(layout: Layout, site: Site[Weighted]) -> str | None:
         return "its rows of taps are too long"
     if any(run.width < tiles.WIDEST for run in tiles.runs(window.filters)):
         return "its channels do not fill blocks"
-    scaling = tiles.scaling_of(layout, site)
-    return scaling if isinstance(scaling, str) else None
+    return reason_of(tiles.scaling_of(layout, site))
 
 
 def variants(fuses: frozenset[str]) -> tuple[Kernel[Weighted], ...]:

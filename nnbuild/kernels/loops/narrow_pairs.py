@@ -19,7 +19,7 @@ from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.encodings.codes import packed
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
-from nnbuild.kernels.contract import Demand, Kernel, Names, only_int8, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, only_int8, reason_of, served, variant
 from nnbuild.kernels.dsp.inputs import natural
 from nnbuild.kernels.dsp.scaling import Scaling, scaled
 from nnbuild.kernels.loops.patches import NEEDS, is_row
@@ -132,7 +132,7 @@ class Code:
             "int32_t eights, int32_t blocks)"
         )
         name = f"{self.name}_sums_{rows}_by_{EIGHT * at_once}"
-        made = Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
+        made = w.routine(name, head)
         return made, replace(w.whole, instructions=w.whole.instructions - before.instructions)
 
     def _total(self, w: Writer) -> None:
@@ -187,9 +187,7 @@ class NarrowRow(WindowNest[Code]):
 
     @property
     def scaling(self) -> Scaling:
-        found = scaling_of(1, self.site)
-        assert isinstance(found, Scaling)
-        return found
+        return served(scaling_of(1, self.site))
 
     @property
     def outputs(self) -> int:
@@ -250,13 +248,11 @@ def _refused(code: Code, site: Site[Dense]) -> str | None:
     kernel = site.constants["kernel"]
     if quant_of(kernel).zero_point != 0:
         return "its weights have a zero point"
-    found = code.refused(kernel.data) or scaling_of(1, site)
-    return found if isinstance(found, str) else None
+    return code.refused(kernel.data) or reason_of(scaling_of(1, site))
 
 
 def _kernel(code: Code) -> Kernel[Dense]:
-    made = variant(code.name, NEEDS, partial(_refused, code), lambda site: NarrowRow(site, code))
-    return replace(made, encoding=code.name)
+    return variant(code.name, NEEDS, partial(_refused, code), lambda site: NarrowRow(site, code), encoding=code.name)
 
 
 VARIANTS: Sequence[Kernel[Dense]] = tuple(_kernel(Code(table)) for table in (False, True))

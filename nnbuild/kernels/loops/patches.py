@@ -17,12 +17,11 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.c99 import added
-from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, only_integer, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, only_integer, served, variant
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.beside import beside_of, refusal
 from nnbuild.kernels.dsp.inputs import C_TYPE, copy, expand
 from nnbuild.kernels.dsp.patch import Patch
-from nnbuild.kernels.dsp.scaling import Scaling
 from nnbuild.kernels.dsp.spelled import SHORT
 from nnbuild.kernels.dsp.staged import staged
 from nnbuild.kernels.dsp.tile import Tile
@@ -58,8 +57,7 @@ def is_row(site: Site[Weighted]) -> bool:
 
 def tile_of(layout: Layout, site: Site[Weighted], longest: int = tiles.LONGEST, near: bool = False) -> Tile:
     """A single row of inputs is one position, filled up to fours."""
-    scaling = tiles.scaling_of(layout, site)
-    assert isinstance(scaling, Scaling)
+    scaling = served(tiles.scaling_of(layout, site))
     if is_row(site):
         most = longest if longest == tiles.LONGEST else tiles.SHORT_ROW
         return Tile(layout, scaling, padded_taps(window_of(site).taps) // 2, 1, longest=most)

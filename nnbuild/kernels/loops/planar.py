@@ -13,16 +13,16 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.base.writer import Row, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
-from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
+from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, reason_of, served, variant
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left
 from nnbuild.kernels.dsp.scaling import scaled as scale
 from nnbuild.kernels.loops.planar_stream import Stream
 from nnbuild.kernels.loops.planes import GROUP, LOAD, REGISTERS, STEP, Pairing, Planes, fill, planes
 from nnbuild.kernels.sums import layer_of, sums_of
-from nnbuild.kernels.window_loops import product
+from nnbuild.kernels.window_loops import but_last, product
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import INT32
 from nnbuild.ops.base import Pair
@@ -90,7 +90,7 @@ class Planar:
         size = f"{self.shape.window.rows.size}x{self.shape.window.columns.size}x{self.shape.channels}"
         name = f"planar_{size}_{zlib.crc32(text.encode()):08x}"
         head = f"void {{name}}({pointers}, int32_t begin, int32_t end)"
-        routine = Instruction(name, head, text, 0, uses=tuple(body.instructions.values()), outlined=True)
+        routine = body.routine(name, head)
         given = (names.inputs[0], names.outputs[0], names.scratch, *names.packed.values())
         w(f"{w.call(routine, *given, 'begin', 'end')};")
 
@@ -197,13 +197,8 @@ class Planar:
         w("int8_t *row = to;")
         with w.loop("y", "tiles", trips=tiles / bands):
             rest = self.shape.down.places % self.shape.rows
-            if rest:
-                with w.block(f"if (tile + y < {tiles - 1})"), w.trips((tiles - 1) / tiles):
-                    self._tiles(w, self.shape.rows)
-                with w.block("else"), w.trips(1 / tiles):
-                    self._tiles(w, rest)
-            else:
-                self._tiles(w, self.shape.rows)
+            last = partial(self._tiles, w, rest) if rest else None
+            but_last(w, "tile + y", tiles - 1, partial(self._tiles, w, self.shape.rows), last)
             w(f"words += {self.shape.fresh * self.shape.width};")
             w(f"row += {self.shape.rows * self.shape.steps[2]};")
         w("to += 1;")
@@ -331,13 +326,11 @@ def _accepts(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> str | None
         return "it needs no less scratch here"
     if narrow and site.constant("kernel").dtype != np.int8:
         return "its weights do not fit 8 bits"
-    scaled = scaling_of(site)
-    return scaled if isinstance(scaled, str) else None
+    return reason_of(scaling_of(site))
 
 
 def _nest(band: int, narrow: bool, site: Site[DepthwiseConv2D]) -> Planar:
-    shape, scaled = replace(planes(site, band), apart=narrow), scaling_of(site)
-    assert isinstance(scaled, Scaling)
+    shape, scaled = replace(planes(site, band), apart=narrow), served(scaling_of(site))
     return Planar(site, shape, scaled, Stream(site, shape, scaled, narrow))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.window import Axis, Window, window_of
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.window_loops import but_last, product, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
@@ -235,13 +235,8 @@ def fill(w: Writer, shape: Planes, names: Names, first: str, trips: float) -> No
         into = total(product("line", shape.width), str(shape.across.pad))
         w(f"int32_t *line_to = {names.scratch} + {into};")
         w.bill(5)
-        if rest and whole:
-            with w.block(f"if (group < {whole})"), w.trips(whole / (whole + 1)):
-                _line(w, shape, GROUP)
-            with w.block("else"), w.trips(1 / (whole + 1)):
-                _line(w, shape, rest)
-        else:
-            _line(w, shape, rest or GROUP)
+        usual = partial(_line, w, shape, GROUP if whole else rest)
+        but_last(w, "group", whole, usual, partial(_line, w, shape, rest) if rest and whole else None)
 
 
 def _line(w: Writer, shape: Planes, count: int) -> None:

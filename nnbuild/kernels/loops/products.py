@@ -14,7 +14,7 @@ import numpy as np
 
 from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.arm import DSP
-from nnbuild.kernels.contract import Demand, Names, only_int8, variant
+from nnbuild.kernels.contract import Demand, Names, only_int8, reason_of, served, variant
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.inputs import STORE_TWO
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, plain_form
@@ -46,11 +46,7 @@ def scaling_of(site: Site[MatMul]) -> Scaling | str:
 
 
 def _accepts(site: Site[MatMul]) -> str | None:
-    refused = only_int8(site)
-    if refused:
-        return refused
-    scaling = scaling_of(site)
-    return scaling if isinstance(scaling, str) else None
+    return only_int8(site) or reason_of(scaling_of(site))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +125,7 @@ def _routine(nest: Products, run: Run) -> tuple[Instruction, float]:
         "void {name}(int64_t *to, const int8_t *from, int32_t blocks, int32_t centre, int32_t zero, int32_t start, "
         "const int64_t *scaling)"
     )
-    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.cycles
+    return w.routine(name, head), w.cycles
 
 
 def _block(w: Writer, nest: Products, run: Run, turned: bool, doubled: bool) -> None:
@@ -225,9 +221,7 @@ def _store(w: Writer, halves: list[list[str]], doubled: bool) -> None:
 
 
 def _nest(site: Site[MatMul]) -> Products:
-    scaling = scaling_of(site)
-    assert isinstance(scaling, Scaling)
-    return Products(site, Tile(Wide(), scaling, patch_of(site).pairs, 2, alike=True))
+    return Products(site, Tile(Wide(), served(scaling_of(site)), patch_of(site).pairs, 2, alike=True))
 
 
 VARIANTS = (variant("patches_wide", NEEDS, _accepts, _nest),)

@@ -86,7 +86,7 @@ class ScatteredSums(WaitingSums):
             "const int32_t *start, int32_t *sums, int32_t inputs, int32_t outputs)"
         )
         name = f"scattered_sums_{kind.removesuffix('_t')}"
-        made = Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True)
+        made = w.routine(name, head)
         return made, replace(w.whole, instructions=w.whole.instructions - before.instructions)
 
     @staticmethod

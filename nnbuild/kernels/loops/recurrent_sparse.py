@@ -263,7 +263,7 @@ class SparsePairSums(WaitingSums):
         )
         rows = f"{count}x{form.depth}" if form.shared else f"{count}_apart"
         name = f"sparse_sums_{rows}_{form.turn}_{kind.removesuffix('_t')}"
-        return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.whole
+        return w.routine(name, head), w.whole
 
     def _group(self, w: Writer, part: Part, group: Sequence[int]) -> None:
         for one in group:

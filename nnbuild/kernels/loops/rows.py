@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -47,13 +48,7 @@ class SingleRow(WindowNest[L]):
             for operand in range(1, len(names.inputs)):
                 beside = f"{names.inputs[operand]} + {product('block', width)}"
                 w(f"const {lanes.output_type} *{beside_name(operand)} = {beside};")
-            if blocks.tail is None or blocks.count == 0:
-                self._block(w, blocks.tail or blocks.full)
-                return
-            with w.block(f"if (block < {blocks.count})"), w.trips(blocks.count / blocks.pieces):
-                self._block(w, blocks.full)
-            with w.block("else"), w.trips(1 / blocks.pieces):
-                self._block(w, blocks.tail)
+            dot.by_size(w, blocks, "block", partial(self._block, w))
 
     def _block(self, w: Writer, block: Block) -> None:
         dot.start(w, self.lanes, 1, block)

@@ -5,8 +5,7 @@ Nothing is counted: a place takes 2 or 4 bits, and how many there are is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from math import lcm
 
@@ -20,9 +19,9 @@ from nnbuild.kernels import sparse
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_integer, variant
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
-from nnbuild.kernels.sums import scalar_lanes
+from nnbuild.kernels.sums import integer_lanes
 from nnbuild.kernels.window import WindowNest, window_of
-from nnbuild.kernels.window_loops import product
+from nnbuild.kernels.window_loops import but_last, product
 from nnbuild.model.graph import Array
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
@@ -92,7 +91,8 @@ class SomeOfMany(WindowNest[IntegerLanes]):
             w(f"const {lanes.input_type} *x = {names.inputs[0]};")
             w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('group', rows)};")
             w.bill(4)
-            full = Block(rows, rows)
+            blocks = dot.divide(self.window.filters, lanes)
+            full = blocks.full
             dot.start(w, lanes, 1, full)
             if turns:
                 with w.loop("turn", turns):
@@ -105,7 +105,8 @@ class SomeOfMany(WindowNest[IntegerLanes]):
                 self._some(w, full, rest)
                 w(f"places += {-(-rest // self.in_byte)};")
                 w(f"k += {rest * rows};")
-            self._store(w, full)
+            last = partial(dot.store, w, lanes, blocks.tail, ["to"]) if blocks.tail else None
+            but_last(w, "group", blocks.count, partial(dot.store, w, lanes, full, ["to"]), last)
 
     def _some(self, w: Writer, block: Block, count: int) -> None:
         width, lanes = width_of(self.found), self.lanes
@@ -118,21 +119,9 @@ class SomeOfMany(WindowNest[IntegerLanes]):
                 w.bill(3, 1 / self.in_byte)
                 dot.multiply(w, lanes, block, ["from"], f"k + {entry * block.channels}")
 
-    def _store(self, w: Writer, full: Block) -> None:
-        whole, rest = divmod(self.window.filters, full.channels)
-        if rest == 0:
-            dot.store(w, self.lanes, full, ["to"])
-            return
-        with w.block(f"if (group < {whole})"), w.trips(whole / (whole + 1)):
-            dot.store(w, self.lanes, full, ["to"])
-        with w.block("else"), w.trips(1 / (whole + 1)):
-            dot.store(w, self.lanes, Block(rest, rest), ["to"])
-
 
 def _nest(rows: int, site: Site[Dense]) -> SomeOfMany:
-    lanes = scalar_lanes(site)
-    assert isinstance(lanes, IntegerLanes)
-    return SomeOfMany(site, replace(lanes, vectors=rows))
+    return SomeOfMany(site, integer_lanes(site, rows))
 
 
 def _refused(rows: int, site: Site[Dense]) -> str | None:
@@ -146,10 +135,9 @@ def _refused(rows: int, site: Site[Dense]) -> str | None:
     return None if few else "some stretch of its inputs has too many weights that are not zero"
 
 
-def _kernels() -> Iterator[Kernel[Dense]]:
-    for rows in SHARED:
-        made = variant(f"some_of_many_by_{rows}", PORTABLE, partial(_refused, rows), partial(_nest, rows))
-        yield replace(made, encoding="N of every M")
+def _by(rows: int) -> Kernel[Dense]:
+    name, refused, nest = f"some_of_many_by_{rows}", partial(_refused, rows), partial(_nest, rows)
+    return variant(name, PORTABLE, refused, nest, encoding="N of every M")
 
 
-VARIANTS = tuple(_kernels())
+VARIANTS = tuple(map(_by, SHARED))

@@ -5,8 +5,7 @@ The lanes say how many outputs and how many neighbouring inputs a block is; the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -24,16 +23,16 @@ from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_int8,
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.rows import SLACK, finish
-from nnbuild.kernels.sums import scalar_lanes, sums_of
+from nnbuild.kernels.sums import integer_lanes, sums_of
 from nnbuild.kernels.window import WindowNest
-from nnbuild.kernels.window_loops import product
+from nnbuild.kernels.window_loops import but_last, product
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 
 STEP = Row("from += {0};", 3, 1)
 ENTRY = Row("const uint8_t {0} = k[i];", 1, 1)
 ONE = Block(1, 1)
-WAYS = ("blocks", "runs")
+BLOCKS, RUNS = "blocks", "runs"
 """How weights are stored."""
 FURTHER = 16
 """Bytes that a set may read beyond the last one."""
@@ -87,23 +86,18 @@ class SparseRow(WindowNest[Lanes]):
             w.bill(6, 2)
             self._group(w, len(found.steps) / groups)
 
-    def _group(self, w: Writer, blocks: float) -> None:
-        whole, rest = divmod(self.window.filters, self.width)
-        full = Block(self.lanes.vectors, self.width)
+    def _group(self, w: Writer, per_group: float) -> None:
+        blocks = dot.divide(self.window.filters, self.lanes)
+        full = blocks.full
         dot.start(w, self.lanes, 1, full)
-        with w.loop("i", "count", trips=blocks):
+        with w.loop("i", "count", trips=per_group):
             w(w.use(STEP, product("*steps", self.lanes.depth)))
             dot.multiply(w, self.lanes, full, ["from"], "k")
             w("steps += 1;")
             w(f"k += {self.width * self.lanes.depth};")
             w.bill(2)
-        if rest == 0:
-            self._store(w, full)
-            return
-        with w.block(f"if (group < {whole})"), w.trips(whole / (whole + 1)):
-            self._store(w, full)
-        with w.block("else"), w.trips(1 / (whole + 1)):
-            self._store(w, Block(-(-rest // self.lanes.lanes), rest))
+        last = partial(self._store, w, blocks.tail) if blocks.tail else None
+        but_last(w, "group", blocks.count, partial(self._store, w, full), last)
 
     def _store(self, w: Writer, block: Block) -> None:
         if isinstance(self.lanes, IntegerVectors):
@@ -171,12 +165,7 @@ class SparseCodes(WindowNest[IntegerLanes]):
 
 
 def _codes(v: Vectors | None, site: Site[Dense]) -> SparseCodes:
-    lanes = scalar_lanes(site)
-    assert isinstance(lanes, IntegerLanes)
-    if v is not None:
-        start = sums_of(site).start.astype(np.int32)
-        lanes = replace(lanes, channels={**lanes.channels, "bias": start}, input_zero=0)
-    return SparseCodes(site, replace(lanes, vectors=1), v)
+    return SparseCodes(site, integer_lanes(site, 1, sums_of(site).start if v else None), v)
 
 
 def _refused_codes(v: Vectors | None, site: Site[Dense]) -> str | None:
@@ -186,9 +175,7 @@ def _refused_codes(v: Vectors | None, site: Site[Dense]) -> str | None:
 
 
 def _scalar(rows: int, site: Site[Dense]) -> SparseRow:
-    lanes = scalar_lanes(site)
-    assert isinstance(lanes, IntegerLanes)
-    return SparseRow(site, replace(lanes, vectors=rows))
+    return SparseRow(site, integer_lanes(site, rows))
 
 
 def _vectors(chosen: Vectors, site: Site[Dense]) -> SparseRow:
@@ -207,19 +194,16 @@ def on_set(chosen: Vectors) -> list[Kernel[Dense]]:
     """A vector of outputs shares its places."""
     accepts, nest = partial(_refused_vectors, chosen), partial(_vectors, chosen)
     needs = frozenset({chosen.name})
-    found = [variant(f"{chosen.name}_sparse", needs, accepts, nest)]
-    if "sum_of_runs" in chosen.spellings:
-        refused, codes = partial(_refused_codes, chosen), partial(_codes, chosen)
-        found.append(variant(f"{chosen.name}_sparse_codes", needs, refused, codes))
-    return [replace(kernel, encoding=way) for kernel, way in zip(found, WAYS, strict=False)]
+    found = [variant(f"{chosen.name}_sparse", needs, accepts, nest, encoding=BLOCKS)]
+    return [*found, _of_codes(f"{chosen.name}_", chosen, needs)] if "sum_of_runs" in chosen.spellings else found
 
 
-def _kernels() -> Iterator[Kernel[Dense]]:
-    for rows in SHARED:
-        made = variant(f"sparse_by_{rows}", PORTABLE, partial(_refused, rows), partial(_scalar, rows))
-        yield replace(made, encoding=WAYS[0])
-    made = variant("sparse_codes", PORTABLE, partial(_refused_codes, None), partial(_codes, None))
-    yield replace(made, encoding=WAYS[1])
+def _of_codes(prefix: str, v: Vectors | None, needs: frozenset[str]) -> Kernel[Dense]:
+    return variant(f"{prefix}sparse_codes", needs, partial(_refused_codes, v), partial(_codes, v), encoding=RUNS)
 
 
-VARIANTS = tuple(_kernels())
+def _by(rows: int) -> Kernel[Dense]:
+    return variant(f"sparse_by_{rows}", PORTABLE, partial(_refused, rows), partial(_scalar, rows), encoding=BLOCKS)
+
+
+VARIANTS = (*map(_by, SHARED), _of_codes("", None, PORTABLE))

@@ -9,7 +9,7 @@ output alone has the four weights of two pairs in a word.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
@@ -20,7 +20,7 @@ from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.encodings.blocks import Blocks
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels import sparse
-from nnbuild.kernels.contract import Demand, Kernel, Names, only_int8, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, only_int8, reason_of, served, variant
 from nnbuild.kernels.dsp.inputs import natural
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, plain_form, scaled
 from nnbuild.kernels.dsp.tile import scaling_of as packed_scaling
@@ -108,9 +108,7 @@ def as_words(values: Array) -> Array:
 class SparsePairs(WindowNest[Shape]):
     @cached_property
     def scaling(self) -> Scaling:
-        found = scaling_of(self.lanes.rows, self.site)
-        assert isinstance(found, Scaling)
-        return found
+        return served(scaling_of(self.lanes.rows, self.site))
 
     @property
     def blocks(self) -> Blocks:
@@ -192,7 +190,7 @@ def _routine(
         "const int32_t *scaling, int8_t *to, int32_t groups)"
     )
     outside.helpers |= w.helpers
-    return Instruction(name, head, str(w), 0, uses=tuple(w.instructions.values()), outlined=True), w.whole
+    return w.routine(name, head), w.whole
 
 
 def _group(w: Writer, shape: Shape, scaling: Scaling, real: int, blocks: float) -> None:
@@ -273,15 +271,13 @@ def _multiply(w: Writer, shape: Shape, pair: int, x: str) -> None:
 
 def _refused(shape: Shape, site: Site[Dense]) -> str | None:
     reason = only_int8(site) or sparse.refused(site, shape.rows, shape.depth)
-    if reason:
-        return reason
-    found = scaling_of(shape.rows, site)
-    return found if isinstance(found, str) else None
+    return reason or reason_of(scaling_of(shape.rows, site))
 
 
 def _kernel(shape: Shape) -> Kernel[Dense]:
-    made = variant(shape.name, NEEDS, partial(_refused, shape), lambda site: SparsePairs(site, shape))
-    return replace(made, encoding="blocks")
+    return variant(
+        shape.name, NEEDS, partial(_refused, shape), lambda site: SparsePairs(site, shape), encoding="blocks"
+    )
 
 
 VARIANTS = tuple(map(_kernel, SHAPES))

@@ -6,7 +6,7 @@ are looked up at once, whichever of the two outputs they are of.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -19,7 +19,7 @@ from nnbuild.kernels import sparse
 from nnbuild.kernels.contract import Demand, Kernel, Names, only_int8, variant
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.sparse import ONE
-from nnbuild.kernels.sums import scalar_lanes, sums_of
+from nnbuild.kernels.sums import integer_lanes, sums_of
 from nnbuild.kernels.window import WindowNest
 from nnbuild.kernels.window_loops import product
 from nnbuild.ops.dense import Dense
@@ -88,11 +88,8 @@ class SparseWindows(WindowNest[IntegerLanes]):
 
 
 def _nest(v: Vectors, site: Site[Dense]) -> SparseWindows:
-    lanes, sums = scalar_lanes(site), sums_of(site)
-    assert isinstance(lanes, IntegerLanes)
-    start = (sums.start - LIFT * sums.weights.sum(axis=0)).astype(np.int32)
-    channels = {**lanes.channels, "bias": start}
-    return SparseWindows(site, replace(lanes, channels=channels, input_zero=0, vectors=1), v)
+    sums = sums_of(site)
+    return SparseWindows(site, integer_lanes(site, 1, sums.start - LIFT * sums.weights.sum(axis=0)), v)
 
 
 def _refused(site: Site[Dense]) -> str | None:
@@ -103,5 +100,4 @@ def _refused(site: Site[Dense]) -> str | None:
 
 
 def on_set(v: Vectors) -> list[Kernel[Dense]]:
-    made = variant(f"{v.name}_sparse", frozenset({v.name}), _refused, partial(_nest, v))
-    return [replace(made, encoding="windows")]
+    return [variant(f"{v.name}_sparse", frozenset({v.name}), _refused, partial(_nest, v), encoding="windows")]

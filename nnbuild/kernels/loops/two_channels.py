@@ -216,7 +216,7 @@ def _widening(count: int) -> tuple[Instruction, Bill]:
         w.bill(2)
     w("return to;")
     head = "int32_t *{name}(int32_t *to, const int8_t *from)"
-    return Instruction(f"widen_{count}", head, str(w), 0, outlined=True), w.whole
+    return w.routine(f"widen_{count}", head), w.whole
 
 
 def _refused(site: Site[Conv2D]) -> str | None:

@@ -8,6 +8,7 @@ their upper half: at least -32,512 and at most 32,768, so it fits once 1 is take
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -72,13 +73,7 @@ class TwoProducts(WindowNest[RowLanes]):
         dot.declare_channels(w, self.lanes, names.packed, f" + {product('begin', width)}")
         w(f"int8_t *to = {names.outputs[0]} + {product('begin', width)};")
         with w.loop("block", "end", start="begin", trips=blocks.pieces):
-            if blocks.tail is None or blocks.count == 0:
-                self._block(w, blocks.tail or blocks.full)
-            else:
-                with w.block(f"if (block < {blocks.count})"), w.trips(blocks.count / blocks.pieces):
-                    self._block(w, blocks.full)
-                with w.block("else"), w.trips(1 / blocks.pieces):
-                    self._block(w, blocks.tail)
+            dot.by_size(w, blocks, "block", partial(self._block, w))
             dot.next_block(w, self.lanes, blocks.full)
             w(f"to += {width};")
             w.bill(2 + len(self.lanes.channels))

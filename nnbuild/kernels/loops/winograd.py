@@ -16,7 +16,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.riscv import WORDS
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, only_int8, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, only_int8, reason_of, served, variant
 from nnbuild.kernels.dsp import winograd
 from nnbuild.kernels.dsp.beside import FUSES, beside_of, refusal
 from nnbuild.kernels.dsp.inputs import copy, fill
@@ -79,8 +79,7 @@ def accepts(size: int, ops: Vectors, site: Site[Conv2D]) -> str | None:
         return "its input channels are no multiple of 4"
     if window.rows.places < size or window.columns.places < 2 * size:
         return "its output is smaller than two tiles"
-    scaling = _scaling(site, size, ops)
-    return scaling if isinstance(scaling, str) else None
+    return reason_of(_scaling(site, size, ops))
 
 
 SINGLES = 8
@@ -236,8 +235,7 @@ def _held(value: str, places: int, size: int) -> str:
 
 
 def lanes_of(size: int, ops: Vectors, longest: int, near: bool, site: Site[Conv2D]) -> Winograd:
-    scaling, window = _scaling(site, size, ops), window_of(site)
-    assert isinstance(scaling, Scaling)
+    scaling, window = served(_scaling(site, size, ops)), window_of(site)
     sizes = window.depth, window.filters, window.columns.places
     block = WIDTH if ops is DSP else min(SINGLES, -(-window.filters // WIDTH) * WIDTH)
     return Winograd(*sizes, scaling, beside_of(site), size, longest, near, ops, block)
