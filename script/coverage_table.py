@@ -93,7 +93,6 @@ MISSING: dict[str, tuple[str, str]] = {
     "PRELU": ("int16", "TFLite's kernel multiplies in 32 bits, which overflow"),
     "REDUCE_PROD": ("int8, int16", "not built in integers with a scale"),
     "SQRT": ("int16", "not built in 16 bits"),
-    "SVDF": ("int8", "not built in integers"),
     **{
         kind: ("int8, int16", "computed without their scales, which means nothing")
         for kind in (

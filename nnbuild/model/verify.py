@@ -19,7 +19,7 @@ MOVES = ("reshape", "shift", "transpose", "slice", "repeat", "pad", "pool2d", "r
 """What carries or chooses integers as they are, so that input and output must mean the same by them."""
 WHOLE_NUMBERS = ("arg", "compare", "gather", "known", "select", "whole")
 """What reads or computes numbers that mean themselves, beside others."""
-MIXED = ("convert", "top_k", "signal", "running", "lstm", "gru", "simple_rnn", "tflite_lstm", *WHOLE_NUMBERS)
+MIXED = ("convert", "top_k", "signal", "running", "lstm", "gru", "simple_rnn", "tflite_lstm", "svdf", *WHOLE_NUMBERS)
 """What may have tensors of several types."""
 SOFTMAX_OUTPUT = {"int8": (2.0**-8, -128), "int16": (2.0**-15, 0)}
 REPORT = "Please report this model: nnbuild built a graph that its own rules refuse."

@@ -39,7 +39,7 @@ KINDS: dict[str, str] = {
     **dict.fromkeys(("conv2d", "conv2d_transpose"), "convolution"),
     "depthwise_conv2d": "depthwise",
     "dense": "dense",
-    **dict.fromkeys(("lstm", "gru", "simple_rnn", "tflite_lstm"), "recurrent"),
+    **dict.fromkeys(("lstm", "gru", "simple_rnn", "tflite_lstm", "svdf"), "recurrent"),
     **dict.fromkeys(("pool2d", "reduce", "lrn"), "pooling"),
     **dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum", "concatenate"), "merge"),
     **dict.fromkeys(

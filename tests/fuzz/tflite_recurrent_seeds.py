@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from tests.frontend.tflite_files import File, O, T
 from tests.fuzz.tflite_choosing_seeds import constant, plain
 
@@ -80,6 +82,35 @@ def _svdf() -> Iterator[tuple[str, File]]:
         parts += [floats("bias", 3), state("state", 1, 4 * filters), plain("out", (1, 3), "float32")]
         values = {"Rank": rank, "FusedActivationFunction": function}
         yield f"SVDF-{rank}-float32", File(parts, [O("SVDF", range(5), [5], "SVDFOptions", values)], [0], [5])
+    for rank, memory, largest, zero in ((1, 1, 3000, -128), (1, 5, 3000, 4), (2, 7, 32767, -9)):
+        yield f"SVDF-{rank}-{memory}-int8", _integer_svdf(rank, memory, largest, zero)
+
+
+def _integer_svdf(rank: int, memory: int, largest: int, zero: int) -> File:
+    """With a `largest` of 32767 sums lose their upper bits."""
+    chance, units, filters = np.random.default_rng(rank), 3, 3 * rank
+    parts = [
+        T("x", (1, FEATURES), "int8", (0.05,), (3,)),
+        T(
+            "features",
+            (filters, FEATURES),
+            "int8",
+            (0.01,),
+            data=chance.integers(-127, 128, (filters, FEATURES), np.int8),
+        ),
+        T(
+            "times",
+            (filters, memory),
+            "int16",
+            (2e-4,),
+            data=chance.integers(-largest, largest, (filters, memory), np.int16),
+        ),
+        T("bias", (units,), "int32", (2e-7,), data=chance.integers(-200_000, 200_000, units, np.int32)),
+        T("state", (1, memory * filters), "int16", (1e-3,), variable=True),
+        T("out", (1, units), "int8", (0.05,), (zero,)),
+    ]
+    values = {"Rank": rank, "FusedActivationFunction": 1}
+    return File(parts, [O("SVDF", range(5), [5], "SVDFOptions", values)], [0], [5])
 
 
 RECURRENT = dict(seeds())

@@ -18,6 +18,7 @@ from nnbuild.frontend.tflite import (
     shaping,
     signals,
     summing,
+    svdf,
     variables,
     windows,
 )
@@ -32,6 +33,7 @@ OPERATORS: dict[str, Callable[[Call], None]] = {
     **shaping.OPERATORS,
     **summing.OPERATORS,
     **recurrent.OPERATORS,
+    **svdf.OPERATORS,
     **choosing.OPERATORS,
     **composed.OPERATORS,
     **products.OPERATORS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import inf, prod
+from math import inf
 
 import numpy as np
 
@@ -15,13 +15,9 @@ from nnbuild.frontend.tflite.records import Tensor as Stored
 from nnbuild.model.graph import Array, Quant, Shape, Tensor
 from nnbuild.numeric import lstm
 from nnbuild.numeric.multiplier import SMALLEST_SCALE, Multiplier, is_power_of_two
-from nnbuild.ops.base import NO_CLAMP
-from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
-from nnbuild.ops.dense import Dense
 from nnbuild.ops.functions import Function
 from nnbuild.ops.lstm import LSTM
-from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.tflite_lstm import GATES, TfliteLstm
@@ -266,39 +262,10 @@ ACTIVATIONS: dict[int, Function] = {
 }
 
 
-def svdf(call: Call) -> None:
-    """A filter of the features, and one of what it has made in the runs before: a state of so many columns."""
-    call.expect(call.is_float(), "nnbuild computes SVDF only in float32.", "Convert it to float32.")
-    call.expect(call.batch == 1, "its state is that of several samples.", BATCH_ONE)
-    (x,) = call.data_inputs(0)
-    rank, clamp = int(call.option("SVDFOptions", "Rank", 1)), call.clamp("SVDFOptions")
-    features, times = call.weights(1), call.weights(2)
-    fits = features.ndim == times.ndim == 2 and rank > 0 and features.shape[0] == times.shape[0]
-    call.expect(fits and features.shape[0] % rank == 0, f"{features.shape} and {times.shape} are no filters of it.")
-    (filters, size), memory = features.shape, times.shape[1]
-    call.expect(call.shape(x)[-1] == size == prod(call.shape(x)), f"its input is not of {size} features.")
-    kernel = {"kernel": call.constant(1, features.T)}
-    column = call.seen(call.add(Dense(), [call.seen(x, (size,))], kernel), (filters, 1))
-    before = call.assembly.state(replace(call.like(), name=call.stored(4).name, shape=(filters, memory)))
-    after = column
-    if memory > 1:
-        older = call.add(Slice((0, 1), (1, 1), (filters, memory - 1)), [before])
-        after = call.add(Concatenate(1), [older, column])
-    call.assembly.keep(before, after)
-    weighed = call.add(Binary("multiply"), [after], {"right": call.constant(2, times)})
-    total = call.add(Reduce("sum", 1, 1), [call.seen(weighed, (filters // rank, rank * memory))])
-    if call.given(3):
-        total = call.add(Binary("add", clamp), [total], {"right": call.constant(3, call.weights(3).reshape(-1))})
-    elif clamp != NO_CLAMP:
-        total = call.add(Binary("add", clamp), [total], {"right": call.constant(2, np.zeros(1, np.float32))})
-    call.reshaped(total)
-
-
 OPERATORS: dict[str, Callable[[Call], None]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": sequence_lstm,
     "UNIDIRECTIONAL_SEQUENCE_RNN": sequence_rnn,
     "BIDIRECTIONAL_SEQUENCE_RNN": both_ways_rnn,
     "BIDIRECTIONAL_SEQUENCE_LSTM": both_ways_lstm,
     "RNN": rnn,
-    "SVDF": svdf,
 }
