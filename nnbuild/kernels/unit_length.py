@@ -58,10 +58,12 @@ def _emit_integers(w: Writer, site: Site[UnitLength], names: Names) -> None:
             w(w.use(c99.MULTIPLY_ADD, "squares", "x", "x"))
         w("int32_t right;")
         w.bill(60)
-        declare(w, "root", w.helper("inverse_square_root", "squares", "&right"))
+        declare(w, "root", w.helper("inverse_square_root", "squares", "&right"), "const int64_t")
+        w(f"right += {31 - POINT};")
         with w.loop("i", size):
             centred(w, "x", "from[i]", zero(x))
-            scaled = w.helper("requantize", f"x * {1 << POINT}", "root", "-right")
+            w.bill(6)
+            scaled = "(int32_t)((x * root + ((int64_t)1 << (right - 1))) >> right)"
             finish(w, "to[i]", scaled, out, limits(out.dtype))
 
 

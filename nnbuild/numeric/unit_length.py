@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nnbuild.numeric.fixed_point import inverse_square_root
-from nnbuild.numeric.rounding import Ints, ints, requantize
+from nnbuild.numeric.rounding import Ints, half_up_shift, ints
 
 POINT = 7
 LARGEST = ((1 << 31) - 1) // 255**2
@@ -14,7 +14,7 @@ LARGEST = ((1 << 31) - 1) // 255**2
 
 
 def unit_length(x: ArrayLike) -> Ints:
-    """x less its zero point, by one over the root of its squares' sum over the last axis; not yet clamped."""
+    """x less its zero point, by one over the root of its squares' sum over the last axis, rounded once; not clamped."""
     value = ints(x)
     root, shift = inverse_square_root(np.square(value).sum(axis=-1, keepdims=True))
-    return requantize(value << POINT, root, shift)
+    return half_up_shift(value * root, 31 - POINT - shift)
