@@ -10,7 +10,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_line import HIGH, Lines
 from nnbuild.numeric.requant_twice import Twice
-from nnbuild.numeric.rounding import Ints, wrap
+from nnbuild.numeric.rounding import Ints, int32s, wrap
 
 
 def integer_vectors(
@@ -26,7 +26,7 @@ def integer_vectors(
         dtype=dtype,
         zero=zero,
         bounds=bounds,
-        channels={"bias": wrap(start, 32).astype(np.int32), **constants},
+        channels={"bias": int32s(start), **constants},
         doubled=isinstance(lines, Lines) and lines.shifted,
         rounded=lines if isinstance(lines, Twice) else None,
         lanes=v.lanes,

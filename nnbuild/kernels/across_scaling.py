@@ -20,7 +20,7 @@ from nnbuild.kernels.sums import layer_of, sums_of
 from nnbuild.kernels.window import Weighted
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
-from nnbuild.numeric.rounding import INT32, Ints
+from nnbuild.numeric.rounding import INT32, Ints, int32s
 from nnbuild.ops.site import Site
 
 Rows = tuple[str, str, str, str]
@@ -71,7 +71,7 @@ class Ending:
         found = np.stack(list(self.columns.values()), axis=1)
         whole = np.pad(found, ((0, -len(found) % channels), (0, 0))).reshape(-1, channels, found.shape[1])
         ordered = whole.transpose(0, 2, 1) if channels > 2 else whole
-        return ordered.reshape(-1).astype(np.uint64).astype(np.uint32).view(np.int32)
+        return int32s(ordered.reshape(-1))
 
     def emit(self, w: Writer, v: Vectors, totals: list[str], tile: tuple[int, int], real: int, apart: int) -> None:
         """Stores the totals of (positions, channels), those of a channel side by side; `real` channels exist."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -11,9 +10,9 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import ahead, channel_lines, channel_tables, conv2d, depthwise_conv2d
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_int8, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_int8, only_integer
 from nnbuild.kernels.integers import centred, declare, finish, zero
-from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
+from nnbuild.kernels.loops.strided import Elements, Loops, Walk, contiguous, loops
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
 from nnbuild.numeric.multiplier import convolution_scales
@@ -57,29 +56,13 @@ def _emit_integers(w: Writer, site: Site[Affine], names: Names) -> None:
     _loops(site).nest(w, element)
 
 
-@dataclass(frozen=True)
-class _Floats:
-    floats: Vectors
-
-    def accepts(self, site: Site[Affine]) -> str | None:
-        return only_float(site) or _loops(site).no_vectors(self.floats.lanes)
-
-    def demand(self, site: Site[Affine]) -> Demand:
-        return _demand(site, self.floats.lanes)
-
-    def emit(self, w: Writer, site: Site[Affine], names: Names) -> None:
-        v, single = self.floats, _loops(site).repeated[1]
-
-        def element(at: list[str], count: int) -> None:
-            v.declare(w, "value", v.load(w, f"{names.inputs[0]} + {at[0]}", count))
-            for role in ("scale", "shift"):
-                address = f"{names.packed[role]} + {at[1]}"
-                v.declare(w, role, v.broadcast(w, address, 1) if single else v.load(w, address, count))
-            w(f"value = {v.use(w, 'add', v.use(w, 'mul', 'value', 'scale'), 'shift')};")
-            v.bound(w, site.attributes.clamp, "value")
-            v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
-
-        _loops(site).vector_nest(w, v.lanes, element)
+def _floats(w: Writer, v: Vectors, site: Site[Affine], names: Names, at: list[str], count: int) -> None:
+    v.declare(w, "value", v.load(w, f"{names.inputs[0]} + {at[0]}", count))
+    for role in ("scale", "shift"):
+        v.declare(w, role, _loops(site).load(w, v, 1, f"{names.packed[role]} + {at[1]}", count))
+    w(f"value = {v.use(w, 'add', v.use(w, 'mul', 'value', 'scale'), 'shift')};")
+    v.bound(w, site.attributes.clamp, "value")
+    v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
 
 
 def _results(site: Site[Affine], x: Ints) -> Ints:
@@ -103,7 +86,7 @@ def _lines(site: Site[Affine], drop: int) -> StepLines | str:
 
 
 VARIANTS = (
-    *on_any_floats(_Floats),
+    *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
     channel_tables.kernel(_results, _loops),
     *channel_lines.kernels(_lines, _loops),

@@ -21,14 +21,13 @@ from nnbuild.kernels.contract import (
     all_int8,
     on_any_floats,
     on_each,
-    only_float,
     only_integer,
     reason_of,
 )
 from nnbuild.kernels.dsp import elements
 from nnbuild.kernels.dsp.beside import exact_sum
 from nnbuild.kernels.integers import centred, declare, finish, requantized, scaled_once
-from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
+from nnbuild.kernels.loops.strided import Elements, Loops, Walk, broadcast, contiguous, loops
 from nnbuild.kernels.tensor_sums import ProductRule, SumRule, product_rule, sum_rule
 from nnbuild.kernels.vector_tail import OPERATIONS
 from nnbuild.model.graph import Array
@@ -101,33 +100,17 @@ def _align(w: Writer, scales: AddScales) -> None:
         declare(w, name, requantized(w, f"{operand} * {1 << scales.left_shift}", scale))
 
 
-@dataclass(frozen=True)
-class _Floats:
-    floats: Vectors
-
-    def accepts(self, site: Site[Binary]) -> str | None:
-        return only_float(site) or _loops(site).no_vectors(self.floats.lanes)
-
-    def demand(self, site: Site[Binary]) -> Demand:
-        return _demand(site, self.floats.lanes)
-
-    def emit(self, w: Writer, site: Site[Binary], names: Names) -> None:
-        v, pointers, function = self.floats, operands(names.inputs, names.packed), site.attributes.function
-        once = _loops(site).repeated
-
-        def element(at: list[str], count: int) -> None:
-            for name, pointer, place, single in zip(("a", "b"), pointers, at[1:], once[1:], strict=True):
-                address = f"{pointer} + {place}"
-                v.declare(w, name, v.broadcast(w, address, 1) if single else v.load(w, address, count))
-            if function == "squared_difference":
-                w(f"a = {v.use(w, 'sub', 'a', 'b')};")
-                w(f"a = {v.use(w, 'mul', 'a', 'a')};")
-            else:
-                w(f"a = {v.use(w, OPERATIONS[function], 'a', 'b')};")
-            v.bound(w, site.attributes.clamp, "a")
-            v.store(w, f"{names.outputs[0]} + {at[0]}", "a", count)
-
-        _loops(site).vector_nest(w, v.lanes, element)
+def _floats(w: Writer, v: Vectors, site: Site[Binary], names: Names, at: list[str], count: int) -> None:
+    walks, pointers, function = _loops(site), operands(names.inputs, names.packed), site.attributes.function
+    for operand, name in enumerate("ab"):
+        v.declare(w, name, walks.load(w, v, operand + 1, f"{pointers[operand]} + {at[operand + 1]}", count))
+    if function == "squared_difference":
+        w(f"a = {v.use(w, 'sub', 'a', 'b')};")
+        w(f"a = {v.use(w, 'mul', 'a', 'a')};")
+    else:
+        w(f"a = {v.use(w, OPERATIONS[function], 'a', 'b')};")
+    v.bound(w, site.attributes.clamp, "a")
+    v.store(w, f"{names.outputs[0]} + {at[0]}", "a", count)
 
 
 def _emit_plain(w: Writer, site: Site[Binary], names: Names) -> None:
@@ -263,7 +246,7 @@ class _Linear:
 
 
 VARIANTS = (
-    *on_any_floats(_Floats),
+    *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     Kernel("pairs", PORTABLE, plain_pairs.refused, _demand, _emit_plain),
     Kernel("words", frozenset({"armv7em_dsp"}), _accepts_words, _demand_words, _emit_words),

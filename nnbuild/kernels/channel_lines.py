@@ -28,7 +28,6 @@ QUAD = 4
 ROWS = 8
 """Rows of one turn of the loop."""
 LOAD = Row("const int32_t {0} = {1};", 1)
-STORE = Row("{0} = (int8_t){1};", 1)
 TURNED = Row("({0} < {1} ? {2} - {3} : {2})", 3)
 
 
@@ -174,14 +173,14 @@ class _Columns(_Plain):
 def _finish(w: Writer, found: StepLines, value: str, target: str) -> None:
     shifted = DSP.call(w, "saturate", value, of=(8, found.shift))
     if found.bounds == INT8:
-        w(w.use(STORE, target, shifted))
+        w(w.use(c99.STORE_BYTE, target, shifted))
         return
     with w.block(""):
         w(f"int32_t value = {shifted};")
         for limit, usual, row in zip(found.bounds, INT8, (c99.AT_LEAST, c99.AT_MOST), strict=True):
             if limit != usual:
                 w(w.use(row, "value", str(limit)))
-        w(w.use(STORE, target, "value"))
+        w(w.use(c99.STORE_BYTE, target, "value"))
 
 
 @dataclass(frozen=True)

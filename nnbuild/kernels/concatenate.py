@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_int8, only_integer
+from nnbuild.kernels.contract import (
+    PORTABLE,
+    Demand,
+    Floats,
+    Kernel,
+    Names,
+    on_any_floats,
+    only_int8,
+    only_integer,
+)
 from nnbuild.kernels.integers import UNIT, centred, finish, requantized, scaled_once, zero
 from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.window_loops import product, total
@@ -27,51 +35,33 @@ def _demand(site: Site[Concatenate]) -> Demand:
     return Demand(extent=around(site.output_shape(), site.attributes.axis)[0])
 
 
-def _each(w: Writer, site: Site[Concatenate], names: Names) -> Iterator[tuple[int, str, str]]:
-    """The loops over the elements of each input in turn: (which input, the element, its place in the output)."""
+def _each(w: Writer, site: Site[Concatenate], names: Names, lanes: int = 1) -> Iterator[tuple[int, str, str, int]]:
+    """The loops over the elements of each input in turn, by vectors of so many lanes: (which input, the place in it
+    and in the output, how many there are)."""
     axis = site.attributes.axis
     before, joined, after = around(site.output_shape(), axis)
     with w.loop("row", "end", start="begin", trips=before):
         at = 0
-        for index, name in enumerate(names.inputs):
+        for index in range(len(names.inputs)):
             run = site.shape(index)[axis] * after
-            with w.loop("i", run):
-                place = total(product("row", joined * after), str(at), "i")
-                yield index, f"{name}[{total(product('row', run), 'i')}]", f"{names.outputs[0]}[{place}]"
+            for i, count in in_vectors(w, lanes, run, "i"):
+                yield index, total(product("row", run), i), total(product("row", joined * after), str(at), i), count
             at += run
 
 
-@dataclass(frozen=True)
-class _Floats:
-    floats: Vectors
-
-    def accepts(self, site: Site[Concatenate]) -> str | None:
-        return only_float(site)
-
-    def demand(self, site: Site[Concatenate]) -> Demand:
-        return _demand(site)
-
-    def emit(self, w: Writer, site: Site[Concatenate], names: Names) -> None:
-        v, axis = self.floats, site.attributes.axis
-        before, joined, after = around(site.output_shape(), axis)
-        with w.loop("row", "end", start="begin", trips=before):
-            at = 0
-            for index, name in enumerate(names.inputs):
-                run = site.shape(index)[axis] * after
-                for place, count in in_vectors(w, v.lanes, run, "i"):
-                    v.declare(w, "value", v.load(w, f"{name} + {total(product('row', run), place)}", count))
-                    v.bound(w, site.attributes.clamp, "value")
-                    to = total(product("row", joined * after), str(at), place)
-                    v.store(w, f"{names.outputs[0]} + {to}", "value", count)
-                at += run
+def _floats(v: Vectors, w: Writer, site: Site[Concatenate], names: Names) -> None:
+    for index, source, to, count in _each(w, site, names, v.lanes):
+        v.declare(w, "value", v.load(w, f"{names.inputs[index]} + {source}", count))
+        v.bound(w, site.attributes.clamp, "value")
+        v.store(w, f"{names.outputs[0]} + {to}", "value", count)
 
 
 def _emit_integers(w: Writer, site: Site[Concatenate], names: Names) -> None:
     """What has another scale than the output is rescaled on the way."""
     out = site.outputs[0]
     within = bounds(site.attributes.clamp, out)
-    for index, source, target in _each(w, site, names):
-        own = site.inputs[index]
+    for index, place, to, _ in _each(w, site, names):
+        own, source, target = site.inputs[index], f"{names.inputs[index]}[{place}]", f"{names.outputs[0]}[{to}]"
         scale = rescale_multiplier(quant_of(own).scale, quant_of(out).scale)
         if scale == UNIT and zero(own) == zero(out) and within == limits(out.dtype):
             w.bill(c99.LOAD.cycles)
@@ -119,7 +109,7 @@ def _emit_tables(w: Writer, site: Site[Concatenate], names: Names) -> None:
 
 
 VARIANTS = (
-    *on_any_floats(_Floats),
+    *on_any_floats(lambda v: Floats(v, _demand, _floats)),
     Kernel("integer", PORTABLE, _accepts_integers, _demand, _emit_integers),
     Kernel("tables", PORTABLE, only_int8, _demand_tables, _emit_tables),
 )

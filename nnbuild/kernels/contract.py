@@ -179,6 +179,21 @@ def on_any_floats(body: Callable[[Vectors], Body[K]]) -> tuple[Kernel[K] | OnEac
     return Kernel("scalar", PORTABLE, k.accepts, k.demand, k.emit), on_each("float", body)
 
 
+@dataclass(frozen=True, eq=False)
+class Floats(Generic[K]):
+    """Floats of any shape; `emitted` is told the set, and prints."""
+
+    floats: Vectors
+    demand: Callable[[Site[K]], Demand]
+    emitted: Callable[[Vectors, Writer, Site[K], Names], None]
+
+    def accepts(self, site: Site[K]) -> str | None:
+        return only_float(site)
+
+    def emit(self, w: Writer, site: Site[K], names: Names) -> None:
+        self.emitted(self.floats, w, site, names)
+
+
 NUMBERS = {"integer": "integers", "across": "across"}
 
 

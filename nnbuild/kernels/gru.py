@@ -10,7 +10,17 @@ from nnbuild.kernels.contract import Demand, Names, on_any_floats
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops import recurrent_integer
 from nnbuild.kernels.loops.recurrent import Cells, Step, Units, state_names
-from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, largest_of, shifted, summed, time_steps
+from nnbuild.kernels.loops.recurrent_integer import (
+    Sums,
+    both_products,
+    each_unit,
+    hold,
+    largest_of,
+    parts_of,
+    shifted,
+    summed,
+    time_steps,
+)
 from nnbuild.kernels.loops.recurrent_sums import integer_kernels
 from nnbuild.model.graph import Array
 from nnbuild.ops.gru import GRU
@@ -33,7 +43,7 @@ def _demand_integers(sums: Sums, site: Site[GRU]) -> Demand:
     if site.attributes.reset_after:
         return sums.all_gates(site)
     packed: dict[str, Array] = {}
-    for name, products in {"kernel": rules_of(site).of_input, "recurrent": rules_of(site).of_state}.items():
+    for name, products in zip(("kernel", "recurrent"), both_products(site), strict=True):
         packed |= sums.packed(site, name, products, GATES)
         packed |= sums.packed(site, f"{name}_candidate", products, CANDIDATE)
     return sums.demand(site, packed, 3, "int32")
@@ -68,16 +78,9 @@ def _integer_blend(w: Writer, rules: Rules, update: str, hidden: str) -> str:
 
 
 def _integers_after(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
-    units, rules, (hidden,) = site.attributes.units, rules_of(site), state_names(site, names)
-    names_of = ("update", "reset", "candidate")
-    parts = (
-        Part([f"{name}_x" for name in names_of], "x", site.shape()[1], "kernel", rules.of_input),
-        Part([f"{name}_h" for name in names_of], hidden, units, "recurrent", rules.of_state),
-    )
-    sums.before_units(w, site, names, parts)
-    with w.loop("unit", units):
-        for part in parts:
-            sums.weighted(w, names, part)
+    rules, (hidden,) = rules_of(site), state_names(site, names)
+    parts = parts_of(site, ("update", "reset", "candidate"), hidden, both_products(site))
+    with each_unit(sums, w, site, names, parts):
         _integer_gates(w, rules, names)
         declare(w, "recalled", shifted("(int64_t)reset * candidate_h", rules.gate.power), "const int64_t")
         most = largest_of(rules.of_input) + _recalled(rules, largest_of(rules.of_state))
@@ -88,31 +91,18 @@ def _integers_after(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> Non
 
 def _integers_before(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> None:
     units, rules, (hidden,) = site.attributes.units, rules_of(site), state_names(site, names)
-    features = site.shape()[1]
-    gates = (
-        Part(["update_x", "reset_x"], "x", features, "kernel", rules.of_input),
-        Part(["update_h", "reset_h"], hidden, units, "recurrent", rules.of_state),
-    )
-    candidate = (
-        Part(["candidate_x"], "x", features, "kernel_candidate", rules.of_input),
-        Part(["candidate_h"], "recalled", units, "recurrent_candidate", rules.of_state),
-    )
+    products = both_products(site)
+    gates = parts_of(site, ("update", "reset"), hidden, products)
+    candidate = parts_of(site, ("candidate",), "recalled", products, "_candidate")
     w(f"int32_t *updates = {names.scratch} + {units};")
     w(f"int32_t *recalled = {names.scratch} + {2 * units};")
-    sums.before_units(w, site, names, gates, 3)
-    with w.loop("unit", units):
-        for part in gates:
-            sums.weighted(w, names, part)
+    with each_unit(sums, w, site, names, gates, 3):
         _integer_gates(w, rules, names)
         kept = shifted(f"(int64_t)reset * {hidden}[unit]", rules.gate.power)
         w(w.use(c99.STORE, "updates[unit]", "update"))
         w(w.use(c99.STORE, "recalled[unit]", hold(w, kept, str(LARGEST))))
-    sums.before_units(w, site, names, candidate, 3)
-    with w.loop("unit", units):
-        for part in candidate:
-            sums.weighted(w, names, part)
-        most = largest_of(rules.of_input, rules.of_state)
-        summed(w, "candidate", "candidate_x", "candidate_h", rules.value, most)
+    with each_unit(sums, w, site, names, candidate, 3):
+        summed(w, "candidate", "candidate_x", "candidate_h", rules.value, largest_of(*products))
         recurrent_integer.apply(w, names, rules.value, "candidate", "activation")
         w(w.use(c99.STORE, f"{names.scratch}[unit]", _integer_blend(w, rules, "updates[unit]", hidden)))
 

@@ -8,7 +8,17 @@ from nnbuild.kernels.contract import Names, on_any_floats
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops import recurrent_integer
 from nnbuild.kernels.loops.recurrent import Cells, Step, state_names
-from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, largest_of, shifted, summed, time_steps
+from nnbuild.kernels.loops.recurrent_integer import (
+    Sums,
+    both_products,
+    each_unit,
+    hold,
+    largest_of,
+    parts_of,
+    shifted,
+    summed,
+    time_steps,
+)
 from nnbuild.kernels.loops.recurrent_sums import integer_kernels
 from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import rules_of
@@ -20,32 +30,23 @@ GATES = (("entry", "let_in"), ("keep", "forget"), ("exit", "let_out"))
 
 
 def _emit_integers(sums: Sums, w: Writer, site: Site[LSTM], names: Names) -> None:
-    units, rules = site.attributes.units, rules_of(site)
+    rules, products = rules_of(site), both_products(site)
     hidden, memory = state_names(site, names)
     point, value_point = rules.gate.power, rules.value.power
-    with time_steps(w, site, names):
-        of_x, of_h = [f"{name}_x" for name in SUMS], [f"{name}_h" for name in SUMS]
-        parts = (
-            Part(of_x, "x", site.shape()[1], "kernel", rules.of_input),
-            Part(of_h, hidden, units, "recurrent", rules.of_state),
-        )
-        sums.before_units(w, site, names, parts)
-        with w.loop("unit", units):
-            for part in parts:
-                sums.weighted(w, names, part)
-            for name, first, second in zip(SUMS, of_x, of_h, strict=True):
-                curve, table = (rules.value, "activation") if name == "candidate" else (rules.gate, "gate")
-                summed(w, name, first, second, curve, largest_of(rules.of_input, rules.of_state))
-                recurrent_integer.apply(w, names, curve, name, table)
-            kept = shifted(f"(int64_t)forget * {memory}[unit]", point)
-            added = shifted("(int64_t)let_in * candidate", point + value_point - rules.cell_power)
-            declare(w, "cell", hold(w, f"({kept}) + ({added})", "INT32_MAX"))
-            assert rules.shown is not None
-            declare(w, "shown", hold(w, shifted("(int64_t)cell", rules.shown_shift), str(rules.shown.limit)), "int32_t")
-            recurrent_integer.apply(w, names, rules.shown, "shown", "activation")
-            result = shifted("(int64_t)let_out * shown", point + value_point - rules.hidden_power)
-            w(w.use(c99.STORE, f"{memory}[unit]", "cell"))
-            w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){hold(w, result, str(LARGEST))}"))
+    with time_steps(w, site, names), each_unit(sums, w, site, names, parts_of(site, SUMS, hidden, products)):
+        for name in SUMS:
+            curve, table = (rules.value, "activation") if name == "candidate" else (rules.gate, "gate")
+            summed(w, name, f"{name}_x", f"{name}_h", curve, largest_of(*products))
+            recurrent_integer.apply(w, names, curve, name, table)
+        kept = shifted(f"(int64_t)forget * {memory}[unit]", point)
+        added = shifted("(int64_t)let_in * candidate", point + value_point - rules.cell_power)
+        declare(w, "cell", hold(w, f"({kept}) + ({added})", "INT32_MAX"))
+        assert rules.shown is not None
+        declare(w, "shown", hold(w, shifted("(int64_t)cell", rules.shown_shift), str(rules.shown.limit)), "int32_t")
+        recurrent_integer.apply(w, names, rules.shown, "shown", "activation")
+        result = shifted("(int64_t)let_out * shown", point + value_point - rules.hidden_power)
+        w(w.use(c99.STORE, f"{memory}[unit]", "cell"))
+        w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){hold(w, result, str(LARGEST))}"))
 
 
 class _Floats(Cells[LSTM]):

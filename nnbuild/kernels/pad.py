@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import ahead, conv2d, depthwise_conv2d
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, any_format, on_each, only_float
+from nnbuild.kernels.contract import PORTABLE, Demand, Floats, Kernel, Names, any_format, on_each
 from nnbuild.kernels.loops.around import around, border, by_elements, by_vectors, by_words, in_words
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.site import Site
@@ -26,23 +25,13 @@ def _emit_words(w: Writer, site: Site[Pad], names: Names) -> None:
     around(w, site, names, by_words)
 
 
-@dataclass(frozen=True)
-class _Floats:
-    floats: Vectors
-
-    def accepts(self, site: Site[Pad]) -> str | None:
-        return only_float(site)
-
-    def demand(self, site: Site[Pad]) -> Demand:
-        return _demand(site)
-
-    def emit(self, w: Writer, site: Site[Pad], names: Names) -> None:
-        around(w, site, names, partial(by_vectors, self.floats))
+def _floats(v: Vectors, w: Writer, site: Site[Pad], names: Names) -> None:
+    around(w, site, names, partial(by_vectors, v))
 
 
 VARIANTS = (
     Kernel("scalar", PORTABLE, any_format, _demand, _emit),
-    on_each("float", _Floats),
+    on_each("float", lambda v: Floats(v, _demand, _floats)),
     Kernel("words", frozenset({"armv7em_dsp"}), in_words, _demand, _emit_words),
     *ahead.kernels("conv2d", conv2d.VARIANTS),
     *ahead.kernels("depthwise_conv2d", depthwise_conv2d.VARIANTS),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from nnbuild.base.writer import Writer
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import channel_tables
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_integer
 from nnbuild.kernels.integers import centred, finish, requantized
-from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
+from nnbuild.kernels.loops.strided import Elements, Loops, Walk, broadcast, contiguous, loops
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.numeric.elementwise import prelu
 from nnbuild.numeric.rounding import Ints, ints, limits, saturate
@@ -28,28 +26,12 @@ def _demand(site: Site[PReLU], lanes: int = 1) -> Demand:
     return Demand(extent=_loops(site).vectors(lanes), packed=packed, overlaps=IN_PLACE)
 
 
-@dataclass(frozen=True)
-class _Floats:
-    floats: Vectors
-
-    def accepts(self, site: Site[PReLU]) -> str | None:
-        return only_float(site) or _loops(site).no_vectors(self.floats.lanes)
-
-    def demand(self, site: Site[PReLU]) -> Demand:
-        return _demand(site, self.floats.lanes)
-
-    def emit(self, w: Writer, site: Site[PReLU], names: Names) -> None:
-        v, single = self.floats, _loops(site).repeated[1]
-
-        def element(at: list[str], count: int) -> None:
-            slope = f"{names.packed['slope']} + {at[1]}"
-            v.declare(w, "x", v.load(w, f"{names.inputs[0]} + {at[0]}", count))
-            v.declare(w, "slope", v.broadcast(w, slope, 1) if single else v.load(w, slope, count))
-            below = v.use(w, "mul", "x", "slope")
-            v.declare(w, "value", v.use(w, "if_less", "x", v.each(w, 0.0), below, "x"))
-            v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
-
-        _loops(site).vector_nest(w, v.lanes, element)
+def _floats(w: Writer, v: Vectors, site: Site[PReLU], names: Names, at: list[str], count: int) -> None:
+    v.declare(w, "x", v.load(w, f"{names.inputs[0]} + {at[0]}", count))
+    v.declare(w, "slope", _loops(site).load(w, v, 1, f"{names.packed['slope']} + {at[1]}", count))
+    below = v.use(w, "mul", "x", "slope")
+    v.declare(w, "value", v.use(w, "if_less", "x", v.each(w, 0.0), below, "x"))
+    v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
 
 
 def _emit_integers(w: Writer, site: Site[PReLU], names: Names) -> None:
@@ -73,7 +55,7 @@ def _results(site: Site[PReLU], x: Ints) -> Ints:
 
 
 VARIANTS = (
-    *on_any_floats(_Floats),
+    *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
     channel_tables.kernel(_results, _loops),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Floats, Kernel, Names, on_any_floats, only_integer
 from nnbuild.kernels.integers import declare, store
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
@@ -56,36 +55,23 @@ def _corners(w: Writer, site: Site[ResizeBilinear], names: Names) -> Iterator[No
             yield
 
 
-@dataclass(frozen=True)
-class _Floats:
-    floats: Vectors
+def _floats(v: Vectors, w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
+    def blend(name: str, first: str, second: str, axis: str) -> None:
+        parts = v.use(w, "mul", first, f"{axis}_far"), v.use(w, "mul", second, f"{axis}_near")
+        v.declare(w, name, v.use(w, "add", *parts))
 
-    def accepts(self, site: Site[ResizeBilinear]) -> str | None:
-        return only_float(site)
-
-    def demand(self, site: Site[ResizeBilinear]) -> Demand:
-        return _demand(site)
-
-    def emit(self, w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
-        v = self.floats
-
-        def blend(name: str, first: str, second: str, axis: str) -> None:
-            parts = v.use(w, "mul", first, f"{axis}_far"), v.use(w, "mul", second, f"{axis}_near")
-            v.declare(w, name, v.use(w, "add", *parts))
-
-        with _corners(w, site, names):
-            for axis in "yx":
-                v.declare(w, f"{axis}_near", v.call(w, "f_each", f"{axis}_share"))
-                v.declare(w, f"{axis}_far", v.call(w, "f_each", f"1.0f - {axis}_share"))
-            for place, count in in_vectors(w, v.lanes, site.shape()[-1], "c"):
-                corners = {
-                    name: v.load(w, f"{name} + {place}", count)
-                    for name in ("low_low", "low_high", "high_low", "high_high")
-                }
-                blend("left", corners["low_low"], corners["high_low"], "y")
-                blend("right", corners["low_high"], corners["high_high"], "y")
-                blend("value", "left", "right", "x")
-                v.store(w, f"to + {place}", "value", count)
+    with _corners(w, site, names):
+        for axis in "yx":
+            v.declare(w, f"{axis}_near", v.call(w, "f_each", f"{axis}_share"))
+            v.declare(w, f"{axis}_far", v.call(w, "f_each", f"1.0f - {axis}_share"))
+        for place, count in in_vectors(w, v.lanes, site.shape()[-1], "c"):
+            corners = {
+                name: v.load(w, f"{name} + {place}", count) for name in ("low_low", "low_high", "high_low", "high_high")
+            }
+            blend("left", corners["low_low"], corners["high_low"], "y")
+            blend("right", corners["low_high"], corners["high_high"], "y")
+            blend("value", "left", "right", "x")
+            v.store(w, f"to + {place}", "value", count)
 
 
 def _emit_integers(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
@@ -104,6 +90,6 @@ def _emit_integers(w: Writer, site: Site[ResizeBilinear], names: Names) -> None:
 
 
 VARIANTS = (
-    *on_any_floats(_Floats),
+    *on_any_floats(lambda v: Floats(v, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
 )

@@ -7,7 +7,17 @@ from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names, on_any_floats
 from nnbuild.kernels.loops import recurrent_integer
 from nnbuild.kernels.loops.recurrent import Cells, Step, state_names
-from nnbuild.kernels.loops.recurrent_integer import Part, Sums, hold, largest_of, shifted, summed, time_steps
+from nnbuild.kernels.loops.recurrent_integer import (
+    Sums,
+    both_products,
+    each_unit,
+    hold,
+    largest_of,
+    parts_of,
+    shifted,
+    summed,
+    time_steps,
+)
 from nnbuild.kernels.loops.recurrent_sums import integer_kernels
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import LARGEST
@@ -16,21 +26,13 @@ from nnbuild.ops.site import Site
 
 
 def _emit_integers(sums: Sums, w: Writer, site: Site[SimpleRNN], names: Names) -> None:
-    units, rules = site.attributes.units, rules_of(site)
+    rules, products = rules_of(site), both_products(site)
     (hidden,) = state_names(site, names)
-    with time_steps(w, site, names):
-        parts = (
-            Part(["of_x"], "x", site.shape()[1], "kernel", rules.of_input),
-            Part(["of_h"], hidden, units, "recurrent", rules.of_state),
-        )
-        sums.before_units(w, site, names, parts)
-        with w.loop("unit", units):
-            for part in parts:
-                sums.weighted(w, names, part)
-            summed(w, "shown", "of_x", "of_h", rules.value, largest_of(rules.of_input, rules.of_state))
-            recurrent_integer.apply(w, names, rules.value, "shown", "activation")
-            result = shifted("(int64_t)shown", rules.value.power - rules.hidden_power)
-            w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){hold(w, result, str(LARGEST))}"))
+    with time_steps(w, site, names), each_unit(sums, w, site, names, parts_of(site, ("of",), hidden, products)):
+        summed(w, "shown", "of_x", "of_h", rules.value, largest_of(*products))
+        recurrent_integer.apply(w, names, rules.value, "shown", "activation")
+        result = shifted("(int64_t)shown", rules.value.power - rules.hidden_power)
+        w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){hold(w, result, str(LARGEST))}"))
 
 
 class _Floats(Cells[SimpleRNN]):

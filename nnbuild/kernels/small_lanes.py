@@ -20,17 +20,13 @@ from nnbuild.kernels.sums import centred_start, layer_of, sums_of
 from nnbuild.kernels.window import window_of
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
-from nnbuild.numeric.rounding import INT8, INT32, wrap
+from nnbuild.numeric.rounding import INT8, INT32, int32s
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
-LOAD = Row("const int32_t {0} = {1};", 1, 1)
 START = Row("int32_t {0} = {1};", 1)
-AGAIN = Row("{0} = {1};", 1)
-ADD = Row("{0} += {1};", 1)
 SCALE = Row("{0} * {1}", 1, products=1)
-STORE = Row("{0} = (int8_t){1};", 1)
 LONG_PRODUCTS = 4
 """Multiplications of a long one."""
 
@@ -63,18 +59,18 @@ class ByteLanes(Lanes):
         self.factor = int(found.factor[0]) if (found.left == found.left[0]).all() else None
         if self.factor is None:
             columns["factor"] = found.factor
-        self.channels: dict[str, Array] = {name: wrap(values, 32).astype(np.int32) for name, values in columns.items()}
+        self.channels: dict[str, Array] = {name: int32s(values) for name, values in columns.items()}
 
     def start(self, w: Writer, accumulator: str, channel: str) -> None:
         w(w.use(START, accumulator, f"start[{channel}]"))
 
     def weights(self, w: Writer, name: str, pointer: str) -> None:
         w.bill(self.load_cycles)
-        w(w.use(LOAD, name, c99.at(pointer)))
+        w(w.use(c99.READ, name, c99.at(pointer)))
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         w.bill(self.load_cycles)
-        w(w.use(LOAD, name, c99.at(pointer)))
+        w(w.use(c99.READ, name, c99.at(pointer)))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
         w(w.use(self.product, accumulator, name, weights))
@@ -94,7 +90,7 @@ class ByteLanes(Lanes):
             value = f"({SMALL.call(w, 'high', raised, columns['multiplier'])} + {offset}) >> {columns['shift']}"
         w(f"{accumulator} = {value};")
         self.hold(w, accumulator)
-        w(w.use(STORE, c99.at(pointer), accumulator))
+        w(w.use(c99.STORE_BYTE, c99.at(pointer), accumulator))
 
     def column(self, name: str, channel: str) -> str:
         """A constant of a channel."""
@@ -141,7 +137,7 @@ class ShortByteLanes(ByteLanes):
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         super().inputs(w, name, pointer)
-        w(w.use(ADD, f"{name.replace('x', 'sum')}0_inputs", name))
+        w(w.use(c99.STEP, f"{name.replace('x', 'sum')}0_inputs", name))
         w.bill(1)
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
@@ -159,7 +155,7 @@ class CentredByteLanes(ByteLanes):
 
     def inputs(self, w: Writer, name: str, pointer: str) -> None:
         w.bill(1 + self.load_cycles)
-        w(w.use(LOAD, name, c99.added(c99.at(pointer), -self.zero)))
+        w(w.use(c99.READ, name, c99.added(c99.at(pointer), -self.zero)))
 
 
 class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
@@ -173,11 +169,11 @@ class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
         self.blank = self.zero
         if self.blank and not window_of(site).inside:
             self.channels["centred"] = self.channels["start"]
-        self.channels["start"] = wrap(sums_of(site).start - self.scaling.centre, 32).astype(np.int32)
+        self.channels["start"] = int32s(sums_of(site).start - self.scaling.centre)
 
     def start_centred(self, w: Writer, accumulator: str, channel: str) -> None:
         if "centred" in self.channels:
-            w(w.use(AGAIN, accumulator, f"centred[{channel}]"))
+            w(w.use(c99.STORE, accumulator, f"centred[{channel}]"))
 
     def inputs_as_they_are(self, w: Writer, name: str, pointer: str, count: int) -> None:
         ByteLanes.inputs(self, w, name, pointer)
@@ -185,7 +181,7 @@ class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
     def recall(self, w: Writer) -> None:
         for name in self.channels:
             if name not in ("start", "centred"):
-                w(w.use(LOAD, self.column(name, "0"), f"{name}[0]"))
+                w(w.use(c99.READ, self.column(name, "0"), f"{name}[0]"))
 
     def column(self, name: str, channel: str) -> str:
         return f"{name}_here"

@@ -15,7 +15,7 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
 from nnbuild.kernels.loops.recurrent_columns import ColumnSums
-from nnbuild.kernels.loops.recurrent_integer import Part, Sums
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, parts_of
 from nnbuild.kernels.loops.recurrent_pairs import PairedSums
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
@@ -48,13 +48,8 @@ def _products(site: Site[TfliteLstm], role: str, zero: int) -> Products:
 
 def _parts(site: Site[TfliteLstm]) -> tuple[Part, Part]:
     lstm, zero = site.attributes, quant_of(site.inputs[0]).zero_point
-    of_x, of_h = ([f"{name}_{of}" for name in SUMS] for of in "xh")
-    kernel = _products(site, "kernel", zero)
-    recurrent = _products(site, "recurrent", lstm.state_zero)
-    return (
-        Part(of_x, "x", site.shape()[1], "kernel", kernel),
-        Part(of_h, "before", lstm.units, "recurrent", recurrent),
-    )
+    products = _products(site, "kernel", zero), _products(site, "recurrent", lstm.state_zero)
+    return parts_of(site, SUMS, "before", products)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,11 @@ def wrap(x: ArrayLike, bits: int) -> Ints:
     return ((ints(x) + half) & ((1 << bits) - 1)) - half
 
 
+def int32s(x: ArrayLike) -> NDArray[np.int32]:
+    """The low 32 bits, as an array of C has them."""
+    return wrap(x, 32).astype(np.int32)
+
+
 def rounding_shift(x: ArrayLike, amount: ArrayLike) -> Ints:
     """Divides by 2**amount, to nearest, halves away from zero.
 

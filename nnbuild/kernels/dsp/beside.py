@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nnbuild.base.writer import Row, Writer
+from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
 from nnbuild.numeric.linear_sum import FRACTION, LinearSum, linear_sum, pairs
@@ -19,7 +20,6 @@ from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
 
 FUSES = frozenset({"binary"})
-LOAD = Row("const int32_t {0} = {1};", 1, 1)
 BOUND = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
 SUM_CYCLES = 6
 """Two multiplications that add, and coefficients that find no register."""
@@ -51,7 +51,7 @@ class Beside:
         return f"plus_{self.sum.first}_{self.sum.second}_{self.sum.start}_{self.sum.shift}{limits}".replace("-", "m")
 
     def load(self, w: Writer, name: str, place: str) -> None:
-        w(w.use(LOAD, name, place))
+        w(w.use(c99.READ, name, place))
 
     def add(self, w: Writer, value: str, name: str, ops: Vectors = DSP) -> None:
         """value becomes the sum, still to be stored."""

@@ -27,10 +27,7 @@ from nnbuild.ops.site import Site
 AT_ONCE = 16
 """Elements of one turn of the loop."""
 WORD = 4
-LOAD = Row("const int32_t {0} = {1};", 0)
 ODD = Row("{0} & mask", 1)
-STEP = Row("{0} += {1};", 1)
-STORE = Row("{0} = (int8_t){1};", 1)
 FORMS = (Form(level=ANY), Form(level=ANY, rounded=True), Form(left=1, level=ANY, rounded=True, below=1))
 """What products are scaled by, the cheapest first; the last is TFLite's own rule, for doubled products."""
 ROOM = ints([INT32[1]])
@@ -52,8 +49,8 @@ class Sum:
 
     def halves(self, w: Writer, name: str, word: str) -> None:
         """Declares the bytes of a word as halves: the second and fourth are where they should be already."""
-        w(w.use(LOAD, f"even_{name}", DSP.call(w, "masked_left8", "mask", word)))
-        w(w.use(LOAD, f"odd_{name}", w.use(ODD, word)))
+        w(w.use(c99.LET, f"even_{name}", DSP.call(w, "masked_left8", "mask", word)))
+        w(w.use(c99.LET, f"odd_{name}", w.use(ODD, word)))
 
     def single(self, name: str, element: str) -> str:
         """One element as a lower half."""
@@ -65,12 +62,12 @@ class Sum:
         value = DSP.call(w, half, str(self.found.first), a, partial)
         value = DSP.call(w, "saturate", value, of=(8, self.found.shift))
         if self.limits == INT8:
-            w(w.use(STORE, target, value))
+            w(w.use(c99.STORE_BYTE, target, value))
             return
         with w.block(""):
             w(f"int32_t value = {value};")
             c99.bound(w, self.limits, "value")
-            w(w.use(STORE, target, "value"))
+            w(w.use(c99.STORE_BYTE, target, "value"))
 
 
 class Product:
@@ -92,9 +89,9 @@ class Product:
             else:
                 value = DSP.call(w, f"p_{part}_bytes", word)
             if self.doubled[name]:
-                w(w.use(LOAD, f"single_{part}", value))
+                w(w.use(c99.LET, f"single_{part}", value))
                 value = DSP.call(w, "p_add", *[f"single_{part}"] * 2)
-            w(w.use(LOAD, f"{part}_{name}", value))
+            w(w.use(c99.LET, f"{part}_{name}", value))
 
     def single(self, name: str, element: str) -> str:
         value = c99.added(element, -self.zeros[name])
@@ -103,7 +100,7 @@ class Product:
     def element(self, w: Writer, a: str, b: str, high: bool, target: str) -> None:
         with w.block(""):
             self.scaled(w, a, b, "high" if high else "low")
-            w(w.use(STORE, target, "value"))
+            w(w.use(c99.STORE_BYTE, target, "value"))
 
     def scaled(self, w: Writer, a: str, b: str, half: str) -> None:
         """Declares `value`, the output of these halves."""
@@ -233,20 +230,20 @@ def _run(w: Writer, rule: Sum | Product, once: set[str], trips: int) -> None:
             with w.block(""):
                 _word(w, rule, once, at)
         for pointer in walking:
-            w(w.use(STEP, pointer, str(AT_ONCE)))
+            w(w.use(c99.STEP, pointer, str(AT_ONCE)))
     with w.block("while (to < last)"), w.trips(trips % AT_ONCE):
         w.bill(5)
         a, b = (name if name in once else f"one_{name}" for name in "ab")
         for name in "ab":
             if name not in once:
-                w(w.use(LOAD, f"one_{name}", rule.single(name, f"*{name}++")))
+                w(w.use(c99.LET, f"one_{name}", rule.single(name, f"*{name}++")))
         rule.element(w, a, b, False, "*to++")
 
 
 def _word(w: Writer, rule: Sum | Product, once: set[str], at: int, held: str = "") -> None:
     for name in "ab":
         if name not in once:
-            w(w.use(LOAD, f"word_{name}", DSP.call(w, "load_bytes", total(name, str(at)), of=(WORD,))))
+            w(w.use(c99.LET, f"word_{name}", DSP.call(w, "load_bytes", total(name, str(at)), of=(WORD,))))
             rule.halves(w, name, f"word_{name}")
     for byte in range(WORD):
         part = ("even", "odd")[byte % 2]
@@ -276,7 +273,7 @@ def _down(w: Writer, rule: Sum | Product, gate: tuple[int, int, str], pointers: 
         w.bill(16)
         for name, kind in ((walking, "const "), ("to", "")):
             w(f"{kind}int8_t *{name} = {total(of[name], product('begin', channels), 'c')};")
-        w(w.use(LOAD, "word", DSP.call(w, "load_bytes", total(of[held], "c"), of=(WORD,))))
+        w(w.use(c99.LET, "word", DSP.call(w, "load_bytes", total(of[held], "c"), of=(WORD,))))
         rule.halves(w, held, "word")
         w("int32_t left = end - begin;")
         with w.block(f"for (; left >= {GATED_ROWS}; left -= {GATED_ROWS})"), w.trips(rows // GATED_ROWS):

@@ -7,12 +7,11 @@ from contextlib import nullcontext
 
 from nnbuild.base.bill import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
 
 STORE_TWO = Row("{0} = {1};", 1, 2)
-LOAD = Row("const int32_t {0} = {1};", 0)
-"""Priced by what it loads with."""
 MOVE = Row("{0} = {1};", 2, 1)
 AT_ONCE = 4
 """Fours of inputs without a loop."""
@@ -39,9 +38,9 @@ def natural(w: Writer, to: str, source: str, count: int) -> None:
     """Prints what lays out bytes as 16-bit numbers in their order, zeros behind them up to a multiple of four."""
     body = Writer("{prefix}")
     with body.loop("i", "count", trips=1):
-        body(body.use(LOAD, "all", DSP.call(body, "load_bytes", "from", of=(4,))))
+        body(body.use(c99.LET, "all", DSP.call(body, "load_bytes", "from", of=(4,))))
         for half in ("even", "odd"):
-            body(body.use(LOAD, half, DSP.call(body, f"p_{half}_bytes", "all")))
+            body(body.use(c99.LET, half, DSP.call(body, f"p_{half}_bytes", "all")))
         pair = DSP.call(body, "p_low_halves", "even", "odd"), DSP.call(body, "p_high_halves", "odd", "even")
         body(f"{DSP.call(body, 'store_two', '(int32_t *)to', *pair)};")
         body("from += 4;")
@@ -82,7 +81,7 @@ def _routine(dtype: str, positions: int, unroll: int, once: bool, apart: bool) -
 
 def _load_bytes(w: Writer, names: tuple[str, ...], quad: int) -> None:
     for name in names:
-        w(w.use(LOAD, f"{name}{quad}", DSP.call(w, "load_bytes", f"{name} + {4 * quad}", of=(4,))))
+        w(w.use(c99.LET, f"{name}{quad}", DSP.call(w, "load_bytes", f"{name} + {4 * quad}", of=(4,))))
 
 
 def _bytes(w: Writer, quad: int) -> list[Callable[[str], str]]:
@@ -94,7 +93,7 @@ def _load_halves(w: Writer, names: tuple[str, ...], quad: int) -> None:
     for name in names:
         for half in range(2):
             loaded = DSP.call(w, "p_load", f"{name} + {4 * quad + 2 * half}")
-            w(w.use(LOAD, f"{name}{quad}_{half}", loaded))
+            w(w.use(c99.LET, f"{name}{quad}_{half}", loaded))
 
 
 def _halves(w: Writer, quad: int) -> list[Callable[[str], str]]:

@@ -15,7 +15,7 @@ from nnbuild.isa.arm import DSP
 from nnbuild.kernels.integers import declare
 from nnbuild.model.graph import Array
 from nnbuild.numeric.layer_norm import SUMMAND_SHIFT, UNIT, LayerNormScales
-from nnbuild.numeric.rounding import INT8, ints
+from nnbuild.numeric.rounding import INT8, int32s, ints
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.layer_norm import LayerNorm
 from nnbuild.ops.site import Site
@@ -40,8 +40,7 @@ def constants(site: Site[LayerNorm], size: int) -> Array:
     start = (summand << SUMMAND_SHIFT) * multiplier + (1 << (right - 1))
     if right <= MOST_RIGHT:
         start = start + (quant_of(site.outputs[0]).zero_point << right)
-    words = [start & 0xFFFFFFFF, (start >> 32) & 0xFFFFFFFF, (factor * multiplier) & 0xFFFFFFFF]
-    return np.stack(words, axis=1).astype(np.uint32).view(np.int32).reshape(-1)
+    return int32s(np.stack([start, start >> 32, factor * multiplier], axis=1).reshape(-1))
 
 
 def sums(w: Writer, size: int) -> None:

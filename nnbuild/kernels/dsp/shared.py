@@ -20,11 +20,11 @@ from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import served
 from nnbuild.kernels.dsp import spelled
 from nnbuild.kernels.dsp.scaling import Scaling, chosen, general, plain_form
-from nnbuild.kernels.dsp.weights import LOAD_TWO, WORD, Packed, high, in_pairs, low
+from nnbuild.kernels.dsp.weights import LOAD_TWO, Packed, high, in_pairs, low
 from nnbuild.kernels.sums import Sums, layer_of, sums_of
 from nnbuild.kernels.window import Weighted
 from nnbuild.model.graph import Array
-from nnbuild.numeric.rounding import INT8, INT32, Ints, ints
+from nnbuild.numeric.rounding import INT8, INT32, Ints, int32s, ints
 from nnbuild.ops.site import Site
 
 LAYOUT = Packed()
@@ -99,7 +99,7 @@ def pack(sums: Sums, shape: Shared, channels: slice) -> Array:
         block = slice(at, at + WIDTH)
         weights = ints(LAYOUT.pack(pairs[:, :, block], own).view(np.int32))
         parts += [start[block], weights, (shift[block] << np.arange(0, 32, 8)).sum(keepdims=True), told[block].ravel()]
-    return (np.concatenate(parts) & WORD).astype(np.uint32).view(np.int32)
+    return int32s(np.concatenate(parts))
 
 
 def multiply(w: Writer, shape: Shared, stream: str, to: Sequence[str]) -> None:

@@ -17,17 +17,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
+from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.dsp.beside import Beside
 from nnbuild.kernels.dsp.scaling import Scaling, scaled
 from nnbuild.kernels.dsp.weights import doublets, in_pairs, words
+from nnbuild.kernels.loops.patch_rows import TWO, transformed
 from nnbuild.kernels.sums import Sums
 from nnbuild.model.graph import Array
-from nnbuild.numeric.rounding import Ints, wrap
+from nnbuild.numeric.rounding import Ints, int32s
 from nnbuild.ops.base import Pair
 
-G = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 WIDTH = 4
 """Output channels at a time, for two tiles side by side."""
 ROWS, COLUMNS = 4, 6
@@ -42,11 +43,8 @@ LONGEST = 32
 """Pairs of channels in straight code."""
 SHORT, SHORT_NEAR = 8, 16
 """The same where the code shall fit the cache of a slow flash: with weights there, and with weights in RAM."""
-LET = Row("const int32_t {0} = {1};", 0)
-"""Priced by what it computes with."""
 ADDED = Row("const int32_t {0} = {1};", 2)
 STORE = Row("{0} = {1};", 0.5)
-STORE_TWO = Row("{0} = {1};", 1)
 INPUTS_CALL = 10
 """Cycles of a call."""
 
@@ -95,12 +93,6 @@ class Winograd:
         return -(-self.filters // self.block)
 
 
-def transformed(kernel: Array) -> Ints:
-    """[3, 3, in, out] -> [16, in, out]."""
-    both: Ints = np.einsum("ai,bj,ijcf->abcf", G, G, kernel.astype(np.int64))
-    return both.reshape(len(G) ** 2, *kernel.shape[2:])
-
-
 def more(scaling: Scaling) -> Ints:
     """What each channel's weights are multiplied by beyond the four times that the transforms bring."""
     return scaling.factor // 4 if scaling.level is not None else np.ones_like(scaling.factor)
@@ -108,7 +100,7 @@ def more(scaling: Scaling) -> Ints:
 
 def fits(kernel: Array, sums: Sums, scaling: Scaling) -> bool:
     """Whether no sum on the way can leave 32 bits: a transformed input is at most 4 * 128."""
-    weights = np.abs(transformed(kernel) * more(scaling))
+    weights = np.abs(transformed(kernel, TWO) * more(scaling))
     products = weights.sum(axis=1).max(axis=0) * 512
     whole = 9 * products + 4 * more(scaling) * np.abs(sums.start - scaling.centre)
     return bool(weights.max() < 1 << 15 and whole.max() < 1 << 31)
@@ -117,7 +109,7 @@ def fits(kernel: Array, sums: Sums, scaling: Scaling) -> bool:
 def pack(shape: Winograd, kernel: Array, sums: Sums) -> dict[str, Array]:
     """For every channel its start and its columns."""
     factor = more(shape.scaling)
-    return packed(shape, transformed(kernel) * factor, 4 * factor * (sums.start - shape.scaling.centre))
+    return packed(shape, transformed(kernel, TWO) * factor, 4 * factor * (sums.start - shape.scaling.centre))
 
 
 def packed(shape: Winograd, weights: Ints, starts: Ints) -> dict[str, Array]:
@@ -129,7 +121,7 @@ def packed(shape: Winograd, weights: Ints, starts: Ints) -> dict[str, Array]:
     constants = np.stack([starts, *shape.scaling.columns.values()], axis=1)
     return {
         "kernel": blocks.reshape(-1).astype(np.int16) if shape.single else doublets(blocks),
-        "scaling": wrap(constants.reshape(-1), 32).astype(np.int32),
+        "scaling": int32s(constants.reshape(-1)),
     }
 
 
@@ -161,9 +153,9 @@ def _rows(w: Writer, shape: Winograd, half: str, at: int) -> None:
                 values = [f"x{row}{column}" for row in rows]
                 for row, value in zip(rows, values, strict=True):
                     place = f"row{row} + {column * shape.depth}" if column else f"row{row}"
-                    w(w.use(LET, value, DSP.call(w, half, DSP.call(w, "load_bytes", place, of=(4,)))))
+                    w(w.use(c99.LET, value, DSP.call(w, half, DSP.call(w, "load_bytes", place, of=(4,)))))
                 for label, operation, _ in combined:
-                    w(w.use(LET, f"{label}{column}", DSP.call(w, operation, *values)))
+                    w(w.use(c99.LET, f"{label}{column}", DSP.call(w, operation, *values)))
             for label, _, row in combined:
                 _along(w, shape, label, row, at)
 
@@ -173,7 +165,7 @@ def _along(w: Writer, shape: Winograd, label: str, row: int, at: int) -> None:
     for column, (operation, a, b) in enumerate((("p_sub", 0, 2), ("p_add", 1, 2), ("p_sub", 2, 1), ("p_sub", 1, 3))):
         values = [DSP.call(w, operation, f"{label}{a + by}", f"{label}{b + by}") for by in (0, 2)]
         place = (4 * row + column) * shape.pairs + at
-        w(w.use(STORE_TWO, f"patch[{place}]", DSP.call(w, "two", *values)))
+        w(w.use(c99.STORE, f"patch[{place}]", DSP.call(w, "two", *values)))
 
 
 def tile(w: Writer, shape: Winograd, tile: int) -> None:
@@ -202,4 +194,4 @@ def store(w: Writer, shape: Winograd, value: str, place: Pair) -> None:
     if shape.beside:
         shape.beside.load(w, f"{value}_other", f"beside[{at}]")
         shape.beside.add(w, value, f"{value}_other", shape.ops)
-    w(w.use(STORE_TWO, f"to[{at}]", f"(int8_t){value}"))
+    w(w.use(c99.STORE, f"to[{at}]", f"(int8_t){value}"))

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from nnbuild.base.bill import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.dsp.tile import LOAD
 from nnbuild.kernels.dsp.weights import LOAD_TWO, high, low, near_pair, word
-from nnbuild.kernels.dsp.winograd import LET, LONGEST, STORE, WIDTH, Winograd
+from nnbuild.kernels.dsp.winograd import LONGEST, STORE, WIDTH, Winograd
 
 PRODUCTS_CALL = 20
 """Cycles of a call."""
-WEIGHT = Row("const int32_t {0} = {1};", 1, 1)
 MULTIPLY = Row("{0} += (uint32_t)({1} * {2});", 2)
 Outputs = Callable[[Writer, Winograd, int], None]
 """Prints what one tile of this number makes of its sums."""
@@ -111,9 +111,9 @@ def _single_step(w: Writer, shape: Winograd, pair: int, load: str, weights: int)
     """One number of both tiles with the weights of all channels."""
     with w.block(""):
         for at in range(2):
-            w(w.use(LET, f"x{at}", shape.ops.call(w, load, f"x + {pair + at}" if pair + at else "x")))
+            w(w.use(c99.LET, f"x{at}", shape.ops.call(w, load, f"x + {pair + at}" if pair + at else "x")))
         for channel in range(shape.block):
-            w(w.use(WEIGHT, f"w{channel}", f"k[{weights + channel}]"))
+            w(w.use(c99.READ, f"w{channel}", f"k[{weights + channel}]"))
             for at in range(2):
                 w(w.use(MULTIPLY, f"sum{at}{channel}", f"x{at}", f"w{channel}"))
 

@@ -18,19 +18,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from nnbuild.base.writer import Row, Writer
-from nnbuild.kernels.dsp.winograd import INPUTS_CALL, G, Winograd, packed, store
+from nnbuild.isa import c99
+from nnbuild.kernels.dsp.winograd import INPUTS_CALL, Winograd, packed, store
+from nnbuild.kernels.loops.patch_rows import FACTORS, FOUR, NINTH, TWO, transformed
 from nnbuild.kernels.sums import Sums
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import Ints
 
 SIGN = 128
-NINTH = pow(9, -1, 1 << 32)
 LET = Row("const uint32_t {0} = {1};", 0)
 """Priced by hand."""
-STORE = Row("{0} = {1};", 1)
 LINE_CYCLES, RESULT_CYCLES = 12, 10
 """Of a transform of six inputs, and of one to four outputs."""
 
@@ -58,9 +56,8 @@ class Form:
         return (1 << (31 - self.left)) - 1
 
     def pack(self, shape: Winograd, kernel: Array, sums: Sums) -> dict[str, Array]:
-        both: Ints = np.einsum("ai,bj,ijcf->abcf", self.taps, self.taps, kernel.astype(np.int64))
         starts = self.starts * (sums.start - shape.scaling.centre - SIGN * sums.weights.sum(axis=0))
-        return packed(shape, both.reshape(self.span**2, *kernel.shape[2:]), starts)
+        return packed(shape, transformed(kernel, self.taps), starts)
 
     def transform_inputs(self, w: Writer, shape: Winograd, source: str, stride: str) -> None:
         """Prints the calls that fill `patch` from both tiles' inputs at `source`, whose rows are `stride` apart."""
@@ -104,7 +101,7 @@ class Form:
                 two = ops.call(w, f"p_{half}_unsigned", f"(int32_t)all{y}")
                 w(w.use(LET, f"{half}{y}", f"(uint32_t){two}"))
             for y, value in enumerate(self.line(w, half, [f"{half}{y}" for y in range(span)], "")):
-                w(w.use(STORE, f"into[{span * (span * at + y)}]", f"(int32_t){value}"))
+                w(w.use(c99.STORE, f"into[{span * (span * at + y)}]", f"(int32_t){value}"))
         w("into += 1;")
         w(f"column += {shape.depth};")
         w.bill(2)
@@ -118,7 +115,7 @@ class Form:
             w(f"const int32_t word{x} = {shape.ops.call(w, 'load_two', f'line + {x}', f'&word{x + 1}')};")
         words = [f"(uint32_t)word{x}" for x in range(span)]
         for x, value in enumerate(self.line(w, "x", words, " + 0x8000U")):
-            w(w.use(STORE, f"patch[{2 * shape.pairs * x}]", f"(int32_t)({value} ^ 0x8000U)"))
+            w(w.use(c99.STORE, f"patch[{2 * shape.pairs * x}]", f"(int32_t)({value} ^ 0x8000U)"))
             w.bill(1)
         w(f"line += {span};")
         w(f"patch += {2 * shape.pairs * span};")
@@ -135,7 +132,7 @@ class Form:
             values = [f"(uint32_t)m[{(span * y + x) * 2 * block}]" for y in range(span)]
             values[1] += " + (uint32_t)start" if x == 1 else ""
             for y, value in enumerate(self.results(w, f"m{x}", values)):
-                w(w.use(STORE, f"t[{span * y + x}]", f"(int32_t){value}"))
+                w(w.use(c99.STORE, f"t[{span * y + x}]", f"(int32_t){value}"))
         half = self.left - 1 if shape.scaling.doubled else 0 if shape.scaling.form else self.left
         for y in range(size):
             for x, value in enumerate(self.results(w, f"t{y}", [f"(uint32_t)t[{span * y + x}]" for x in range(span)])):
@@ -200,13 +197,5 @@ def _two_outputs(w: Writer, name: str, m: list[str]) -> list[str]:
     return [f"({a} + {b} + {c})", f"({b} - {c} - {d})"]
 
 
-TWO = Form(2, G, 2, 4, (1, 1), _two_inputs, _two_outputs)
-FOUR = Form(
-    4,
-    np.array([[6, 0, 0], [1, 1, 1], [1, -1, 1], [1, 2, 4], [1, -2, 4], [0, 0, 6]], np.int64),
-    6,
-    36,
-    (1, 2, 4, 4),
-    _four_inputs,
-    _four_outputs,
-)
+BY_TWO = Form(2, TWO, 2, 4, (1, 1), _two_inputs, _two_outputs)
+BY_FOUR = Form(4, FOUR, 6, 36, FACTORS, _four_inputs, _four_outputs)

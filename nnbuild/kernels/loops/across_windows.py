@@ -18,7 +18,7 @@ from nnbuild.kernels.across_scaling import ending_of
 from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, only_integer, reason_of, served, variant
 from nnbuild.kernels.loops.across import Walk, call
 from nnbuild.kernels.loops.across_line import Across
-from nnbuild.kernels.loops.padded import strip_rows
+from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.kernels.window import Weighted, window_of
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.ops.dense import Dense
@@ -153,8 +153,7 @@ class Lines(Across):
                 w(f"{self.kind} *line_to = {names.outputs[0]} + {product('y', width)};")
                 self._tiles(w, names, "across", "line_to")
             return
-        with w.loop("strip", "end", start="begin", step=self.strip, trips=-(-rows // self.strip)):
-            w(f"const int32_t rows = end - strip < {self.strip} ? end - strip : {self.strip};")
+        with each_strip_of_rows(w, window, self.strip):
             self._copy_rows(w, names)
             with w.loop("y", "rows", trips=self.strip):
                 down = product("y", window.row_step * self.line)
@@ -165,22 +164,20 @@ class Lines(Across):
     def _copy_rows(self, w: Writer, names: Names) -> None:
         """The input rows under a strip, with what lies outside the input."""
         window = self.window
-        rows = total(product("(rows - 1)", window.row_step), str(window.rows_under(1)))
         before, real = window.columns.pad * window.channels, window.columns.taken * window.channels
-        with w.loop("y", rows, trips=window.rows_under(self.strip)):
-            w(f"{self.kind} *line = {names.scratch} + {product('y', self.line)};")
-            pad = f" - {window.rows.pad}" if window.rows.pad else ""
-            w(f"const int32_t row = {product('strip', window.row_step)} + y{pad};")
-            with w.block(f"if (row >= 0 && row < {window.rows.size})"):
-                if before:
-                    self._fill(w, "line", str(before), before)
-                source = f"{names.inputs[0]} + {product('row', window.line)}"
-                self._copy(w, total("line", str(before)), source, str(real), real)
-                if before + real < self.line:
-                    rest = self.line - before - real
-                    self._fill(w, f"line + {before + real}", str(rest), rest)
-            with w.block("else"), w.trips(0):
-                self._fill(w, "line", str(self.line), self.line)
+
+        def fill(first: int, count: int) -> None:
+            if count:
+                self._fill(w, total("line", str(first)), str(count), count)
+
+        def copy(row: str) -> None:
+            fill(0, before)
+            source = f"{names.inputs[0]} + {product(row, window.line)}"
+            self._copy(w, total("line", str(before)), source, str(real), real)
+            fill(before + real, self.line - before - real)
+
+        line = f"{self.kind} *line = {names.scratch} + {product('y', self.line)};"
+        copy_strip(w, window, self.strip, line, copy, partial(fill, 0, self.line))
 
 
 @dataclass(frozen=True, eq=False)

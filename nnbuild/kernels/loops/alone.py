@@ -25,6 +25,7 @@ from nnbuild.kernels.sums import sums_of
 from nnbuild.kernels.window import WindowNest, window_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import int32s
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 
@@ -70,8 +71,7 @@ class Alone:
         parts = [start.reshape(-1, FOUR), np.stack(words, axis=-1).transpose(1, 0, 2).reshape(-1, 2 * len(raised))]
         columns = [values.reshape(-1, FOUR, 1) for values in self.scaled.columns.values()]
         parts.append(np.concatenate(columns, axis=2).reshape(len(parts[0]), -1))
-        stream = np.concatenate(parts, axis=1).reshape(-1)
-        return (stream & 0xFFFFFFFF).astype(np.uint64).astype(np.uint32).view(np.int32)
+        return int32s(np.concatenate(parts, axis=1).reshape(-1))
 
     def emit(self, w: Writer, names: Names) -> None:
         w(f"const int8_t *from = {names.inputs[0]} + begin * {FOUR};")

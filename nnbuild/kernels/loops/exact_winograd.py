@@ -7,8 +7,7 @@ they keep within 26 bits. Inputs less their zero point have at most 9 bits, patc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,32 +18,26 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.exact_products import Products
+from nnbuild.kernels.loops.patch_rows import FACTORS, FOUR, NINTH, PatchRows, patch_rows, transformed
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors
-from nnbuild.kernels.window import Window, WindowNest, strips
+from nnbuild.kernels.window import Window, WindowNest, strips, window_of
 from nnbuild.kernels.window_loops import product, total
-from nnbuild.model.graph import Array
-from nnbuild.numeric.rounding import wrap
+from nnbuild.numeric.rounding import int32s, wrap
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.site import Site
 
-OUT, PATCH = 4, 6
-TAPS = np.array([[6, 0, 0], [1, 1, 1], [1, -1, 1], [1, 2, 4], [1, -2, 4], [0, 0, 6]])
-FACTORS = (1, 2, 4, 4)
-"""What each of four outputs in a line lacks to be 24 times itself."""
-NINTH, BITS = 0x38E38E39, 6
-"""The inverse of 9 modulo 2^32; with the factors, 64 times the sum is left."""
+OUT, PATCH, BITS = 4, 6, 6
+"""Outputs and inputs of a patch along each axis, and by how many bits its sums are too large."""
 MOST_CHANNELS = (1 << 25) // (9 * 128 * 255)
-FEWEST = 8
-"""Patches that share every weight that is loaded, if there are so many."""
 BUSY = 2
 
 
 @dataclass(frozen=True, eq=False)
 class ExactWinograd(WindowNest[IntegerVectors]):
-    """`rows` rows of patches are done together: copied, brought to their other form, multiplied and brought back."""
+    """Rows of patches are done together: copied, brought to their other form, multiplied and brought back."""
 
     products: Products
-    rows: int
+    plan: PatchRows
 
     @property
     def v(self) -> Vectors:
@@ -56,32 +49,22 @@ class ExactWinograd(WindowNest[IntegerVectors]):
         return short_of(self.v)[0]
 
     @property
-    def across(self) -> int:
-        return self.window.columns.places // OUT
-
-    @property
-    def patches(self) -> int:
-        return self.rows * self.across
-
-    @property
-    def extent(self) -> int:
-        return self.window.rows.places // OUT // self.rows
-
-    @property
     def line(self) -> int:
         """Elements of a row of the copy."""
         return (self.window.columns.places + 2) * self.window.channels
 
     @property
     def copied(self) -> int:
-        return (self.rows * OUT + 2) * self.line + 2 * self.v.lanes
+        return (self.plan.rows * OUT + 2) * self.line + 2 * self.v.lanes
 
     def demand(self) -> Demand:
-        kernel = transformed(self.site.constant("kernel"))
-        between = PATCH * PATCH * (self.patches * (self.window.channels + 2 * self.window.filters) + 2 * self.v.lanes)
+        kernel = transformed(self.site.constant("kernel"), FOUR).astype(np.int16)
+        between = (
+            PATCH * PATCH * (self.plan.patches * (self.window.channels + 2 * self.window.filters) + 2 * self.v.lanes)
+        )
         channels = {name: dot.pack_channels(values, self.products) for name, values in self.lanes.channels.items()}
         return Demand(
-            extent=self.extent,
+            extent=self.plan.times,
             scratch=2 * (-(-self.copied // 8) * 8 + between),
             scratch_type="int32",
             packed={"kernel": np.concatenate([dot.pack(matrix, self.products) for matrix in kernel]), **channels},
@@ -89,11 +72,11 @@ class ExactWinograd(WindowNest[IntegerVectors]):
 
     def emit(self, w: Writer, names: Names) -> None:
         w(f"int32_t *sums = {names.scratch};")
-        w(f"int32_t *between = sums + {PATCH * PATCH * self.patches * self.window.filters};")
+        w(f"int32_t *between = sums + {PATCH * PATCH * self.plan.patches * self.window.filters};")
         w(f"int16_t *patches = (int16_t *)(between + {PATCH * PATCH * self.v.lanes});")
-        w(f"int16_t *copy = patches + {PATCH * PATCH * self.patches * self.window.channels};")
+        w(f"int16_t *copy = patches + {PATCH * PATCH * self.plan.patches * self.window.channels};")
         dot.declare_channels(w, self.lanes, names.packed)
-        with w.loop("y", "end", start="begin", trips=self.extent):
+        with w.loop("y", "end", start="begin", trips=self.plan.times):
             self._copy(w, names)
             self._inputs(w)
             self._products(w, names)
@@ -104,10 +87,10 @@ class ExactWinograd(WindowNest[IntegerVectors]):
         window, v = self.window, self.v
         before = window.columns.pad * window.channels
         after = self.line - before - window.columns.taken * window.channels
-        with w.loop("row", self.rows * OUT + 2):
+        with w.loop("row", self.plan.rows * OUT + 2):
             w(f"int16_t *line = copy + {product('row', self.line)};")
             pad = f" - {window.rows.pad}" if window.rows.pad else ""
-            w(f"const int32_t at = {product('y', self.rows * OUT)} + row{pad};")
+            w(f"const int32_t at = {product('y', self.plan.rows * OUT)} + row{pad};")
             with w.block(f"if (at >= 0 && at < {window.rows.size})"):
                 if before:
                     w(f"{v.call(w, 'fill', 'line', str(before), '0', of=(2,))};")
@@ -122,18 +105,11 @@ class ExactWinograd(WindowNest[IntegerVectors]):
             with w.block("else"), w.trips(0):
                 w(f"{v.call(w, 'fill', 'line', str(self.line), '0', of=(2,))};")
 
-    @contextmanager
-    def _each_patch(self, w: Writer, channels: int, step: int) -> Iterator[None]:
-        with w.loop("row", self.rows), w.loop("x", self.across):
-            w(f"const int32_t patch = {total(product('row', self.across), 'x')};")
-            with w.loop("c", channels, step=step):
-                yield
-
     def _inputs(self, w: Writer) -> None:
         """By way of memory, for few sets have registers for a patch."""
         size = short_of(self.v)[1]
         channels = self.window.channels
-        with self._each_patch(w, channels, size):
+        with self.plan.each(w, channels, size):
             w(f"const int16_t *from = copy + {product('row', OUT * self.line)} + {product('x', OUT * channels)} + c;")
             w(f"int16_t *to = patches + {product('patch', channels)} + c;")
             w("int16_t *turned = (int16_t *)between;")
@@ -143,9 +119,9 @@ class ExactWinograd(WindowNest[IntegerVectors]):
                 w(f"turned += {PATCH * size};")
             w("const int16_t *line = (int16_t *)between;")
             with w.loop("i", PATCH):
-                self._formed(w, "line", PATCH * size, "to", self.patches * channels)
+                self._formed(w, "line", PATCH * size, "to", self.plan.patches * channels)
                 w(f"line += {size};")
-                w(f"to += {PATCH * self.patches * channels};")
+                w(f"to += {PATCH * self.plan.patches * channels};")
 
     def _formed(self, w: Writer, source: str, apart: int, to: str, between: int) -> None:
         """Six inputs in a line, so far apart, in their other form."""
@@ -183,13 +159,13 @@ class ExactWinograd(WindowNest[IntegerVectors]):
         channels, filters = self.window.channels, self.window.filters
         blocks = dot.divide(filters, self.products)
         with w.loop("e", PATCH * PATCH):
-            w(f"const int16_t *from = patches + {product('e', self.patches * channels)};")
-            w(f"int32_t *to = sums + {product('e', self.patches * filters)};")
+            w(f"const int16_t *from = patches + {product('e', self.plan.patches * channels)};")
+            w(f"int32_t *to = sums + {product('e', self.plan.patches * filters)};")
             w(f"const int16_t *taps = {names.packed['kernel']} + {product('e', channels * filters)};")
             for block, count in blocks.classes():
-                size = best_pixels(self.patches, block.vectors, channels, self._free, loaded=2)
+                size = best_pixels(self.plan.patches, block.vectors, channels, self._free, loaded=2)
                 with w.loop("block", count):
-                    for strip in strips(self.patches, size):
+                    for strip in strips(self.plan.patches, size):
                         with w.loop("x", strip.stop, start=strip.place, step=strip.size):
                             self._tile(w, block, strip.size)
                     w(f"taps += {channels * block.channels};")
@@ -212,19 +188,18 @@ class ExactWinograd(WindowNest[IntegerVectors]):
     def _outputs(self, w: Writer, names: Names) -> None:
         v, lanes, filters = self.v, self.lanes, self.window.filters
         columns = self.window.columns.places
-        with self._each_patch(w, filters, v.lanes):
+        with self.plan.each(w, filters, v.lanes):
             w(f"const int32_t *from = sums + {product('patch', filters)} + c;")
-            top = f"({product('y', self.rows)} + row) * {OUT}"
-            place = f"({top} * {columns} + x * {OUT}) * {filters} + c"
+            place = f"({self.plan.top} * {columns} + x * {OUT}) * {filters} + c"
             w(f"int8_t *to = {names.outputs[0]} + {place};")
             if lanes.added:
                 w(f"const int8_t *beside = {names.inputs[1]} + {place};")
             w("int32_t *turned = between;")
             with w.loop("j", PATCH):
-                self._back(w, "from", PATCH * self.patches * filters)
+                self._back(w, "from", PATCH * self.plan.patches * filters)
                 for i in range(OUT):
                     w(f"{v.call(w, 'store', dot.offset('turned', i * PATCH * v.lanes), f'z{i}')};")
-                w(f"from += {self.patches * filters};")
+                w(f"from += {self.plan.patches * filters};")
                 w(f"turned += {v.lanes};")
             if not lanes.sparing:
                 v.let(w, "sums", "bias_here", v.call(w, "load", "bias + c"))
@@ -286,27 +261,19 @@ class ExactWinograd(WindowNest[IntegerVectors]):
                 let("z3", v.call(w, "add", load(5), v.call(w, "sub", times("apart3", 1), "apart1")))
 
 
-def transformed(kernel: Array) -> Array:
-    """[3, 3, in, out] -> [36, in, out]."""
-    result: Array = np.einsum("ai,bj,ijco->abco", TAPS, TAPS, kernel.astype(np.int64)).astype(np.int16)
-    return result.reshape(PATCH * PATCH, *kernel.shape[2:])
-
-
 def centred(site: Site[Conv2D], lanes: IntegerVectors) -> IntegerVectors:
     """Lanes for inputs less their zero point, whose bias makes up for nothing."""
     lifted = lanes.zero + lanes.lift if lanes.of_bytes else 0
     bias = lanes.channels["bias"] + lifted * site.constant("kernel").astype(np.int64).sum(axis=(0, 1, 2))
-    return replace(lanes, channels={**lanes.channels, "bias": wrap(bias, 32).astype(np.int32)})
+    return replace(lanes, channels={**lanes.channels, "bias": int32s(bias)})
 
 
 def exact_winograd(site: Site[Conv2D], given: IntegerVectors) -> ExactWinograd:
     lanes = centred(site, given)
-    draft = ExactWinograd(site, lanes, Products(lanes.v), 1)
-    across, down, window = draft.across, draft.window.rows.places // OUT, draft.window
-    rows = next(n for n in range(1, down + 1) if down % n == 0 and (n * across >= FEWEST or n == down))
+    window, plan = window_of(site), patch_rows(window_of(site), OUT)
     needed, free = -(-window.filters // lanes.v.lanes), lanes.v.registers - BUSY
-    vectors = best_vectors(rows * across, [needed], window.channels, free, loaded=2)
-    return ExactWinograd(site, lanes, Products(lanes.v, vectors), rows)
+    vectors = best_vectors(plan.patches, [needed], window.channels, free, loaded=2)
+    return ExactWinograd(site, lanes, Products(lanes.v, vectors), plan)
 
 
 def short_of(v: Vectors) -> tuple[str, int]:

@@ -8,6 +8,7 @@ stride: so the inputs under one tap lie side by side for neighbouring outputs, t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import lcm
 
 import numpy as np
@@ -17,7 +18,8 @@ from nnbuild.isa.integer_lanes import GROUP as VECTORS
 from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
-from nnbuild.kernels.loops.padded import copy_between, strip_rows
+from nnbuild.kernels.loops.padded import copy_between
+from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.kernels.window import WindowNest
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
@@ -110,8 +112,7 @@ class Interleaved(WindowNest[IntegerVectors]):
 
     def emit(self, w: Writer, names: Names) -> None:
         window, lanes = self.window, self.lanes
-        with w.loop("strip", "end", start="begin", step=self.strip, trips=-(-window.rows.places // self.strip)):
-            w(f"const int32_t rows = end - strip < {self.strip} ? end - strip : {self.strip};")
+        with each_strip_of_rows(w, window, self.strip):
             self._copy(w, names)
             w("int32_t y = 0;")
             for together in (self.together, 1):
@@ -127,21 +128,18 @@ class Interleaved(WindowNest[IntegerVectors]):
 
     def _copy(self, w: Writer, names: Names) -> None:
         window, lanes = self.window, self.lanes
-        rows = total(product("(rows - 1)", window.row_step), str(window.rows_under(1)))
-        with w.loop("y", rows, trips=window.rows_under(self.strip)):
-            w(f"{lanes.input_type} *line = {names.scratch} + {product('y', self.line)};")
-            row = total(product("strip", window.row_step), "y")
-            w(f"const int32_t row = {row}{f' - {window.rows.pad}' if window.rows.pad else ''};")
-            with w.block(f"if (row >= 0 && row < {window.rows.size})"):
-                source = f"{names.inputs[0]} + {product('row', window.line)}"
-                w(f"const {lanes.output_type} *from = {source};")
-                if window.columns.stride == 1:
-                    copy_between(w, lanes, "from", window, self.line)
-                else:
-                    lanes.fill(w, "line", self.line)
-                    self._copy_apart(w)
-            with w.block("else"), w.trips(0):
-                lanes.fill(w, "line", self.line)
+        blank = partial(lanes.fill, w, "line", self.line)
+
+        def copy(row: str) -> None:
+            w(f"const {lanes.output_type} *from = {names.inputs[0]} + {product(row, window.line)};")
+            if window.columns.stride == 1:
+                copy_between(w, lanes, "from", window, self.line)
+            else:
+                blank()
+                self._copy_apart(w)
+
+        line = f"{lanes.input_type} *line = {names.scratch} + {product('y', self.line)};"
+        copy_strip(w, window, self.strip, line, copy, blank)
 
     def _copy_apart(self, w: Writer) -> None:
         """The columns of a row, those of each remainder together."""

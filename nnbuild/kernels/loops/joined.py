@@ -27,7 +27,7 @@ from nnbuild.kernels.window import Axis, Weighted, WindowNest, window_of
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.numeric.groups import grouped
-from nnbuild.numeric.rounding import Ints, wrap
+from nnbuild.numeric.rounding import Ints, int32s
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
@@ -140,7 +140,7 @@ class Joined(WindowNest[Scaling]):
         first = start * (1 + (1 << 16)) - HALF * -(-self.taps // self.size)
         left = [scaling.left] if self.tile(self.pairs).left is None else []
         columns = np.stack([first, start, *scaling.columns.values(), *left], axis=1)
-        return wrap(columns.reshape(-1), 32).astype(np.int32)
+        return int32s(columns.reshape(-1))
 
     def emit(self, w: Writer, names: Names) -> None:
         window = self.window

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.isa import c99
 from nnbuild.isa.riscv import WORDS
 from nnbuild.kernels.dsp.scaling import Scaling, scaled
 
@@ -12,11 +13,8 @@ CHANNELS = 2
 TURN = 8
 """Taps of a turn of the loop over groups, at most."""
 HALF = 0x8000
-LET = Row("const int32_t {0} = {1};", 1, 1)
 START = Row("uint32_t {0} = {1};", 1, 1)
-SUM = Row("{0} += {1};", 1)
 PRODUCT = Row("(uint32_t)({0} * {1})", 1)
-STORE = Row("{0} = (int8_t){1};", 1)
 COUNTED = {4: "four", 6: "six"}
 
 
@@ -49,7 +47,7 @@ class Tile:
         w, at_once = Writer("{prefix}"), self.at_once
         with w.loop("i", "count", trips=self.taps / at_once):
             for tap in range(at_once):
-                w(w.use(LET, f"at{tap}", f"offsets[{tap}]"))
+                w(w.use(c99.READ, f"at{tap}", f"offsets[{tap}]"))
                 for pair in range(self.pairs):
                     low, high = (f"(uint32_t)from{2 * pair + half}[at{tap}]" for half in range(2))
                     w(f"words[{self.pairs * tap + pair}] = (int32_t)({low} + ({high} << 16));")
@@ -109,23 +107,23 @@ class Tile:
         for tap in range(first, first + size):
             with w.block("") if tap > first else w.trips(1):
                 for channel in range(CHANNELS):
-                    w(w.use(LET, f"w{channel}", f"k[{CHANNELS * tap + channel}]"))
+                    w(w.use(c99.READ, f"w{channel}", f"k[{CHANNELS * tap + channel}]"))
                 for pair, channel in tile:
                     if channel == 0:
-                        w(w.use(LET, f"x{pair}", f"x[{self.pairs * tap + pair}]"))
+                        w(w.use(c99.READ, f"x{pair}", f"x[{self.pairs * tap + pair}]"))
                     value = w.use(PRODUCT, f"x{pair}", f"w{channel}")
                     name = f"s{pair}{channel}"
-                    w(w.use(SUM, name, value) if tap > first else f"uint32_t {name} = half + {value};")
+                    w(w.use(c99.STEP, name, value) if tap > first else f"uint32_t {name} = half + {value};")
         for pair, channel in tile:
-            w(w.use(SUM, f"total{pair}{channel}", f"s{pair}{channel}"))
-            w(w.use(SUM, f"upper{pair}{channel}", f"(uint32_t)((int32_t)s{pair}{channel} >> 16)"))
+            w(w.use(c99.STEP, f"total{pair}{channel}", f"s{pair}{channel}"))
+            w(w.use(c99.STEP, f"upper{pair}{channel}", f"(uint32_t)((int32_t)s{pair}{channel} >> 16)"))
             w.bill(1)
 
     def _outputs(self, w: Writer) -> None:
         names = [{role: f"{role}{channel}" for role in self.roles} for channel in range(CHANNELS)]
         for channel in range(CHANNELS):
             for at, role in enumerate(self.roles[2:], 2):
-                w(w.use(LET, names[channel][role], f"scaling[{channel * len(self.roles) + at}]"))
+                w(w.use(c99.READ, names[channel][role], f"scaling[{channel * len(self.roles) + at}]"))
         for position in range(self.positions):
             pair, upper = divmod(position, 2)
             with w.block(""):
@@ -138,4 +136,4 @@ class Tile:
                     w(f"int32_t y{channel} = (int32_t)({value}{f' << {left}' if left != '0' else ''});")
                     w.bill(1 if upper else 3)
                     scaled(w, self.scaling, f"y{channel}", names[channel], WORDS)
-                    w(w.use(STORE, f"at[{channel}]", f"y{channel}"))
+                    w(w.use(c99.STORE_BYTE, f"at[{channel}]", f"y{channel}"))

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from nnbuild.base.bill import Bill
-from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.base.writer import Instruction, Writer
 from nnbuild.encodings.codes import packed
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
@@ -23,11 +23,12 @@ from nnbuild.kernels.contract import Demand, Kernel, Names, only_int8, reason_of
 from nnbuild.kernels.dsp.inputs import natural
 from nnbuild.kernels.dsp.scaling import Scaling, scaled
 from nnbuild.kernels.loops.patches import NEEDS, is_row
-from nnbuild.kernels.loops.sparse_pairs import as_words, scaling_of
+from nnbuild.kernels.loops.sparse_pairs import scaling_of
 from nnbuild.kernels.sums import sums_of
 from nnbuild.kernels.window import WindowNest
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import int32s
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -35,9 +36,6 @@ from nnbuild.ops.site import Site
 EIGHT = 8
 """Inputs of a turn."""
 CODES = 16
-LET = Row("const int32_t {0} = {1};", 0)
-READ = Row("const int32_t {0} = {1};", 1, 1)
-STORE = Row("{0} = {1};", 1)
 ROWS = (4, 2, 1)
 """Sums of a block, which share the loads of inputs."""
 MOST_ROWS = 8
@@ -77,15 +75,13 @@ class Code:
         filled = np.pad(matrix.astype(np.int64), ((0, -len(matrix) % EIGHT), (0, 0)))
         each = filled.reshape(-1, EIGHT, filled.shape[1] // rows, rows).transpose(2, 0, 3, 1)
         if not self.table:
-            return {
-                name: as_words(packed(each[..., [0, 2, 4, 6, 1, 3, 5, 7]] + EIGHT, 4).view(np.uint32).astype(np.int64))
-            }
+            return {name: packed(each[..., [0, 2, 4, 6, 1, 3, 5, 7]] + EIGHT, 4).view(np.int32)}
         values = _values(matrix)
         at = np.searchsorted(values, each).reshape(-1, 2)
         first, second = np.repeat(values, len(values)), np.tile(values, len(values))
         return {
             name: (at[:, 0] * len(values) + at[:, 1]).astype(np.uint8),
-            f"{name}_table": as_words((first & 0xFFFF) | (second & 0xFFFF) << 16),
+            f"{name}_table": int32s((first & 0xFFFF) | (second & 0xFFFF) << 16),
         }
 
     def call(
@@ -122,7 +118,7 @@ class Code:
                         w(f"x += {EIGHT};")
                 w.bill(LOOP_CYCLES)
             for row in range(rows):
-                w(w.use(STORE, f"sums[{row}]", f"sum{row}"))
+                w(w.use(c99.STORE, f"sums[{row}]", f"sum{row}"))
             w(f"start += {rows};")
             w(f"sums += {rows};")
             w.bill(2)
@@ -145,13 +141,13 @@ class Code:
     def _inputs(self, w: Writer, at: int) -> tuple[str, str]:
         w(f"int32_t x{at + 1};")
         place = f"x + {2 * at}" if at else "x"
-        w(w.use(LET, f"x{at}", DSP.call(w, "p_load_two", place, f"&x{at + 1}")))
+        w(w.use(c99.LET, f"x{at}", DSP.call(w, "p_load_two", place, f"&x{at + 1}")))
         return f"x{at}", f"x{at + 1}"
 
     def _masked(self, w: Writer, rows: int) -> None:
         pairs = [*self._inputs(w, 0), *self._inputs(w, 2)]
         for row in range(rows):
-            w(w.use(READ, f"k{row}", f"k[{row}]"))
+            w(w.use(c99.READ, f"k{row}", f"k[{row}]"))
             for index, pair in enumerate(pairs):
                 weights = (
                     DSP.call(w, "masked_right", str(0x000F000F), f"k{row}", of=(4 * index,))
@@ -205,7 +201,7 @@ class NarrowRow(WindowNest[Code]):
         packed = {
             **self.lanes.packed("kernel", np.pad(matrix, ((0, 0), (0, missing))), self.rows),
             "kernel_start": np.pad(start, (0, missing)).astype(np.int32),
-            "scaling": as_words(columns),
+            "scaling": int32s(columns),
         }
         inputs = eights(self.window.depth) * EIGHT
         return Demand(
@@ -220,7 +216,7 @@ class NarrowRow(WindowNest[Code]):
         inputs = eights(depth) * EIGHT
         natural(w, names.scratch, names.inputs[0], depth)
         for at in range(-(-depth // 4) * 4, inputs):
-            w(w.use(STORE, f"{names.scratch}[{at}]", "0"))
+            w(w.use(c99.STORE, f"{names.scratch}[{at}]", "0"))
         w(f"int32_t *sums = (int32_t *)({names.scratch} + {inputs});")
         self.lanes.call(w, names, "kernel", names.scratch, "sums", depth, self.outputs, "end - begin")
         filters, width, told = self.window.filters, self.rows, len(scaling.columns)
@@ -234,9 +230,9 @@ class NarrowRow(WindowNest[Code]):
             if scaling.doubled:
                 w("value *= 2;")
             for index, name in enumerate(scaling.columns):
-                w(w.use(READ, name, f"scaling[{index}]"))
+                w(w.use(c99.READ, name, f"scaling[{index}]"))
             scaled(w, scaling, "value", {name: name for name in scaling.columns})
-            w(w.use(STORE, f"{names.outputs[0]}[output]", "(int8_t)value"))
+            w(w.use(c99.STORE, f"{names.outputs[0]}[output]", "(int8_t)value"))
             w(f"scaling += {len(scaling.columns)};")
             w.bill(1)
 

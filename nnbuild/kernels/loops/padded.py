@@ -9,7 +9,7 @@ takes its maxima among sums, before they are scaled.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from nnbuild.isa.integer_pairs import in_pairs
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.kernels.loops.tiling import Tile
 from nnbuild.kernels.window import Weighted, Window, WindowNest, window_of
 from nnbuild.kernels.window_loops import product, repeated, total
@@ -27,8 +28,6 @@ from nnbuild.ops.site import Site
 
 SLACK = 64
 """Bytes beyond the copy that filling and the last taps may touch."""
-STRIP_BYTES = 20 * 1024
-"""How much of the input is copied at a time: less than half of a small first-level cache."""
 Pair = tuple[str, str]
 MOST_VECTORS = 4
 OUTPUT_CYCLES = 5
@@ -38,13 +37,6 @@ FOR_ADDITION = 3
 """Registers that an addition that follows takes, where there are few."""
 UNROLLED = 4
 """So many steps of a dot product are printed one after the other rather than as a loop."""
-
-
-def strip_rows(window: Window, line_bytes: int) -> int:
-    """Output rows whose input rows, each of so many bytes, are copied together: all strips about the same."""
-    rows, _ = window.outputs
-    most = max(1, (STRIP_BYTES // line_bytes - window.rows_under(1)) // window.row_step + 1)
-    return -(-rows // -(-rows // most))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,10 +120,8 @@ class Padded(WindowNest[IntegerVectors]):
         return {name: lanes.arranged(name, values) for name, values in packed.items()}
 
     def emit(self, w: Writer, names: Names) -> None:
-        window, lanes, strip = self.window, self.lanes, self.strip
-        rows, places = window.outputs
-        with w.loop("strip", "end", start="begin", step=strip, trips=-(-rows // strip)):
-            w(f"const int32_t rows = end - strip < {strip} ? end - strip : {strip};")
+        window, lanes, places = self.window, self.lanes, self.window.outputs[1]
+        with each_strip_of_rows(w, window, self.strip):
             self._copy(w, names)
             w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
             dot.declare_channels(w, lanes, names.packed)
@@ -153,20 +143,18 @@ class Padded(WindowNest[IntegerVectors]):
 
     def _copy(self, w: Writer, names: Names) -> None:
         """The input rows under a strip, with what lies outside the input."""
-        window, lanes, pad = self.window, self.lanes, self.window.rows.pad
-        rows = total(product("(rows - 1)", window.row_step), str(window.rows_under(1)))
-        with w.loop("y", rows, trips=window.rows_under(self.strip)):
-            w(f"{lanes.input_type} *line = {names.scratch} + {product('y', window.padded_line)};")
-            first = product("strip", window.row_step)
+        window, lanes, size = self.window, self.lanes, self.window.padded_line
+
+        def copy(row: str) -> None:
+            source = f"{names.inputs[0]} + {product(row, window.line)}"
             if window.inside:
-                source = f"{names.inputs[0]} + {product(f'{first} + y', window.line)}"
-                lanes.copy(w, "line", source, window.padded_line)
-                return
-            w(f"const int32_t row = {first} + y{f' - {pad}' if pad else ''};")
-            with w.block(f"if (row >= 0 && row < {window.rows.size})"):
-                copy_between(w, lanes, f"{names.inputs[0]} + {product('row', window.line)}", window, window.padded_line)
-            with w.block("else"), w.trips(0):
-                lanes.fill(w, "line", window.padded_line)
+                lanes.copy(w, "line", source, size)
+            else:
+                copy_between(w, lanes, source, window, size)
+
+        blank = None if window.inside else partial(lanes.fill, w, "line", size)
+        line = f"{lanes.input_type} *line = {names.scratch} + {product('y', size)};"
+        copy_strip(w, window, self.strip, line, copy, blank)
 
     def _blocks(self, w: Writer, source: str) -> None:
         window, lanes = self.window, self.lanes

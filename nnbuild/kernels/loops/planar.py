@@ -14,13 +14,14 @@ from functools import lru_cache, partial
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
+from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, reason_of, served, variant
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left
 from nnbuild.kernels.dsp.scaling import scaled as scale
 from nnbuild.kernels.loops.planar_stream import Stream
-from nnbuild.kernels.loops.planes import GROUP, LOAD, REGISTERS, STEP, Pairing, Planes, fill, planes
+from nnbuild.kernels.loops.planes import GROUP, REGISTERS, Pairing, Planes, fill, planes
 from nnbuild.kernels.sums import layer_of, sums_of
 from nnbuild.kernels.window_loops import but_last, product
 from nnbuild.numeric.requant_product import Form
@@ -171,8 +172,8 @@ class Planar:
             w(f"const int32_t *moved = kept + {self.shape.bands * self.shape.fresh * self.shape.width};")
             with w.loop("i", words // COPIED):
                 _copy(w, COPIED)
-                w(w.use(STEP, "kept", str(COPIED)))
-                w(w.use(STEP, "moved", str(COPIED)))
+                w(w.use(c99.STEP, "kept", str(COPIED)))
+                w(w.use(c99.STEP, "moved", str(COPIED)))
             _copy(w, words % COPIED)
 
     def _widest(self, rows: int) -> int:
@@ -211,13 +212,13 @@ class Planar:
         for columns, count in _divided(self.shape.across.places, self._widest(self.shape.rows)):
             with w.loop("x", count):
                 self._tile(w, rows, columns)
-                w(w.use(STEP, "word", str(columns * self.shape.across.stride)))
-                w(w.use(STEP, "pixel", str(columns * self.shape.steps[3])))
+                w(w.use(c99.STEP, "word", str(columns * self.shape.across.stride)))
+                w(w.use(c99.STEP, "pixel", str(columns * self.shape.steps[3])))
 
     def _tile(self, w: Writer, rows: int, columns: int) -> None:
         tile, load = self.shape.tile(rows), loads_overlapping if self.shape.apart else loads
         w(f"const int32_t *k = {DSP.call(w, 'again', 'stream')};")
-        w(w.use(LOAD, "start", "k[0]"))
+        w(w.use(c99.READ, "start", "k[0]"))
         started: set[str] = set()
         at = 1
         for line in range(self.shape.lines):
@@ -302,7 +303,7 @@ def loads(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:
             w(f"int32_t {places[group[1]]};")
             w(f"const int32_t {places[group[0]]} = {DSP.call(w, 'load_two', source, '&' + places[group[1]])};")
         else:
-            w(w.use(LOAD, places[group[0]], f"{pointer}[{group[0]}]"))
+            w(w.use(c99.READ, places[group[0]], f"{pointer}[{group[0]}]"))
 
 
 def loads_overlapping(w: Writer, pointer: str, wanted: Sequence[tuple[str, int]]) -> None:

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from nnbuild.base.writer import Row, Writer
+from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.dsp.scaling import Scaling
-from nnbuild.kernels.loops.planes import GROUP, STEP, Planes, taps_of
+from nnbuild.kernels.loops.planes import GROUP, Planes, taps_of
 from nnbuild.kernels.sums import sums_of
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import int32s
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 
@@ -99,7 +101,7 @@ class Stream:
                 w(w.use(RAISE, f"w{tap}", f"stored[{tap}]"))
             self._lay_out(w)
             for pointer, by in (("laid", self.size), ("stored", taps + 1), ("told", told)):
-                w(w.use(STEP, pointer, str(by)))
+                w(w.use(c99.STEP, pointer, str(by)))
 
     def _lay_out(self, w: Writer) -> None:
         """A channel whose weights are in variables."""
@@ -114,4 +116,4 @@ class Stream:
 
 def _words(columns: Sequence[Array]) -> Array:
     """[channel, column] as words, one after the other."""
-    return np.stack(columns, 1).astype(np.uint64).astype(np.uint32).view(np.int32).reshape(-1)
+    return int32s(np.stack(columns, 1).reshape(-1))

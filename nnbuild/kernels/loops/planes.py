@@ -15,7 +15,8 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from nnbuild.base.writer import Row, Writer
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import STORE
 from nnbuild.kernels.contract import Names
@@ -213,8 +214,6 @@ def taps_of(site: Site[DepthwiseConv2D], shape: Planes) -> Array:
     return kernel.transpose(1, 0, 2) if shape.turned else kernel
 
 
-LOAD = Row("const int32_t {0} = {1};", 1, 1)
-STEP = Row("{0} += {1};", 1)
 SPELT_OUT = 8
 """Columns of a line that need no loop."""
 CHUNK = 4
@@ -268,8 +267,8 @@ def _inside(w: Writer, shape: Planes, count: int) -> None:
         return
     with w.loop("x", size // CHUNK):
         _columns(w, shape, count, CHUNK, source)
-        w(w.use(STEP, "bytes", str(CHUNK * along)))
-        w(w.use(STEP, "line_to", str(CHUNK)))
+        w(w.use(c99.STEP, "bytes", str(CHUNK * along)))
+        w(w.use(c99.STEP, "line_to", str(CHUNK)))
     _columns(w, shape, count, size % CHUNK, source)
 
 
@@ -285,8 +284,8 @@ def _border(w: Writer, shape: Planes, count: int) -> None:
     with w.loop("x", shape.across.size):
         _columns(w, shape, count, 1, lambda part, column: f"{part}_from")
         for part in ("upper", "lower"):
-            w(w.use(STEP, f"{part}_from", f"{part}_step"))
-        w(w.use(STEP, "line_to", "1"))
+            w(w.use(c99.STEP, f"{part}_from", f"{part}_step"))
+        w(w.use(c99.STEP, "line_to", "1"))
 
 
 def _columns(w: Writer, shape: Planes, count: int, columns: int, source: Source) -> None:
@@ -300,11 +299,11 @@ def _pair(w: Writer, shape: Planes, count: int, columns: range, source: Source) 
     plane = shape.held * shape.width
     for column in columns:
         for part in ("upper", "lower"):
-            w(w.use(LOAD, f"{part}{column}", DSP.call(w, "load_bytes", source(part, column), of=(count,))))
+            w(w.use(c99.READ, f"{part}{column}", DSP.call(w, "load_bytes", source(part, column), of=(count,))))
     for column in columns:
-        w(w.use(LOAD, f"front{column}", DSP.call(w, "p_low_halves", f"upper{column}", f"lower{column}")))
+        w(w.use(c99.READ, f"front{column}", DSP.call(w, "p_low_halves", f"upper{column}", f"lower{column}")))
         if count > 2:
-            w(w.use(LOAD, f"back{column}", DSP.call(w, "p_high_halves", f"lower{column}", f"upper{column}")))
+            w(w.use(c99.READ, f"back{column}", DSP.call(w, "p_high_halves", f"lower{column}", f"upper{column}")))
     for channel in range(count):
         half, unpack = ("front", "back")[channel // 2], ("p_even_bytes", "p_odd_bytes")[channel % 2]
         words = [DSP.call(w, unpack, f"{half}{column}") for column in columns]

@@ -15,10 +15,10 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
-from nnbuild.kernels.loops.recurrent_integer import Part, Sums
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, both_products
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
-from nnbuild.ops.recurrent import Recurrent, rules_of
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.recurrent_rules import Products
 from nnbuild.ops.site import Site
 
@@ -36,7 +36,7 @@ class ColumnSums(Sums):
         reason = super().accepts(site)
         if reason:
             return reason
-        parts = (rules_of(site).of_input, rules_of(site).of_state)
+        parts = both_products(site)
         if any(part.weights.dtype != np.int8 for part in parts):
             return "its weights have more than 8 bits"
         return None if all(part.narrow for part in parts) else "its sums have more than 32 bits"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,9 +23,13 @@ from nnbuild.ops import activation_rules
 from nnbuild.ops.recurrent import Recurrent, rules_of
 from nnbuild.ops.recurrent_rules import Curve, Products, Smooth
 from nnbuild.ops.site import Site
+from nnbuild.ops.tflite_lstm import TfliteLstm
 
 WIDEST = 1 << 30
 """Where `nn_scale_wide` holds what it scales."""
+
+
+R = TypeVar("R", Recurrent, TfliteLstm)
 
 
 class Part(NamedTuple):
@@ -41,6 +45,22 @@ class Part(NamedTuple):
     def places(self) -> list[str]:
         """Where the unit's numbers of each sum lie."""
         return [f"{product('unit', len(self.sums))} + {index}" for index in range(len(self.sums))]
+
+
+def both_products(site: Site[Recurrent]) -> tuple[Products, Products]:
+    """Of the input and of the state."""
+    return rules_of(site).of_input, rules_of(site).of_state
+
+
+def parts_of(
+    site: Site[R], names: Sequence[str], state: str, products: tuple[Products, Products], which: str = ""
+) -> tuple[Part, Part]:
+    """What the input and a state add to the sums of these names; `which` tells the constants of some from others'."""
+    units, features = site.attributes.units, site.shape()[1]
+    return (
+        Part([f"{name}_x" for name in names], "x", features, f"kernel{which}", products[0]),
+        Part([f"{name}_h" for name in names], state, units, f"recurrent{which}", products[1]),
+    )
 
 
 class Sums:
@@ -78,9 +98,9 @@ class Sums:
 
     def all_gates(self, site: Site[Recurrent]) -> Demand:
         """Where all sums of a unit are computed together."""
-        rules = rules_of(site)
-        kernel = self.packed(site, "kernel", rules.of_input)
-        return self.demand(site, kernel | self.packed(site, "recurrent", rules.of_state))
+        of_input, of_state = both_products(site)
+        kernel = self.packed(site, "kernel", of_input)
+        return self.demand(site, kernel | self.packed(site, "recurrent", of_state))
 
     def before_units(
         self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
@@ -110,6 +130,18 @@ class Sums:
         """Declares what a sum of the unit's is in the unit of what it goes into."""
         scale = [f"{names.packed[f'{part.name}_{what}']}[{at}]" for what in ("multiplier", "right")]
         declare(w, result, w.helper("scale_wide" if part.products.largest > WIDEST else "scale_long", total, *scale))
+
+
+@contextmanager
+def each_unit(
+    sums: Sums, w: Writer, site: Site[Recurrent], names: Names, parts: tuple[Part, Part], held: int = 1
+) -> Iterator[None]:
+    """The loop over units, with what both parts add to their sums; so many numbers a unit are held in scratch."""
+    sums.before_units(w, site, names, parts, held)
+    with w.loop("unit", site.attributes.units):
+        for part in parts:
+            sums.weighted(w, names, part)
+        yield
 
 
 def summed(w: Writer, name: str, first: str, second: str, curve: Curve, largest: int) -> None:

@@ -20,12 +20,12 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import declare
-from nnbuild.kernels.loops.recurrent_integer import Part, Sums, by_unit, columns
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, both_products, by_unit, columns
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT16, INT32
 from nnbuild.ops.gru import GRU
-from nnbuild.ops.recurrent import Recurrent, rules_of
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.recurrent_rules import Products
 from nnbuild.ops.site import Site
 
@@ -33,7 +33,6 @@ AT_ONCE = 4
 SPLIT = 33
 """From a right shift of so many bits on, half of it is whole in the high word."""
 LARGEST_PART = 1 << 30
-LOAD = Row("const int32_t {0} = {1};", 0)
 COPY = Row("{0} = {1};", 3)
 
 
@@ -60,7 +59,7 @@ class PairedSums(Sums):
         reason = super().accepts(site)
         if reason:
             return reason
-        attributes, products = site.attributes, (rules_of(site).of_input, rules_of(site).of_state)
+        attributes, products = site.attributes, both_products(site)
         if isinstance(attributes, GRU) and not attributes.reset_after:
             return "its reset gate acts before the product"
         for part in products:
@@ -139,16 +138,16 @@ class PairedSums(Sums):
 
     def _four(self, w: Writer, sums: Sequence[str], source: str, multiply: str) -> None:
         w("int32_t x1;")
-        w(w.use(LOAD, "x0", DSP.call(w, "p_load_two", f"{source} + i", "&x1")))
+        w(w.use(c99.LET, "x0", DSP.call(w, "p_load_two", f"{source} + i", "&x1")))
         for index, part in enumerate(sums):
             at, pair = (f"k + {AT_ONCE * index}" if index else "k"), (f"w{index}0", f"w{index}1")
             if self.wide:
                 w(f"int32_t {pair[1]};")
-                w(w.use(LOAD, pair[0], DSP.call(w, "p_load_two", at, f"&{pair[1]}")))
+                w(w.use(c99.LET, pair[0], DSP.call(w, "p_load_two", at, f"&{pair[1]}")))
             else:
-                w(w.use(LOAD, f"four{index}", DSP.call(w, "load_bytes", at, of=(4,))))
-                w(w.use(LOAD, pair[0], DSP.call(w, "p_even_bytes", f"four{index}")))
-                w(w.use(LOAD, pair[1], DSP.call(w, "p_odd_bytes", f"four{index}")))
+                w(w.use(c99.LET, f"four{index}", DSP.call(w, "load_bytes", at, of=(4,))))
+                w(w.use(c99.LET, pair[0], DSP.call(w, "p_even_bytes", f"four{index}")))
+                w(w.use(c99.LET, pair[1], DSP.call(w, "p_odd_bytes", f"four{index}")))
             for name, vector in zip(pair, ("x0", "x1"), strict=True):
                 w(f"{part}_sum = {DSP.call(w, multiply, name, vector, f'{part}_sum')};")
 

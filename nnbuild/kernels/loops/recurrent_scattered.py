@@ -12,21 +12,20 @@ import numpy as np
 
 from nnbuild.base.bill import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names
-from nnbuild.kernels.loops.recurrent_integer import Part
-from nnbuild.kernels.loops.recurrent_pairs import LOAD
+from nnbuild.kernels.loops.recurrent_integer import Part, both_products
 from nnbuild.kernels.loops.recurrent_sparse import CALL_CYCLES, LOOP_CYCLES, Form, WaitingSums
 from nnbuild.kernels.sparse import DENSE, filled_share
 from nnbuild.model.graph import Array
-from nnbuild.ops.recurrent import Recurrent, rules_of
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.recurrent_rules import Products
 from nnbuild.ops.site import Site
 
 TURN = 4
 """Weights that are taken at once."""
 ADD = Row("sums[at] = {0};", 1)
-HELD = Row("const int32_t {0} = {1};", 1, 1)
 COLUMN_CYCLES = 10
 BY_INPUT = Form(False, 1, TURN)
 
@@ -39,7 +38,7 @@ class ScatteredSums(WaitingSums):
         reason = super().accepts(site)
         if reason:
             return reason
-        for products in (rules_of(site).of_input, rules_of(site).of_state):
+        for products in both_products(site):
             if filled_share(products.weights, 1, 1) > DENSE:
                 return "too few of its weights are zero"
             if self.form.counts(products.weights.shape[1]) is None:
@@ -95,7 +94,7 @@ class ScatteredSums(WaitingSums):
         w("int32_t *to = sums;")
         with w.block("for (int32_t left = outputs >> 1; left > 0; --left)"):
             w("int32_t second;")
-            w(w.use(LOAD, "first", DSP.call(w, "load_two", "start", "&second")))
+            w(w.use(c99.LET, "first", DSP.call(w, "load_two", "start", "&second")))
             w(f"{DSP.call(w, 'store_two', 'to', 'first', 'second')};")
             w("start += 2;")
             w("to += 2;")
@@ -104,14 +103,14 @@ class ScatteredSums(WaitingSums):
 
     @staticmethod
     def _turn(w: Writer) -> None:
-        w(w.use(LOAD, "apart", DSP.call(w, "load_bytes", "(const int8_t *)steps", of=(4,))))
-        w(w.use(LOAD, "four", DSP.call(w, "load_bytes", "k", of=(4,))))
+        w(w.use(c99.LET, "apart", DSP.call(w, "load_bytes", "(const int8_t *)steps", of=(4,))))
+        w(w.use(c99.LET, "four", DSP.call(w, "load_bytes", "k", of=(4,))))
         w(f"steps += {TURN};")
         w(f"k += {TURN};")
         for index in range(TURN):
             half = f"{('even', 'odd')[index % 2]}"
             if index < 2:
-                w(w.use(LOAD, half, DSP.call(w, f"p_{half}_bytes", "four")))
+                w(w.use(c99.LET, half, DSP.call(w, f"p_{half}_bytes", "four")))
             w(f"at = {DSP.call(w, 'p_add_byte', 'at', 'apart', of=(index,))};")
-            w(w.use(HELD, f"sum{index}", "sums[at]"))
+            w(w.use(c99.READ, f"sum{index}", "sums[at]"))
             w(w.use(ADD, DSP.call(w, "p_dot", "low" if index < 2 else "high", half, f"sum{index}")))

@@ -22,12 +22,12 @@ from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.integers import declare
 from nnbuild.kernels.loops.narrow_pairs import Code
-from nnbuild.kernels.loops.recurrent_integer import Part, Sums, by_unit
-from nnbuild.kernels.loops.recurrent_pairs import LOAD, PairedSums, state_place, whole
+from nnbuild.kernels.loops.recurrent_integer import Part, Sums, both_products, by_unit
+from nnbuild.kernels.loops.recurrent_pairs import PairedSums, state_place, whole
 from nnbuild.kernels.sparse import DENSE, filled_share
 from nnbuild.kernels.window_loops import product
 from nnbuild.model.graph import Array
-from nnbuild.ops.recurrent import Recurrent, rules_of
+from nnbuild.ops.recurrent import Recurrent
 from nnbuild.ops.recurrent_rules import Products
 from nnbuild.ops.site import Site
 
@@ -61,8 +61,8 @@ class Form:
     unit: int = 1
 
     def refused(self, site: Site[Recurrent]) -> str | None:
-        rules, count = rules_of(site), site.attributes.gates
-        for products in (rules.of_input, rules.of_state):
+        count = site.attributes.gates
+        for products in both_products(site):
             matrix = _matrix(products, count, (0, count))
             if filled_share(matrix, count if self.shared else 1, self.depth) > DENSE:
                 return "too few of its weights are zero"
@@ -160,7 +160,7 @@ class WaitingSums(PairedSums):
 
     def accepts(self, site: Site[Recurrent]) -> str | None:
         refused = super().accepts(site)
-        narrow = refused or (rules_of(site).of_input.narrow and rules_of(site).of_state.narrow)
+        narrow = refused or all(products.narrow for products in both_products(site))
         return refused if narrow else "its sums have more than 32 bits"
 
     def packed(
@@ -210,8 +210,9 @@ class NarrowSums(WaitingSums):
     code: Code = FOUR_BITS
 
     def accepts(self, site: Site[Recurrent]) -> str | None:
-        parts = (rules_of(site).of_input, rules_of(site).of_state) if super().accepts(site) is None else ()
-        return super().accepts(site) or next(filter(None, (self.code.refused(part.weights) for part in parts)), None)
+        refused = super().accepts(site)
+        parts = both_products(site) if refused is None else ()
+        return refused or next(filter(None, (self.code.refused(part.weights) for part in parts)), None)
 
     def matrix(self, name: str, matrix: Array, count: int) -> dict[str, Array]:
         return self.code.packed(name, matrix, self.code.block_of(matrix.shape[1]))
@@ -287,7 +288,7 @@ class SparsePairSums(WaitingSums):
     def _turn(self, w: Writer, group: Sequence[int]) -> None:
         form, words = self.form, -(-len(group) // 2)
         if form.turn == 4:
-            w(w.use(LOAD, "apart", DSP.call(w, "load_bytes", "(const int8_t *)steps", of=(4,))))
+            w(w.use(c99.LET, "apart", DSP.call(w, "load_bytes", "(const int8_t *)steps", of=(4,))))
         pairs = form.turn * form.depth // 2
         for pair in range(pairs):
             with w.block(""):
@@ -308,7 +309,7 @@ class SparsePairSums(WaitingSums):
                 w(w.use(HALF, f"x{place}", "at"))
         both = "p_load" if places == 1 else "p_low_halves"
         operands = ["at"] if places == 1 else [f"x{2 * pair}", f"x{2 * pair + 1}"]
-        w(w.use(LOAD, "x", DSP.call(w, both, *operands)))
+        w(w.use(c99.LET, "x", DSP.call(w, both, *operands)))
 
     def _words(self, w: Writer, group: Sequence[int], at: int) -> None:
         """The sums' weights for a pair of inputs, those of two in a word."""
@@ -317,7 +318,7 @@ class SparsePairSums(WaitingSums):
             if index % 4 == 0 and index + 2 < len(group):
                 w(f"int32_t four{index // 2 + 1};")
                 loaded = DSP.call(w, "load_two", f"k + {place}" if place else "k", f"&four{index // 2 + 1}")
-                w(w.use(LOAD, four, loaded))
+                w(w.use(c99.LET, four, loaded))
             elif index % 4 == 0:
                 w(w.use(HALF, four, f"(k + {place})"))
             for half, one in zip(("even", "odd"), group[index : index + 2], strict=False):

@@ -18,6 +18,7 @@ from nnbuild.base.bill import Bill
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.encodings.blocks import Blocks
+from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels import sparse
 from nnbuild.kernels.contract import Demand, Kernel, Names, only_int8, reason_of, served, variant
@@ -29,13 +30,11 @@ from nnbuild.kernels.loops.patches import NEEDS
 from nnbuild.kernels.sums import layer_of, sums_of
 from nnbuild.kernels.window import WindowNest
 from nnbuild.model.graph import Array
-from nnbuild.numeric.rounding import INT32
+from nnbuild.numeric.rounding import INT32, int32s
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 
 LAYOUT = Packed()
-LET = Row("const int32_t {0} = {1};", 0)
-"""Priced by what it computes."""
 BYTE = Row("const int32_t {0} = *{1};", 1, 1)
 STORE = Row("to[{0}] = (int8_t){1};", 1)
 TURN_CYCLES, GROUP_CYCLES, CALL_CYCLES = 3, 14, 20
@@ -94,14 +93,9 @@ def pack(shape: Shape, found: Blocks) -> Array:
     values = found.values.astype(np.int64)
     values = values.reshape(-1, 2, shape.rows) if shape.depth == 1 else values.transpose(0, 2, 1)
     if shape.rows > 1:
-        return as_words(words(256 * values[:, :, 1::2] + values[:, :, 0::2]))
+        return int32s(words(256 * values[:, :, 1::2] + values[:, :, 0::2])).reshape(-1)
     fours = values.reshape(-1, 4)[:, [0, 2, 1, 3]] & 0xFF
-    return as_words((fours << np.arange(0, 32, 8)).sum(axis=1))
-
-
-def as_words(values: Array) -> Array:
-    result: Array = (values & 0xFFFFFFFF).astype(np.uint32).view(np.int32).reshape(-1)
-    return result
+    return int32s((fours << np.arange(0, 32, 8)).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +132,7 @@ class SparsePairs(WindowNest[Shape]):
         each = np.pad(columns, ((0, -len(start) % rows), (0, 0))).reshape(-1, rows, columns.shape[1])
         if rows > 1:
             each[:, :, 0] = LAYOUT.start(each[:, :, 0].reshape(-1), scaling).reshape(-1, rows)
-        return as_words(each.transpose(0, 2, 1))
+        return int32s(each.transpose(0, 2, 1)).reshape(-1)
 
     def emit(self, w: Writer, names: Names) -> None:
         shape, found, source = self.lanes, self.blocks, names.inputs[0]
@@ -221,11 +215,11 @@ def _group(w: Writer, shape: Shape, scaling: Scaling, real: int, blocks: float) 
 
 def _turn(w: Writer, shape: Shape) -> None:
     if shape.turn == 4:
-        w(w.use(LET, "apart", DSP.call(w, "load_bytes", "(const int8_t *)steps", of=(4,))))
+        w(w.use(c99.LET, "apart", DSP.call(w, "load_bytes", "(const int8_t *)steps", of=(4,))))
     w(f"steps += {shape.turn};")
     inputs = list(_inputs(w, shape))
     if shape.rows == 1:
-        w(w.use(LET, "four", "k[0]"))
+        w(w.use(c99.LET, "four", "k[0]"))
         w.bill(1, 1)
         for half, pair in zip(("even", "odd"), inputs, strict=True):
             weights = DSP.call(w, f"p_{half}_bytes", "four")
@@ -248,11 +242,11 @@ def _inputs(w: Writer, shape: Shape) -> Iterator[str]:
             if shape.depth == 1:
                 w(w.use(BYTE, f"x{at}", "x"))
         if shape.depth == 2:
-            w(w.use(LET, f"x{pair}", DSP.call(w, "p_load", "x")))
+            w(w.use(c99.LET, f"x{pair}", DSP.call(w, "p_load", "x")))
             both = f"x{pair}"
         else:
             both = f"both{pair}"
-            w(w.use(LET, both, DSP.call(w, "p_low_halves", f"x{2 * pair}", f"x{2 * pair + 1}")))
+            w(w.use(c99.LET, both, DSP.call(w, "p_low_halves", f"x{2 * pair}", f"x{2 * pair + 1}")))
         if shape.rows > 1:
             _multiply(w, shape, pair, both)
         yield both
@@ -262,9 +256,9 @@ def _multiply(w: Writer, shape: Shape, pair: int, x: str) -> None:
     names = [f"w{pair}_{index}" for index in range(shape.rows // 2)]
     if len(names) == 2:
         w(f"int32_t {names[1]};")
-        w(w.use(LET, names[0], DSP.call(w, "load_two", f"k + {2 * pair}" if pair else "k", f"&{names[1]}")))
+        w(w.use(c99.LET, names[0], DSP.call(w, "load_two", f"k + {2 * pair}" if pair else "k", f"&{names[1]}")))
     else:
-        w(w.use(LET, names[0], f"k[{pair}]"))
+        w(w.use(c99.LET, names[0], f"k[{pair}]"))
         w.bill(1, 1)
     LAYOUT.step(w, pair, [x], shape.rows, names)
 

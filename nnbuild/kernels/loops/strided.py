@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic
 
 from nnbuild.base.writer import Writer
@@ -90,6 +91,10 @@ class Loops:
     def repeated(self) -> list[bool]:
         """Which operands have one value for all lanes of a vector."""
         return [walk.strides[-1] == 0 for walk in self.walks]
+
+    def load(self, w: Writer, v: Vectors, operand: int, address: str, count: int) -> str:
+        """The values of an operand, or its one value in all lanes."""
+        return v.broadcast(w, address, 1) if self.repeated[operand] else v.load(w, address, count)
 
     def no_vectors(self, lanes: int) -> str | None:
         """Why vectors do not serve: the first walk must go on by one, the others by one or not at all."""
@@ -190,30 +195,33 @@ def carriers(
 
         walks(site).nest(w, element, STRAIGHT)
 
+    def demand_vectors(site: Site[K], lanes: int) -> Demand:
+        return Demand(extent=walks(site).vectors(lanes), overlaps=overlaps(site))
+
+    def carry(w: Writer, v: Vectors, site: Site[K], names: Names, at: list[str], count: int) -> None:
+        v.declare(w, "value", walks(site).load(w, v, 1, f"{names.inputs[0]} + {at[1]}", count))
+        v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
+
     scalar = Kernel("scalar", PORTABLE, any_format, demand, emit)
-    return scalar, on_each("float", lambda floats: _Carried(floats, walks, overlaps))
+    return scalar, on_each("float", lambda floats: Elements(floats, walks, demand_vectors, carry))
 
 
 @dataclass(frozen=True)
-class _Carried(Generic[K]):
-    """Floats that lie side by side, a vector at a time."""
+class Elements(Generic[K]):
+    """Floats that lie side by side, a vector at a time. demanded: for so many lanes; element: prints what becomes of
+    a vector whose places are given, of so many lanes."""
 
     floats: Vectors
     walks: Callable[[Site[K]], Loops]
-    overlaps: Callable[[Site[K]], tuple[Overlap, ...]]
+    demanded: Callable[[Site[K], int], Demand]
+    element: Callable[[Writer, Vectors, Site[K], Names, list[str], int], None]
 
     def accepts(self, site: Site[K]) -> str | None:
         return only_float(site) or self.walks(site).no_vectors(self.floats.lanes)
 
     def demand(self, site: Site[K]) -> Demand:
-        return Demand(extent=self.walks(site).vectors(self.floats.lanes), overlaps=self.overlaps(site))
+        return self.demanded(site, self.floats.lanes)
 
     def emit(self, w: Writer, site: Site[K], names: Names) -> None:
-        v, walks = self.floats, self.walks(site)
-
-        def element(at: list[str], count: int) -> None:
-            source = f"{names.inputs[0]} + {at[1]}"
-            v.declare(w, "value", v.broadcast(w, source, 1) if walks.repeated[1] else v.load(w, source, count))
-            v.store(w, f"{names.outputs[0]} + {at[0]}", "value", count)
-
-        walks.vector_nest(w, v.lanes, element)
+        element = partial(self.element, w, self.floats, site, names)
+        self.walks(site).vector_nest(w, self.floats.lanes, element)

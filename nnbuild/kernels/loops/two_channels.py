@@ -23,7 +23,7 @@ from nnbuild.kernels.small_lanes import ByteLanes
 from nnbuild.kernels.sums import sums_of
 from nnbuild.kernels.window import Axis, Window, WindowNest, window_of
 from nnbuild.kernels.window_loops import product, total
-from nnbuild.numeric.rounding import INT8, wrap
+from nnbuild.numeric.rounding import INT8, int32s
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -46,7 +46,7 @@ class ChannelLanes(ByteLanes):
         super().__init__(site)
         upper = np.arange(len(self.channels["start"])) % window_of(site).share % 2
         more = self.channels["start"] + np.where(upper, pairs, -32767 * pairs)
-        self.channels["start"] = wrap(more, 32).astype(np.int32)
+        self.channels["start"] = int32s(more)
 
 
 def divided(taps: int) -> tuple[int, int]:
@@ -75,7 +75,7 @@ class TwoChannels(WindowNest[ChannelLanes]):
         weights = np.pad(sums_of(self.site).weights, ((0, 2 * self.pairs - window.taps), (0, 0)))
         groups = weights.reshape(len(weights), window.groups, share)
         even = np.pad(groups, ((0, 0), (0, 0), (0, share % 2)))
-        words = wrap(even[:, :, ::2] + (even[:, :, 1::2] << 16), 32).astype(np.int32)
+        words = int32s(even[:, :, ::2] + (even[:, :, 1::2] << 16))
         return Demand(
             extent=window.rows.places,
             scratch=4 * self._sums_at + 16,

@@ -20,8 +20,7 @@ from nnbuild.kernels.small_lanes import ByteLanes
 from nnbuild.kernels.sums import sums_of
 from nnbuild.kernels.window import Weighted, WindowNest
 from nnbuild.kernels.window_loops import product
-from nnbuild.model.graph import Array
-from nnbuild.numeric.rounding import INT8
+from nnbuild.numeric.rounding import INT8, int32s
 from nnbuild.ops.site import Site
 
 AT_ONCE = (4, 2, 1)
@@ -51,8 +50,7 @@ class TwoProducts(WindowNest[RowLanes]):
     def demand(self) -> Demand:
         taps, outputs = self.window.taps, self.window.filters
         weights = np.pad(sums_of(self.site).weights, ((0, taps % 2), (0, 0)))
-        words = (weights[1::2] + (weights[::2] << 16)) & 0xFFFFFFFF
-        packed: dict[str, Array] = dot.packed(words.astype(np.uint32).view(np.int32), self.lanes)
+        packed = dot.packed(int32s(weights[1::2] + (weights[::2] << 16)), self.lanes)
         return Demand(
             extent=dot.divide(outputs, self.lanes).pieces,
             scratch=4 * self.pairs,

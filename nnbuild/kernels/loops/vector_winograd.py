@@ -10,8 +10,7 @@ The transformations only add and subtract, so the results are as exact as those 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product as product_of
@@ -24,6 +23,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names, only_float
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block, Blocks
+from nnbuild.kernels.loops.patch_rows import PatchRows, patch_rows, transformed
 from nnbuild.kernels.loops.tiled import Tiled
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors, stall
 from nnbuild.kernels.sums import float_lanes
@@ -86,14 +86,12 @@ ONE_APART = Transform(
     ((("add", 0), ("add", 1), ("add", 2)), (("add", 1), ("sub", 2), ("sub", 3))),
 )
 TWO_APART = Transform(
-    np.array([[1, 0, 0], [1, 0, 1], [0, 0, 1], [0, 1, 0]]),
+    np.array([[1.0, 0, 0], [1, 0, 1], [0, 0, 1], [0, 1, 0]]),
     ((0, "sub", 2), (2,), (2, "sub", 4), (1,), (3,)),
     (0, 1, 2, 3, 3),
     ((("add", 0), ("add", 1), ("add", 3)), (("add", 1), ("sub", 2), ("add", 4))),
 )
 """With stride 2."""
-FEWEST = 8
-"""Patches that share every weight that is loaded, if there are so many."""
 WORTHWHILE = 16
 """Patches from which on the products that are saved repay weights of 16 instead of 9 taps. A layer late in a network,
 of few places and many channels, would gain little and nearly double its size."""
@@ -101,14 +99,14 @@ of few places and many channels, would gain little and nearly double its size.""
 
 @dataclass(frozen=True, eq=False)
 class VectorWinograd:
-    """`sums` computes the products' sums, `lanes` finishes outputs; patches of `rows` rows are done together. A piece
-    of work is so many rows, or where these are all, a block of channels."""
+    """`sums` computes the products' sums, `lanes` finishes outputs; `copy` brings the inputs where they are padded. A
+    piece of work is the rows of patches that are done together, or where these are all, a block of channels."""
 
     form: Transform
-    plan: Tiled
+    copy: Tiled
+    plan: PatchRows
     lanes: VectorLanes
     sums: VectorLanes
-    rows: int
 
     @property
     def floats(self) -> Vectors:
@@ -116,66 +114,46 @@ class VectorWinograd:
 
     @property
     def window(self) -> Window:
-        return self.plan.window
+        return self.copy.window
 
     @property
     def blocks(self) -> Blocks:
         return dot.divide(self.window.filters, self.sums)
 
     @property
-    def times(self) -> int:
-        """How often so many rows of patches are computed."""
-        return self.window.rows.places // OUT // self.rows
-
-    @property
     def by_block(self) -> bool:
-        return self.times == 1 and self.blocks.tail is None
-
-    @property
-    def across(self) -> int:
-        """Patches in a row."""
-        return self.window.columns.places // OUT
-
-    @property
-    def patches(self) -> int:
-        return self.rows * self.across
+        return self.plan.times == 1 and self.blocks.tail is None
 
     def demand(self) -> Demand:
-        weights = [dot.pack(matrix, self.sums) for matrix in transformed(self.plan.site.constant("kernel"), self.form)]
-        between = len(self.form.places) * self.patches * (self.window.channels + self.window.filters)
+        weights = [dot.pack(matrix, self.sums) for matrix in _weights(self.copy.site.constant("kernel"), self.form)]
+        between = len(self.form.places) * self.plan.patches * (self.window.channels + self.window.filters)
         packed = {"kernel": np.concatenate(weights), **self.lanes.channels}
-        extent = self.blocks.count if self.by_block else self.times
-        return Demand(extent=extent, scratch=4 * (self.plan.elements + between), packed=packed)
+        extent = self.blocks.count if self.by_block else self.plan.times
+        return Demand(extent=extent, scratch=4 * (self.copy.elements + between), packed=packed)
 
     def emit(self, w: Writer, names: Names) -> None:
-        w(f"float *patches = {total(names.scratch, str(self.plan.elements))};")
-        w(f"float *sums = patches + {len(self.form.places) * self.patches * self.window.channels};")
-        if self.plan.copied:
-            self.plan.copy_rows(w, names, self.rows, ("0", "1") if self.by_block else ("begin", "end"))
+        w(f"float *patches = {total(names.scratch, str(self.copy.elements))};")
+        w(f"float *sums = patches + {len(self.form.places) * self.plan.patches * self.window.channels};")
+        if self.copy.copied:
+            self.copy.copy_rows(w, names, self.plan.rows, ("0", "1") if self.by_block else ("begin", "end"))
         dot.declare_channels(w, self.lanes, names.packed)
-        with w.block("") if self.by_block else w.loop("y", "end", start="begin", trips=self.times):
+        with w.block("") if self.by_block else w.loop("y", "end", start="begin", trips=self.plan.times):
             if self.by_block:
                 w("const int32_t y = 0;")
             self._inputs(w, names)
             self._products(w, names)
             self._outputs(w, names)
 
-    @contextmanager
-    def _each_patch(self, w: Writer, channels: int, begin: str = "0", end: str = "") -> Iterator[tuple[str, str]]:
-        """Loops over the patches and their vectors of channels: (row and column of the patch's first output)."""
-        lanes = self.floats.lanes
-        with w.loop("row", self.rows), w.loop("x", self.across):
-            w(f"const int32_t patch = {total(product('row', self.across), 'x')};")
-            w(f"const int32_t top = ({product('y', self.rows)} + row) * {OUT};")
-            with w.loop("c", end or channels, start=begin, step=lanes, trips=channels // lanes):
-                yield "top", product("x", OUT)
+    @property
+    def _top(self) -> str:
+        return f"const int32_t top = {self.plan.top};"
 
     def _inputs(self, w: Writer, names: Names) -> None:
         """Every patch to its other form: first its columns, then its rows."""
-        source = names.scratch if self.plan.copied else names.inputs[0]
-        floats, stride, (down, along) = self.floats, self.window.rows.stride, (self.plan.row_size, self.window.channels)
-        with self._each_patch(w, self.window.channels) as (top, left):
-            place = f"{product(top, stride * down)} + {product(left, stride * along)}"
+        source = names.scratch if self.copy.copied else names.inputs[0]
+        floats, stride, (down, along) = self.floats, self.window.rows.stride, (self.copy.row_size, self.window.channels)
+        with self.plan.each(w, self.window.channels, floats.lanes, self._top):
+            place = f"{product('top', stride * down)} + {product(product('x', OUT), stride * along)}"
             w(f"const float *from = {source} + {place} + c;")
             w(f"float *to = patches + {product('patch', self.window.channels)} + c;")
             for j in range(self.form.patch):
@@ -185,7 +163,7 @@ class VectorWinograd:
                     floats.declare(w, f"t{i}{j}", self._input(w, i, [f"d{k}{j}" for k in range(self.form.patch)]))
             for (i, j), at in self.form.places.items():
                 value = self._input(w, j, [f"t{i}{k}" for k in range(self.form.patch)])
-                floats.store(w, dot.offset("to", at * self.patches * self.window.channels), value)
+                floats.store(w, dot.offset("to", at * self.plan.patches * self.window.channels), value)
 
     def _input(self, w: Writer, place: int, line: Sequence[str]) -> str:
         match self.form.inputs[place]:
@@ -203,12 +181,12 @@ class VectorWinograd:
         before = product("begin", each * full.vectors) if skipped else "0"
         done, weights = 0, 0
         for times, count in self.form.runs.items():
-            patches = times * self.patches
+            patches = times * self.plan.patches
             with w.loop("e", count):
                 place = total("patches", product("e", patches * self.window.channels))
-                w(f"const float *from = {moved(place, done * self.patches * self.window.channels)};")
+                w(f"const float *from = {moved(place, done * self.plan.patches * self.window.channels)};")
                 place = total("sums", product("e", patches * self.window.filters), first)
-                w(f"float *to = {moved(place, done * self.patches * self.window.filters)};")
+                w(f"float *to = {moved(place, done * self.plan.patches * self.window.filters)};")
                 place = total(names.packed["kernel"], product("e", size), before)
                 w(f"const float *taps = {moved(place, weights * size)};")
                 for block, number in blocks:
@@ -220,7 +198,7 @@ class VectorWinograd:
 
     def _block(self, w: Writer, block: Block, patches: int) -> None:
         """One block of output channels for so many patches."""
-        registers, loaded = self.plan.registers, self.sums.loaded
+        registers, loaded = self.copy.registers, self.sums.loaded
         for strip in strips(
             patches, best_pixels(patches, block.vectors, self.window.channels, registers, loaded=loaded)
         ):
@@ -249,9 +227,9 @@ class VectorWinograd:
         """The sums of every patch back to 2 by 2 outputs, and what follows."""
         columns, width = self.window.columns.places, self.blocks.full.channels
         of = (product("begin", width), product("end", width)) if self.by_block else ("0", "")
-        with self._each_patch(w, self.window.filters, *of) as (top, left):
+        with self.plan.each(w, self.window.filters, self.floats.lanes, self._top, *of):
             w(f"const float *from = sums + {product('patch', self.window.filters)} + c;")
-            place = f"({product(top, columns)} + {left}) * {self.window.filters} + c"
+            place = f"({product('top', columns)} + {product('x', OUT)}) * {self.window.filters} + c"
             w(f"float *to = {names.outputs[0]} + {place};")
             for operand in range(1, len(names.inputs)):
                 w(f"const float *{beside_name(operand)} = {names.inputs[operand]} + {place};")
@@ -268,7 +246,7 @@ class VectorWinograd:
         """u: for each of the two rows of outputs, as many values in a line as a patch has."""
         for j in range(self.form.patch):
             for i in range(self.form.patch):
-                at = self.form.places[i, j] * self.patches * self.window.filters
+                at = self.form.places[i, j] * self.plan.patches * self.window.filters
                 self.floats.declare(w, f"m{i}{j}", self.floats.load(w, dot.offset("from", at)))
             for i in range(OUT):
                 self.floats.declare(w, f"u{i}{j}", self._combined(w, i, [f"m{k}{j}" for k in range(self.form.patch)]))
@@ -286,16 +264,15 @@ def vector_winograd(floats: Vectors, site: Site[Conv2D]) -> VectorWinograd:
     lanes = float_lanes(floats, site)
     window = window_of(site)
     registers, padded = floats.registers - floats.temporaries, not window.inside
-    plan = Tiled(site, lanes, registers, replace(window, pool=(OUT, OUT)), padded, padded)
-    across, down = window.columns.places // OUT, window.rows.places // OUT
-    rows = next(n for n in range(1, down + 1) if down % n == 0 and (n * across >= FEWEST or n == down))
+    copy = Tiled(site, lanes, registers, replace(window, pool=(OUT, OUT)), padded, padded)
+    plan = patch_rows(window, OUT)
     needed = -(-window.filters // floats.lanes)
     sums = vector_lanes(floats, {}, NO_CLAMP).by_lane()
-    vectors = best_vectors(rows * across, [needed], window.channels, registers, loaded=sums.loaded)
-    if rows == down and needed % vectors and vectors > 1 and needed % (vectors - 1) == 0:
+    vectors = best_vectors(plan.patches, [needed], window.channels, registers, loaded=sums.loaded)
+    if plan.times == 1 and needed % vectors and vectors > 1 and needed % (vectors - 1) == 0:
         vectors -= 1  # blocks of one size can be shared out
     form = ONE_APART if window.rows.stride == 1 else TWO_APART
-    return VectorWinograd(form, plan, lanes, sums.holding(vectors), rows)
+    return VectorWinograd(form, copy, plan, lanes, sums.holding(vectors))
 
 
 def refused(floats: Vectors, site: Site[Conv2D]) -> str | None:
@@ -312,7 +289,7 @@ def refused(floats: Vectors, site: Site[Conv2D]) -> str | None:
     return only_float(site) or refusal(site, POINTWISE)
 
 
-def transformed(kernel: Array, form: Transform) -> Array:
+def _weights(kernel: Array, form: Transform) -> Array:
     """[3, 3, in, out] -> [16, in, out], in float64 until the end."""
-    result: Array = np.einsum("ai,bj,ijco->abco", form.taps, form.taps, kernel.astype(np.float64)).astype(np.float32)
-    return np.stack([result[pair] for pair in form.matrices])
+    result = transformed(kernel, form.taps).astype(np.float32)
+    return np.stack([result[row * WEIGHTS + column] for row, column in form.matrices])

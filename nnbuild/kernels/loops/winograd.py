@@ -24,7 +24,7 @@ from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_f
 from nnbuild.kernels.dsp.staged import staged
 from nnbuild.kernels.dsp.winograd import WIDTH, Winograd
 from nnbuild.kernels.dsp.winograd_products import Outputs, multiply
-from nnbuild.kernels.dsp.winograd_words import FOUR, TWO, Form
+from nnbuild.kernels.dsp.winograd_words import BY_FOUR, BY_TWO, Form
 from nnbuild.kernels.loops.patches import NEEDS
 from nnbuild.kernels.overlaps import lead
 from nnbuild.kernels.sums import layer_of, sums_of
@@ -54,7 +54,7 @@ def _scaling(site: Site[Conv2D], size: int, ops: Vectors) -> Scaling | str:
 
 def form_of(size: int, ops: Vectors) -> Form | None:
     """That of words modulo 2^32, unless halves of words are added and subtracted by one instruction."""
-    return FOUR if size == 4 else None if ops is DSP else TWO
+    return BY_FOUR if size == 4 else None if ops is DSP else BY_TWO
 
 
 def _scaling_of_words(site: Site[Conv2D], form: Form) -> Scaling | str:

@@ -1,0 +1,47 @@
+"""Rows of outputs by strips: the rows of inputs under all of a strip are copied first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from nnbuild.base.writer import Writer
+from nnbuild.kernels.window import Window
+from nnbuild.kernels.window_loops import product, total
+
+STRIP_BYTES = 20 * 1024
+"""How much of the input is copied at a time: less than half of a small first-level cache."""
+
+
+def strip_rows(window: Window, line_bytes: int) -> int:
+    """Output rows whose input rows, each of so many bytes, are copied together: all strips about the same."""
+    rows, _ = window.outputs
+    most = max(1, (STRIP_BYTES // line_bytes - window.rows_under(1)) // window.row_step + 1)
+    return -(-rows // -(-rows // most))
+
+
+@contextmanager
+def each_strip_of_rows(w: Writer, window: Window, size: int) -> Iterator[None]:
+    """The loop `strip` over strips of so many rows of outputs; `rows` are those of this one."""
+    with w.loop("strip", "end", start="begin", step=size, trips=-(-window.outputs[0] // size)):
+        w(f"const int32_t rows = end - strip < {size} ? end - strip : {size};")
+        yield
+
+
+def copy_strip(
+    w: Writer, window: Window, size: int, line: str, copy: Callable[[str], None], blank: Callable[[], None] | None
+) -> None:
+    """The input rows under a strip. line: declares where a copied one goes. `copy` is told the row of the input;
+    `blank` stands for one outside, unless there is none."""
+    rows = total(product("(rows - 1)", window.row_step), str(window.rows_under(1)))
+    with w.loop("y", rows, trips=window.rows_under(size)):
+        w(line)
+        row = total(product("strip", window.row_step), "y")
+        if blank is None:
+            copy(row)
+            return
+        w(f"const int32_t row = {row}{f' - {window.rows.pad}' if window.rows.pad else ''};")
+        with w.block(f"if (row >= 0 && row < {window.rows.size})"):
+            copy("row")
+        with w.block("else"), w.trips(0):
+            blank()
