@@ -179,6 +179,35 @@ CASES: dict[str, Build] = {
     "convlstm of rows": line((3, 6, 2), lambda m: m.ConvLSTM1D(3, 3, padding="same", return_sequences=True)),
     "cell": line((5, 3), lambda m: m.RNN(m.LSTMCell(4), return_sequences=True)),
     "cell, gru": line((5, 3), lambda m: m.RNN(m.GRUCell(4))),
+    "cells": line((5, 3), lambda m: m.RNN([m.LSTMCell(4), m.GRUCell(2)], return_sequences=True)),
+    "cells of one class, backwards": line(
+        (5, 3), lambda m: m.RNN([m.LSTMCell(4), m.LSTMCell(2), m.LSTMCell(3)], return_sequences=True, go_backwards=True)
+    ),
+    "cells, masked": line((5, 3), lambda m: m.Masking(), lambda m: m.RNN([m.SimpleRNNCell(4), m.GRUCell(2)])),
+    "cells, both ways": line((5, 3), lambda m: m.Bidirectional(m.RNN([m.LSTMCell(4), m.GRUCell(2)]))),
+    "cells, states": alone(
+        (5, 3),
+        lambda k, x: k.tree.flatten(k.layers.RNN([k.layers.LSTMCell(4), k.layers.GRUCell(2)], return_state=True)(x)),
+    ),
+    **{
+        f"activation {name}": line((6,), lambda m, n=name: m.Dense(4, activation=n))
+        for name in ("celu", "glu", "hard_shrink", "log_sigmoid", "log_softmax", "soft_shrink", "squareplus")
+    },
+    "activation as a layer": line(
+        (4, 3), lambda m: m.Conv1D(2, 2, activation="celu"), lambda m: m.Activation("tanh_shrink")
+    ),
+    "bounds": alone((4,), lambda k, x: k.layers.Discretization([-1.0, 0.0, 0.5])(x)),
+    "bounds, one hot": line((1,), lambda m: m.Discretization([-1.0, 0.0, 0.5], output_mode="one_hot")),
+    "bounds, counted": line((4,), lambda m: m.Discretization([-1.0, 0.0, 0.5], output_mode="count")),
+    **{
+        f"classes, {mode} of {size}": line(
+            (size,),
+            lambda m: m.Discretization([-1.0, 0.0, 0.5]),
+            lambda m, o=mode: m.CategoryEncoding(4, output_mode=o),
+        )
+        for mode in ("one_hot", "multi_hot", "count")
+        for size in (1, 3)
+    },
     "where": alone((4, 5), lambda k, x: k.ops.where(k.ops.greater(x, 0.3), x * 2, -x)),
     "whole numbers": alone((4, 5), lambda k, x: k.ops.cast((x + 3) * 2 - k.ops.mod(x, 3), "float32"), "int32"),
     "argmax": alone((4, 5), lambda k, x: k.ops.argmax(x, axis=-1)),

@@ -50,6 +50,10 @@ BY_NAME: dict[str, Function] = {
 }
 
 
+COMPOSED = ("celu", "glu", "hard_shrink", "log_sigmoid", "log_softmax", "soft_shrink", "squareplus", "tanh_shrink")
+"""What is made of several operations, as by `keras.ops`; the cells of recurrent layers take none of them."""
+
+
 def named(name: str, dialect: Dialect, config: Config) -> Function:
     name = name.rpartition(">")[2]
     if name == "hard_sigmoid":
@@ -57,7 +61,8 @@ def named(name: str, dialect: Dialect, config: Config) -> Function:
     if name not in BY_NAME:
         raise config.error(
             f"its activation {shown(name)} is not supported.",
-            f"Use one of {', '.join(sorted({*BY_NAME, 'hard_sigmoid'}))}.",
+            f"Use one of {', '.join(sorted({*BY_NAME, 'hard_sigmoid'}))}; outside of recurrent cells also "
+            f"{', '.join(COMPOSED)}.",
         )
     return BY_NAME[name]
 
@@ -92,7 +97,12 @@ def apply(call: Call, x: str, function: Function) -> str:
 
 def activate(call: Call, x: str, key: str = "activation", default: str | None = None) -> str:
     """What a layer's `activation` option does to its result."""
-    return apply(call, x, function_of(call.config.values.get(key, default), call.dialect, call.config))
+    value = call.config.values.get(key, default)
+    name = value.get("config") if isinstance(value, Mapping) and value.get("class_name") == "function" else value
+    if name in COMPOSED:
+        operation = {"class_name": name.title().replace("_", ""), "config": {"name": name}}
+        return call.layers.run(operation, (*call.path, name), (x,), call.stored)[0]
+    return apply(call, x, function_of(value, call.dialect, call.config))
 
 
 def softmax_over(call: Call, x: str, axes: tuple[int, ...]) -> str:

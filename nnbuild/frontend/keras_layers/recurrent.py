@@ -9,6 +9,7 @@ import numpy as np
 
 from nnbuild.frontend.keras_layers.activation import SOFTMAX, function_of
 from nnbuild.frontend.keras_layers.base import Build, Call, LayerKind, Layers, WeightRule
+from nnbuild.frontend.keras_names import folders
 from nnbuild.frontend.settings import Config, shown
 from nnbuild.frontend.weights import WeightTree, parts
 from nnbuild.ops.concatenate import Concatenate
@@ -131,21 +132,66 @@ def _step_by_step(
 
 
 def _of_cell(call: Call) -> tuple[str, ...]:
-    """RNN(cell): the layer that has such a cell."""
-    cell = call.config.mapping("cell")
-    kind, inner = str(cell.get("class_name", "")).removesuffix("Cell"), cell.get("config")
-    if kind not in KINDS or not isinstance(inner, dict):
-        raise call.config.error(
-            f"its cell is {shown(cell.get('class_name'))}.", f"Use one of {', '.join(f'{k}Cell' for k in KINDS)}."
-        )
+    """RNN(cell): the layer that has such a cell, or one layer behind the other for StackedRNNCells."""
+    cells = _cells(call.config)
     options = {key: call.config.values[key] for key in OF_LAYER if key in call.config}
-    whole = replace(call, config=Config(call.config.where, {**inner, **options}))
-    return run(whole, KINDS[kind](whole))
+    if len(cells) > 1 and call.mask is not None and call.config.flag("go_backwards"):
+        raise call.config.error("it has a mask and several cells, and goes backwards.", UNMASKED)
+    inputs = list(call.inputs)
+    after: list[str] = []
+    for number, (kind, inner) in enumerate(cells):
+        last = number == len(cells) - 1
+        values = {**inner, **options, "return_state": True, "return_sequences": True}
+        if last:
+            values["return_sequences"] = call.config.flag("return_sequences")
+        if number > 0:
+            values["go_backwards"] = False  # the one before gives its steps in the order in which it went
+        whole = replace(call, config=Config(call.config.where, values))
+        if len(cells) > 1:
+            name = f"cell{number}"
+            whole = replace(whole, path=(*call.path, name), stored=call.stored.inside(name))
+        op = KINDS[kind](whole)
+        given, inputs = inputs[: 1 + op.states], inputs[1 + op.states :]
+        made = run(replace(whole, inputs=tuple(given) if not last else (*given, *inputs)), op)
+        inputs, after = [made[0], *inputs], [*after, *made[1:]]
+    return (inputs[0], *after) if call.config.flag("return_state") else (inputs[0],)
+
+
+def _cells(config: Config) -> list[tuple[str, dict[str, Any]]]:
+    """The kind and the settings of every cell, first to last."""
+    outer = config.mapping("cell")
+    inner = outer.get("config")
+    found = [outer]
+    if outer.get("class_name") == "StackedRNNCells" and isinstance(inner, dict):
+        if inner.get("reverse_state_order"):
+            raise config.error("its states come in reverse order.", "Build it without reverse_state_order.")
+        found = inner["cells"] if isinstance(inner.get("cells"), list) and inner["cells"] else []
+    cells = []
+    for data in found:
+        kind = str(data.get("class_name", "")) if isinstance(data, dict) else ""
+        settings = data.get("config") if isinstance(data, dict) else None
+        if kind.removesuffix("Cell") not in KINDS or not isinstance(settings, dict):
+            known = ", ".join(f"{k}Cell" for k in KINDS)
+            raise config.error(f"its cell is {shown(kind)}.", f"Use {known}, or a list of them.")
+        cells.append((kind.removesuffix("Cell"), settings))
+    if not cells:
+        raise config.error("it has no cell.")
+    return cells
 
 
 def _rnn_weights(config: Config, layers: Layers) -> WeightTree:
-    inner = config.mapping("cell").get("config")
-    return cell_weights(Config(config.where, inner if isinstance(inner, dict) else {}), layers)
+    """Several cells lie in folders of their own, named as layers are."""
+    cells = _cells(config)
+    trees = [cell_weights(Config(config.where, inner), layers) for _, inner in cells]
+    if len(cells) == 1:
+        return trees[0]
+    places = [folder.removeprefix("layers/") for folder in folders([(f"{kind}Cell", False) for kind, _ in cells])]
+    return WeightTree(
+        children=tuple(
+            replace(tree.children[0], name=f"cell{number}/cell", folder=f"cell/cells/{place}")
+            for number, (tree, place) in enumerate(zip(trees, places, strict=True))
+        )
+    )
 
 
 KINDS = {"LSTM": _lstm, "GRU": _gru, "SimpleRNN": _simple}

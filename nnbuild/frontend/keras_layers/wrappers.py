@@ -32,8 +32,9 @@ def _time_distributed(call: Call) -> tuple[str, ...]:
 
 
 def _recurrent(config: Config, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    if data.get("class_name") not in tuple(KINDS) or not isinstance(data.get("config"), dict):
-        raise config.error(f"it wraps {shown(data.get('class_name'))}.", f"Use one of {', '.join(KINDS)} in it.")
+    known = (*KINDS, "RNN")
+    if data.get("class_name") not in known or not isinstance(data.get("config"), dict):
+        raise config.error(f"it wraps {shown(data.get('class_name'))}.", f"Use one of {', '.join(known)} in it.")
     return data
 
 

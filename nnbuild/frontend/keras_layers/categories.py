@@ -1,0 +1,59 @@
+"""Numbers that name classes: where a number lies among bounds, and classes as ones among zeros."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nnbuild.frontend.builder import INT32
+from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.ops.compare import Compare
+from nnbuild.ops.reduce import Reduce
+from nnbuild.ops.reshape import Reshape
+
+MODES = ("multi_hot", "one_hot", "count")
+MOST_BOUNDS = 1024
+
+
+def _encoding(call: Call) -> str:
+    mode = call.config.choice("output_mode", "multi_hot", MODES)
+    if len(call.inputs) > 1 or "count_weights" in call.named:
+        raise call.config.error("it is called with weights of its counts.", "Multiply behind it instead.")
+    return encoded(call, call.input, call.config.integer("num_tokens"), mode)
+
+
+def encoded(call: Call, x: str, count: int, mode: str) -> str:
+    """Classes as ones among `count` numbers; all of the last axis in one row, but for `one_hot` each in a row."""
+    shape = call.builder.shape(x)
+    if shape[-1:] == (1,):
+        shape = shape[:-1]
+    wide = call.one(Reshape((*shape, 1)), x)
+    kind = call.builder.tensor(x).dtype
+    classes = call.constant(f"classes {count}", lambda: np.arange(count, dtype=kind))
+    ones = call.builder.as_float(call.one(Compare("equal"), wide, right=classes))
+    together = mode != "one_hot" and len(call.builder.shape(x)) > 0 and call.builder.shape(x)[-1] > 1
+    if not together:
+        return ones
+    return call.one(Reduce("sum" if mode == "count" else "max", len(shape) - 1, 1), ones)
+
+
+def _discretization(call: Call) -> str:
+    """How many bounds a number does not lie below."""
+    bounds = call.config.values.get("bin_boundaries")
+    bounds = bounds if isinstance(bounds, list) else []
+    known = all(isinstance(b, int | float) and np.isfinite(b) for b in bounds)
+    if not known or not 0 < len(bounds) <= MOST_BOUNDS:
+        raise call.config.error(
+            f"it says no bin_boundaries, or none of 1 to {MOST_BOUNDS} numbers.",
+            "Give those it has found: Discretization(bin_boundaries=adapted.bin_boundaries).",
+        )
+    mode = call.config.choice("output_mode", "int", ("int", *MODES))
+    sides = call.constant("bounds", lambda: np.asarray(bounds, np.float32))
+    above = call.one(Compare("greater_equal"), call.one(Reshape((*call.shape, 1)), call.input), right=sides)
+    total = call.one(Reduce("sum", len(call.shape), 1), call.builder.as_float(above))
+    return call.convert(total, INT32) if mode == "int" else encoded(call, total, len(bounds) + 1, mode)
+
+
+LAYERS = {
+    "CategoryEncoding": LayerKind(single(_encoding), takes_whole=True),
+    "Discretization": LayerKind(single(_discretization)),
+}
