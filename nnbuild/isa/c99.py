@@ -34,6 +34,7 @@ STEP = Row("{0} += {1};", 1)
 STORE_BYTE = Row("{0} = (int8_t){1};", 1)
 LARGER = Row("if ({1} > {0}) {0} = {1};", 3)
 SMALLER = Row("if ({1} < {0}) {0} = {1};", 3)
+HELD = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
 AT_LEAST = Row("if ({0} < {1}) {0} = {1};", 2)
 AT_MOST = Row("if ({0} > {1}) {0} = {1};", 2)
 
@@ -164,6 +165,14 @@ def added(value: str, number: int) -> str:
     if number == 0:
         return value
     return f"{value} + {number}" if number > 0 else f"{value} - {-number}"
+
+
+def narrow(w: Writer, bounds: tuple[int, int], variable: str, known: tuple[int, int]) -> None:
+    """The same for one that is known to be within others."""
+    if bounds[0] > known[0]:
+        w(w.use(HELD, variable, "<", str(bounds[0])))
+    if bounds[1] < known[1]:
+        w(w.use(HELD, variable, ">", str(bounds[1])))
 
 
 def bound(w: Writer, bounds: tuple[int, int], variable: str) -> None:

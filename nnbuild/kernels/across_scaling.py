@@ -59,9 +59,6 @@ class Ending:
         """Of four outputs."""
         return 14 if self.scaling.form else 4 * APART_CYCLES
 
-    def marks(self) -> list[str]:
-        return self.scaling.marks()
-
     def part(self, channels: slice) -> Ending:
         return Ending(self.scaling.part(channels), self.start[channels])
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_integer
 from nnbuild.kernels.functions import missing, spell
 from nnbuild.kernels.integers import UNIT, centred, finish, store, value_of
 from nnbuild.kernels.loops import lookup
-from nnbuild.kernels.loops.strided import Loops, Walk, contiguous, loops
+from nnbuild.kernels.loops.strided import Elements, Loops, Walk, contiguous, loops
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
 from nnbuild.numeric.tables import sigmoid_table
@@ -64,31 +63,26 @@ def _emit_integers(w: Writer, site: Site[Activation], names: Names) -> None:
                 finish(w, target, value_of(w, rule), out, form.bounds)
 
 
-@dataclass(frozen=True)
-class _Floats:
-    floats: Vectors
-
+class _Floats(Elements[Activation]):
     def accepts(self, site: Site[Activation]) -> str | None:
-        return only_float(site) or missing(self.floats, site.attributes.function)
+        return super().accepts(site) or missing(self.floats, site.attributes.function)
 
-    def demand(self, site: Site[Activation]) -> Demand:
-        lanes = self.floats.lanes
-        return Demand(extent=self._loops(site).vectors(lanes), overlaps=IN_PLACE, rows=lanes == 1)
 
-    def _loops(self, site: Site[Activation]) -> Loops:
-        return loops(site.shape(), Walk(contiguous(site.shape())))
+def _loops(site: Site[Activation]) -> Loops:
+    return loops(site.shape(), Walk(contiguous(site.shape())))
 
-    def emit(self, w: Writer, site: Site[Activation], names: Names) -> None:
-        v, function = self.floats, (site.attributes.function, site.attributes.parameters)
 
-        def element(at: list[str], count: int) -> None:
-            v.declare(w, "x", v.load(w, f"{names.inputs[0]} + {at[0]}", count))
-            v.store(w, f"{names.outputs[0]} + {at[0]}", spell(w, v, function, "x"), count)
+def _demand(site: Site[Activation], lanes: int) -> Demand:
+    return Demand(extent=_loops(site).vectors(lanes), overlaps=IN_PLACE, rows=lanes == 1)
 
-        self._loops(site).vector_nest(w, v.lanes, element)
+
+def _element(w: Writer, v: Vectors, site: Site[Activation], names: Names, at: list[str], count: int) -> None:
+    v.declare(w, "x", v.load(w, f"{names.inputs[0]} + {at[0]}", count))
+    function = site.attributes.function, site.attributes.parameters
+    v.store(w, f"{names.outputs[0]} + {at[0]}", spell(w, v, function, "x"), count)
 
 
 VARIANTS = (
-    *on_any_floats(_Floats),
+    *on_any_floats(lambda v: _Floats(v, _loops, _demand, _element)),
     Kernel("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
 )

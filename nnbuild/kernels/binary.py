@@ -27,7 +27,12 @@ from nnbuild.kernels.contract import (
 from nnbuild.kernels.dsp import elements
 from nnbuild.kernels.dsp.beside import exact_sum
 from nnbuild.kernels.integers import centred, declare, finish, requantized, scaled_once
-from nnbuild.kernels.loops.strided import Elements, Loops, Walk, broadcast, contiguous, loops
+from nnbuild.kernels.loops.strided import (
+    Elements,
+    Loops,
+    flat_constants,
+    loops_over,
+)
 from nnbuild.kernels.tensor_sums import ProductRule, SumRule, product_rule, sum_rule
 from nnbuild.kernels.vector_tail import OPERATIONS
 from nnbuild.model.graph import Array
@@ -39,14 +44,12 @@ from nnbuild.ops.site import Site
 
 
 def _loops(site: Site[Binary]) -> Loops:
-    out, constants = site.output_shape(), {role: constant.data.shape for role, constant in site.constants.items()}
-    left, right = operands([site.shape(i) for i in range(len(site.inputs))], constants)
-    return loops(out, Walk(contiguous(out)), Walk(broadcast(left, out)), Walk(broadcast(right, out)))
+    return loops_over(site, operands)
 
 
 def _demand(site: Site[Binary], lanes: int = 1) -> Demand:
     """An operand of one row for all rows is no row by row operand."""
-    packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
+    packed = flat_constants(site)
     shapes, out = [site.shape(i) for i in range(len(site.inputs))], site.output_shape()
     whole = tuple(Overlap(input=i) for i, shape in enumerate(shapes) if shape == out)
     in_rows = lanes == 1 and all(shape[:1] == out[:1] for shape in shapes)

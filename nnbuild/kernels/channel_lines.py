@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.channel_tables import pointers, rows_of, sizes_of
 from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, OnEach, Overlap, on_each, reason_of, served
-from nnbuild.kernels.loops.strided import Loops
+from nnbuild.kernels.loops.strided import Loops, each_run
 from nnbuild.kernels.overlaps import IN_PLACE
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.window_loops import total
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import INT8
 from nnbuild.numeric.step_line import StepLines
@@ -70,11 +70,14 @@ class _Plain:
     lines: Callable[[Site[Any], int], StepLines | str]
     walks: Callable[[Site[Any]], Loops]
 
-    def accepts(self, site: Site) -> str | None:
-        return reason_of(self.lines(site, 0))
+    drop: ClassVar[int] = 0
+    """Bits of the products."""
 
-    def found(self, site: Site, drop: int = 0) -> StepLines:
-        return served(self.lines(site, drop))
+    def accepts(self, site: Site) -> str | None:
+        return reason_of(self.lines(site, self.drop))
+
+    def found(self, site: Site) -> StepLines:
+        return served(self.lines(site, self.drop))
 
     def demand(self, site: Site) -> Demand:
         return Demand(extent=self.walks(site).extent, packed=_packed(self.found(site)), overlaps=IN_PLACE)
@@ -93,20 +96,25 @@ class _Plain:
         self.walks(site).nest(w, element)
 
 
-@dataclass(frozen=True)
-class _Columns(_Plain):
-    """Four channels at a time down all rows, their constants in registers. A work item is a row."""
+class _Rows(_Plain):
+    """A work item is a row."""
+
+    def accepts(self, site: Site) -> str | None:
+        reason = super().accepts(site)
+        return reason or (None if rows_of(self.walks(site)) else "its channels do not lie side by side")
 
     def sizes(self, site: Site) -> tuple[int, int]:
         return sizes_of(self.walks(site))
 
-    def accepts(self, site: Site) -> str | None:
-        reason = reason_of(self.lines(site, DROPPED))
-        return reason or (None if rows_of(self.walks(site)) else "its channels do not lie side by side")
+
+class _Columns(_Rows):
+    """Four channels at a time down all rows, their constants in registers."""
+
+    drop = DROPPED
 
     def demand(self, site: Site) -> Demand:
         rows, channels = self.sizes(site)
-        packed = _packed(self.found(site, DROPPED))
+        packed = _packed(self.found(site))
         if "kink" in packed:
             quads = packed["kink"][: channels // QUAD * QUAD].reshape(-1, QUAD)
             packed["turning"] = (quads != 0).any(axis=1).astype(np.int8)
@@ -116,7 +124,7 @@ class _Columns(_Plain):
     def emit(self, w: Writer, site: Site, names: Names) -> None:
         rows, channels = self.sizes(site)
         whole = channels // QUAD * QUAD
-        found = self.found(site, DROPPED)
+        found = self.found(site)
         if whole:
             with w.loop("c", whole, step=QUAD):
                 self._quads(w, names, found, rows, channels)
@@ -184,24 +192,18 @@ def _finish(w: Writer, found: StepLines, value: str, target: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Vectors(_Plain):
-    """One channel a lane. A work item is a row."""
+class _Vectors(_Rows):
+    """One channel a lane."""
 
     v: Vectors
 
-    def accepts(self, site: Site) -> str | None:
-        refused = super().accepts(site)
-        return refused or (None if rows_of(self.walks(site)) else "its channels do not lie side by side")
-
     def demand(self, site: Site) -> Demand:
         packed = _packed(self.found(site), self.v.lanes)
-        return Demand(extent=sizes_of(self.walks(site))[0], packed=packed, overlaps=IN_PLACE)
+        return Demand(extent=self.sizes(site)[0], packed=packed, overlaps=IN_PLACE)
 
     def emit(self, w: Writer, site: Site, names: Names) -> None:
-        sizes, found, v = sizes_of(self.walks(site)), self.found(site), self.v
-        with w.loop("row", "end", start="begin", trips=sizes[0]):
-            w(f"const int8_t *from = {names.inputs[0]} + {product('row', sizes[1])};")
-            w(f"int8_t *to = {names.outputs[0]} + {product('row', sizes[1])};")
+        sizes, found, v = self.sizes(site), self.found(site), self.v
+        with each_run(w, site, names, *sizes):
             for c, real in in_vectors(w, v.lanes, sizes[1]):
                 of = {role: v.call(w, "load", total(name, c)) for role, name in names.packed.items()}
                 v.let(w, "sums", "x", v.call(w, "widen", total("from", c), of=(real,)))

@@ -6,7 +6,7 @@ from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
 from nnbuild.kernels.integers import centred, declare, requantized
-from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
+from nnbuild.kernels.loops.strided import Loops, flat_constants, loops_over
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import operands
 from nnbuild.ops.compare import SPARE, Compare
@@ -18,14 +18,11 @@ ROW = Row("(int8_t)({0} {1} {2})", 3)
 
 def loops_of(site: Site[Attributes]) -> Loops:
     """(output, left, right) of an operation of two operands."""
-    out, constants = site.output_shape(), {role: constant.data.shape for role, constant in site.constants.items()}
-    left, right = operands([site.shape(i) for i in range(len(site.inputs))], constants)
-    return loops(out, Walk(contiguous(out)), Walk(broadcast(left, out)), Walk(broadcast(right, out)))
+    return loops_over(site, operands)
 
 
 def demand_of(site: Site[Attributes]) -> Demand:
-    packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
-    return Demand(extent=loops_of(site).extent, packed=packed)
+    return Demand(extent=loops_of(site).extent, packed=flat_constants(site))
 
 
 def _accepts(site: Site[Compare]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from nnbuild.base.writer import Writer
@@ -203,6 +204,24 @@ def set_name(numbers: str, vectors: Vectors) -> str:
 
 
 T = TypeVar("T")
+
+
+def of_set(
+    v: Vectors,
+    suffix: str,
+    accepts: Callable[[Vectors, Site[K]], str | None],
+    nest: Callable[[Vectors, Site[K]], Nest],
+    fuses: frozenset[str] = frozenset(),
+    encoding: str = "",
+) -> Kernel[K]:
+    """One of a set's kernels, which is called after the set and told it."""
+    name, needs = f"{v.name}{suffix}", frozenset({v.name})
+    return variant(name, needs, partial(accepts, v), partial(nest, v), fuses, encoding)
+
+
+def by_depth(depth: int) -> str:
+    """How the name of a set's kernel ends that multiplies so many neighbouring inputs at once."""
+    return f"_by_{depth}" if depth > 1 else ""
 
 
 def reason_of(found: object) -> str | None:

@@ -8,7 +8,7 @@ from itertools import chain
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, obedient
-from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
+from nnbuild.kernels.contract import Kernel, OnEach, any_format, by_depth, of_set, only_float, only_int8, variant
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import (
     across_windows,
@@ -65,7 +65,7 @@ def _refused_positions(site: Site[Conv2D]) -> str | None:
     return only_int8(site) or (None if window_of(site).flat else "its outputs share inputs")
 
 
-def _floats(floats: Vectors, depth: int, site: Site[Conv2D], nest: type[Tiled] = Tiled) -> Tiled:
+def _floats(depth: int, floats: Vectors, site: Site[Conv2D], nest: type[Tiled] = Tiled) -> Tiled:
     registers, window = floats.registers - floats.temporaries, window_of(site)
     lanes = float_lanes(floats, site, depth).by_lane()
     if depth > 1 and window.filters <= lanes.lanes and window.groups == 1:
@@ -76,7 +76,7 @@ def _floats(floats: Vectors, depth: int, site: Site[Conv2D], nest: type[Tiled] =
     return tiled(site, lanes.holding(best), registers, nest)
 
 
-def _refused_floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> str | None:
+def _refused_floats(depth: int, floats: Vectors, site: Site[Conv2D]) -> str | None:
     reason = only_float(site) or refusal(site)
     if reason is None and depth > 1 and site.output_shape()[2] > floats.lanes:
         reason = "it has channels enough to fill the lanes"
@@ -84,7 +84,7 @@ def _refused_floats(floats: Vectors, depth: int, site: Site[Conv2D]) -> str | No
 
 
 def _refused_cut(floats: Vectors, site: Site[Conv2D]) -> str | None:
-    return _refused_floats(floats, 1, site) or cut_refused(window_of(site), floats.lanes)
+    return _refused_floats(1, floats, site) or cut_refused(window_of(site), floats.lanes)
 
 
 def _integers(chosen: Vectors, site: Site[Conv2D], nest: type[Padded] = Padded) -> Padded:
@@ -112,36 +112,24 @@ def _refused_integers(chosen: Vectors, site: Site[Conv2D]) -> str | None:
 
 
 def _on_floats(floats: Vectors) -> list[Kernel[Conv2D]]:
-    needs = frozenset({floats.name})
     found = [
-        variant(
-            floats.name if depth == 1 else f"{floats.name}_by_{depth}",
-            needs,
-            partial(_refused_floats, floats, depth),
-            partial(_floats, floats, depth),
-            KINDS,
-        )
+        of_set(floats, by_depth(depth), partial(_refused_floats, depth), partial(_floats, depth), KINDS)
         for depth in floats.repeats
         if depth < floats.lanes
     ]
-    cut = variant(
-        f"{floats.name}_cut", needs, partial(_refused_cut, floats), partial(_floats, floats, 1, nest=Cut), KINDS
-    )
-    nest, refused = partial(vector_winograd, floats), partial(winograd_refused, floats)
-    return [*found, cut, variant(f"{floats.name}_winograd", needs, refused, nest, POINTWISE)]
+    cut = of_set(floats, "_cut", _refused_cut, partial(_floats, 1, nest=Cut), KINDS)
+    return [*found, cut, of_set(floats, "_winograd", winograd_refused, vector_winograd, POINTWISE)]
 
 
 def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
-    name, fuses = f"{chosen.name}_integers", frozenset({"pool2d", "binary"})
-    nest, refused = partial(_integers, chosen), partial(_refused_integers, chosen)
-    found = [variant(name, frozenset({chosen.name}), refused, nest, fuses)]
-    beside = frozenset({"binary"})
-    cut, short = partial(_integers, chosen, nest=CutPadded), partial(_refused_cut_integers, chosen)
-    found.append(variant(f"{name}_cut", frozenset({chosen.name}), short, cut, beside))
+    cut = partial(_integers, nest=CutPadded)
+    found = [
+        of_set(chosen, "_integers", _refused_integers, _integers, frozenset({"pool2d", "binary"})),
+        of_set(chosen, "_integers_cut", _refused_cut_integers, cut, FUSES),
+    ]
     if not {"h_mac_of", "h_mac"} & chosen.spellings.keys():
         return found
-    exact, unfit = partial(_exact, chosen), partial(_refused_exact, chosen)
-    return [*found, variant(f"{chosen.name}_exact_winograd", frozenset({chosen.name}), unfit, exact, beside)]
+    return [*found, of_set(chosen, "_exact_winograd", _refused_exact, _exact, FUSES)]
 
 
 _many = partial(_bytes, ApartByteLanes, MANY_REGISTERS)

@@ -11,7 +11,7 @@ from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, obedient
-from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, only_float, variant
+from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, by_depth, of_set, only_float, variant
 from nnbuild.kernels.loops import (
     across_windows,
     buckets,
@@ -69,13 +69,13 @@ def _vector_lanes(floats: Vectors, depth: int, site: Site[Dense]) -> VectorLanes
     return lanes.holding(-(-needed // -(-needed // SUMS)))
 
 
-def _floats(floats: Vectors, depth: int, site: Site[Dense]) -> Nest:
+def _floats(depth: int, floats: Vectors, site: Site[Dense]) -> Nest:
     lanes = _vector_lanes(floats, depth, site)
     registers = floats.registers - floats.temporaries
     return tiled(site, lanes, registers) if _rows(site) > 1 else SplitFloats(site, lanes)
 
 
-def _refused_floats(floats: Vectors, depth: int, site: Site[Dense]) -> str | None:
+def _refused_floats(depth: int, floats: Vectors, site: Site[Dense]) -> str | None:
     reason = only_float(site) or refusal(site, KINDS) or _refused_softmax(floats, depth, site)
     if reason is None and depth > 1 and _rows(site) > 1:
         reason = "it computes one row of inputs"
@@ -101,20 +101,13 @@ def _integers(chosen: Vectors, site: Site[Dense]) -> Nest:
 
 def _on_floats(floats: Vectors) -> list[Kernel[Dense]]:
     return [
-        variant(
-            floats.name if depth == 1 else f"{floats.name}_by_{depth}",
-            frozenset({floats.name}),
-            partial(_refused_floats, floats, depth),
-            partial(_floats, floats, depth),
-            KINDS,
-        )
+        of_set(floats, by_depth(depth), partial(_refused_floats, depth), partial(_floats, depth), KINDS)
         for depth in floats.repeats
     ]
 
 
 def _on_integers(chosen: Vectors) -> list[Kernel[Dense]]:
-    nest = partial(_integers, chosen)
-    return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), partial(integer_layers.refused, chosen), nest)]
+    return [of_set(chosen, "_integers", integer_layers.refused, _integers)]
 
 
 _SCALAR = variant("scalar", frozenset(), any_format, _scalar)

@@ -7,7 +7,7 @@ from functools import partial
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, obedient
-from nnbuild.kernels.contract import Kernel, OnEach, any_format, only_float, only_int8, variant
+from nnbuild.kernels.contract import Kernel, OnEach, any_format, of_set, only_float, only_int8, variant
 from nnbuild.kernels.loops import alone, gathered, planar
 from nnbuild.kernels.loops.interleaved import Interleaved
 from nnbuild.kernels.loops.sliding import Sliding, Taps
@@ -68,8 +68,7 @@ def _on_floats(floats: Vectors) -> list[Kernel[DepthwiseConv2D]]:
 
 
 def _on_integers(chosen: Vectors) -> list[Kernel[DepthwiseConv2D]]:
-    nest, refused = partial(_integers, chosen), partial(_refused_integers, chosen)
-    return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), refused, nest)]
+    return [of_set(chosen, "_integers", _refused_integers, _integers)]
 
 
 _SCALAR = variant("scalar", frozenset(), any_format, _scalar)

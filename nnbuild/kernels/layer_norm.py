@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
-from nnbuild.base.literals import C_TYPES, float_literal
+from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
@@ -15,8 +15,9 @@ from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
 from nnbuild.kernels.dsp import normalized
 from nnbuild.kernels.integers import declare, finish, zero
+from nnbuild.kernels.loops.strided import each_run, flat_constants
 from nnbuild.kernels.overlaps import IN_PLACE
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.window_loops import total
 from nnbuild.numeric.layer_norm import LARGEST, POINT, SUMMAND_SHIFT, UNIT, LayerNormScales
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.layer_norm import LayerNorm
@@ -30,17 +31,14 @@ def _sizes(site: Site[LayerNorm]) -> tuple[int, int]:
 
 
 def _demand(site: Site[LayerNorm]) -> Demand:
-    packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
-    return Demand(extent=_sizes(site)[0], packed=packed, overlaps=IN_PLACE)
+    return Demand(extent=_sizes(site)[0], packed=flat_constants(site), overlaps=IN_PLACE)
 
 
 @contextmanager
 def _rows(w: Writer, site: Site[LayerNorm], names: Names) -> Iterator[int]:
     """The loop over the vectors, from one pointer to another; yields their size."""
     rows, size = _sizes(site)
-    with w.loop("row", "end", start="begin", trips=rows):
-        w(f"const {C_TYPES[site.inputs[0].dtype]} *from = {names.inputs[0]} + {product('row', size)};")
-        w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {product('row', size)};")
+    with each_run(w, site, names, rows, size):
         yield size
 
 

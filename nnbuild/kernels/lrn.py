@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from nnbuild.base.literals import C_TYPES, float_literal
+from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
 from nnbuild.kernels.integers import centred, declare, finish, zero
+from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.overlaps import IN_PLACE
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.window_loops import total
 from nnbuild.model.graph import Array
 from nnbuild.numeric.lrn import INDEX, MANTISSA, TOP, LrnScales
 from nnbuild.numeric.rounding import limits
@@ -32,14 +32,9 @@ def _demand(site: Site[LRN]) -> Demand:
     return Demand(extent=prod(site.shape()[:-1]))
 
 
-@contextmanager
-def _places(w: Writer, site: Site[LRN], names: Names) -> Iterator[None]:
+def _places(w: Writer, site: Site[LRN], names: Names) -> AbstractContextManager[None]:
     """The loop over what lies before the channels, with pointers to these."""
-    channels = site.shape()[-1]
-    with w.loop("place", "end", start="begin", trips=prod(site.shape()[:-1])):
-        w(f"const {C_TYPES[site.inputs[0].dtype]} *from = {names.inputs[0]} + {product('place', channels)};")
-        w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {product('place', channels)};")
-        yield
+    return each_run(w, site, names, prod(site.shape()[:-1]), site.shape()[-1], index="place")
 
 
 @dataclass(frozen=True)

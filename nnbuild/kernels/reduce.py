@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,6 +15,7 @@ from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, o
 from nnbuild.kernels.dsp import folded
 from nnbuild.kernels.integers import centred, finish, requantized, scaled_once, zero
 from nnbuild.kernels.loops.dot import offset
+from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.tensor_sums import Scaled, scaled_by
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.numeric.rounding import INT8, INT32, limits
@@ -85,15 +86,10 @@ def _scaled(w: Writer, site: Site[Reduce]) -> str:
     return requantized(w, "x", site.attributes.multiplier(site))
 
 
-@contextmanager
-def _rows(w: Writer, site: Site[Reduce], names: Names) -> Iterator[None]:
+def _rows(w: Writer, site: Site[Reduce], names: Names) -> AbstractContextManager[None]:
     """The loop over what lies before the axes, with pointers to the values and the results."""
     before, size, after = _sizes(site)
-    kind = C_TYPES[site.inputs[0].dtype]
-    with w.loop("row", "end", start="begin", trips=before):
-        w(f"const {kind} *from = {names.inputs[0]} + {product('row', size * after)};")
-        w(f"{kind} *to = {names.outputs[0]} + {product('row', after)};")
-        yield
+    return each_run(w, site, names, before, size * after, after)
 
 
 OPERATIONS = {"mean": "add", "sum": "add", "max": "max", "min": "min"}

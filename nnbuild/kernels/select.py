@@ -5,7 +5,7 @@ from __future__ import annotations
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.loops.strided import Loops, Walk, broadcast, contiguous, loops
+from nnbuild.kernels.loops.strided import Loops, flat_constants, loops_over
 from nnbuild.ops.select import Select, sides
 from nnbuild.ops.site import Site
 
@@ -13,9 +13,7 @@ ROW = Row("{0} ? {1} : {2}", 4)
 
 
 def _loops(site: Site[Select]) -> Loops:
-    out, constants = site.output_shape(), {role: constant.data.shape for role, constant in site.constants.items()}
-    given = sides([site.shape(i) for i in range(len(site.inputs))], constants)
-    return loops(out, Walk(contiguous(out)), *(Walk(broadcast(shape, out)) for shape in given))
+    return loops_over(site, sides)
 
 
 def _accepts(site: Site[Select]) -> str | None:
@@ -24,8 +22,7 @@ def _accepts(site: Site[Select]) -> str | None:
 
 
 def _demand(site: Site[Select]) -> Demand:
-    packed = {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
-    return Demand(extent=_loops(site).extent, packed=packed)
+    return Demand(extent=_loops(site).extent, packed=flat_constants(site))
 
 
 def _emit(w: Writer, site: Site[Select], names: Names) -> None:

@@ -17,6 +17,7 @@ from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, o
 from nnbuild.kernels.integers import declare, store
 from nnbuild.kernels.loops import softmax_row
 from nnbuild.kernels.loops.dot import offset
+from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.overlaps import IN_PLACE
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
@@ -94,9 +95,7 @@ class _Floats:
 
     def emit(self, w: Writer, site: Site[Softmax], names: Names) -> None:
         before, size, _ = _sizes(site)
-        with w.loop("row", "end", start="begin", trips=before):
-            w(f"const float *from = {names.inputs[0]} + {product('row', size)};")
-            w(f"float *to = {names.outputs[0]} + {product('row', size)};")
+        with each_run(w, site, names, before, size):
             if size <= MOST * self.floats.lanes:
                 self._in_registers(w, size)
             else:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import prod
 
-from nnbuild.base.literals import C_TYPES, float_literal
+from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_int8
 from nnbuild.kernels.integers import centred, declare, finish, zero
+from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.overlaps import IN_PLACE
-from nnbuild.kernels.window_loops import product
 from nnbuild.numeric.rounding import limits
 from nnbuild.numeric.unit_length import LARGEST, POINT
 from nnbuild.ops.site import Site
@@ -21,16 +21,9 @@ def _demand(site: Site[UnitLength]) -> Demand:
     return Demand(extent=prod(site.shape()[:-1]), overlaps=IN_PLACE)
 
 
-def _pointers(w: Writer, site: Site[UnitLength], names: Names) -> None:
-    size = site.shape()[-1]
-    w(f"const {C_TYPES[site.inputs[0].dtype]} *from = {names.inputs[0]} + {product('row', size)};")
-    w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {product('row', size)};")
-
-
 def _emit(w: Writer, site: Site[UnitLength], names: Names) -> None:
     size = site.shape()[-1]
-    with w.loop("row", "end", start="begin", trips=prod(site.shape()[:-1])):
-        _pointers(w, site, names)
+    with each_run(w, site, names, prod(site.shape()[:-1]), size):
         w(w.use(c99.LOAD_MUTABLE, "squares", "0.0f"))
         with w.loop("i", size):
             c99.multiply_add(w, "squares", "from[i]", "from[i]")
@@ -50,8 +43,7 @@ def _accepts_integers(site: Site[UnitLength]) -> str | None:
 
 def _emit_integers(w: Writer, site: Site[UnitLength], names: Names) -> None:
     x, out, size = site.inputs[0], site.outputs[0], site.shape()[-1]
-    with w.loop("row", "end", start="begin", trips=prod(site.shape()[:-1])):
-        _pointers(w, site, names)
+    with each_run(w, site, names, prod(site.shape()[:-1]), size):
         declare(w, "squares", "0", "int32_t")
         with w.loop("i", size):
             centred(w, "x", "from[i]", zero(x))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nnbuild.base.writer import Row, Writer
+from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vectors import Vectors
@@ -20,7 +20,6 @@ from nnbuild.ops.integer import bounds
 from nnbuild.ops.site import Site
 
 FUSES = frozenset({"binary"})
-BOUND = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
 SUM_CYCLES = 6
 """Two multiplications that add, and coefficients that find no register."""
 
@@ -30,11 +29,7 @@ class Beside:
     """The coefficients of the convolution's result and of the other operand, and the bounds of the sum."""
 
     sum: LinearSum
-    limits: tuple[int, int]
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        return self.limits
+    bounds: tuple[int, int]
 
     def join(self, w: Writer, v: Vectors, left: str, right: str, total: str) -> None:
         """The same in vectors: sets `total` to the sum, not yet within bounds."""
@@ -47,7 +42,7 @@ class Beside:
 
     def mark(self) -> str:
         """What tells the name of a routine with this sum from others."""
-        limits = "" if self.limits == INT8 else f"_{self.limits[0]}_{self.limits[1]}".replace("-", "m")
+        limits = "" if self.bounds == INT8 else f"_{self.bounds[0]}_{self.bounds[1]}".replace("-", "m")
         return f"plus_{self.sum.first}_{self.sum.second}_{self.sum.start}_{self.sum.shift}{limits}".replace("-", "m")
 
     def load(self, w: Writer, name: str, place: str) -> None:
@@ -58,10 +53,7 @@ class Beside:
         terms = f"{value} * {self.sum.first} + ({name} * {self.sum.second} + {self.sum.start})"
         w(f"{value} = {ops.call(w, 'saturate', terms, of=(8, self.sum.shift))};")
         w.bill(SUM_CYCLES)
-        if self.limits[0] > INT8[0]:
-            w(w.use(BOUND, value, "<", str(self.limits[0])))
-        if self.limits[1] < INT8[1]:
-            w(w.use(BOUND, value, ">", str(self.limits[1])))
+        c99.narrow(w, self.bounds, value, INT8)
 
 
 def refusal(site: Site) -> str | None:

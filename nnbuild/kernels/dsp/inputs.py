@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 from nnbuild.base.bill import Bill
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
@@ -17,7 +18,6 @@ AT_ONCE = 4
 """Fours of inputs without a loop."""
 LONGEST_COPY = 24
 """Instructions in straight code."""
-C_TYPE = {"int8": "int8_t", "int16": "int16_t"}
 CALL_CYCLES = 8
 
 
@@ -73,7 +73,7 @@ def _routine(dtype: str, positions: int, unroll: int, once: bool, apart: bool) -
         for name, step in () if once else ((*((name, 4) for name in names), ("patch", positions))):
             w(f"{name} += {step * unroll};")
             w.bill(1)
-    pointers = ", ".join(f"const {C_TYPE[dtype]} *{name}" for name in names)
+    pointers = ", ".join(f"const {C_TYPES[dtype]} *{name}" for name in names)
     head = f"void {{name}}(int64_t *patch, {pointers}{'' if once else ', int32_t count'})"
     name = f"expand_{dtype}_{positions}x{4 * unroll}{'_once' if once else ''}{'_apart' if apart else ''}"
     return w.routine(name, head), w.whole

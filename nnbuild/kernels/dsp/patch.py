@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
-from nnbuild.kernels.dsp.inputs import C_TYPE, STORE_TWO, copy, expand, fill
+from nnbuild.kernels.dsp.inputs import STORE_TWO, copy, expand, fill
 from nnbuild.kernels.dsp.weights import INPUT_ORDER, padded_taps
 from nnbuild.kernels.window import Window
 from nnbuild.kernels.window_loops import product, repeated, total
@@ -76,7 +77,7 @@ class Patch:
     def declare_band(self, w: Writer) -> None:
         """The band behind the patch, all padding."""
         if self.banded:
-            kind = C_TYPE[self.dtype]
+            kind = C_TYPES[self.dtype]
             w(f"{kind} *const band = ({kind} *)(scratch + {self.pairs});")
             fill(w, self.dtype, "band", self.zero, self.band)
 
@@ -86,7 +87,7 @@ class Patch:
         taken = columns.taken * window.channels
         if not self.banded or taken <= 0:
             return
-        kind, inside = C_TYPE[self.dtype], rows.inside_share
+        kind, inside = C_TYPES[self.dtype], rows.inside_share
         lines: int | str = self.band_rows
         if self.rows_at_once == 2:  # the last row may be alone, and then nothing under the next one is read
             w(f"const int32_t lines = y + 1 < end ? {self.band_rows} : {rows.kernel};")
@@ -104,7 +105,7 @@ class Patch:
 
     def lay_out(self, w: Writer, source: str, group: str, names: tuple[str, ...] = ("a", "b")) -> None:
         """Prints what fills the patch for positions x and `next` of output row y, or for the first of them."""
-        window, kind = self.window, C_TYPE[self.dtype]
+        window, kind = self.window, C_TYPES[self.dtype]
         along = product("x", window.step)
         if self.banded:
             start, row_step = f"band + {along}", window.padded_line

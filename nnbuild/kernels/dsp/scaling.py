@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
@@ -20,7 +21,6 @@ from nnbuild.numeric.requant import General, Layer
 from nnbuild.numeric.requant_product import Form, Products, common_level, products
 from nnbuild.numeric.rounding import INT16, INT32, Ints, ints
 
-BOUND = Row("if ({0} {1} {2}) {0} = {2};", 2.5)
 LESS_BELOW_ZERO = Row("{0} - ({1} & ({2} >> 31))", 2)
 ANY = 0
 """One shift for all channels, whichever serves."""
@@ -157,10 +157,7 @@ def scaled(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str], op
             w(f"{value} = {ops.call(w, 'saturate', value, of=(bits,))};")
             w.bill(1 + (form.below == 1))
         saturated = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-    if scaling.low > saturated[0]:
-        w(w.use(BOUND, value, "<", str(scaling.low)))
-    if scaling.high < saturated[1]:
-        w(w.use(BOUND, value, ">", str(scaling.high)))
+    c99.narrow(w, (scaling.low, scaling.high), value, saturated)
 
 
 def general(w: Writer, scaling: Scaling, value: str, names: Mapping[str, str]) -> str:

@@ -172,7 +172,7 @@ def _routine(outside: Writer, tile: Tile) -> tuple[Instruction, float]:
     with w.loop("block", "blocks", trips=1):
         _block(w, tile)
     numbers = (tile.positions, tile.real, tile.apart, *(getattr(walk, name) for name in Walk.__dataclass_fields__))
-    name = "_".join([tile.v.name, tile.dtype, *map(str, numbers), *ending.marks()])
+    name = "_".join([tile.v.name, tile.dtype, *map(str, numbers), *ending.scaling.marks()])
     outside.helpers |= w.helpers
     head = (
         f"void {{name}}(const {READY[tile.depth]} *from, const int8_t *k, const int32_t *scaling, "

@@ -12,7 +12,7 @@ from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.padded import Padded
 from nnbuild.kernels.loops.tiled import Tiled
 from nnbuild.kernels.window import Window
-from nnbuild.kernels.window_loops import but_last, declare_taps, moved, product, total
+from nnbuild.kernels.window_loops import but_last, moved, product, total
 
 LONG_LINE = 5_000
 """Cycles of a line, all its sums at a full vector a cycle, from which it is worth cutting."""
@@ -65,11 +65,7 @@ class Cut(Tiled):
         if self.flat:
             self._part(w, block, names)
             return
-        rows = self.window.rows
-        scaled = product("y", self.window.row_step)
-        w(f"const int32_t top = {scaled if self.above or not rows.pad else f'{scaled} - {rows.pad}'};")
-        if self.bounded:
-            declare_taps(w, rows, "top", "ky_begin", "ky_end")
+        self.declare_top(w)
         self._tiles(w, block, names, None)
 
     def _part(self, w: Writer, block: Block, names: Names) -> None:

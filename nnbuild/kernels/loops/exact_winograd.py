@@ -18,7 +18,7 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.exact_products import Products
-from nnbuild.kernels.loops.patch_rows import FACTORS, FOUR, NINTH, PatchRows, patch_rows, transformed
+from nnbuild.kernels.loops.patch_rows import FACTORS, FOUR, NINTH, PatchRows, every_three, patch_rows, transformed
 from nnbuild.kernels.loops.tiling import best_pixels, best_vectors
 from nnbuild.kernels.window import Window, WindowNest, strips, window_of
 from nnbuild.kernels.window_loops import product, total
@@ -283,12 +283,11 @@ def short_of(v: Vectors) -> tuple[str, int]:
 
 def refused(v: Vectors, window: Window) -> str | None:
     """For layers that the lanes serve with TFLite's own roundings."""
-    axes = (window.rows, window.columns)
-    if any((axis.kernel, axis.stride, axis.dilation) != (3, 1, 1) for axis in axes) or window.groups > 1:
+    if not every_three(window):
         return "it computes 3 by 3 taps, one apart, at every position"
     if window.pool != (1, 1):
         return "it takes no pool with it"
-    if any(axis.places % OUT for axis in axes):
+    if window.rows.places % OUT or window.columns.places % OUT:
         return "its outputs do not divide into four by four"
     if window.channels % short_of(v)[1] or window.filters % v.lanes:
         return "its channels do not divide into vectors"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import product as pairs
 
 import numpy as np
@@ -17,7 +17,7 @@ from nnbuild.base.writer import Instruction, Writer
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.across_scaling import ending_of
-from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, only_int8, reason_of, served, variant
+from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, of_set, only_int8, reason_of, served
 from nnbuild.kernels.loops.gathering import FARTHEST, KEPT, MOST_TILES, TOTALS, Gathering, Patch
 from nnbuild.kernels.window import window_of
 from nnbuild.kernels.window_loops import product
@@ -114,7 +114,7 @@ class Gathered(Gathering):
             *(rows.dilation, columns.dilation, columns.padded, window.filters, self.group),
             *(patch.down, patch.across, patch.times, patch.rows),
         )
-        name = "_".join([self.v.name, "gathered", *map(str, numbers), *self.ending.marks()])
+        name = "_".join([self.v.name, "gathered", *map(str, numbers), *self.ending.scaling.marks()])
         head = (
             "void {name}(const int8_t *from, const int8_t *k, const int32_t *scaling, const uint16_t *places, "
             "int8_t *to, int32_t channels)"
@@ -198,4 +198,4 @@ def _refused(v: Vectors, site: Site[DepthwiseConv2D]) -> str | None:
 
 
 def on_set(v: Vectors) -> Iterator[Kernel[DepthwiseConv2D]]:
-    yield variant(f"{v.name}_gathered", frozenset({v.name}), partial(_refused, v), partial(_nest, v))
+    yield of_set(v, "_gathered", _refused, _nest)

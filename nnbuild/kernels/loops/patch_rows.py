@@ -23,6 +23,12 @@ FACTORS, NINTH = (1, 2, 4, 4), pow(9, -1, 1 << 32)
 come 64 times too large."""
 
 
+def every_three(window: Window) -> bool:
+    """Whether windows of 3 by 3 taps, one apart, stand at every position, of all channels."""
+    axes = (window.rows, window.columns)
+    return window.groups == 1 and all((axis.kernel, axis.stride, axis.dilation) == (3, 1, 1) for axis in axes)
+
+
 def transformed(kernel: Array, taps: Array) -> Array:
     """[3, 3, in, out] -> [products of a patch, in, out], in int64 or float64 as the taps are."""
     both: Array = np.einsum("ai,bj,ijco->abco", taps, taps, kernel.astype(taps.dtype))

@@ -20,7 +20,7 @@ from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, only_integer, served, variant
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.beside import beside_of, refusal
-from nnbuild.kernels.dsp.inputs import C_TYPE, copy, expand
+from nnbuild.kernels.dsp.inputs import copy, expand
 from nnbuild.kernels.dsp.patch import Patch
 from nnbuild.kernels.dsp.spelled import SHORT
 from nnbuild.kernels.dsp.staged import staged
@@ -235,7 +235,7 @@ class SingleRow(WindowNest[Tile]):
 
     def _lay_out(self, w: Writer, names: Names) -> None:
         """Inputs whose number is no multiple of 4 go by way of a buffer that is filled up."""
-        kind, depth, source = C_TYPE[self.dtype], self.window.taps, names.inputs[0]
+        kind, depth, source = C_TYPES[self.dtype], self.window.taps, names.inputs[0]
         taps = padded_taps(depth)
         w(f"int64_t *const patch = {names.scratch};")
         if depth != taps:

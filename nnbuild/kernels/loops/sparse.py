@@ -19,7 +19,7 @@ from nnbuild.isa.integer_lanes import IntegerVectors
 from nnbuild.isa.lanes import Lanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, sparse
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_int8, only_integer, variant
+from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, of_set, only_int8, only_integer, variant
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.loops.dot import Block
 from nnbuild.kernels.loops.rows import SLACK, finish
@@ -192,18 +192,17 @@ def _refused_vectors(chosen: Vectors, site: Site[Dense]) -> str | None:
 
 def on_set(chosen: Vectors) -> list[Kernel[Dense]]:
     """A vector of outputs shares its places."""
-    accepts, nest = partial(_refused_vectors, chosen), partial(_vectors, chosen)
-    needs = frozenset({chosen.name})
-    found = [variant(f"{chosen.name}_sparse", needs, accepts, nest, encoding=BLOCKS)]
-    return [*found, _of_codes(f"{chosen.name}_", chosen, needs)] if "sum_of_runs" in chosen.spellings else found
-
-
-def _of_codes(prefix: str, v: Vectors | None, needs: frozenset[str]) -> Kernel[Dense]:
-    return variant(f"{prefix}sparse_codes", needs, partial(_refused_codes, v), partial(_codes, v), encoding=RUNS)
+    found = [of_set(chosen, "_sparse", _refused_vectors, _vectors, encoding=BLOCKS)]
+    if "sum_of_runs" in chosen.spellings:
+        found.append(of_set(chosen, "_sparse_codes", _refused_codes, _codes, encoding=RUNS))
+    return found
 
 
 def _by(rows: int) -> Kernel[Dense]:
     return variant(f"sparse_by_{rows}", PORTABLE, partial(_refused, rows), partial(_scalar, rows), encoding=BLOCKS)
 
 
-VARIANTS = (*map(_by, SHARED), _of_codes("", None, PORTABLE))
+VARIANTS = (
+    *map(_by, SHARED),
+    variant("sparse_codes", PORTABLE, partial(_refused_codes, None), partial(_codes, None), encoding=RUNS),
+)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic
+from typing import Any, Generic
 
+from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
@@ -27,7 +28,7 @@ from nnbuild.kernels.contract import (
     only_float,
 )
 from nnbuild.kernels.window_loops import product, total
-from nnbuild.model.graph import Shape
+from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.site import Site
 
 STRAIGHT = 4
@@ -55,6 +56,10 @@ def broadcast(shape: Shape, to: Shape) -> tuple[int, ...]:
     own = contiguous(shape)
     padded = (0,) * (len(to) - len(shape)) + tuple(0 if n == 1 else s for n, s in zip(shape, own, strict=True))
     return padded
+
+
+def flat_constants(site: Site[Any]) -> dict[str, Array]:
+    return {role: constant.data.reshape(-1) for role, constant in site.constants.items()}
 
 
 @dataclass(frozen=True)
@@ -163,6 +168,13 @@ def loops(shape: Shape, *walks: Walk) -> Loops:
     return Loops(tuple(sizes), tuple(Walk(tuple(row[i] for row in strides), w.start) for i, w in enumerate(walks)))
 
 
+def loops_over(site: Site[Any], ordered: Callable[..., tuple[Shape, ...]]) -> Loops:
+    """Over the outputs, with the operands, repeated where they are smaller, as `ordered` puts inputs and constants."""
+    out, constants = site.output_shape(), {role: constant.data.shape for role, constant in site.constants.items()}
+    given = ordered([site.shape(i) for i in range(len(site.inputs))], constants)
+    return loops(out, Walk(contiguous(out)), *(Walk(broadcast(shape, out)) for shape in given))
+
+
 @contextmanager
 def _counted(w: Writer, sizes: Shape) -> Iterator[None]:
     with ExitStack() as nested:
@@ -178,6 +190,18 @@ def _index(walk: Walk) -> str:
     if not terms:
         return str(walk.start)
     return total(*terms) if walk.start == 0 else f"{total(*terms)} {'+' if walk.start > 0 else '-'} {constant}"
+
+
+@contextmanager
+def each_run(
+    w: Writer, site: Site[Any], names: Names, count: int, size: int, made: int | None = None, index: str = "row"
+) -> Iterator[None]:
+    """The loop over so many runs: `from` points at `size` inputs, `to` at what is made of them, as many unless told."""
+    source, target = (C_TYPES[tensor.dtype] for tensor in (site.inputs[0], site.outputs[0]))
+    with w.loop(index, "end", start="begin", trips=count):
+        w(f"const {source} *from = {names.inputs[0]} + {product(index, size)};")
+        w(f"{target} *to = {names.outputs[0]} + {product(index, size if made is None else made)};")
+        yield
 
 
 def carriers(

@@ -27,7 +27,6 @@ FEW_STEPS = 40
 """Up to so many steps of a tile the rows above and below are copied too, and their loop has fixed bounds."""
 NEAR = 96 * 1024
 """Bytes of weights that stay close to the core while all are used for every row."""
-
 FAR_MORE = 2
 """Times the inputs that weights are, from which on they are shared out rather than the inputs."""
 
@@ -162,9 +161,8 @@ class Tiled:
             with w.loop("block", last, start=first, trips=count):
                 at = product("block", self.weights(full))
                 w(f"const {self.lanes.weight_type} *taps = {names.packed['kernel']} + {at};")
-                dot.declare_channels(
-                    w, self.lanes, names.packed, f" + {product('block', full.vectors * self.lanes.lanes)}"
-                )
+                width = full.vectors * self.lanes.lanes
+                dot.declare_channels(w, self.lanes, names.packed, f" + {product('block', width)}")
                 w(f"const int32_t channel = {product('block', full.channels)};")
                 w(f"const int32_t done = {product('block', each)};")
                 w("const int32_t first = begin > done ? begin - done : 0;")
@@ -201,13 +199,16 @@ class Tiled:
         if self.flat:
             self._parts(w, body, *between)
             return
-        rows = self.window.rows
         with w.loop("y", between[1], start=between[0], trips=self.lines):
-            scaled = product("y", self.window.row_step)
-            w(f"const int32_t top = {scaled if self.above or not rows.pad else f'{scaled} - {rows.pad}'};")
-            if self.bounded:
-                declare_taps(w, rows, "top", "ky_begin", "ky_end")
+            self.declare_top(w)
             body(None)
+
+    def declare_top(self, w: Writer) -> None:
+        """The first row of inputs under a row of outputs, and its real taps."""
+        rows, scaled = self.window.rows, product("y", self.window.row_step)
+        w(f"const int32_t top = {scaled if self.above or not rows.pad else f'{scaled} - {rows.pad}'};")
+        if self.bounded:
+            declare_taps(w, rows, "top", "ky_begin", "ky_end")
 
     def _parts(self, w: Writer, body: Callable[[int | None], None], begin: str, end: str) -> None:
         tile = 0

@@ -25,6 +25,7 @@ from nnbuild.kernels.dsp.staged import staged
 from nnbuild.kernels.dsp.winograd import WIDTH, Winograd
 from nnbuild.kernels.dsp.winograd_products import Outputs, multiply
 from nnbuild.kernels.dsp.winograd_words import BY_FOUR, BY_TWO, Form
+from nnbuild.kernels.loops.patch_rows import every_three
 from nnbuild.kernels.loops.patches import NEEDS
 from nnbuild.kernels.overlaps import lead
 from nnbuild.kernels.sums import layer_of, sums_of
@@ -72,8 +73,7 @@ def accepts(size: int, ops: Vectors, site: Site[Conv2D]) -> str | None:
     if refused:
         return refused
     window = window_of(site)
-    axes = (window.rows, window.columns)
-    if any((axis.kernel, axis.stride, axis.dilation) != (3, 1, 1) for axis in axes) or window.groups > 1:
+    if not every_three(window):
         return "it computes 3 x 3 kernels of stride 1 only"
     if window.depth % 4:
         return "its input channels are no multiple of 4"
