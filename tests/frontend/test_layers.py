@@ -196,6 +196,7 @@ CASES: dict[str, Build] = {
     "activation as a layer": line(
         (4, 3), lambda m: m.Conv1D(2, 2, activation="celu"), lambda m: m.Activation("tanh_shrink")
     ),
+    "larger, cubic": line((3, 4, 2), lambda m: m.UpSampling2D((2, 3), interpolation="bicubic")),
     "bounds": alone((4,), lambda k, x: k.layers.Discretization([-1.0, 0.0, 0.5])(x)),
     "bounds, one hot": line((1,), lambda m: m.Discretization([-1.0, 0.0, 0.5], output_mode="one_hot")),
     "bounds, counted": line((4,), lambda m: m.Discretization([-1.0, 0.0, 0.5], output_mode="count")),

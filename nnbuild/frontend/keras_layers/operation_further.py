@@ -11,7 +11,7 @@ from nnbuild.frontend.keras_layers.base import Call, Wire
 from nnbuild.frontend.keras_layers.merging import concatenated
 from nnbuild.frontend.keras_layers.operation_formulas import PLAIN, by, filled, held, of, one_axis, two
 from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options
-from nnbuild.frontend.keras_layers.preprocessing import INTERPOLATIONS, resized
+from nnbuild.frontend.keras_layers.resizing import INTERPOLATIONS, resized
 from nnbuild.model.graph import Array
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from math import prod
 
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
+from nnbuild.frontend.keras_layers.resizing import INTERPOLATIONS, resized
 from nnbuild.frontend.settings import Config
 from nnbuild.model.graph import Shape
 from nnbuild.ops.base import Pair
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.repeat import Repeat
 from nnbuild.ops.reshape import Reshape
-from nnbuild.ops.resize_bilinear import ResizeBilinear
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.transpose import Transpose
 
@@ -97,10 +97,10 @@ def _upsampling_1d(call: Call) -> str:
 def _upsampling_2d(call: Call) -> str:
     _of_rank(call, 2)
     factors = call.config.pair("size", 2)
-    if call.config.choice("interpolation", "nearest", ("nearest", "bilinear")) == "bilinear":
-        size = call.shape[0] * factors[0], call.shape[1] * factors[1]
-        return call.one(ResizeBilinear(size), call.input)
-    return call.one(Repeat((*factors, 1)), call.input)
+    interpolation = call.config.choice("interpolation", "nearest", INTERPOLATIONS)
+    if interpolation == "nearest":
+        return call.one(Repeat((*factors, 1)), call.input)
+    return resized(call, call.input, (call.shape[0] * factors[0], call.shape[1] * factors[1]), interpolation)
 
 
 NOTHING_TO_DO = LayerKind(single(lambda call: call.input), passes_mask=True, takes_whole=True)
