@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nnbuild.isa import neon
-from nnbuild.isa.vectors import Vectors
 
-
-def with_dot(base: Vectors, name: str) -> Vectors:
-    spellings = {
-        **{name: spelt for name, spelt in base.spellings.items() if name not in ("dot_apart_of", "h_mac_of")},
+VECTORS = replace(
+    neon.VECTORS,
+    name="neon_dotprod",
+    kernels=("integer",),
+    spellings={
+        **{name: spelt for name, spelt in neon.VECTORS.spellings.items() if name not in ("dot_apart_of", "h_mac_of")},
         "dot": lambda depth, lift: "vdotq_s32(a, x, w)" if depth == 4 else neon.dot(depth, lift),
         "dot_of": lambda lane: f"vdotq_laneq_s32(a, w, x, {lane})",
-    }
-    return replace(base, name=name, kernels=("integer",), spellings=spellings, cycles={"dot": 0.5}, least_weight=-128)
-
-
-VECTORS = with_dot(neon.VECTORS, "neon_dotprod")
+    },
+    cycles={"dot": 0.5},
+    least_weight=-128,
+)

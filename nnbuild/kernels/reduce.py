@@ -18,6 +18,7 @@ from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.strided import each_run
 from nnbuild.kernels.tensor_sums import Scaled, scaled_by
 from nnbuild.kernels.window_loops import product, total
+from nnbuild.model.graph import Tensor
 from nnbuild.numeric.rounding import INT8, INT32, limits
 from nnbuild.ops.base import around
 from nnbuild.ops.reduce import Reduce
@@ -63,6 +64,11 @@ def _accepts_integers(site: Site[Reduce]) -> str | None:
     refused = only_integer(site)
     if refused or site.attributes.function not in ("mean", "sum"):
         return refused
+    return too_many(x, size)
+
+
+def too_many(x: Tensor, size: int) -> str | None:
+    """Why a 32-bit sum holds no so many values."""
     most = INT32[1] // max(abs(limit - zero(x)) for limit in limits(x.dtype))
     return None if size <= most else f"a 32-bit sum holds {most} of these values, not {size}"
 

@@ -10,8 +10,6 @@ from nnbuild.kernels import pool2d, reduce
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap
 from nnbuild.kernels.dsp import folded
 from nnbuild.kernels.window_loops import product, total
-from nnbuild.numeric.rounding import INT32, limits
-from nnbuild.ops.integer import quant_of
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.running import Running
@@ -27,8 +25,7 @@ def _accepts(site: Site[Running]) -> str | None:
     if x.dtype not in ("int8", "int16"):
         return "floats have no running sums"
     size, _ = site.attributes.sizes(site.attributes.whole(site).shape())
-    most = INT32[1] // max(abs(limit - quant_of(x).zero_point) for limit in limits(x.dtype))
-    return None if size <= most else f"a 32-bit sum holds {most} of these values, not {size}"
+    return reduce.too_many(x, size)
 
 
 def _demand(site: Site[Running]) -> Demand:

@@ -26,6 +26,7 @@ from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
 
 START = Row("int32_t {0} = {1};", 1)
+PRODUCT = Row("{0} += {1} * {2};", 0, products=1)
 SCALE = Row("{0} * {1}", 1, products=1)
 LONG_PRODUCTS = 4
 """Multiplications of a long one."""
@@ -49,9 +50,8 @@ class ByteLanes(Lanes):
     output_type = "int8_t"
 
     vectors = 4
-    product = Row("{0} += {1} * {2};", 1, products=1)
-    load_cycles = store_cycles = 0
-    """What a load or a store of a sum takes beyond one instruction each."""
+    product_cycles, load_cycles, store_cycles = 1, 0, 0
+    """Of a product that is added, and what a load or a store of a sum takes beyond one instruction each."""
 
     def __init__(self, site: Site[Convolution]) -> None:
         self.scaling = found = scaling_of(site)
@@ -73,7 +73,8 @@ class ByteLanes(Lanes):
         w(w.use(c99.READ, name, c99.at(pointer)))
 
     def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
-        w(w.use(self.product, accumulator, name, weights))
+        w.bill(self.product_cycles)
+        w(w.use(PRODUCT, accumulator, name, weights))
 
     def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
         w.bill(self.store_cycles)
@@ -104,8 +105,7 @@ class ByteLanes(Lanes):
 class ApartByteLanes(ByteLanes):
     """For RISC-V, which adds a product by another instruction."""
 
-    product = Row("{0} += {1} * {2};", 2, products=1)
-    store_cycles = 8
+    product_cycles, store_cycles = 2, 8
 
     def hold(self, w: Writer, value: str) -> None:
         bounds = self.scaling.low, self.scaling.high
@@ -123,8 +123,7 @@ class ShortByteLanes(ByteLanes):
     """
 
     weight_type = "uint8_t"
-    product = Row("{0} += {1} * {2};", 2, products=1)
-    store_cycles = 20
+    product_cycles, store_cycles = 2, 20
 
     @staticmethod
     def stored(kernel: Array) -> Array:
@@ -190,6 +189,4 @@ class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
 class ShortCentredByteLanes(CentredByteLanes):
     """The same on Cortex-M0: signed loads, products that are added, and a high product take more instructions."""
 
-    product = Row("{0} += {1} * {2};", 3, products=1)
-    load_cycles = 2
-    store_cycles = 25
+    product_cycles, load_cycles, store_cycles = 3, 2, 25

@@ -274,10 +274,14 @@ L = TypeVar("L", covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class WindowNest(Generic[L]):
+class Windowed:
     site: Site[Weighted]
-    lanes: L
 
     @cached_property
     def window(self) -> Window:
         return window_of(self.site)
+
+
+@dataclass(frozen=True, eq=False)
+class WindowNest(Windowed, Generic[L]):
+    lanes: L

@@ -44,6 +44,17 @@ def repeated(w: Writer, variable: str, count: int, block: bool = False) -> Abstr
     return w.loop(variable, count) if count > 1 else w.block("") if block else nullcontext()
 
 
+@contextmanager
+def within(w: Writer, first: int, count: int) -> Iterator[None]:
+    """Where the range has some of so many pieces of work: from `first` to `last`."""
+    with w.block(""):
+        w(f"const int32_t first = begin > {first} ? begin : {first};")
+        w(f"const int32_t last = end < {first + count} ? end : {first + count};")
+        w.bill(8)
+        with w.block("if (first < last)"):
+            yield
+
+
 def but_last(w: Writer, index: str, whole: int, usual: Callable[[], None], last: Callable[[], None] | None) -> None:
     """What is `usual`, for an index below `whole`; behind that the `last` one, if there is any."""
     if last is None:

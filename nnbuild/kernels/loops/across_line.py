@@ -13,11 +13,10 @@ from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.across_scaling import Ending
 from nnbuild.kernels.contract import Names
 from nnbuild.kernels.loops.across import ALONE, Tile, Walk, call
-from nnbuild.kernels.window import Weighted, Window, window_of
+from nnbuild.kernels.window import Windowed
 from nnbuild.kernels.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.integer import quant_of
-from nnbuild.ops.site import Site
 
 FARTHEST = 1 << 16
 """Bytes that the outputs of a tile must lie within."""
@@ -36,16 +35,11 @@ class Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Across:
+class Across(Windowed):
     """A line of `places` outputs, each `apart` elements from the next."""
 
-    site: Site[Weighted]
     v: Vectors
     ending: Ending
-
-    @cached_property
-    def window(self) -> Window:
-        return window_of(self.site)
 
     @property
     def dtype(self) -> str:

@@ -20,7 +20,7 @@ from nnbuild.kernels.loops.across import Walk, call
 from nnbuild.kernels.loops.across_line import Across
 from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
 from nnbuild.kernels.window import Weighted, window_of
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.window_loops import product, total, within
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -92,18 +92,14 @@ class SingleRow(Across):
             source = names.scratch
         piece = 0
         for run in self.runs():
-            with w.block(""):
-                w(f"const int32_t first = begin > {piece} ? begin : {piece};")
-                w(f"const int32_t last = end < {piece + run.count} ? end : {piece + run.count};")
-                w.bill(8)
-                pointers = (
-                    source,
-                    f"{self._weights(names)} + first * {self.tile.weights}",
-                    f"{names.packed['scaling']} + first * {columns}",
-                    f"{names.outputs[0]} + first * {self.tile.channels}",
-                )
-                with w.block("if (first < last)"):
-                    call(w, run.tile, pointers, "last - first", run.count)
+            pointers = (
+                source,
+                f"{self._weights(names)} + first * {self.tile.weights}",
+                f"{names.packed['scaling']} + first * {columns}",
+                f"{names.outputs[0]} + first * {self.tile.channels}",
+            )
+            with within(w, piece, run.count):
+                call(w, run.tile, pointers, "last - first", run.count)
             piece += run.count
 
 

@@ -78,7 +78,7 @@ class Buckets(WindowNest[BucketLanes]):
         dot.declare_channels(w, self.lanes, names.packed, f" + {product('begin', width)}")
         w(f"int8_t *to = {names.outputs[0]} + {product('begin', width)};")
         with w.loop("block", "end", start="begin", trips=blocks.pieces):
-            dot.by_size(w, blocks, "block", partial(self._block, w, names))
+            dot.by_size(w, blocks, partial(self._block, w, names))
             dot.next_block(w, self.lanes, blocks.full)
             w(f"to += {width};")
             w.bill(2 + len(self.lanes.channels))

@@ -59,7 +59,7 @@ class Cut(Tiled):
             w(f"const {lanes.weight_type} *taps = {names.packed['kernel']} + {product('block', self.weights(full))};")
             dot.declare_channels(w, lanes, names.packed, f" + {product('block', full.vectors * lanes.lanes)}")
             w(f"const int32_t channel = {product('block', full.channels)};")
-            dot.by_size(w, self.blocks, "block", partial(self._line, w, names))
+            dot.by_size(w, self.blocks, partial(self._line, w, names))
 
     def _line(self, w: Writer, names: Names, block: Block) -> None:
         if self.flat:

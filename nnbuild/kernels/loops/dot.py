@@ -51,10 +51,10 @@ def divide(channels: int, lanes: Lanes) -> Blocks:
     return Blocks(Block(lanes.vectors, width), count, tail)
 
 
-def by_size(w: Writer, blocks: Blocks, index: str, body: Callable[[Block], None]) -> None:
-    """The body for the block that has this number."""
+def by_size(w: Writer, blocks: Blocks, body: Callable[[Block], None]) -> None:
+    """The body for the block that has the number `block`."""
     first, *last = (block for block, _ in blocks.classes())
-    but_last(w, index, blocks.count, partial(body, first), partial(body, last[0]) if last else None)
+    but_last(w, "block", blocks.count, partial(body, first), partial(body, last[0]) if last else None)
 
 
 def filled(kernel: Array, window: Window, depth: int) -> Array:

@@ -10,10 +10,8 @@ import numpy as np
 
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.across_scaling import Ending
-from nnbuild.kernels.window import Window, window_of
+from nnbuild.kernels.window import Windowed
 from nnbuild.model.graph import Array
-from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
-from nnbuild.ops.site import Site
 
 TOTALS = 8
 FARTHEST = 1 << 16
@@ -45,15 +43,10 @@ class Patch:
 
 
 @dataclass(frozen=True, eq=False)
-class Gathering:
-    site: Site[DepthwiseConv2D]
+class Gathering(Windowed):
     v: Vectors
     ending: Ending
     patch: Patch
-
-    @cached_property
-    def window(self) -> Window:
-        return window_of(self.site)
 
     @property
     def lanes(self) -> int:

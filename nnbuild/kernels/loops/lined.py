@@ -13,12 +13,12 @@ from itertools import product as combined
 
 import numpy as np
 
-from nnbuild.base.writer import Row, Writer
+from nnbuild.base.writer import Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, Overlap, only_int8, reason_of, served, variant
 from nnbuild.kernels.dsp import tile as tiles
 from nnbuild.kernels.dsp.beside import beside_of, refusal
-from nnbuild.kernels.dsp.inputs import fill
+from nnbuild.kernels.dsp.inputs import MOVE, fill
 from nnbuild.kernels.dsp.spelled import Lines
 from nnbuild.kernels.dsp.staged import staged
 from nnbuild.kernels.dsp.tile import Tile
@@ -38,7 +38,6 @@ MOST_PAIRS = 12
 """Of a row of taps, in straight code."""
 AT_ONCE = 4
 """Words of bytes in a turn of the loop that spreads them."""
-MOVE = Row("{0} = {1};", 2, 1)
 CALL_CYCLES = 10
 
 

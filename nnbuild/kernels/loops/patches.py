@@ -31,7 +31,7 @@ from nnbuild.kernels.overlaps import tiles as tiles_apart
 from nnbuild.kernels.sums import Sums, sums_of
 from nnbuild.kernels.unpacked import unpacked
 from nnbuild.kernels.window import Weighted, WindowNest, window_of
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.window_loops import product, total, within
 from nnbuild.model.graph import Array
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -221,14 +221,10 @@ class SingleRow(WindowNest[Tile]):
         piece = weights = output = 0
         for run in tiles.runs(self.window.filters):
             size = self.lanes.size(run.width)
-            with w.block(""):
-                w(f"const int32_t first = begin > {piece} ? begin : {piece};")
-                w(f"const int32_t last = end < {piece + run.count} ? end : {piece + run.count};")
-                kernel = _from(names.packed["kernel"], weights - piece * size, size)
-                to = _from(names.outputs[0], output - piece * run.real, run.real)
-                with w.block("if (first < last)"):
-                    tiles.call(w, self.lanes, run, kernel, (to,), "last - first")
-            w.bill(8)
+            kernel = _from(names.packed["kernel"], weights - piece * size, size)
+            to = _from(names.outputs[0], output - piece * run.real, run.real)
+            with within(w, piece, run.count):
+                tiles.call(w, self.lanes, run, kernel, (to,), "last - first")
             piece += run.count
             weights += run.count * size
             output += run.count * run.real

@@ -92,13 +92,13 @@ class Form:
         found = share * part.size / self.depth
         return found / self.turn + (self.turn - 1) / (2 * self.turn)
 
-    def pointers(self, w: Writer, names: Names, parts: Sequence[Part], weights: str) -> None:
+    def pointers(self, w: Writer, names: Names, part: Part) -> None:
         """What moves on from unit to unit."""
-        for part in parts:
-            kinds = {"counts": f"{self.counts(part.size)}_t", "steps": "uint8_t", "": weights}
-            for what, kind in kinds.items():
-                name = f"{part.name}_{what}" if what else part.name
-                w(f"const {kind} *{part.name}_{what or 'k'} = {names.packed[name]};")
+        weights = C_TYPES[part.products.weights.dtype.name]
+        kinds = {"counts": f"{self.counts(part.size)}_t", "steps": "uint8_t", "": weights}
+        for what, kind in kinds.items():
+            name = f"{part.name}_{what}" if what else part.name
+            w(f"const {kind} *{part.name}_{what or 'k'} = {names.packed[name]};")
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class SparseSums(Sums):
         self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
     ) -> None:
         for part in parts:
-            self.form.pointers(w, names, [part], C_TYPES[part.products.weights.dtype.name])
+            self.form.pointers(w, names, part)
 
     def weighted(self, w: Writer, names: Names, part: Part) -> None:
         sums, _, _, name, products = part

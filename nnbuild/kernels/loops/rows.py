@@ -48,7 +48,7 @@ class SingleRow(WindowNest[L]):
             for operand in range(1, len(names.inputs)):
                 beside = f"{names.inputs[operand]} + {product('block', width)}"
                 w(f"const {lanes.output_type} *{beside_name(operand)} = {beside};")
-            dot.by_size(w, blocks, "block", partial(self._block, w))
+            dot.by_size(w, blocks, partial(self._block, w))
 
     def _block(self, w: Writer, block: Block) -> None:
         dot.start(w, self.lanes, 1, block)
