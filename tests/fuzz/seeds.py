@@ -69,6 +69,27 @@ def recurrent_net() -> Seed:
     return config, weights
 
 
+def cells_net() -> Seed:
+    """Cells within a layer, and numbers that name classes."""
+    cells = [layer("LSTMCell", "a", units=3), layer("GRUCell", "b", units=2, reset_after=True)]
+    stacked = layer("StackedRNNCells", "cells", cells=cells)
+    config = sequential(
+        input_layer("steps", [5, 3]),
+        layer("RNN", "rnn", cell=stacked, return_sequences=True, go_backwards=True),
+        layer("Bidirectional", "both", layer=layer("RNN", "inner", cell=layer("SimpleRNNCell", "c", units=2))),
+        layer("Discretization", "bounds", bin_boundaries=[-0.5, 0.0, 0.25], output_mode="int"),
+        layer("CategoryEncoding", "classes", num_tokens=4, output_mode="count"),
+        dense("out", 2, activation="celu"),
+    )
+    one = [(2, 2), (2, 2), (2,)]
+    weights = {
+        "rnn": random_arrays((3, 12), (3, 12), (12,), (3, 6), (2, 6), (2, 6)),
+        "both": random_arrays(*one, *one),
+        "out": random_arrays((4, 2), (2,)),
+    }
+    return config, weights
+
+
 def wired_net() -> Seed:
     """Shared and nested layers, several inputs and outputs, and single TensorFlow operations."""
     inner = sequential(input_layer("i", [4]), dense("d", 4), name="inner")
@@ -123,5 +144,10 @@ def keras3_net() -> Seed:
     return config, {"dense": random_arrays((4, 4), (4,)), "out": random_arrays((2, 2), (2,))}
 
 
-H5_SEEDS = {"conv": (conv_net, "2.15.0"), "recurrent": (recurrent_net, "2.4.0"), "wired": (wired_net, "2.12.0")}
+H5_SEEDS = {
+    "conv": (conv_net, "2.15.0"),
+    "recurrent": (recurrent_net, "2.4.0"),
+    "cells": (cells_net, "2.15.0"),
+    "wired": (wired_net, "2.12.0"),
+}
 KERAS_SEEDS = {"keras3": (keras3_net, "3.5.0")}
