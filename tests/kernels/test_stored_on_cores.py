@@ -22,6 +22,7 @@ from nnbuild.kernels.loops import buckets, narrow_pairs, sparse_pairs
 from nnbuild.kernels.loops.narrow_pairs import Code
 from nnbuild.kernels.loops.sparse_pairs import SHAPES, Shape
 from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import int32s
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site, site_of
 from tests.encodings.test_encodings import drawn
@@ -145,7 +146,7 @@ def skipping(routines: Routines, here: ctypes.CDLL, matrix: Array, chance: np.ra
         assert not isinstance(scaling, str)
         start = chance.integers(-(2**14), 2**14, (groups, 1, shape.rows))
         columns = np.stack([np.resize(each, (groups, shape.rows)) for each in scaling.columns.values()], axis=1)
-        told = sparse_pairs.as_words(np.concatenate([start, columns], axis=1))
+        told = int32s(np.concatenate([start, columns], axis=1)).reshape(-1)
         to = np.zeros(groups * shape.rows, np.int8)
         given = [roomy(x), found.steps, sparse_pairs.pack(shape, found), found.starts.astype(np.uint16), told]
         held = [np.ascontiguousarray(each) for each in given]
