@@ -148,7 +148,10 @@ class _Walk:
         state.registers[: len(arguments)] = arguments
         state.registers[SP], state.registers[LR] = stack, BACK | 1
         try:
-            return self._call(address, state, BACK)[0]
+            state, target = self._call(address, state, BACK)
+            if target != BACK:
+                raise Refused("unknown target", address, "it ends at another place than its caller's")
+            return state
         except Refused as problem:
             where = f"{self._image.name_of(problem.address)} ({problem.address:#x})"
             raise _unbounded(entry, where, problem.kind, problem.cause) from None
@@ -177,7 +180,7 @@ class _Walk:
         for function in self._functions.values():
             for origin, targets in function.beyond.items():
                 block = self._blocks.at(origin)
-                if block.kind == "jump":
+                if block.kind in ("jump", "return"):
                     found.setdefault(block.last, set()).update(targets)
         return tuple((address, tuple(sorted(found[address]))) for address in sorted(found))
 
@@ -274,14 +277,15 @@ class _Walk:
     def _beyond(
         self, block: Block, state: State, target: Value, back: Value, ends: dict[Value, State]
     ) -> tuple[State, Value]:
-        """Behind a call, a jump or a return: the state and the next block, None where the function has ended."""
+        """Behind a call, a jump or a return: the state and the next block, None where the function has ended. What
+        looks like a return may lead to another place of the same function, and is a jump then."""
         if target is None:
             raise Refused("unknown target", block.last, "where it leads to depends on inputs")
         if target is not back:
             target &= ~1
         if block.kind == "call":
             return self._call(target, state, block.fall)
-        if block.kind != "return" and target != back:
+        if target != back and (block.kind != "return" or self._image.within(block.address, target)):
             return state, target
         if target in ends:
             ends[target].join(state)

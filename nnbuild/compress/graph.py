@@ -15,6 +15,7 @@ from nnbuild.ops import interpret
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.site import Site, site_of
 from nnbuild.quantize.calibrate import Batch
+from nnbuild.quantize.exact import with_exact_scales
 
 ROWS = 16
 """Rows of inputs that are looked at for every weight of an output."""
@@ -48,7 +49,7 @@ def compressed(graph: Graph, samples: Batch, specs: Specs, heard: Callable[[str]
             maker.site(site_of(graph, op), dense.get(op.name, []))
     else:
         interpret.run(graph, samples, how=maker.compute)
-    return Made(replace(graph, constants=maker.constants), specs, maker.lost)
+    return Made(with_exact_scales(replace(graph, constants=maker.constants)), specs, maker.lost)
 
 
 def recorded(graph: Graph, samples: Batch, wanted: set[str]) -> dict[str, list[Array]]:

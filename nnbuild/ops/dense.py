@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from nnbuild.base.errors import ModelError
 from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.multiplier import convolution_scales
 from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
@@ -82,15 +83,30 @@ def sum_bounds(site: Site) -> tuple[Ints, Ints]:
     return extremes[0].sum(axis=0) + bias, extremes[1].sum(axis=0) + bias
 
 
+def unscalable(site: Site) -> list[int]:
+    """The outputs whose sums no integers scale as the float64 product does."""
+    if obeys(site.op) is not None or site.constant("kernel").dtype == np.int16:
+        return []
+    found = []
+    for place, proof in enumerate(_proofs(site)):
+        try:
+            integer_scale(*proof)
+        except ModelError:
+            found.append(place)
+    return found
+
+
 @lru_cache(maxsize=64)
 def _scales(site: Site) -> list[IntegerScale]:
     """Kept, since a proof takes longer than a run, and a model with states is run sample by sample."""
+    return [integer_scale(*proof) for proof in _proofs(site)]
+
+
+def _proofs(site: Site) -> Iterator[tuple[float, tuple[int, int], tuple[int, int]]]:
+    """Of each output the scale, what its sum can be, and what counts of its result."""
     out, kernel = site.outputs[0], site.constants["kernel"]
     reals = convolution_scales(quant_of(site.inputs[0]).scale, quant_of(kernel).scales, quant_of(out).scale)
-    low, high = limits(out.dtype)
-    zero = quant_of(out).zero_point
-    reach = sum_bounds(site)
-    return [
-        integer_scale(float(real), (int(reach[0][i]), int(reach[1][i])), (low - zero - 1, high - zero + 1))
-        for i, real in enumerate(np.broadcast_to(reals, (kernel.data.shape[1],)))
-    ]
+    low, high = (limit - quant_of(out).zero_point for limit in limits(out.dtype))
+    smallest, largest = sum_bounds(site)
+    for i, real in enumerate(np.broadcast_to(reals, (kernel.data.shape[1],))):
+        yield float(real), (int(smallest[i]), int(largest[i])), (low - 1, high + 1)

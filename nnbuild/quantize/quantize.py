@@ -9,6 +9,7 @@ from nnbuild.model.graph import Graph, Op
 from nnbuild.quantize.borders import with_borders
 from nnbuild.quantize.calibrate import Batch, Ranges, calibrate
 from nnbuild.quantize.data import Source, batches
+from nnbuild.quantize.exact import with_exact_scales
 from nnbuild.quantize.formats import Rules
 from nnbuild.quantize.learned import with_learned, without_steps
 from nnbuild.quantize.rewrite import has_own_format, rewrite, unknown_layers
@@ -66,7 +67,7 @@ def quantize_with(graph: Graph, recipe: Recipe, ranges: Ranges) -> Graph:
     zeros = {name: found.zeros for name, found in ranges.items() if name in made.tensors}
     tensors = {name: replace(tensor, zeros=zeros.get(name, 0.0)) for name, tensor in made.tensors.items()}
     notes = (*made.notes, RANDOM_WARNING) if recipe.source.path is None else made.notes
-    return replace(made, tensors=tensors, notes=notes)
+    return with_exact_scales(replace(made, tensors=tensors, notes=notes))
 
 
 def _kept(op: Op, keep: Mapping[str, str]) -> str | None:

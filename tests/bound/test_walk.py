@@ -106,6 +106,20 @@ BOUNDED = {
         + "mov r2, r0\nadd r0, #12\n1: mov r3, r0\nsubs r3, #4\nldr r1, [r3]\ncmp r2, r3\nmov r0, r3\nbne 1b\nbx lr",
         2 + 2 + 3 * 6 + 1,
     ),
+    "a routine within a function": (
+        "push {lr}\nbl 2f\nldr r2, =1000\n1: subs r2, #1\nbne 1b\npop {pc}\n2: nop\nbx lr\n.size f, . - f",
+        1 + 1 + 2 + 1 + 2000 + 1,
+    ),
+    "a jump by the stack": (
+        "ldr r0, =1f\npush {r0}\npop {pc}\n.ltorg\n.thumb_func\n1: ldr r2, =1000\n3: subs r2, #1\nbne 3b\nbx lr\n"
+        ".size f, . - f",
+        3 + 1 + 2000 + 1,
+    ),
+    "a routine within a function that is called": (
+        "push {r4, lr}\nbl g\nmovs r4, #100\n1: subs r4, #1\nbne 1b\npop {r4, pc}\n.size f, . - f\n"
+        ".thumb_func\n.type g, %function\ng: push {lr}\nbl 2f\nnop\npop {pc}\n2: nop\nbx lr\n.size g, . - g",
+        1 + 1 + (1 + 1 + 2 + 1 + 1) + 1 + 200 + 1,
+    ),
     "irregular loops are followed too": (
         UNKNOWN + "movs r2, #4\ncmp r0, #0\nbeq 2f\n1: subs r2, #1\nbeq 3f\n2: nop\nb 1b\n3: bx lr",
         2 + 3 + 2 + 3 * 4 + 2 + 1 - 0,
@@ -160,6 +174,10 @@ MORE_REFUSED = {
         "input-dependent loop",
         UNKNOWN + "sub sp, #8\nmovs r1, #5\nstr r1, [sp]\ncmp r0, #0\nit eq\nstreq r0, [sp]\nldr r1, [sp]\n"
         "1: subs r1, #1\nbne 1b\nadd sp, #8\nbx lr",
+    ),
+    "an end elsewhere than at the caller": (
+        "unknown target",
+        "ldr r0, =1f\nbx r0\n.ltorg\n.thumb_func\n1: ldr r0, =0x8001\nmov lr, r0\nbx lr",
     ),
     "an end at an unknown place that is read anew": (
         "input-dependent loop",

@@ -40,7 +40,6 @@ KINDS = (
 )
 OTHERS = (
     "layer_norm-1",
-    "unit_length-16",
     "lrn",
     "affine-0",
     "prelu-(4",

@@ -61,6 +61,11 @@ def alone(shape: tuple[int, ...], function: Callable[[Any, Any], Any], dtype: st
     return build
 
 
+def steps(layer: Callable[[Any], Any]) -> Build:
+    """A layer over steps of which a mask leaves out some."""
+    return line((6,), lambda m: m.Embedding(5, 3, mask_zero=True), layer, dtype="int32")
+
+
 def masked_heads(keras: Any, x: Any) -> Any:
     rows = keras.layers.Embedding(4, 6, mask_zero=True)(x)
     return keras.layers.MultiHeadAttention(2, 3)(rows, rows)
@@ -183,7 +188,14 @@ CASES: dict[str, Build] = {
     "cells of one class, backwards": line(
         (5, 3), lambda m: m.RNN([m.LSTMCell(4), m.LSTMCell(2), m.LSTMCell(3)], return_sequences=True, go_backwards=True)
     ),
-    "cells, masked": line((5, 3), lambda m: m.Masking(), lambda m: m.RNN([m.SimpleRNNCell(4), m.GRUCell(2)])),
+    "cells, masked": steps(lambda m: m.RNN([m.SimpleRNNCell(4), m.GRUCell(2)])),
+    "masked, both ways": steps(lambda m: m.Bidirectional(m.LSTM(4, return_sequences=True))),
+    "masked, both ways, summed": steps(lambda m: m.Bidirectional(m.GRU(4, return_sequences=True), merge_mode="sum")),
+    "masked, zeros": steps(lambda m: m.LSTM(4, return_sequences=True, zero_output_for_mask=True)),
+    "masked, zero at the end": steps(lambda m: m.GRU(4, zero_output_for_mask=True)),
+    "masked cells, zeros": steps(
+        lambda m: m.RNN([m.GRUCell(4), m.LSTMCell(2)], return_sequences=True, zero_output_for_mask=True)
+    ),
     "cells, both ways": line((5, 3), lambda m: m.Bidirectional(m.RNN([m.LSTMCell(4), m.GRUCell(2)]))),
     "cells, states": alone(
         (5, 3),
@@ -198,7 +210,7 @@ CASES: dict[str, Build] = {
     ),
     "larger, cubic": line((3, 4, 2), lambda m: m.UpSampling2D((2, 3), interpolation="bicubic")),
     "bounds": alone((4,), lambda k, x: k.layers.Discretization([-1.0, 0.0, 0.5])(x)),
-    "bounds, one hot": line((1,), lambda m: m.Discretization([-1.0, 0.0, 0.5], output_mode="one_hot")),
+    "bounds, one hot": line((1,), lambda m: m.Discretization([-1.0, -0.4, 0.0, 0.5], output_mode="one_hot")),
     "bounds, counted": line((4,), lambda m: m.Discretization([-1.0, 0.0, 0.5], output_mode="count")),
     **{
         f"classes, {mode} of {size}": line(

@@ -224,7 +224,7 @@ def _composed() -> Iterator[tuple[str, File]]:
             yield f"{kind}-{dtype}", file(kind, [x], out, options, 1, BlockSize=2)
     floats = [plain(name, SHAPE, "float32") for name in ("x", "y", "z")]
     yield "ADD_N-float32", file("ADD_N", floats, plain("out", SHAPE, "float32"))
-    for shape in ((1, 2, 3, 5), (1, 100), (1, 1)):
+    for shape in ((1, 2, 3, 5), (1, 100), (1, 1), (1, 4, 37)):
         x, out = plain("x", shape, "int8"), T("out", shape, "int8", (2.0**-7,), (0,))
         yield f"L2_NORMALIZATION-{shape[-1]}-int8", file("L2_NORMALIZATION", [x], out)
     yield "L2_NORMALIZATION-float32", file("L2_NORMALIZATION", floats[:1], plain("out", SHAPE, "float32"))

@@ -36,7 +36,6 @@ from nnbuild.ops.simple_rnn import SimpleRNN
 from nnbuild.ops.slice import Slice
 from nnbuild.ops.softmax import Softmax
 from nnbuild.ops.transpose import Transpose
-from nnbuild.ops.unit_length import UnitLength
 from tests.support.graphs import single
 
 Maker = Callable[[], Graph]
@@ -313,8 +312,6 @@ def _vectors() -> Iterator[tuple[str, Maker]]:
     yield "layer_norm-rms", lambda: single(rms, [(4, 6)], {"scale": normal(6)})
     yield "layer_norm-rms-bare", lambda: single(LayerNorm(2, 1e-2, centred=False), [(2, 3, 5)])
     yield "layer_norm-bare", lambda: single(LayerNorm(1, 1e-2), [(4, 6)])
-    for size in (1, 16, 37):
-        yield f"unit_length-{size}", lambda n=size: single(UnitLength(), [(3, n)])
     for beta in (0.5, 0.75, 1.0, 0.6):
         yield f"lrn-{beta}", lambda b=beta: single(LRN(2, 1.5, 0.3, b), [(2, 3, 8)])
     for radius, channels in ((2, 37), (9, 20), (20, 19), (0, 16)):

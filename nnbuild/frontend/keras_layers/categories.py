@@ -11,7 +11,8 @@ from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.reshape import Reshape
 
 MODES = ("multi_hot", "one_hot", "count")
-MOST_BOUNDS = 1024
+MOST_BOUNDS = 255
+"""As many as 8 bits can count."""
 
 
 def _encoding(call: Call) -> str:
@@ -50,7 +51,8 @@ def _discretization(call: Call) -> str:
     sides = call.constant("bounds", lambda: np.asarray(bounds, np.float32))
     above = call.one(Compare("greater_equal"), call.one(Reshape((*call.shape, 1)), call.input), right=sides)
     total = call.one(Reduce("sum", len(call.shape), 1), call.builder.as_float(above))
-    return call.convert(total, INT32) if mode == "int" else encoded(call, total, len(bounds) + 1, mode)
+    number = call.convert(total, INT32)
+    return number if mode == "int" else encoded(call, number, len(bounds) + 1, mode)
 
 
 LAYERS = {

@@ -26,7 +26,7 @@ from nnbuild.ops.slice import Slice
 MOST_STEPS = 256
 """With a mask each step is printed as an operation of its own."""
 UNMASKED = "Leave out the mask, and give sequences of their real length."
-OF_LAYER = ("return_sequences", "return_state", "go_backwards", "stateful", "time_major")
+OF_LAYER = ("return_sequences", "return_state", "go_backwards", "stateful", "time_major", "zero_output_for_mask")
 
 
 def cell_weights(config: Config, layers: Layers) -> WeightTree:
@@ -109,7 +109,7 @@ def run(call: Call, op: Recurrent) -> tuple[str, ...]:
 def _step_by_step(
     call: Call, op: Recurrent, states: tuple[str, ...], constants: dict[str, str], mask: str
 ) -> tuple[str, ...]:
-    """A step that does not count leaves the states, and so the output, as they were."""
+    """A step that does not count leaves the states as they were, and so the output, unless it is to be zeros."""
     x, (count, features) = call.inputs[0], call.builder.shape(call.inputs[0])
     if states:
         raise call.config.error("it has a mask and initial states, which nnbuild does not support together.", UNMASKED)
@@ -117,6 +117,7 @@ def _step_by_step(
         raise call.config.error(f"it has a mask over {count} steps, more than {MOST_STEPS}.", UNMASKED)
     zeros = call.constant("zeros", lambda: np.zeros((op.units,), np.float32))
     states = tuple(call.one(Known(), x, values=zeros) for _ in range(op.states))
+    nothing = call.one(Known(), x, values=zeros) if call.config.flag("zero_output_for_mask") else ""
     single_step = replace(op, sequences=False, backwards=False)
     rows = []
     for step in range(count - 1, -1, -1) if op.backwards else range(count):
@@ -124,9 +125,9 @@ def _step_by_step(
         counts = call.one(Slice((step,), (1,), (1,)), mask)
         after = call.builder.add(single_step, (here, *states), constants)[-op.states :]
         states = tuple(call.one(Select(), counts, new, old) for new, old in zip(after, states, strict=True))
-        rows.append(states[0])
+        rows.append(call.one(Select(), counts, states[0], nothing) if nothing else states[0])
     if not op.sequences:
-        return states[0], *states
+        return rows[-1], *states
     rows = [call.one(Reshape((1, op.units)), row) for row in rows]
     return (rows[0] if count == 1 else call.one(Concatenate(0), *rows)), *states
 
@@ -144,6 +145,8 @@ def _of_cell(call: Call) -> tuple[str, ...]:
         values = {**inner, **options, "return_state": True, "return_sequences": True}
         if last:
             values["return_sequences"] = call.config.flag("return_sequences")
+        else:
+            values["zero_output_for_mask"] = False
         if number > 0:
             values["go_backwards"] = False  # the one before gives its steps in the order in which it went
         whole = replace(call, config=Config(call.config.where, values))

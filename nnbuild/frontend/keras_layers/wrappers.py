@@ -41,10 +41,17 @@ def _recurrent(config: Config, data: Mapping[str, Any]) -> Mapping[str, Any]:
 def _directions(config: Config) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The two layers; Keras 2 leaves the backward one out where it mirrors the forward one."""
     forward = _recurrent(config, config.mapping("layer"))
-    if "backward_layer" in config:
-        return forward, _recurrent(config, config.mapping("backward_layer"))
     mirrored = {**forward["config"], "go_backwards": not forward["config"].get("go_backwards", False)}
-    return forward, {**forward, "config": mirrored}
+    backward: Mapping[str, Any] = {**forward, "config": mirrored}
+    if "backward_layer" in config:
+        backward = _recurrent(config, config.mapping("backward_layer"))
+    return _with_zeros(forward), _with_zeros(backward)
+
+
+def _with_zeros(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """In both ways the outputs of steps that a mask leaves out are zeros, whatever the layer itself says."""
+    settings = data["config"]
+    return {**data, "config": {**settings, "zero_output_for_mask": settings.get("return_sequences", False)}}
 
 
 def _bidirectional_weights(config: Config, layers: Layers) -> WeightTree:
