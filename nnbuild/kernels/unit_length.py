@@ -51,12 +51,16 @@ def _emit_integers(w: Writer, site: Site[UnitLength], names: Names) -> None:
         w("int32_t right;")
         w.bill(60)
         declare(w, "root", w.helper("inverse_square_root", "squares", "&right"), "const int64_t")
-        w(f"right += {31 - POINT};")
+        # The products' upper words alone are shifted: values first by what there is to the left.
+        w(f"right += {31 - POINT - 32};")
+        declare(w, "lead", "right < 0 ? (int32_t)1 << -right : 1")
+        declare(w, "rest", "right < 0 ? 0 : right")
+        declare(w, "half", "(int64_t)1 << (31 + rest)", "const int64_t")
         with w.loop("i", size):
             centred(w, "x", "from[i]", zero(x))
-            w.bill(6)
-            scaled = "(int32_t)((x * root + ((int64_t)1 << (right - 1))) >> right)"
-            finish(w, "to[i]", scaled, out, limits(out.dtype))
+            w.bill(5)
+            declare(w, "upper", "(int32_t)((x * lead * root + half) >> 32)")
+            finish(w, "to[i]", "(upper >> rest)", out, limits(out.dtype))
 
 
 VARIANTS = (

@@ -72,7 +72,8 @@ def integer_scale(real: float, acc_bounds: tuple[int, int], out_bounds: tuple[in
         if candidate.shift > LOW_BITS and _agrees(candidate, real, steps, values):
             return candidate
     cause = f"no integer multiplier reproduces its scale {real!r} for sums from {acc_bounds[0]} to {acc_bounds[1]}."
-    raise ModelError("a dense layer", cause, "Keep it in float with --keep, or train it with other scales.")
+    next_step = "Give the model in floats with --quantize, which chooses other scales, or train it with other ones."
+    raise ModelError("a dense layer", cause, next_step)
 
 
 def _forms(exact: Fraction, real: float, width: int) -> Iterator[IntegerScale]:

@@ -99,7 +99,10 @@ def unscalable(site: Site) -> list[int]:
 @lru_cache(maxsize=64)
 def _scales(site: Site) -> list[IntegerScale]:
     """Kept, since a proof takes longer than a run, and a model with states is run sample by sample."""
-    return [integer_scale(*proof) for proof in _proofs(site)]
+    try:
+        return [integer_scale(*proof) for proof in _proofs(site)]
+    except ModelError as problem:
+        raise ModelError(f"layer {site.op.layer or site.op.name!r}", problem.cause, problem.next_step) from None
 
 
 def _proofs(site: Site) -> Iterator[tuple[float, tuple[int, int], tuple[int, int]]]:

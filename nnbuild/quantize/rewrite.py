@@ -37,6 +37,7 @@ from nnbuild.ops.resize_bilinear import ResizeBilinear
 from nnbuild.ops.select import LEFT_OUT, Select
 from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
+from nnbuild.ops.top_k import TopK
 from nnbuild.ops.transpose import Transpose
 from nnbuild.passes.fold_affine import Line, along_inputs
 from nnbuild.quantize.calibrate import Range, Ranges
@@ -45,7 +46,7 @@ from nnbuild.quantize.formats import NO_RULES, Rules, activation_format, fixed_f
 from nnbuild.quantize.joined import joined_ranges
 from nnbuild.quantize.recurrent import Format, behind, state_formats, weight_bits, with_room
 
-SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, Transpose)
+SAME_SCALE = (Pad, Pick, Pool2D, Repeat, Reshape, ResizeBilinear, Slice, TopK, Transpose)
 """Operations that choose or move values, and so leave them in their input's format."""
 
 

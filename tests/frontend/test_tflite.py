@@ -214,8 +214,8 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     ),
     "large sums": (
         change_tensor("CONV_2D-int8", 2, data=np.full(4, 2**31 - 1, np.int32)),
-        "operator 0 (CONV_2D) for 'out': its sums can reach 2.148e+09, beyond the 2.147e+09 they must stay below: "
-        "the bias of channel 0 is 2147483647. The channel's weights are nearly zero and their scale is too small for "
+        "operator 0 (CONV_2D) for 'out': its sums can reach 2,147,829,427, beyond the 2,147,483,648 they must stay "
+        "below: the bias of channel 0 is 2147483647. The channel's weights are nearly zero and their scale is too small for "
         "its bias, which some quantizers then cut off. Make these weights zero or their scale larger and quantize "
         "again, or give the model in floats and --quantize int8.",
     ),

@@ -53,7 +53,16 @@ def words(m: Any, keras: Any) -> Any:
     return keras.Model(given, m.Dense(32)(m.Dense(32, activation="relu")(x)))
 
 
+def dilated(m: Any, keras: Any) -> Any:
+    """Converters make blocks of what is between the taps; quantizers leave these in floats."""
+    given = keras.Input((16, 12, 3))
+    x = m.Conv2D(8, 3, dilation_rate=2, padding="same", activation="relu")(given)
+    return keras.Model(given, m.Dense(16)(m.Flatten()(x)))
+
+
 NETWORKS: dict[str, Callable[[Any, Any], Any]] = {"image": image, "encoder": encoder, "words": words}
+OPEN = {"dilated": dilated}
+"""Converted as Keras does by itself, with as many samples as one likes."""
 LEFT_OUT = {("image", "dynamic_wi2c_afp32")}
 """TFLite itself computes no numbers: of 2 bits it has dense layers only."""
 
@@ -72,14 +81,17 @@ def converted(name: str) -> tuple[Path, Array]:
     import tensorflow as tf
 
     keras.utils.set_random_seed(7)
-    model = NETWORKS[name](keras.layers, keras)
+    model = (NETWORKS | OPEN)[name](keras.layers, keras)
     shape, dtype = tuple(model.inputs[0].shape[1:]), model.inputs[0].dtype
     folder = Path(mkdtemp())
+    path = folder / f"{name}.tflite"
+    if name in OPEN:
+        path.write_bytes(tf.lite.TFLiteConverter.from_keras_model(model).convert())
+        return path, rows(shape, dtype)
     archive = keras.export.ExportArchive()
     archive.track(model)
     archive.add_endpoint("serve", model.call, input_signature=[tf.TensorSpec((1, *shape), dtype)])
     archive.write_out(str(folder / "saved"), verbose=False)
-    path = folder / f"{name}.tflite"
     path.write_bytes(tf.lite.TFLiteConverter.from_saved_model(str(folder / "saved")).convert())
     return path, rows(shape, dtype)
 
@@ -113,7 +125,7 @@ def as_input(graph: Graph, x: Array) -> Array:
 @pytest.mark.parametrize("way", STATIC)
 def test_integers_are_equal_in_every_bit(way: str, tmp_path: Path) -> None:
     jobs = []
-    for name in NETWORKS:
+    for name in NETWORKS | OPEN:
         graph, path, x = quantized(name, way, tmp_path)
         wanted = reference(path, [[v[None]] for v in x])[0]
         assert len(np.unique(wanted)) >= 16

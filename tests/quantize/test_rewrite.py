@@ -10,17 +10,19 @@ import pytest
 
 from nnbuild import passes
 from nnbuild.base.errors import UsageError
-from nnbuild.model.graph import Constant, Graph, Op, Quant, Tensor
+from nnbuild.model.graph import WHOLE, Constant, Graph, Op, Quant, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.numeric.multiplier import SMALLEST_SCALE
 from nnbuild.ops import interpret
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.convert import Convert
+from nnbuild.ops.top_k import TopK
 from nnbuild.quantize.calibrate import calibrate
 from nnbuild.quantize.quantize import RANDOM_WARNING, Recipe, quantize_with
 from nnbuild.quantize.report import as_float
 from tests.quantize.small import classifier, samples
+from tests.support.graphs import single
 
 
 def rewritten(graph: Graph, scale: float = 1.0, **options: Any) -> Graph:
@@ -155,3 +157,12 @@ def test_dead_and_empty_channels(form: str) -> None:
     assert tensor.quant is not None
     np.testing.assert_allclose(values[:, 0], 2.0, atol=tensor.quant.scale * 4)
     assert not values[:, 1].any()
+
+
+@pytest.mark.parametrize("form", ["int8", "int16"])
+def test_the_largest_values_keep_their_format_and_their_places_are_whole(form: str) -> None:
+    graph = single(TopK(2), [(6,)])
+    tensors = graph.tensors | {"y1": replace(graph.tensors["y1"], dtype="int32", quant=WHOLE)}
+    made = rewritten(verify(replace(graph, tensors=tensors)), form=form)
+    assert made.tensors["y0"].quant == made.tensors["x0"].quant
+    assert made.tensors["y1"].is_whole

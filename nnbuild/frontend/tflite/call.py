@@ -37,6 +37,7 @@ CARRIERS = (Convert, Pick, Repeat, Reshape, Slice, Transpose)
 """What may hold raw bytes."""
 BATCH_ONE = "Convert the model with a batch size of 1."
 LARGEST_SCALE = 2.0**28
+CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
 CLAMPS = {0: NO_CLAMP, 1: Clamp(0.0, None), 2: Clamp(-1.0, 1.0), 3: Clamp(0.0, 6.0)}
 RANGES = {"int8": (-128, 127), "int16": (-32768, 32767), "uint8": (0, 255)}
 TYPES = {name: name for name in ("float32", "int8", "int16", "uint8", "int32")} | {
@@ -156,7 +157,10 @@ class Call:
     def output(self, index: int = 0) -> Stored:
         if index >= len(self.operator.outputs):
             raise self.error(f"its output {index} is missing.")
-        return self.operator.outputs[index]
+        stored, given = self.operator.outputs[index], self.operator.inputs[:1]
+        if self.operator.kind in CONVERSIONS and given and given[0] is not None and given[0].shape == stored.shape:
+            return replace(stored, open=given[0].open)  # quantizers add such a tensor, and do not say what is open
+        return stored
 
     def is_constant(self, index: int) -> bool:
         stored = self.stored(index)

@@ -148,10 +148,8 @@ def within_bits(
     alone = np.abs(added.astype(np.float64)) if added is not None else np.zeros(taps.shape)
     sums = taps * reach + alone
     channel = int(sums.argmax())
-    most, cause = (
-        float(sums[channel]),
-        f"its sums can reach {sums[channel]:.4g}, beyond the {limit:.4g} they must stay below",
-    )
+    most = float(sums[channel])
+    cause = f"its sums can reach {most:,.0f}, beyond the {limit:,.0f} they must stay below"
     if 2 * alone[channel] > limit:
         assert added is not None
         call.expect(most < limit, f"{cause}: the bias of channel {channel} is {added[channel]}.", SMALL_SCALE)
