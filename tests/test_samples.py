@@ -58,6 +58,13 @@ def test_golden_and_labels(tmp_path: Path) -> None:
     assert golden is not None and len(golden) == 2
 
 
+def test_truth_values_are_zero_and_one(tmp_path: Path) -> None:
+    path = write(tmp_path, x=np.ones((3, 2, 2)), y=np.eye(3, 4, dtype=bool))
+    golden = load_samples(path, ONE, OUT).golden
+    assert golden is not None
+    np.testing.assert_array_equal(golden[0], np.eye(3, 4))
+
+
 GOOD = np.ones((3, 2, 2), np.float32)
 NAN = GOOD.copy()
 NAN[1, 0, 1] = np.nan

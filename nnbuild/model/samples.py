@@ -133,7 +133,7 @@ def _input_names(path: str | Path, arrays: Mapping[str, Array], inputs: Sequence
 
 def _values(path: str | Path, name: str, array: Array, shape: tuple[int, ...]) -> FloatArray:
     where = f"{path}, array '{name}'"
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiub":  # truth values are 0 and 1
         raise UsageError(where, f"Its type is {array.dtype}, which holds no plain numbers.", "Save it as float32.")
     if array.ndim == 0 or array.shape[1:] != tuple(shape):
         raise UsageError(

@@ -215,9 +215,9 @@ REFUSED: dict[str, tuple[Callable[[], File], str]] = {
     "large sums": (
         change_tensor("CONV_2D-int8", 2, data=np.full(4, 2**31 - 1, np.int32)),
         "operator 0 (CONV_2D) for 'out': its sums can reach 2,147,829,427, beyond the 2,147,483,648 they must stay "
-        "below: the bias of channel 0 is 2147483647. The channel's weights are nearly zero and their scale is too small for "
-        "its bias, which some quantizers then cut off. Make these weights zero or their scale larger and quantize "
-        "again, or give the model in floats and --quantize int8.",
+        "below: the bias of channel 0 is 2147483647. The channel's weights are nearly zero and their scale is too "
+        "small for its bias, which some quantizers then cut off. Make these weights zero or their scale larger and "
+        "quantize again, or give the model in floats and --quantize int8.",
     ),
     "weights that are not numbers": (
         change_tensor("FULLY_CONNECTED-float32", 1, data=np.full((5, 12), np.nan, np.float32)),
