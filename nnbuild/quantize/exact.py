@@ -2,7 +2,7 @@
 
 TFLite rounds a float64 product. About one of 50,000 scales of 16 bits is so near a fraction that this product, rounded
 itself, falls on either side of a half as it likes, and no multiplier does the same. A scale that is chosen here can as
-well be the next one.
+well be the next one. With 8 bits there are too few halves for that to be met.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def with_exact_scales(graph: Graph) -> Graph:
     for _ in range(MOST):
         moved = {}
         for op in graph.ops:
-            if isinstance(op.attributes, Dense) and graph.tensors[op.outputs[0]].quant is not None:
+            if isinstance(op.attributes, Dense) and graph.tensors[op.outputs[0]].dtype == "int16":
                 kernel = op.constants["kernel"]
                 channels = unscalable(site_of(graph, op))
                 if channels:
