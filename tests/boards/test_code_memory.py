@@ -16,6 +16,8 @@ from nnbuild.cli import main
 from nnbuild.cycles.part import part_of
 from tests.boards.conftest import needs_tools
 
+pytestmark = pytest.mark.slow
+
 MODEL = [str(EXAMPLE / "mnist.h5"), "--quantize", "int8"]
 
 

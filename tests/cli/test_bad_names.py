@@ -16,6 +16,8 @@ from nnbuild.frontend import load
 from tests.cli.conftest import Nnbuild
 from tests.frontend.keras_files import dense, h5_bytes, input_layer, put, random_arrays, sequential
 
+pytestmark = pytest.mark.slow
+
 ESCAPE, RIGHT_TO_LEFT, QUOTED, LINE = "\x1b[2Jgone", "\u202etxet", "\"'`\\", "a\nPASS: 9 samples\u2028\x85"
 NAMES = [ESCAPE, RIGHT_TO_LEFT, QUOTED, LINE]
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]|PASS: 9 samples$")

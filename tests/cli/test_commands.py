@@ -21,6 +21,8 @@ from nnbuild.ops import interpret
 from tests.cli.conftest import Nnbuild, numbers
 from tests.frontend.keras_files import dense, h5_bytes, input_layer, put, sequential
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 MNIST = ROOT / "examples" / "mnist" / "mnist.h5"
 

@@ -15,6 +15,8 @@ from nnbuild.model.samples import SampleSet
 from tests.cli.conftest import Nnbuild, numbers
 from tests.cli.test_gate import WIDTH, layers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:

@@ -24,6 +24,8 @@ from nnbuild.quantize.report import predicted
 from tests.compress.board import BOARD
 from tests.compress.nets import many
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Graph, Graph, Source]:

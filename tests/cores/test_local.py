@@ -32,6 +32,8 @@ from tests.support.graphs import single
 from tests.support.on_cores import program
 from tests.support.quantized import quantized
 
+pytestmark = pytest.mark.slow
+
 MNIST = Path(__file__).parents[2] / "examples" / "mnist"
 SETS = {"c99": "native", "rv32im": "rv32"}
 SOME = ("conv2d-0", "depthwise-0-1", "pool", "dense", "binary", "activation-tanh", "softmax", "concatenate")

@@ -16,6 +16,8 @@ from nnbuild.plan.target import Target
 from tests.kernels.cases import cases
 from tests.support.quantized import quantized
 
+pytestmark = pytest.mark.slow
+
 HERE, CORES = Path(__file__).parent, FIRMWARE / "cores"
 BOUND = 500
 """Milliseconds; a machine with much to do holds a thread up for some hundreds."""

@@ -18,6 +18,8 @@ from tests.emit.nets import NETS
 from tests.emit.test_golden import case
 from tests.support.compiled import main_text, run
 
+pytestmark = pytest.mark.slow
+
 GRAPHS = {**NETS, "conv_int8": lambda: case("conv2d-10", "int8"), "softmax_int8": lambda: case("softmax-0-1", "int8")}
 SETS = ("c99", "armv7em_dsp", "avx2_fma")
 COMPILERS = {

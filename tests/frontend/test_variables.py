@@ -23,6 +23,8 @@ from tests.frontend.tflite_files import File, O, to_bytes
 from tests.support.compiled import run_graph
 from tests.support.streaming_files import Net, older_wake_word, wake_word
 
+pytestmark = pytest.mark.slow
+
 SHAPE = (1, 2, 1, 3)
 STEPS = 130
 """More than the influence of any input lasts in these files."""

@@ -33,6 +33,8 @@ from tests.quantize.test_borders import SAME, network
 from tests.support import many
 from tests.support.many import run_many
 
+pytestmark = pytest.mark.slow
+
 KINDS = ("conv1d", "conv2d")
 SETS = {"float": ("c99", "avx512", "neon", "mve"), "int8": ("armv7em_dsp", "mve", "avx512_vnni")}
 PORTABLE = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DNN_PORTABLE")

@@ -26,6 +26,8 @@ from tests.kernels.test_variants import graph_of, runs_here
 from tests.support import many
 from tests.support.quantized import full_range
 
+pytestmark = pytest.mark.slow
+
 MOST = 8
 """Cases, so that compiling them takes seconds."""
 

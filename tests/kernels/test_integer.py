@@ -22,6 +22,8 @@ from tests.support.graphs import single
 from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
 
+pytestmark = pytest.mark.slow
+
 RECURRENT = ("lstm", "gru", "simple_rnn")
 MOVES = ("pool", "transpose", "slice", "repeat", "pad", "resize", "pick", "shift")
 SAMPLES = 12

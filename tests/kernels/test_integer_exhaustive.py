@@ -20,6 +20,8 @@ from tests.support.graphs import single
 from tests.support.many import run_many
 from tests.support.quantized import FIXED
 
+pytestmark = pytest.mark.slow
+
 ROW = {"int8": 256, "int16": 8192}
 SCALES = (2.0**-12, 2.0**-11, 0.0003, 0.0011, 0.03)
 """Powers of two are a case of their own for TFLite's 16-bit logistic and tanh."""

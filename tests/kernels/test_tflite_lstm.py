@@ -21,6 +21,8 @@ from tests.kernels import made_up_set
 from tests.kernels.test_integer_recurrent import extreme
 from tests.support.batch import GCC_SANITIZED, Entry, run_batch
 
+pytestmark = pytest.mark.slow
+
 SHAPES = ((5, 3, 4), (1, 1, 1), (4, 7, 9), (3, 16, 17))
 """Steps, features, units."""
 LOUDNESS = (1e-4, 3e-3, 0.2)

@@ -28,6 +28,8 @@ from tests.support.many import run_many
 from tests.support.quantized import full_range, quantized
 from tests.support.shares import in_shares
 
+pytestmark = pytest.mark.slow
+
 SHAPES = ("conv2d-1", "conv2d-10", "depthwise-10-1", "dense-1", "dense-7")
 CLAMPS = {"none": Clamp(), "relu": Clamp(0.0, None), "relu6": Clamp(0.0, 6.0)}
 FORMATS = ("int8", "int16")

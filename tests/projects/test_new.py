@@ -10,6 +10,8 @@ from nnbuild.base.errors import UsageError
 from nnbuild.board.tables import boards, find
 from nnbuild.jobs.project import BUILDS, Parts, project_files
 
+pytestmark = pytest.mark.slow
+
 LISTS = {"scons": "SConstruct", "cmake": "CMakeLists.txt", "platformio": "platformio.ini"}
 
 
