@@ -13,13 +13,17 @@ from nnbuild.ops.reshape import Reshape
 MODES = ("multi_hot", "one_hot", "count")
 MOST_BOUNDS = 255
 """As many as 8 bits can count."""
+MOST_CLASSES = 1 << 16
 
 
 def _encoding(call: Call) -> str:
     mode = call.config.choice("output_mode", "multi_hot", MODES)
     if len(call.inputs) > 1 or "count_weights" in call.named:
         raise call.config.error("it is called with weights of its counts.", "Multiply behind it instead.")
-    return encoded(call, call.input, call.config.integer("num_tokens"), mode)
+    count = call.config.integer("num_tokens")
+    if not 0 < count <= MOST_CLASSES:
+        raise call.config.error(f"it has {count} classes, not 1 to {MOST_CLASSES}.", "Use an Embedding instead.")
+    return encoded(call, call.input, count, mode)
 
 
 def encoded(call: Call, x: str, count: int, mode: str) -> str:
