@@ -47,7 +47,10 @@ def name_of(file: Path) -> str:
 
 
 def _called(file: Path) -> str:
-    return file.resolve().parent.name if file.name == "board.toml" else file.stem
+    if file.name != "board.toml":
+        return file.stem
+    plain = file.parent.name and ".." not in file.parts and not file.is_symlink() and not file.parent.is_symlink()
+    return file.parent.name if plain else file.resolve().parent.name
 
 
 def in_folder(folder: Path) -> list[Path]:
@@ -118,7 +121,8 @@ def two_of(name: str, one: Path, other: Path) -> UsageError:
 
 def is_ours(file: Path) -> bool:
     """Whether a table comes with nnbuild or an installed package, and is no user's own."""
-    return any(folder.resolve() in file.resolve().parents for folder in (BOARDS, *of_packages()))
+    parents = file.resolve().parents
+    return any(folder.resolve() in parents for folder in (BOARDS, *of_packages()))
 
 
 def expect_own_name(file: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -292,10 +293,16 @@ def _lineage(file: Path, known: Survey) -> dict[Path, dict[str, Any]]:
         where = f"board {name_of(file)!r}"
 
 
+@cache
+def _parsed(text: str) -> Mapping[str, Any]:
+    """Families are extended by many boards, and read for each of them."""
+    return tomllib.loads(text)
+
+
 def _own_table(where: str, file: Path) -> dict[str, Any]:
     try:
         text = file.read_text("utf-8")
-        found = tomllib.loads(text)
+        found = dict(_parsed(text))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(where, f"{file} is no TOML: {error}.", "Mend that line.") from None
     except OSError as error:

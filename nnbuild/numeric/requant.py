@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -260,9 +260,16 @@ def roomiest(nearest: int, shift: int, marks: Marks, unit: int = 1) -> int:
     """The multiplier near this one that, times `unit`, leaves addends the widest range: a concave function of it."""
     low, high = max(nearest - nearest // 2, 1), min(2 * nearest + 2, (1 << 31) - 1)
 
+    def pairs(at: Ints, value: Ints) -> list[tuple[int, int]]:
+        return [(unit * x, y << shift) for x, y in zip(at.tolist(), value.tolist(), strict=True)]
+
+    marks = marks.corners()
+    lowest, highest = pairs(marks.reached, marks.least), pairs(marks.short, marks.most)
+
+    @cache
     def room(multiplier: int) -> int:
-        least, most = slack(multiplier * unit, shift, marks)
-        return most - least
+        """What `slack` leaves, in plain numbers: few marks are asked for very often."""
+        return min([y - multiplier * x for x, y in highest]) - max([y - multiplier * x for x, y in lowest]) - 1
 
     while high - low > 2:
         third = (high - low) // 3

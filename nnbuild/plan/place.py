@@ -142,7 +142,9 @@ def lay(
     offsets = dict(laid)
     for buffer in order[len(laid) :]:
         placed = [(other, offsets[other.name]) for other in neighbours[buffer.name] if other.name in offsets]
-        offset = _lowest(buffer, placed)
+        name, leads = buffer.name, buffer.may_precede
+        bound = any(name in other.may_precede or other.name in leads for other, _ in placed)
+        offset = _lowest(buffer, placed) if bound else _first_gap(buffer.size, placed)
         if most is not None and offset + buffer.size > most:
             break
         offsets[buffer.name] = offset
@@ -151,6 +153,16 @@ def lay(
 
 def _end(buffers: list[Buffer], offsets: dict[str, int]) -> int:
     return max((offsets[b.name] + b.size for b in buffers), default=0)
+
+
+def _first_gap(size: int, placed: list[tuple[Buffer, int]]) -> int:
+    """The lowest offset that is free among buffers none of which may be overlapped."""
+    lowest = 0
+    for at, end in sorted((at, at + other.size) for other, at in placed):
+        if at >= lowest + size:
+            break
+        lowest = max(lowest, end)
+    return lowest
 
 
 def _lowest(buffer: Buffer, placed: list[tuple[Buffer, int]]) -> int:
