@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from nnbuild.emit.emit import emit
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
@@ -25,18 +27,22 @@ def printed(folder: Path, seed: str, model: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
 
 
-def test_two_folders_and_two_hash_seeds(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    return printed(tmp_path_factory.mktemp("first") / "a", "0", MNIST)
+
+
+def test_two_folders_and_two_hash_seeds(first: dict[str, bytes], tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     copy = Path(shutil.copy(MNIST, tmp_path / "elsewhere" / "mnist.h5"))
-    first = printed(tmp_path / "a", "0", MNIST)
     assert len(first) == 6
     assert printed(tmp_path / "b" / "deeper", "12345", copy) == first
     assert printed(tmp_path / "c", "random", MNIST) == first
 
 
-def test_no_file_names_the_machine(tmp_path: Path) -> None:
-    for name, content in printed(tmp_path / "a", "0", MNIST).items():
-        for word in (str(tmp_path), str(ROOT), os.uname().nodename):
+def test_no_file_names_the_machine(first: dict[str, bytes], tmp_path: Path) -> None:
+    for name, content in first.items():
+        for word in (str(tmp_path.parent), str(ROOT), os.uname().nodename):
             assert word.encode() not in content, name
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,9 @@ OTHERS = (
 LEFT_OUT = ("binary-add", "binary-subtract", "binary-maximum", "binary-minimum", "-2", "-3", "-right", "-stateful")
 
 
+SLOWER = partial(pytest.param, marks=pytest.mark.slow)
+
+
 def graphs() -> Iterator[tuple[Graph, dict[str, Array]]]:
     """One of every kind that multiplies, and every function."""
     for name, maker in cases():
@@ -81,7 +84,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("plain")
 
 
-@pytest.mark.parametrize(("name", "compiler"), [("c99", "gcc"), ("c99", "clang"), ("avx2_fma", "clang")])
+@pytest.mark.parametrize(("name", "compiler"), [("c99", "gcc"), SLOWER("c99", "clang"), SLOWER("avx2_fma", "clang")])
 def test_the_most_tempting_flags_change_no_bit(name: str, compiler: str, plain: Path, tmp_path: Path) -> None:
     assert outputs(name, tmp_path, compiler, "-O2 -march=native -ffp-contract=fast") == _wanted(name, plain / name)
 

@@ -40,6 +40,7 @@ def test_every_case_passes_or_is_refused_and_the_table_is_current() -> None:
         assert made == kept, "run script/onnx_table.py"
 
 
+@pytest.mark.slow
 @in_shares(SHARES)
 def test_their_c_computes_what_the_reference_does(share: int, tmp_path: Path) -> None:
     chosen = [case for name, case in sorted(cases().items()) if not expanded(name)][share::SHARES]

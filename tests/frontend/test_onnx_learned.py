@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-pytest.importorskip("onnxruntime")
-pytest.importorskip("skl2onnx")
-
 from nnbuild import passes
 from nnbuild.frontend import load
 from nnbuild.ops import interpret
 from tests.support.many import run_many
+
+needed = ("onnxruntime", "skl2onnx")  # imported when they are used: that takes seconds
+pytestmark = pytest.mark.skipif(not all(map(find_spec, needed)), reason=f"needs {' and '.join(needed)}")
 
 KINDS = ("forest", "boosted", "logistic", "normalized", "mlp", "tree")
 

@@ -43,8 +43,7 @@ def found(form: str) -> list[tuple[str, str, Graph, Target]]:
         (name, kernel, graph, target)
         for name, graph in graphs
         if graph is not None
-        for kernel, target in candidates(graph)
-        if target.isa is made_up_set.ISA
+        for kernel, target in candidates(graph, made_up_set.ISA.name)
     ]
 
 

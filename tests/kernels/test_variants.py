@@ -95,25 +95,28 @@ def graph_of(name: str, maker: Maker, form: str) -> Graph | None:
 
 
 @cache
-def found(form: str) -> list[Case]:
-    """(case, kernel, graph, target) for every kernel beyond the scalar ones and every case that it accepts."""
-    result = []
-    for name, maker in cases():
-        graph = graph_of(name, maker, form)
-        if graph is not None:
-            result += [(name, kernel, graph, target) for kernel, target in candidates(graph)]
-    return result
+def graphs(form: str) -> list[tuple[str, Graph]]:
+    made = ((name, graph_of(name, maker, form)) for name, maker in cases())
+    return [(name, graph) for name, graph in made if graph is not None]
 
 
-def candidates(graph: Graph) -> Iterator[tuple[str, Target]]:
+@cache
+def found(form: str, isa: str) -> list[Case]:
+    """(case, kernel, graph, target) for every kernel whose home is this set, and every case that it accepts."""
+    return [(name, kernel, graph, target) for name, graph in graphs(form) for kernel, target in candidates(graph, isa)]
+
+
+def candidates(graph: Graph, of: str | None = None) -> Iterator[tuple[str, Target]]:
+    """The kernels that accept a graph; those whose home is this set alone, where one is named."""
     op = graph.ops[0]
+    site = site_of(graph, op)
     for kernel in variants(op.kind):
         isa = home(kernel)
         assert isa is not None, f"no instruction set has {set(kernel.needs)}"
-        if isa.name == "c99":
+        if isa.name == "c99" or isa.name != (of or isa.name):
             continue
         target = Target(isa, features=FEATURES, alignment=64, kernels={op.name: kernel.name})
-        if refusal(kernel, site_of(graph, op), target) is None:
+        if refusal(kernel, site, target) is None:
             yield kernel.name, target
 
 
@@ -133,7 +136,7 @@ def test_variants_equal_the_reference(name: str, form: str, flags: tuple[str, ..
     elsewhere = emulated(isa) if flags != PORTABLE else None
     if flags != PORTABLE and natively(isa) and not runs_here(isa) and elsewhere is None:
         pytest.skip(f"neither this processor nor an emulator has {name}")
-    mine = [item for item in found(form) if item[3].isa == isa][share::SHARES]
+    mine = found(form, name)[share::SHARES]
     for begin in range(0, len(mine), BATCH):
         compare(mine[begin : begin + BATCH], form, tmp_path / str(begin), flags, elsewhere)
 

@@ -16,6 +16,7 @@ SCRIPT = Path(__file__).parents[2] / "script" / "libm_coefficients.py"
 SHARED = {"expf": ("expf", "logisticpartsf")}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="long double is no wider than double here")
 def test_every_printed_constant_is_in_its_source(libm: Path, run: Run) -> None:
     name, checked = "", 0

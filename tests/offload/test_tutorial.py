@@ -8,6 +8,8 @@ import shutil
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from tests.offload.made_up import HERE
 from tests.support.running import NNBUILD, ROOT, well
 
@@ -29,6 +31,7 @@ def test_its_functions_are_those_of_the_example() -> None:
     assert told - own == {"link"}
 
 
+@pytest.mark.slow
 def test_what_it_says_to_try_works(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "mnist", tmp_path / "examples" / "mnist")
     shutil.copytree(HERE, tmp_path / "examples" / HERE.name)
