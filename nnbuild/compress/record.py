@@ -42,9 +42,10 @@ class Weights:
     @property
     def kind(self) -> str:
         """What can be made use of, in words; nothing where they are weights as any."""
-        words = [f"{self.sparsity:.0%} zeros"] if self.sparsity >= SPARSE and self.zeros < self.count else []
-        words += ["all zeros"] if self.zeros == self.count else []
-        if self.largest <= NARROW and self.zeros < self.count:
+        if self.zeros == self.count:
+            return "all zeros"
+        words = [f"{self.sparsity:.0%} zeros"] if self.sparsity >= SPARSE else []
+        if self.largest <= NARROW:
             words.append("4 bits")
         elif self.distinct <= FEW < self.count:
             words.append(f"{self.distinct} values")

@@ -58,18 +58,23 @@ class Search:
             return at(self._furthest(at, len(steps) - 1, POINTS if drop is None else drop))
         index = self._fitting(steps, at, flash)
         tight = at(index)
-        if drop is None:
-            near = [at(i) for i in range(index, min(index + NEAR, len(steps)))]
-            near.append(self._filled(tight, found, flash))
-            return min((each for each in near if each.bytes <= flash), key=lambda each: (each.drop, each.error))
-        if tight.drop <= drop:
+        if drop is not None and tight.drop <= drop:
             return tight
+        both = None if drop is None else _meeting(known.values(), flash, drop)
+        if both is not None:
+            return both
+        near = [at(i) for i in range(index, min(index + NEAR, len(steps)))]
+        near.append(self._filled(tight, found, flash))
+        best = min((each for each in near if each.bytes <= flash), key=lambda each: (each.drop, each.error))
+        if drop is None or best.drop <= drop:
+            return best
+        self._furthest(at, index, drop)
         both = _meeting(known.values(), flash, drop)
         if both is None:
-            loose = at(self._furthest(at, index, drop))
-            both = _meeting(known.values(), flash, drop)
-        if both is None:
-            raise _refusal(tight, loose, flash, drop)
+            loose = min(
+                (each for each in known.values() if each.drop <= drop), key=lambda each: (each.bytes, each.drop)
+            )
+            raise _refusal(best, loose, flash, drop)
         return both
 
     def _filled(self, tight: Found, found: Mapping[str, list[Trial]], flash: int) -> Found:
@@ -104,7 +109,7 @@ class Search:
             raise CheckFailed(
                 "--accuracy-drop",
                 f"the integer model alone, as its weights are, loses {at(0).drop:.2f} points, more than {drop:g}.",
-                f"Allow {at(0).drop:.2f}, calibrate with more samples, or give --quantize int16.",
+                f"Allow {_up(at(0).drop)}, calibrate with more samples, or give --quantize int16.",
             )
         low, high = 0, last + 1
         while high - low > 1:

@@ -177,7 +177,9 @@ def _refuse(dense: Graph, wishes: Wishes) -> None:
     for layer in wishes.by_layer:
         if layer not in layers:
             names = ", ".join(sorted(layers)[:12])
-            raise UsageError(f"--prune {layer}=", "the model has no such layer with weights.", f"Those it has: {names}")
+            raise UsageError(
+                f"--prune {layer}=", "the model has no such layer with weights of 8 bits.", f"Those it has: {names}"
+            )
 
 
 def _record(task: _Task, made: Made) -> Compression:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nnbuild.base.errors import UsageError
+from nnbuild.quantize.accuracy import refuse_no_points
 
 BY_LAYER, AUTO = "by-layer", "auto"
 WORDS = (BY_LAYER, AUTO)
@@ -15,6 +16,8 @@ NARROW = ("2", "3", "4", "5", "6", "7")
 """Of 2 bits are -1, 0 and 1."""
 BITS = (*NARROW, "8", AUTO)
 UNITS = {"": 1, "K": 1024, "M": 1024 * 1024}
+_ONE = re.compile(r"(.+?)=([^=,]*)(?:,(?=.)|$)")
+"""A layer and its share. Names may hold commas and equals signs: the last before a share is the one."""
 _PRUNE = "Give a share of the weights such as 0.9, one a layer such as fc1=0.9,fc2=0.5, by-layer, or auto."
 
 
@@ -73,6 +76,8 @@ def wishes(prune: object, share: object, bits: object, flash: object, drop: floa
     width = None if bits is None else str(bits)
     if width not in (None, *BITS):
         raise UsageError(f"--weights-bits {width}", "there is no such choice.", f"Take one of {', '.join(BITS)}.")
+    if drop is not None:
+        refuse_no_points(drop)
     return Wishes(whole, single, _share(share), width, _flash(flash), drop)
 
 
@@ -86,8 +91,13 @@ def _prune(given: object) -> tuple[float | str | None, dict[str, float]]:
         return text, {}
     if "=" not in text:
         return _part(given, text), {}
-    pairs = (each.rpartition("=") for each in text.split(","))
-    return None, {layer: _part(given, part) for layer, _, part in pairs}
+    pairs = _ONE.findall(text)
+    if ",".join(map("=".join, pairs)) != text:
+        raise UsageError(f"--prune {given}", "it is no list of layers, each with a share.", _PRUNE)
+    twice = [layer for place, (layer, _) in enumerate(pairs) if layer in dict(pairs[:place])]
+    if twice:
+        raise UsageError(f"--prune {given}", f"layer {twice[0]!r} is named twice.", "Name it once.")
+    return None, {layer: _part(given, part) for layer, part in pairs}
 
 
 def _part(given: object, part: object) -> float:

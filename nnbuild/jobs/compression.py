@@ -116,7 +116,7 @@ def with_wishes(
         )
     board = Priced(target, planned, wishes.flash is not None)
     made, record = compress(original, graph, source, wishes, board, heard)
-    return replace(made, notes=(*made.notes, *_said(record))), record
+    return replace(made, notes=(*made.notes, *_said(record, board.by_bytes))), record
 
 
 def weight_facts(record: Compression) -> Weights | None:
@@ -141,14 +141,14 @@ def weight_facts(record: Compression) -> Weights | None:
     return Weights(rows, record.asked, record.measure, record.samples, record.apart, path, *sizes) if rows else None
 
 
-def _said(record: Compression) -> Iterator[str]:
+def _said(record: Compression, by_bytes: bool) -> Iterator[str]:
     path = " -> ".join(f"{stage.name} {stage.value:.2f}" for stage in record.path)
     others = "samples apart from those it was fitted to" if record.apart else "samples, the same it was fitted to"
     yield (
         f"weights changed ({record.asked}): {record.bytes_before:,} -> {record.bytes_after:,} bytes of flash; "
         f"{record.measure}, %: {path}, on {record.samples:,} {others}"
     )
-    if record.bytes_after > HARDLY * record.bytes_before:
+    if not by_bytes and record.bytes_after > HARDLY * record.bytes_before:
         yield (
             "the kernels that are the fastest here store these weights in as many bytes as before: --optimize size, or "
             "a budget by --flash, takes those that store them in fewer"

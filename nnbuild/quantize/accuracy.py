@@ -21,10 +21,14 @@ PROBED = 64
 """Samples on which the layers are ranked."""
 
 
-def quantize_within(graph: Graph, recipe: Recipe, ranges: Ranges, drop: float) -> Graph:
-    """An integer graph that loses at most `drop` percentage points of accuracy against the float one."""
+def refuse_no_points(drop: float) -> None:
     if not 0 <= drop <= 100:
         raise UsageError(f"--accuracy-drop {drop:g}", "it is a number of percentage points.", "Give 0 to 100.")
+
+
+def quantize_within(graph: Graph, recipe: Recipe, ranges: Ranges, drop: float) -> Graph:
+    """An integer graph that loses at most `drop` percentage points of accuracy against the float one."""
+    refuse_no_points(drop)
     known = _labels(recipe.source, graph)
     target = accuracy(graph, graph, recipe.source, known) - drop / 100
     made = quantize_with(graph, recipe, ranges)

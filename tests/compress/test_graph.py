@@ -142,6 +142,10 @@ def test_what_training_left_is_recognised(made: tuple[Graph, Graph, Source]) -> 
     assert list(notes(described(changed))) == [
         "the training left weights that can be stored in fewer bytes: dense (75% zeros, 4 bits)"
     ]
+    empty = replace(graph, constants={**graph.constants, name: replace(graph.constants[name], data=few * 0)})
+    assert list(notes(described(empty))) == [
+        "the training left weights that can be stored in fewer bytes: dense (all zeros)"
+    ]
 
 
 @pytest.mark.parametrize("wish", [("0.5", None, None), (None, 8, None), (None, None, 3), ("0.5", 4, None)])
@@ -172,7 +176,7 @@ def test_weights_that_hardly_differ(
 def test_refusals(made: tuple[Graph, Graph, Source]) -> None:
     original, dense, source = made
     for wish, said in {
-        ("nowhere=0.5", None): "--prune nowhere=: the model has no such layer with weights. Those it has: ",
+        ("nowhere=0.5", None): "--prune nowhere=: the model has no such layer with weights of 8 bits. Those it has: ",
         (None, "256"): "--share: no layer has more than 256 different values in 1024 weights or more. Leave it out.",
         ("dense=0.5", "256"): "--prune, --share: no layer that is to be pruned has the 16 inputs, 4 outputs and 256 "
         "weights which that takes at least, and no layer has more than 256 different values in ",

@@ -21,6 +21,7 @@ SHARES = "Give a share of the weights such as 0.9, one a layer such as fc1=0.9,f
         ("fc1=0.9,fc2=.5", None, {"fc1": 0.9, "fc2": 0.5}),
         ({"a=b": 0.25}, None, {"a=b": 0.25}),
         ("a=b=0.25", None, {"a=b": 0.25}),
+        ("a,1=0.5,b c=2=1e-1,é/ü=0.25", None, {"a,1": 0.5, "b c=2": 0.1, "é/ü": 0.25}),
     ],
 )
 def test_shares(prune: object, whole: float | str | None, single: dict[str, float]) -> None:
@@ -39,6 +40,10 @@ def test_shares(prune: object, whole: float | str | None, single: dict[str, floa
         ("1.5", f"--prune 1.5: it is no share of the weights from 0 to less than 1. {SHARES}"),
         ("nan", f"--prune nan: it is no share of the weights from 0 to less than 1. {SHARES}"),
         ("much", f"--prune much: it is no share of the weights from 0 to less than 1. {SHARES}"),
+        ("a=0.5,b=0,a=0.5", "--prune a=0.5,b=0,a=0.5: layer 'a' is named twice. Name it once."),
+        ("a=0.5,", f"--prune a=0.5,: it is no list of layers, each with a share. {SHARES}"),
+        ("a=0.5,b", f"--prune a=0.5,b: it is no list of layers, each with a share. {SHARES}"),
+        ("=0.5", f"--prune =0.5: it is no list of layers, each with a share. {SHARES}"),
         ("a=", f"--prune a=: it is no share of the weights from 0 to less than 1. {SHARES}"),
     ],
 )
@@ -69,6 +74,13 @@ def test_what_is_no_other_wish() -> None:
         with pytest.raises(UsageError) as caught:
             wishes(*wrong)
         assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(("drop", "shown"), [(-1.0, "-1"), (101.0, "101"), (float("nan"), "nan")])
+def test_what_is_no_drop(drop: float, shown: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        wishes(None, 16, None, None, drop)
+    assert str(caught.value) == f"--accuracy-drop {shown}: it is a number of percentage points. Give 0 to 100."
 
 
 def test_nothing_is_wished_for() -> None:
