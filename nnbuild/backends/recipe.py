@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nnbuild.backends.kept import KEPT, key_of
 from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
 from nnbuild.base.phases import phase
 from nnbuild.board.board import Board, Toolchain
@@ -131,10 +132,7 @@ def compile_all(recipe: Recipe, folder: Path) -> list[Path]:
     for source in (*(folder / name for name in recipe.generated), *recipe.firmware):
         target = folder / f"{source.stem}.o"
         with phase(f"compiling {source.name}"):
-            if source in recipe.firmware:
-                _compile_once(recipe, source, target, folder)
-            else:
-                _compile(recipe, source, target, folder)
+            _compile_once(recipe, source, target, folder)
         objects.append(target)
     for source in recipe.own:
         target = folder / f"{OWN_OBJECT}{source.stem}.o"
@@ -144,40 +142,13 @@ def compile_all(recipe: Recipe, folder: Path) -> list[Path]:
     return objects
 
 
-_MADE: dict[tuple[object, ...], Mapping[str, bytes]] = {}
-"""What the compiler made of our own sources, by all that it read."""
-_INCLUDE = re.compile(rb'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-COMPILER_READS = ("CPATH", "C_INCLUDE_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH", "SOURCE_DATE_EPOCH", "LANG", "LC_ALL")
-"""What compilers take from the environment."""
-
-
 def _compile_once(recipe: Recipe, source: Path, target: Path, folder: Path) -> None:
-    """Our own sources are the same for every model: one process compiles each of them once for a board."""
-    command = recipe.compile_command(source, Path("object"), Path("folder"))
-    around = (shutil.which(command[0]), Path.cwd(), *(os.environ.get(name) for name in COMPILER_READS))
-    key = (*command, *around, *_read_by(source, (folder, *recipe.includes)))
-    if key not in _MADE:
+    """A source that was compiled in this process before is not compiled again: our own is the same for every model."""
+    key = key_of(recipe.compile_command, source, folder, recipe.includes)
+    if key is None or not KEPT.put_back(key, target):
         _compile(recipe, source, target, folder)
-        made = {suffix: target.with_suffix(suffix) for suffix in (".o", ".ci", ".su")}
-        _MADE[key] = {suffix: path.read_bytes() for suffix, path in made.items() if path.is_file()}
-        return
-    for suffix, data in _MADE[key].items():
-        target.with_suffix(suffix).write_bytes(data)
-
-
-def _read_by(source: Path, folders: Sequence[Path]) -> tuple[tuple[str, bytes], ...]:
-    """A source and all that it includes by name, however deep, but for the system's headers."""
-    found: dict[Path, bytes] = {}
-    waiting = [source]
-    while waiting:
-        file = waiting.pop()
-        if file in found:
-            continue
-        found[file] = file.read_bytes()
-        for name in _INCLUDE.findall(found[file]):
-            places = (folder / os.fsdecode(name) for folder in (file.parent, *folders))
-            waiting += [path for path in places if path.is_file()][:1]
-    return tuple((path.name if path.is_relative_to(folders[0]) else str(path), data) for path, data in found.items())
+        if key is not None:
+            KEPT.keep(key, target)
 
 
 def _compile(recipe: Recipe, source: Path, target: Path, folder: Path) -> None:

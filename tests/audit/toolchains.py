@@ -68,10 +68,29 @@ ALL = (
 )
 
 
+RELATIVES = (
+    "aarch64-clang",
+    "powerpc64-clang",
+    "powerpc64le-gcc",
+    "rv32e-gcc",
+    "rv64-gcc",
+    "rv32e-clang",
+    "rv64-clang",
+)
+"""Compilers that differ little from one of the others: these are tested in slow runs."""
+
+
 def parameters(toolchains: Sequence[Toolchain] = ALL) -> list[object]:
     """For parametrize: one case for each compiler, skipped by name where it is not installed."""
     return [
-        pytest.param(chain, id=chain.name, marks=pytest.mark.skipif(bool(chain.missing), reason=chain.missing))
+        pytest.param(
+            chain,
+            id=chain.name,
+            marks=[
+                pytest.mark.skipif(bool(chain.missing), reason=chain.missing),
+                *([pytest.mark.slow] if chain.name in RELATIVES else []),
+            ],
+        )
         for chain in toolchains
     ]
 

@@ -1,4 +1,4 @@
-"""Our own sources are compiled once in a process, and anew as soon as anything differs that they read."""
+"""Sources are compiled once in a process, and anew as soon as anything differs that they read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nnbuild.backends.kept import key_of
 from nnbuild.backends.recipe import Recipe, compile_all, toolchain_for
 from nnbuild.board.tables import find
 
@@ -53,3 +54,17 @@ def test_compiled_once(recipe: Recipe, tmp_path: Path, monkeypatch: pytest.Monke
     (recipe.includes[0] / "number.h").write_text('#include "own.h"\n')
     build("shadowed")
     assert len(started) == 4, "a file of the folder of the build"
+
+
+def test_what_is_read_unseen_is_compiled_each_time(tmp_path: Path) -> None:
+    (tmp_path / "plain.c").write_text('#include "there.h"\n#include <stdint.h>\n')
+    (tmp_path / "there.h").write_text("extern int x;\n")
+
+    def key(name: str) -> str | None:
+        return key_of(lambda *paths: ["gcc", *map(str, paths)], tmp_path / name, tmp_path, ())
+
+    first = key("plain.c")
+    assert first is not None and key("plain.c") == first
+    for hidden in ("#include NAME", "#embed <weights.bin>", '__asm__(".incbin \\"weights.bin\\"");'):
+        (tmp_path / "there.h").write_text(f"{hidden}\n")
+        assert key("plain.c") is None
