@@ -35,25 +35,30 @@ from nnbuild.base.errors import NnbuildError
 from nnbuild.frontend import keras_h5, keras_zip, load
 
 FORBIDDEN = ("exec", "compile", "marshal.", "pickle.", "os.", "subprocess.", "socket.", "shutil.", "code.", "ctypes.")
-seen = []
+seen, watching = [], False
 def watch(event, arguments):
+    if not watching:
+        return
     if event.startswith(FORBIDDEN) or (event == "import" and "nnbuild_trap" in str(arguments[0])):
         seen.append(event)
     if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
         seen.append(f"open {arguments[0]} to write")
 
-path = Path(sys.argv[1])
-try:
-    load(path)  # once before watching: what Python itself imports late is no concern
-except NnbuildError:
-    pass
 sys.addaudithook(watch)
-try:
-    passes.run(load(path))
-    outcome = "imported"
-except NnbuildError as error:
-    outcome = str(error)
-print(json.dumps({"outcome": outcome, "seen": seen}))
+for path in map(Path, sys.argv[1:]):
+    try:
+        load(path)  # once before watching: what Python itself imports late is no concern
+    except NnbuildError:
+        pass
+    seen.clear()
+    watching = True
+    try:
+        passes.run(load(path))
+        outcome = "imported"
+    except NnbuildError as error:
+        outcome = str(error)
+    watching = False
+    print(json.dumps({"outcome": outcome, "seen": seen}))
 """
 
 
@@ -102,16 +107,29 @@ def traps(marker: Path) -> dict[str, bytes]:
 NAMES = sorted(traps(Path("unused")))
 
 
+def marker_of(folder: Path, name: str) -> Path:
+    return folder / f"{NAMES.index(name)}.ran"
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, Any]]]:
+    """What one process that read all files saw of each, and the folder in which they would have left something."""
+    folder = tmp_path_factory.mktemp("traps")
+    paths = [folder / f"model{number}{Path(name).suffix}" for number, name in enumerate(NAMES)]
+    for path, name in zip(paths, NAMES, strict=True):
+        path.write_bytes(traps(marker_of(folder, name))[name])
+    command = [sys.executable, "-c", WATCHER, *map(str, paths)]
+    result = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=600, check=True)
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    return folder, dict(zip(NAMES, found, strict=True))
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_in_a_file_is_run(name: str, tmp_path: Path) -> None:
-    marker = tmp_path / "ran"
-    path = tmp_path / f"model{Path(name).suffix}"
-    path.write_bytes(traps(marker)[name])
-    command = [sys.executable, "-c", WATCHER, str(path)]
-    result = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=60, check=True)
-    found = json.loads(result.stdout)
+def test_nothing_in_a_file_is_run(name: str, watched: tuple[Path, dict[str, dict[str, Any]]]) -> None:
+    folder, all_found = watched
+    found = all_found[name]
     assert found["seen"] == []
-    assert not marker.exists()
+    assert not marker_of(folder, name).exists()
     harmless = ("initializer", "regularizer")  # nobody needs these after training, so nobody reads them
     assert (found["outcome"] == "imported") == (name.rpartition(".")[0] in harmless), found["outcome"]
 
@@ -119,7 +137,9 @@ def test_nothing_in_a_file_is_run(name: str, tmp_path: Path) -> None:
 def test_the_watcher_sees_what_it_should(tmp_path: Path) -> None:
     path = tmp_path / "model.h5"
     path.write_bytes(h5_bytes(*small()))
-    spoilt = WATCHER.replace("    passes.run(load(path))", "    import marshal; marshal.loads(marshal.dumps(1))")
+    spoilt = WATCHER.replace(
+        "        passes.run(load(path))", "        import marshal; marshal.loads(marshal.dumps(1))"
+    )
     result = subprocess.run(
         [sys.executable, "-c", spoilt, str(path)], cwd=REPO, capture_output=True, text=True, timeout=60, check=True
     )

@@ -34,7 +34,9 @@ def distance(quantized: Graph, found: Array, exact: Array) -> float:
 
 
 @pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize(("form", "factor"), BARS)
+@pytest.mark.parametrize(
+    ("form", "factor"), [pytest.param(*bar, marks=pytest.mark.slow if bar[1] == 3.0 else ()) for bar in BARS]
+)
 def test_error_of_the_softmax(name: str, form: str, factor: float) -> None:
     for seed in range(3):
         graph, quantized = models(name, seed, form, factor)
