@@ -23,7 +23,7 @@ from nnbuild.cli.arguments import (
     say_weights,
 )
 from nnbuild.jobs.job import Place, build_program
-from nnbuild.jobs.memory import memory_of
+from nnbuild.jobs.memory import hold_flash, memory_of
 from nnbuild.jobs.pipeline import compile_model, inputs_of, prefix_of
 
 _APPLICATION = "C sources of a program of your own: link them in the place of what serves the model to the check"
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _say(arguments, built)
     compiled = compile_model(options, progress("calibration sample"), heard)
     compiled.artifact.refuse_strangers(arguments.folder)
-    build_program(compiled, Place(arguments.folder, own=tuple(own)))
+    hold_flash(compiled, build_program(compiled, Place(arguments.folder, own=tuple(own))))
     if arguments.stamp is not None:
         arguments.stamp.write_bytes(b"")
     if arguments.depfile is not None:

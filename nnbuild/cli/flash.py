@@ -21,6 +21,7 @@ from nnbuild.cli.arguments import (
 from nnbuild.device.bootloader import Progress
 from nnbuild.emit.emit import digest
 from nnbuild.jobs.job import build_program
+from nnbuild.jobs.memory import hold_flash
 from nnbuild.jobs.pipeline import Compiled, compile_model
 
 
@@ -40,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     say_notes(compiled.graph.notes)
     with place_of(arguments) as where:
         program = build_program(compiled, where)
+        hold_flash(compiled, program)
         size = _size(compiled, program, arguments.application)
         tool = flash_program(board, program, port=arguments.port, tool=arguments.tool, progress=_progress)
     print(f"flashed {size:,} bytes to {board.name} with {tool}, verified and started")

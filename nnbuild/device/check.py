@@ -100,6 +100,7 @@ class Evidence:
     differences: Sequence[LayerDifference] = ()
     looked_at: int = 0  # the sample whose layers these are
     memory: Mapping[str, int] = field(default_factory=dict)
+    flash: int | None = None  # bytes that the model's constants and code may take
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,7 @@ def judge(evidence: Evidence, gates: Gates | None = None) -> CheckReport:
     results += _layer_gates(evidence.differences)
     if evidence.stack is not None:
         results += _stack_gates(evidence.stack, gates)
+    results += _flash_gates(evidence)
     return CheckReport(
         model=evidence.model,
         model_hash=evidence.model_hash,
@@ -395,6 +397,15 @@ def _stack_gates(stack: Stack, gates: Gates) -> list[GateResult]:
         detail = f"{stack.used:,} bytes used, static bound {stack.bound:,} and {gates.stack_slack:,} for the link"
         results.append(GateResult("stack", "bound", stack.used <= limit, detail))
     return results
+
+
+def _flash_gates(evidence: Evidence) -> list[GateResult]:
+    """What was built against the budget: the search that kept to it had only estimates of code."""
+    if evidence.flash is None or "flash_code" not in evidence.memory:
+        return []
+    code, weights = evidence.memory["flash_code"], evidence.memory["flash_weights"]
+    detail = f"{code + weights:,} of {evidence.flash:,} bytes taken by the model, {code:,} of them by code"
+    return [GateResult("flash", "budget", code + weights <= evidence.flash, detail)]
 
 
 def _agreeing(where: str, gate: str, what: str, output: Output, found: float, share: float) -> GateResult:

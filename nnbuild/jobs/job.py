@@ -167,6 +167,7 @@ def check_job(
         differences=differences,
         looked_at=suspect,
         memory=memory_of(compiled, program),
+        flash=compiled.options.of_weights.flash,
     )
     report = judge(evidence, gates)
     mean = report.duration.mean if report.duration is not None else None

@@ -8,6 +8,7 @@ from elftools.elf.elffile import ELFFile
 
 from nnbuild.backends.firmware.image import used_bytes
 from nnbuild.backends.registry import backend_of
+from nnbuild.base.errors import CheckFailed
 from nnbuild.emit.weights import weights_bytes
 from nnbuild.jobs.pipeline import Compiled
 
@@ -27,6 +28,21 @@ def memory_of(compiled: Compiled, program: Path) -> dict[str, int]:
         "state": plan.state,
         **_whole(compiled, program),
     }
+
+
+def hold_flash(compiled: Compiled, program: Path) -> None:
+    """Refuses a program whose model takes more than `--flash` gives it: the search had only estimates of code."""
+    flash, memory = compiled.options.of_weights.flash, memory_of(compiled, program)
+    if flash is None or "flash_code" not in memory:
+        return
+    code, weights = memory["flash_code"], memory["flash_weights"]
+    more = code + weights - flash
+    if more > 0:
+        raise CheckFailed(
+            f"--flash {flash:,}",
+            f"what was built takes {code + weights:,}, {more:,} more: its code, {code:,} of them, was estimated.",
+            f"Give --flash {flash - more} to leave room for that." if more < flash else "Allow more.",
+        )
 
 
 def _whole(compiled: Compiled, program: Path) -> dict[str, int]:

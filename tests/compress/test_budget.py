@@ -1,0 +1,35 @@
+"""What was built is held to its budget of bytes: while weights are looked for, code is only estimated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nnbuild.backends.registry import backend_of
+from nnbuild.base.errors import CheckFailed
+from nnbuild.jobs.job import Place, build_program
+from nnbuild.jobs.memory import hold_flash, memory_of
+from nnbuild.jobs.pipeline import Options, compile_model
+
+MNIST = Path(__file__).resolve().parents[2] / "examples/mnist/mnist.h5"
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_program_is_held_to_its_bytes(tmp_path: Path) -> None:
+    compiled = compile_model(Options(MNIST, quantize="int8"))
+    program = build_program(compiled, Place(tmp_path))
+    memory = memory_of(compiled, program)
+    code, size = memory["flash_code"], memory["flash_code"] + memory["flash_weights"]
+    for flash in (None, size, size + 1):
+        hold_flash(replace(compiled, options=replace(compiled.options, flash=flash)), program)
+    with pytest.raises(CheckFailed) as caught:
+        hold_flash(replace(compiled, options=replace(compiled.options, flash=size - 3)), program)
+    assert str(caught.value) == (
+        f"--flash {size - 3:,}: what was built takes {size:,}, 3 more: its code, {code:,} of them, was estimated. "
+        f"Give --flash {size - 6} to leave room for that."
+    )
+    elsewhere = tmp_path / "elsewhere" / backend_of(compiled.board).program(compiled.plan.prefix)
+    hold_flash(replace(compiled, options=replace(compiled.options, flash="1")), elsewhere)
