@@ -1,7 +1,8 @@
 """What the compiler made in this process, by all that it read: the same source is compiled once.
 
 Programs of many models share our own sources; a model that is checked, run and reported is built each time. Folders of
-builds come and go, so neither their names nor those of objects count.
+builds come and go, so neither their names nor those of objects count. Nor does the folder where a command is started,
+unless flags name files from there.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ COMPILER_READS = ("CPATH", "C_INCLUDE_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
 _INCLUDE = re.compile(rb'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _OTHER = re.compile(rb'^\s*#\s*(?:include\s*[^"<\s]|include_next|embed)|\.incbin', re.MULTILINE)
 """Files whose names are not seen in the text."""
+_FROM_HERE = re.compile(r"-I(?!/)|-i|-B|--|@")
+"""Flags that may name files by where the command was started."""
 
 
 class Kept:
@@ -55,8 +58,9 @@ def key_of(
     if read is None:
         return None
     inside = Path(source.name) if source.is_relative_to(folder) else source
-    words = command(inside, Path("object"), Path("folder"))
-    around = (shutil.which(words[0]), Path.cwd(), *(os.environ.get(name) for name in COMPILER_READS))
+    words = command(inside, Path("object"), Path("/folder"))
+    here = Path.cwd() if any(map(_FROM_HERE.match, words)) else None
+    around = (shutil.which(words[0]), here, *(os.environ.get(name) for name in COMPILER_READS))
     return hashlib.sha256(repr((words, around, read)).encode()).hexdigest()
 
 

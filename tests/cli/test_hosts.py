@@ -102,6 +102,7 @@ def test_a_name_that_cannot_be_printed_is_no_reason_to_fail(project: Path) -> No
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_work_that_takes_long_says_what_it_does_in_a_pipe(tmp_path: Path) -> None:
     """One plain line for each kind of work, and nothing where that is not wanted."""
     put(tmp_path / "net.h5", h5_bytes(*over_time()))

@@ -26,7 +26,7 @@ def sources(libm: Path) -> list[Path]:
     return [HERE / "digest.c", *sorted(libm.glob("nn_*.c"))]
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
 def test_the_most_tempting_flags(compiler: str, libm: Path, run: Run, tool: Tool, tmp_path: Path) -> None:
     digest((tool(compiler),), "-O2 -march=native -ffp-contract=fast", libm, run, tmp_path)
 

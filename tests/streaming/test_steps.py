@@ -101,7 +101,7 @@ def test_steps_equal_a_long_run(share: int) -> None:
             assert found.late == 0
 
 
-@pytest.mark.parametrize("seed", [2, 4, 16])
+@pytest.mark.parametrize("seed", [16, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 4))])
 def test_c_equals_a_long_run(seed: int, tmp_path: Path) -> None:
     found = made_whole(seed)
     rows = stream_of(found.window, 3 * found.rows * found.hop, seed)
@@ -130,7 +130,7 @@ def test_rows_to_come_are_waited_for() -> None:
     assert causal.late == 0 and causal.macs < causal.window_macs
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3, 4])
+@pytest.mark.parametrize("seed", [0, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 4))])
 def test_c_equals_windows_row_by_row(seed: int, tmp_path: Path) -> None:
     """Rows are read and written where they lie; every element is an address of its own."""
     found = made(seed)
