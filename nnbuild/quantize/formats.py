@@ -21,6 +21,8 @@ Rules = Mapping[str, Arithmetic]
 """The arithmetic of each operator of a device."""
 NO_RULES: Rules = MappingProxyType({})
 FORMATS = ("int8", "int16", "float")
+FEW, OFTEN = 16, 16
+"""Different weights up to which they are called shared, and how often each occurs in the mean."""
 SMALLEST = 2.0**-100
 """A scale below this would leave float32's normal range in products."""
 
@@ -92,13 +94,26 @@ def _scale(real: float) -> float:
 def weight_scales(weights: Array, bias: Array | None, input_scale: float, bits: int = 8, bias_bits: int = 30) -> Array:
     """One scale for each index of the last axis, so that the largest weight is the largest integer.
 
-    A channel without weights, or with a bias that would not fit beside them, gets a scale that the bias fits.
+    A channel without weights, or with a bias that would not fit beside them, gets a scale that the bias fits. A few
+    values that all channels share get one scale, so that they stay as few.
     """
+    most = 2 ** (bits - 1) - 1
     largest = np.abs(weights.reshape(-1, weights.shape[-1])).max(axis=0)
-    scales = largest / (2 ** (bits - 1) - 1)
+    scales = np.full_like(largest, largest.max(initial=0.0)) / most if _shared(weights, most) else largest / most
     if bias is not None:
         scales = np.maximum(scales, np.abs(bias) / (input_scale * 2.0**bias_bits))
     return np.where(scales > SMALLEST, scales, 1.0).astype(np.float32).astype(np.float64)
+
+
+def _shared(weights: Array, most: int) -> bool:
+    """Whether weights are of few values, as clustering leaves them, which integers up to `most` keep apart."""
+    if weights.size < OFTEN * FEW or len(np.unique(weights.reshape(-1)[: OFTEN * FEW])) > FEW:
+        return False  # most often seen at the first ones
+    values = np.unique(weights)
+    if len(values) > FEW:
+        return False
+    steps = np.round(values * most / max(float(np.abs(values).max()), SMALLEST))
+    return len(np.unique(steps)) == len(values)
 
 
 def quantized_weights(name: str, weights: Array, scales: Array, bits: int = 8) -> Constant:

@@ -63,6 +63,28 @@ def test_each_channel_uses_its_whole_range() -> None:
     assert scales[2] == 1.0
 
 
+def test_few_values_of_all_channels_stay_as_few() -> None:
+    """As clustering leaves them; channels that lack the largest value would give the others other integers."""
+    chance = np.random.default_rng(0)
+    values = np.sort(chance.normal(size=16)).astype(np.float32)
+    weights = values[chance.integers(0, 16, (40, 24))]
+    weights[:, :12] = values[chance.integers(6, 10, (40, 12))]
+    held = quantized_weights("w", weights, weight_scales(weights, None, 0.1))
+    assert len(np.unique(held.data)) == 16
+    assert held.quant is not None
+    np.testing.assert_allclose(held.data * np.array(held.quant.scales), weights, atol=held.quant.scales[0] / 2)
+
+
+@pytest.mark.parametrize("tiny", [1e-5, 1.0])
+def test_values_that_one_scale_cannot_tell_apart_keep_theirs(tiny: float) -> None:
+    weights = np.tile(np.array([[1.0, 0.5, -0.25, 0.0], [0.5, 1.0, 0.0, -1.0]], np.float32), (40, 4))
+    weights[:, 0] *= tiny
+    scales = weight_scales(weights, None, 0.1)
+    np.testing.assert_allclose(scales[0], tiny / 127, rtol=1e-6)
+    few = weights[:10]  # of fewer weights every channel keeps its own
+    assert weight_scales(few, None, 0.1)[2] == pytest.approx(0.25 / 127)
+
+
 @pytest.mark.parametrize("bits", [8, 16])
 def test_the_bias_of_an_empty_channel_fits(bits: int) -> None:
     """All weights zero, or tiny beside the bias: without room the bias would leave its integers."""
