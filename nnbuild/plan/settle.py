@@ -1,4 +1,5 @@
-"""Kernels chosen together with the arena they lead to: the fastest that leave it small enough."""
+"""Kernels chosen together with the arena they lead to: the fastest, or those of the fewest bytes, that leave it small
+enough."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import replace
 
 from nnbuild.plan.chain import Work
 from nnbuild.plan.modest import SPARE, SPARE_FLASH, SPARE_MEMORY, light, modest
-from nnbuild.plan.select import Alternative, Choice, Offer
+from nnbuild.plan.select import Alternative, Choice, Offer, Price
 from nnbuild.plan.sharing import sharing
 from nnbuild.plan.target import Target
 
@@ -31,7 +32,7 @@ a little."""
 
 
 def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unchanged) -> list[Work]:
-    """With `optimize=ram`, the fastest kernels of about the smallest arena; with a limit, the fastest that keep to it.
+    """With `optimize=ram`, the fastest kernels of about the smallest arena; with a limit, the best that keep to it.
 
     Kernels that the target names are taken first of all, and stay.
 
@@ -105,7 +106,7 @@ def _for_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Lower)
         smallest = lower(smallest)
     floor = size_of(smallest, 0)
     limit = int(floor * (1 + SLACK)) if target.room is None else max(target.room, floor)
-    return _faster(smallest, size_of, limit)
+    return _better(smallest, work, size_of, limit, target.optimize)
 
 
 def _least(work: Work) -> Work:
@@ -135,22 +136,36 @@ def need(work: Work, offer: Offer) -> int:
     return sum(sizes) - shared + offer.demand.scratch
 
 
-def _faster(work: list[Work], size_of: SizeOf, limit: int) -> list[Work]:
-    """Takes faster kernels, where they gain most first, as long as the arena keeps to the limit."""
+def _better(work: list[Work], wanted: list[Work], size_of: SizeOf, limit: int, optimize: str) -> list[Work]:
+    """Takes faster kernels, or with `optimize=size` those of fewer bytes, where they gain most first, as long as the
+    arena keeps to the limit. `wanted` are those that were chosen without one."""
     settled = list(work)
+    small = optimize == "size"
+    names = {item.site: item.choice.kernel.name for item in wanted}
 
     def gain(index: int) -> float:
         choice = settled[index].choice
-        return choice.price.cycles - min(offer.price.cycles for offer in choice.offers)
+        return _cost(choice.price, small) - min(_cost(offer.price, small) for offer in choice.offers)
 
     for index in sorted(range(len(settled)), key=lambda index: (-gain(index), index)):
         before = settled[index]
-        for better in _faster_offers(before):
+        for better in _smaller_offers(before, names.get(before.site)) if small else _faster_offers(before):
             settled[index] = _taking(before, better)
             if size_of(settled, limit) <= limit:
                 break
             settled[index] = before
     return settled
+
+
+def _cost(price: Price, small: bool) -> float:
+    return price.weights + price.code.alone if small else price.cycles
+
+
+def _smaller_offers(work: Work, wanted: str | None) -> list[int]:
+    """What was chosen for the whole program first, then those of fewer bytes than what is taken, the fewest first."""
+    choice = work.choice
+    chosen = [index for index, offer in enumerate(choice.offers) if offer.kernel.name == wanted]
+    return chosen + list(range(choice.taken))  # offers are sorted by bytes
 
 
 def _faster_offers(work: Work) -> list[int]:

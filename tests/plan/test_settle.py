@@ -69,6 +69,18 @@ def test_a_limit_is_kept_with_the_fastest_that_do() -> None:
     assert names(settle(given, arena, Target(room=200))) == ["middle", "small"]
 
 
+def test_a_limit_is_kept_with_the_fewest_bytes_where_these_are_wanted() -> None:
+    roomy, few, many = (
+        offer("roomy", 90, 300, weights=30),
+        offer("few", 50, 60, weights=50),
+        offer("many", 10, 0, weights=100),
+    )
+    given = [work("a", roomy, few, many), work("b", roomy, many)]
+    assert names(settle(given, arena, Target(optimize="size"))) == ["roomy", "roomy"]
+    assert names(settle(given, arena, Target(optimize="size", room=200))) == ["few", "many"]
+    assert names(settle(given, arena, Target(room=200))) == ["many", "many"]
+
+
 def test_beyond_the_limit_as_little_as_possible() -> None:
     assert names(settle([work("a", FAST, MIDDLE, SMALL)], arena, Target(room=10))) == ["small"]
 
