@@ -1,6 +1,6 @@
 """What fewer bytes for weights cost: an autoencoder, digits, and keywords, each by the command's own options.
 
-    python benchmarks/compression.py [--board stm32] [machine-sounds|mnist|keywords …]
+    python benchmarks/compression.py [--board stm32] [machine-sounds|mnist|lenet-5|keywords …]
 
 Each line has the bytes of all constants before and after, those of weights alone, and how good the model is on samples
 that no weight was fitted to, in floats, in integers and with the weights that are stored.
@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,8 @@ from nnbuild.ops import interpret
 from nnbuild.plan.plan import Plan, Step
 from nnbuild.quantize.report import as_float, predicted
 
+NETS = ("lenet-5", "lenet-300-100")
+"""Trained for the occasion."""
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
 
@@ -50,7 +53,14 @@ CASES = (
     Case("mnist", {"weights_bits": "auto", "flash": "9620"}, 0.35),
     Case("mnist", {"weights_bits": "auto", "accuracy_drop": 0.3}, 0.35),
     Case("mnist", {"weights_bits": "3"}, 0.35),
+    Case("mnist", {"weights_bits": "3,block3_pointwise=2.5"}, 0.35),
     Case("mnist", {"share": "8"}, 0.35),
+    Case("lenet-5", {"weights_bits": "3"}, 0.35),
+    Case("lenet-5", {"prune": "0.9"}, 0.35),
+    Case("lenet-5", {"prune": "auto", "accuracy_drop": 0.3}, 0.35),
+    Case("lenet-300-100", {"weights_bits": "3"}, 0.35),
+    Case("lenet-300-100", {"prune": "0.8", "share": "16"}, 0.35),
+    Case("lenet-300-100", {"prune": "auto", "accuracy_drop": 0.3}, 0.35),
     Case("keywords.tflite", {"weights_bits": "auto", "flash": "21K"}, 0.45),
     Case("keywords.tflite", {"weights_bits": "3"}, 0.45),
     Case("keywords.tflite", {"weights_bits": "4"}, 0.45),
@@ -90,15 +100,15 @@ def samples(name: str, folder: Path) -> tuple[Path, Path, Array, Array | None]:
             None,
         )
     example = ROOT / "examples" / name
-    model = next(example.glob("*.h5"))
-    if name == "mnist":
+    if name in NETS or name == "mnist":
         with np.load(SHARED / "data/mnist.npz") as data:
             x, labels = data["x_test"][..., None].astype(np.float32) / np.float32(255), data["y_test"]
             fitted = data["x_train"][:TRAINED, ..., None].astype(np.float32) / np.float32(255)
             np.savez(folder / "x.npz", x=fitted, labels=data["y_train"][:TRAINED])
+        model = example / "mnist.h5" if name == "mnist" else _network(name)
         return model, folder / "x.npz", x, labels
     with np.load(example / "samples.npz") as data:
-        return model, example / "calibration.npz", data["x"].astype(np.float32), data["labels"]
+        return example / "autoencoder.h5", example / "calibration.npz", data["x"].astype(np.float32), data["labels"]
 
 
 def figure(x: Array, y: Array, labels: Array | None, dense: Array) -> float:
@@ -109,9 +119,16 @@ def figure(x: Array, y: Array, labels: Array | None, dense: Array) -> float:
     return float((predicted(y) == (predicted(dense) if labels is None else labels)).mean())
 
 
+@cache
+def _network(name: str) -> Path:
+    from benchmarks.digits import trained
+
+    return trained(name, SHARED / "data/mnist.npz", Path(tempfile.mkdtemp()) / f"{name}.h5")
+
+
 HEAD = 12
 """Bytes that tell a tile which layers share how large it is."""
-BESIDE = ("bias", "start", "multiplier", "offset", "shift", "scaling", "told", "window", "kernel_start")
+BESIDE = ("bias", "start", "multiplier", "offset", "shift", "away", "scaling", "told", "window", "kernel_start")
 """What constants are called that hold no weights, their places or lists of values."""
 
 

@@ -17,7 +17,6 @@ from nnbuild.backends.registry import choices
 from nnbuild.base.files import write_whole
 from nnbuild.base.shown import printable
 from nnbuild.board.tables import find
-from nnbuild.compress.wishes import BITS
 from nnbuild.frontend.wishes import LAYOUTS, Wishes
 from nnbuild.jobs.compression import weight_facts
 from nnbuild.jobs.job import Place, place
@@ -30,7 +29,10 @@ QUIET = 2.0
 _heard = [time.monotonic()]
 _PRUNE = "the share of weights to do without, such as 0.9; or fc1=0.9,fc2=0.5; or by-layer, or auto"
 _SHARE = "so many different weights, 2 to 256, in each layer"
-_BITS = "2 to 7: weights of integer layers in so many bits; 8: as they are; auto: where they cost little"
+_BITS = (
+    "2 to 7, by halves up to 5: weights of integer layers in so many bits; 8: as they are; auto: where they cost "
+    "little; or one a layer: 3,fc2=2.5"
+)
 _FLASH = "bytes that the model's constants and code may take, such as 64K: weights are changed to meet it"
 
 QUANTIZE = CHOICES["quantize"]
@@ -139,7 +141,7 @@ def _add_numbers(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--accuracy-drop", type=float, metavar="POINTS", help=_DROP)
     group.add_argument("--prune", metavar="SHARE", help=_PRUNE)
     group.add_argument("--share", metavar="COUNT", help=_SHARE)
-    group.add_argument("--weights-bits", choices=BITS, help=_BITS)
+    group.add_argument("--weights-bits", metavar="BITS", help=_BITS)
     group.add_argument("--flash", metavar="BYTES", help=_FLASH)
 
 

@@ -75,7 +75,7 @@ class _Task:
             density = 1 - share
             pattern = pattern_for(site, roles, density, self.board)
         values = wishes.share if has_more(site, role, wishes.share) else None
-        return Spec(density, pattern, values, wishes.most)
+        return Spec(density, pattern, values, wishes.most_of(site.op.layer or site.op.name))
 
     def by_layer(self) -> Made:
         """Every layer pruned as far as it alone loses little."""
@@ -103,16 +103,18 @@ class _Task:
         """A layer that is pruned as far as it goes, in all densities."""
         values = self.wishes.share if all(has_more(site, role, self.wishes.share) for role in roles) else None
         densities = [None, *DENSITIES] if all(prunable(site, role) for role in roles) else [None]
-        return [Spec(density, UNSTRUCTURED, values, self.wishes.most) for density in densities]
+        most = self.wishes.most_of(site.op.layer or site.op.name)
+        return [Spec(density, UNSTRUCTURED, values, most) for density in densities]
 
     def _options(self, site: Site, roles: list[str]) -> list[Spec]:
         """What a search may do to a layer: whatever was named, or all there is where nothing was."""
         wishes = self.wishes
-        free = not (wishes.prunes or wishes.share or wishes.bits)
+        free = not (wishes.prunes or wishes.share or wishes.narrows)
         forms = [
             Spec(values=n) for n in (VALUES if free else (wishes.share,)) if all(has_more(site, r, n) for r in roles)
         ]
-        limits = LIMITS if free or wishes.bits == AUTO else (wishes.most,) if wishes.most < LARGEST else ()
+        most = wishes.most_of(site.op.layer or site.op.name)
+        limits = LIMITS if free or wishes.bits == AUTO else (most,) if most < LARGEST else ()
         forms += [Spec(most=most) for most in limits]
         share = wishes.share_of(site.op.layer or site.op.name)
         densities = (1 - share,) if share else DENSITIES if free or wishes.prune in (AUTO, BY_LAYER) else ()
@@ -174,12 +176,12 @@ def _refuse(dense: Graph, wishes: Wishes) -> None:
             "the model has no weights of 8 bits.",
             "Leave it out, or give --quantize int8 to a model with dense layers or convolutions.",
         )
-    for layer in wishes.by_layer:
-        if layer not in layers:
-            names = ", ".join(sorted(layers)[:12])
-            raise UsageError(
-                f"--prune {layer}=", "the model has no such layer with weights of 8 bits.", f"Those it has: {names}"
-            )
+    for option, named in {"--prune": wishes.by_layer, "--weights-bits": wishes.bits_by_layer}.items():
+        for layer in named:
+            if layer not in layers:
+                names = ", ".join(sorted(layers)[:12])
+                cause = "the model has no such layer with weights of 8 bits."
+                raise UsageError(f"{option} {layer}=", cause, f"Those it has: {names}")
 
 
 def _record(task: _Task, made: Made) -> Compression:

@@ -12,24 +12,27 @@ from nnbuild.quantize.accuracy import refuse_no_points
 
 BY_LAYER, AUTO = "by-layer", "auto"
 WORDS = (BY_LAYER, AUTO)
-NARROW = ("2", "3", "4", "5", "6", "7")
-"""Of 2 bits are -1, 0 and 1."""
-BITS = (*NARROW, "8", AUTO)
+WIDE = "8"
+NARROW = ("2", "2.5", "3", "3.5", "4", "4.5", "5", "6", "7")
+"""Of 2 bits are -1, 0 and 1, of 2.5 the numbers from -2 to 2."""
+BITS = (*NARROW, WIDE, AUTO)
 UNITS = {"": 1, "K": 1024, "M": 1024 * 1024}
 _ONE = re.compile(r"(.+?)=([^=,]*)(?:,(?=.)|$)")
-"""A layer and its share. Names may hold commas and equals signs: the last before a share is the one."""
+"""A layer and its number. Names may hold commas and equals signs: the last before a number is the one."""
 _PRUNE = "Give a share of the weights such as 0.9, one a layer such as fc1=0.9,fc2=0.5, by-layer, or auto."
+_BITS = f"Take one of {', '.join(BITS)}, or one a layer such as fc1=4,fc2=2.5 or, for all others first, 3,fc2=2.5."
 
 
 @dataclass(frozen=True)
 class Wishes:
     """`prune` is the share of all layers' weights that goes, or a word of `WORDS`; `by_layer` that of single layers.
-    `drop` is in percentage points, `flash` in bytes."""
+    `bits` and `bits_by_layer` are of `BITS`. `drop` is in percentage points, `flash` in bytes."""
 
     prune: float | str | None = None
     by_layer: Mapping[str, float] = field(default_factory=dict)
     share: int | None = None
     bits: str | None = None
+    bits_by_layer: Mapping[str, str] = field(default_factory=dict)
     flash: int | None = None
     drop: float | None = None
 
@@ -42,14 +45,19 @@ class Wishes:
         return self.by_layer.get(layer, self.prune if isinstance(self.prune, float) else None)
 
     @property
-    def any(self) -> bool:
-        given = (self.prune, self.share, self.flash, None if self.bits == "8" else self.bits)
-        return bool(self.by_layer) or any(wish is not None for wish in given)
+    def narrows(self) -> bool:
+        """Whether a number of bits was given."""
+        return self.bits is not None or bool(self.bits_by_layer)
 
     @property
-    def most(self) -> int:
-        """The largest weight, where a number of bits was given."""
-        return (1 << int(self.bits if self.bits in NARROW else 8) - 1) - 1
+    def any(self) -> bool:
+        widths = {self.bits or WIDE, *self.bits_by_layer.values()} - {WIDE}
+        return self.prunes or bool(widths) or self.share is not None or self.flash is not None
+
+    def most_of(self, layer: str) -> int:
+        """The largest weight of a layer."""
+        bits = self.bits_by_layer.get(layer, self.bits)
+        return int((2 ** float(bits if bits in NARROW else WIDE) - 1) / 2)
 
     @property
     def searched(self) -> bool:
@@ -60,9 +68,9 @@ class Wishes:
     def said(self) -> str:
         """The options that were given, as they are called."""
         given = {
-            "--prune": self.prune is not None or bool(self.by_layer),
+            "--prune": self.prunes,
             "--share": self.share is not None,
-            "--weights-bits": self.bits is not None,
+            "--weights-bits": self.narrows,
             "--flash": self.flash is not None,
         }
         return ", ".join(name for name, is_given in given.items() if is_given)
@@ -73,12 +81,10 @@ def wishes(prune: object, share: object, bits: object, flash: object, drop: floa
     whole, single = _prune(prune)
     if whole == 0 or (single and not any(single.values())):
         raise UsageError(f"--prune {prune}", "no weight would go.", _PRUNE)
-    width = None if bits is None else str(bits)
-    if width not in (None, *BITS):
-        raise UsageError(f"--weights-bits {width}", "there is no such choice.", f"Take one of {', '.join(BITS)}.")
+    width, widths = _bits(bits)
     if drop is not None:
         refuse_no_points(drop)
-    return Wishes(whole, single, _share(share), width, _flash(flash), drop)
+    return Wishes(whole, single, _share(share), width, widths, _flash(flash), drop)
 
 
 def _prune(given: object) -> tuple[float | str | None, dict[str, float]]:
@@ -91,13 +97,42 @@ def _prune(given: object) -> tuple[float | str | None, dict[str, float]]:
         return text, {}
     if "=" not in text:
         return _part(given, text), {}
-    pairs = _ONE.findall(text)
-    if ",".join(map("=".join, pairs)) != text:
+    pairs = _pairs(text)
+    if pairs is None:
         raise UsageError(f"--prune {given}", "it is no list of layers, each with a share.", _PRUNE)
+    _refuse_twice(f"--prune {given}", pairs)
+    return None, {layer: _part(given, part) for layer, part in pairs}
+
+
+def _pairs(text: str) -> list[tuple[str, str]] | None:
+    """Layers, each with a number; none where that is not all there is."""
+    pairs = _ONE.findall(text)
+    return pairs if ",".join(map("=".join, pairs)) == text else None
+
+
+def _refuse_twice(option: str, pairs: list[tuple[str, str]]) -> None:
     twice = [layer for place, (layer, _) in enumerate(pairs) if layer in dict(pairs[:place])]
     if twice:
-        raise UsageError(f"--prune {given}", f"layer {twice[0]!r} is named twice.", "Name it once.")
-    return None, {layer: _part(given, part) for layer, part in pairs}
+        raise UsageError(option, f"layer {twice[0]!r} is named twice.", "Name it once.")
+
+
+def _bits(given: object) -> tuple[str | None, dict[str, str]]:
+    """Of all layers, and of single ones."""
+    if given is None:
+        return None, {}
+    if isinstance(given, Mapping):
+        pairs, whole = [(str(layer), str(width)) for layer, width in given.items()], None
+    elif "=" not in str(given):
+        pairs, whole = [], str(given)
+    else:
+        first, _, rest = str(given).partition(",")
+        whole, text = (first, rest) if first in BITS and rest else (None, str(given))
+        pairs = _pairs(text) or [("", "")]
+        _refuse_twice(f"--weights-bits {given}", pairs)
+    single = {width for _, width in pairs}
+    if whole not in (None, *BITS) or not single <= {*NARROW, WIDE} or (pairs and whole == AUTO):
+        raise UsageError(f"--weights-bits {given}", "there is no such choice.", _BITS)
+    return whole, dict(pairs)
 
 
 def _part(given: object, part: object) -> float:

@@ -108,10 +108,12 @@ def _codes(lengths: Array) -> list[tuple[int, int]]:
     return found
 
 
-def prefix(values: Array) -> Prefix:
+def prefix(values: Array, whole: bool = False) -> Prefix:
+    """`whole`: all words have codes, where their bytes are few enough."""
     words = words_of(values, 1)
-    ways = ((_parted(words, carried), carried) for carried in (False, True))
-    (_, known), each, carried = min(((_known(each), each, way) for each, way in ways), key=lambda found: found[0][0])
+    ways = ((_parted(words, carried), carried) for carried in ((False,) if whole else (False, True)))
+    found = (((0.0, _all(each)) if whole else _known(each), each, way) for each, way in ways)
+    (_, known), each, carried = min(found, key=lambda found: found[0][0])
     turns = stretches_of(known[each + 128].all(axis=1), 1, LONGEST_STRETCH) if len(words) else np.zeros(0, np.int64)
     there = np.repeat(np.arange(len(turns)) % 2 == 1, turns)
     coded = each[there].reshape(-1)
@@ -149,6 +151,11 @@ def _known(each: Array) -> tuple[float, Array]:
     costs = bits / 8 + (each.size - totals) + np.count_nonzero(amounts, axis=1) + SWITCH * (begins - ends)
     best = int(costs.argmin())
     return float(costs[best]), rank <= best
+
+
+def _all(each: Array) -> Array:
+    known: Array = np.bincount(each.reshape(-1) + 128, minlength=256) > 0
+    return known
 
 
 def _repeated(turns: Array) -> Array:

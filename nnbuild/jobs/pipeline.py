@@ -80,7 +80,7 @@ class Options:
     accuracy_drop: float | None = None
     prune: str | float | Mapping[str, float] | None = None
     share: str | int | None = None
-    weights_bits: str | int | None = None
+    weights_bits: str | float | Mapping[str, str | float] | None = None
     flash: str | int | None = None
     """What is asked of the weights, see `nnbuild.compress`."""
     image_range: tuple[float, float] = (0.0, 1.0)
@@ -123,10 +123,18 @@ class Options:
     @property
     def weight_words(self) -> list[str]:
         """What is asked of the weights, as the command line takes it."""
-        prune = self.prune
-        said = ",".join(f"{layer}={part}" for layer, part in prune.items()) if isinstance(prune, Mapping) else prune
-        given = {"--prune": said, "--share": self.share, "--weights-bits": self.weights_bits, "--flash": self.flash}
+        given = {
+            "--prune": _listed(self.prune),
+            "--share": self.share,
+            "--weights-bits": _listed(self.weights_bits),
+            "--flash": self.flash,
+        }
         return [word for name, value in given.items() if value is not None for word in (name, str(value))]
+
+
+def _listed(wish: object) -> object:
+    """What is wished for each layer, in one word."""
+    return ",".join(f"{layer}={part}" for layer, part in wish.items()) if isinstance(wish, Mapping) else wish
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {

@@ -25,6 +25,7 @@ from nnbuild.kernels.loops import (
     sparse_pairs,
     sparse_windows,
     two_products,
+    unpacked_rows,
 )
 from nnbuild.kernels.loops.edges import REGISTERS, Edges
 from nnbuild.kernels.loops.padded import padded
@@ -114,6 +115,7 @@ _SCALAR = variant("scalar", frozenset(), any_format, _scalar)
 VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),
+    *unpacked_rows.VARIANTS,
     variant("fpu", FEATURES, only_float, _fpu),
     *compact.VARIANTS,
     *patches.variants(frozenset()),

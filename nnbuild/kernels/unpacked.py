@@ -8,7 +8,7 @@ are. A code is a byte for each half of a word, or for the whole of it, or as man
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -93,28 +93,34 @@ def _kernel(kernel: Kernel[K], way: Way) -> Kernel[K]:
         size = np.dtype(own.scratch_type).itemsize
         at = f"({names.scratch} + {_whole(own.scratch) // size})" if own.scratch else names.scratch
         w(f"{kind} *const unpacked = {f'({kind} *)(void *){at}' if own.scratch else at};")
-        given = {role: names.packed[f"kernel_{role}"] for role in found.parts}
-        if isinstance(found, Prefix):
-            table = f"(int16_t *)(void *)((int8_t *)unpacked + {_whole(weights.nbytes)})"
-            w(f"int16_t *const table = {table};")
-            w(f"{w.call(_tabled(), 'table', given['lengths'], given['table'], str(len(found.lengths)))};")
-            w.bill(TABLE_CYCLES)
-            given = {"codes": given["codes"], "table": "table", "mask": str(found.mask)} | {
-                role: name for role, name in given.items() if role in ("others", "stretches")
-            }
+        table = f"(int16_t *)(void *)((int8_t *)unpacked + {_whole(weights.nbytes)})"
+        codes, given = reader(w, way, found, {role: names.packed[f"kernel_{role}"] for role in found.parts}, table)
         others, coded = int(found.turns[0::2].sum()), int(found.turns[1::2].sum())
         w.bill(CALL_CYCLES)
         w.bill(way.word_cycles * coded, way.word_loads * coded)
         w.bill(COPY_CYCLES * others, others)
-        codes = _prefixed() if isinstance(found, Prefix) else _looked_up(way is WHOLES)
         apart, each = "stretches" in found.parts, 3 if isinstance(found, Prefix) else 2
         routine, count = (_between(codes, each), len(found.stretches) // each) if apart else (codes, coded)
-        call = w.call(routine, "(int8_t *)unpacked", *given.values(), *([] if apart else ["0"]), str(count))
+        between = [names.packed[f"kernel_{role}"] for role in ("others", "stretches")] if apart else ["0"]
+        call = w.call(routine, "(int8_t *)unpacked", *given, *between, str(count))
         w(f"{call if apart else f'(void){call}'};")
         kernel.emit(w, site, replace(names, packed={**names.packed, "kernel": "unpacked"}))
 
     name = f"{kernel.name}_{way.name}"
     return replace(kernel, name=name, accepts=accepts, demand=demand, emit=emit, encoding=way.encoding)
+
+
+def reader(
+    w: Writer, way: Way, found: Halves | Prefix, names: Mapping[str, str], table: str
+) -> tuple[Instruction, tuple[str, ...]]:
+    """What writes words by their codes, and all that it wants to be given between where they go and how many codes it
+    has read; `table` is where there is room for it."""
+    if not isinstance(found, Prefix):
+        return _looked_up(way is WHOLES), (names["codes"], names["table"])
+    w(f"int16_t *const table = {table};")
+    w(f"{w.call(_tabled(), 'table', names['lengths'], names['table'], str(len(found.lengths)))};")
+    w.bill(TABLE_CYCLES)
+    return _prefixed(), (names["codes"], "table", str(found.mask))
 
 
 def _looked_up(whole: bool) -> Instruction:

@@ -53,6 +53,47 @@ def test_what_is_no_share(given: str, said: str) -> None:
     assert str(caught.value) == said
 
 
+WIDTHS = (
+    "there is no such choice. Take one of 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, auto, or one a layer such as fc1=4,"
+    "fc2=2.5 or, for all others first, 3,fc2=2.5."
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "largest"),
+    [
+        ("2", (1, 1)),
+        (2.5, (2, 2)),
+        ("3", (3, 3)),
+        ("3.5", (5, 5)),
+        (4, (7, 7)),
+        ("8", (127, 127)),
+        ("auto", (127, 127)),
+        ("a=4", (7, 127)),
+        ("3,a=2.5", (2, 3)),
+        ("3,b,c=2", (3, 3)),
+        ({"a": 2.5, "b,c": "5"}, (2, 127)),
+    ],
+)
+def test_bits(given: object, largest: tuple[int, int]) -> None:
+    found = wishes(None, None, given, None)
+    assert (found.most_of("a"), found.most_of("b")) == largest
+    assert found.any == (given != "8")
+
+
+@pytest.mark.parametrize("given", ["1", "2.7", "3,", "3,a", "a=", "=3", "a=3,b", "auto,a=3", "a=auto", "a=nan"])
+def test_what_is_no_number_of_bits(given: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        wishes(None, None, given, None)
+    assert str(caught.value) == f"--weights-bits {given}: {WIDTHS}"
+
+
+def test_a_layer_is_named_once() -> None:
+    with pytest.raises(UsageError) as caught:
+        wishes(None, None, "3,a=2,a=2.5", None)
+    assert str(caught.value) == "--weights-bits 3,a=2,a=2.5: layer 'a' is named twice. Name it once."
+
+
 @pytest.mark.parametrize(("given", "found"), [("64K", 65536), ("48000", 48000), ("1m", 1 << 20), ("2KB", 2048)])
 def test_bytes(given: str, found: int) -> None:
     assert wishes(None, None, None, given).flash == found
@@ -62,7 +103,7 @@ def test_what_is_no_other_wish() -> None:
     for wrong, said in {
         (None, "1", None, None): "--share 1: weights share 2 to 256 different values. Give for example --share 16.",
         (None, "x", None, None): "--share x: weights share 2 to 256 different values. Give for example --share 16.",
-        (None, None, 9, None): "--weights-bits 9: there is no such choice. Take one of 2, 3, 4, 5, 6, 7, 8, auto.",
+        (None, None, 9, None): f"--weights-bits 9: {WIDTHS}",
         (None, None, None, "0"): f"--flash 0: {BYTES}",
         (
             None,

@@ -37,6 +37,9 @@ SHAPES = [(64, 16), (640, 12), (92, 70), (301, 9), (5, 3), (1, 1), (16, 1)]
 KEPT = (0.03, 0.12, 0.4, 0.0)
 ON_PAIRS = {
     ("dense", "buckets"),
+    ("dense", "rows_prefixed"),
+    ("dense", "rows_spread"),
+    ("dense", "rows_unpacked"),
     ("gru", "int4"),
     ("lstm", "sparse_pairs"),
     ("lstm", "sparse_scattered"),
