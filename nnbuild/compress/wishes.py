@@ -104,6 +104,11 @@ def _prune(given: object) -> tuple[float | str | None, dict[str, float]]:
     return None, {layer: _part(given, part) for layer, part in pairs}
 
 
+def listed(wish: object) -> object:
+    """What is wished for each layer, in one word."""
+    return ",".join(f"{layer}={part}" for layer, part in wish.items()) if isinstance(wish, Mapping) else wish
+
+
 def _pairs(text: str) -> list[tuple[str, str]] | None:
     """Layers, each with a number; none where that is not all there is."""
     pairs = _ONE.findall(text)

@@ -18,6 +18,7 @@ from nnbuild.board.cores import USES, with_local
 from nnbuild.board.tables import boards, find
 from nnbuild.compress.record import Compression
 from nnbuild.compress.wishes import Wishes as WeightWishes
+from nnbuild.compress.wishes import listed
 from nnbuild.compress.wishes import wishes as weight_wishes
 from nnbuild.cycles.pace import pace_of
 from nnbuild.emit.artifact import Artifact
@@ -124,17 +125,12 @@ class Options:
     def weight_words(self) -> list[str]:
         """What is asked of the weights, as the command line takes it."""
         given = {
-            "--prune": _listed(self.prune),
+            "--prune": listed(self.prune),
             "--share": self.share,
-            "--weights-bits": _listed(self.weights_bits),
+            "--weights-bits": listed(self.weights_bits),
             "--flash": self.flash,
         }
         return [word for name, value in given.items() if value is not None for word in (name, str(value))]
-
-
-def _listed(wish: object) -> object:
-    """What is wished for each layer, in one word."""
-    return ",".join(f"{layer}={part}" for layer, part in wish.items()) if isinstance(wish, Mapping) else wish
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
