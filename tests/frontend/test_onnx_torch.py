@@ -32,6 +32,7 @@ def torch_that(export: Any) -> ModuleType:
 
 
 @pytest.mark.skipif(not MODELS.is_dir(), reason="the folder shared/models/onnx is not there")
+@pytest.mark.slow
 def test_a_module_is_exported_in_evaluation_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     module, seen = FakeModule(), []
 

@@ -53,6 +53,7 @@ def inputs_of(graph: Graph) -> dict[str, np.ndarray]:
     return {name: np.concatenate([x, ends[name]]) for name, x in given.items()}
 
 
+@pytest.mark.slow
 def test_windows_of_all_kinds(tmp_path: Path) -> None:
     graphs = [convolution(case, weights) for case in WINDOWS for weights in WEIGHTS.values()]
     runs = [(graph, inputs_of(graph)) for graph in graphs]
