@@ -1,7 +1,9 @@
 """The form of sets with 64-bit products: out = hold((v * multiplier + addend) >> shift), v = (sum - centre) << left.
 
 The result is read from the upper half, so the shift is at least 32. Where `away` is -1, negative numbers lose one
-from the upper half before the rest of the shift: their halves go away from zero.
+from the upper half before the rest of the shift: their halves go away from zero. That wants the shift of the rule's own
+multiplier, at which outputs with a scale of 2**-26 and sums of 2**26 may need more than 64 bits: such a channel has no
+line.
 """
 
 from __future__ import annotations
