@@ -8,7 +8,17 @@ from itertools import chain
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, obedient
-from nnbuild.kernels.contract import Kernel, OnEach, any_format, by_depth, of_set, only_float, only_int8, variant
+from nnbuild.kernels.contract import (
+    Kernel,
+    OnEach,
+    any_format,
+    by_depth,
+    of_set,
+    only_float,
+    only_int8,
+    only_integer,
+    variant,
+)
 from nnbuild.kernels.dsp.beside import FUSES
 from nnbuild.kernels.loops import (
     across_windows,
@@ -32,7 +42,7 @@ from nnbuild.kernels.loops.tiling import best_vectors
 from nnbuild.kernels.loops.vector_winograd import refused as winograd_refused
 from nnbuild.kernels.loops.vector_winograd import vector_winograd
 from nnbuild.kernels.small_lanes import ApartByteLanes, ByteLanes, ShortByteLanes
-from nnbuild.kernels.sums import float_lanes, scalar_lanes
+from nnbuild.kernels.sums import float_lanes, integer_lanes, scalar_lanes
 from nnbuild.kernels.unpacked import unpacked
 from nnbuild.kernels.vector_tail import KINDS, POINTWISE, refusal
 from nnbuild.kernels.window import window_of
@@ -47,6 +57,10 @@ MANY_REGISTERS, OF_ROWS = 27, 4
 def _scalar(site: Site[Conv2D]) -> Edges:
     zero = quant_of(site.inputs[0]).zero_point if site.inputs[0].quant else 0
     return Edges(site, scalar_lanes(site), REGISTERS, blank=str(zero))
+
+
+def _one(site: Site[Conv2D]) -> Edges:
+    return Edges(site, integer_lanes(site, 1), 1, blank=str(quant_of(site.inputs[0]).zero_point))
 
 
 def _fpu(site: Site[Conv2D]) -> Edges:
@@ -135,6 +149,7 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Conv2D]]:
 _many = partial(_bytes, ApartByteLanes, MANY_REGISTERS)
 _PLAIN: tuple[Kernel[Conv2D], ...] = (
     variant("scalar", frozenset(), any_format, _scalar),
+    variant("scalar_one", frozenset(), only_integer, _one),
     variant("bytes", frozenset({"bytes"}), only_int8, partial(_bytes, ByteLanes, REGISTERS)),
     variant("bytes_many", frozenset({"rv32im"}), only_int8, _many),
     variant("bytes_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortByteLanes, 10)),

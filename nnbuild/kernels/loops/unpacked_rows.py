@@ -7,7 +7,7 @@ A code tells where the next one begins, so the outputs are one piece of work.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
@@ -19,7 +19,7 @@ from nnbuild.isa.c99 import IntegerLanes
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.sparse import distinct
-from nnbuild.kernels.sums import scalar_lanes
+from nnbuild.kernels.sums import integer_lanes
 from nnbuild.kernels.unpacked import CALL_CYCLES, HALVES, PREFIX, WAYS, WHOLES, Way, reader
 from nnbuild.kernels.window import WindowNest, window_of
 from nnbuild.model.graph import Array
@@ -97,9 +97,7 @@ def _refused(way: Way, site: Site[Dense]) -> str | None:
 
 
 def _nest(way: Way, site: Site[Dense]) -> UnpackedRow:
-    lanes = scalar_lanes(site)
-    assert isinstance(lanes, IntegerLanes), "its weights are integers"
-    return UnpackedRow(site, replace(lanes, vectors=1), way)
+    return UnpackedRow(site, integer_lanes(site, 1), way)
 
 
 def _kernel(way: Way) -> Kernel[Dense]:
