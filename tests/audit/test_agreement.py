@@ -184,6 +184,7 @@ def check_all(files: Sequence[Path]) -> None:
 
 
 @needs_binutils
+@pytest.mark.slow
 def test_system_objects(tmp_path: Path) -> None:
     files = system_files(tmp_path)
     if not files:

@@ -32,6 +32,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return printed(tmp_path_factory.mktemp("first") / "a", "0", MNIST)
 
 
+@pytest.mark.slow
 def test_two_folders_and_two_hash_seeds(first: dict[str, bytes], tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     copy = Path(shutil.copy(MNIST, tmp_path / "elsewhere" / "mnist.h5"))

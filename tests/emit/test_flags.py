@@ -84,7 +84,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("plain")
 
 
-@pytest.mark.parametrize(("name", "compiler"), [("c99", "gcc"), SLOWER("c99", "clang"), SLOWER("avx2_fma", "clang")])
+@pytest.mark.parametrize(
+    ("name", "compiler"), [SLOWER("c99", "gcc"), SLOWER("c99", "clang"), SLOWER("avx2_fma", "clang")]
+)
 def test_the_most_tempting_flags_change_no_bit(name: str, compiler: str, plain: Path, tmp_path: Path) -> None:
     assert outputs(name, tmp_path, compiler, "-O2 -march=native -ffp-contract=fast") == _wanted(name, plain / name)
 

@@ -60,6 +60,7 @@ def test_examples_on_a_board(folder: Path, model: str, settings: str, sound: str
     assert report["verdict"] == "PASS"
 
 
+@pytest.mark.slow
 def test_keywords_are_heard_in_a_stream(tmp_path: Path) -> None:
     """The same events from only the new rows, in a program."""
     framing = recipe_of(KEYWORD / "sound.toml").front_end.framing

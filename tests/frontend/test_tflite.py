@@ -51,6 +51,7 @@ def test_every_operator_is_read_and_planned(name: str, tmp_path: Path) -> None:
     assert [graph.tensors[n].layer for n in graph.outputs] == [SEEDS[name].tensors[i].name for i in SEEDS[name].outputs]
 
 
+@pytest.mark.slow
 def test_kernels_of_its_own_equal_the_reference(tmp_path: Path) -> None:
     kinds = (
         "UNIDIRECTIONAL_SEQUENCE_LSTM",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from nnbuild.model.graph import WHOLE, Array, Constant, Graph, Op, Quant, Tensor
 from nnbuild.model.verify import verify
@@ -116,6 +117,7 @@ def gathers(chance: np.random.Generator, form: Form, seed: int) -> Iterator[Case
     yield case(f"embedding {form} {seed}", graph_of(Gather(), [((4,), INT32)], form, held), seed)
 
 
+@pytest.mark.slow
 def test_kernels_equal_the_reference(tmp_path: Path) -> None:
     every = list(cases())
     found = run_many([(graph, inputs) for _, graph, inputs in every], tmp_path)

@@ -92,6 +92,7 @@ def test_missing_headers_name_their_package(tmp_path: Path) -> None:
         headers_for(find("linux-kmod"), KernelChoice(kdir=tmp_path))
 
 
+@pytest.mark.slow
 def test_an_unknown_kernel(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "nnbuild", "check", str(POLICY / "policy.h5"), "--board", "linux-kmod"]
     done = subprocess.run([*command, "--kernel", "6.1-clod"], capture_output=True, text=True, cwd=ROOT)
