@@ -19,7 +19,6 @@ from nnbuild.kernels.contract import (
     by_depth,
     of_set,
     only_float,
-    only_integer,
     variant,
 )
 from nnbuild.kernels.loops import (
@@ -42,7 +41,7 @@ from nnbuild.kernels.loops.padded import padded
 from nnbuild.kernels.loops.rows import SUMS, SingleRow, SplitFloats, split_integers
 from nnbuild.kernels.loops.tiled import tiled
 from nnbuild.kernels.loops.tiling import best_vectors
-from nnbuild.kernels.sums import float_lanes, integer_lanes, scalar_lanes
+from nnbuild.kernels.sums import float_lanes, scalar_lanes
 from nnbuild.kernels.unpacked import unpacked
 from nnbuild.kernels.vector_tail import POINTWISE, refusal, tail_of
 from nnbuild.kernels.window import window_of
@@ -62,11 +61,6 @@ def _rows(site: Site[Dense]) -> int:
 def _scalar(site: Site[Dense]) -> Nest:
     lanes = scalar_lanes(site)
     return SingleRow(site, lanes) if _rows(site) == 1 else Edges(site, lanes, REGISTERS)
-
-
-def _one(site: Site[Dense]) -> Nest:
-    lanes = integer_lanes(site, 1)
-    return SingleRow(site, lanes) if _rows(site) == 1 else Edges(site, lanes, 1)
 
 
 def _fpu(site: Site[Dense]) -> Nest:
@@ -127,12 +121,9 @@ def _on_integers(chosen: Vectors) -> list[Kernel[Dense]]:
 
 
 _SCALAR = variant("scalar", frozenset(), any_format, _scalar)
-_ONE = variant("scalar_one", frozenset(), only_integer, _one)
 VARIANTS = (
     _SCALAR,
     *unpacked(_SCALAR),
-    _ONE,
-    *unpacked(_ONE),
     *unpacked_rows.VARIANTS,
     variant("fpu", FEATURES, only_float, _fpu),
     *compact.VARIANTS,

@@ -27,6 +27,8 @@ from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 
 WORD = 4
+FEWEST = 256
+"""Weights below which a table of codes is not worth while."""
 
 
 def _all_coded(values: Array) -> Prefix:
@@ -91,6 +93,8 @@ class UnpackedRow(WindowNest[IntegerLanes]):
 def _refused(way: Way, site: Site[Dense]) -> str | None:
     if site.constant("kernel").dtype != "int8" or distinct(site) > min(way.few, MOST):
         return f"its weights have more than {way.few} values"
+    if site.constant("kernel").size < FEWEST:
+        return f"it has fewer than {FEWEST} weights"
     if window_of(site).rows.places > 1:
         return "it computes one row of inputs"
     return None if all_coded(_stored(site, way).turns) else "not all of its weights have codes"
