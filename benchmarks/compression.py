@@ -1,6 +1,6 @@
 """What fewer bytes for weights cost: an autoencoder, digits, and keywords, each by the command's own options.
 
-    python benchmarks/compression.py [--board stm32] [machine-sounds|mnist|lenet-5|keywords …]
+    python benchmarks/compression.py [--board stm32] [machine-sounds|mnist|lenet-5|lenet-300-100|keywords …]
 
 Each line has the bytes of all constants before and after, those of weights alone, and how good the model is on samples
 that no weight was fitted to, in floats, in integers and with the weights that are stored.

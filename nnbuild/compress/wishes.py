@@ -97,11 +97,8 @@ def _prune(given: object) -> tuple[float | str | None, dict[str, float]]:
         return text, {}
     if "=" not in text:
         return _part(given, text), {}
-    pairs = _pairs(text)
-    if pairs is None:
-        raise UsageError(f"--prune {given}", "it is no list of layers, each with a share.", _PRUNE)
-    _refuse_twice(f"--prune {given}", pairs)
-    return None, {layer: _part(given, part) for layer, part in pairs}
+    single = _one_a_layer(f"--prune {given}", text, "it is no list of layers, each with a share.", _PRUNE)
+    return None, {layer: _part(given, part) for layer, part in single.items()}
 
 
 def listed(wish: object) -> object:
@@ -109,35 +106,36 @@ def listed(wish: object) -> object:
     return ",".join(f"{layer}={part}" for layer, part in wish.items()) if isinstance(wish, Mapping) else wish
 
 
-def _pairs(text: str) -> list[tuple[str, str]] | None:
-    """Layers, each with a number; none where that is not all there is."""
+def _one_a_layer(option: str, text: str, cause: str, advice: str) -> dict[str, str]:
+    """Layers, each with its number as it was typed."""
     pairs = _ONE.findall(text)
-    return pairs if ",".join(map("=".join, pairs)) == text else None
-
-
-def _refuse_twice(option: str, pairs: list[tuple[str, str]]) -> None:
-    twice = [layer for place, (layer, _) in enumerate(pairs) if layer in dict(pairs[:place])]
-    if twice:
-        raise UsageError(option, f"layer {twice[0]!r} is named twice.", "Name it once.")
+    if ",".join(map("=".join, pairs)) != text:
+        raise UsageError(option, cause, advice)
+    single: dict[str, str] = {}
+    for layer, number in pairs:
+        if layer in single:
+            raise UsageError(option, f"layer {layer!r} is named twice.", "Name it once.")
+        single[layer] = number
+    return single
 
 
 def _bits(given: object) -> tuple[str | None, dict[str, str]]:
     """Of all layers, and of single ones."""
     if given is None:
         return None, {}
+    option, unknown = f"--weights-bits {given}", "there is no such choice."
+    whole, single = None, {}
     if isinstance(given, Mapping):
-        pairs, whole = [(str(layer), str(width)) for layer, width in given.items()], None
+        single = {str(layer): str(width) for layer, width in given.items()}
     elif "=" not in str(given):
-        pairs, whole = [], str(given)
+        whole = str(given)
     else:
         first, _, rest = str(given).partition(",")
         whole, text = (first, rest) if first in BITS and rest else (None, str(given))
-        pairs = _pairs(text) or [("", "")]
-        _refuse_twice(f"--weights-bits {given}", pairs)
-    single = {width for _, width in pairs}
-    if whole not in (None, *BITS) or not single <= {*NARROW, WIDE} or (pairs and whole == AUTO):
-        raise UsageError(f"--weights-bits {given}", "there is no such choice.", _BITS)
-    return whole, dict(pairs)
+        single = _one_a_layer(option, text, unknown, _BITS)
+    if whole not in (None, *BITS) or not {*single.values()} <= {*NARROW, WIDE} or (single and whole == AUTO):
+        raise UsageError(option, unknown, _BITS)
+    return whole, single
 
 
 def _part(given: object, part: object) -> float:

@@ -11,16 +11,7 @@ from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels import integer_layers, obedient
-from nnbuild.kernels.contract import (
-    Kernel,
-    Nest,
-    OnEach,
-    any_format,
-    by_depth,
-    of_set,
-    only_float,
-    variant,
-)
+from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, by_depth, of_set, only_float, variant
 from nnbuild.kernels.loops import (
     across_windows,
     buckets,

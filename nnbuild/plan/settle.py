@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from nnbuild.plan.chain import Work
 from nnbuild.plan.modest import SPARE, SPARE_FLASH, SPARE_MEMORY, light, modest
-from nnbuild.plan.select import Alternative, Choice, Offer, Price
+from nnbuild.plan.select import Alternative, Choice, Offer
 from nnbuild.plan.sharing import sharing
 from nnbuild.plan.target import Target
 
@@ -106,7 +106,10 @@ def _for_memory(work: list[Work], size_of: SizeOf, target: Target, lower: Lower)
         smallest = lower(smallest)
     floor = size_of(smallest, 0)
     limit = int(floor * (1 + SLACK)) if target.room is None else max(target.room, floor)
-    return _better(smallest, work, size_of, limit, target.optimize)
+    if target.optimize == "size":
+        names = {item.site: item.choice.kernel.name for item in work}
+        return _better(smallest, size_of, limit, _bytes, lambda item: _smaller_offers(item, names.get(item.site)))
+    return _better(smallest, size_of, limit, lambda offer: offer.price.cycles, _faster_offers)
 
 
 def _least(work: Work) -> Work:
@@ -136,29 +139,28 @@ def need(work: Work, offer: Offer) -> int:
     return sum(sizes) - shared + offer.demand.scratch
 
 
-def _better(work: list[Work], wanted: list[Work], size_of: SizeOf, limit: int, optimize: str) -> list[Work]:
-    """Takes faster kernels, or with `optimize=size` those of fewer bytes, where they gain most first, as long as the
-    arena keeps to the limit. `wanted` are those that were chosen without one."""
+def _better(
+    work: list[Work], size_of: SizeOf, limit: int, cost: Callable[[Offer], float], better: Callable[[Work], list[int]]
+) -> list[Work]:
+    """Takes better kernels, where they gain most first, as long as the arena keeps to the limit."""
     settled = list(work)
-    small = optimize == "size"
-    names = {item.site: item.choice.kernel.name for item in wanted}
 
     def gain(index: int) -> float:
         choice = settled[index].choice
-        return _cost(choice.price, small) - min(_cost(offer.price, small) for offer in choice.offers)
+        return cost(choice.offers[choice.taken]) - min(map(cost, choice.offers))
 
     for index in sorted(range(len(settled)), key=lambda index: (-gain(index), index)):
         before = settled[index]
-        for better in _smaller_offers(before, names.get(before.site)) if small else _faster_offers(before):
-            settled[index] = _taking(before, better)
+        for offer in better(before):
+            settled[index] = _taking(before, offer)
             if size_of(settled, limit) <= limit:
                 break
             settled[index] = before
     return settled
 
 
-def _cost(price: Price, small: bool) -> float:
-    return price.weights + price.code.alone if small else price.cycles
+def _bytes(offer: Offer) -> float:
+    return offer.price.weights + offer.price.code.alone
 
 
 def _smaller_offers(work: Work, wanted: str | None) -> list[int]:

@@ -104,34 +104,35 @@ def _convolutions() -> Iterator[tuple[str, Maker]]:
                 f"depthwise-{index}-{multiplier}",
                 lambda a=depthwise, s=(h, w, c), k=constants: single(a, [s], k),
             )
-    for h, w, c, filters in ((5, 1, 6, 7), (1, 1, 13, 9), (1, 1, 32, 4), (2, 3, 4, 5)):
-        weights = {"kernel": normal(h, w, c, filters), "bias": normal(filters)}
-        whole = Conv2D(clamp=Clamp(low=0.0) if filters % 2 else Clamp())
-        yield f"conv2d-whole-{h}{w}{c}", lambda a=whole, s=(h, w, c), k=weights: single(a, [s], k)
+    yield from _whole_inputs()
     yield from _depthwise()
     yield (
         "conv2d-outer",
         lambda: single(Conv2D(padding=((1, 1), (1, 1))), [(5, 4, 3)], {"kernel": normal(3, 3, 3, 4)}, outer=()),
     )
+    yield from _transposed()
+    yield from _dense()
+
+
+def _whole_inputs() -> Iterator[tuple[str, Maker]]:
+    for h, w, c, filters in ((5, 1, 6, 7), (1, 1, 13, 9), (1, 1, 32, 4), (2, 3, 4, 5)):
+        weights = {"kernel": normal(h, w, c, filters), "bias": normal(filters)}
+        whole = Conv2D(clamp=Clamp(low=0.0) if filters % 2 else Clamp())
+        yield f"conv2d-whole-{h}{w}{c}", lambda a=whole, s=(h, w, c), k=weights: single(a, [s], k)
+
+
+def _transposed() -> Iterator[tuple[str, Maker]]:
     for index, (size, strides, dilation, crop) in enumerate(
         [((9, 9), (2, 2), (1, 1), (0, 0)), ((8, 10), (2, 3), (1, 1), (1, 0)), ((7, 8), (1, 1), (2, 2), (0, 1))]
     ):
         attributes = Conv2DTranspose(size, strides, dilation, crop, clamp=Clamp(high=1.0) if index else Clamp())
         constants = {"kernel": normal(3, 3, 5, 2)} | ({"bias": normal(5)} if index else {})
         yield f"conv2d_transpose-{index}", lambda a=attributes, k=constants: single(a, [(4, 4, 2)], k)
-    for index, (shape, out) in enumerate(
-        [
-            ((7,), 10),
-            ((64,), 16),
-            ((3, 5), 6),
-            ((2, 3, 4), 9),
-            ((1,), 1),
-            ((5,), 3),
-            ((92,), 70),
-            ((300,), 9),
-            ((3, 92), 7),
-        ]
-    ):
+
+
+def _dense() -> Iterator[tuple[str, Maker]]:
+    shapes = [((7,), 10), ((64,), 16), ((3, 5), 6), ((2, 3, 4), 9), ((1,), 1), ((5,), 3), ((92,), 70), ((300,), 9)]
+    for index, (shape, out) in enumerate([*shapes, ((3, 92), 7)]):
         constants = {"kernel": normal(shape[-1], out)} | ({"bias": normal(out)} if index % 2 else {})
         dense = Dense(Clamp(0.0, 1.0) if index % 3 else Clamp())
         yield f"dense-{index}", lambda a=dense, s=shape, k=constants: single(a, [s], k)

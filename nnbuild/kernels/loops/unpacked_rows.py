@@ -6,23 +6,21 @@ A code tells where the next one begins, so the outputs are one piece of work.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 
 from nnbuild.base.writer import Writer
-from nnbuild.encodings.halves import AT_ONCE, Halves, all_coded, halves, wholes
+from nnbuild.encodings.halves import AT_ONCE, Halves, all_coded
 from nnbuild.encodings.prefix import MOST, Prefix, prefix
 from nnbuild.isa.c99 import IntegerLanes
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.loops import dot
 from nnbuild.kernels.sparse import distinct
 from nnbuild.kernels.sums import integer_lanes
-from nnbuild.kernels.unpacked import CALL_CYCLES, HALVES, PREFIX, WAYS, WHOLES, Way, reader
+from nnbuild.kernels.unpacked import CALL_CYCLES, PREFIX, WAYS, Way, reader
 from nnbuild.kernels.window import WindowNest, window_of
-from nnbuild.model.graph import Array
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 
@@ -31,19 +29,13 @@ FEWEST = 256
 """Weights below which a table of codes is not worth while."""
 
 
-def _all_coded(values: Array) -> Prefix:
-    return prefix(values, whole=True)
-
-
-MADE: dict[Way, Callable[[Array], Halves | Prefix]] = {HALVES: halves, WHOLES: wholes, PREFIX: _all_coded}
-
-
 @lru_cache(maxsize=64)
 def _stored(site: Site[Dense], way: Way) -> Halves | Prefix:
     """Every output's weights, filled up with zeros."""
     rows = site.constant("kernel").T
     rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % (WORD * _at_once(way)))))
-    return MADE[way](np.ascontiguousarray(rows).reshape(-1))
+    values = np.ascontiguousarray(rows).reshape(-1)
+    return prefix(values, whole=True) if way is PREFIX else way.made(values)
 
 
 def _at_once(way: Way) -> int:
