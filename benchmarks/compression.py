@@ -108,7 +108,7 @@ def samples(name: str, folder: Path) -> tuple[Path, Path, Array, Array | None]:
         model = example / "mnist.h5" if name == "mnist" else _network(name)
         return model, folder / "x.npz", x, labels
     with np.load(example / "samples.npz") as data:
-        return example / "autoencoder.h5", example / "calibration.npz", data["x"].astype(np.float32), data["labels"]
+        return example / "machine.h5", example / "calibration.npz", data["x"].astype(np.float32), data["labels"]
 
 
 def figure(x: Array, y: Array, labels: Array | None, dense: Array) -> float:

@@ -16,11 +16,11 @@ import numpy as np
 from nnbuild.emit.emit import emit
 from nnbuild.model.graph import Array
 from nnbuild.plan.plan import Plan
-from tests.support.compiled import STRICT
+from tests.support.compiled import SANITIZE, STRICT
 
 Values = dict[str, Array]
 
-GCC_SANITIZED = ("gcc", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+GCC_SANITIZED = ("gcc", *SANITIZE)
 CLANG = ("clang", "-O0")
 OPTIMIZED = (("gcc", "-O2"), ("clang", "-O2"))
 

@@ -12,10 +12,7 @@ from nnbuild.emit.emit import emit
 from nnbuild.model.graph import Array, Graph
 from nnbuild.plan.plan import Plan, make_plan
 from nnbuild.plan.target import Target
-from tests.support.compiled import STRICT
-
-SANITIZE = ["-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-"""Unoptimized: compiling takes longer than running."""
+from tests.support.compiled import SANITIZE, STRICT
 
 Values = Mapping[str, Array]
 
