@@ -14,7 +14,7 @@ from nnbuild.kernels.registry import variants
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site, site_of
-from nnbuild.plan.select import Choice, Price, choose, fuses, offers
+from nnbuild.plan.select import Choice, Price, choose, offers
 from nnbuild.plan.target import Target
 
 
@@ -104,7 +104,8 @@ def _tails(graph: Graph, ops: list[Op], sites: dict[str, Site], head: Op) -> lis
         if follower is None or follower.outer or head.outer:
             return found
         tail = (*(found[-1] if found else ()), sites[follower.name])
-        if not any(fuses(kernel, replace(sites[head.name], tail=tail)) for kernel in kinds):
+        wanted = {site.op.kind for site in tail}
+        if not any(wanted <= kernel.fuses for kernel in kinds):
             return found
         found.append(tail)
         last = follower

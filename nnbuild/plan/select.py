@@ -166,18 +166,13 @@ def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
     missing = kernel.needs - target.isa.features - target.features
     if missing:
         return f"{NEEDS} {', '.join(sorted(missing))}"
-    if not fuses(kernel, site):
+    if not {follower.op.kind for follower in site.tail} <= kernel.fuses:
         return "it computes one operation at a time"
     if kernel.encoding and target.swappable:
         return "its constants are as many as its weights want, and these may be exchanged"
     if any(obeys(op) for op in site.ops) and not kernel.obeys:
         return "it computes as TFLite does, not as the device"
     return kernel.accepts(site)
-
-
-def fuses(kernel: Kernel, site: Site) -> bool:
-    """Whether a kernel can compute operations of the tail's kinds with its own."""
-    return {follower.op.kind for follower in site.tail} <= kernel.fuses
 
 
 def price(kernel: Kernel, site: Site, demand: Demand, target: Target) -> Price:

@@ -39,7 +39,7 @@ def policy(quantize: str, *words: str, board: str = "linux-kmod") -> dict[str, A
     return check(POLICY / "policy.h5", *chosen, inputs=POLICY / "samples.npz", board=board)
 
 
-@pytest.mark.parametrize("quantize", ["float", "int8", "int16"])
+@pytest.mark.parametrize("quantize", ["float", "int8", pytest.param("int16", marks=pytest.mark.full)])
 def test_two_hundred_carried_steps(workshop: Workshop, quantize: str) -> None:
     report = policy(quantize)
     assert report["verdict"] == "pass" and report["samples"] == 200
