@@ -29,7 +29,7 @@ static int32_t          running = 1; /* cores */
 static uint32_t         orders;
 static nn_cores_failure failure;
 
-__attribute__((noinline)) void nn_cores_mark(void)
+__attribute__((__noinline__)) void nn_cores_mark(void)
 {
     __asm__ volatile("" ::: "memory");
 }

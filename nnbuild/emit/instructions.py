@@ -24,7 +24,7 @@ def instructions(used: Iterable[Instruction], prefix: str, attribute: str) -> st
 def outlining(prefix: str) -> str:
     """What keeps a function apart where the compiler has a word for it."""
     name = _outlined(prefix)
-    return f"#if defined(__GNUC__)\n#define {name} __attribute__((noinline))\n#else\n#define {name}\n#endif\n"
+    return f"#if defined(__GNUC__)\n#define {name} __attribute__((__noinline__))\n#else\n#define {name}\n#endif\n"
 
 
 def _outlined(prefix: str) -> str:

@@ -45,6 +45,14 @@ def test_two_hundred_carried_steps(workshop: Workshop, quantize: str) -> None:
     assert report["verdict"] == "pass" and report["samples"] == 200
 
 
+def test_weights_of_few_bits(workshop: Workshop) -> None:
+    """What unpacks them is kept apart by an attribute, whose plain name is a macro of the kernel's."""
+    words = ["--quantize", "int8", "--weights-bits", "3", "--optimize", "size"]
+    words += ["--calibrate", str(MNIST / "calibration.npz")]
+    report = check(MNIST / "mnist.h5", *words, inputs=MNIST / "samples.npz")
+    assert report["verdict"] == "pass" and any("prefix" in layer["kernel"] for layer in report["layers"])
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("kernel", KERNELS[1:])
 @pytest.mark.parametrize("quantize", ["float", "int8"])

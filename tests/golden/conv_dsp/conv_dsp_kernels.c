@@ -6,7 +6,7 @@
 #include "conv_dsp_private.h"
 
 #if defined(__GNUC__)
-#define CONV_DSP_OUTLINED __attribute__((noinline))
+#define CONV_DSP_OUTLINED __attribute__((__noinline__))
 #else
 #define CONV_DSP_OUTLINED
 #endif

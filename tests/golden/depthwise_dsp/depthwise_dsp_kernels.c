@@ -6,7 +6,7 @@
 #include "depthwise_dsp_private.h"
 
 #if defined(__GNUC__)
-#define DEPTHWISE_DSP_OUTLINED __attribute__((noinline))
+#define DEPTHWISE_DSP_OUTLINED __attribute__((__noinline__))
 #else
 #define DEPTHWISE_DSP_OUTLINED
 #endif
