@@ -22,7 +22,7 @@ def instructions(used: Iterable[Instruction], prefix: str, attribute: str) -> st
 
 
 def outlining(prefix: str) -> str:
-    """What keeps a function apart where the compiler has a word for it."""
+    """What keeps a function apart where the compiler has a word for it; Linux has a macro `noinline`."""
     name = _outlined(prefix)
     return f"#if defined(__GNUC__)\n#define {name} __attribute__((__noinline__))\n#else\n#define {name}\n#endif\n"
 

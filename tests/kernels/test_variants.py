@@ -36,6 +36,8 @@ FORMATS = ("float", "int8", "int16")
 PORTABLE = ("-O0", "-DNN_PORTABLE")
 """Has the C compute what a set's instructions mean, not the instructions."""
 CROSS = ("-O1", "-static")
+OPTIMIZED = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+"""Takes ten times as long to compile: full runs alone."""
 QUICK = {("avx2_fma", "float", ()), ("neon_dotprod", "int8", ())}
 """What is run even when little time is to be spent."""
 Case = tuple[str, str, Graph, Target]
@@ -73,10 +75,18 @@ def emulated(isa: Isa) -> tuple[str, str] | None:
     return found if found and all(shutil.which(command.split()[0]) for command in found) else None
 
 
+def ways(isa: Isa) -> list[tuple[str, ...]]:
+    """By which flags a set is compiled: sanitizers look at all that does not run in an emulator."""
+    meanings = [PORTABLE] if isa.guard and natively(isa) else []
+    return [(), *meanings, *([] if emulated(isa) else [OPTIMIZED])]
+
+
 def marks(isa: Isa, form: str, flags: tuple[str, ...]) -> tuple[pytest.MarkDecorator, ...]:
     """Sets of which only meanings run here take long to compile, and have tests of their own in emulators."""
     if form != "int8" and not runs_here(isa) and emulated(isa) is None:
         return (pytest.mark.full,)
+    if flags == OPTIMIZED:
+        return (pytest.mark.slow, pytest.mark.full)
     return () if (isa.name, form, flags) in QUICK else (pytest.mark.slow,)
 
 
@@ -127,7 +137,7 @@ def candidates(graph: Graph, of: str | None = None) -> Iterator[tuple[str, Targe
         for name, isa in isas().items()
         if name != "c99"
         for form in FORMATS
-        for flags in ([(), PORTABLE] if isa.guard and natively(isa) else [()])
+        for flags in ways(isa)
     ],
 )
 @in_shares(SHARES)
