@@ -81,12 +81,16 @@ def _instead(site: Site, target: Target) -> Work:
 
 
 def _better(best: Work, chain: Site, target: Target, alone: Callable[[Site], Work]) -> Work:
-    """The chain, where it is cheaper than what is best so far with the rest of the chain apart."""
+    """The chain, where it is cheaper than what is best so far with the rest of the chain apart; of two of which one
+    has the kernel that the target names, that one."""
     choice = offers(chain, target)
     others = [offers(chain, replace(target, isa=isa)) for isa in target.also]
     able = tuple(other for other in others if isinstance(other, Choice))
     if not isinstance(choice, Choice) or len(able) < len(others):
         return best
+    named = target.kernels.get(chain.op.name)
+    if (choice.kernel.name == named) != (best.choice.kernel.name == named):
+        return Work(chain, choice, able) if choice.kernel.name == named else best
     rest = [alone(site).choice.price for site in chain.tail[len(best.site.tail) :]]
     apart = reduce(Price.plus, rest, best.choice.price)
     price, others_price = choice.price.key(target.optimize), apart.key(target.optimize)

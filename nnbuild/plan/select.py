@@ -117,9 +117,7 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
     """The choice; where nothing can serve, why."""
     found: list[Offer] = []
     refused: list[Alternative] = []
-    for kernel in kernels_of(site):
-        if kernel.joins and not _joined(kernel, site, target):
-            continue
+    for kernel in _asked(site, target):
         reason = refusal(kernel, site, target)
         if reason:
             refused.append(Alternative(kernel.name, reason=reason))
@@ -134,6 +132,13 @@ def offers(site: Site, target: Target) -> Choice | list[Alternative]:
     if target.pace is not None and target.optimize == "speed":
         found.insert(0, found.pop(_worth(found)))
     return Choice(tuple(found), tuple(refused))
+
+
+def _asked(site: Site, target: Target) -> list[Kernel]:
+    """The kernel that the target names, where it can serve; else all."""
+    kernels = [kernel for kernel in kernels_of(site) if not kernel.joins or _joined(kernel, site, target)]
+    named = [kernel for kernel in kernels if kernel.name == target.kernels.get(site.op.name)]
+    return named if named and refusal(named[0], site, target) is None else kernels
 
 
 def _joined(kernel: Kernel, site: Site, target: Target) -> bool:

@@ -34,12 +34,12 @@ a little."""
 def settle(work: list[Work], size_of: SizeOf, target: Target, lower: Lower = unchanged) -> list[Work]:
     """With `optimize=ram`, the fastest kernels of about the smallest arena; with a limit, the best that keep to it.
 
-    Kernels that the target names are taken first of all, and stay.
+    Where the target names kernels, they stay.
 
     Where even the smallest arena is above the limit, that one: how much is missing is then said at its best.
     """
     if target.kernels:
-        return [_wanted(item, target) for item in work]
+        return work
     small = sharing(work, target.fewest) if target.optimize == "size" else work
     if target.pace is not None and target.optimize == "speed":
         small = _staged(small, size_of, target)
@@ -117,12 +117,6 @@ def _least(work: Work) -> Work:
     offers = work.choice.offers
     best = min(range(len(offers)), key=lambda index: (need(work, offers[index]), offers[index].price.cycles))
     return _taking(work, best)
-
-
-def _wanted(work: Work, target: Target) -> Work:
-    names = [offer.kernel.name for offer in work.choice.offers]
-    wanted = target.kernels.get(work.site.op.name)
-    return _taking(work, names.index(wanted)) if wanted in names else work
 
 
 def _taking(work: Work, index: int) -> Work:

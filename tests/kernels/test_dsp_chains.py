@@ -85,3 +85,12 @@ def test_a_broadcast_sum_is_not_taken() -> None:
     graph = verify(replace(graph, tensors=dict(graph.tensors) | {"other": other}))
     head, follower = (site_of(graph, op) for op in graph.ops)
     assert beside.refusal(replace(head, tail=(follower,))) == "the other operand is of another shape"
+
+
+def test_a_named_kernel_decides_whether_the_chain_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "SUM_CYCLES", -50)
+    graph = chain(SHAPES[0], "add", turned=False, seed=1)
+    for kernel, kinds in {"patches_wide": ["conv2d + binary"], "scalar": ["conv2d", "binary"]}.items():
+        plan = make_plan(graph, "m", Target(isas()["armv7em_dsp"], kernels={"op": kernel}))
+        assert [step.kind for step in plan.steps] == kinds
+        assert plan.steps[0].kernel_name == kernel
