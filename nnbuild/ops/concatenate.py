@@ -30,7 +30,8 @@ class Concatenate(Attributes):
         first = inputs[0]
         expect(0 <= self.axis < len(first), f"axis {self.axis} does not exist in {first}.")
         rest = [shape[: self.axis] + shape[self.axis + 1 :] for shape in inputs]
-        expect(all(r == rest[0] for r in rest), f"the inputs {list(inputs)} differ beside axis {self.axis}.")
+        alike = all(len(shape) == len(first) for shape in inputs) and all(r == rest[0] for r in rest)
+        expect(alike, f"the inputs {list(inputs)} differ beside axis {self.axis}.")
         joined = sum(shape[self.axis] for shape in inputs)
         return ((*first[: self.axis], joined, *first[self.axis + 1 :]),)
 

@@ -188,6 +188,12 @@ CASES: dict[str, Callable[[], bytes]] = {
     "tensors that do not fit": lambda: wired(
         called(dense("dense", 3), "x"), called(layer("Add", "add"), "dense", "x"), outputs=("add",)
     ),
+    "tensors of other ranks": lambda: wired(
+        called(layer("Reshape", "rows", target_shape=[4, 1]), "x"),
+        called(layer("Flatten", "flat"), "x"),
+        called(layer("Concatenate", "join", axis=2), "rows", "flat"),
+        outputs=("join",),
+    ),
     "a normalization of samples": lambda: only(
         IMAGE, layer("BatchNormalization", "bn", axis=0), weights={"bn": random_arrays((3,), (3,), (3,), (3,))}
     ),
