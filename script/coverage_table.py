@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/coverage.md: script/coverage_table.py. A type is covered where a file of the tests proves it."""
+"""Writes docs/coverage.md. A type counts as covered if a test file proves it."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ MINIMUM MUL PAD RELU RELU6 RESHAPE SOFTMAX SVDF TANH TRANSPOSE TRANSPOSE_CONV UN
 """What CMSIS-NN 7 has functions for, in int8 or int16."""
 
 SHAPES = "its output's size depends on the values, and memory is planned before the model runs"
-RANDOM = "its output is random, so nothing could be checked"
-TEXT = "it works on texts or hash tables"
+RANDOM = "its output is random, so it could not be checked"
+TEXT = "it works on strings or hash tables"
 COMPLEX = "complex numbers have no type here; give audio models their spectrum as an input"
 LOOPS = "loops and branches are not unrolled; convert with unroll=True, or give the Keras file"
 WHY: dict[str, str] = {
@@ -72,11 +72,11 @@ WHY: dict[str, str] = {
     **dict.fromkeys(("COMPLEX_ABS", "IMAG", "REAL", "RFFT2D"), COMPLEX),
     **dict.fromkeys(("IF", "WHILE"), LOOPS),
     "ATAN2": "the float library has no arc tangent",
-    "BITCAST": "numbers are not seen as bits of another type",
+    "BITCAST": "bits are not reinterpreted as another type",
     "DENSIFY": "sparse constants are not read; convert without sparsity",
     "EMBEDDING_LOOKUP_SPARSE": "no converter has been seen to write it",
-    "LSTM": "its one step was replaced by UNIDIRECTIONAL_SEQUENCE_LSTM",
-    **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"), "boxes are chosen outside the model"),
+    "LSTM": "UNIDIRECTIONAL_SEQUENCE_LSTM replaced it",
+    **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"), "choose the boxes outside the model"),
     **dict.fromkeys(("STABLEHLO_GATHER", "STABLEHLO_SCATTER"), "GATHER, GATHER_ND and SCATTER_ND are read instead"),
     "STABLEHLO_PAD": "PAD, PADV2 and DILATE are read instead",
     "STABLEHLO_REDUCE_WINDOW": "REDUCE_WINDOW is read instead",
@@ -86,15 +86,15 @@ WHY: dict[str, str] = {
 MISSING: dict[str, tuple[str, str]] = {
     "CAST": ("int8, int16", "numbers with a scale go through QUANTIZE and DEQUANTIZE"),
     "DIV": ("int8, int16", "no exact rule in integers alone"),
-    "FAKE_QUANT": (f"int8, int16, {OTHER}", "it takes any bytes for floats"),
-    "LOG_SOFTMAX": ("int8", "not built in integers"),
-    "NEG": ("int8, int16", "not built in integers with a scale"),
+    "FAKE_QUANT": (f"int8, int16, {OTHER}", "TFLite reads any bytes as floats"),
+    "LOG_SOFTMAX": ("int8", "not implemented in integers"),
+    "NEG": ("int8, int16", "not implemented in integers with a scale"),
     "POW": (OTHER, "converters write products"),
     "PRELU": ("int16", "TFLite's kernel multiplies in 32 bits, which overflow"),
-    "REDUCE_PROD": ("int8, int16", "not built in integers with a scale"),
-    "SQRT": ("int16", "not built in 16 bits"),
+    "REDUCE_PROD": ("int8, int16", "not implemented in integers with a scale"),
+    "SQRT": ("int16", "not implemented in 16 bits"),
     **{
-        kind: ("int8, int16", "computed without their scales, which means nothing")
+        kind: ("int8, int16", "TFLite ignores the scales, so the result means nothing")
         for kind in (
             *("BITWISE_XOR", "FLOOR_DIV", "FLOOR_MOD", "REDUCE_WINDOW", "RIGHT_SHIFT"),
             *("STABLEHLO_ADD", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM", "STABLEHLO_MULTIPLY"),
@@ -104,17 +104,17 @@ MISSING: dict[str, tuple[str, str]] = {
 """Types of operators that are read otherwise: which TFLite computes, and why they are not."""
 
 REMARKS: dict[str, str] = {
-    "BROADCAST_ARGS": "of constants",
-    "DYNAMIC_UPDATE_SLICE": "at a constant place",
+    "BROADCAST_ARGS": "constant inputs only",
+    "DYNAMIC_UPDATE_SLICE": "at a constant position",
     "EMBEDDING_LOOKUP": "of a constant table",
-    "FAKE_QUANT": "its range is the scale under --quantize",
+    "FAKE_QUANT": "its range becomes the scale under --quantize",
     "GATHER": "indices constant or computed",
     "GATHER_ND": "indices constant",
-    "RANGE": "of constants",
+    "RANGE": "constant inputs only",
     "SCATTER_ND": "indices constant",
     "SPARSE_TO_DENSE": "indices constant",
     "SUM": "in int8 and int16 as MEAN without the division: TFLite's reference kernel reads beyond its data",
-    **dict.fromkeys(("RNN", "SVDF", *VARIABLES), "its state is carried from run to run"),
+    **dict.fromkeys(("RNN", "SVDF", *VARIABLES), "its state is kept between runs"),
     **dict.fromkeys((f"UNSORTED_SEGMENT_{f}" for f in ("MAX", "MIN", "PROD", "SUM")), "segments constant"),
 }
 UNPROVEN = {"SUM": ("int8", "int16")}
@@ -176,13 +176,20 @@ def page() -> str:
         "",
         "<!-- Written by script/coverage_table.py from the files of the tests. -->",
         "",
-        "Every operator that TFLite's interpreter (ai-edge-litert 2.3) computes with its reference kernels. `yes`",
-        "stands where a file of this operator in this type is compared with the interpreter by the tests, in numpy and",
-        "in compiled C: equal in every bit, floats within 1e-5. `-` stands where TFLite computes nothing. The last",
-        "columns say what TFLite Micro registers and what CMSIS-NN has functions for, by their public lists.",
-        "",
+        "This table lists every operator for which TFLite's interpreter (ai-edge-litert 2.3) has a reference kernel.",
         f"Of {len(table)} operators {len(covered)} are covered, {len(whole)} of them in every type that TFLite",
-        f"computes. {' and '.join(beyond)} are read too, for which TFLite has no reference kernel.",
+        f"computes. {' and '.join(beyond)} are covered, too, but TFLite has no reference kernel for them.",
+        "",
+        "| entry | meaning |",
+        "|---|---|",
+        "| `yes` | the tests compare a file with this operator in this type with the interpreter, in numpy and in "
+        "compiled C: equal in every bit, floats within 1e-5 |",
+        "| `read` | nnbuild computes it, but TFLite has no sound kernel to compare with |",
+        "| `no` | TFLite computes it, nnbuild does not |",
+        "| `-` | TFLite does not compute this type, or the operator is not covered |",
+        "",
+        "The last columns show the operators that TFLite Micro registers and those with a function in CMSIS-NN, from",
+        "their public lists.",
         "",
         "| operator | covered | float32 | int8 | int16 | whole numbers | TFLite Micro | CMSIS-NN | remark |",
         "|---|---|---|---|---|---|---|---|---|",
