@@ -37,7 +37,7 @@ from benchmarks.spread import spread
 from nnbuild import passes
 from nnbuild.base.errors import NnbuildError
 from nnbuild.isa.registry import cpu_flags, isas
-from nnbuild.jobs.drawn import drawn_samples
+from nnbuild.jobs.generated_samples import drawn_samples
 from nnbuild.model.graph import Graph
 from nnbuild.numeric.nearness import near
 from nnbuild.ops import interpret

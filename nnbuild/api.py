@@ -27,11 +27,11 @@ from nnbuild.device.check import CheckReport, Gates
 from nnbuild.device.profile import Profile
 from nnbuild.emit.artifact import Artifact
 from nnbuild.jobs.cycles import cycles_job
-from nnbuild.jobs.fit import program_files
-from nnbuild.jobs.gather import Run, gather
-from nnbuild.jobs.given import misfit, number, options_from, path_given, unknown_name
 from nnbuild.jobs.job import check_job, place, profile_job, run_job, samples_for
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.program_files import program_files
+from nnbuild.jobs.python_options import misfit, number, options_from, path_given, unknown_name
+from nnbuild.jobs.report_data import Run, gather
 from nnbuild.report import profile_object, profile_text
 from nnbuild.report.cycles import CycleProfile, cycles_object, cycles_text
 from nnbuild.report.facts import Facts

@@ -34,7 +34,7 @@ from nnbuild.board.board import Board
 from nnbuild.board.tables import find
 from nnbuild.emit.files import file_names
 from nnbuild.features.files import hearing_names
-from nnbuild.jobs.arguments import arguments_of, place_arguments
+from nnbuild.jobs.command_line import arguments_of, place_arguments
 from nnbuild.jobs.pipeline import CHOICES, Options, board_of, prefix_of, weights_form
 from nnbuild.offload.table import device_inputs, find_device
 

@@ -27,7 +27,6 @@ from nnbuild.frontend.keras_layers import (
     products,
     recurrent,
     shaping,
-    trained_steps,
     volumes,
     wrappers,
 )
@@ -53,7 +52,7 @@ FAMILIES: dict[str, ModuleType] = {
     "products": products,
     "preparing images": preprocessing,
     "sound": audio,
-    "training for integers": trained_steps,
+    "training for integers": quantize_wrappers,
     "wrappers, and what does nothing at inference": wrappers,
 }
 

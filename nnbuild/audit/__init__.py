@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from nnbuild.audit.findings import AuditReport, Budget, Finding, Need
 from nnbuild.audit.needs import library_sources
-from nnbuild.audit.places import Place
 from nnbuild.audit.policy import Policy, load_policy
 from nnbuild.audit.report import explain_symbol, render_text, report_json
 from nnbuild.audit.run import audit_files, vendored_objects
+from nnbuild.audit.source_locations import Place
 
 __all__ = [
     "AuditReport",

@@ -14,7 +14,7 @@ from nnbuild.audit.calls import CallReader
 from nnbuild.audit.code import Code
 from nnbuild.audit.dwarf import DECODING_ERRORS, Cursor
 from nnbuild.audit.elf import STB_LOCAL, STT_FILE, STT_FUNC, ObjectFile, bad_object
-from nnbuild.audit.places import Extent, Locator
+from nnbuild.audit.source_locations import Extent, Locator
 
 NODE = re.compile(r'^node: \{ title: "(?P<title>[^"]*)" label: "(?P<label>[^"]*)"(?P<external> shape : ellipse)? \}$')
 EDGE = re.compile(

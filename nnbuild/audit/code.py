@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from nnbuild.audit.elf import SHT_NOBITS, STT_FUNC, Section
-from nnbuild.audit.places import Extent, Locator
+from nnbuild.audit.source_locations import Extent, Locator
 from nnbuild.base.errors import ToolMissing
 
 SCANNED_MACHINES = ("x86", "x86-64", "arm", "aarch64", "riscv", "powerpc", "powerpc64")

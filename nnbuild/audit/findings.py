@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from nnbuild.audit.places import Place
+from nnbuild.audit.source_locations import Place
 
 Severity = Literal["violation", "warning"]
 NeedVerdict = Literal["forbidden", "warned", "supplied", "resolved", "allowed"]

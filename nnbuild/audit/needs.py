@@ -23,10 +23,10 @@ from nnbuild.audit.elf import (
     Symbol,
 )
 from nnbuild.audit.findings import Finding, Need, NeedVerdict
-from nnbuild.audit.literals import LiteralPools
-from nnbuild.audit.places import Locator, Place
+from nnbuild.audit.literal_pools import LiteralPools
 from nnbuild.audit.policy import OTHER, Policy, group_of
 from nnbuild.audit.relocations import MARKER_TYPES
+from nnbuild.audit.source_locations import Locator, Place
 from nnbuild.base.errors import UsageError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nnbuild.audit.findings import AuditReport, Finding, Need, Sizes
-from nnbuild.audit.places import Place
+from nnbuild.audit.source_locations import Place
 
 SHOWN_PLACES = 3
 SHOWN_SYMBOLS = 10

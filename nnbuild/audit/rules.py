@@ -25,10 +25,10 @@ from nnbuild.audit.elf import (
     Symbol,
 )
 from nnbuild.audit.findings import Finding, Severity
-from nnbuild.audit.literals import LiteralPools
-from nnbuild.audit.places import Locator, Place
+from nnbuild.audit.literal_pools import LiteralPools
 from nnbuild.audit.policy import Policy, Verdict
 from nnbuild.audit.relocations import RelocationTable
+from nnbuild.audit.source_locations import Locator, Place
 from nnbuild.base.errors import ToolMissing
 
 CONSTRUCTOR_SECTIONS = (".init_array", ".ctors", ".preinit_array")

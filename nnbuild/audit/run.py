@@ -10,7 +10,6 @@ from nnbuild.audit.archive import open_file
 from nnbuild.audit.elf import ObjectFile
 from nnbuild.audit.findings import AuditReport, Budget, FileSummary, Finding, Need, SymbolSize
 from nnbuild.audit.needs import NeedContext, close_over_sources, defined_symbols, findings_from, needs_of
-from nnbuild.audit.places import Locator
 from nnbuild.audit.policy import Policy
 from nnbuild.audit.rules import (
     check_constructors,
@@ -23,6 +22,7 @@ from nnbuild.audit.rules import (
     unknown_relocations,
 )
 from nnbuild.audit.sizes import section_sizes, sizes_of, symbol_sizes
+from nnbuild.audit.source_locations import Locator
 
 NOTHING: Mapping[str, Path] = MappingProxyType({})
 

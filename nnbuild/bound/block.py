@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nnbuild.bound.apart import fresh
 from nnbuild.bound.cycles import Prices
 from nnbuild.bound.image import Image
 from nnbuild.bound.instruction import Instruction, decode, it_conditions
-from nnbuild.bound.meaning import write
 from nnbuild.bound.memory import Words
 from nnbuild.bound.operands import MASK, Meaningless
+from nnbuild.bound.register_distance import fresh
+from nnbuild.bound.semantics import write
 from nnbuild.bound.transfers import load_many
 from nnbuild.bound.writer import CONDITION, OPPOSITE, Writer
 

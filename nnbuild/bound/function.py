@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nnbuild.bound.block import Blocks
-from nnbuild.bound.order import Order, order
+from nnbuild.bound.block_order import Order, order
 from nnbuild.bound.state import Trail
 
 

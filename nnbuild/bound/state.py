@@ -6,10 +6,10 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nnbuild.bound.apart import alike
 from nnbuild.bound.block import Refused, Value
+from nnbuild.bound.block_order import Order
 from nnbuild.bound.memory import Words
-from nnbuild.bound.order import Order
+from nnbuild.bound.register_distance import alike
 from nnbuild.bound.writer import VALUES
 
 ROUNDS = 100_000

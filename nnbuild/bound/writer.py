@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from nnbuild.bound.apart import MARKED, MARKS, added
+from nnbuild.bound.register_distance import MARKED, MARKS, added
 
 VALUES = (*(f"r{number}" for number in range(13)), "sp", "lr", "nz", "c", "v", *(f"s{n}" for n in range(32)))
 """What has a value. `nz` is the number whose sign and zeroness the flags N and Z tell."""

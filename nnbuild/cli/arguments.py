@@ -17,7 +17,7 @@ from nnbuild.backends.registry import choices
 from nnbuild.base.files import write_whole
 from nnbuild.base.shown import printable
 from nnbuild.board.tables import find
-from nnbuild.frontend.wishes import LAYOUTS, Wishes
+from nnbuild.frontend.import_options import LAYOUTS, Wishes
 from nnbuild.jobs.compression import weight_facts
 from nnbuild.jobs.job import Place, place
 from nnbuild.jobs.pipeline import BASELINE, CHOICES, Compiled, Options

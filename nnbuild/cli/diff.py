@@ -11,7 +11,7 @@ from pathlib import Path
 from nnbuild.base.errors import UsageError
 from nnbuild.cli.arguments import add_place, options_to_run, place_of, print_json
 from nnbuild.cli.report import add_what, run_of
-from nnbuild.jobs.gather import gather
+from nnbuild.jobs.report_data import gather
 from nnbuild.report.diff import Difference, as_object, as_text, difference, worst
 from nnbuild.report.facts import Facts, from_object
 

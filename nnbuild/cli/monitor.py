@@ -12,7 +12,7 @@ from nnbuild.base.shown import printable
 from nnbuild.board.board import at_rate
 from nnbuild.board.tables import find
 from nnbuild.cli.arguments import add_baud
-from nnbuild.device.problems import TransportClosed
+from nnbuild.device.errors import TransportClosed
 from nnbuild.device.transport import Transport
 
 END_OF_TEXT = b"\x04"

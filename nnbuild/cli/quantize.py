@@ -9,8 +9,8 @@ from typing import Any
 
 from nnbuild.base.errors import UsageError
 from nnbuild.cli.arguments import add_build_options, heard, options_of, print_json, progress, say_notes, say_weights
-from nnbuild.jobs.loss import loss_of
 from nnbuild.jobs.pipeline import compile_model
+from nnbuild.jobs.quantization_loss import loss_of
 from nnbuild.quantize.report import Loss
 from nnbuild.report.table import render
 

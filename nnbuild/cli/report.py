@@ -19,7 +19,7 @@ from nnbuild.cli.arguments import (
     say_notes,
 )
 from nnbuild.cli.check import add_gates, gates_of
-from nnbuild.jobs.gather import Run, gather
+from nnbuild.jobs.report_data import Run, gather
 from nnbuild.report.facts import Facts, as_object
 from nnbuild.report.page import page, verdict
 from nnbuild.report.png import require, write_pictures

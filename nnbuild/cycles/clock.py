@@ -12,8 +12,8 @@ from nnbuild.board.board import FlashSpeed
 from nnbuild.bound.image import Image
 from nnbuild.cycles.blocks import CODE, Block, Core, Timing, branch, read_block, timed
 from nnbuild.cycles.flash import Port
+from nnbuild.cycles.load_addresses import Watch, has_floats
 from nnbuild.cycles.pipeline import leaves
-from nnbuild.cycles.watch import Watch, has_floats
 
 PAGE = 4096
 BACK = 0x7FFF_F000

@@ -10,7 +10,7 @@ from functools import reduce
 from operator import xor
 
 from nnbuild.base.errors import NnbuildError
-from nnbuild.device.problems import DeviceMissing
+from nnbuild.device.errors import DeviceMissing
 from nnbuild.device.transport import Transport
 
 SYNC, ACK, NACK = 0x7F, 0x79, 0x1F

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nnbuild.base.errors import UsageError
-from nnbuild.device.beside import Beside
+from nnbuild.device.accelerator import Beside
 from nnbuild.device.layers import LayerCost, LayerDifference, steps
 from nnbuild.device.metrics import (
     Metrics,
@@ -26,7 +26,7 @@ from nnbuild.device.metrics import (
     fewest,
     statistics,
 )
-from nnbuild.device.modelled import Modelled
+from nnbuild.device.run_time import Modelled
 from nnbuild.numeric.nearness import along_samples, near
 
 Array = npt.NDArray[Any]

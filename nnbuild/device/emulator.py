@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nnbuild.base.errors import ToolMissing
-from nnbuild.device.problems import DeviceMissing, TransportClosed
+from nnbuild.device.errors import DeviceMissing, TransportClosed
 from nnbuild.device.transport import Listener, SocketTransport, Transport, reap
 
 CONNECTS_WITHIN = 20.0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nnbuild.device.description import ModelInfo, TensorInfo
+from nnbuild.device.descriptor import ModelInfo, TensorInfo
 from nnbuild.device.metrics import Statistics, compare, statistics
 from nnbuild.numeric.edge import dequantize
 from nnbuild.numeric.nearness import near

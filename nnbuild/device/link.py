@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from nnbuild.device.cores import CoreCosts, CoreMeter
-from nnbuild.device.description import ModelInfo, parse_descriptor
-from nnbuild.device.fault import explain_fault, fault_next_step
-from nnbuild.device.frames import FAULT, GARBLED, LOG, REPLY, Command, FrameReader, Message, Status, encode
-from nnbuild.device.problems import (
+from nnbuild.device.descriptor import ModelInfo, parse_descriptor
+from nnbuild.device.errors import (
     DeviceFault,
     DeviceMissing,
     DeviceRestarted,
@@ -27,6 +25,8 @@ from nnbuild.device.problems import (
     TransportClosed,
     WrongFirmware,
 )
+from nnbuild.device.fault import explain_fault, fault_next_step
+from nnbuild.device.frames import FAULT, GARBLED, LOG, REPLY, Command, FrameReader, Message, Status, encode
 from nnbuild.device.transport import Transport
 
 PROTOCOL_VERSION = 1

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from nnbuild.device.problems import DeviceMissing
+from nnbuild.device.errors import DeviceMissing
 
 NETWORK_PORT = re.compile(r"NetworkSerialPort[\s\S]*?'host': '([^']+)'[\s\S]*?'port': (\d+)")
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.device.beside import Beside
+from nnbuild.device.accelerator import Beside
 from nnbuild.device.check import Stack
-from nnbuild.device.description import ModelInfo
+from nnbuild.device.descriptor import ModelInfo
 from nnbuild.device.layers import LayerCost, layer_costs
 from nnbuild.device.link import Link
 from nnbuild.device.metrics import Statistics, statistics
-from nnbuild.device.modelled import Modelled
+from nnbuild.device.run_time import Modelled
 from nnbuild.device.session import Sample, profile_sample, write_sample
 
 RUNS = 8

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nnbuild.base.errors import UsageError
-from nnbuild.device.description import ModelInfo, TensorInfo
+from nnbuild.device.descriptor import ModelInfo, TensorInfo
+from nnbuild.device.errors import DeviceRestarted, WrongFirmware
 from nnbuild.device.layers import LayerCost, layer_costs
 from nnbuild.device.link import Link, Region, StackUse
-from nnbuild.device.problems import DeviceRestarted, WrongFirmware
 from nnbuild.numeric.edge import dequantize, quantize
 from nnbuild.numeric.rounding import limits
 

@@ -18,9 +18,9 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
+from nnbuild.device.errors import DeviceMissing, TransportClosed
 from nnbuild.device.ports import port_of
-from nnbuild.device.problems import DeviceMissing, TransportClosed
-from nnbuild.device.terminal import PORT_ERRORS, TERMINAL_ERRORS, without_lost_parity
+from nnbuild.device.posix_terminal import PORT_ERRORS, TERMINAL_ERRORS, without_lost_parity
 
 CHUNK = 65536
 _LAST_MOMENT = 1.0  # seconds a thread may take to notice that its program has ended

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nnbuild.evidence.numbers import Numbers, numbers_of
+from nnbuild.evidence.requant_numbers import Numbers, numbers_of
 from nnbuild.kernels.contract import Kernel
 from nnbuild.kernels.sums import sums_of
 from nnbuild.model.graph import Array, Constant

@@ -17,13 +17,13 @@ from nnbuild.base.errors import UsageError
 from nnbuild.base.files import make_folder, write_together
 from nnbuild.base.paths import TEMPLATES
 from nnbuild.emit.emit import digest
-from nnbuild.evidence import coverage, describe, layout, misra, origins, page, replicas, trace, vectors
-from nnbuild.evidence.numbers import Numbers
+from nnbuild.evidence import coverage, graph_json, layout, misra, origins, page, replicas, trace, vectors
+from nnbuild.evidence.array_store import Store
 from nnbuild.evidence.replicas import LeftOut, Replica
-from nnbuild.evidence.store import Store
-from nnbuild.jobs.gather import option_words
+from nnbuild.evidence.requant_numbers import Numbers
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.pipeline import Compiled, Options, precision
+from nnbuild.jobs.report_data import option_words
 from nnbuild.kernels.ahead import Ahead
 from nnbuild.kernels.contract import Kernel
 from nnbuild.kernels.stream import Stream
@@ -58,7 +58,7 @@ def make(
     own.mkdir()
     program = build_program(replicas.without_paths(compiled, own), Place(own)).read_bytes()
     say("proving")
-    described = describe.described(graph, store)
+    described = graph_json.described(graph, store)
     proofs, unplaced = _proofs(compiled, store)
     found, missing = origins.origins(compiled.imported, graph, compiled.options.model.read_bytes())
     proofs["origins"] = [_origin(each, store) for each in found]

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.jobs.drawn import drawn_samples, searched_samples
+from nnbuild.jobs.generated_samples import drawn_samples, searched_samples
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import SampleSet
 from nnbuild.ops import interpret

@@ -7,8 +7,8 @@ from pathlib import Path
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.base.names import identifier
 from nnbuild.frontend import hdf5_format, keras_h5, keras_zip, onnx
-from nnbuild.frontend.names import with_shown_names
-from nnbuild.frontend.wishes import NO_WISHES, Wishes
+from nnbuild.frontend.import_options import NO_WISHES, Wishes
+from nnbuild.frontend.safe_names import with_shown_names
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
 

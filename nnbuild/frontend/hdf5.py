@@ -19,7 +19,7 @@ import numpy as np
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.hdf5_format import Hdf5, Malformed, Unsupported, Values
-from nnbuild.frontend.weights import StoredArray
+from nnbuild.frontend.keras_weights import StoredArray
 from nnbuild.model.graph import Array
 
 T = TypeVar("T")

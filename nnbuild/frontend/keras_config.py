@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nnbuild.base.errors import ModelError
+from nnbuild.frontend.checked_config import BROKEN, Config, is_integer, shown
 from nnbuild.frontend.keras_nodes import Node, Ref, model_ends, nodes_of
-from nnbuild.frontend.settings import BROKEN, Config, is_integer, shown
 from nnbuild.model.graph import Shape
 
 MODELS = ("Sequential", "Functional", "Model")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from nnbuild.base.errors import ModelError
-from nnbuild.frontend.dialect import Dialect, dialect
 from nnbuild.frontend.hdf5 import Group, H5File
 from nnbuild.frontend.keras_config import parse
 from nnbuild.frontend.keras_import import import_model
-from nnbuild.frontend.weights import DAMAGED, Stored, StoredArray, WeightTree, by_order, listed_roles
+from nnbuild.frontend.keras_version import Dialect, dialect
+from nnbuild.frontend.keras_weights import DAMAGED, Stored, StoredArray, WeightTree, by_order, listed_roles
 from nnbuild.model.graph import Graph
 
 RANGES = ("_min", "_max", "optimizer_step")

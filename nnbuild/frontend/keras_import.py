@@ -8,7 +8,7 @@ from typing import Any
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.builder import MAX_OPS, SIMPLIFY, GraphBuilder
-from nnbuild.frontend.dialect import Dialect
+from nnbuild.frontend.checked_config import BROKEN, shown
 from nnbuild.frontend.keras_config import FIX_SHAPE, LayerSpec, declared_shape, input_shape, layer_spec
 from nnbuild.frontend.keras_layers.base import Call, Wire, as_floats, wires
 from nnbuild.frontend.keras_layers.registry import kind_of
@@ -16,8 +16,8 @@ from nnbuild.frontend.keras_names import folders
 from nnbuild.frontend.keras_nodes import Ref
 from nnbuild.frontend.keras_order import Wiring, wiring
 from nnbuild.frontend.keras_quantized import bits_of, with_scales
-from nnbuild.frontend.settings import BROKEN, shown
-from nnbuild.frontend.weights import Child, Stored, WeightTree
+from nnbuild.frontend.keras_version import Dialect
+from nnbuild.frontend.keras_weights import Child, Stored, WeightTree
 from nnbuild.model.graph import Graph
 
 INPUT_TYPES = {"uint8": "uint8", "bool": "int8"} | dict.fromkeys(

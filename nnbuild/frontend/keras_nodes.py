@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nnbuild.frontend.settings import Config, is_integer
+from nnbuild.frontend.checked_config import Config, is_integer
 
 CONSTANT = "_CONSTANT_VALUE"
 """Keras 2 writes this in place of a layer's name when an argument is a number."""

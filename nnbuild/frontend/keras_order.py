@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nnbuild.base.errors import ModelError
-from nnbuild.frontend.dialect import Dialect
+from nnbuild.frontend.checked_config import BROKEN
 from nnbuild.frontend.keras_config import LayerSpec, ModelSpec
 from nnbuild.frontend.keras_nodes import Node, Ref, refs_in
-from nnbuild.frontend.settings import BROKEN
+from nnbuild.frontend.keras_version import Dialect
 
 Key = tuple[str, int]
 """(layer, number of the call)"""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from nnbuild.base.errors import ModelError
-from nnbuild.frontend.settings import Config, shown
-from nnbuild.frontend.weights import DAMAGED, Stored, StoredArray, WeightTree, finite
+from nnbuild.frontend.checked_config import Config, shown
+from nnbuild.frontend.keras_weights import DAMAGED, Stored, StoredArray, WeightTree, finite
 from nnbuild.model.graph import Array, Shape
 
 POLICIES = ("QuantizedDTypePolicy", "Int4DTypePolicy")

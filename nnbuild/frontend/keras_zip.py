@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from nnbuild.base.errors import ModelError
-from nnbuild.frontend.dialect import dialect
 from nnbuild.frontend.hdf5 import MAX_TEXT, H5File
 from nnbuild.frontend.keras_config import parse
 from nnbuild.frontend.keras_import import import_model
-from nnbuild.frontend.weights import DAMAGED, Stored, StoredArray, WeightTree
+from nnbuild.frontend.keras_version import dialect
+from nnbuild.frontend.keras_weights import DAMAGED, Stored, StoredArray, WeightTree
 from nnbuild.model.graph import Graph
 
 MAGIC = b"PK\x03\x04"

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from nnbuild.backends.firmware.layout import DoesNotFit
 from nnbuild.base.files import make_folder, write_whole
-from nnbuild.cycles.pace import pace_of
-from nnbuild.jobs.fit import program_files
+from nnbuild.cycles.cost_model import pace_of
+from nnbuild.jobs.cycle_model import timed_program
 from nnbuild.jobs.job import build_program, place, profile_job
-from nnbuild.jobs.modelled import timed_program
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, target_of
+from nnbuild.jobs.program_files import program_files
 from nnbuild.plan import measured
 from nnbuild.plan.plan import Step
 from nnbuild.plan.select import Offer

@@ -11,7 +11,7 @@ import numpy as np
 
 from nnbuild.base.literals import float_literal
 from nnbuild.emit.text import comment_safe
-from nnbuild.jobs.classes import classes_of
+from nnbuild.jobs.class_names import classes_of
 from nnbuild.jobs.pipeline import Compiled
 from nnbuild.model.samples import load_samples
 from nnbuild.quantize.data import Source, batches

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from nnbuild.base.errors import UsageError
 from nnbuild.cycles.part import part_of
+from nnbuild.jobs.constant_sizes import stored_of
+from nnbuild.jobs.cycle_model import timed_program
 from nnbuild.jobs.job import Place, build_program
-from nnbuild.jobs.modelled import timed_program
 from nnbuild.jobs.pipeline import Compiled
-from nnbuild.jobs.stored import stored_of
 from nnbuild.report.cycles import CycleProfile, LayerCycles
 
 

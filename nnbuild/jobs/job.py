@@ -17,22 +17,22 @@ from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.registry import backend_of
 from nnbuild.backends.run_bound import hold_budget
 from nnbuild.base.phases import phase
-from nnbuild.device.beside import ask
+from nnbuild.device.accelerator import ask
 from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, first_wrong, judge
-from nnbuild.device.description import ModelInfo
+from nnbuild.device.descriptor import ModelInfo
 from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
 from nnbuild.device.link import Link
 from nnbuild.device.profile import RUNS, Estimate, Profile, measure_costs
 from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
 from nnbuild.emit.artifact import Artifact
 from nnbuild.features.wav import one_step
-from nnbuild.jobs.beside import beside_of
+from nnbuild.jobs.accelerator import beside_of
 from nnbuild.jobs.cores import cores_of
-from nnbuild.jobs.drawn import drawn_samples
-from nnbuild.jobs.fit import program_files
+from nnbuild.jobs.cycle_model import modelled
+from nnbuild.jobs.generated_samples import drawn_samples
 from nnbuild.jobs.memory import memory_of
-from nnbuild.jobs.modelled import modelled
 from nnbuild.jobs.pipeline import Compiled, precision
+from nnbuild.jobs.program_files import program_files
 from nnbuild.jobs.stream import stream_samples, whole_stream, window_inputs
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import SampleSet, load_samples

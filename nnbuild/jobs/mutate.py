@@ -17,8 +17,7 @@ from nnbuild.base.errors import CheckFailed, NnbuildError, UsageError
 from nnbuild.device.link import Link, Timing
 from nnbuild.device.session import Runs, open_model, run_samples
 from nnbuild.emit.emit import digest
-from nnbuild.jobs.drawn import searched_samples
-from nnbuild.jobs.fit import program_files
+from nnbuild.jobs.generated_samples import searched_samples
 from nnbuild.jobs.job import Place
 from nnbuild.jobs.mutants import (
     KINDS,
@@ -32,6 +31,7 @@ from nnbuild.jobs.mutants import (
     without,
 )
 from nnbuild.jobs.pipeline import Compiled, precision
+from nnbuild.jobs.program_files import program_files
 from nnbuild.model.samples import SampleSet
 from nnbuild.numeric.nearness import near
 from nnbuild.ops.tolerance import Standard, standards

@@ -20,7 +20,7 @@ from nnbuild.compress.record import Compression
 from nnbuild.compress.wishes import Wishes as WeightWishes
 from nnbuild.compress.wishes import listed
 from nnbuild.compress.wishes import wishes as weight_wishes
-from nnbuild.cycles.pace import pace_of
+from nnbuild.cycles.cost_model import pace_of
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest, emit
 from nnbuild.emit.weights import weights_bytes
@@ -28,16 +28,16 @@ from nnbuild.features.config import recipe_of as recipe_of_file
 from nnbuild.features.files import hearing_files
 from nnbuild.features.hearing import Hearing, hearing_of
 from nnbuild.frontend import load
-from nnbuild.frontend.wishes import LAYOUTS, Wishes
+from nnbuild.frontend.import_options import LAYOUTS, Wishes
 from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import baseline, fits, isas, native
 from nnbuild.isa.registry import find_all as find_isas
-from nnbuild.jobs.beside import beside_device, device_notes, unknown_places
-from nnbuild.jobs.classes import classes_of
+from nnbuild.jobs.accelerator import beside_device, device_notes, unknown_places
+from nnbuild.jobs.class_names import classes_of
 from nnbuild.jobs.compression import Heard, silent, with_wishes, within_flash
 from nnbuild.jobs.cores import cores_of, for_cores
-from nnbuild.jobs.early import refuse_too_large
-from nnbuild.jobs.heard import heard_samples
+from nnbuild.jobs.memory_precheck import refuse_too_large
+from nnbuild.jobs.recordings import heard_samples
 from nnbuild.model.graph import Graph, Shape
 from nnbuild.offload.device import Device
 from nnbuild.offload.table import device_inputs, find_device, rules_of

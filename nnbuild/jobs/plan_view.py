@@ -10,16 +10,16 @@ from dataclasses import replace
 from math import prod
 
 from nnbuild.isa.registry import isas
-from nnbuild.jobs.stored import stored_of
+from nnbuild.jobs.constant_sizes import stored_of
 from nnbuild.model.graph import Graph, Op, Tensor
 from nnbuild.model.verify import constant_shapes
 from nnbuild.ops.reshape import Reshape
 from nnbuild.plan.buffers import scratch_name
 from nnbuild.plan.plan import Plan, Step
 from nnbuild.plan.select import NEEDS, Alternative
+from nnbuild.report.constant_sizes import Stored
 from nnbuild.report.facts import Buffer, Layer, Node, Option, Peak, Role
-from nnbuild.report.stored import Stored
-from nnbuild.report.words import TIMES
+from nnbuild.report.number_format import TIMES
 
 CLAMPS: dict[tuple[float | None, float | None], str] = {(0.0, None): "relu", (0.0, 6.0): "relu6"}
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from nnbuild.backends.listen_binding import OURS
 from nnbuild.base.errors import UsageError
-from nnbuild.device.description import ModelInfo
+from nnbuild.device.descriptor import ModelInfo
 from nnbuild.device.link import Link
 from nnbuild.device.session import Runs, run_samples
 from nnbuild.features.hearing import Hearing

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nnbuild.base.errors import UsageError
-from nnbuild.jobs.drawn import drawn_samples
+from nnbuild.jobs.generated_samples import drawn_samples
 from nnbuild.model.graph import Graph
 from nnbuild.model.samples import FloatArray, SampleSet, load_samples
 from nnbuild.ops.interpret import Values

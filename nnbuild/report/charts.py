@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nnbuild.report.facts import Facts
+from nnbuild.report.number_format import clipped, percent, whole
 from nnbuild.report.palette import paint_of
 from nnbuild.report.picture import Box, Label, Picture, Shape
-from nnbuild.report.words import clipped, percent, whole
 
 WIDTH, ROW, LEFT, RIGHT = 720.0, 24.0, 230.0, 150.0
 

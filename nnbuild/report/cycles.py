@@ -7,8 +7,8 @@ from typing import Any
 
 from nnbuild.cycles.clock import Time
 from nnbuild.cycles.run import Cycles
-from nnbuild.device.modelled import Modelled
-from nnbuild.report.stored import Stored, stored_objects, stored_text
+from nnbuild.device.run_time import Modelled
+from nnbuild.report.constant_sizes import Stored, stored_objects, stored_text
 from nnbuild.report.table import render
 
 CAUSES = ("loads", "branches", "others", "flash_code", "flash_data")

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nnbuild.report.facts import Facts, Layer
+from nnbuild.report.number_format import figures, whole
 from nnbuild.report.table import render
-from nnbuild.report.words import figures, whole
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import typing
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from nnbuild.device.beside import Beside
+from nnbuild.device.accelerator import Beside
 from nnbuild.device.check import CheckReport
-from nnbuild.device.modelled import time_of
+from nnbuild.device.run_time import time_of
+from nnbuild.report.constant_sizes import Stored
 from nnbuild.report.listening import Listening
-from nnbuild.report.stored import Stored
 from nnbuild.report.weights import Weights
 
 Role = Literal["input", "tensor", "output", "scratch"]

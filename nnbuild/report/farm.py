@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from nnbuild.base.shown import printable
-from nnbuild.device.modelled import Time
+from nnbuild.device.run_time import Time
 from nnbuild.report.junit import as_file, clean
 from nnbuild.report.table import render
 

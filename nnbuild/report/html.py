@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from nnbuild.report.words import middled
+from nnbuild.report.number_format import middled
 
 LONGEST_NAME = 26
 

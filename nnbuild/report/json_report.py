@@ -10,8 +10,8 @@ from typing import Any
 
 from nnbuild.device.check import CheckReport
 from nnbuild.device.layers import LayerCost, shares
-from nnbuild.device.modelled import time_of
 from nnbuild.device.profile import Profile
+from nnbuild.device.run_time import time_of
 
 
 def as_object(report: CheckReport) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nnbuild.report.facts import Node
+from nnbuild.report.number_format import BOLD, clipped, percent
 from nnbuild.report.palette import paint_of
 from nnbuild.report.picture import Box, Curve, Label, Line, Picture, Shape
-from nnbuild.report.words import BOLD, clipped, percent
 
 WIDTH, ROW = 360.0, 46.0
 MOST_LANES_WIDTH = 120.0

@@ -8,10 +8,10 @@ from html import escape
 
 from nnbuild.device.check import CheckReport
 from nnbuild.device.layers import LayerCost, shares
-from nnbuild.device.modelled import time_of
 from nnbuild.device.profile import Profile
+from nnbuild.device.run_time import time_of
 from nnbuild.report.cycles import CycleProfile
-from nnbuild.report.words import kilobytes, percent, whole
+from nnbuild.report.number_format import kilobytes, percent, whole
 
 RIGHT = ' style="text-align:right"'
 GOOD, BAD = "#1a7f37", "#cf222e"

@@ -11,11 +11,11 @@ from nnbuild.report import network, sections
 from nnbuild.report.facts import Facts
 from nnbuild.report.html import bar, bullets, paragraph, section
 from nnbuild.report.listening import listening
+from nnbuild.report.number_format import NARROW, duration, kilobytes, percent, short, whole
 from nnbuild.report.palette import families
 from nnbuild.report.style import css
 from nnbuild.report.svg import to_svg
 from nnbuild.report.timeline import slivers, timeline
-from nnbuild.report.words import NARROW, duration, kilobytes, percent, short, whole
 
 MOST_SLIVERS = 12
 FRAME = """<!DOCTYPE html>

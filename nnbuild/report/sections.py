@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from nnbuild.device.beside import layer_cells, said
+from nnbuild.device.accelerator import layer_cells, said
 from nnbuild.report.facts import Check, Comparison, Facts, Gate, Layer, Memory, Option, Output
 from nnbuild.report.html import Cell, Row, bullets, number, paragraph, table
+from nnbuild.report.number_format import TIMES, duration, figures, percent, short, signed, whole
 from nnbuild.report.weights import per_kilobyte
-from nnbuild.report.words import TIMES, duration, figures, percent, short, signed, whole
 
 MOST_CLASSES = 24
 """A larger confusion matrix is told by what is confused most."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nnbuild.device.beside import Beside, layer_cells, said
+from nnbuild.device.accelerator import Beside, layer_cells, said
 from nnbuild.device.check import CheckReport, Comparison, OutputReport
 from nnbuild.device.layers import LayerCost, LayerDifference, shares
 from nnbuild.device.profile import Profile

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nnbuild.report.facts import Buffer, Facts
+from nnbuild.report.number_format import BOLD, clipped, kilobytes, width_of
 from nnbuild.report.picture import Box, Label, Line, Picture, Shape
-from nnbuild.report.words import BOLD, clipped, kilobytes, width_of
 
 WIDE, NARROW = 1060.0, 350.0
 TOP, BOTTOM = 26.0, 34.0

@@ -15,9 +15,9 @@ from nnbuild.audit import fpscan
 from nnbuild.audit.archive import open_file
 from nnbuild.audit.code import Code
 from nnbuild.audit.elf import SHN_ABS, SHN_COMMON, ObjectFile
-from nnbuild.audit.places import Locator
 from nnbuild.audit.relocations import relocation_tables
 from nnbuild.audit.sizes import section_sizes
+from nnbuild.audit.source_locations import Locator
 
 from .toolchains import parameters
 

@@ -10,7 +10,7 @@ import pytest
 from nnbuild.audit import fpscan
 from nnbuild.audit.archive import open_file
 from nnbuild.audit.code import Code
-from nnbuild.audit.places import Locator
+from nnbuild.audit.source_locations import Locator
 
 from .toolchains import Toolchain, by_name
 

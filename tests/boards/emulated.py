@@ -17,7 +17,7 @@ from typing import Any
 
 from nnbuild.board.board import Board
 from nnbuild.device.emulator import EmulatorTransport
-from nnbuild.device.problems import TransportClosed
+from nnbuild.device.errors import TransportClosed
 from nnbuild.device.transport import Transport
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nnbuild.board.tables import find
-from nnbuild.device.problems import DeviceFault, DeviceRestarted
+from nnbuild.device.errors import DeviceFault, DeviceRestarted
 from tests.boards.conftest import EMULATED
 
 pytestmark = pytest.mark.emulator

@@ -19,9 +19,9 @@ import pytest
 
 from nnbuild.base.errors import NnbuildError
 from nnbuild.board.tables import find
-from nnbuild.device.description import ModelInfo
+from nnbuild.device.descriptor import ModelInfo
+from nnbuild.device.errors import DeviceMissing, TransportClosed, WrongFirmware
 from nnbuild.device.link import Link, Timing
-from nnbuild.device.problems import DeviceMissing, TransportClosed, WrongFirmware
 from nnbuild.device.session import measure, open_model
 from nnbuild.device.transport import SerialTransport, Transport
 from nnbuild.emit.emit import digest

@@ -14,9 +14,9 @@ from nnbuild.backends.firmware.layout import DoesNotFit
 from nnbuild.backends.registry import backend_of
 from nnbuild.board.tables import find
 from nnbuild.device.session import profile_sample, run_samples
-from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.job import build_program, connected, place, stack_of
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.program_files import program_files
 from nnbuild.model.samples import SampleSet, load_samples
 from nnbuild.ops import interpret
 from tests.boards.conftest import EMULATED, MNIST, SHARED, needs_tools

@@ -18,11 +18,11 @@ from nnbuild.backends.recipe import choose, toolchain_for
 from nnbuild.base.errors import NnbuildError, ToolMissing, UsageError
 from nnbuild.board.tables import boards, find
 from nnbuild.device.emulator import EmulatorTransport
-from nnbuild.device.problems import DeviceMissing, TransportClosed
+from nnbuild.device.errors import DeviceMissing, TransportClosed
 from nnbuild.device.session import run_samples
 from nnbuild.device.unicorn_board import instructions_in
-from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.pipeline import Options, compile_model
+from nnbuild.jobs.program_files import program_files
 from tests.boards.conftest import MNIST, ROOT
 from tests.cli.conftest import Nnbuild, nnbuild  # noqa: F401 - a fixture
 

@@ -9,11 +9,11 @@ from typing import Any
 from unicorn import arm_const
 
 from benchmarks.replay import LR, REGISTERS, SP, STATUS
-from nnbuild.bound.apart import MARKED, fresh
 from nnbuild.bound.block import compiled, is_branch, write_all
 from nnbuild.bound.image import Image
 from nnbuild.bound.instruction import Instruction, decode, it_conditions
 from nnbuild.bound.memory import Memory, WildStore
+from nnbuild.bound.register_distance import MARKED, fresh
 from nnbuild.bound.writer import SLOT, Writer
 from nnbuild.bound.writer import VALUES as NAMES
 from nnbuild.cycles.clock import Processor

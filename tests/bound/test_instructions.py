@@ -8,7 +8,7 @@ import pytest
 
 from nnbuild.bound.block import Refused, write_all
 from nnbuild.bound.image import read_image
-from nnbuild.bound.meaning import FLOATS, HANDLERS, NOTHING, ONE_UNKNOWN, TWO_UNKNOWN
+from nnbuild.bound.semantics import FLOATS, HANDLERS, NOTHING, ONE_UNKNOWN, TWO_UNKNOWN
 from nnbuild.bound.writer import Writer
 from tests.bound.assembled import MEMORY, assembled
 from tests.bound.pinned import Pin, branches, sequences

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.bound import Inputs
 from benchmarks.replay import INPUT, Replay
 from nnbuild.audit.code import Code
-from nnbuild.audit.places import Locator
+from nnbuild.audit.source_locations import Locator
 from nnbuild.backends.run_bound import run_bound
 from nnbuild.base.paths import EXAMPLE
 from nnbuild.board.tables import find

@@ -15,8 +15,8 @@ import pytest
 
 from nnbuild.cli import GROUPS, known, main
 from nnbuild.frontend import load
-from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.pipeline import Compiled
+from nnbuild.jobs.program_files import program_files
 from nnbuild.ops import interpret
 from tests.cli.conftest import Nnbuild, numbers
 from tests.frontend.keras_files import dense, h5_bytes, input_layer, put, sequential

@@ -14,7 +14,7 @@ from nnbuild.board.tables import find
 from nnbuild.cli import main
 from nnbuild.cli.arguments import add_build_options, options_of, options_to_run
 from nnbuild.isa.registry import baseline, native
-from nnbuild.jobs.early import refuse_too_large
+from nnbuild.jobs.memory_precheck import refuse_too_large
 from nnbuild.jobs.pipeline import BYTES
 from nnbuild.ops.dense import Dense
 from tests.support.graphs import single

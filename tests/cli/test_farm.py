@@ -18,8 +18,8 @@ import pytest
 from nnbuild.base.errors import UsageError
 from nnbuild.board.tables import find
 from nnbuild.cli import main
+from nnbuild.device.errors import DeviceMissing
 from nnbuild.device.ports import port_of
-from nnbuild.device.problems import DeviceMissing
 from nnbuild.jobs.farm import read_farm
 from tests.frontend.keras_files import h5_bytes, put, small
 

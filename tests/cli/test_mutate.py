@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nnbuild.jobs.drawn import searched_samples
+from nnbuild.jobs.generated_samples import searched_samples
 from nnbuild.jobs.mutants import KINDS, NUMBER, _kind_in
 from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.model.samples import SampleSet

@@ -14,7 +14,7 @@ import pytest
 from nnbuild.base.errors import UsageError
 from nnbuild.board.cores import core_table, with_local
 from nnbuild.device.check import Gates
-from nnbuild.device.problems import DeviceFault
+from nnbuild.device.errors import DeviceFault
 from nnbuild.emit.artifact import Artifact
 from nnbuild.isa.registry import find_all
 from nnbuild.jobs.job import check_job, place, profile_job, samples_for

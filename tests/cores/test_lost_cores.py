@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nnbuild.device.problems import DeviceFault
+from nnbuild.device.errors import DeviceFault
 from nnbuild.device.session import open_model
 from tests.support.lost_cores import Stop, computed, losing, program, stopping
 

@@ -10,7 +10,7 @@ from benchmarks.models import path_of
 from nnbuild.base.bill import Bill, Body, Pace
 from nnbuild.base.paths import EXAMPLE
 from nnbuild.board.tables import find
-from nnbuild.cycles.pace import pace_of
+from nnbuild.cycles.cost_model import pace_of
 from nnbuild.jobs.alternatives import measure, save
 from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.plan import measured

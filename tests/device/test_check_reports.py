@@ -12,7 +12,7 @@ from check_cases import LABELS, RAW, evidence, float_output, integer_output, lay
 
 from nnbuild.device.check import Gates, judge
 from nnbuild.device.layers import LayerCost
-from nnbuild.device.modelled import Modelled, time_of
+from nnbuild.device.run_time import Modelled, time_of
 from nnbuild.report import layer_table, to_json, to_junit, to_text
 from nnbuild.report.json_report import as_object
 

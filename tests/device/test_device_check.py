@@ -10,7 +10,7 @@ from check_cases import FLOAT_Y, LABELS, RAW, Y, evidence, float_output, integer
 
 from nnbuild.base.errors import UsageError
 from nnbuild.device.check import Evidence, Gates, Stack, first_wrong, judge
-from nnbuild.device.description import ModelInfo, StepInfo, TensorInfo
+from nnbuild.device.descriptor import ModelInfo, StepInfo, TensorInfo
 from nnbuild.device.layers import LayerCost, compare_layers, layer_costs
 
 

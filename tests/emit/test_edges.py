@@ -13,7 +13,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.cli import main
 from nnbuild.emit.text import quoted
 from nnbuild.frontend import load
-from nnbuild.jobs.classes import classes_of
+from nnbuild.jobs.class_names import classes_of
 from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.edge import quantize as quantize_values

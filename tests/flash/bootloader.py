@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nnbuild.board.board import Board
 from nnbuild.device.emulator import EmulatorTransport
-from nnbuild.device.problems import TransportClosed
+from nnbuild.device.errors import TransportClosed
 from nnbuild.device.transport import Transport
 
 ACK, NACK, SYNC = 0x79, 0x1F, 0x7F

@@ -11,7 +11,7 @@ from nnbuild.base.errors import NnbuildError
 from nnbuild.board.tables import find
 from nnbuild.device.an3155 import BootloaderError, ReadProtected
 from nnbuild.device.bootloader import HalfFlashed, NotStarted, Part, flash_serial, pages_under
-from nnbuild.device.problems import DeviceMissing
+from nnbuild.device.errors import DeviceMissing
 from tests.flash.bootloader import ACK, NACK, Rom, RomLine
 
 BOARD = find("stm32f405")

@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from nnbuild import cli, compile
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend import load
-from nnbuild.frontend.wishes import Wishes
+from nnbuild.frontend.import_options import Wishes
 from nnbuild.ops import interpret
 
 

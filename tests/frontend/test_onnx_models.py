@@ -48,7 +48,7 @@ def test_exported_models_equal_their_golden_outputs(name: str, exporter: str) ->
 
 @pytest.mark.parametrize("name", ["mobilenetv2", "resnet8", "unet"])
 def test_channels_last_at_the_edges_leaves_no_transpose(name: str) -> None:
-    from nnbuild.frontend.wishes import Wishes
+    from nnbuild.frontend.import_options import Wishes
 
     graph = passes.run(load(MODELS / f"{name}_script.onnx", None, Wishes(layout="nhwc")))
     x, y = golden(name)

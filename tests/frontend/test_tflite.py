@@ -25,8 +25,8 @@ from nnbuild.ops.drawn import drawn
 from nnbuild.plan.plan import make_plan
 from nnbuild.plan.target import Target
 from tests.frontend.tflite_files import File, O, T, to_bytes
-from tests.fuzz.tflite_choosing_seeds import CHOOSING
 from tests.fuzz.tflite_seeds import SEEDS, numbers, one, tensor
+from tests.fuzz.tflite_selection_seeds import CHOOSING
 from tests.support.many import run_many
 from tests.support.quantized import full_range
 

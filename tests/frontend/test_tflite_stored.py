@@ -19,7 +19,7 @@ from nnbuild.frontend.tflite.records import Tensor
 from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from tests.frontend.tflite_files import File, O, T, to_bytes
-from tests.fuzz.tflite_choosing_seeds import composite
+from tests.fuzz.tflite_selection_seeds import composite
 
 INPUTS, OUTPUTS, BLOCK = 12, 5, 4
 WEIGHTS = np.random.default_rng(3).integers(-8, 8, (OUTPUTS, INPUTS)).astype(np.int8)

@@ -62,7 +62,7 @@ def test_the_fuzzer_finds_bugs(tmp_path: Path) -> None:
     """With the check of option types taken out, it must complain."""
     script = (
         "import sys; sys.argv = ['fuzz', '--cases', '200']\n"
-        "from nnbuild.frontend.settings import Config\n"
+        "from nnbuild.frontend.checked_config import Config\n"
         "Config.integer = lambda self, key, default=None, minimum=1: self.values.get(key, default)\n"
         "from tests.fuzz.importer import fuzzer, main; sys.exit(main(lambda _: fuzzer()))"
     )

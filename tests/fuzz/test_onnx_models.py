@@ -12,7 +12,7 @@ pytest.importorskip("onnx")
 
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.onnx import load
-from nnbuild.frontend.onnx.wire import Damaged, Message, unpacked
+from nnbuild.frontend.onnx.protobuf import Damaged, Message, unpacked
 from tests.fuzz.harness import replayed
 from tests.fuzz.onnx_models import FUZZER
 

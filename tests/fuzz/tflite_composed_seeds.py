@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.frontend.tflite_files import File, O, T
-from tests.fuzz.tflite_choosing_seeds import SHAPE, constant, file, plain
+from tests.fuzz.tflite_selection_seeds import SHAPE, constant, file, plain
 
 MOVED = ("int8", "float32")
 IMAGE = (1, 4, 6, 3)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tests.frontend.tflite_files import File, O, T
-from tests.fuzz.tflite_choosing_seeds import constant, plain
+from tests.fuzz.tflite_selection_seeds import constant, plain
 
 UNITS, FEATURES = 3, 4
 TANH = 4

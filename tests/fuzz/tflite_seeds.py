@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from tests.frontend.tflite_files import File, O, T
-from tests.fuzz.tflite_choosing_seeds import CHOOSING
 from tests.fuzz.tflite_composed_seeds import COMPOSED
 from tests.fuzz.tflite_recurrent_seeds import RECURRENT
+from tests.fuzz.tflite_selection_seeds import CHOOSING
 from tests.fuzz.tflite_variable_seeds import VARIABLES
 
 RNG = np.random.default_rng(5)

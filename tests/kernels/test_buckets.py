@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nnbuild.board.tables import find
-from nnbuild.cycles.pace import pace_of
+from nnbuild.cycles.cost_model import pace_of
 from nnbuild.isa.registry import isas
 from nnbuild.model.graph import Graph
 from nnbuild.ops.dense import Dense

@@ -18,8 +18,8 @@ from nnbuild.backends.kmod.module import make_module
 from nnbuild.backends.kmod.versions import kernels_of
 from nnbuild.base.errors import ToolMissing
 from nnbuild.emit.artifact import Artifact
-from nnbuild.jobs.fit import program_files
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.program_files import program_files
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "guest"

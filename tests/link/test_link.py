@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from link_devices import Faults, MemoryDevice, MemoryTransport, fake_outputs, memory_link, samples
 
 from nnbuild.base.errors import NnbuildError, UsageError
-from nnbuild.device.description import descriptor_text, parse_descriptor
-from nnbuild.device.frames import Command, FrameReader, Message, Status, encode
-from nnbuild.device.link import Link, Region, StackUse
-from nnbuild.device.problems import (
+from nnbuild.device.descriptor import descriptor_text, parse_descriptor
+from nnbuild.device.errors import (
     DeviceFault,
     DeviceMissing,
     DeviceRestarted,
@@ -25,6 +23,8 @@ from nnbuild.device.problems import (
     TransportClosed,
     WrongFirmware,
 )
+from nnbuild.device.frames import Command, FrameReader, Message, Status, encode
+from nnbuild.device.link import Link, Region, StackUse
 from nnbuild.device.session import dump_layers, measure, open_model, profile_sample, run_samples, to_wire, write_sample
 
 DESCRIPTOR_KEYS = ["name", "hash", "inputs", "outputs", "steps", "shape", "type", "scale", "zero_point", "layer", "op"]

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from link_devices import SHORT, Faults, SpoiltTransport, fake_outputs, host_program, samples
 
-from nnbuild.device.character import CharacterTransport
+from nnbuild.device.character_device import CharacterTransport
+from nnbuild.device.errors import DeviceFault, DeviceMissing, ModelRefused, TransportClosed
 from nnbuild.device.link import Link, Timing
-from nnbuild.device.problems import DeviceFault, DeviceMissing, ModelRefused, TransportClosed
 from nnbuild.device.session import open_model, profile_sample, run_samples
 from nnbuild.device.transport import (
     Listener,

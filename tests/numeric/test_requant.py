@@ -129,7 +129,7 @@ def test_dense_layers(data: st.DataObject, zero: int) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
-def test_words(data: st.DataObject) -> None:
+def test_number_format(data: st.DataObject) -> None:
     drawn = data.draw(st.lists(channels("wide"), min_size=1, max_size=2))
     of = layer("wide", [real for real, _ in drawn], [ends for _, ends in drawn], 0, INT16)
     assert check_lines(of)

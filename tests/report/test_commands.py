@@ -15,9 +15,9 @@ import pytest
 
 from nnbuild import cli
 from nnbuild.cli.arguments import add_build_options, add_place, options_of
-from nnbuild.jobs.arguments import arguments_of
-from nnbuild.jobs.gather import near, option_words
+from nnbuild.jobs.command_line import arguments_of
 from nnbuild.jobs.pipeline import Options
+from nnbuild.jobs.report_data import near, option_words
 from nnbuild.report.facts import as_object, from_object
 from tests.cli.conftest import Nnbuild, model, nnbuild
 from tests.report import samples

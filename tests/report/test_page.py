@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from nnbuild.device.beside import Beside, DeviceLayer
+from nnbuild.device.accelerator import Beside, DeviceLayer
 from nnbuild.report.facts import Facts, as_object, from_object
 from nnbuild.report.listening import Events, FrontEnd, Listening, Step
+from nnbuild.report.number_format import MINUS, TIMES
 from nnbuild.report.page import page
 from nnbuild.report.palette import PAINTS
-from nnbuild.report.words import MINUS, TIMES
 from tests.report import samples
 
 ALONE = {"meta", "link", "br", "wbr"}

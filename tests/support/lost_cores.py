@@ -16,7 +16,7 @@ import numpy as np
 
 from nnbuild.backends.backend import Line
 from nnbuild.backends.registry import backend_of
-from nnbuild.device.description import ModelInfo
+from nnbuild.device.descriptor import ModelInfo
 from nnbuild.device.link import Link, Timing
 from nnbuild.device.session import Sample, open_model, run_samples
 from nnbuild.jobs.job import build_program, place, samples_for

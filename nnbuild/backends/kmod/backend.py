@@ -19,7 +19,7 @@ from nnbuild.plan.target import Target
 def open_line(board: Board, program: Path, port: str | None) -> Line:
     if port is None:
         return Line(KernelTransport(board, program))
-    from nnbuild.device.character import CharacterTransport  # of POSIX systems alone
+    from nnbuild.device.character_device import CharacterTransport  # of POSIX systems alone
 
     return Line(CharacterTransport(port))
 

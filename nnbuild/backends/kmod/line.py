@@ -11,7 +11,7 @@ from nnbuild.backends.kmod.versions import kernels_of
 from nnbuild.base.errors import NnbuildError
 from nnbuild.board.board import Board
 from nnbuild.device.emulator import BYTE_RATE
-from nnbuild.device.problems import DeviceMissing
+from nnbuild.device.errors import DeviceMissing
 from nnbuild.device.transport import Listener, SocketTransport, Transport
 
 BOOTS_WITHIN = 90.0

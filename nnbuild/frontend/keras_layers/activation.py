@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nnbuild.frontend.dialect import NO_BOUND, Dialect
+from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
-from nnbuild.frontend.settings import Config, shown
-from nnbuild.frontend.weights import WeightTree
+from nnbuild.frontend.keras_version import NO_BOUND, Dialect
+from nnbuild.frontend.keras_weights import WeightTree
 from nnbuild.model.graph import Shape
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.base import normal_axis

@@ -7,11 +7,11 @@ from math import sqrt
 
 import numpy as np
 
+from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers.activation import chosen, softmax_over
 from nnbuild.frontend.keras_layers.base import Build, Call, LayerKind, Layers, WeightRule, Wire, wires
 from nnbuild.frontend.keras_layers.products import by_kernel, multiplied, repeated, seen
-from nnbuild.frontend.settings import Config, shown
-from nnbuild.frontend.weights import Child, WeightTree, parts
+from nnbuild.frontend.keras_weights import Child, WeightTree, parts
 from nnbuild.model.graph import Array
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend import keras_quantized
 from nnbuild.frontend.builder import Form, GraphBuilder
-from nnbuild.frontend.dialect import Dialect
-from nnbuild.frontend.settings import Config
-from nnbuild.frontend.weights import DAMAGED, Stored, WeightTree, finite
+from nnbuild.frontend.checked_config import Config
+from nnbuild.frontend.keras_version import Dialect
+from nnbuild.frontend.keras_weights import DAMAGED, Stored, WeightTree, finite
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.convert import Convert

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.activation import apply, function_of
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers
 from nnbuild.frontend.keras_layers.convolution import Geometry, geometry, pads
-from nnbuild.frontend.settings import Config
-from nnbuild.frontend.weights import WeightTree, parts
+from nnbuild.frontend.keras_weights import WeightTree, parts
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D

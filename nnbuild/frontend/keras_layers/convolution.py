@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.activation import activate
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single, trained_by
-from nnbuild.frontend.settings import Config
 from nnbuild.ops.base import Pair
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose

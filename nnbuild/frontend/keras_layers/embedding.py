@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nnbuild.frontend.builder import INT32
+from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
-from nnbuild.frontend.settings import Config
-from nnbuild.frontend.weights import WeightTree
+from nnbuild.frontend.keras_weights import WeightTree
 from nnbuild.model.graph import Array
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare

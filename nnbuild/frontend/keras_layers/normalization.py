@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
 from nnbuild.frontend.keras_layers.products import normalized, unit_length
-from nnbuild.frontend.settings import Config, shown
-from nnbuild.frontend.weights import WeightTree
+from nnbuild.frontend.keras_weights import WeightTree
 from nnbuild.model.graph import Array
 from nnbuild.ops.affine import Affine
 from nnbuild.ops.binary import Binary

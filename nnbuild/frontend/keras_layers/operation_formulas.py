@@ -6,12 +6,12 @@ from math import prod
 
 import numpy as np
 
+from nnbuild.frontend.checked_config import is_integer, shown
 from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call
 from nnbuild.frontend.keras_layers.merging import of_one_kind
 from nnbuild.frontend.keras_layers.operation_shapes import BATCH, options, reduced
 from nnbuild.frontend.keras_layers.products import by_kernel
-from nnbuild.frontend.settings import is_integer, shown
 from nnbuild.model.graph import Shape
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary

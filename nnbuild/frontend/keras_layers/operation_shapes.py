@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+from nnbuild.frontend.checked_config import Config, is_integer, shown
 from nnbuild.frontend.keras_layers.activation import sample_axes
 from nnbuild.frontend.keras_layers.base import Call
 from nnbuild.frontend.keras_layers.shaping import filled_in
-from nnbuild.frontend.settings import Config, is_integer, shown
 from nnbuild.ops.base import normal_axis
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.reduce import Reduce

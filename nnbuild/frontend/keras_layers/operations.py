@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from nnbuild.frontend.dialect import NO_BOUND
-from nnbuild.frontend.keras_layers import operation_choices as choices
+from nnbuild.frontend.checked_config import shown
 from nnbuild.frontend.keras_layers import operation_formulas as formulas
-from nnbuild.frontend.keras_layers import operation_further as further
+from nnbuild.frontend.keras_layers import operation_misc as misc
+from nnbuild.frontend.keras_layers import operation_selection as selection
 from nnbuild.frontend.keras_layers import operation_shapes as shapes
 from nnbuild.frontend.keras_layers import pooling
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes, softmax_over
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Wire, as_floats, wires
 from nnbuild.frontend.keras_layers.merging import concatenated
 from nnbuild.frontend.keras_layers.normalization import as_array, lrn, single_precision
-from nnbuild.frontend.keras_layers.operation_choices import is_whole, two_sided
+from nnbuild.frontend.keras_layers.operation_selection import is_whole, two_sided
 from nnbuild.frontend.keras_layers.operation_shapes import options
-from nnbuild.frontend.settings import shown
+from nnbuild.frontend.keras_version import NO_BOUND
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import FUNCTIONS as COMPARISONS
 from nnbuild.ops.compare import Compare
@@ -188,7 +188,7 @@ def _floored(function: str) -> Operation:
             return two_sided(call, Whole(function), left, right)
         left, right = (as_floats(call.builder, side) for side in (left, right))
         quotient = apply(call, str(_binary("divide").build(call)), ("floor", ()))
-        return quotient if function == "floor_divide" else further.rest(call, quotient, left, right)
+        return quotient if function == "floor_divide" else misc.rest(call, quotient, left, right)
 
     return Operation(build, whole=True)
 
@@ -292,27 +292,27 @@ OPERATIONS: dict[str, Operation] = {
     "identity": Operation(lambda call: call.input, whole=True),
     "copy": Operation(lambda call: call.input, whole=True),
     "stop_gradient": Operation(lambda call: call.input, ("variable",), whole=True),
-    "cast": Operation(choices.cast, ("dtype",), whole=True),
+    "cast": Operation(selection.cast, ("dtype",), whole=True),
     "convert_to_tensor": Operation(
-        lambda call: choices.as_asked(call, call.input), ("dtype", "sparse", "ragged"), whole=True
+        lambda call: selection.as_asked(call, call.input), ("dtype", "sparse", "ragged"), whole=True
     ),
-    **{name: Operation(partial(choices.compared, function=name), whole=True) for name in COMPARISONS},
-    "logical_and": Operation(partial(choices.logical, function="and"), whole=True),
-    "logical_or": Operation(partial(choices.logical, function="or"), whole=True),
-    "logical_xor": Operation(partial(choices.logical, function="xor"), whole=True),
-    "logical_not": Operation(choices.logical_not, whole=True),
+    **{name: Operation(partial(selection.compared, function=name), whole=True) for name in COMPARISONS},
+    "logical_and": Operation(partial(selection.logical, function="and"), whole=True),
+    "logical_or": Operation(partial(selection.logical, function="or"), whole=True),
+    "logical_xor": Operation(partial(selection.logical, function="xor"), whole=True),
+    "logical_not": Operation(selection.logical_not, whole=True),
     "floor_divide": _floored("floor_divide"),
     "floordiv": _floored("floor_divide"),
     "mod": _floored("floor_mod"),
     "floormod": _floored("floor_mod"),
-    "where": Operation(choices.where, ("condition",), whole=True),
-    "any": Operation(partial(choices.reduced_truth, function="max"), _REDUCED, whole=True),
-    "all": Operation(partial(choices.reduced_truth, function="min"), _REDUCED, whole=True),
-    "argmax": Operation(partial(choices.arg, function="max"), _REDUCED, whole=True),
-    "argmin": Operation(partial(choices.arg, function="min"), _REDUCED, whole=True),
-    "take": Operation(choices.take, ("axis", "indices"), whole=True),
-    "matmul": Operation(choices.matmul, ("x1", "x2", "a", "b"), whole=True),
-    "einsum": Operation(choices.einsum, ("subscripts",), whole=True),
+    "where": Operation(selection.where, ("condition",), whole=True),
+    "any": Operation(partial(selection.reduced_truth, function="max"), _REDUCED, whole=True),
+    "all": Operation(partial(selection.reduced_truth, function="min"), _REDUCED, whole=True),
+    "argmax": Operation(partial(selection.arg, function="max"), _REDUCED, whole=True),
+    "argmin": Operation(partial(selection.arg, function="min"), _REDUCED, whole=True),
+    "take": Operation(selection.take, ("axis", "indices"), whole=True),
+    "matmul": Operation(selection.matmul, ("x1", "x2", "a", "b"), whole=True),
+    "einsum": Operation(selection.einsum, ("subscripts",), whole=True),
     "amax": Operation(lambda call: shapes.reduced(call, "max"), _REDUCED),
     "amin": Operation(lambda call: shapes.reduced(call, "min"), _REDUCED),
     "average": Operation(formulas.average, ("axis", "weights")),
@@ -327,8 +327,8 @@ OPERATIONS: dict[str, Operation] = {
     "isnan": Operation(lambda call: call.one(Compare("not_equal"), call.input, call.input)),
     "max_pool": Operation(partial(_pooled, "MaxPooling"), _POOLED),
     "average_pool": Operation(partial(_pooled, "AveragePooling"), _POOLED),
-    "ones_like": Operation(lambda call: choices.as_asked(call, formulas.filled(call, 1.0)), ("dtype",)),
-    "zeros_like": Operation(lambda call: choices.as_asked(call, formulas.filled(call, 0.0)), ("dtype",)),
+    "ones_like": Operation(lambda call: selection.as_asked(call, formulas.filled(call, 1.0)), ("dtype",)),
+    "zeros_like": Operation(lambda call: selection.as_asked(call, formulas.filled(call, 0.0)), ("dtype",)),
     "top_k": Operation(formulas.top_k, ("k", "sorted")),
     "glu": Operation(formulas.glu, ("axis",)),
     "hard_shrink": Operation(formulas.hard_shrink, ("threshold",)),
@@ -367,18 +367,18 @@ OPERATIONS: dict[str, Operation] = {
     "unstack": Operation(formulas.unstack, ("num", "axis"), whole=True),
     "var": Operation(formulas.variance, _REDUCED),
     "reduce_variance": Operation(formulas.variance, _REDUCED),
-    "argsort": Operation(partial(further.ordered, places=True), ("axis",)),
-    "diagonal": Operation(further.diagonal_part, ("offset", "axis1", "axis2")),
-    "diff": Operation(further.differences, ("n", "axis")),
-    "exp2": Operation(further.power_of_two),
-    "full_like": Operation(further.like, ("fill_value",)),
-    "hstack": Operation(further.side_by_side, whole=True),
-    "hypot": Operation(further.hypotenuse),
-    "isfinite": Operation(further.finite),
-    "log10": Operation(partial(further.logarithm, base=10)),
-    "log2": Operation(partial(further.logarithm, base=2)),
+    "argsort": Operation(partial(misc.ordered, places=True), ("axis",)),
+    "diagonal": Operation(misc.diagonal_part, ("offset", "axis1", "axis2")),
+    "diff": Operation(misc.differences, ("n", "axis")),
+    "exp2": Operation(misc.power_of_two),
+    "full_like": Operation(misc.like, ("fill_value",)),
+    "hstack": Operation(misc.side_by_side, whole=True),
+    "hypot": Operation(misc.hypotenuse),
+    "isfinite": Operation(misc.finite),
+    "log10": Operation(partial(misc.logarithm, base=10)),
+    "log2": Operation(partial(misc.logarithm, base=2)),
     "resize": Operation(
-        further.image_resized,
+        misc.image_resized,
         (
             "size",
             "interpolation",
@@ -389,15 +389,15 @@ OPERATIONS: dict[str, Operation] = {
             "fill_value",
         ),
     ),
-    "rgbto_grayscale": Operation(further.gray),
-    "rmsnorm": Operation(further.root_mean_square, ("axis", "epsilon", "scale")),
-    "select": Operation(further.selected, ("default",), whole=True),
-    "slice": Operation(further.sliced, ("shape", "start_indices"), whole=True),
-    "sort": Operation(partial(further.ordered, places=False), ("axis",)),
-    "trace": Operation(further.traced, ("offset", "axis1", "axis2")),
-    "tril": Operation(partial(further.triangle, upper=False), ("k",)),
-    "triu": Operation(partial(further.triangle, upper=True), ("k",)),
-    "trunc": Operation(further.truncated),
+    "rgbto_grayscale": Operation(misc.gray),
+    "rmsnorm": Operation(misc.root_mean_square, ("axis", "epsilon", "scale")),
+    "select": Operation(misc.selected, ("default",), whole=True),
+    "slice": Operation(misc.sliced, ("shape", "start_indices"), whole=True),
+    "sort": Operation(partial(misc.ordered, places=False), ("axis",)),
+    "trace": Operation(misc.traced, ("offset", "axis1", "axis2")),
+    "tril": Operation(partial(misc.triangle, upper=False), ("k",)),
+    "triu": Operation(partial(misc.triangle, upper=True), ("k",)),
+    "trunc": Operation(misc.truncated),
 }
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.keras_layers.convolution import PADDINGS, Geometry, as_row, from_row, pads
-from nnbuild.frontend.settings import Config
 from nnbuild.ops.base import Pair
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.pool2d import Pool2D

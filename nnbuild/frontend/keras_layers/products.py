@@ -7,10 +7,10 @@ from math import prod
 import numpy as np
 
 from nnbuild.frontend import keras_quantized
+from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers.activation import activate, inverse, sample_axes
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
-from nnbuild.frontend.settings import Config, shown
-from nnbuild.frontend.weights import WeightTree
+from nnbuild.frontend.keras_weights import WeightTree
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.dense import Dense

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers.activation import SOFTMAX, function_of
 from nnbuild.frontend.keras_layers.base import Build, Call, LayerKind, Layers, WeightRule
 from nnbuild.frontend.keras_names import folders
-from nnbuild.frontend.settings import Config, shown
-from nnbuild.frontend.weights import WeightTree, parts
+from nnbuild.frontend.keras_weights import WeightTree, parts
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.functions import Function
 from nnbuild.ops.gru import GRU

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nnbuild.frontend.checked_config import shown
 from nnbuild.frontend.keras_config import LayerSpec
 from nnbuild.frontend.keras_layers import (
     activation,
@@ -20,13 +21,11 @@ from nnbuild.frontend.keras_layers import (
     products,
     recurrent,
     shaping,
-    trained_steps,
     volumes,
     wrappers,
 )
 from nnbuild.frontend.keras_layers.base import LayerKind
 from nnbuild.frontend.keras_names import snake_case
-from nnbuild.frontend.settings import shown
 
 LAYERS: dict[str, LayerKind] = {
     **activation.LAYERS,
@@ -47,7 +46,7 @@ LAYERS: dict[str, LayerKind] = {
     **preprocessing.LAYERS,
     **products.LAYERS,
     **volumes.LAYERS,
-    **trained_steps.LAYERS,
+    **quantize_wrappers.LAYERS,
 }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single
 from nnbuild.frontend.keras_layers.resizing import INTERPOLATIONS, resized
-from nnbuild.frontend.settings import Config
 from nnbuild.model.graph import Shape
 from nnbuild.ops.base import Pair
 from nnbuild.ops.pad import Pad

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
 from nnbuild.frontend.keras_layers.convolution import PADDINGS, Geometry, as_row, from_row, pads
-from nnbuild.frontend.settings import Config
-from nnbuild.frontend.weights import WeightTree
+from nnbuild.frontend.keras_weights import WeightTree
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate

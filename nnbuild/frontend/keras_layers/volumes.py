@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nnbuild.frontend.checked_config import Config
 from nnbuild.frontend.keras_layers.activation import activate
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, single, trained_by
 from nnbuild.frontend.keras_layers.convolution import PADDINGS, bias
-from nnbuild.frontend.settings import Config
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.base import Pair
 from nnbuild.ops.concatenate import Concatenate

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers
 from nnbuild.frontend.keras_layers.normalization import scaled
 from nnbuild.frontend.keras_layers.recurrent import KINDS
-from nnbuild.frontend.settings import Config, shown
-from nnbuild.frontend.weights import WeightTree, parts
+from nnbuild.frontend.keras_weights import WeightTree, parts
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.slice import Slice

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nnbuild.frontend.import_options import NO_WISHES, Wishes
 from nnbuild.frontend.onnx.importer import import_model
 from nnbuild.frontend.onnx.records import parse, read
-from nnbuild.frontend.wishes import NO_WISHES, Wishes
 from nnbuild.model.graph import Graph
 
 LARGEST_VERSION = 64

@@ -10,8 +10,8 @@ import numpy as np
 
 from nnbuild.frontend.onnx.arithmetic import combined, compared, left_out, times_plus
 from nnbuild.frontend.onnx.call import FLOAT, Call
+from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, padded, part, repeated
 from nnbuild.frontend.onnx.layout import Value
-from nnbuild.frontend.onnx.moving import as_shape, every, joined, padded, part, repeated
 from nnbuild.frontend.onnx.products import multiplied
 from nnbuild.frontend.onnx.reducing import reduced, softmax_of
 from nnbuild.frontend.onnx.views import transposed

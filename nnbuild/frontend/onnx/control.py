@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from nnbuild.frontend.onnx.call import Call, Item
+from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, part
 from nnbuild.frontend.onnx.layout import Value
-from nnbuild.frontend.onnx.moving import as_shape, every, joined, part
 from nnbuild.frontend.onnx.records import GraphRecord
 from nnbuild.frontend.onnx.scope import Scope
 from nnbuild.model.graph import Array

@@ -134,7 +134,7 @@ def cropped(call: Call, x: Value, pads: Pairs, form: Form) -> tuple[Value, Pairs
     """Padding below zero takes away."""
     if all(min(pair) >= 0 for pair in pads):
         return x, pads
-    from nnbuild.frontend.onnx.moving import part
+    from nnbuild.frontend.onnx.data_movement import part
 
     ranges = [(0, 1, n) for n in x.shape]
     for axis, (before, after) in enumerate(pads, 2):

@@ -161,7 +161,7 @@ def _squeeze(call: Call, given: Sequence[Array]) -> Sequence[Array]:
 
 
 def _reshape(call: Call, given: Sequence[Array]) -> Sequence[Array]:
-    from nnbuild.frontend.onnx.moving import target_shape
+    from nnbuild.frontend.onnx.data_movement import target_shape
 
     return [given[0].reshape(target_shape(call, call.listed("shape", 1) or (), given[0].shape))]
 

@@ -9,17 +9,14 @@ import numpy as np
 
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend.assembly import Assembly
+from nnbuild.frontend.import_options import Wishes
 from nnbuild.frontend.onnx import (
     attention,
-    choosing,
     control,
     convolution,
-    dynamic,
     elementwise,
     integer_operators,
-    learned,
     logic,
-    moving,
     normalizing,
     pooling,
     products,
@@ -36,7 +33,6 @@ from nnbuild.frontend.onnx.layout import Form, Value, plain, whole
 from nnbuild.frontend.onnx.records import DAMAGED, EXPORT_AGAIN, GraphRecord, Model, Node, Port
 from nnbuild.frontend.onnx.scope import Scope
 from nnbuild.frontend.onnx.views import stored
-from nnbuild.frontend.wishes import Wishes
 from nnbuild.model.graph import WHOLE, Graph, Shape, Tensor
 from nnbuild.ops import interpret
 from nnbuild.ops.base import Attributes
@@ -48,13 +44,13 @@ MAX_RANK = 8
 MAX_DEPTH = 8
 OPERATORS: dict[str, Callable[[Call], None]] = {
     **attention.OPERATORS,
-    **choosing.OPERATORS,
+    **indexing.OPERATORS,
     **control.OPERATORS,
     **convolution.OPERATORS,
-    **dynamic.OPERATORS,
+    **dynamic_quantization.OPERATORS,
     **elementwise.OPERATORS,
     **logic.OPERATORS,
-    **moving.OPERATORS,
+    **data_movement.OPERATORS,
     **normalizing.OPERATORS,
     **pooling.OPERATORS,
     **products.OPERATORS,
@@ -363,7 +359,7 @@ def _reader(node: Node) -> Callable[[Call], None]:
     if node.domain == "com.microsoft":
         table = FOREIGN
     if node.domain == "ai.onnx.ml":
-        table = learned.OPERATORS
+        table = ml_domain.OPERATORS
     found = table.get(node.kind)
     if found is not None:
         return found

@@ -107,7 +107,7 @@ def qlinear_matmul(call: Call) -> None:
 
 
 def qlinear_concat(call: Call) -> None:
-    from nnbuild.frontend.onnx.moving import concat
+    from nnbuild.frontend.onnx.data_movement import concat
 
     concat(Dequantized(call, [(i, i + 1, i + 2) for i in range(2, call.count - 2, 3)], (0, 1)))
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from nnbuild.frontend.onnx.arithmetic import combined, raised, times_plus
 from nnbuild.frontend.onnx.call import Call
+from nnbuild.frontend.onnx.data_movement import as_shape
 from nnbuild.frontend.onnx.layout import Value, arranged, whole
-from nnbuild.frontend.onnx.moving import as_shape
 from nnbuild.frontend.onnx.reducing import reduced
 from nnbuild.frontend.onnx.views import View
 from nnbuild.model.graph import Array
@@ -164,7 +164,7 @@ def local_response(call: Call) -> None:
         made = call.add(LRN(size // 2, bias, alpha / size, beta), [name])
         call.put(replace(value, name=made, view=View(value.view.atoms, value.view.axes)))
         return
-    from nnbuild.frontend.onnx.moving import every, padded, part
+    from nnbuild.frontend.onnx.data_movement import every, padded, part
 
     squares = call.activated(x, "square")
     around = [(0, 0)] * len(x.shape)

@@ -12,8 +12,8 @@ import numpy as np
 from nnbuild.frontend.onnx.arithmetic import combined, raised, times_plus
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.convolution import Pairs, cropped, padding, per_axis
+from nnbuild.frontend.onnx.data_movement import every, padded, part
 from nnbuild.frontend.onnx.layout import Form, Value, arranged, whole
-from nnbuild.frontend.onnx.moving import every, padded, part
 from nnbuild.frontend.onnx.quantized import formed
 from nnbuild.frontend.onnx.reducing import reduced
 from nnbuild.frontend.onnx.views import View

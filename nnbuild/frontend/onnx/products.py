@@ -10,8 +10,8 @@ import numpy as np
 
 from nnbuild.frontend.onnx.arithmetic import combined, times_plus
 from nnbuild.frontend.onnx.call import FLOAT, Call
+from nnbuild.frontend.onnx.data_movement import repeated
 from nnbuild.frontend.onnx.layout import Value, arranged, index_of, ordered
-from nnbuild.frontend.onnx.moving import repeated
 from nnbuild.frontend.onnx.quantized import Mode, mode_of
 from nnbuild.frontend.onnx.views import View, transposed
 from nnbuild.model.graph import Array

@@ -12,8 +12,8 @@ import numpy as np
 from nnbuild.base.errors import ModelError
 from nnbuild.frontend.assembly import SMALLER
 from nnbuild.frontend.builder import MAX_ELEMENTS
-from nnbuild.frontend.onnx.external import read_external
-from nnbuild.frontend.onnx.wire import Damaged, Message
+from nnbuild.frontend.onnx.external_weights import read_external
+from nnbuild.frontend.onnx.protobuf import Damaged, Message
 from nnbuild.model.graph import Array, Shape
 
 DAMAGED = "The file is damaged; export the model again."

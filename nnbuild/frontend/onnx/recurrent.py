@@ -10,8 +10,8 @@ import numpy as np
 
 from nnbuild.frontend.onnx.arithmetic import combined
 from nnbuild.frontend.onnx.call import FLOAT, Call
+from nnbuild.frontend.onnx.data_movement import as_shape, every, joined, part
 from nnbuild.frontend.onnx.layout import Value, arranged
-from nnbuild.frontend.onnx.moving import as_shape, every, joined, part
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
 from nnbuild.frontend.onnx.views import View

@@ -106,7 +106,7 @@ def _whole_extreme(call: Call, x: Value, function: str, axes: list[int], keep: b
             if len(pieces) > 2 and half > 1:
                 first = _piece(call, made, axis, 0, 1)
                 rest = _piece(call, made, axis, 1, half - 1)
-                from nnbuild.frontend.onnx.moving import joined
+                from nnbuild.frontend.onnx.data_movement import joined
 
                 made = joined(call, [of_whole(call, f"{function}imum", first, pieces[2]), rest], axis)
             elif len(pieces) > 2:
@@ -158,7 +158,7 @@ def product(call: Call) -> None:
                 if half == 1:
                     made = pair(call, "multiply", made, last)
                 else:
-                    from nnbuild.frontend.onnx.moving import joined
+                    from nnbuild.frontend.onnx.data_movement import joined
 
                     made = joined(call, [made, last], axis)
             x = made
@@ -204,7 +204,7 @@ def log_softmax(call: Call) -> None:
 def hardmax(call: Call) -> None:
     """1 at the first of the largest values."""
     from nnbuild.frontend.onnx.arithmetic import compared
-    from nnbuild.frontend.onnx.moving import as_shape
+    from nnbuild.frontend.onnx.data_movement import as_shape
 
     x = call.real(0)
     shape = x.shape
@@ -233,7 +233,7 @@ def arg(function: str, call: Call) -> None:
     axis = call.axis(call.integer("axis", 0), len(x.shape))
     keep, size = bool(call.integer("keepdims", 1)), x.shape[axis]
     if call.integer("select_last_index", 0):
-        from nnbuild.frontend.onnx.moving import every, part
+        from nnbuild.frontend.onnx.data_movement import every, part
 
         ranges = every(x.shape)
         ranges[axis] = (size - 1, -1 if size > 1 else 1, size)

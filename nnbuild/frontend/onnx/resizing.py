@@ -10,8 +10,8 @@ import numpy as np
 
 from nnbuild.frontend.onnx.call import FLOAT, Call
 from nnbuild.frontend.onnx.convolution import pixels
+from nnbuild.frontend.onnx.data_movement import picked
 from nnbuild.frontend.onnx.layout import Value, arranged, whole
-from nnbuild.frontend.onnx.moving import picked
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
 from nnbuild.frontend.onnx.views import stored, transposed

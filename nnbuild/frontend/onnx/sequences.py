@@ -8,7 +8,7 @@ import numpy as np
 
 from nnbuild.frontend.onnx.call import Call
 from nnbuild.frontend.onnx.control import sliced, stacked
-from nnbuild.frontend.onnx.moving import MOST_COPIES, every, joined, part
+from nnbuild.frontend.onnx.data_movement import MOST_COPIES, every, joined, part
 from nnbuild.model.graph import Array
 
 

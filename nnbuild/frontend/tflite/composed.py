@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from nnbuild.frontend.tflite.call import Call
-from nnbuild.frontend.tflite.choosing import whole
 from nnbuild.frontend.tflite.linear import image
+from nnbuild.frontend.tflite.selection import whole
 from nnbuild.model.graph import Quant
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.layer_norm import LayerNorm

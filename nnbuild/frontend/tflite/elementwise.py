@@ -9,8 +9,8 @@ from math import inf, sqrt
 import numpy as np
 
 from nnbuild.frontend.tflite.call import LARGEST_SCALE, RANGES, Call
-from nnbuild.frontend.tflite.choosing import two_sided
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, Quantization, along, as_float
+from nnbuild.frontend.tflite.selection import two_sided
 from nnbuild.model.graph import Array, Quant
 from nnbuild.numeric.elementwise import sum_limit
 from nnbuild.numeric.multiplier import SMALLEST_SCALE

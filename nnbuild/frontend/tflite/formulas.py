@@ -9,10 +9,10 @@ from math import prod
 import numpy as np
 
 from nnbuild.frontend.tflite.call import Call
-from nnbuild.frontend.tflite.choosing import whole as whole_numbers
-from nnbuild.frontend.tflite.placing import alone
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
-from nnbuild.frontend.tflite.summing import folded, reduce
+from nnbuild.frontend.tflite.reductions import folded, reduce
+from nnbuild.frontend.tflite.selection import whole as whole_numbers
+from nnbuild.frontend.tflite.static_indexing import alone
 from nnbuild.ops.activation import Activation
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.compare import Compare

@@ -7,8 +7,8 @@ from math import prod
 
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
 from nnbuild.frontend.tflite.linear import image
-from nnbuild.frontend.tflite.placing import number
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
+from nnbuild.frontend.tflite.static_indexing import number
 from nnbuild.model.graph import Shape
 from nnbuild.numeric.resize import CENTRES, CORNERS, EDGES
 from nnbuild.numeric.resize import nearest as nearest_places

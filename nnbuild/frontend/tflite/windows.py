@@ -10,8 +10,8 @@ import numpy as np
 
 from nnbuild.frontend.tflite.call import Call
 from nnbuild.frontend.tflite.linear import image, is_same, padding, pair
-from nnbuild.frontend.tflite.placing import alone, filled, given, spaced
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN
+from nnbuild.frontend.tflite.static_indexing import alone, filled, given, spaced
 from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.activation import Activation

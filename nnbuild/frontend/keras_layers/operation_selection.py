@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from nnbuild.frontend.builder import INT32, TRUTH
+from nnbuild.frontend.checked_config import is_integer, shown
 from nnbuild.frontend.keras_layers.activation import apply, sample_axes
 from nnbuild.frontend.keras_layers.base import Call, Wire
 from nnbuild.frontend.keras_layers.normalization import as_array
 from nnbuild.frontend.keras_layers.operation_shapes import options
 from nnbuild.frontend.keras_layers.products import equation_of, multiplied
-from nnbuild.frontend.settings import is_integer, shown
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import Binary

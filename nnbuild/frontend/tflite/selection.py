@@ -9,8 +9,8 @@ from math import inf, prod
 import numpy as np
 
 from nnbuild.frontend.tflite.call import BATCH_ONE, Call
-from nnbuild.frontend.tflite.placing import indices
 from nnbuild.frontend.tflite.records import CONVERT_AGAIN, finite
+from nnbuild.frontend.tflite.static_indexing import indices
 from nnbuild.model.graph import WHOLE, Array, Quant, Shape
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.activation import Activation

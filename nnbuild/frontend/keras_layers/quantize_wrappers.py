@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nnbuild.frontend.checked_config import Config, shown
 from nnbuild.frontend.keras_layers.base import Call, LayerKind, Layers, single
-from nnbuild.frontend.settings import Config, shown
-from nnbuild.frontend.weights import StoredArray, WeightTree, finite
+from nnbuild.frontend.keras_weights import StoredArray, WeightTree, finite
 from nnbuild.model.graph import Array
 from nnbuild.numeric.steps import steps
 from nnbuild.ops.activation import Activation

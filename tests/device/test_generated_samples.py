@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.jobs.drawn import PATTERNS, RANDOM, drawn_samples
+from nnbuild.jobs.generated_samples import PATTERNS, RANDOM, drawn_samples
 from nnbuild.model.graph import Quant, Tensor
 from tests.ops.test_tolerance import chain, dense, into
 

@@ -12,9 +12,9 @@ import pytest
 
 from nnbuild import cli
 from nnbuild.jobs import plan_view
-from nnbuild.jobs.gather import Run, gather
 from nnbuild.jobs.job import place
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
+from nnbuild.jobs.report_data import Run, gather
 from nnbuild.report.facts import Buffer, Facts, from_object
 from tests.cli.conftest import forked, recurrent
 from tests.frontend.keras_files import dense, h5_bytes, input_layer, layer, put, random_arrays, sequential

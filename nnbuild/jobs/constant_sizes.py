@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnbuild.model.graph import Constant
 from nnbuild.plan.plan import Plan, Step
-from nnbuild.report.stored import MUCH, Stored
+from nnbuild.report.constant_sizes import MUCH, Stored
 
 
 def stored_of(plan: Plan) -> tuple[Stored, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nnbuild.device.problems import WrongFirmware
+from nnbuild.device.errors import WrongFirmware
 
 DTYPES: Mapping[str, str] = {
     **{"float32": "<f4", "int8": "|i1", "int16": "<i2", "int32": "<i4", "uint8": "|u1"},

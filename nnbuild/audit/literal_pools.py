@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from nnbuild.audit.code import Code, find_capstone
-from nnbuild.audit.places import Extent, Locator
+from nnbuild.audit.source_locations import Extent, Locator
 
 LOAD = re.compile(r"^\w+, \[pc(?:, #(-?(?:0x[0-9a-f]+|\d+)))?\]$")
 

@@ -12,7 +12,7 @@ from nnbuild.base.phases import phase
 from nnbuild.board.clocks import clock_of
 from nnbuild.cycles.part import part_of
 from nnbuild.cycles.run import Cycles, time_run
-from nnbuild.device.modelled import Modelled
+from nnbuild.device.run_time import Modelled
 from nnbuild.jobs.pipeline import Compiled
 
 

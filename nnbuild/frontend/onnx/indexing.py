@@ -11,9 +11,9 @@ import numpy as np
 
 from nnbuild.frontend.onnx.arithmetic import chosen, compared, pair, whole
 from nnbuild.frontend.onnx.call import FLOAT, INT32, Call, form_of
+from nnbuild.frontend.onnx.data_movement import as_shape, joined, part, picked
+from nnbuild.frontend.onnx.data_movement import every as all_of
 from nnbuild.frontend.onnx.layout import Form, Value, plain
-from nnbuild.frontend.onnx.moving import as_shape, joined, part, picked
-from nnbuild.frontend.onnx.moving import every as all_of
 from nnbuild.frontend.onnx.reducing import extreme, extreme_place
 from nnbuild.frontend.onnx.views import View, stored
 from nnbuild.model.graph import Array, Shape

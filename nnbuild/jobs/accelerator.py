@@ -9,7 +9,7 @@ from typing import Any
 from nnbuild.base.errors import UsageError
 from nnbuild.base.mapped import Mapped
 from nnbuild.board.board import Board
-from nnbuild.device.beside import Beside, DeviceLayer
+from nnbuild.device.accelerator import Beside, DeviceLayer
 from nnbuild.emit.device import source_names
 from nnbuild.model.graph import Graph
 from nnbuild.offload.device import Device, Driver

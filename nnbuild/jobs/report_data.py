@@ -24,13 +24,13 @@ from nnbuild.board.clocks import clock_of
 from nnbuild.device.check import CheckReport, Gates
 from nnbuild.emit.emit import digest
 from nnbuild.jobs import plan_view
-from nnbuild.jobs.beside import beside_of
+from nnbuild.jobs.accelerator import beside_of
 from nnbuild.jobs.compression import Heard, silent, weight_facts
 from nnbuild.jobs.job import Place, build_program, check_job, samples_for, stack_of
 from nnbuild.jobs.listening import listening_of, without_hearing
-from nnbuild.jobs.loss import loss_of
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, precision
+from nnbuild.jobs.quantization_loss import loss_of
 from nnbuild.report.facts import (
     AuditResult,
     Facts,

@@ -19,7 +19,7 @@ from nnbuild.audit.elf import (
     Section,
     Symbol,
 )
-from nnbuild.audit.lines import LineTable
+from nnbuild.audit.line_table import LineTable
 from nnbuild.audit.relocations import RelocationTable
 
 MAPPING_PREFIXES = ("$a", "$t", "$d", "$x")

@@ -12,8 +12,8 @@ import numpy as np
 
 from nnbuild.frontend.onnx.arithmetic import combined
 from nnbuild.frontend.onnx.call import FLOAT, INT32, TRUTH, Call
+from nnbuild.frontend.onnx.data_movement import picked
 from nnbuild.frontend.onnx.layout import Form, Value
-from nnbuild.frontend.onnx.moving import picked
 from nnbuild.frontend.onnx.products import dense
 from nnbuild.frontend.onnx.quantized import Mode
 from nnbuild.frontend.onnx.reducing import extreme_place, reduced, softmax_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nnbuild.frontend.wishes import LAYOUTS
+from nnbuild.frontend.import_options import LAYOUTS
 from nnbuild.jobs.pipeline import Options, weights_form
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nnbuild.evidence.store import Store
+from nnbuild.evidence.array_store import Store
 from nnbuild.model.graph import Graph, Op
 from nnbuild.ops.base import Clamp
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nnbuild.jobs.heard import heard_samples
 from nnbuild.jobs.pipeline import Compiled, recipe_of
+from nnbuild.jobs.recordings import heard_samples
 from nnbuild.quantize.report import Loss, measure
 
 
