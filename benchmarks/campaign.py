@@ -37,7 +37,7 @@ from benchmarks.spread import spread
 from nnbuild import passes
 from nnbuild.base.errors import NnbuildError
 from nnbuild.isa.registry import cpu_flags, isas
-from nnbuild.jobs.generated_samples import drawn_samples
+from nnbuild.jobs.generated_samples import generated_samples
 from nnbuild.model.graph import Graph
 from nnbuild.numeric.nearness import near
 from nnbuild.ops import interpret
@@ -142,7 +142,7 @@ def entry_of(case: Case, number: int) -> Entry:
 
 def drawn_inputs(graph: Graph) -> dict[str, Any]:
     """Random ones and the extremes, as the program takes them."""
-    samples = drawn_samples(graph).inputs
+    samples = generated_samples(graph).inputs
     return {name: interpret.as_input(graph.tensors[name], values, "float32") for name, values in samples.items()}
 
 

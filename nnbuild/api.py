@@ -31,7 +31,7 @@ from nnbuild.jobs.job import check_job, place, profile_job, run_job, samples_for
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
 from nnbuild.jobs.program_files import program_files
 from nnbuild.jobs.python_options import misfit, number, options_from, path_given, unknown_name
-from nnbuild.jobs.report_data import Run, gather
+from nnbuild.jobs.report_data import Run, gather_report
 from nnbuild.report import profile_object, profile_text
 from nnbuild.report.cycles import CycleProfile, cycles_object, cycles_text
 from nnbuild.report.facts import Facts
@@ -171,7 +171,7 @@ class Network:
     def report(self, inputs: Samples = None, *, port: str | None = None, **gates: float) -> Page:
         with place(None, port) as where, _file(inputs, self.compiled) as given:
             run = Run(inputs=given, reset_each=False, gates=_gates(gates), wanted=True)
-            return Page(gather(self.compiled.options, run, where, compiled=self.compiled))
+            return Page(gather_report(self.compiled.options, run, where, compiled=self.compiled))
 
     def __str__(self) -> str:
         plan = self.compiled.plan

@@ -11,7 +11,7 @@ from nnbuild.bound.image import Image
 from nnbuild.bound.instruction import Instruction, decode, it_conditions
 from nnbuild.bound.memory import Words
 from nnbuild.bound.operands import MASK, Meaningless
-from nnbuild.bound.register_distance import fresh
+from nnbuild.bound.register_distance import new_mark
 from nnbuild.bound.semantics import write
 from nnbuild.bound.transfers import load_many
 from nnbuild.bound.writer import CONDITION, OPPOSITE, Writer
@@ -99,7 +99,7 @@ def _sets_flags(i: Instruction) -> bool:
 
 
 def compiled(w: Writer, result: str, access: Mapping[str, Callable[..., Any]]) -> Run:
-    names: dict[str, Any] = {"fresh": fresh, **access}
+    names: dict[str, Any] = {"new_mark": new_mark, **access}
     exec(w.finish(result), names)
     run: Run = names["block"]
     return run

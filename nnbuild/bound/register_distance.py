@@ -15,17 +15,17 @@ MASK = (1 << 32) - 1
 _names = count(1)
 
 
-def fresh() -> int:
+def new_mark() -> int:
     """The mark of a number that nothing is known of."""
     return next(_names) << 32
 
 
-def added(mark: str, step: int) -> str:
+def advanced(mark: str, step: int) -> str:
     """An expression: the mark of a number that is larger by `step`."""
     return f"{mark} & ~{MASK:#x} | ({mark} + {step}) & {MASK:#x}"
 
 
-def alike(marks: Sequence[int | None], others: Sequence[int | None]) -> bool:
+def same_distances(marks: Sequence[int | None], others: Sequence[int | None]) -> bool:
     """Whether the marks tell the same differences, whatever the names."""
     return _differences(marks) == _differences(others)
 

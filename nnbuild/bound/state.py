@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nnbuild.bound.block import Refused, Value
 from nnbuild.bound.block_order import Order
 from nnbuild.bound.memory import Words
-from nnbuild.bound.register_distance import alike
+from nnbuild.bound.register_distance import same_distances
 from nnbuild.bound.writer import VALUES
 
 ROUNDS = 100_000
@@ -51,7 +51,7 @@ class State:
 
     def same(self, other: State) -> bool:
         mine, theirs, end = self.registers, other.registers, len(VALUES)
-        return mine[:end] == theirs[:end] and self.words == other.words and alike(mine[end:], theirs[end:])
+        return mine[:end] == theirs[:end] and self.words == other.words and same_distances(mine[end:], theirs[end:])
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from nnbuild.bound.register_distance import MARKED, MARKS, added
+from nnbuild.bound.register_distance import MARKED, MARKS, advanced
 
 VALUES = (*(f"r{number}" for number in range(13)), "sp", "lr", "nz", "c", "v", *(f"s{n}" for n in range(32)))
 """What has a value. `nz` is the number whose sign and zeroness the flags N and Z tell."""
@@ -106,7 +106,7 @@ class Writer:
             self.line(f"mark = {marked}")
         self.set(target, f"({source} + {step}) & 0xffffffff" if step else source, (source,))
         if marked != "None":
-            self.set(f"{target}_mark", added("mark", step) if step else "mark", ("mark",))
+            self.set(f"{target}_mark", advanced("mark", step) if step else "mark", ("mark",))
             if target != source:
                 self.set(f"{source}_mark", "mark", ("mark",))
 
@@ -117,7 +117,7 @@ class Writer:
         mark = "None" if self.is_unknown((f"{name}_mark",)) else self.use(f"{name}_mark")
         if not new:
             return mark
-        made = "fresh()" if mark == "None" else f"fresh() if {mark} is None else {mark}"
+        made = "new_mark()" if mark == "None" else f"new_mark() if {mark} is None else {mark}"
         return made if self.is_unknown((name,)) else f"None if {self.use(name)} is not None else {made}"
 
     def difference(self, a: str, b: str) -> None:

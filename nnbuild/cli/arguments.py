@@ -17,7 +17,7 @@ from nnbuild.backends.registry import choices
 from nnbuild.base.files import write_whole
 from nnbuild.base.shown import printable
 from nnbuild.board.tables import find
-from nnbuild.frontend.import_options import LAYOUTS, Wishes
+from nnbuild.frontend.import_options import LAYOUTS, ImportOptions
 from nnbuild.jobs.compression import weight_facts
 from nnbuild.jobs.job import Place, place
 from nnbuild.jobs.pipeline import BASELINE, CHOICES, Compiled, Options
@@ -192,8 +192,8 @@ def add_baud(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--baud", type=int, metavar="RATE", help=_BAUD)
 
 
-def wishes_of(arguments: argparse.Namespace) -> Wishes:
-    return Wishes(dict(arguments.shape), arguments.io_layout)
+def import_options_of(arguments: argparse.Namespace) -> ImportOptions:
+    return ImportOptions(dict(arguments.shape), arguments.io_layout)
 
 
 def options_to_run(arguments: argparse.Namespace, *, layers: bool = False) -> Options:
@@ -263,7 +263,7 @@ def progress(what: str) -> Callable[[int, int | None], None] | None:
     return show
 
 
-def heard(text: str) -> None:
+def announce(text: str) -> None:
     """A line of progress, every few seconds of what takes longer; in a pipe, too."""
     now = time.monotonic()
     if now - _heard[-1] > QUIET:

@@ -17,7 +17,7 @@ from nnbuild.cli.arguments import (
     add_build_options,
     add_max_instructions,
     add_place,
-    heard,
+    announce,
     options_of,
     place_of,
     print_json,
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.entry is not None:
         raise UsageError("--entry", "it names a function of a linked program.", "Leave it out for a model.")
-    compiled = compile_model(options_of(arguments), progress("calibration sample"), heard)
+    compiled = compile_model(options_of(arguments), progress("calibration sample"), announce)
     say_notes(compiled.graph.notes)
     with place_of(arguments) as where:
         program = build_program(compiled, where)

@@ -15,7 +15,7 @@ from nnbuild.cli.arguments import (
     add_build_options,
     add_layers,
     add_max_instructions,
-    heard,
+    announce,
     options_of,
     print_json,
     progress,
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     built = {"board": board.name, "program": program.as_posix(), "images": images}
     if arguments.dry_run:
         return _say(arguments, built)
-    compiled = compile_model(options, progress("calibration sample"), heard)
+    compiled = compile_model(options, progress("calibration sample"), announce)
     compiled.artifact.refuse_strangers(arguments.folder)
     hold_flash(compiled, build_program(compiled, Place(arguments.folder, own=tuple(own))))
     if arguments.stamp is not None:

@@ -14,7 +14,7 @@ from nnbuild.cli.arguments import (
     add_build_options,
     add_max_instructions,
     add_place,
-    heard,
+    announce,
     options_to_run,
     place_of,
     print_json,
@@ -103,7 +103,9 @@ def _say(name: str, verdict: str) -> None:
 
 
 def _one(arguments: argparse.Namespace) -> int:
-    compiled = compile_model(options_to_run(arguments, layers=arguments.layers), progress("calibration sample"), heard)
+    compiled = compile_model(
+        options_to_run(arguments, layers=arguments.layers), progress("calibration sample"), announce
+    )
     if compiled.hearing is not None or arguments.wav is not None:
         return _sound(arguments, compiled)
     samples = samples_for(compiled, arguments.inputs, judged=arguments.port is None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from nnbuild.base.depfile import write_depfile
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import add_build_options, heard, options_of, print_json, progress, say_notes, say_weights
+from nnbuild.cli.arguments import add_build_options, announce, options_of, print_json, progress, say_notes, say_weights
 from nnbuild.emit.artifact import Artifact
 from nnbuild.emit.emit import digest
 from nnbuild.emit.files import file_names
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     named = arguments.board is not None
     # What a device takes depends on scales, not on sizes alone.
     sizes_only = arguments.dry_run and options.device is None
-    compiled = compile_model(options, progress("calibration sample"), heard, sizes_only=sizes_only, to_run=named)
+    compiled = compile_model(options, progress("calibration sample"), announce, sizes_only=sizes_only, to_run=named)
     whole = program_files(compiled) if arguments.link or named else {}
     files = whole if arguments.link else _package_files(package, compiled)
     made: list[str] = []

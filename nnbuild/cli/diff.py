@@ -11,7 +11,7 @@ from pathlib import Path
 from nnbuild.base.errors import UsageError
 from nnbuild.cli.arguments import add_place, options_to_run, place_of, print_json
 from nnbuild.cli.report import add_what, run_of
-from nnbuild.jobs.report_data import gather
+from nnbuild.jobs.report_data import gather_report
 from nnbuild.report.diff import Difference, as_object, as_text, difference, worst
 from nnbuild.report.facts import Facts, from_object
 
@@ -70,7 +70,7 @@ def build(text: str) -> Facts:
         raise UsageError(text, f"It cannot be taken apart into words ({error}).", "Mend its quotes.") from None
     arguments = parser.parse_intermixed_args(words)
     with place_of(arguments) as where:
-        return gather(options_to_run(arguments), run_of(arguments), where)
+        return gather_report(options_to_run(arguments), run_of(arguments), where)
 
 
 def read(path: Path) -> Facts:

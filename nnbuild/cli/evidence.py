@@ -10,7 +10,7 @@ from pathlib import Path
 from nnbuild.base.errors import UsageError
 from nnbuild.base.shown import printable
 from nnbuild.board.tables import find
-from nnbuild.cli.arguments import add_build_options, heard, options_of, print_json, progress, say_notes
+from nnbuild.cli.arguments import add_build_options, announce, options_of, print_json, progress, say_notes
 from nnbuild.evidence import pack
 from nnbuild.jobs.job import samples_for
 from nnbuild.jobs.pipeline import compile_model
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     def wanted(name: str) -> bool:
         return name in others if arguments.also else not arguments.no_other_boards
 
-    compiled = compile_model(options_of(arguments), progress("calibration sample"), heard)
+    compiled = compile_model(options_of(arguments), progress("calibration sample"), announce)
     samples = samples_for(compiled, arguments.inputs) if arguments.inputs is not None else None
     say_notes((*compiled.graph.notes, *(samples.notes if samples is not None else ())))
     with tempfile.TemporaryDirectory(prefix="nnbuild-") as folder:

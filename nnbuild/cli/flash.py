@@ -12,7 +12,7 @@ from nnbuild.cli.arguments import (
     add_build_options,
     add_layers,
     add_place,
-    heard,
+    announce,
     options_of,
     place_of,
     progress,
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     board = find(arguments.board)
     choose(board, arguments.tool, arguments.port)  # known before the model is compiled
-    compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"), heard)
+    compiled = compile_model(options_of(arguments, layers=arguments.layers), progress("calibration sample"), announce)
     say_notes(compiled.graph.notes)
     with place_of(arguments) as where:
         program = build_program(compiled, where)

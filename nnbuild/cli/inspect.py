@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nnbuild.cli.arguments import add_model, print_json, wishes_of
+from nnbuild.cli.arguments import add_model, import_options_of, print_json
 from nnbuild.frontend import load
 from nnbuild.model.graph import Array, Graph, Op
 from nnbuild.model.verify import constant_shapes
@@ -44,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    graph = load(arguments.model, arguments.model.stem, wishes_of(arguments))  # no C is printed, so any name will do
+    # No C is printed, so any name will do.
+    graph = load(arguments.model, arguments.model.stem, import_options_of(arguments))
     table = rows(graph)
     if arguments.json:
         print_json(as_json(graph, table))

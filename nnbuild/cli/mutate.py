@@ -15,7 +15,7 @@ from nnbuild.base.files import write_whole
 from nnbuild.cli.arguments import (
     add_build_options,
     add_place,
-    heard,
+    announce,
     options_of,
     place_of,
     print_json,
@@ -64,7 +64,7 @@ def _share(text: str) -> float:
 def run(arguments: argparse.Namespace) -> int:
     if not arguments.mutants:
         raise UsageError("--mutants 0", "without mutants nothing is shown.", "Give at least 1.")
-    compiled = compile_model(options_of(arguments), progress("calibration sample"), heard)
+    compiled = compile_model(options_of(arguments), progress("calibration sample"), announce)
     samples = samples_for(compiled, arguments.inputs, judged=True)
     say_notes((*compiled.graph.notes, *samples.notes))
     with place_of(arguments) as where:

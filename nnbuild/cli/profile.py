@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import add_build_options, add_place, heard, options_of, place_of, print_json, progress
+from nnbuild.cli.arguments import add_build_options, add_place, announce, options_of, place_of, print_json, progress
 from nnbuild.device.profile import Profile
 from nnbuild.jobs.alternatives import Measurement, measure, save
 from nnbuild.jobs.cycles import cycles_job
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save and arguments.port is None:
         cause = "it keeps what --alternatives finds, or what a device at a port measures."
         raise UsageError("--save", cause, "Give --alternatives or --port too.")
-    compiled = compile_model(options_of(arguments), progress("calibration sample"), heard)
+    compiled = compile_model(options_of(arguments), progress("calibration sample"), announce)
     if arguments.cycles:
         return _cycles(arguments, compiled)
     with place_of(arguments) as where:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from nnbuild.base.errors import UsageError
-from nnbuild.cli.arguments import add_build_options, heard, options_of, print_json, progress, say_notes, say_weights
+from nnbuild.cli.arguments import add_build_options, announce, options_of, print_json, progress, say_notes, say_weights
 from nnbuild.jobs.pipeline import compile_model
 from nnbuild.jobs.quantization_loss import loss_of
 from nnbuild.quantize.report import Loss
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = options_of(arguments)
     if options.quantize == "float":
         raise UsageError("--quantize float", "nothing is lost in floats.", "Give --quantize int8 or int16.")
-    compiled = compile_model(options, progress("calibration sample"), heard)
+    compiled = compile_model(options, progress("calibration sample"), announce)
     say_notes(compiled.graph.notes)
     say_weights(compiled)
     loss = loss_of(compiled)

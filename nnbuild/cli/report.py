@@ -11,7 +11,7 @@ from nnbuild.base.files import write_whole
 from nnbuild.cli.arguments import (
     add_build_options,
     add_place,
-    heard,
+    announce,
     options_to_run,
     place_of,
     print_json,
@@ -19,7 +19,7 @@ from nnbuild.cli.arguments import (
     say_notes,
 )
 from nnbuild.cli.check import add_gates, gates_of
-from nnbuild.jobs.report_data import Run, gather
+from nnbuild.jobs.report_data import Run, gather_report
 from nnbuild.report.facts import Facts, as_object
 from nnbuild.report.page import page, verdict
 from nnbuild.report.png import require, write_pictures
@@ -63,7 +63,7 @@ def run_of(arguments: argparse.Namespace) -> Run:
 def run(arguments: argparse.Namespace) -> int:
     wanted = _wanted(arguments)
     with place_of(arguments) as where:
-        facts = gather(options_to_run(arguments), run_of(arguments), where, progress("sample"), heard)
+        facts = gather_report(options_to_run(arguments), run_of(arguments), where, progress("sample"), announce)
     say_notes(facts.notes)
     if wanted.png is not None:
         write_pictures(facts, wanted.png)

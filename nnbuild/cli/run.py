@@ -9,7 +9,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.cli.arguments import (
     add_build_options,
     add_place,
-    heard,
+    announce,
     options_to_run,
     place_of,
     print_json,
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.outputs.suffix != ".npz":
         cause = "several arrays are written, which is what an .npz holds."
         raise UsageError(f"--outputs {arguments.outputs}", cause, f"Write {arguments.outputs.with_suffix('.npz')}.")
-    compiled = compile_model(options_to_run(arguments), progress("calibration sample"), heard)
+    compiled = compile_model(options_to_run(arguments), progress("calibration sample"), announce)
     samples = samples_for(compiled, arguments.inputs)
     say_notes((*compiled.graph.notes, *samples.notes))
     say_weights(compiled)

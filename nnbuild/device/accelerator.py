@@ -23,7 +23,7 @@ class DeviceLayer:
 
 
 @dataclass(frozen=True)
-class Beside:
+class AcceleratorUse:
     """Of all runs together. estimated: cycles of the device in one run, as the plan has them."""
 
     name: str
@@ -67,14 +67,14 @@ class Beside:
         return 100 * (self.estimated / self.measured - 1) if self.measured else 0.0
 
 
-def ask(link: Link, planned: Beside, runs: int) -> Beside:
+def read_counters(link: Link, planned: AcceleratorUse, runs: int) -> AcceleratorUse:
     """What was planned, with what the program counted in so many runs."""
-    names = [each.name for each in fields(Beside)][-COUNT:]
+    names = [each.name for each in fields(AcceleratorUse)][-COUNT:]
     found = struct.unpack(f"<{COUNT}Q", link.read(Region.DEVICE, 0, 8 * COUNT))
     return replace(planned, runs=runs, **dict(zip(names, found, strict=True)))
 
 
-def said(found: Beside) -> list[str]:
+def use_lines(found: AcceleratorUse) -> list[str]:
     """Lines for a report."""
     tasks = f"{found.tasks / found.runs:,.0f} tasks a run, " if found.runs and found.tasks else ""
     lines = [f"device     {found.name}: {tasks}estimated {found.estimated:,.0f} cycles"]
@@ -90,7 +90,7 @@ def said(found: Beside) -> list[str]:
     return lines
 
 
-def layer_cells(found: Beside) -> list[list[str]]:
+def layer_cells(found: AcceleratorUse) -> list[list[str]]:
     """A row of words for each of its layers: tasks, cycles, use, bytes copied."""
     rows = []
     for each in found.layers:

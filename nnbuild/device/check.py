@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nnbuild.base.errors import UsageError
-from nnbuild.device.accelerator import Beside
+from nnbuild.device.accelerator import AcceleratorUse
 from nnbuild.device.layers import LayerCost, LayerDifference, steps
 from nnbuild.device.metrics import (
     Metrics,
@@ -155,7 +155,7 @@ class CheckReport:
     memory: Mapping[str, int]
     results: tuple[GateResult, ...]
     modelled: Modelled | None = None
-    beside: Beside | None = None
+    beside: AcceleratorUse | None = None
     """What the device beside the processor says of itself."""
 
     @property

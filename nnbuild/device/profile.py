@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nnbuild.device.accelerator import Beside
+from nnbuild.device.accelerator import AcceleratorUse
 from nnbuild.device.check import Stack
 from nnbuild.device.descriptor import ModelInfo
 from nnbuild.device.layers import LayerCost, layer_costs
@@ -46,7 +46,7 @@ class Profile:
     stack: Stack
     memory: Mapping[str, int]
     modelled: Modelled | None = None
-    beside: Beside | None = None
+    beside: AcceleratorUse | None = None
     """What the device beside the processor says of itself."""
     cores: tuple[int, ...] = ()
     """What each core executed in a run, where they are counted."""

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from nnbuild.jobs.generated_samples import drawn_samples, searched_samples
+from nnbuild.jobs.generated_samples import generated_samples, searched_samples
 from nnbuild.model.graph import Array, Graph
 from nnbuild.model.samples import SampleSet
 from nnbuild.ops import interpret
@@ -20,7 +20,7 @@ LARGEST = 1 << 26
 
 def drawn(graph: Graph) -> SampleSet:
     """Random and extreme ones, then others of all kinds, as many as fit."""
-    few = drawn_samples(graph)
+    few = generated_samples(graph)
     more = min(COUNT, most(graph)) - len(few)
     if more <= 0 or graph.states:
         return few

@@ -7,7 +7,7 @@ from pathlib import Path
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.base.names import identifier
 from nnbuild.frontend import hdf5_format, keras_h5, keras_zip, onnx
-from nnbuild.frontend.import_options import NO_WISHES, Wishes
+from nnbuild.frontend.import_options import DEFAULTS, ImportOptions
 from nnbuild.frontend.safe_names import with_shown_names
 from nnbuild.model.graph import Graph
 from nnbuild.model.verify import verify
@@ -18,13 +18,13 @@ TFLITE_IDENTIFIER = b"TFL3"
 """After the first four bytes."""
 
 
-def load(path: Path, name: str | None = None, wishes: Wishes = NO_WISHES) -> Graph:
+def load(path: Path, name: str | None = None, options: ImportOptions = DEFAULTS) -> Graph:
     """The model in a file, whose content says which kind it is; `name` is the graph's, else the file names it."""
     prefix = identifier(path.stem) if name is None else name
-    return with_shown_names(verify(_read(path, prefix, wishes)))
+    return with_shown_names(verify(_read(path, prefix, options)))
 
 
-def _read(path: Path, prefix: str, wishes: Wishes) -> Graph:
+def _read(path: Path, prefix: str, options: ImportOptions) -> Graph:
     if path.is_dir() or path.name == SAVED_MODEL:
         raise _folder(path)
     try:
@@ -33,9 +33,9 @@ def _read(path: Path, prefix: str, wishes: Wishes) -> Graph:
     except OSError as error:
         raise UsageError(str(path), f"it cannot be read ({error.strerror}).", "Check the path.") from None
     if onnx.looks_like(start) or (start and path.suffix.lower() == ".onnx"):
-        return onnx.load(path, prefix, wishes)
-    if wishes != NO_WISHES:
-        option = "--shape" if wishes.shapes else "--io-layout"
+        return onnx.load(path, prefix, options)
+    if options != DEFAULTS:
+        option = "--shape" if options.shapes else "--io-layout"
         raise UsageError(option, f"{path.name} is no ONNX file, and says all of its shapes.", "Leave it out.")
     if start.startswith(hdf5_format.SIGNATURE):
         return keras_h5.load(path, prefix)

@@ -11,11 +11,11 @@ LAYOUTS = ("model", "nhwc")
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ImportOptions:
     """`shapes` are those of inputs, whole, by name; `layout` is in which order images enter and leave."""
 
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     layout: str = "model"
 
 
-NO_WISHES = Wishes()
+DEFAULTS = ImportOptions()

@@ -9,7 +9,7 @@ from typing import Any
 from nnbuild.base.errors import UsageError
 from nnbuild.base.mapped import Mapped
 from nnbuild.board.board import Board
-from nnbuild.device.accelerator import Beside, DeviceLayer
+from nnbuild.device.accelerator import AcceleratorUse, DeviceLayer
 from nnbuild.emit.device import source_names
 from nnbuild.model.graph import Graph
 from nnbuild.offload.device import Device, Driver
@@ -19,7 +19,7 @@ from nnbuild.plan.offload import ALL
 from nnbuild.plan.plan import Plan
 
 
-def beside_device(board: Board, device: Device | None) -> Board:
+def with_device_driver(board: Board, device: Device | None) -> Board:
     """The board, whose programs are compiled and linked as the device's driver needs it."""
     driver = device.driver() if device is not None else None
     if device is None or driver is None:
@@ -86,7 +86,7 @@ def _why(plan: Plan) -> str:
     return "by its table the processor is faster for every layer it takes, or it takes none (`--place` tells why)"
 
 
-def beside_of(plan: Plan) -> Beside | None:
+def accelerator_use(plan: Plan) -> AcceleratorUse | None:
     """What the plan has of the device; nothing where the device computes nothing."""
     program = plan.device
     if program is None or not program.tasks:
@@ -100,4 +100,4 @@ def beside_of(plan: Plan) -> Beside | None:
             layers.append(DeviceLayer(step.layer, len(tasks), cycles, step.macs, copied))
     names = {op.name: step.layer for step in plan.steps for op in step.site.ops}
     refused = tuple((names.get(name, name), reason) for name, reason in program.refused.items())
-    return Beside(program.device.name, program.cycles, 0, tuple(layers), refused, program.device.macs)
+    return AcceleratorUse(program.device.name, program.cycles, 0, tuple(layers), refused, program.device.macs)

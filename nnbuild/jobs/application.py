@@ -11,7 +11,7 @@ import numpy as np
 
 from nnbuild.base.literals import float_literal
 from nnbuild.emit.text import comment_safe
-from nnbuild.jobs.class_names import classes_of
+from nnbuild.jobs.class_names import class_names
 from nnbuild.jobs.pipeline import Compiled
 from nnbuild.model.samples import load_samples
 from nnbuild.quantize.data import Source, batches
@@ -75,7 +75,7 @@ def _array(index: int, values: np.ndarray) -> str:
 def application(compiled: Compiled, sample: Sample) -> dict[str, str]:
     """What fills the places of main.c."""
     prefix, graph = compiled.plan.prefix, compiled.graph
-    classes = classes_of(compiled.options.labels, compiled.options.model, graph)
+    classes = class_names(compiled.options.labels, compiled.options.model, graph)
     widest = max(map(len, classes), default=0)
     inputs = [f"    {prefix}_quantize_input(&model, {i}, sample{i});\n" for i in range(len(graph.inputs))]
     if classes:

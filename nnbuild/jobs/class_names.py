@@ -13,7 +13,7 @@ LONGEST = 200
 MOST_BYTES = 1 << 20
 
 
-def classes_of(file: Path | None, model: Path, graph: Graph) -> tuple[str, ...]:
+def class_names(file: Path | None, model: Path, graph: Graph) -> tuple[str, ...]:
     """Names of the first output's values; none where nobody says them."""
     wanted = prod(graph.tensors[graph.outputs[0]].shape)
     if file is None:

@@ -26,7 +26,7 @@ HARDLY = 0.99
 CLEARLY = 0.8
 """What a price must be of another to be called better: a coarser pattern costs accuracy."""
 
-Heard = Callable[[str], None]
+Announce = Callable[[str], None]
 
 
 def silent(_: str) -> None:
@@ -104,7 +104,7 @@ def with_wishes(
     wishes: Wishes,
     target: Target,
     planned: Callable[[Graph], Plan],
-    heard: Heard,
+    announce: Announce,
 ) -> tuple[Graph, Compression]:
     """The graph with its weights as asked for, and what came of that; without a wish, what they are like anyway."""
     if not wishes.any:
@@ -115,7 +115,7 @@ def with_wishes(
             wishes.said, "it changes integers, and this model computes in floats.", "Give --quantize int8, too."
         )
     board = Priced(target, planned, wishes.flash is not None)
-    made, record = compress(original, graph, source, wishes, board, heard)
+    made, record = compress(original, graph, source, wishes, board, announce)
     return replace(made, notes=(*made.notes, *_said(record, board.by_bytes))), record
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from nnbuild.model.graph import Constant
 from nnbuild.plan.plan import Plan, Step
-from nnbuild.report.constant_sizes import MUCH, Stored
+from nnbuild.report.constant_sizes import MUCH, ConstantSizes
 
 
-def stored_of(plan: Plan) -> tuple[Stored, ...]:
+def constant_sizes(plan: Plan) -> tuple[ConstantSizes, ...]:
     return tuple(_stored(step) for step in plan.steps)
 
 
-def _stored(step: Step) -> Stored:
+def _stored(step: Step) -> ConstantSizes:
     sites = (step.site, *step.site.tail)
     parameters = sum(_bytes(constant) for site in sites for constant in site.constants.values())
     taken = step.choice.price
@@ -21,7 +21,7 @@ def _stored(step: Step) -> Stored:
         others, key=lambda offer: (offer.price.weights, offer.price.cycles), default=None
     )
     name, gained = (instead.kernel.name, instead.price.cycles - taken.cycles) if instead else ("", 0.0)
-    return Stored(step.layer, step.kernel_name, parameters, taken.weights, name, gained)
+    return ConstantSizes(step.layer, step.kernel_name, parameters, taken.weights, name, gained)
 
 
 def _bytes(constant: Constant) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nnbuild.base.errors import UsageError
 from nnbuild.cycles.part import part_of
-from nnbuild.jobs.constant_sizes import stored_of
+from nnbuild.jobs.constant_sizes import constant_sizes
 from nnbuild.jobs.cycle_model import timed_program
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.pipeline import Compiled
@@ -25,4 +25,4 @@ def cycles_of(compiled: Compiled, program: Path) -> CycleProfile:
     found = timed_program(compiled, program)
     steps = zip(compiled.plan.steps, found.steps, strict=True)
     layers = tuple(LayerCycles(s.layer, s.kind, s.kernel_name, s.macs, time) for s, time in steps)
-    return CycleProfile(compiled.board.name, compiled.plan.prefix, layers, found, stored_of(compiled.plan))
+    return CycleProfile(compiled.board.name, compiled.plan.prefix, layers, found, constant_sizes(compiled.plan))

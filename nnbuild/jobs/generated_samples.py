@@ -20,7 +20,7 @@ FAMILIES = 8
 PATTERNS = ("minimum", "maximum", "zero", "alternating", "alternating back")
 
 
-def drawn_samples(graph: Graph, more: int = 0) -> SampleSet:
+def generated_samples(graph: Graph, more: int = 0) -> SampleSet:
     """Random samples first, then each input at its minimum, its maximum, its zero point, and alternating between the
     ends, in both ways: the ends of tables and saturation are reached. Then so many of every kind. Always the same."""
     chance = np.random.default_rng(0)

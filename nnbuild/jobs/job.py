@@ -17,7 +17,7 @@ from nnbuild.backends.object_audit import model_stack
 from nnbuild.backends.registry import backend_of
 from nnbuild.backends.run_bound import hold_budget
 from nnbuild.base.phases import phase
-from nnbuild.device.accelerator import ask
+from nnbuild.device.accelerator import read_counters
 from nnbuild.device.check import CheckReport, Evidence, Gates, Output, Stack, first_wrong, judge
 from nnbuild.device.descriptor import ModelInfo
 from nnbuild.device.layers import LayerDifference, compare_layers, layer_costs
@@ -26,10 +26,10 @@ from nnbuild.device.profile import RUNS, Estimate, Profile, measure_costs
 from nnbuild.device.session import Runs, dump_layers, open_model, profile_sample, run_samples
 from nnbuild.emit.artifact import Artifact
 from nnbuild.features.wav import one_step
-from nnbuild.jobs.accelerator import beside_of
+from nnbuild.jobs.accelerator import accelerator_use
 from nnbuild.jobs.cores import cores_of
 from nnbuild.jobs.cycle_model import modelled
-from nnbuild.jobs.generated_samples import drawn_samples
+from nnbuild.jobs.generated_samples import generated_samples
 from nnbuild.jobs.memory import memory_of
 from nnbuild.jobs.pipeline import Compiled, precision
 from nnbuild.jobs.program_files import program_files
@@ -103,7 +103,7 @@ def samples_for(compiled: Compiled, path: Path | None, *, judged: bool = False) 
     if path is not None:
         tensors = graph.tensors
         return load_samples(path, [tensors[n] for n in graph.inputs], [tensors[n] for n in graph.outputs])
-    return drawn_samples(graph, _affordable(compiled) if judged and precision(graph) != "float" else 0)
+    return generated_samples(graph, _affordable(compiled) if judged and precision(graph) != "float" else 0)
 
 
 def _affordable(compiled: Compiled) -> int:
@@ -143,7 +143,8 @@ def check_job(
         hello = link.hello()
         with phase(f"running {len(samples):,} samples"):
             runs = _run(compiled, link, model, samples, reset_each, progress)
-        told = ask(link, planned, len(runs.ticks)) if (planned := beside_of(compiled.plan)) is not None else None
+        planned = accelerator_use(compiled.plan)
+        told = read_counters(link, planned, len(runs.ticks)) if planned is not None else None
         stack = link.stack()
         with phase("computing the reference"):
             outputs = _outputs(compiled, samples, runs, reset_each)
@@ -254,7 +255,9 @@ def profile_job(compiled: Compiled, where: Place) -> Profile:
         hello = link.hello()
         with phase("measuring the layers"):
             costs = measure_costs(link, model, sample)
-        told = ask(link, planned, RUNS + 2) if (planned := beside_of(compiled.plan)) is not None else None
+        told = (
+            read_counters(link, planned, RUNS + 2) if (planned := accelerator_use(compiled.plan)) is not None else None
+        )
         counted = link.counted
     bound = stack_of(compiled, program.parent)
     last = counted.critical_path if counted is not None else None

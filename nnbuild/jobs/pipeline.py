@@ -28,16 +28,16 @@ from nnbuild.features.config import recipe_of as recipe_of_file
 from nnbuild.features.files import hearing_files
 from nnbuild.features.hearing import Hearing, hearing_of
 from nnbuild.frontend import load
-from nnbuild.frontend.import_options import LAYOUTS, Wishes
+from nnbuild.frontend.import_options import LAYOUTS, ImportOptions
 from nnbuild.isa.c99 import C99
 from nnbuild.isa.registry import baseline, fits, isas, native
 from nnbuild.isa.registry import find_all as find_isas
-from nnbuild.jobs.accelerator import beside_device, device_notes, unknown_places
-from nnbuild.jobs.class_names import classes_of
-from nnbuild.jobs.compression import Heard, silent, with_wishes, within_flash
+from nnbuild.jobs.accelerator import device_notes, unknown_places, with_device_driver
+from nnbuild.jobs.class_names import class_names
+from nnbuild.jobs.compression import Announce, silent, with_wishes, within_flash
 from nnbuild.jobs.cores import cores_of, for_cores
 from nnbuild.jobs.memory_precheck import refuse_too_large
-from nnbuild.jobs.recordings import heard_samples
+from nnbuild.jobs.recordings import samples_from_recordings
 from nnbuild.model.graph import Graph, Shape
 from nnbuild.offload.device import Device
 from nnbuild.offload.table import device_inputs, find_device, rules_of
@@ -114,8 +114,8 @@ class Options:
     """What of the model's window a step takes: auto or an axis, and perhaps ",hop=N"."""
 
     @property
-    def wishes(self) -> Wishes:
-        return Wishes(dict(self.shape), self.io_layout)
+    def import_options(self) -> ImportOptions:
+        return ImportOptions(dict(self.shape), self.io_layout)
 
     @property
     def of_weights(self) -> WeightWishes:
@@ -173,7 +173,7 @@ def board_of(options: Options) -> Board:
     """The board, with the line rate, the memory and the budget that are asked for."""
     board = in_memory(at_rate(for_cores(find(options.board), options.threads), options.baud), options.memory)
     board = replace(board, cores=with_local(board.name, board.cores, options.local))
-    return within_instructions(beside_device(board, device_of(options, board)), options.max_instructions)
+    return within_instructions(with_device_driver(board, device_of(options, board)), options.max_instructions)
 
 
 def device_of(options: Options, board: Board) -> Device | None:
@@ -266,7 +266,7 @@ def weights_form(options: Options, imported: Graph | None = None) -> str:
         return options.weights
     if imported is None:
         try:
-            imported = load(options.model, prefix_of(options), options.wishes)
+            imported = load(options.model, prefix_of(options), options.import_options)
         except NnbuildError:
             return "array"  # the file is not there yet, or the compilation will say what is wrong with it
     weights = [constant.data for constant in imported.constants.values()]
@@ -307,24 +307,24 @@ def _particular(board: Board) -> tuple[bool, int, int, str]:
 def compile_model(
     options: Options,
     progress: Progress | None = None,
-    heard: Heard = silent,
+    announce: Announce = silent,
     *,
     sizes_only: bool = False,
     to_run: bool = True,
 ) -> Compiled:
-    """`progress` hears of the calibration, `heard` of what is tried of the weights: these alone may take long. For
-    sizes alone, every value is taken to lie between -1 and 1. What is `to_run` on its board must not be too large for
-    it."""
+    """Compiles a model. `progress` counts calibration samples, `announce` gets a line for each trial of weights; only
+    these two steps can take long. `sizes_only` assumes every value lies between -1 and 1. With `to_run`, a model that is too
+    large for its board is refused."""
     options = _on_one_core(options) if options.stream is not None else options
     prefix = prefix_of(options)
     board = board_of(options)
     with phase("reading the model"):
-        imported = load(options.model, prefix, options.wishes)
+        imported = load(options.model, prefix, options.import_options)
     if to_run:
         refuse_too_large(imported, board, options.quantize, BYTES, options.of_weights.any)
     as_it_is = options.layers and options.quantize == "float"
     folded = imported if as_it_is else passes.run(imported)
-    with heard_samples(options.features, options.calibrate, imported) as calibrate:
+    with samples_from_recordings(options.features, options.calibrate, imported) as calibrate:
         given = replace(options, calibrate=calibrate)
         with phase("reading samples and quantizing"):
             graph = passes.settled(_quantized(folded, given, progress, sizes_only))
@@ -340,11 +340,11 @@ def compile_model(
             with phase("choosing kernels and placing memory"):
                 return _plan(_as_stream(graph, options, board, target)[0], prefix, board, target, wishes.flash)
 
-        graph, compression = with_wishes(folded, graph, source, wishes, target, planned, heard)
+        graph, compression = with_wishes(folded, graph, source, wishes, target, planned, announce)
     graph, found = _as_stream(graph, options, board, target)
     plan = backend.settle(planned(graph), target)
     graph = replace(plan.graph, notes=(*graph.notes, *backend.notes(plan), *device_notes(plan), *_shared_notes(plan)))
-    classes = classes_of(options.labels, options.model, graph)
+    classes = class_names(options.labels, options.model, graph)
     with phase("printing the C"):
         artifact = emit(plan, weights_form(options, imported), classes)
     hearing = hearing_of(recipe_of_file(options.features), graph, classes) if options.features is not None else None
@@ -391,7 +391,7 @@ def _saves(options: Options) -> bool:
 
 def classes_for(compiled: Compiled) -> tuple[str, ...]:
     """What the first output's values are called, where that is known."""
-    return classes_of(compiled.options.labels, compiled.options.model, compiled.graph)
+    return class_names(compiled.options.labels, compiled.options.model, compiled.graph)
 
 
 def faster_here(compiled: Compiled) -> tuple[str, ...]:

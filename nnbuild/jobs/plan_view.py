@@ -10,14 +10,14 @@ from dataclasses import replace
 from math import prod
 
 from nnbuild.isa.registry import isas
-from nnbuild.jobs.constant_sizes import stored_of
+from nnbuild.jobs.constant_sizes import constant_sizes
 from nnbuild.model.graph import Graph, Op, Tensor
 from nnbuild.model.verify import constant_shapes
 from nnbuild.ops.reshape import Reshape
 from nnbuild.plan.buffers import scratch_name
 from nnbuild.plan.plan import Plan, Step
 from nnbuild.plan.select import NEEDS, Alternative
-from nnbuild.report.constant_sizes import Stored
+from nnbuild.report.constant_sizes import ConstantSizes
 from nnbuild.report.facts import Buffer, Layer, Node, Option, Peak, Role
 from nnbuild.report.number_format import TIMES
 
@@ -45,11 +45,11 @@ def kind_of(op: Op) -> str:
 def layers(plan: Plan, costs: Sequence[int] | None, code: Mapping[str, int]) -> tuple[Layer, ...]:
     """A row for each step; `costs` are measured, `code` says the bytes of each function."""
     measured: Sequence[int | None] = costs if costs is not None else [None] * len(plan.steps)
-    rows = zip(plan.steps, measured, stored_of(plan), strict=True)
+    rows = zip(plan.steps, measured, constant_sizes(plan), strict=True)
     return tuple(_layer(plan, step, cost, code, stored) for step, cost, stored in rows)
 
 
-def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int], stored: Stored) -> Layer:
+def _layer(plan: Plan, step: Step, cost: int | None, code: Mapping[str, int], stored: ConstantSizes) -> Layer:
     ops = ops_of(step)
     out = plan.tensor(step.outputs[0])
     return Layer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nnbuild.jobs.pipeline import Compiled, recipe_of
-from nnbuild.jobs.recordings import heard_samples
+from nnbuild.jobs.recordings import samples_from_recordings
 from nnbuild.quantize.report import Loss, measure
 
 
@@ -13,5 +13,5 @@ def loss_of(compiled: Compiled) -> Loss:
     """On the calibration's samples or on what recordings become; of a stream, in its window."""
     options = compiled.options
     quantized = compiled.streamed.window if compiled.streamed is not None else compiled.graph
-    with heard_samples(options.features, options.calibrate, compiled.imported) as calibrate:
+    with samples_from_recordings(options.features, options.calibrate, compiled.imported) as calibrate:
         return measure(compiled.folded, quantized, recipe_of(replace(options, calibrate=calibrate)).source)

@@ -26,7 +26,7 @@ def is_sound(path: Path | None) -> bool:
 
 
 @contextmanager
-def heard_samples(features: Path | None, calibrate: Path | None, graph: Graph) -> Iterator[Path | None]:
+def samples_from_recordings(features: Path | None, calibrate: Path | None, graph: Graph) -> Iterator[Path | None]:
     """The file of samples that stands for recordings; any other file as it is."""
     if calibrate is None or not is_sound(calibrate):
         yield calibrate

@@ -24,8 +24,8 @@ from nnbuild.board.clocks import clock_of
 from nnbuild.device.check import CheckReport, Gates
 from nnbuild.emit.emit import digest
 from nnbuild.jobs import plan_view
-from nnbuild.jobs.accelerator import beside_of
-from nnbuild.jobs.compression import Heard, silent, weight_facts
+from nnbuild.jobs.accelerator import accelerator_use
+from nnbuild.jobs.compression import Announce, silent, weight_facts
 from nnbuild.jobs.job import Place, build_program, check_job, samples_for, stack_of
 from nnbuild.jobs.listening import listening_of, without_hearing
 from nnbuild.jobs.memory import memory_of
@@ -63,17 +63,17 @@ class Run:
     wanted: bool = True
 
 
-def gather(
+def gather_report(
     options: Options,
     run: Run,
     where: Place,
     progress: Progress | None = None,
-    heard: Heard = silent,
+    announce: Announce = silent,
     *,
     compiled: Compiled | None = None,
 ) -> Facts:
     """`compiled` is what came of the options, where that is there already."""
-    compiled = compiled or compile_model(options, progress, heard)
+    compiled = compiled or compile_model(options, progress, announce)
     _with_objects(compiled, where)
     reason = cannot_run(compiled.board, where.port) if run.wanted else "the run was left out (--no-run)"
     told = listening_of(compiled, measured=not reason)
@@ -141,7 +141,7 @@ def _facts(
         check_missing=reason,
         origin=_origin(compiled, run, where.port, folder, check is not None),
         notes=notes,
-        beside=check.beside if check is not None else beside_of(plan),
+        beside=check.beside if check is not None else accelerator_use(plan),
         clock=clock_of(board),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nnbuild.base.errors import UsageError
-from nnbuild.jobs.generated_samples import drawn_samples
+from nnbuild.jobs.generated_samples import generated_samples
 from nnbuild.model.graph import Graph
 from nnbuild.model.samples import FloatArray, SampleSet, load_samples
 from nnbuild.ops.interpret import Values
@@ -49,7 +49,7 @@ def stream_samples(found: Streamed, path: Path | None) -> SampleSet:
     (name,) = found.window.inputs
     tensor = found.window.tensors[name]
     if path is None:
-        drawn = drawn_samples(found.step)
+        drawn = generated_samples(found.step)
         count = -(-max(len(drawn), DRAWN * found.warm_up) // len(drawn))
         return SampleSet({name: np.concatenate([drawn.inputs[name]] * count)}, drawn=True)
     try:

@@ -13,7 +13,7 @@ MUCH = 1.15
 
 
 @dataclass(frozen=True)
-class Stored:
+class ConstantSizes:
     """One layer: the bytes of its parameters (weights, biases, the channels' scales), and those that its kernel reads.
 
     `instead` is the fastest kernel that would keep within MUCH of them, or else the one with the fewest bytes; it would
@@ -36,7 +36,7 @@ class Stored:
         return self.parameters > 0 and self.times > MUCH
 
 
-def stored_text(layers: Sequence[Stored]) -> str:
+def constants_text(layers: Sequence[ConstantSizes]) -> str:
     """Layers whose constants are much larger than their parameters, under the sums of all."""
     parameters, stored = sum(each.parameters for each in layers), sum(each.stored for each in layers)
     if not parameters:
@@ -50,12 +50,12 @@ def stored_text(layers: Sequence[Stored]) -> str:
     return f"{whole}\n{words}\n\n{render(heads, rows, 2)}\n"
 
 
-def _row(each: Stored) -> list[str]:
+def _row(each: ConstantSizes) -> list[str]:
     sizes = [f"{each.parameters:,}", f"{each.stored:,}", f"{each.times:.2f}"]
     return [each.layer, each.kernel, *sizes, each.instead, f"{each.gained:,.0f}" if each.instead else ""]
 
 
-def stored_objects(layers: Sequence[Stored]) -> list[dict[str, Any]]:
+def constants_objects(layers: Sequence[ConstantSizes]) -> list[dict[str, Any]]:
     return [
         {
             "name": each.layer,

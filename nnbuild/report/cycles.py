@@ -8,7 +8,7 @@ from typing import Any
 from nnbuild.cycles.clock import Time
 from nnbuild.cycles.run import Cycles
 from nnbuild.device.run_time import Modelled
-from nnbuild.report.constant_sizes import Stored, stored_objects, stored_text
+from nnbuild.report.constant_sizes import ConstantSizes, constants_objects, constants_text
 from nnbuild.report.table import render
 
 CAUSES = ("loads", "branches", "others", "flash_code", "flash_data")
@@ -29,7 +29,7 @@ class CycleProfile:
     model: str
     layers: tuple[LayerCycles, ...]
     cycles: Cycles
-    stored: tuple[Stored, ...]
+    stored: tuple[ConstantSizes, ...]
 
 
 def cycles_text(profile: CycleProfile) -> str:
@@ -44,7 +44,7 @@ def cycles_text(profile: CycleProfile) -> str:
     low, high = profile.cycles.error
     about = f"{whole.cycles:,} cycles of a {profile.cycles.core}, modelled; {low:+g} to {high:+g} %"
     found = Modelled(profile.cycles.core, whole.cycles, profile.cycles.hertz, profile.cycles.error)
-    return f"{table}\n\none run    {about}\nestimated  {found.milliseconds()}\n{stored_text(profile.stored)}"
+    return f"{table}\n\none run    {about}\nestimated  {found.milliseconds()}\n{constants_text(profile.stored)}"
 
 
 def _columns(time: Time, macs: int) -> list[str]:
@@ -67,7 +67,7 @@ def cycles_object(profile: CycleProfile) -> dict[str, Any]:
             {"name": each.name, "op": each.op, "kernel": each.kernel, "macs": each.macs, **_values(each.time)}
             for each in profile.layers
         ],
-        "stored": stored_objects(profile.stored),
+        "stored": constants_objects(profile.stored),
     }
 
 

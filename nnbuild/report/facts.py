@@ -11,10 +11,10 @@ import typing
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from nnbuild.device.accelerator import Beside
+from nnbuild.device.accelerator import AcceleratorUse
 from nnbuild.device.check import CheckReport
 from nnbuild.device.run_time import time_of
-from nnbuild.report.constant_sizes import Stored
+from nnbuild.report.constant_sizes import ConstantSizes
 from nnbuild.report.listening import Listening
 from nnbuild.report.weights import Weights
 
@@ -90,7 +90,7 @@ class Layer:
     in_place: bool
     options: tuple[Option, ...]
     """The kernel that was taken, then the others in their order."""
-    stored: Stored | None = None
+    stored: ConstantSizes | None = None
     """Its constants beside its parameters."""
 
     @property
@@ -268,7 +268,7 @@ class Facts:
     check_missing: str
     origin: Origin
     notes: tuple[str, ...]
-    beside: Beside | None = None
+    beside: AcceleratorUse | None = None
     """The device beside the processor, where there is one that computes."""
     clock: int = 0
     """Hertz of the board's processor, 0 where they are not known."""

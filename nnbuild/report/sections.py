@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from nnbuild.device.accelerator import layer_cells, said
+from nnbuild.device.accelerator import layer_cells, use_lines
 from nnbuild.report.facts import Check, Comparison, Facts, Gate, Layer, Memory, Option, Output
 from nnbuild.report.html import Cell, Row, bullets, number, paragraph, table
 from nnbuild.report.number_format import TIMES, duration, figures, percent, short, signed, whole
@@ -128,7 +128,7 @@ def buffers(facts: Facts) -> tuple[str, ...]:
     if facts.peak is not None:
         words += f" It is fullest at step {facts.peak.step}, {facts.peak.layer}: {facts.peak.size:,} bytes are in use."
     if facts.state:
-        words += f" Beside it, {facts.state:,} bytes of state last from run to run."
+        words += f" In addition, {facts.state:,} bytes of state last from run to run."
     return (paragraph(words, "after"), table("Every buffer: where it lies, and in which steps", heads, rows))
 
 
@@ -257,7 +257,7 @@ def device(facts: Facts) -> tuple[str, ...]:
     refused = [f"{layer} stays with the processor: {reason}." for layer, reason in found.refused]
     caption = f"Layers that {found.name} computes, in its own cycles, estimated; use is the share of its multipliers"
     return (
-        paragraph(" ".join(line.removeprefix("device").strip() for line in said(found)) + "."),
+        paragraph(" ".join(line.removeprefix("device").strip() for line in use_lines(found)) + "."),
         table(caption, heads, rows),
         bullets(refused),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nnbuild.device.accelerator import Beside, layer_cells, said
+from nnbuild.device.accelerator import AcceleratorUse, layer_cells, use_lines
 from nnbuild.device.check import CheckReport, Comparison, OutputReport
 from nnbuild.device.layers import LayerCost, LayerDifference, shares
 from nnbuild.device.profile import Profile
@@ -97,7 +97,7 @@ def profile_text(profile: Profile) -> str:
     return "\n\n".join([*parts, "\n".join(figures)]) + "\n"
 
 
-def _device_table(found: Beside) -> str:
+def _device_table(found: AcceleratorUse) -> str:
     """What each layer costs the device, by its own file."""
     table = render([f"layers of {found.name}", "tasks", "cycles", "use", "bytes copied"], layer_cells(found), 1)
     return "\n".join([table, *(f"{layer}: not by the device, {reason}" for layer, reason in found.refused)])
@@ -131,7 +131,7 @@ def _figures(report: CheckReport | Profile) -> list[str]:
         emulated = "emulated; " if report.unit == "instructions" else ""
         lines.append(f"one run    {time.mean:,.0f} {report.unit} ({emulated}{spread}){_in_time(time.mean, report)}")
     lines += _modelled(report)
-    lines += said(report.beside) if report.beside is not None else []
+    lines += use_lines(report.beside) if report.beside is not None else []
     if report.cost_per_mac is not None:
         lines.append(f"per MAC    {report.cost_per_mac:.2f} {report.unit} ({report.macs:,} MACs)")
     if report.init_ticks is not None:

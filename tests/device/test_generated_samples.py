@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nnbuild.jobs.generated_samples import PATTERNS, RANDOM, drawn_samples
+from nnbuild.jobs.generated_samples import PATTERNS, RANDOM, generated_samples
 from nnbuild.model.graph import Quant, Tensor
 from tests.ops.test_tolerance import chain, dense, into
 
@@ -12,7 +12,7 @@ from tests.ops.test_tolerance import chain, dense, into
 def test_a_quantized_input_sees_its_ends_and_its_zero() -> None:
     quant = Quant((0.5,), 3)
     graph = chain(into("y"), start=Tensor("x", (8,), "int8", quant))
-    (values,) = drawn_samples(graph).inputs.values()
+    (values,) = generated_samples(graph).inputs.values()
     assert len(values) == RANDOM + len(PATTERNS)
     low, high, zero, up, down = values[RANDOM:]
     assert (low == (-128 - 3) * 0.5).all() and (high == (127 - 3) * 0.5).all() and not zero.any()
@@ -20,11 +20,11 @@ def test_a_quantized_input_sees_its_ends_and_its_zero() -> None:
 
 
 def test_a_float_input_reaches_what_it_is_quantized_to_at_once() -> None:
-    (values,) = drawn_samples(chain(into("y"))).inputs.values()
+    (values,) = generated_samples(chain(into("y"))).inputs.values()
     assert (values.min(), values.max()) == (-16.0, 127 / 8)
 
 
 def test_a_float_input_without_a_range_goes_far_out() -> None:
-    (values,) = drawn_samples(chain(dense("y"))).inputs.values()
+    (values,) = generated_samples(chain(dense("y"))).inputs.values()
     assert (values[RANDOM:].min(), values[RANDOM:].max()) == (-4, 4)
-    assert np.array_equal(values, next(iter(drawn_samples(chain(dense("y"))).inputs.values()))), "always the same"
+    assert np.array_equal(values, next(iter(generated_samples(chain(dense("y"))).inputs.values()))), "always the same"

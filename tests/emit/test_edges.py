@@ -13,7 +13,7 @@ from nnbuild.base.errors import UsageError
 from nnbuild.cli import main
 from nnbuild.emit.text import quoted
 from nnbuild.frontend import load
-from nnbuild.jobs.class_names import classes_of
+from nnbuild.jobs.class_names import class_names
 from nnbuild.jobs.pipeline import Options, compile_model
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.edge import quantize as quantize_values
@@ -127,20 +127,20 @@ def test_names_that_do_not_fit(text: str, told: str, model: Path, tmp_path: Path
     graph = load(model, "small")
     (tmp_path / "labels.txt").write_text(text)
     with pytest.raises(UsageError) as raised:
-        classes_of(tmp_path / "labels.txt", model, graph)
+        class_names(tmp_path / "labels.txt", model, graph)
     assert told in str(raised.value)
     with pytest.raises(UsageError, match="cannot be read"):
-        classes_of(tmp_path / "nothing.txt", model, graph)
+        class_names(tmp_path / "nothing.txt", model, graph)
 
 
 def test_a_tflite_file_brings_its_labels(model: Path, tmp_path: Path) -> None:
     graph = load(model, "small")
     file = tmp_path / "net.tflite"
     file.write_bytes(b"TFL3 and so on")
-    assert classes_of(None, file, graph) == ()
+    assert class_names(None, file, graph) == ()
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr("labelmap.txt", "one\ntwo\nthree\n")
-    assert classes_of(None, file, graph) == ("one", "two", "three")
+    assert class_names(None, file, graph) == ("one", "two", "three")
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr("more_labels.txt", "one\n")
-    assert classes_of(None, file, graph) == (), "two lists say nothing"
+    assert class_names(None, file, graph) == (), "two lists say nothing"

@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from nnbuild import cli, compile
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend import load
-from nnbuild.frontend.import_options import Wishes
+from nnbuild.frontend.import_options import ImportOptions
 from nnbuild.ops import interpret
 
 
@@ -41,10 +41,10 @@ def test_other_open_axes_are_asked_for_by_name(tmp_path: Path) -> None:
         load(path)
     assert "its axes [2, 3] are open" in str(caught.value)
     assert "--shape x=1,3,N,N" in str(caught.value)
-    assert load(path, None, Wishes({"x": (1, 3, 6, 5)})).tensors["y"].shape == (2, 6, 5)
+    assert load(path, None, ImportOptions({"x": (1, 3, 6, 5)})).tensors["y"].shape == (2, 6, 5)
     for wished, cause in (({"x": (3, 6, 5)}, "it has 4 axes"), ({"z": (1,)}, "the inputs of net.onnx are x")):
         with pytest.raises(UsageError, match=cause):
-            load(path, None, Wishes(wished))
+            load(path, None, ImportOptions(wished))
 
 
 def test_a_fixed_batch_is_computed_in_one_run(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_fixed_batch_is_computed_in_one_run(tmp_path: Path) -> None:
 
 def test_images_may_enter_and_leave_channels_last(tmp_path: Path) -> None:
     path = written(tmp_path, [1, 3, 6, 5])
-    plain, turned = load(path), load(path, None, Wishes(layout="nhwc"))
+    plain, turned = load(path), load(path, None, ImportOptions(layout="nhwc"))
     assert [op.kind for op in plain.ops].count("transpose") == 2
     assert [op.kind for op in turned.ops if op.kind != "reshape"] == ["conv2d"]
     x = np.random.default_rng(1).normal(size=(2, 3, 6, 5)).astype(np.float32)
@@ -161,7 +161,7 @@ def test_a_channel_shuffle_moves_weights_and_nothing_else(tmp_path: Path) -> Non
     path = tmp_path / "net.onnx"
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     path.write_bytes(model.SerializeToString())
-    found = load(path, None, Wishes(layout="nhwc"))
+    found = load(path, None, ImportOptions(layout="nhwc"))
     assert [op.kind for op in found.ops if op.kind != "reshape"] == ["conv2d", "conv2d"]
     from onnx.reference import ReferenceEvaluator
 

@@ -48,9 +48,9 @@ def test_exported_models_equal_their_golden_outputs(name: str, exporter: str) ->
 
 @pytest.mark.parametrize("name", ["mobilenetv2", "resnet8", "unet"])
 def test_channels_last_at_the_edges_leaves_no_transpose(name: str) -> None:
-    from nnbuild.frontend.import_options import Wishes
+    from nnbuild.frontend.import_options import ImportOptions
 
-    graph = passes.run(load(MODELS / f"{name}_script.onnx", None, Wishes(layout="nhwc")))
+    graph = passes.run(load(MODELS / f"{name}_script.onnx", None, ImportOptions(layout="nhwc")))
     x, y = golden(name)
     found = interpret.run(graph, {"x": x.transpose(0, 2, 3, 1)})[graph.outputs[0]]
     wanted = y.transpose(0, 2, 3, 1) if y.ndim == 4 else y

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nnbuild.device.accelerator import Beside, DeviceLayer
+from nnbuild.device.accelerator import AcceleratorUse, DeviceLayer
 from nnbuild.report.facts import Facts, as_object, from_object
 from nnbuild.report.listening import Events, FrontEnd, Listening, Step
 from nnbuild.report.number_format import MINUS, TIMES
@@ -182,7 +182,7 @@ def test_a_program_that_chooses_as_it_runs_names_both_kernels() -> None:
 def test_a_device_beside_the_processor_has_a_section() -> None:
     assert 'id="device"' not in page(samples.facts())
     layer = DeviceLayer("conv", 3, 1000.0, 60_000, 512)
-    beside = Beside("mine", 1000.0, 2, (layer,), (("pool", "its pad is 1"),), 64, busy=2000, idle=20, tasks=6)
+    beside = AcceleratorUse("mine", 1000.0, 2, (layer,), (("pool", "its pad is 1"),), 64, busy=2000, idle=20, tasks=6)
     told = page(replace(samples.facts(), beside=beside))
     assert 'id="device"' in told
     assert "mine: 3 tasks a run, estimated 1,000 cycles, measured 1,000 (+0.0 %), idle 1.0 %" in told

@@ -14,7 +14,7 @@ from nnbuild import cli
 from nnbuild.jobs import plan_view
 from nnbuild.jobs.job import place
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model
-from nnbuild.jobs.report_data import Run, gather
+from nnbuild.jobs.report_data import Run, gather_report
 from nnbuild.report.facts import Buffer, Facts, from_object
 from tests.cli.conftest import forked, recurrent
 from tests.frontend.keras_files import dense, h5_bytes, input_layer, layer, put, random_arrays, sequential
@@ -29,7 +29,7 @@ MNIST = ROOT / "examples" / "mnist"
 
 def gathered(options: Options, run: Run) -> Facts:
     with place(None, None) as where:
-        return gather(options, run, where)
+        return gather_report(options, run, where)
 
 
 @pytest.fixture(scope="module")

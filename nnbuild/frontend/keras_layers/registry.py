@@ -19,6 +19,7 @@ from nnbuild.frontend.keras_layers import (
     pooling,
     preprocessing,
     products,
+    quantize_wrappers,
     recurrent,
     shaping,
     volumes,

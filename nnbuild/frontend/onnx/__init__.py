@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nnbuild.frontend.import_options import NO_WISHES, Wishes
+from nnbuild.frontend.import_options import DEFAULTS, ImportOptions
 from nnbuild.frontend.onnx.importer import import_model
 from nnbuild.frontend.onnx.records import parse, read
 from nnbuild.model.graph import Graph
@@ -17,10 +17,10 @@ def looks_like(start: bytes) -> bool:
     return len(start) > 2 and start[0] == 8 and 0 < start[1] < LARGEST_VERSION
 
 
-def load(path: Path, name: str, wishes: Wishes = NO_WISHES) -> Graph:
-    return import_model(name, path.name, read(path), wishes)
+def load(path: Path, name: str, options: ImportOptions = DEFAULTS) -> Graph:
+    return import_model(name, path.name, read(path), options)
 
 
-def load_bytes(data: bytes, name: str, wishes: Wishes = NO_WISHES) -> Graph:
+def load_bytes(data: bytes, name: str, options: ImportOptions = DEFAULTS) -> Graph:
     """A model in memory, its weights inside."""
-    return import_model(name, name, parse(data, name), wishes)
+    return import_model(name, name, parse(data, name), options)

@@ -9,14 +9,18 @@ import numpy as np
 
 from nnbuild.base.errors import ModelError, UsageError
 from nnbuild.frontend.assembly import Assembly
-from nnbuild.frontend.import_options import Wishes
+from nnbuild.frontend.import_options import ImportOptions
 from nnbuild.frontend.onnx import (
     attention,
     control,
     convolution,
+    data_movement,
+    dynamic_quantization,
     elementwise,
+    indexing,
     integer_operators,
     logic,
+    ml_domain,
     normalizing,
     pooling,
     products,
@@ -103,10 +107,10 @@ FOREIGN: dict[str, Callable[[Call], None]] = {**integer_operators.FOREIGN}
 class Importer:
     """What reading one model has made so far."""
 
-    def __init__(self, name: str, model: Model, wishes: Wishes) -> None:
+    def __init__(self, name: str, model: Model, options: ImportOptions) -> None:
         self.assembly = Assembly(name)
         self.model = model
-        self.wishes = wishes
+        self.options = options
         self.absorbed: set[int] = set()
         """Nodes that another has computed along with itself: an activation after a convolution."""
         self._moved: dict[tuple[Attributes, str], str] = {}
@@ -190,7 +194,7 @@ class Importer:
             or not all(map(_fits, held.values()))
         ):
             return False
-        inner, scope = Importer(self.assembly.name, self.model, self.wishes), Scope(None, call.scope.arguments)
+        inner, scope = Importer(self.assembly.name, self.model, self.options), Scope(None, call.scope.arguments)
         inner.assembly.input(Tensor("none", (1,)))
         scope.items.update(held)
         again = Call(inner, scope, node)
@@ -234,7 +238,7 @@ class Importer:
         shape = self._shape(port)
         form = quantized.edge_form(port.name, port.dtype, consumers, scope) or _edge_form(port)
         view, seen_as = stored(shape), _sample(shape)
-        if self.wishes.layout == "nhwc" and len(shape) == 4:
+        if self.options.layout == "nhwc" and len(shape) == 4:
             order = (0, 2, 3, 1)
             view, seen_as = stored(shape, order), _sample(tuple(shape[i] for i in order))
         name = self.assembly.input(Tensor(port.name, seen_as, *form))
@@ -242,16 +246,16 @@ class Importer:
 
     def _shape(self, port: Port) -> Shape:
         where = f"input {port.name!r}"
-        wished = self.wishes.shapes.get(port.name)
-        if port.shape is None and wished is None:
+        asked = self.options.shapes.get(port.name)
+        if port.shape is None and asked is None:
             raise ModelError(where, "the file does not say its shape.", f"Say it: --shape {port.name}=1,3,96,96.")
-        shape = port.shape if port.shape is not None else wished or ()
-        if wished is not None:
-            fits = len(wished) == len(shape)
+        shape = port.shape if port.shape is not None else asked or ()
+        if asked is not None:
+            fits = len(asked) == len(shape)
             if not fits:
-                cause = f"it has {len(shape)} axes, {list(shape)} in the file, but {list(wished)} is asked for."
+                cause = f"it has {len(shape)} axes, {list(shape)} in the file, but {list(asked)} is asked for."
                 raise UsageError(f"--shape {port.name}", cause, "Give a number for each of its axes.")
-            shape = wished
+            shape = asked
         if shape and isinstance(shape[0], str):
             self.assembly.note("The batch is left open in the file: the compiled model computes one sample at a time.")
             shape = (1, *shape[1:])
@@ -281,7 +285,7 @@ class Importer:
         value = call.as_value(found, port.name)
         if value.is_number:
             value = self.in_floats(call, value)
-        if self.wishes.layout == "nhwc" and len(value.shape) == 4:
+        if self.options.layout == "nhwc" and len(value.shape) == 4:
             value, order = whole(call, value, (0, 2, 3, 1))
             return call.seen(value.name, _sample(tuple(value.shape[i] for i in order)))
         value = plain(call, value)
@@ -307,15 +311,15 @@ def _edge_form(port: Port) -> Form:
 READABLE = ("float32", "float64", "float16", "bfloat16", "bool", "int8", "uint8", "int16", "uint16", "int32", "int64")
 
 
-def import_model(name: str, file: str, model: Model, wishes: Wishes) -> Graph:
+def import_model(name: str, file: str, model: Model, options: ImportOptions) -> Graph:
     _known_opset(file, model)
-    importer, scope, record = Importer(name, model, wishes), Scope(), model.graph
+    importer, scope, record = Importer(name, model, options), Scope(), model.graph
     if not record.inputs or not record.outputs:
         raise ModelError(file, f"it has no {'outputs' if record.inputs else 'inputs'}.", DAMAGED)
     known = {port.name for port in record.inputs}
-    for wished in wishes.shapes:
-        if wished not in known:
-            raise UsageError(f"--shape {wished}", f"the inputs of {file} are {', '.join(sorted(known))}.", "Name one.")
+    for asked in options.shapes:
+        if asked not in known:
+            raise UsageError(f"--shape {asked}", f"the inputs of {file} are {', '.join(sorted(known))}.", "Name one.")
     importer.assembly.allow(record.constants.values())
     for port in record.inputs:
         if port.dtype not in READABLE or port.name in scope.items:
