@@ -313,8 +313,8 @@ def compile_model(
     to_run: bool = True,
 ) -> Compiled:
     """Compiles a model. `progress` counts calibration samples, `announce` gets a line for each trial of weights; only
-    these two steps can take long. `sizes_only` assumes every value lies between -1 and 1. With `to_run`, a model that is too
-    large for its board is refused."""
+    these two steps can take long. `sizes_only` assumes every value lies between -1 and 1. With `to_run`, a model that
+    is too large for its board is refused."""
     options = _on_one_core(options) if options.stream is not None else options
     prefix = prefix_of(options)
     board = board_of(options)
