@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nnbuild.isa.registry import vector_sets
-from nnbuild.kernels.functions import SPELLINGS
+from nnbuild.kernels.parts.float_functions import SPELLINGS
 from nnbuild.kernels.registry import variants
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.functions import FUNCTIONS
@@ -242,6 +242,12 @@ def test_every_operation_has_a_scalar_kernel() -> None:
 def test_operations_are_named_as_their_files() -> None:
     subclasses = {cls.kind: cls.__module__.rpartition(".")[2] for cls in _leaves(Attributes) if hasattr(cls, "kind")}
     assert {kind: file for kind, file in subclasses.items() if kind != file} == {}
+
+
+def test_the_root_of_kernels_holds_operations() -> None:
+    """The registry looks for a file of the operation's name there; shared parts have folders of their own."""
+    files = {path.stem for path in (PACKAGE / "kernels").glob("*.py")}
+    assert files - kinds() == {"__init__", "contract", "registry"}
 
 
 def _leaves(cls: type[Attributes]) -> Iterator[type[Attributes]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from nnbuild.evidence.requant_numbers import Numbers, numbers_of
 from nnbuild.kernels.contract import Kernel
-from nnbuild.kernels.sums import sums_of
+from nnbuild.kernels.lanes.layer_sums import sums_of
 from nnbuild.model.graph import Array, Constant
 from nnbuild.numeric.requant import heard
 from nnbuild.numeric.rounding import wrap

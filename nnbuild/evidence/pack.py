@@ -24,10 +24,10 @@ from nnbuild.evidence.requant_numbers import Numbers
 from nnbuild.jobs.job import Place, build_program
 from nnbuild.jobs.pipeline import Compiled, Options, precision
 from nnbuild.jobs.report_data import option_words
-from nnbuild.kernels.ahead import Ahead
 from nnbuild.kernels.contract import Kernel
-from nnbuild.kernels.stream import Stream
-from nnbuild.kernels.sums import layer_of
+from nnbuild.kernels.lanes.layer_sums import layer_of
+from nnbuild.kernels.parts.prologue import Ahead
+from nnbuild.kernels.parts.row_stream import Stream
 from nnbuild.model.graph import Array
 from nnbuild.model.samples import SampleSet
 from nnbuild.ops.site import Site

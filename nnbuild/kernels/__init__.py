@@ -1,1 +1,1 @@
-"""Functions that print C: one folder an operation, one file a variant, found by listing."""
+"""Kernels that print C: a file of this folder per operation, with its VARIANTS; the folders hold what these share."""

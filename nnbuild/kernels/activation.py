@@ -9,11 +9,11 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_integer
-from nnbuild.kernels.functions import missing, spell
-from nnbuild.kernels.integers import UNIT, centred, finish, store, value_of
 from nnbuild.kernels.loops import lookup
 from nnbuild.kernels.loops.strided import Elements, Loops, Walk, contiguous, loops
-from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.kernels.parts.float_functions import missing, spell
+from nnbuild.kernels.parts.integer_steps import UNIT, centred, finish, store, value_of
+from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
 from nnbuild.numeric.tables import sigmoid_table
 from nnbuild.ops import activation_rules as rules

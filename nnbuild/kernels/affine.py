@@ -9,11 +9,12 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import ahead, channel_lines, channel_tables, conv2d, depthwise_conv2d
+from nnbuild.kernels import conv2d, depthwise_conv2d
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_int8, only_integer
-from nnbuild.kernels.integers import centred, declare, finish, zero
 from nnbuild.kernels.loops.strided import Elements, Loops, Walk, contiguous, loops
-from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.kernels.parts import channel_linear, channel_tables, prologue
+from nnbuild.kernels.parts.integer_steps import centred, declare, finish, zero
+from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
 from nnbuild.numeric.multiplier import convolution_scales
 from nnbuild.numeric.rounding import Ints, ints, saturate
@@ -89,7 +90,7 @@ VARIANTS = (
     *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand_integers, _emit_integers),
     channel_tables.kernel(_results, _loops),
-    *channel_lines.kernels(_lines, _loops),
-    *ahead.kernels("conv2d", conv2d.FLOATS),
-    *ahead.kernels("depthwise_conv2d", depthwise_conv2d.FLOATS),
+    *channel_linear.kernels(_lines, _loops),
+    *prologue.kernels("conv2d", conv2d.FLOATS),
+    *prologue.kernels("depthwise_conv2d", depthwise_conv2d.FLOATS),
 )

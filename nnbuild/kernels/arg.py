@@ -6,7 +6,7 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.window_loops import product
+from nnbuild.kernels.loops.window_loops import product
 from nnbuild.ops.arg import Arg
 from nnbuild.ops.base import around
 from nnbuild.ops.site import Site

@@ -11,7 +11,6 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import channel_tables, obedient, plain_pairs
 from nnbuild.kernels.contract import (
     PORTABLE,
     Demand,
@@ -24,17 +23,18 @@ from nnbuild.kernels.contract import (
     only_integer,
     reason_of,
 )
-from nnbuild.kernels.dsp import elements
-from nnbuild.kernels.dsp.beside import exact_sum
-from nnbuild.kernels.integers import centred, declare, finish, requantized, scaled_once
+from nnbuild.kernels.dsp import binary as dsp_binary
+from nnbuild.kernels.dsp.residual import exact_sum
+from nnbuild.kernels.lanes.vector_binary import ProductRule, SumRule, product_rule, sum_rule
+from nnbuild.kernels.lanes.vector_epilogue import OPERATIONS
 from nnbuild.kernels.loops.strided import (
     Elements,
     Loops,
     flat_constants,
     loops_over,
 )
-from nnbuild.kernels.tensor_sums import ProductRule, SumRule, product_rule, sum_rule
-from nnbuild.kernels.vector_tail import OPERATIONS
+from nnbuild.kernels.parts import channel_tables, device_arithmetic, portable_binary
+from nnbuild.kernels.parts.integer_steps import centred, declare, finish, requantized, scaled_once
 from nnbuild.model.graph import Array
 from nnbuild.numeric.elementwise import AddScales
 from nnbuild.numeric.rounding import Ints, ints, saturate
@@ -117,23 +117,23 @@ def _floats(w: Writer, v: Vectors, site: Site[Binary], names: Names, at: list[st
 
 
 def _emit_plain(w: Writer, site: Site[Binary], names: Names) -> None:
-    plain_pairs.emit(w, site, names, _loops(site))
+    portable_binary.emit(w, site, names, _loops(site))
 
 
 def _accepts_words(site: Site[Binary]) -> str | None:
-    return elements.refused(site, _loops(site))
+    return dsp_binary.refused(site, _loops(site))
 
 
 def _demand_words(site: Site[Binary]) -> Demand:
     """Channels go one after the other beside a gate: then no output may lie over another one's input."""
     usual, size = _demand(site), prod(site.output_shape())
-    if elements.gated(_loops(site)) is None:
+    if dsp_binary.gated(_loops(site)) is None:
         return usual
     return replace(usual, overlaps=tuple(replace(each, every=size) for each in usual.overlaps))
 
 
 def _emit_words(w: Writer, site: Site[Binary], names: Names) -> None:
-    elements.emit(w, site, names, _loops(site))
+    dsp_binary.emit(w, site, names, _loops(site))
 
 
 @lru_cache(maxsize=256)
@@ -251,10 +251,10 @@ class _Linear:
 VARIANTS = (
     *on_any_floats(lambda v: Elements(v, _loops, _demand, _floats)),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
-    Kernel("pairs", PORTABLE, plain_pairs.refused, _demand, _emit_plain),
+    Kernel("pairs", PORTABLE, portable_binary.refused, _demand, _emit_plain),
     Kernel("words", frozenset({"armv7em_dsp"}), _accepts_words, _demand_words, _emit_words),
     on_each("integer", _Bytes),
     on_each("across", _Linear),
     channel_tables.kernel(_results, _beside_constant),
-    obedient.ADD,
+    device_arithmetic.ADD,
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.integers import centred, declare, requantized
 from nnbuild.kernels.loops.strided import Loops, flat_constants, loops_over
+from nnbuild.kernels.parts.integer_steps import centred, declare, requantized
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.binary import operands
 from nnbuild.ops.compare import SPARE, Compare

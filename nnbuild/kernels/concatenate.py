@@ -19,9 +19,9 @@ from nnbuild.kernels.contract import (
     only_int8,
     only_integer,
 )
-from nnbuild.kernels.integers import UNIT, centred, finish, requantized, scaled_once, zero
 from nnbuild.kernels.loops import lookup
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.parts.integer_steps import UNIT, centred, finish, requantized, scaled_once, zero
 from nnbuild.model.graph import Array
 from nnbuild.numeric.elementwise import rescale_multiplier
 from nnbuild.numeric.rounding import INT8, limits, saturate

@@ -7,7 +7,7 @@ from itertools import chain
 
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import integer_layers, obedient
+from nnbuild.kernels.compressed.unpacked import unpacked
 from nnbuild.kernels.contract import (
     Kernel,
     OnEach,
@@ -19,33 +19,28 @@ from nnbuild.kernels.contract import (
     only_integer,
     variant,
 )
-from nnbuild.kernels.dsp.beside import FUSES
-from nnbuild.kernels.loops import (
-    across_windows,
-    compact,
-    joined,
-    lined,
-    patches,
-    two_channels,
-    two_products,
-    winograd,
-    winograd_groups,
-)
-from nnbuild.kernels.loops.cut import Cut, CutPadded
-from nnbuild.kernels.loops.cut import refused as cut_refused
-from nnbuild.kernels.loops.edges import REGISTERS, Edges, Positions
-from nnbuild.kernels.loops.exact_winograd import ExactWinograd, exact_winograd
-from nnbuild.kernels.loops.exact_winograd import refused as exact_refused
-from nnbuild.kernels.loops.padded import Padded, padded
-from nnbuild.kernels.loops.tiled import Tiled, tiled
+from nnbuild.kernels.cross_lane import window_layouts
+from nnbuild.kernels.dsp import first_layer, patches, shared_tile_layers
+from nnbuild.kernels.dsp.residual import FUSES
+from nnbuild.kernels.lanes import integer_layers
+from nnbuild.kernels.lanes.byte_lanes import ApartByteLanes, ByteLanes, ShortByteLanes
+from nnbuild.kernels.lanes.layer_sums import float_lanes, integer_lanes, scalar_lanes
+from nnbuild.kernels.lanes.vector_epilogue import KINDS, POINTWISE, refusal
+from nnbuild.kernels.loops.edge_tiles import REGISTERS, Edges, Positions
+from nnbuild.kernels.loops.fine_ranges import Cut, CutPadded
+from nnbuild.kernels.loops.fine_ranges import refused as cut_refused
+from nnbuild.kernels.loops.padded_tiles import Padded, padded
 from nnbuild.kernels.loops.tiling import best_vectors
-from nnbuild.kernels.loops.vector_winograd import refused as winograd_refused
-from nnbuild.kernels.loops.vector_winograd import vector_winograd
-from nnbuild.kernels.small_lanes import ApartByteLanes, ByteLanes, ShortByteLanes
-from nnbuild.kernels.sums import float_lanes, integer_lanes, scalar_lanes
-from nnbuild.kernels.unpacked import unpacked
-from nnbuild.kernels.vector_tail import KINDS, POINTWISE, refusal
-from nnbuild.kernels.window import window_of
+from nnbuild.kernels.loops.vector_tiles import Tiled, tiled
+from nnbuild.kernels.loops.window import window_of
+from nnbuild.kernels.paired_products import single_row, two_channels, two_positions
+from nnbuild.kernels.parts import device_arithmetic
+from nnbuild.kernels.winograd import scalar_groups as scalar_winograd_groups
+from nnbuild.kernels.winograd import scalar_tiles as scalar_winograd
+from nnbuild.kernels.winograd.float_vectors import refused as winograd_refused
+from nnbuild.kernels.winograd.float_vectors import vector_winograd
+from nnbuild.kernels.winograd.integer_vectors import ExactWinograd, exact_winograd
+from nnbuild.kernels.winograd.integer_vectors import refused as exact_refused
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.integer import quant_of
 from nnbuild.ops.site import Site
@@ -165,17 +160,17 @@ VARIANTS = (
     *chain.from_iterable(map(unpacked, _PLAIN)),
     FLOATS[1],
     variant("positions_many", frozenset({"rv32im"}), _refused_positions, partial(_many, flat=True)),
-    *compact.CONVOLUTIONS,
+    *shared_tile_layers.CONVOLUTIONS,
     *patches.variants(FUSES),
-    *lined.variants(FUSES),
+    *first_layer.variants(FUSES),
     *two_channels.VARIANTS,
-    *two_products.VARIANTS,
-    *winograd.VARIANTS,
-    *winograd_groups.VARIANTS,
-    *joined.VARIANTS,
+    *single_row.VARIANTS,
+    *scalar_winograd.VARIANTS,
+    *scalar_winograd_groups.VARIANTS,
+    *two_positions.VARIANTS,
     FLOATS[2],
     OnEach("sums", _on_integers),
     OnEach("sums", lambda chosen: list(unpacked(_on_integers(chosen)[0]))),
-    OnEach("across", across_windows.on_set),
-    obedient.WEIGHTS,
+    OnEach("across", window_layouts.on_set),
+    device_arithmetic.WEIGHTS,
 )

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
 from nnbuild.kernels.contract import Demand, Names, any_format, variant
+from nnbuild.kernels.lanes.layer_sums import scalar_lanes
 from nnbuild.kernels.loops import dot
-from nnbuild.kernels.sums import scalar_lanes
-from nnbuild.kernels.window_loops import product
+from nnbuild.kernels.loops.window_loops import product
 from nnbuild.ops.conv2d_transpose import Conv2DTranspose
 from nnbuild.ops.site import Site
 

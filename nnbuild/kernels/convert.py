@@ -11,8 +11,8 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.integers import centred, finish, requantized, scaled_once, store, zero
-from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.kernels.parts.integer_steps import centred, finish, requantized, scaled_once, store, zero
+from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.elementwise import rescale_multiplier
 from nnbuild.numeric.rounding import limits

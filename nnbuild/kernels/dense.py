@@ -10,32 +10,31 @@ from functools import partial
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vector_lanes import VectorLanes
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import integer_layers, obedient
-from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, by_depth, of_set, only_float, variant
-from nnbuild.kernels.loops import (
-    across_windows,
-    buckets,
-    columns,
-    compact,
-    dot,
-    narrow_pairs,
-    patches,
-    some_of_many,
-    sparse,
-    sparse_pairs,
+from nnbuild.kernels.compressed import (
+    n_of_m,
+    narrow_dsp_rows,
+    sparse_dsp_rows,
+    sparse_rows,
     sparse_windows,
-    two_products,
     unpacked_rows,
+    weight_buckets,
 )
-from nnbuild.kernels.loops.edges import REGISTERS, Edges
-from nnbuild.kernels.loops.padded import padded
-from nnbuild.kernels.loops.rows import SUMS, SingleRow, SplitFloats, split_integers
-from nnbuild.kernels.loops.tiled import tiled
+from nnbuild.kernels.compressed.unpacked import unpacked
+from nnbuild.kernels.contract import Kernel, Nest, OnEach, any_format, by_depth, of_set, only_float, variant
+from nnbuild.kernels.cross_lane import window_layouts
+from nnbuild.kernels.dsp import patches, shared_tile_layers
+from nnbuild.kernels.lanes import integer_layers
+from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
+from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, refusal, tail_of
+from nnbuild.kernels.loops import dot, skip_zero_inputs
+from nnbuild.kernels.loops.dense_row import SUMS, SingleRow, SplitFloats, split_integers
+from nnbuild.kernels.loops.edge_tiles import REGISTERS, Edges
+from nnbuild.kernels.loops.padded_tiles import padded
 from nnbuild.kernels.loops.tiling import best_vectors
-from nnbuild.kernels.sums import float_lanes, scalar_lanes
-from nnbuild.kernels.unpacked import unpacked
-from nnbuild.kernels.vector_tail import POINTWISE, refusal, tail_of
-from nnbuild.kernels.window import window_of
+from nnbuild.kernels.loops.vector_tiles import tiled
+from nnbuild.kernels.loops.window import window_of
+from nnbuild.kernels.paired_products import single_row
+from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site
 from nnbuild.ops.softmax import Softmax
@@ -117,19 +116,19 @@ VARIANTS = (
     *unpacked(_SCALAR),
     *unpacked_rows.VARIANTS,
     variant("fpu", FEATURES, only_float, _fpu),
-    *compact.VARIANTS,
+    *shared_tile_layers.VARIANTS,
     *patches.variants(frozenset()),
-    *two_products.VARIANTS,
-    *buckets.VARIANTS,
+    *single_row.VARIANTS,
+    *weight_buckets.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("sums", _on_integers),
-    *sparse.VARIANTS,
-    *some_of_many.VARIANTS,
-    *sparse_pairs.VARIANTS,
-    *columns.VARIANTS,
-    *narrow_pairs.VARIANTS,
-    OnEach("sums", sparse.on_set),
+    *sparse_rows.VARIANTS,
+    *n_of_m.VARIANTS,
+    *sparse_dsp_rows.VARIANTS,
+    *skip_zero_inputs.VARIANTS,
+    *narrow_dsp_rows.VARIANTS,
+    OnEach("sums", sparse_rows.on_set),
     OnEach("windows", sparse_windows.on_set),
-    OnEach("across", across_windows.on_set),
-    obedient.WEIGHTS,
+    OnEach("across", window_layouts.on_set),
+    device_arithmetic.WEIGHTS,
 )

@@ -6,15 +6,16 @@ from functools import partial
 
 from nnbuild.isa.arm import FEATURES, FPU
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import integer_layers, obedient
+from nnbuild.kernels.compressed.unpacked import unpacked
 from nnbuild.kernels.contract import Kernel, OnEach, any_format, of_set, only_float, only_int8, variant
-from nnbuild.kernels.loops import alone, gathered, planar
-from nnbuild.kernels.loops.interleaved import Interleaved
-from nnbuild.kernels.loops.sliding import Sliding, Taps
-from nnbuild.kernels.small_lanes import ApartCentredByteLanes, ByteLanes, CentredByteLanes, ShortCentredByteLanes
-from nnbuild.kernels.sums import float_lanes, scalar_lanes
-from nnbuild.kernels.unpacked import unpacked
-from nnbuild.kernels.vector_tail import POINTWISE, refusal
+from nnbuild.kernels.depthwise import dsp_planes, single_window, tap_gather
+from nnbuild.kernels.depthwise.padded_rows import Interleaved
+from nnbuild.kernels.depthwise.tiles import Sliding, Taps
+from nnbuild.kernels.lanes import integer_layers
+from nnbuild.kernels.lanes.byte_lanes import ApartCentredByteLanes, ByteLanes, CentredByteLanes, ShortCentredByteLanes
+from nnbuild.kernels.lanes.layer_sums import float_lanes, scalar_lanes
+from nnbuild.kernels.lanes.vector_epilogue import POINTWISE, refusal
+from nnbuild.kernels.parts import device_arithmetic
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
 from nnbuild.ops.site import Site
 
@@ -85,10 +86,10 @@ VARIANTS = (
     variant("sliding", frozenset({"bytes"}), only_int8, partial(_bytes, CentredByteLanes, 4)),
     variant("sliding_many", frozenset({"rv32im"}), only_int8, partial(_bytes, ApartCentredByteLanes, 8)),
     variant("sliding_short", frozenset({"armv6m"}), only_int8, partial(_bytes, ShortCentredByteLanes, 2)),
-    *planar.VARIANTS,
-    *alone.VARIANTS,
+    *dsp_planes.VARIANTS,
+    *single_window.VARIANTS,
     FLOATS[2],
     OnEach("sums", _on_integers),
-    OnEach("across", gathered.on_set),
-    obedient.WEIGHTS,
+    OnEach("across", tap_gather.on_set),
+    device_arithmetic.WEIGHTS,
 )

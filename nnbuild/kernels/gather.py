@@ -8,7 +8,7 @@ from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Row, Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Shape
 from nnbuild.ops.base import around
 from nnbuild.ops.gather import Gather

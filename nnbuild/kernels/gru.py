@@ -7,10 +7,10 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Demand, Names, on_any_floats
-from nnbuild.kernels.integers import declare
-from nnbuild.kernels.loops import recurrent_integer
-from nnbuild.kernels.loops.recurrent import Cells, Step, Units, state_names
-from nnbuild.kernels.loops.recurrent_integer import (
+from nnbuild.kernels.parts.integer_steps import declare
+from nnbuild.kernels.recurrent import integer_cells
+from nnbuild.kernels.recurrent.cells import Cells, Step, Units, state_names
+from nnbuild.kernels.recurrent.integer_cells import (
     Sums,
     both_products,
     each_unit,
@@ -21,7 +21,7 @@ from nnbuild.kernels.loops.recurrent_integer import (
     summed,
     time_steps,
 )
-from nnbuild.kernels.loops.recurrent_sums import integer_kernels
+from nnbuild.kernels.recurrent.integer_variants import integer_kernels
 from nnbuild.model.graph import Array
 from nnbuild.ops.gru import GRU
 from nnbuild.ops.recurrent import rules_of
@@ -61,7 +61,7 @@ def _integer_gates(w: Writer, rules: Rules, names: Names) -> None:
     """`update` and `reset` from their two parts each."""
     for name in ("update", "reset"):
         summed(w, name, f"{name}_x", f"{name}_h", rules.gate, largest_of(rules.of_input, rules.of_state))
-        recurrent_integer.apply(w, names, rules.gate, name, "gate")
+        integer_cells.apply(w, names, rules.gate, name, "gate")
 
 
 def _recalled(rules: Rules, largest: int) -> int:
@@ -85,7 +85,7 @@ def _integers_after(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> Non
         declare(w, "recalled", shifted("(int64_t)reset * candidate_h", rules.gate.power), "const int64_t")
         most = largest_of(rules.of_input) + _recalled(rules, largest_of(rules.of_state))
         summed(w, "candidate", "candidate_x", "recalled", rules.value, most)
-        recurrent_integer.apply(w, names, rules.value, "candidate", "activation")
+        integer_cells.apply(w, names, rules.value, "candidate", "activation")
         w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){_integer_blend(w, rules, 'update', hidden)}"))
 
 
@@ -103,7 +103,7 @@ def _integers_before(sums: Sums, w: Writer, site: Site[GRU], names: Names) -> No
         w(w.use(c99.STORE, "recalled[unit]", hold(w, kept, str(LARGEST))))
     with each_unit(sums, w, site, names, candidate, 3):
         summed(w, "candidate", "candidate_x", "candidate_h", rules.value, largest_of(*products))
-        recurrent_integer.apply(w, names, rules.value, "candidate", "activation")
+        integer_cells.apply(w, names, rules.value, "candidate", "activation")
         w(w.use(c99.STORE, f"{names.scratch}[unit]", _integer_blend(w, rules, "updates[unit]", hidden)))
 
 

@@ -13,11 +13,11 @@ from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
-from nnbuild.kernels.dsp import normalized
-from nnbuild.kernels.integers import declare, finish, zero
+from nnbuild.kernels.dsp import layer_norm as dsp_layer_norm
 from nnbuild.kernels.loops.strided import each_run, flat_constants
-from nnbuild.kernels.overlaps import IN_PLACE
-from nnbuild.kernels.window_loops import total
+from nnbuild.kernels.loops.window_loops import total
+from nnbuild.kernels.parts.integer_steps import declare, finish, zero
+from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.numeric.layer_norm import LARGEST, POINT, SUMMAND_SHIFT, UNIT, LayerNormScales
 from nnbuild.numeric.rounding import limits
 from nnbuild.ops.layer_norm import LayerNorm
@@ -190,26 +190,24 @@ def _root(w: Writer, size: int, scales: LayerNormScales) -> None:
 
 
 def _accepts_pairs(site: Site[LayerNorm]) -> str | None:
-    size = _sizes(site)[1]
-    return only_int8(site) or (
-        None if size <= normalized.LARGEST else f"32 bits hold the squares of {normalized.LARGEST} bytes, not of {size}"
-    )
+    size, most = _sizes(site)[1], dsp_layer_norm.LARGEST
+    return only_int8(site) or (None if size <= most else f"32 bits hold the squares of {most} bytes, not of {size}")
 
 
 def _demand_pairs(site: Site[LayerNorm]) -> Demand:
     rows, size = _sizes(site)
-    return Demand(extent=rows, packed={"constants": normalized.constants(site, size)}, overlaps=IN_PLACE)
+    return Demand(extent=rows, packed={"constants": dsp_layer_norm.constants(site, size)}, overlaps=IN_PLACE)
 
 
 def _emit_pairs(w: Writer, site: Site[LayerNorm], names: Names) -> None:
     scales = site.attributes.scales(site)
     with _rows(w, site, names) as size:
-        normalized.sums(w, size)
+        dsp_layer_norm.sums(w, size)
         _mean(w, site, size, scales)
         around = None if site.attributes.centred else zero(site.inputs[0]) << scales.fraction
-        normalized.variance(w, size, scales, around)
+        dsp_layer_norm.variance(w, size, scales, around)
         _root(w, size, scales)
-        normalized.outputs(w, site, size, names.packed["constants"])
+        dsp_layer_norm.outputs(w, site, size, names.packed["constants"])
 
 
 VARIANTS = (

@@ -14,10 +14,10 @@ from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_float, only_integer
-from nnbuild.kernels.integers import centred, declare, finish, zero
 from nnbuild.kernels.loops.strided import each_run
-from nnbuild.kernels.overlaps import IN_PLACE
-from nnbuild.kernels.window_loops import total
+from nnbuild.kernels.loops.window_loops import total
+from nnbuild.kernels.parts.integer_steps import centred, declare, finish, zero
+from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
 from nnbuild.numeric.lrn import INDEX, MANTISSA, TOP, LrnScales
 from nnbuild.numeric.rounding import limits

@@ -5,10 +5,10 @@ from __future__ import annotations
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names, on_any_floats
-from nnbuild.kernels.integers import declare
-from nnbuild.kernels.loops import recurrent_integer
-from nnbuild.kernels.loops.recurrent import Cells, Step, state_names
-from nnbuild.kernels.loops.recurrent_integer import (
+from nnbuild.kernels.parts.integer_steps import declare
+from nnbuild.kernels.recurrent import integer_cells
+from nnbuild.kernels.recurrent.cells import Cells, Step, state_names
+from nnbuild.kernels.recurrent.integer_cells import (
     Sums,
     both_products,
     each_unit,
@@ -19,7 +19,7 @@ from nnbuild.kernels.loops.recurrent_integer import (
     summed,
     time_steps,
 )
-from nnbuild.kernels.loops.recurrent_sums import integer_kernels
+from nnbuild.kernels.recurrent.integer_variants import integer_kernels
 from nnbuild.ops.lstm import LSTM
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import LARGEST
@@ -37,13 +37,13 @@ def _emit_integers(sums: Sums, w: Writer, site: Site[LSTM], names: Names) -> Non
         for name in SUMS:
             curve, table = (rules.value, "activation") if name == "candidate" else (rules.gate, "gate")
             summed(w, name, f"{name}_x", f"{name}_h", curve, largest_of(*products))
-            recurrent_integer.apply(w, names, curve, name, table)
+            integer_cells.apply(w, names, curve, name, table)
         kept = shifted(f"(int64_t)forget * {memory}[unit]", point)
         added = shifted("(int64_t)let_in * candidate", point + value_point - rules.cell_power)
         declare(w, "cell", hold(w, f"({kept}) + ({added})", "INT32_MAX"))
         assert rules.shown is not None
         declare(w, "shown", hold(w, shifted("(int64_t)cell", rules.shown_shift), str(rules.shown.limit)), "int32_t")
-        recurrent_integer.apply(w, names, rules.shown, "shown", "activation")
+        integer_cells.apply(w, names, rules.shown, "shown", "activation")
         result = shifted("(int64_t)let_out * shown", point + value_point - rules.hidden_power)
         w(w.use(c99.STORE, f"{memory}[unit]", "cell"))
         w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){hold(w, result, str(LARGEST))}"))

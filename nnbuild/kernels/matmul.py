@@ -13,9 +13,10 @@ from nnbuild.isa import c99
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, OnEach, only_float, only_integer, variant
-from nnbuild.kernels.integers import declare, finish, zero
-from nnbuild.kernels.loops import matrices, products
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.dsp import matmul as dsp_matmul
+from nnbuild.kernels.loops import vector_matmul
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.parts.integer_steps import declare, finish, zero
 from nnbuild.numeric.rounding import limits, reduced_multiplier
 from nnbuild.ops.matmul import MatMul
 from nnbuild.ops.site import Site
@@ -70,19 +71,19 @@ def _emit_integers(w: Writer, site: Site[MatMul], names: Names) -> None:
 
 
 def _on_floats(floats: Vectors) -> list[Kernel[MatMul]]:
-    nest = partial(matrices.floats, floats)
-    return [variant(floats.name, frozenset({floats.name}), matrices.refused_floats, nest)]
+    nest = partial(vector_matmul.floats, floats)
+    return [variant(floats.name, frozenset({floats.name}), vector_matmul.refused_floats, nest)]
 
 
 def _on_integers(chosen: Vectors) -> list[Kernel[MatMul]]:
-    nest = partial(matrices.integers, chosen)
-    return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), matrices.refused_integers, nest)]
+    nest = partial(vector_matmul.integers, chosen)
+    return [variant(f"{chosen.name}_integers", frozenset({chosen.name}), vector_matmul.refused_integers, nest)]
 
 
 VARIANTS = (
     Kernel("scalar", PORTABLE, only_float, _demand, _emit),
     Kernel("integer", PORTABLE, only_integer, _demand, _emit_integers),
-    *products.VARIANTS,
+    *dsp_matmul.VARIANTS,
     OnEach("float", _on_floats),
     OnEach("integer", _on_integers),
 )

@@ -6,9 +6,10 @@ from functools import partial
 
 from nnbuild.base.writer import Writer
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import ahead, conv2d, depthwise_conv2d
+from nnbuild.kernels import conv2d, depthwise_conv2d
 from nnbuild.kernels.contract import PORTABLE, Demand, Floats, Kernel, Names, any_format, on_each
-from nnbuild.kernels.loops.around import around, border, by_elements, by_vectors, by_words, in_words
+from nnbuild.kernels.loops.border import around, border, by_elements, by_vectors, by_words, in_words
+from nnbuild.kernels.parts import prologue
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.site import Site
 
@@ -33,6 +34,6 @@ VARIANTS = (
     Kernel("scalar", PORTABLE, any_format, _demand, _emit),
     on_each("float", lambda v: Floats(v, _demand, _floats)),
     Kernel("words", frozenset({"armv7em_dsp"}), in_words, _demand, _emit_words),
-    *ahead.kernels("conv2d", conv2d.VARIANTS),
-    *ahead.kernels("depthwise_conv2d", depthwise_conv2d.VARIANTS),
+    *prologue.kernels("conv2d", conv2d.VARIANTS),
+    *prologue.kernels("depthwise_conv2d", depthwise_conv2d.VARIANTS),
 )

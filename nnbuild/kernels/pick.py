@@ -10,7 +10,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, any_format
 from nnbuild.kernels.loops.strided import contiguous
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array
 from nnbuild.ops.pick import Pick
 from nnbuild.ops.site import Site

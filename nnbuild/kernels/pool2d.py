@@ -16,12 +16,20 @@ from nnbuild.isa import c99
 from nnbuild.isa.arm import DSP
 from nnbuild.isa.vector_functions import SPECIAL
 from nnbuild.isa.vectors import Vectors, in_vectors
-from nnbuild.kernels import obedient
-from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap, any_format, on_each, only_float
+from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap, any_format, on_each, only_float, only_int8
 from nnbuild.kernels.loops.dot import offset
-from nnbuild.kernels.overlaps import IN_PLACE, rows
-from nnbuild.kernels.window import Window, window_of
-from nnbuild.kernels.window_loops import column_taps, each_position, each_row, product, row_taps, taps_count, total
+from nnbuild.kernels.loops.window import Window, window_of
+from nnbuild.kernels.loops.window_loops import (
+    column_taps,
+    each_position,
+    each_row,
+    product,
+    row_taps,
+    taps_count,
+    total,
+)
+from nnbuild.kernels.parts import device_arithmetic
+from nnbuild.kernels.parts.overlaps import IN_PLACE, rows
 from nnbuild.numeric.mean import MEAN_BITS, mean_factor
 from nnbuild.numeric.rounding import INT8, rounding_mean, saturate
 from nnbuild.numeric.step_line import StepLines, step_lines
@@ -61,8 +69,7 @@ def _point(w: Writer, site: Site[Pool2D], names: Names, c: str) -> None:
     w(f"const {kind} *row = {names.inputs[0]} + {total(place, c)};")
 
 
-def _count(window: Window) -> str:
-    """How many inputs are really in the window."""
+def _real_inputs(window: Window) -> str:
     return f"{taps_count(window.rows, 'ky')} * {taps_count(window.columns, 'kx')}"
 
 
@@ -71,14 +78,13 @@ def _declare_count(w: Writer, site: Site[Pool2D]) -> None:
     window = window_of(site)
     if site.inputs[0].dtype == "float32" or _is_max(site) or window.inside:
         return
-    w(f"const int32_t count = {_count(window)};")
+    w(f"const int32_t count = {_real_inputs(window)};")
     if _multiplies(site):
         w(f"const uint32_t factor = (UINT32_C({1 << MEAN_BITS}) + (uint32_t)count - 1) / (uint32_t)count;")
 
 
 def _average(w: Writer, site: Site[Pool2D], total: str) -> str:
-    """The average as the variable `total` of the inputs under a window gives it, to nearest, halves away from zero: its
-    size, then its sign again, without a branch."""
+    """The average of a window whose inputs sum to the variable `total`, halves away from zero, without a branch."""
     size, inside = prod(site.attributes.window), window_of(site).inside
     count, half = (str(size), str(size // 2)) if inside else ("count", "count / 2")
     if not _multiplies(site):
@@ -110,8 +116,7 @@ def _by_channels(site: Site[Pool2D]) -> Demand:
 
 def _emit(w: Writer, site: Site[Pool2D], names: Names) -> None:
     channels, alone = site.shape()[2], _one_position(site)
-    rows = _windows(w, site, ("0", "1")) if alone else _windows(w, site)
-    with rows as place:
+    with _windows(w, site, ("0", "1") if alone else ("begin", "end")) as place:
         _declare_count(w, site)
         w(f"{C_TYPES[site.outputs[0].dtype]} *to = {names.outputs[0]} + {place};")
         ends = w.loop("c", "end", start="begin", trips=channels) if alone else w.loop("c", channels)
@@ -136,7 +141,7 @@ def _channel(w: Writer, site: Site[Pool2D], names: Names) -> None:
         return
     if not is_max:
         w.bill(14)
-        w(f"result /= (float)({_count(window)});")
+        w(f"result /= (float)({_real_inputs(window)});")
     if is_float:
         c99.clamp(w, site.attributes.clamp, "result")
     else:
@@ -188,7 +193,7 @@ class _Floats:
                     w(f"result{i} = {v.use(w, operation, f'result{i}', v.load(w, offset('from', i), lanes))};")
         w(f"float *to = {names.outputs[0]} + {total(place, channel)};")
         if operation == "add":
-            v.declare(w, "count", v.each(w, f"(float)({_count(window)})"))
+            v.declare(w, "count", v.each(w, f"(float)({_real_inputs(window)})"))
         for i, lanes in parts:
             if operation == "add":
                 w(f"result{i} = {v.use(w, 'div', f'result{i}', 'count')};")
@@ -207,15 +212,12 @@ class _Bytes:
     v: Vectors
 
     def accepts(self, site: Site[Pool2D]) -> str | None:
-        pool = site.attributes
-        if site.dtypes != {"int8"}:
-            return "it computes int8 only"
-        if pool.function == "average":
-            if not window_of(site).inside:
-                return "its averages are over whole windows only"
-            if mean_factor(prod(pool.window)) is None:
-                return "its windows are too large to divide by one multiplication"
-        return None
+        average = site.attributes.function == "average"
+        if average and not window_of(site).inside:
+            return "it averages whole windows only, and some reach into the padding"
+        if average and mean_factor(prod(site.attributes.window)) is None:
+            return "its windows are too large to divide by one multiplication"
+        return only_int8(site)
 
     def demand(self, site: Site[Pool2D]) -> Demand:
         return Demand(extent=site.output_shape()[0], overlaps=_overlaps(site))
@@ -261,9 +263,8 @@ STORE = Row("to[{0}] = (int8_t){1};", 1)
 
 def _quads_accept(site: Site[Pool2D]) -> str | None:
     size = prod(site.attributes.window)
-    if site.dtypes != {"int8"}:
-        return f"it computes int8 only, not {', '.join(sorted(site.dtypes))}"
-    return None if _is_max(site) or size <= LARGEST else f"16 bits hold the sum of {LARGEST} numbers, not of {size}"
+    large = not _is_max(site) and size > LARGEST
+    return only_int8(site) or (f"16 bits hold the sum of {LARGEST} numbers, not of {size}" if large else None)
 
 
 def _emit_quads(w: Writer, site: Site[Pool2D], names: Names) -> None:
@@ -341,9 +342,9 @@ def _quad_average(w: Writer, site: Site[Pool2D], channel: int) -> str:
 
 
 VARIANTS = (
-    Kernel("scalar", PORTABLE, any_format, _by_channels, _emit),
+    Kernel("scalar", frozenset(), any_format, _by_channels, _emit),
     Kernel("bytes", frozenset({"armv7em_dsp"}), _quads_accept, demand, _emit_quads),
     on_each("float", _Floats),
     on_each("integer", _Bytes),
-    obedient.POOL,
+    device_arithmetic.POOL,
 )

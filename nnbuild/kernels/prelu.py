@@ -5,11 +5,11 @@ from __future__ import annotations
 from nnbuild.base.writer import Writer
 from nnbuild.isa.c99 import added
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels import channel_tables
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_any_floats, only_integer
-from nnbuild.kernels.integers import centred, finish, requantized
 from nnbuild.kernels.loops.strided import Elements, Loops, Walk, broadcast, contiguous, loops
-from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.kernels.parts import channel_tables
+from nnbuild.kernels.parts.integer_steps import centred, finish, requantized
+from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.numeric.elementwise import prelu
 from nnbuild.numeric.rounding import Ints, ints, limits, saturate
 from nnbuild.ops.prelu import PReLU

@@ -12,12 +12,12 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_int8, only_integer
-from nnbuild.kernels.dsp import folded
-from nnbuild.kernels.integers import centred, finish, requantized, scaled_once, zero
+from nnbuild.kernels.dsp import reduce as dsp_reduce
+from nnbuild.kernels.lanes.vector_binary import Scaled, scaled_by
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.strided import each_run
-from nnbuild.kernels.tensor_sums import Scaled, scaled_by
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.parts.integer_steps import centred, finish, requantized, scaled_once, zero
 from nnbuild.model.graph import Tensor
 from nnbuild.numeric.rounding import INT8, INT32, limits
 from nnbuild.ops.base import around
@@ -227,11 +227,11 @@ def _emit_words(w: Writer, site: Site[Reduce], names: Names) -> None:
     with _rows(w, site, names):
         if after == 1:
             w("const int8_t *value = from;")
-            finish_sum(w, site, folded.row(w, function, size), "*to")
+            finish_sum(w, site, dsp_reduce.row(w, function, size), "*to")
             return
-        for c, count in in_vectors(w, folded.WORD, after):
+        for c, count in in_vectors(w, dsp_reduce.WORD, after):
             w(f"const int8_t *value = {total('from', c)};")
-            for k, result in enumerate(folded.columns(w, function, size, after, count)):
+            for k, result in enumerate(dsp_reduce.columns(w, function, size, after, count)):
                 with w.block(""):
                     finish_sum(w, site, result, f"to[{total(c, str(k))}]")
 

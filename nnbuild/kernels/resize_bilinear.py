@@ -12,8 +12,8 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Floats, Kernel, Names, on_any_floats, only_integer
-from nnbuild.kernels.integers import declare, store
-from nnbuild.kernels.window_loops import product
+from nnbuild.kernels.loops.window_loops import product
+from nnbuild.kernels.parts.integer_steps import declare, store
 from nnbuild.model.graph import Array
 from nnbuild.numeric.resize import BITS, ONE, parts, taps
 from nnbuild.ops.resize_bilinear import ResizeBilinear

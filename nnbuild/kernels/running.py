@@ -8,8 +8,8 @@ from nnbuild.isa import c99
 from nnbuild.isa.vectors import in_vectors
 from nnbuild.kernels import pool2d, reduce
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, Overlap
-from nnbuild.kernels.dsp import folded
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.dsp import reduce as dsp_reduce
+from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.reduce import Reduce
 from nnbuild.ops.running import Running
@@ -58,7 +58,7 @@ def _finish(w: Writer, whole: Site, target: str, result: str = "result") -> None
 def _accepts_words(site: Site[Running]) -> str | None:
     if site.inputs[2].dtype != "int8":
         return "it computes int8 only"
-    return "it takes words of neighbouring outputs" if _demand(site).extent < folded.WORD else _accepts(site)
+    return "it takes words of neighbouring outputs" if _demand(site).extent < dsp_reduce.WORD else _accepts(site)
 
 
 def _emit_words(w: Writer, site: Site[Running], names: Names) -> None:
@@ -68,7 +68,7 @@ def _emit_words(w: Writer, site: Site[Running], names: Names) -> None:
     sizes = [site.attributes.sizes(tensor.shape)[0] for tensor in site.inputs[3:]]
     w("(void)begin;")
     w("(void)end;")
-    for c, count in in_vectors(w, folded.WORD, after):
+    for c, count in in_vectors(w, dsp_reduce.WORD, after):
         for k in range(count):
             w(w.use(c99.LOAD_AS, "int32_t", f"result{k}", f"{held}[{total(c, str(k))}]"))
         for sign, rows in (("+", new), ("-", leaving)):
@@ -85,7 +85,7 @@ def _emit_words(w: Writer, site: Site[Running], names: Names) -> None:
 def _take(w: Writer, rows: str, sign: str, size: int, after: int, count: int) -> None:
     with w.block(""):
         w(f"const int8_t *value = {rows};")
-        for k, each in enumerate(folded.columns(w, "sum", size, after, count)):
+        for k, each in enumerate(dsp_reduce.columns(w, "sum", size, after, count)):
             w.bill(1)
             w(f"result{k} {sign}= {each};")
 

@@ -14,7 +14,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.arm import THUMB
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, any_format
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.ops.base import around
 from nnbuild.ops.shift import Shift
 from nnbuild.ops.site import Site

@@ -5,9 +5,9 @@ from __future__ import annotations
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import Names, on_any_floats
-from nnbuild.kernels.loops import recurrent_integer
-from nnbuild.kernels.loops.recurrent import Cells, Step, state_names
-from nnbuild.kernels.loops.recurrent_integer import (
+from nnbuild.kernels.recurrent import integer_cells
+from nnbuild.kernels.recurrent.cells import Cells, Step, state_names
+from nnbuild.kernels.recurrent.integer_cells import (
     Sums,
     both_products,
     each_unit,
@@ -18,7 +18,7 @@ from nnbuild.kernels.loops.recurrent_integer import (
     summed,
     time_steps,
 )
-from nnbuild.kernels.loops.recurrent_sums import integer_kernels
+from nnbuild.kernels.recurrent.integer_variants import integer_kernels
 from nnbuild.ops.recurrent import rules_of
 from nnbuild.ops.recurrent_rules import LARGEST
 from nnbuild.ops.simple_rnn import SimpleRNN
@@ -30,7 +30,7 @@ def _emit_integers(sums: Sums, w: Writer, site: Site[SimpleRNN], names: Names) -
     (hidden,) = state_names(site, names)
     with time_steps(w, site, names), each_unit(sums, w, site, names, parts_of(site, ("of",), hidden, products)):
         summed(w, "shown", "of_x", "of_h", rules.value, largest_of(*products))
-        recurrent_integer.apply(w, names, rules.value, "shown", "activation")
+        integer_cells.apply(w, names, rules.value, "shown", "activation")
         result = shifted("(int64_t)shown", rules.value.power - rules.hidden_power)
         w(w.use(c99.STORE, f"{names.scratch}[unit]", f"(int16_t){hold(w, result, str(LARGEST))}"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nnbuild.kernels.contract import Overlap
 from nnbuild.kernels.loops.strided import Loops, Walk, carriers, contiguous, loops
-from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.ops.site import Site
 from nnbuild.ops.slice import Slice
 

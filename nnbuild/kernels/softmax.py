@@ -14,12 +14,12 @@ from nnbuild.isa import c99
 from nnbuild.isa import vector_functions as math
 from nnbuild.isa.vectors import Vectors, in_vectors
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, on_each, only_float, only_integer
-from nnbuild.kernels.integers import declare, store
 from nnbuild.kernels.loops import softmax_row
 from nnbuild.kernels.loops.dot import offset
 from nnbuild.kernels.loops.strided import each_run
-from nnbuild.kernels.overlaps import IN_PLACE
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.parts.integer_steps import declare, store
+from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.model.graph import Array
 from nnbuild.numeric.fixed_point import exp_of_negative
 from nnbuild.numeric.rounding import INT16, high_multiply

@@ -7,8 +7,8 @@ import numpy as np
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names
-from nnbuild.kernels.integers import declare, finish, zero
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.parts.integer_steps import declare, finish, zero
 from nnbuild.numeric.rounding import INT16, limits
 from nnbuild.ops.site import Site
 from nnbuild.ops.svdf import Svdf

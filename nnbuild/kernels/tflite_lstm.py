@@ -14,10 +14,10 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.isa.vectors import Vectors
 from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
-from nnbuild.kernels.loops.recurrent_columns import ColumnSums
-from nnbuild.kernels.loops.recurrent_integer import Part, Sums, parts_of
-from nnbuild.kernels.loops.recurrent_pairs import PairedSums
-from nnbuild.kernels.window_loops import product
+from nnbuild.kernels.loops.window_loops import product
+from nnbuild.kernels.recurrent.integer_cells import Part, Sums, parts_of
+from nnbuild.kernels.recurrent.pair_sums import PairedSums
+from nnbuild.kernels.recurrent.vector_sums import ColumnSums
 from nnbuild.model.graph import Array
 from nnbuild.numeric.lstm import GATE_INTEGER_BITS
 from nnbuild.ops.integer import quant_of

@@ -8,9 +8,9 @@ from nnbuild.base.literals import float_literal
 from nnbuild.base.writer import Writer
 from nnbuild.isa import c99
 from nnbuild.kernels.contract import PORTABLE, Demand, Kernel, Names, only_float, only_int8
-from nnbuild.kernels.integers import centred, declare, finish, zero
 from nnbuild.kernels.loops.strided import each_run
-from nnbuild.kernels.overlaps import IN_PLACE
+from nnbuild.kernels.parts.integer_steps import centred, declare, finish, zero
+from nnbuild.kernels.parts.overlaps import IN_PLACE
 from nnbuild.numeric.rounding import limits
 from nnbuild.numeric.unit_length import LARGEST, POINT
 from nnbuild.ops.site import Site

@@ -19,8 +19,8 @@ from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.device_arithmetic import channel_scales, operand_scales, operator_name, usual
 from nnbuild.ops.integer import bounds, quant_of
-from nnbuild.ops.obeying import channel_scales, operand_scales, operator_name, usual
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 

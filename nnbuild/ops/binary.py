@@ -14,8 +14,8 @@ from nnbuild.numeric.multiplier import Multiplier, WideScale, product_scale, qua
 from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
 from nnbuild.numeric.rounding import Ints, ints
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
+from nnbuild.ops.device_arithmetic import obeys, sum_of_two
 from nnbuild.ops.integer import clamped, quant_of
-from nnbuild.ops.obeying import obeys, sum_of_two
 from nnbuild.ops.site import Site
 
 T = TypeVar("T")

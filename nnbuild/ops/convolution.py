@@ -12,8 +12,8 @@ import numpy as np
 from nnbuild.model.graph import Array
 from nnbuild.numeric.real_scale import apply_real_scale
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, signless
+from nnbuild.ops.device_arithmetic import obeys, scaled_sums
 from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, real_scales, requantization
-from nnbuild.ops.obeying import obeys, scaled_sums
 from nnbuild.ops.site import Site
 
 

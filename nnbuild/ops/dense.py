@@ -16,8 +16,8 @@ from nnbuild.numeric.multiplier import convolution_scales
 from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
 from nnbuild.numeric.rounding import Ints, limits
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect, signless
+from nnbuild.ops.device_arithmetic import obeys, scaled_sums
 from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
-from nnbuild.ops.obeying import obeys, scaled_sums
 from nnbuild.ops.site import Site
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.rounding import INT32, rounding_mean
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, Pair, expect
+from nnbuild.ops.device_arithmetic import averaged, obeys
 from nnbuild.ops.integer import clamped
-from nnbuild.ops.obeying import averaged, obeys
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import NO_PADDING, Padding, sliding, windows_along
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from nnbuild.kernels.stream import Part, Stream, streamable
+from nnbuild.kernels.parts.row_stream import Part, Stream, streamable
 from nnbuild.model.graph import Graph
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site

@@ -10,7 +10,7 @@ from nnbuild.model.graph import Graph, Op
 from nnbuild.offload.device import Device
 from nnbuild.offload.lower import Job, job_of, joinable, part_of, parts_of
 from nnbuild.offload.shapes import Shape3, Split, as_image, extent, merged
-from nnbuild.ops.obeying import operator_name
+from nnbuild.ops.device_arithmetic import operator_name
 from nnbuild.ops.reshape import Reshape
 from nnbuild.ops.site import Site, site_of
 from nnbuild.plan.device_memory import Arrangement, TooLarge, Use, arrange

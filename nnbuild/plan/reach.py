@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import prod
 
 from nnbuild.kernels.contract import Demand
-from nnbuild.kernels.stream import lowest, needed, row_axis
-from nnbuild.kernels.window import Axis, window_of
+from nnbuild.kernels.loops.window import Axis, window_of
+from nnbuild.kernels.parts.row_stream import lowest, needed, row_axis
 from nnbuild.model.graph import Tensor
 from nnbuild.ops.dense import Dense
 from nnbuild.ops.site import Site

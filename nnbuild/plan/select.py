@@ -9,7 +9,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.encoding import encoding_of
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.registry import kernels_of
-from nnbuild.ops.obeying import obeys
+from nnbuild.ops.device_arithmetic import obeys
 from nnbuild.ops.site import Site
 from nnbuild.plan.code import Code, code_of
 from nnbuild.plan.measured import measured

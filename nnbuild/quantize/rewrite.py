@@ -21,10 +21,10 @@ from nnbuild.ops.concatenate import Concatenate
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.convert import Convert
 from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.device_arithmetic import operator_name
 from nnbuild.ops.gather import Gather
 from nnbuild.ops.integer import quant_of, scale_and_limits
 from nnbuild.ops.known import Known
-from nnbuild.ops.obeying import operator_name
 from nnbuild.ops.offset import Offset
 from nnbuild.ops.pad import Pad
 from nnbuild.ops.pick import Pick

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nnbuild.isa.registry import isas
-from nnbuild.kernels.loops.planar import overlaps
-from nnbuild.kernels.loops.planes import Planes, planes
+from nnbuild.kernels.depthwise.dsp_lines import Planes, planes
+from nnbuild.kernels.depthwise.dsp_planes import overlaps
 from nnbuild.model.graph import Constant, Graph, Op, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nnbuild.isa.registry import isas
-from nnbuild.kernels.dsp import beside
+from nnbuild.kernels.dsp import residual
 from nnbuild.model.graph import Graph, Op, Quant, Tensor
 from nnbuild.model.verify import verify
 from nnbuild.ops import interpret
@@ -65,7 +65,7 @@ def chain(shape: tuple[int, ...], function: str, turned: bool, seed: int) -> Gra
 
 @pytest.mark.parametrize("kernel", ["patches_wide", "patches_packed", "winograd"])
 def test_residual_sums(kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside, "SUM_CYCLES", -50)  # so that the chain is taken, however small it is
+    monkeypatch.setattr(residual, "SUM_CYCLES", -50)  # so that the chain is taken, however small it is
     target = Target(isas()["armv7em_dsp"], kernels={"op": kernel})
     runs = []
     for seed, shape in enumerate(shape for shape in SHAPES if kernel != "winograd" or (shape[3], shape[5]) == (3, 1)):
@@ -84,11 +84,11 @@ def test_a_broadcast_sum_is_not_taken() -> None:
     other = replace(graph.tensors["other"], shape=(1, 1, 8))
     graph = verify(replace(graph, tensors=dict(graph.tensors) | {"other": other}))
     head, follower = (site_of(graph, op) for op in graph.ops)
-    assert beside.refusal(replace(head, tail=(follower,))) == "the other operand is of another shape"
+    assert residual.refusal(replace(head, tail=(follower,))) == "the other operand is of another shape"
 
 
 def test_a_named_kernel_decides_whether_the_chain_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside, "SUM_CYCLES", -50)
+    monkeypatch.setattr(residual, "SUM_CYCLES", -50)
     graph = chain(SHAPES[0], "add", turned=False, seed=1)
     for kernel, kinds in {"patches_wide": ["conv2d + binary"], "scalar": ["conv2d", "binary"]}.items():
         plan = make_plan(graph, "m", Target(isas()["armv7em_dsp"], kernels={"op": kernel}))

@@ -17,10 +17,9 @@ from nnbuild.emit.instructions import called, instructions
 from nnbuild.encodings.blocks import blocks
 from nnbuild.encodings.halves import halves, wholes
 from nnbuild.encodings.prefix import lookup, prefix
-from nnbuild.kernels import unpacked
-from nnbuild.kernels.loops import buckets, narrow_pairs, sparse_pairs
-from nnbuild.kernels.loops.narrow_pairs import Code
-from nnbuild.kernels.loops.sparse_pairs import SHAPES, Shape
+from nnbuild.kernels.compressed import narrow_dsp_rows, sparse_dsp_rows, unpacked, weight_buckets
+from nnbuild.kernels.compressed.narrow_dsp_rows import Code
+from nnbuild.kernels.compressed.sparse_dsp_rows import SHAPES, Shape
 from nnbuild.model.graph import Array
 from nnbuild.numeric.rounding import int32s
 from nnbuild.ops.dense import Dense
@@ -51,12 +50,12 @@ class Routines:
         self.tabled = self.add(unpacked._tabled())
         unpacking = [(unpacked._looked_up(whole), 2) for whole in (False, True)] + [(unpacked._prefixed(), 3)]
         self.halves, self.words, self.prefixed = (self.add(unpacked._between(*each)) for each in unpacking)
-        self.buckets = self.add(buckets.BUCKET_SUM)
+        self.buckets = self.add(weight_buckets.BUCKET_SUM)
         self.narrow = {
             (table, rows, turns): self.add(Code(table)._routine(rows, turns)[0])
             for table in (False, True)
-            for rows in (narrow_pairs.MOST_ROWS, *narrow_pairs.ROWS)
-            if table or rows != narrow_pairs.MOST_ROWS
+            for rows in (narrow_dsp_rows.MOST_ROWS, *narrow_dsp_rows.ROWS)
+            if table or rows != narrow_dsp_rows.MOST_ROWS
             for turns in (1, 2, 4)
         }
         self.sparse = {shape: self.add(self._sparse(shape)) for shape in SHAPES}
@@ -69,9 +68,9 @@ class Routines:
         return list(self.places)[place]
 
     def _sparse(self, shape: Shape) -> Instruction:
-        scaling = sparse_pairs.scaling_of(shape.rows, self.site)
+        scaling = sparse_dsp_rows.scaling_of(shape.rows, self.site)
         assert not isinstance(scaling, str)
-        return sparse_pairs._routine(self.w, shape, scaling, "uint16_t", shape.rows, 1.0)[0]
+        return sparse_dsp_rows._routine(self.w, shape, scaling, "uint16_t", shape.rows, 1.0)[0]
 
     @property
     def text(self) -> str:
@@ -111,7 +110,7 @@ def unpacking(routines: Routines, values: Array) -> Iterator[bytes]:
 def summing(routines: Routines, matrix: Array, chance: np.random.Generator) -> Iterator[bytes]:
     """Four bits, and few values."""
     few, columns = np.clip(matrix, -8, 7), matrix.shape[1]
-    turns = narrow_pairs.eights(len(few))
+    turns = narrow_dsp_rows.eights(len(few))
     x = np.pad(chance.integers(-255, 256, len(few)).astype(np.int16), (0, 8 * turns - len(few)))
     start = chance.integers(-(2**20), 2**20, columns).astype(np.int32)
     wanted = (start + x[: len(few)].astype(np.int64) @ few.astype(np.int64)).astype(np.int32)
@@ -142,13 +141,13 @@ def skipping(routines: Routines, here: ctypes.CDLL, matrix: Array, chance: np.ra
         found = blocks(matrix, shape.rows, shape.depth, shape.unit, shape.turn)
         groups = len(found.starts) - 1
         x = chance.integers(-128, 128, len(matrix)).astype(np.int16 if shape.depth == 2 else np.int8)
-        scaling = sparse_pairs.scaling_of(shape.rows, routines.site)
+        scaling = sparse_dsp_rows.scaling_of(shape.rows, routines.site)
         assert not isinstance(scaling, str)
         start = chance.integers(-(2**14), 2**14, (groups, 1, shape.rows))
         columns = np.stack([np.resize(each, (groups, shape.rows)) for each in scaling.columns.values()], axis=1)
         told = int32s(np.concatenate([start, columns], axis=1)).reshape(-1)
         to = np.zeros(groups * shape.rows, np.int8)
-        given = [roomy(x), found.steps, sparse_pairs.pack(shape, found), found.starts.astype(np.uint16), told]
+        given = [roomy(x), found.steps, sparse_dsp_rows.pack(shape, found), found.starts.astype(np.uint16), told]
         held = [np.ascontiguousarray(each) for each in given]
         getattr(here, routines.name(place))(*(ctypes.c_void_p(each.ctypes.data) for each in (*held, to)), groups)
         yield record(place, [*given, to * 0, groups], 5, to.tobytes())

@@ -13,7 +13,7 @@ from nnbuild.cycles.clock import Processor
 from nnbuild.emit.instructions import instructions
 from nnbuild.isa.arm import SMALL
 from nnbuild.isa.registry import isas
-from nnbuild.kernels.loops.two_channels import divided
+from nnbuild.kernels.paired_products.two_channels import divided
 from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.conv2d import Conv2D

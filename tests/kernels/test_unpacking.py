@@ -21,7 +21,7 @@ from nnbuild.encodings.sparse import sparse
 from nnbuild.encodings.windows import WINDOW, windows
 from nnbuild.isa.registry import cpu_flags, find, vector_sets
 from nnbuild.isa.vectors import Vectors
-from nnbuild.kernels.unpacked import _between, _looked_up, _prefixed, _tabled
+from nnbuild.kernels.compressed.unpacked import _between, _looked_up, _prefixed, _tabled
 from nnbuild.model.graph import Array
 from tests.encodings.test_encodings import drawn
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nnbuild.kernels.window import Axis, Strip, Window, edged_strips, strips, window_of
+from nnbuild.kernels.loops.window import Axis, Strip, Window, edged_strips, strips, window_of
 from nnbuild.ops.base import Attributes
 from nnbuild.ops.conv2d import Conv2D
 from nnbuild.ops.dense import Dense

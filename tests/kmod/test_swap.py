@@ -16,7 +16,7 @@ from nnbuild.backends.kmod.folder import kernel_target
 from nnbuild.backends.kmod.weights import weights_file
 from nnbuild.base.errors import ModelError
 from nnbuild.jobs.pipeline import Compiled, Options, compile_model, target_of
-from nnbuild.kernels.loops.rows import SingleRow
+from nnbuild.kernels.loops.dense_row import SingleRow
 from nnbuild.ops import interpret
 from nnbuild.plan.plan import make_plan
 from tests.kmod.workshop import FLOAT, MNIST, POLICY, Recipe, Workshop

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nnbuild.kernels.loops.recurrent_integer import Sums
+from nnbuild.kernels.recurrent.integer_cells import Sums
 from nnbuild.model.graph import Graph, Quant
 from nnbuild.ops import interpret
 from nnbuild.ops.activation import Activation

@@ -16,11 +16,11 @@ from nnbuild.base.bill import Bill
 from nnbuild.base.writer import Instruction, Row, Writer
 from nnbuild.isa.arm import DSP
 from nnbuild.kernels.contract import Names
-from nnbuild.kernels.dsp import spelled
-from nnbuild.kernels.dsp.beside import Beside
+from nnbuild.kernels.dsp import assembly_tile
+from nnbuild.kernels.dsp.assembly_tile import Lines
+from nnbuild.kernels.dsp.residual import Beside
 from nnbuild.kernels.dsp.scaling import ANY, Scaling, chosen, most_left, plain_form, scaled
-from nnbuild.kernels.dsp.spelled import Lines
-from nnbuild.kernels.dsp.weights import (
+from nnbuild.kernels.dsp.weight_layouts import (
     LOAD_TWO,
     RAISED,
     WORD,
@@ -33,9 +33,9 @@ from nnbuild.kernels.dsp.weights import (
     near_pair,
     word,
 )
-from nnbuild.kernels.sums import Sums, layer_of, sums_of
-from nnbuild.kernels.window import Weighted
-from nnbuild.kernels.window_loops import total
+from nnbuild.kernels.lanes.layer_sums import Sums, layer_of, sums_of
+from nnbuild.kernels.loops.window import Weighted
+from nnbuild.kernels.loops.window_loops import total
 from nnbuild.model.graph import Array
 from nnbuild.numeric.requant_product import Form
 from nnbuild.numeric.rounding import Ints
@@ -199,7 +199,7 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
     """The routine, and what one block costs in it. One that is spelled is the same wherever the weights lie."""
     in_assembly, near = is_spelled(tile, run), tile.near
     if in_assembly:
-        tile = replace(tile, near=False, longest=LONGEST if tile.pairs <= spelled.SHORT else tile.longest)
+        tile = replace(tile, near=False, longest=LONGEST if tile.pairs <= assembly_tile.SHORT else tile.longest)
     scaling = tile.scaling
     body = Writer("{prefix}")
     outputs = [f"to{position}" for position in range(tile.positions)]
@@ -218,15 +218,15 @@ def _routine(w: Writer, tile: Tile, run: Run) -> tuple[Instruction, Bill]:
     w.helpers |= body.helpers
     if not in_assembly:
         return routine, body.whole
-    longest = LONGEST if tile.longest == LONGEST else spelled.SHORT
-    native, bill = spelled.body(scaling, tile.pairs, longest, near, tile.lines)
-    return replace(routine, native=native, guard=spelled.WHERE), bill
+    longest = LONGEST if tile.longest == LONGEST else assembly_tile.SHORT
+    native, bill = assembly_tile.body(scaling, tile.pairs, longest, near, tile.lines)
+    return replace(routine, native=native, guard=assembly_tile.WHERE), bill
 
 
 def is_spelled(tile: Tile, run: Run) -> bool:
     """Whether there is a form of the routine in assembly."""
     usual = tile.positions == 2 and run.real == WIDEST and not (tile.beside or tile.alike)
-    return usual and isinstance(tile.layout, Packed) and spelled.serves(tile.scaling)
+    return usual and isinstance(tile.layout, Packed) and assembly_tile.serves(tile.scaling)
 
 
 def _block(w: Writer, tile: Tile, run: Run, outputs: list[str]) -> None:

@@ -1,1 +1,1 @@
-"""Loop nests: each owns its loops, tiles and borders, and is given the lanes that compute."""
+"""Loop nests of convolutions, dense layers and tensors: loops, tiles and borders, given the lanes that compute."""

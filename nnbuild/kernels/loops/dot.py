@@ -11,8 +11,8 @@ import numpy as np
 from nnbuild.base.literals import C_TYPES
 from nnbuild.base.writer import Writer
 from nnbuild.isa.lanes import Lanes
-from nnbuild.kernels.window import Window
-from nnbuild.kernels.window_loops import but_last
+from nnbuild.kernels.loops.window import Window
+from nnbuild.kernels.loops.window_loops import but_last
 from nnbuild.model.graph import Array
 
 UNROLLED_BY_COMPILERS = 8

@@ -27,7 +27,7 @@ from nnbuild.kernels.contract import (
     on_each,
     only_float,
 )
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.loops.window_loops import product, total
 from nnbuild.model.graph import Array, Shape
 from nnbuild.ops.site import Site
 

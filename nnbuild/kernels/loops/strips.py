@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from nnbuild.base.writer import Writer
-from nnbuild.kernels.window import Window
-from nnbuild.kernels.window_loops import product, total
+from nnbuild.kernels.loops.window import Window
+from nnbuild.kernels.loops.window_loops import product, total
 
 STRIP_BYTES = 20 * 1024
 """How much of the input is copied at a time: less than half of a small first-level cache."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nnbuild.isa.ops import FMA_CYCLES, LOAD_CYCLES
-from nnbuild.kernels.window import even
+from nnbuild.kernels.loops.window import even
 
 LATENCY = 4.5
 """Cycles until a sum can be added to again."""

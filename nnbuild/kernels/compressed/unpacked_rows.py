@@ -1,0 +1,110 @@
+"""One row of a dense layer whose weights are stored by codes and laid out output by output, where there is no room for
+all of them: it takes the fewest bytes of RAM and of constants, and much time.
+
+A code tells where the next one begins, so the outputs are one piece of work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.encodings.halves import AT_ONCE, Halves, all_coded
+from nnbuild.encodings.prefix import MOST, Prefix, prefix
+from nnbuild.isa.c99 import IntegerLanes
+from nnbuild.kernels.compressed.sparse_weights import distinct
+from nnbuild.kernels.compressed.unpacked import CALL_CYCLES, PREFIX, WAYS, Way, reader
+from nnbuild.kernels.contract import Demand, Kernel, Names
+from nnbuild.kernels.lanes.layer_sums import integer_lanes
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.window import WindowNest, window_of
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.site import Site
+
+WORD = 4
+FEWEST = 256
+"""Weights below which a table of codes is not worth while."""
+
+
+@lru_cache(maxsize=64)
+def _stored(site: Site[Dense], way: Way) -> Halves | Prefix:
+    """Every output's weights, filled up with zeros."""
+    rows = site.constant("kernel").T
+    rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % (WORD * _at_once(way)))))
+    values = np.ascontiguousarray(rows).reshape(-1)
+    return prefix(values, whole=True) if way is PREFIX else way.made(values)
+
+
+def _at_once(way: Way) -> int:
+    """Words that are laid out together."""
+    return 1 if way is PREFIX else AT_ONCE
+
+
+@dataclass(frozen=True, eq=False)
+class UnpackedRow(WindowNest[IntegerLanes]):
+    way: Way
+
+    @property
+    def _words(self) -> int:
+        """Of an output's weights."""
+        each = WORD * _at_once(self.way)
+        return -(-self.window.depth // each) * each // WORD
+
+    def demand(self) -> Demand:
+        packed = {name: dot.pack_channels(values, self.lanes) for name, values in self.lanes.channels.items()}
+        packed |= {f"kernel_{role}": part for role, part in _stored(self.site, self.way).parts.items()}
+        row = WORD * self._words
+        return Demand(extent=1, scratch=self.way.room + row, scratch_type="int16", packed=packed, copied=row)
+
+    def emit(self, w: Writer, names: Names) -> None:
+        w("(void)begin;")
+        w("(void)end;")
+        lanes, window, found = self.lanes, self.window, _stored(self.site, self.way)
+        given = {role: names.packed[f"kernel_{role}"] for role in found.parts}
+        codes, arguments = reader(w, self.way, found, given, names.scratch)
+        start = f"{names.scratch} + {self.way.room // 2}" if self.way.room else names.scratch
+        w(f"int8_t *const weights = (int8_t *)({start});")
+        w("uint32_t at = 0;")
+        dot.declare_channels(w, lanes, names.packed)
+        w()
+        with w.loop("block", window.filters):
+            w.bill(CALL_CYCLES)
+            w.bill(self.way.word_cycles * self._words, self.way.word_loads * self._words)
+            w(f"at = {w.call(codes, 'weights', *arguments, 'at', str(self._words))};")
+            block = dot.Block(1, 1)
+            dot.start(w, lanes, 1, block)
+            with w.loop("i", window.depth):
+                dot.multiply(w, lanes, block, [f"{names.inputs[0]} + i"], "weights + i")
+            dot.store(w, lanes, block, [f"{names.outputs[0]} + block"])
+            dot.next_block(w, lanes, block)
+
+
+def _refused(way: Way, site: Site[Dense]) -> str | None:
+    if site.constant("kernel").dtype != "int8" or distinct(site) > min(way.few, MOST):
+        return f"its weights have more than {way.few} values"
+    if site.constant("kernel").size < FEWEST:
+        return f"it has fewer than {FEWEST} weights"
+    if window_of(site).rows.places > 1:
+        return "it computes one row of inputs"
+    return None if all_coded(_stored(site, way).turns) else "not all of its weights have codes"
+
+
+def _nest(way: Way, site: Site[Dense]) -> UnpackedRow:
+    return UnpackedRow(site, integer_lanes(site, 1), way)
+
+
+def _kernel(way: Way) -> Kernel[Dense]:
+    return Kernel(
+        f"rows_{way.name}",
+        frozenset(),
+        partial(_refused, way),
+        lambda site: _nest(way, site).demand(),
+        lambda w, site, names: _nest(way, site).emit(w, names),
+        encoding=way.encoding,
+    )
+
+
+VARIANTS = tuple(_kernel(way) for way in WAYS)

@@ -1,0 +1,174 @@
+"""How totals become outputs on sets that sum across their lanes: joined, scaled by the high half of a product, stored.
+
+The numbers are those of `numeric.requant_product`; where a channel has none, the vendored function scales one total
+after the other, which is exact for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.c99 import added
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.dsp.scaling import Scaling, chosen, plain_form
+from nnbuild.kernels.dsp.scaling import scaled as scaled_apart
+from nnbuild.kernels.lanes.layer_sums import layer_of, sums_of
+from nnbuild.kernels.loops.window import Weighted
+from nnbuild.model.graph import Array
+from nnbuild.numeric.requant_product import Form
+from nnbuild.numeric.rounding import INT32, Ints, int32s
+from nnbuild.ops.site import Site
+
+Rows = tuple[str, str, str, str]
+OF_ALL: Rows = ("add_by", "high_by", "less_below", "down_by")
+OF_EACH: Rows = ("add", "high_each", "less_below_each", "down_each")
+"""What scales lanes of one channel, and of a channel each."""
+APART_CYCLES = 30
+"""Of an output that is scaled by a function."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ending:
+    """`start` is where the sums of each channel do, in outputs of so many bits."""
+
+    scaling: Scaling
+    start: Ints
+
+    @property
+    def bits(self) -> int:
+        return self.scaling.bits
+
+    @property
+    def output_type(self) -> str:
+        return f"int{self.bits}_t"
+
+    @property
+    def columns(self) -> dict[str, Ints]:
+        """What is told of every channel; shifts are to the left."""
+        found = {"start": self.start, **self.scaling.columns}
+        if self.scaling.form:
+            found["shift"] = -found["shift"]
+        return found
+
+    @property
+    def cycles(self) -> float:
+        """Of four outputs."""
+        return 14 if self.scaling.form else 4 * APART_CYCLES
+
+    def part(self, channels: slice) -> Ending:
+        return Ending(self.scaling.part(channels), self.start[channels])
+
+    def pack(self, channels: int) -> Array:
+        """For every block of so many channels its columns: channel by channel, or name by name where they are the
+        lanes. The last block is filled up."""
+        found = np.stack(list(self.columns.values()), axis=1)
+        whole = np.pad(found, ((0, -len(found) % channels), (0, 0))).reshape(-1, channels, found.shape[1])
+        ordered = whole.transpose(0, 2, 1) if channels > 2 else whole
+        return int32s(ordered.reshape(-1))
+
+    def emit(self, w: Writer, v: Vectors, totals: list[str], tile: tuple[int, int], real: int, apart: int) -> None:
+        """Stores the totals of (positions, channels), those of a channel side by side; `real` channels exist."""
+        positions, channels = tile
+        if self.scaling.form is None:
+            count, totals = len(self.columns), self.kept(w, totals)
+            for unused in totals[real * positions :]:
+                w(f"(void){unused};")
+            for first in range(0, real * positions, positions):
+                channel = first // positions
+                step, start = (channels, channel) if channels > 2 else (1, channel * count)
+                names = {name: f"scaling[{start + i * step}]" for i, name in enumerate(self.columns)}
+                own = {total: f"to[{i * apart + channel}]" for i, total in enumerate(totals[first : first + positions])}
+                self.emit_apart(w, own, names)
+        elif channels > 2:
+            self._emit_channels(w, v, totals, channels, real)
+        else:
+            self._emit_positions(w, v, totals, tile, apart)
+        w(f"scaling += {channels * len(self.columns)};")
+        w.bill(1)
+
+    def _emit_positions(self, w: Writer, v: Vectors, totals: list[str], tile: tuple[int, int], apart: int) -> None:
+        positions, channels = tile
+        for channel in range(channels):
+            own = totals[channel * positions : (channel + 1) * positions]
+            four = [own[min(position, positions - 1)] for position in range(4)]
+            v.let(w, "sums", f"all{channel}", v.call(w, "join", *four), "")
+        for channel in range(channels):
+            names = self.load(w, v, channel)
+            self.scale(w, v, f"all{channel}", names)
+        of = (self.bits, apart, channels, positions, self.scaling.low, self.scaling.high)
+        w(f"{v.call(w, 'store_apart', 'to', *(f'all{c}' for c in range(channels)), of=of)};")
+
+    def load(self, w: Writer, v: Vectors, channel: int) -> dict[str, str]:
+        """A channel's columns, two at a time."""
+        names = {name: f"{name}{channel}" for name in self.columns}
+        first = channel * len(names)
+        for index, name in enumerate(names.values()):
+            if index % 2 == 0 and index + 1 < len(names):
+                second = list(names.values())[index + 1]
+                w(f"int32_t {second};")
+                both = v.call(w, "load_two", added("scaling", first + index), f"&{second}")
+                w(f"const int32_t {name} = {both};")
+            elif index % 2 == 0:
+                w(f"const int32_t {name} = scaling[{first + index}];")
+                w.bill(1)
+        return names
+
+    def _emit_channels(self, w: Writer, v: Vectors, totals: list[str], channels: int, real: int) -> None:
+        for first in range(0, real, v.lanes):
+            value = f"all{first}"
+            v.let(w, "sums", value, v.call(w, "join", *totals[first : first + v.lanes]), "")
+            names = {}
+            for index, name in enumerate(self.columns):
+                names[name] = f"{name}{first}"
+                v.let(w, "sums", names[name], v.call(w, "load", added("scaling", index * channels + first)))
+            self.scale(w, v, value, names, OF_EACH)
+            of = (self.scaling.low, self.scaling.high, min(v.lanes, real - first))
+            store = "store_bytes" if self.bits == 8 else "store_words"
+            w(f"{v.call(w, store, added('to', first), value, of=of)};")
+
+    def scale(self, w: Writer, v: Vectors, value: str, names: dict[str, str], rows: Rows = OF_ALL) -> None:
+        """Turns a vector of totals into outputs, not yet within bounds."""
+        form = self.scaling.form
+        assert form is not None
+        add, high, less, down = rows
+        w(f"{value} = {v.call(w, add, value, names['start'])};")
+        half = (1 << 30) if form.rounded else 0
+        v.let(w, "sums", f"{value}_high", v.call(w, high, value, names["multiplier"], of=(half,)), "")
+        result = f"{value}_high"
+        if form.below == 1:
+            w(f"{result} = {v.call(w, 'add', result, v.call(w, 'shift_right', value, of=(31,)))};")
+        elif form.below is None:
+            w(f"{result} = {v.call(w, less, result, value, names['below'])};")
+        w(f"{result} = {v.call(w, add, result, names['offset'])};")
+        w(f"{value} = {v.call(w, down, result, names['shift'])};")
+
+    def kept(self, w: Writer, totals: list[str]) -> list[str]:
+        """Totals out of their registers, which calls of functions need."""
+        for total in totals:
+            w(f"const int32_t {total}_kept = {total};")
+        w.bill(len(totals))
+        return [f"{total}_kept" for total in totals]
+
+    def emit_apart(self, w: Writer, outputs: dict[str, str], names: dict[str, str]) -> None:
+        """One channel's totals to outputs one by one."""
+        for total, target in outputs.items():
+            value = f"{total}_out"
+            w(f"int32_t {value} = (int32_t)((uint32_t){total} + (uint32_t){names['start']});")
+            scaled_apart(w, self.scaling, value, names)
+            w(f"{target} = ({self.output_type}){value};")
+            w.bill(4)
+
+
+@lru_cache(maxsize=256)
+def ending_of(site: Site[Weighted]) -> Ending | str:
+    """Sums are wrapped to 32 bits about the centre of each channel."""
+    layer, sums = layer_of(site), sums_of(site)
+    ones = np.ones(len(sums.start), np.int64)
+    bits = 8 * np.dtype(site.outputs[0].dtype).itemsize
+    forms = [plain_form(layer)] if layer.rule == "twice" else [Form(left=1)]
+    scaling = chosen(layer, forms, ones, np.full(len(ones), INT32[1]), bits)
+    return scaling if isinstance(scaling, str) else Ending(scaling, sums.start - scaling.centre)

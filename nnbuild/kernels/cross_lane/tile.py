@@ -1,0 +1,265 @@
+"""Convolutions and dense layers of integers on sets that sum products across their lanes: many totals at a time.
+
+A tile is a few positions by a few channels. Where neighbouring positions are whole vectors apart they share inputs:
+each vector is loaded once and multiplied with every tap that meets it. Four positions of one channel then make a
+vector, for which everything that scales them is a single number; a lone position has channels in the lanes instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, product
+
+import numpy as np
+
+from nnbuild.base.writer import Instruction, Writer
+from nnbuild.isa.c99 import added
+from nnbuild.isa.integer_ops import READY, TAPS
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.cross_lane.scaling import Ending
+from nnbuild.model.graph import Array
+
+HELD = 3
+"""Taps whose weights stay in registers while inputs stream past."""
+SPELT_OUT = 40
+"""Vectors of inputs in straight code."""
+TURN = 8
+"""Vectors in one turn of a loop, where there are more."""
+Place = tuple[str, int]
+"""A pointer, and how far behind it."""
+REACH = 508
+"""Bytes from a pointer to what a load of words can reach."""
+CALL_CYCLES, BLOCK_CYCLES = 12, 8
+ALONE = 8
+"""Channels of a tile of one position."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Where the inputs under a position lie: `rows` times `runs` runs of `run` elements; positions are `step` apart."""
+
+    run: int
+    step: int
+    runs: int = 1
+    run_apart: int = 0
+    rows: int = 1
+    row_apart: int = 0
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """`taps` vectors, `apart` elements from each other, the first of them at `at`."""
+
+    at: int
+    taps: int = 1
+    apart: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """`positions` by `channels` outputs, of a walk through inputs of `dtype`; the outputs of two neighbouring positions
+    are `apart` elements from each other. Of the last block's channels only `real` ones exist."""
+
+    v: Vectors
+    dtype: str
+    walk: Walk
+    positions: int
+    channels: int
+    apart: int
+    ending: Ending
+    real: int
+
+    @property
+    def depth(self) -> int:
+        return 4 if self.dtype == "int8" else 2
+
+    @property
+    def width(self) -> int:
+        """Elements of a vector."""
+        return self.v.lanes * self.depth
+
+    @property
+    def vectors(self) -> int:
+        """Of one run."""
+        return -(-self.walk.run // self.width)
+
+    @property
+    def aligned(self) -> bool:
+        """Whether all inputs lie where whole words do."""
+        walk = self.walk
+        return all(by % self.depth == 0 for by in (walk.step, walk.run_apart, walk.row_apart))
+
+    @property
+    def weights(self) -> int:
+        """Of a block of channels."""
+        return self.walk.rows * self.walk.runs * self.vectors * self.width * self.channels
+
+    def segments(self) -> list[tuple[int, int, list[Chunk]]]:
+        """A run as (how often, how far apart, chunks): the order in which its inputs are met."""
+        n, width = self.vectors, self.width
+        classes, rest = divmod(self.walk.step, width)
+        shared = self.positions > 1 and rest == 0 and 0 < classes < n
+        if shared:
+            ordered = [_chunks(range(first, n, classes), width) for first in range(classes)]
+            if n > SPELT_OUT and n % classes == 0:
+                return [(classes, width, ordered[0])]
+            return [(1, 0, [chunk for some in ordered for chunk in some])]
+        single = [Chunk(i * width) for i in range(n)]
+        if n <= SPELT_OUT:
+            return [(1, 0, single)]
+        turns, rest = divmod(n, TURN)
+        found = [(turns, TURN * width, single[:TURN])]
+        return [*found, (1, 0, single[turns * TURN :])] if rest else found
+
+    def order(self) -> list[int]:
+        """The place in its run of every vector, in the order of `segments`."""
+        return [
+            time * apart + chunk.at + tap * chunk.apart
+            for times, apart, chunks in self.segments()
+            for time in range(times)
+            for chunk in chunks
+            for tap in range(chunk.taps)
+        ]
+
+    def pack(self, weights: Array) -> Array:
+        """[runs, run, channels] -> blocks of [run][vector][channel][element]; the last block is filled up."""
+        width, channels = self.width, self.channels
+        missing = (self.vectors * width - self.walk.run, -weights.shape[2] % channels)
+        whole = np.pad(weights, ((0, 0), (0, missing[0]), (0, missing[1])))
+        places = np.array(self.order())[:, None] + np.arange(width)
+        found = whole[:, places].reshape(len(whole), len(places), width, -1, channels)
+        packed: Array = np.ascontiguousarray(found.transpose(3, 0, 1, 4, 2)).reshape(-1).astype(np.int8)
+        return packed.view(np.int32) if self.dtype == "int8" else packed
+
+    def cycles(self) -> float:
+        """What a tile costs, to choose one by."""
+        loads = sum(times * _loads(self, chunks) for times, _, chunks in self.segments())
+        rows = self.walk.rows * self.walk.runs
+        products = rows * self.vectors * self.positions * self.channels
+        return products + rows * loads + BLOCK_CYCLES + self.ending.cycles * -(-self.channels * self.positions // 4)
+
+
+def _chunks(places: range, width: int) -> list[Chunk]:
+    parts = np.array_split(np.array(places), -(-len(places) // HELD))
+    return [Chunk(int(part[0]) * width, len(part), places.step * width) for part in parts]
+
+
+def _loads(tile: Tile, chunks: list[Chunk]) -> int:
+    return sum(len(_inputs(tile, chunk)) + chunk.taps * tile.channels for chunk in chunks)
+
+
+def _inputs(tile: Tile, chunk: Chunk) -> dict[int, list[tuple[int, int]]]:
+    """Where each vector of inputs lies -> the (position, tap) that it meets."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for tap in range(chunk.taps):
+        for position in range(tile.positions):
+            at = chunk.at + tap * chunk.apart + position * tile.walk.step
+            found.setdefault(at, []).append((position, tap))
+    return dict(sorted(found.items()))
+
+
+def call(w: Writer, tile: Tile, pointers: tuple[str, str, str, str], blocks: int | str, trips: float) -> None:
+    """Prints the call that computes so many blocks of channels: of the inputs, weights, constants and outputs told."""
+    routine, cycles = _routine(w, tile)
+    w.bill(CALL_CYCLES + trips * cycles)
+    w(f"{w.call(routine, *pointers, str(blocks))};")
+
+
+def _routine(outside: Writer, tile: Tile) -> tuple[Instruction, float]:
+    w = Writer("{prefix}")
+    walk, ending = tile.walk, tile.ending
+    with w.loop("block", "blocks", trips=1):
+        _block(w, tile)
+    numbers = (tile.positions, tile.real, tile.apart, *(getattr(walk, name) for name in Walk.__dataclass_fields__))
+    name = "_".join([tile.v.name, tile.dtype, *map(str, numbers), *ending.scaling.marks()])
+    outside.helpers |= w.helpers
+    head = (
+        f"void {{name}}(const {READY[tile.depth]} *from, const int8_t *k, const int32_t *scaling, "
+        f"{ending.output_type} *to, int32_t blocks)"
+    )
+    return w.routine(name, head), w.cycles
+
+
+def _block(w: Writer, tile: Tile) -> None:
+    walk, names = tile.walk, _names(tile)
+    for index, name in enumerate(names):
+        tile.v.declare_total(w, name, index)
+    numbers = count()
+    w()
+    if walk.rows * walk.runs * tile.vectors <= SPELT_OUT:
+        started: set[str] = set()
+        for row in range(walk.rows):
+            middle = _middle(tile)
+            start = added("from", row * walk.row_apart + middle)
+            tile.v.declare_pointer(w, READY[tile.depth], f"row{row}", start)
+            for run in range(walk.runs):
+                _run(w, tile, (f"row{row}", run * walk.run_apart - middle), started, numbers)
+    else:
+        for name in names:
+            w(f"{name} = 0;")
+        with w.loop("line", walk.rows):
+            w(f"const {READY[tile.depth]} *row = from + line * {walk.row_apart};")
+            with w.loop("tap", walk.runs):
+                w(f"const {READY[tile.depth]} *run = row + tap * {walk.run_apart};")
+                _run(w, tile, ("run", 0), set(names), numbers)
+    w()
+    tile.ending.emit(w, tile.v, names, (tile.positions, tile.channels), tile.real, tile.apart)
+    w(f"to += {tile.real};")
+    w.bill(2)
+
+
+def _middle(tile: Tile) -> int:
+    """Where the pointer to a row of inputs should point, so that all of them lie within reach of a load."""
+    walk = tile.walk
+    last = (walk.runs - 1) * walk.run_apart + tile.vectors * tile.width + (tile.positions - 1) * walk.step
+    reach = (REACH if tile.aligned else REACH // 4) * tile.depth // 4
+    return last // 2 // tile.width * tile.width if last > reach else 0
+
+
+def _names(tile: Tile) -> list[str]:
+    """Of the totals: those of a channel's positions are neighbours."""
+    return [f"sum{channel}{position}" for channel in range(tile.channels) for position in range(tile.positions)]
+
+
+def _run(w: Writer, tile: Tile, source: Place, started: set[str], numbers: Iterator[int]) -> None:
+    for times, apart, chunks in tile.segments():
+        if times == 1:
+            _spelt(w, tile, source, chunks, started, numbers)
+            continue
+        with w.loop("turn", times):
+            w(f"const {READY[tile.depth]} *part = {added(source[0], source[1])} + turn * {apart};")
+            _spelt(w, tile, ("part", 0), chunks, started, numbers)
+
+
+def _spelt(
+    w: Writer, tile: Tile, source: Place, chunks: list[Chunk], started: set[str], numbers: Iterator[int]
+) -> None:
+    """Chunks in straight code; `numbers` tell their variables apart."""
+    v, depth, kind = tile.v, tile.depth, TAPS[tile.depth]
+    load, fetch = "aligned" if tile.aligned else "inputs", "aligned" if depth == 4 else "weights"
+    weights = 0
+    for chunk in chunks:
+        number, held = next(numbers), chunk.taps * tile.channels * tile.width
+        if weights and weights + held > REACH // (1 if depth == 4 else 4):
+            w(f"k = {v.call(w, 'here', f'k + {weights}', of=(4,))};")
+            weights = 0
+        loaded: set[tuple[int, int]] = set()
+        for place, met in _inputs(tile, chunk).items():
+            x = f"x{number}_{place}"
+            v.let(w, kind, x, v.call(w, load, added(source[0], source[1] + place), of=(depth,)))
+            for (position, tap), channel in product(met, range(tile.channels)):
+                name = f"w{number}_{tap}{channel}"
+                if (tap, channel) not in loaded:
+                    at = weights + (tap * tile.channels + channel) * tile.width
+                    v.let(w, kind, name, v.call(w, fetch, added("k", at), of=(depth,)))
+                    loaded.add((tap, channel))
+                total = f"sum{channel}{position}"
+                if total in started:
+                    w(f"{total} = {v.call(w, 'total', total, x, name, of=(depth,))};")
+                else:
+                    w(f"{total} = {v.call(w, 'first_total', x, name, of=(depth,))};")
+                    started.add(total)
+        weights += held
+    w(f"k += {weights};")
+    w.bill(1)

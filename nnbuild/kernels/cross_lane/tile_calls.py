@@ -1,0 +1,167 @@
+"""What all layouts of inputs for tiles of `across` share: the best tile, and the calls for all channels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.integer_ops import READY
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import Names
+from nnbuild.kernels.cross_lane.scaling import Ending
+from nnbuild.kernels.cross_lane.tile import ALONE, Tile, Walk, call
+from nnbuild.kernels.loops.window import Windowed
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.model.graph import Array
+from nnbuild.ops.integer import quant_of
+
+FARTHEST = 1 << 16
+"""Bytes that the outputs of a tile must lie within."""
+POSITIONS = 4
+
+
+@dataclass(frozen=True)
+class Run:
+    """`count` blocks of a tile's channels from `first` on, and where their constants begin."""
+
+    tile: Tile
+    count: int
+    first: int
+    weights: int
+    scaling: int
+
+
+@dataclass(frozen=True, eq=False)
+class Across(Windowed):
+    """A line of `places` outputs, each `apart` elements from the next."""
+
+    v: Vectors
+    ending: Ending
+
+    @property
+    def dtype(self) -> str:
+        return self.site.inputs[0].dtype
+
+    @property
+    def depth(self) -> int:
+        return 4 if self.dtype == "int8" else 2
+
+    @property
+    def size(self) -> int:
+        return int(np.dtype(self.dtype).itemsize)
+
+    @property
+    def kind(self) -> str:
+        return READY[self.depth]
+
+    @property
+    def zero(self) -> int:
+        return quant_of(self.site.inputs[0]).zero_point
+
+    @property
+    def slack(self) -> int:
+        """Elements behind a copy that the last vector may read."""
+        return self.v.lanes * self.depth
+
+    @property
+    def walk(self) -> Walk:
+        raise NotImplementedError
+
+    @property
+    def places(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def apart(self) -> int:
+        raise NotImplementedError
+
+    @cached_property
+    def tile(self) -> Tile:
+        alone = min(ALONE, -(-self.window.share // 4) * 4)
+        draft = Tile(self.v, self.dtype, self.walk, 1, alone, self.apart, self.ending, alone)
+        most = min(POSITIONS, self.places) if (POSITIONS - 1) * self.apart * self.size + 2 < FARTHEST else 1
+        several = [replace(draft, positions=p, channels=c, real=c) for p in range(2, most + 1) for c in (1, 2)]
+        fitting = [tile for tile in several if tile.channels <= self.window.share]
+        return min([draft, *fitting], key=self._cost)
+
+    def _cost(self, tile: Tile) -> float:
+        blocks = -(-self.window.share // tile.channels)
+        return -(-self.places // tile.positions) * blocks * tile.cycles()
+
+    def runs(self) -> list[Run]:
+        """Of one group."""
+        tile, share = self.tile, self.window.share
+        count, rest = divmod(share, tile.channels)
+        found = [Run(tile, count, 0, 0, 0)] if count else []
+        if rest:
+            last = replace(tile, real=rest, channels=-(-rest // 4) * 4 if tile.channels > 2 else rest)
+            columns = len(self.ending.columns) * tile.channels
+            found.append(Run(last, 1, share - rest, count * tile.weights, count * columns))
+        return found
+
+    def packed(self) -> dict[str, Array]:
+        window = self.window
+        kernel = self.site.constant("kernel").reshape(-1, self.walk.run, window.filters)
+        weights, scaling = [], []
+        for group in range(window.groups):
+            for run in self.runs():
+                first = group * window.share + run.first
+                own = slice(first, first + (run.count - 1) * run.tile.channels + run.tile.real)
+                weights.append(run.tile.pack(kernel[:, :, own]))
+                scaling.append(self.ending.part(own).pack(run.tile.channels))
+        return {"kernel": np.concatenate(weights), "scaling": np.concatenate(scaling)}
+
+    def _weights(self, names: Names) -> str:
+        """Weights as bytes, whatever they are packed as."""
+        return f"(const int8_t *){names.packed['kernel']}" if self.depth == 4 else names.packed["kernel"]
+
+    def _calls(self, w: Writer, names: Names, source: str, to: str) -> None:
+        """All channels of the tile whose inputs and outputs these point at."""
+        groups = self.window.groups
+        if groups == 1:
+            self._group(w, source, to, self._weights(names), names.packed["scaling"])
+            return
+        weights = sum(run.count * run.tile.weights for run in self.runs())
+        scaling = sum(run.count * len(self.ending.columns) * run.tile.channels for run in self.runs())
+        with w.loop("group", groups):
+            self._group(
+                w,
+                f"{source} + {product('group', self.window.depth)}",
+                f"{to} + {product('group', self.window.share)}",
+                f"{self._weights(names)} + {product('group', weights)}",
+                f"{names.packed['scaling']} + {product('group', scaling)}",
+            )
+
+    def _group(self, w: Writer, source: str, to: str, weights: str, scaling: str) -> None:
+        for run in self.runs():
+            pointers = (
+                source,
+                total(weights, str(run.weights)),
+                total(scaling, str(run.scaling)),
+                total(to, str(run.first)),
+            )
+            call(w, run.tile, pointers, run.count, run.count)
+
+    def _place(self, tile: str) -> str:
+        """The first position of a tile; the last one is moved back."""
+        size, last = self.tile.positions, self.places - self.tile.positions
+        return tile if self.places % size == 0 else f"{tile} < {last} ? {tile} : {last}"
+
+    def _tiles(self, w: Writer, names: Names, source: str, to: str) -> None:
+        """All tiles of a line."""
+        with w.loop("tile", self.places, step=self.tile.positions):
+            w(f"const int32_t x = {self._place('tile')};")
+            w.bill(4)
+            self._calls(w, names, f"{source} + {product('x', self.walk.step)}", f"{to} + {product('x', self.apart)}")
+
+    def _copy(self, w: Writer, to: str, source: str, count: str, trips: float) -> None:
+        w.bill(trips * self.size * 3 / 16)
+        row, of = ("lift", (0,)) if self.depth == 4 else ("copy", ())
+        w(f"{self.v.call(w, row, to, source, count, of=of)};")
+
+    def _fill(self, w: Writer, to: str, count: str, trips: float) -> None:
+        w.bill(trips * self.size * 2 / 16)
+        w(f"{self.v.call(w, 'fill', to, count, str(self.zero), of=(self.depth,))};")

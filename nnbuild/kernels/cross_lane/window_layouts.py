@@ -1,0 +1,269 @@
+"""How the inputs of convolutions and dense layers are laid out for tiles of `across`.
+
+Where windows lie inside the input and fill vectors they are read where they are. Else rows are copied with their
+padding; or, where few inputs lie side by side, one column of outputs after the other has all inputs under its windows
+laid out so that each window is one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import prod
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import Demand, Kernel, Names, Nest, only_integer, reason_of, served, variant
+from nnbuild.kernels.cross_lane.scaling import ending_of
+from nnbuild.kernels.cross_lane.tile import Walk, call
+from nnbuild.kernels.cross_lane.tile_calls import Across
+from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
+from nnbuild.kernels.loops.window import Weighted, window_of
+from nnbuild.kernels.loops.window_loops import product, total, within
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.site import Site
+
+
+@dataclass(frozen=True, eq=False)
+class Flat(Across):
+    """Positions that see one input each; a piece of work is a tile."""
+
+    @cached_property
+    def places(self) -> int:
+        return prod(self.window.outputs)
+
+    @property
+    def walk(self) -> Walk:
+        return Walk(self.window.depth, self.window.channels)
+
+    @property
+    def apart(self) -> int:
+        return self.window.filters
+
+    @property
+    def copied(self) -> bool:
+        return self.window.depth % self.slack > 0
+
+    def demand(self) -> Demand:
+        copy = (self.places * self.window.channels + self.slack) * self.size if self.copied else 0
+        return Demand(-(-self.places // self.tile.positions), copy, self.dtype, self.packed())
+
+    def emit(self, w: Writer, names: Names) -> None:
+        source, size = names.inputs[0], self.tile.positions
+        if self.copied:
+            channels = self.window.channels
+            first = f"(begin < {self.places // size} ? begin * {size} : {self.places - size})"
+            last = f"(end * {size} < {self.places} ? end * {size} : {self.places})"
+            at = product(first, channels)
+            count = f"({last} - {first}) * {channels}"
+            self._copy(w, f"{names.scratch} + {at}", f"{source} + {at}", count, self.places * channels)
+            source = names.scratch
+        with w.loop("piece", "end", start="begin", trips=-(-self.places // size)):
+            w(f"const int32_t x = {self._place(f'piece * {size}')};")
+            w.bill(4)
+            at, to = product("x", self.window.channels), product("x", self.apart)
+            self._calls(w, names, f"{source} + {at}", f"{names.outputs[0]} + {to}")
+
+
+@dataclass(frozen=True, eq=False)
+class SingleRow(Across):
+    """One position; a piece of work is a block of channels."""
+
+    places, apart = 1, 1
+
+    @property
+    def walk(self) -> Walk:
+        return Walk(self.window.taps, self.window.taps)
+
+    @property
+    def copied(self) -> bool:
+        return self.window.taps % self.slack > 0
+
+    def demand(self) -> Demand:
+        copy = (self.window.taps + self.slack) * self.size if self.copied else 0
+        return Demand(sum(run.count for run in self.runs()), copy, self.dtype, self.packed())
+
+    def emit(self, w: Writer, names: Names) -> None:
+        source, columns = names.inputs[0], len(self.ending.columns) * self.tile.channels
+        if self.copied:
+            self._copy(w, names.scratch, source, str(self.window.taps), self.window.taps)
+            source = names.scratch
+        piece = 0
+        for run in self.runs():
+            pointers = (
+                source,
+                f"{self._weights(names)} + first * {self.tile.weights}",
+                f"{names.packed['scaling']} + first * {columns}",
+                f"{names.outputs[0]} + first * {self.tile.channels}",
+            )
+            with within(w, piece, run.count):
+                call(w, run.tile, pointers, "last - first", run.count)
+            piece += run.count
+
+
+@dataclass(frozen=True, eq=False)
+class Lines(Across):
+    """Rows of the input, or of a padded copy; a piece of work is a row of outputs."""
+
+    @property
+    def places(self) -> int:
+        return self.window.outputs[1]
+
+    @property
+    def apart(self) -> int:
+        return self.window.filters
+
+    @property
+    def copied(self) -> bool:
+        return not self.window.inside or self.window.run % self.slack > 0
+
+    @property
+    def line(self) -> int:
+        return self.window.padded_line if self.copied else self.window.line
+
+    @property
+    def walk(self) -> Walk:
+        window = self.window
+        across = window.columns.dilation * window.channels
+        down = window.rows.dilation * self.line
+        return Walk(window.run, window.step, window.runs, across, window.rows.kernel, down)
+
+    @property
+    def strip(self) -> int:
+        return strip_rows(self.window, self.line * self.size)
+
+    def demand(self) -> Demand:
+        rows = self.window.outputs[0]
+        copy = (self.window.rows_under(self.strip) * self.line + self.slack) * self.size if self.copied else 0
+        return Demand(rows, copy, self.dtype, self.packed())
+
+    def emit(self, w: Writer, names: Names) -> None:
+        window, rows = self.window, self.window.outputs[0]
+        width = self.places * self.apart
+        if not self.copied:
+            with w.loop("y", "end", start="begin", trips=rows):
+                down = product("y", window.row_step * self.line)
+                w(f"const {self.kind} *across = {names.inputs[0]} + {down};")
+                w(f"{self.kind} *line_to = {names.outputs[0]} + {product('y', width)};")
+                self._tiles(w, names, "across", "line_to")
+            return
+        with each_strip_of_rows(w, window, self.strip):
+            self._copy_rows(w, names)
+            with w.loop("y", "rows", trips=self.strip):
+                down = product("y", window.row_step * self.line)
+                w(f"const {self.kind} *across = {names.scratch} + {down};")
+                w(f"{self.kind} *line_to = {names.outputs[0]} + {product('(strip + y)', width)};")
+                self._tiles(w, names, "across", "line_to")
+
+    def _copy_rows(self, w: Writer, names: Names) -> None:
+        """The input rows under a strip, with what lies outside the input."""
+        window = self.window
+        before, real = window.columns.pad * window.channels, window.columns.taken * window.channels
+
+        def fill(first: int, count: int) -> None:
+            if count:
+                self._fill(w, total("line", str(first)), str(count), count)
+
+        def copy(row: str) -> None:
+            fill(0, before)
+            source = f"{names.inputs[0]} + {product(row, window.line)}"
+            self._copy(w, total("line", str(before)), source, str(real), real)
+            fill(before + real, self.line - before - real)
+
+        line = f"{self.kind} *line = {names.scratch} + {product('y', self.line)};"
+        copy_strip(w, window, self.strip, line, copy, partial(fill, 0, self.line))
+
+
+@dataclass(frozen=True, eq=False)
+class Columns(Across):
+    """A piece of work is a column of outputs; neighbouring positions lie below each other."""
+
+    @property
+    def places(self) -> int:
+        return self.window.outputs[0]
+
+    @property
+    def apart(self) -> int:
+        return self.window.outputs[1] * self.window.filters
+
+    @property
+    def walk(self) -> Walk:
+        window = self.window
+        return Walk(window.rows.kernel * window.run, window.rows.stride * window.run)
+
+    @property
+    def held(self) -> int:
+        """Elements of a column's inputs."""
+        return self.window.rows.padded * self.window.run
+
+    def demand(self) -> Demand:
+        return Demand(self.window.outputs[1], (self.held + self.slack) * self.size, self.dtype, self.packed())
+
+    def emit(self, w: Writer, names: Names) -> None:
+        window = self.window
+        with w.loop("column", "end", start="begin", trips=window.outputs[1]):
+            self._lay_out(w, names)
+            w(f"{self.kind} *line_to = {names.outputs[0]} + {product('column', window.filters)};")
+            self._tiles(w, names, names.scratch, "line_to")
+
+    def _lay_out(self, w: Writer, names: Names) -> None:
+        window, columns, channels = self.window, self.window.columns, self.window.channels
+        if not window.inside:
+            self._fill(w, names.scratch, str(self.held), self.held)
+        w(f"const int32_t left = {columns.position('column')};")
+        first, count = "0", str(columns.kernel * channels)
+        if not columns.always_inside:
+            w("const int32_t first = left < 0 ? -left : 0;")
+            room = f"{columns.size} - left"
+            w(f"const int32_t last = {room} < {columns.kernel} ? {room} : {columns.kernel};")
+            w(f"const int32_t count = last > first ? {product('(last - first)', channels)} : 0;")
+            first, count = "first", "count"
+        source = f"{names.inputs[0]} + {product(f'(left + {first})', channels)}"
+        w(f"const {self.kind} *under = {source};")
+        w(f"{self.kind} *into = {names.scratch} + {window.rows.pad * window.run} + {product(first, channels)};")
+        w.bill(12)
+        with w.loop("y", window.rows.taken):
+            self._copy(
+                w, f"into + {product('y', window.run)}", f"under + {product('y', window.line)}", count, window.run
+            )
+
+
+def _refused(site: Site[Weighted]) -> str | None:
+    kernel = site.constants["kernel"]
+    reason = only_integer(site)
+    if reason:
+        return reason
+    if kernel.data.dtype != "int8" or quant_of(kernel).zero_point != 0:
+        return "its weights are not int8 without a zero point"
+    if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
+        return "its 16-bit inputs have a zero point"
+    return reason_of(ending_of(site))
+
+
+def _refused_columns(site: Site[Weighted]) -> str | None:
+    window = window_of(site)
+    if isinstance(site.attributes, Dense) or not window.contiguous or window.rows.dilation > 1:
+        return "the inputs under a window cannot lie side by side"
+    if window.rows.kernel == 1 or window.columns.places < 1:
+        return "its windows have one row"
+    return _refused(site)
+
+
+def _nest(v: Vectors, site: Site[Weighted]) -> Nest:
+    ending, window = served(ending_of(site)), window_of(site)
+    if isinstance(site.attributes, Dense) and prod(window.outputs) == 1:
+        return SingleRow(site, v, ending)
+    return (Flat if window.flat else Lines)(site, v, ending)
+
+
+def _columns(v: Vectors, site: Site[Weighted]) -> Nest:
+    return Columns(site, v, served(ending_of(site)))
+
+
+def on_set(v: Vectors) -> Iterator[Kernel[Weighted]]:
+    """The kernels of a set for a convolution or a dense layer."""
+    needs = frozenset({v.name})
+    yield variant(f"{v.name}_across", needs, _refused, partial(_nest, v))
+    yield variant(f"{v.name}_columns", needs, _refused_columns, partial(_columns, v))

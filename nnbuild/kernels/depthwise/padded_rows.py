@@ -1,0 +1,224 @@
+"""Depthwise convolution over a padded copy of the input, many channels at a time.
+
+A row of outputs is one run of numbers, position after position, channel after channel; a group of lanes may span
+several positions. With a stride, the columns of a row are copied apart by what is left of their number divided by the
+stride: so the inputs under one tap lie side by side for neighbouring outputs, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from math import lcm
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.integer_lanes import GROUP as VECTORS
+from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.padded_tiles import copy_between
+from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
+from nnbuild.kernels.loops.window import WindowNest
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.model.graph import Array
+
+SLACK = 256
+"""Bytes beyond the copy that filling and the last group of channels may touch."""
+UNROLLED = 3
+"""So many rows of taps are printed one after the other rather than as a loop."""
+
+
+@dataclass(frozen=True, eq=False)
+class Interleaved(WindowNest[IntegerVectors]):
+    """Sizes in elements."""
+
+    @property
+    def part(self) -> int:
+        """One row's columns of the same remainder."""
+        return -(-self.window.columns.reach // self.window.columns.stride) * self.window.channels
+
+    @property
+    def line(self) -> int:
+        return self.part * self.window.columns.stride
+
+    @property
+    def size(self) -> int:
+        return int(np.dtype(self.lanes.scratch_type).itemsize)
+
+    @property
+    def strip(self) -> int:
+        return strip_rows(self.window, self.line * self.size)
+
+    @property
+    def steps(self) -> int:
+        """Dot products for one row of taps."""
+        return -(-self.window.columns.kernel // self.lanes.depth)
+
+    def tap(self, column: int) -> int:
+        """Where the input under a column of taps lies for the first output; those filled up repeat the last one."""
+        column = min(column, self.window.columns.kernel - 1) * self.window.columns.dilation
+        along, part = divmod(column, self.window.columns.stride)
+        return part * self.part + along * self.window.channels
+
+    @property
+    def taps(self) -> int:
+        """Weights of one row of taps for one group."""
+        return self.steps * VECTORS * self.lanes.lanes * self.lanes.depth
+
+    @property
+    def together(self) -> int:
+        """Rows of outputs that share the inputs they both see."""
+        kernel, stride = self.window.rows.kernel, self.window.rows.stride
+        shares = 2 * stride <= kernel <= UNROLLED and self.strip > 1
+        return 2 if shares and self.lanes.v.registers > 16 else 1
+
+    @property
+    def outputs(self) -> int:
+        """In one row."""
+        return self.window.columns.places * self.window.channels
+
+    @property
+    def group(self) -> int:
+        """Outputs computed at once."""
+        return VECTORS * self.lanes.lanes
+
+    @property
+    def period(self) -> int:
+        """After so many outputs of a row the same channels come in the same lanes."""
+        return lcm(self.window.channels, self.group)
+
+    def demand(self) -> Demand:
+        return Demand(
+            extent=self.window.rows.places,
+            scratch=self.window.rows_under(self.strip) * self.line * self.size + SLACK,
+            scratch_type=self.lanes.scratch_type,
+            packed=self._packed(),
+        )
+
+    def _packed(self) -> dict[str, Array]:
+        lanes = self.lanes
+        rows, columns = self.window.rows.kernel, self.window.columns.kernel
+        taps = np.zeros((rows, self.steps * lanes.depth, self.window.channels), np.int8)
+        taps[:, :columns] = self.site.constant("kernel")[..., 0]
+        channels = lanes.order(self.window.channels).reshape(-1, VECTORS * lanes.lanes)
+        # groups, rows of taps, steps, lanes of four vectors, depth
+        kernel = taps.reshape(rows, self.steps, lanes.depth, -1)[..., channels].transpose(3, 0, 1, 4, 2)
+        constants = {
+            name: lanes.arranged(name, values[channels.reshape(-1)]) for name, values in lanes.channels.items()
+        }
+        return {"kernel": np.ascontiguousarray(kernel).reshape(-1), **constants}
+
+    def emit(self, w: Writer, names: Names) -> None:
+        window, lanes = self.window, self.lanes
+        with each_strip_of_rows(w, window, self.strip):
+            self._copy(w, names)
+            w("int32_t y = 0;")
+            for together in (self.together, 1):
+                with w.block(f"for (; y + {together} <= rows; y += {together})"):
+                    share = self.strip // together if together == self.together else self.strip % self.together
+                    across = product("y", window.row_step * self.line)
+                    w(f"const {lanes.input_type} *across = {names.scratch} + {across};")
+                    w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('(strip + y)', self.outputs)};")
+                    with w.trips(share):
+                        self._rows(w, names, together)
+                if together == 1:
+                    break
+
+    def _copy(self, w: Writer, names: Names) -> None:
+        window, lanes = self.window, self.lanes
+        blank = partial(lanes.fill, w, "line", self.line)
+
+        def copy(row: str) -> None:
+            w(f"const {lanes.output_type} *from = {names.inputs[0]} + {product(row, window.line)};")
+            if window.columns.stride == 1:
+                copy_between(w, lanes, "from", window, self.line)
+            else:
+                blank()
+                self._copy_apart(w)
+
+        line = f"{lanes.input_type} *line = {names.scratch} + {product('y', self.line)};"
+        copy_strip(w, window, self.strip, line, copy, blank)
+
+    def _copy_apart(self, w: Writer) -> None:
+        """The columns of a row, those of each remainder together."""
+        window, stride = self.window, self.window.columns.stride
+        with w.loop("x", window.columns.pad + window.columns.taken, start=window.columns.pad):
+            place = f"x % {stride} * {self.part} + x / {stride} * {window.channels}"
+            source = total("from", product(f"x - {window.columns.pad}" if window.columns.pad else "x", window.channels))
+            self.lanes.copy(w, f"line + {place}", source, window.channels)
+
+    def _rows(self, w: Writer, names: Names, together: int) -> None:
+        """All groups of neighbouring rows of outputs; those of one period have constants of their own."""
+        lanes = self.lanes
+        whole, rest = divmod(self.outputs, self.group)
+        groups = self.period // self.group
+        size = self.window.rows.kernel * self.taps
+        w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
+        dot.declare_channels(w, lanes, names.packed)
+        with w.loop("i", whole * self.group, step=self.group):
+            self._group(w, self.group, together)
+            if groups > 1:
+                width = VECTORS * lanes.lanes
+                w(f"taps += {size};")
+                for name in lanes.channels:
+                    w(f"{name} += {width};")
+                if groups < whole or rest:
+                    with w.block(f"if (taps == {names.packed['kernel']} + {size * groups})"):
+                        w(f"taps = {names.packed['kernel']};")
+                        for name in lanes.channels:
+                            w(f"{name} = {names.packed[name]};")
+        if rest:
+            with w.block(""):
+                w(f"const int32_t i = {whole * self.group};")
+                self._group(w, rest, together)
+
+    def _group(self, w: Writer, count: int, together: int) -> None:
+        lanes, rows = self.lanes, self.window.rows.kernel
+        for row in range(together):
+            for vector in range(VECTORS):
+                lanes.start(w, f"sum{row}{vector}", str(vector * lanes.lanes))
+        if rows <= UNROLLED:
+            self._lines(w, together)
+        else:
+            with w.loop("ky", rows):
+                w(f"const {lanes.input_type} *row = across + i + ky * {self.window.rows.dilation * self.line};")
+                taps = total("taps", product("ky", self.taps))
+                self._line(w, "row", 0, [(0, taps)])
+        for vector in range(VECTORS):
+            with w.block(""):
+                lanes.prepare(w, str(vector * lanes.lanes))
+                for row in range(together):
+                    lanes.scale(w, f"sum{row}{vector}")
+        for row in range(together):
+            place = total("to", "i", str(row * self.outputs))
+            lanes.store_group(w, [f"sum{row}{vector}" for vector in range(VECTORS)], place, count)
+
+    def _lines(self, w: Writer, together: int) -> None:
+        """Every line of inputs once, for all the rows of outputs that see it."""
+        window = self.window
+        users: dict[int, list[tuple[int, str]]] = {}
+        for row in range(together):
+            for ky in range(window.rows.kernel):
+                line = row * window.rows.stride + ky * window.rows.dilation
+                users.setdefault(line, []).append((row, total("taps", str(ky * self.taps))))
+        for line, rows in sorted(users.items()):
+            self._line(w, total("across", "i"), line * self.line, rows)
+
+    def _line(self, w: Writer, inputs: str, at: int, users: list[tuple[int, str]]) -> None:
+        """A line of inputs into the sums of each row of outputs that sees it, with its weights."""
+        lanes = self.lanes
+        width = lanes.lanes * lanes.depth
+        for step in range(self.steps):
+            with w.block(""):
+                taps = [self.tap(step * lanes.depth + tap) + at for tap in range(lanes.depth)]
+                lanes.interleave(w, [total(inputs, str(tap)) for tap in taps])
+                for row, weights in users:
+                    if lanes.sparing:
+                        w(f"const {lanes.weight_type} *k{row} = {lanes.anew(w, weights)};")
+                        weights = f"k{row}"
+                    for vector in range(VECTORS):
+                        name = f"w{row}{vector}"
+                        lanes.weights(w, name, total(weights, str((step * VECTORS + vector) * width)))
+                        lanes.multiply_lanes(w, f"sum{row}{vector}", f"x{vector}", name)

@@ -1,0 +1,169 @@
+"""Depthwise convolution of int8 whose one window is all of its input, as a stream's is.
+
+On Cortex-M4 and up a word holds a tap's inputs of four channels; it is spread into two pairs, and each half is
+multiplied by its own channel's weight. Nothing is laid out beforehand. Elsewhere it is one channel, tap after tap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.arm import DSP
+from nnbuild.isa.c99 import STORE
+from nnbuild.kernels.contract import Demand, Names, only_int8, reason_of, served, variant
+from nnbuild.kernels.depthwise.dsp_planes import loads, scaling_of
+from nnbuild.kernels.dsp.scaling import Scaling
+from nnbuild.kernels.dsp.scaling import scaled as scale
+from nnbuild.kernels.lanes.byte_lanes import ShortByteLanes
+from nnbuild.kernels.lanes.layer_sums import sums_of
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.window import WindowNest, window_of
+from nnbuild.kernels.loops.window_loops import product
+from nnbuild.kernels.parts.overlaps import IN_PLACE
+from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import int32s
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.site import Site
+
+FOUR = 4
+"""Channels of a word."""
+MOST_TAPS = 64
+"""What is spelt out; beyond it the code would be too long."""
+FARTHEST = 4000
+"""Bytes from the first tap's inputs to the last one's, which an instruction can name."""
+HALVES = ((0, "e", "p_low_low"), (2, "e", "p_high_high"), (1, "o", "p_low_low"), (3, "o", "p_high_high"))
+"""(channel, which pair of inputs, the product of that half): even channels come out of a word together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Alone:
+    site: Site[DepthwiseConv2D]
+    scaled: Scaling
+
+    @cached_property
+    def taps(self) -> Array:
+        """[tap, channel]"""
+        return self.site.constant("kernel").astype(np.int64).reshape(-1, self.channels)
+
+    @property
+    def channels(self) -> int:
+        return self.site.shape()[2]
+
+    @property
+    def told(self) -> int:
+        """Words of a group: starts, weights, what scales."""
+        return FOUR + 2 * len(self.taps) + FOUR * len(self.scaled.columns)
+
+    def demand(self) -> Demand:
+        return Demand(self.channels // FOUR, packed={"stream": self._stream()}, overlaps=IN_PLACE)
+
+    def _stream(self) -> Array:
+        raised = self.taps * self.scaled.factor
+        start = (sums_of(self.site).start - self.scaled.centre) * self.scaled.factor
+        groups = raised.reshape(len(raised), -1, FOUR)
+        words = [
+            (groups[:, :, low] & 0xFFFF) | ((groups[:, :, low + 2] & 0xFFFF) << 16) for low in (0, 1)
+        ]  # [tap, group] of even channels and of odd ones
+        parts = [start.reshape(-1, FOUR), np.stack(words, axis=-1).transpose(1, 0, 2).reshape(-1, 2 * len(raised))]
+        columns = [values.reshape(-1, FOUR, 1) for values in self.scaled.columns.values()]
+        parts.append(np.concatenate(columns, axis=2).reshape(len(parts[0]), -1))
+        return int32s(np.concatenate(parts, axis=1).reshape(-1))
+
+    def emit(self, w: Writer, names: Names) -> None:
+        w(f"const int8_t *from = {names.inputs[0]} + begin * {FOUR};")
+        w(f"int8_t *to = {names.outputs[0]} + begin * {FOUR};")
+        w(f"const int32_t *k = {names.packed['stream']} + begin * {self.told};")
+        with w.loop("group", "end", start="begin", trips=self.channels // FOUR):
+            self._group(w)
+            w(f"from += {FOUR};")
+            w(f"to += {FOUR};")
+            w(f"k += {self.told};")
+            w.bill(3)
+
+    def _group(self, w: Writer) -> None:
+        loads(w, "k", [(f"start{channel}", channel) for channel in range(FOUR)])
+        for channel in range(FOUR):
+            w(f"int32_t sum{channel} = start{channel};")
+        for tap in range(len(self.taps)):
+            loads(w, "k", [(f"w{tap}e", FOUR + 2 * tap), (f"w{tap}o", FOUR + 2 * tap + 1)])
+            at = f"from + {tap * self.channels}" if tap else "from"
+            w(f"const int32_t x{tap} = {DSP.call(w, 'load_bytes', at, of=(4,))};")
+            w(f"const int32_t x{tap}e = {DSP.call(w, 'p_even_bytes', f'x{tap}')};")
+            w(f"const int32_t x{tap}o = {DSP.call(w, 'p_odd_bytes', f'x{tap}')};")
+            for channel, half, name in HALVES:
+                value = DSP.call(w, name, f"x{tap}{half}", f"w{tap}{half}", f"sum{channel}")
+                w(f"sum{channel} = {value};")
+        columns = list(self.scaled.columns)
+        first = FOUR + 2 * len(self.taps)
+        for channel in range(FOUR):
+            own = [(f"{name}{channel}", first + channel * len(columns) + i) for i, name in enumerate(columns)]
+            loads(w, "k", own)
+            scale(w, self.scaled, f"sum{channel}", {name: f"{name}{channel}" for name in columns})
+        for channel in range(FOUR):
+            w(w.use(STORE, f"to[{channel}]", f"(int8_t)sum{channel}"))
+
+
+@dataclass(frozen=True, eq=False)
+class OneByOne(WindowNest[ShortByteLanes]):
+    """The weights of a channel follow each other."""
+
+    def demand(self) -> Demand:
+        taps = ShortByteLanes.stored(self.site.constant("kernel")).reshape(-1, self.window.filters)
+        packed = {"kernel": taps.T.reshape(-1), **self.lanes.channels}
+        return Demand(self.window.filters, packed=packed, overlaps=IN_PLACE)
+
+    def emit(self, w: Writer, names: Names) -> None:
+        taps, channels = self.window.taps, self.window.filters
+        w(f"const int8_t *from = {names.inputs[0]} + begin;")
+        w(f"int8_t *to = {names.outputs[0]} + begin;")
+        w(f"const uint8_t *k = {names.packed['kernel']} + {product('begin', taps)};")
+        dot.declare_channels(w, self.lanes, names.packed, " + begin")
+        with w.loop("channel", "end", start="begin", trips=channels):
+            self.lanes.start(w, "sum00", "0")
+            for tap in range(taps):
+                self.lanes.weights(w, "w0", dot.offset("k", tap))
+                self.lanes.inputs(w, "x0", dot.offset("from", tap * channels))
+                self.lanes.multiply(w, "sum00", "x0", "w0")
+            self.lanes.store(w, "sum00", "to", "0", 1)
+            for name, by in (("from", 1), ("to", 1), ("k", taps), *((name, 1) for name in self.lanes.channels)):
+                w(f"{name} += {by};")
+                w.bill(1)
+
+
+def _refused_window(site: Site[DepthwiseConv2D]) -> str | None:
+    refused = only_int8(site)
+    if refused:
+        return refused
+    window = window_of(site)
+    axes = (window.rows, window.columns)
+    if any(axis.places > 1 or axis.pad for axis in axes) or site.constant("kernel").shape[:2] != site.shape()[:2]:
+        return "it computes one position, whose window is all of the input"
+    if site.constant("kernel").shape[3] > 1:
+        return "it makes one output channel of each"
+    taps = window.rows.kernel * window.columns.kernel
+    return f"it spells out at most {MOST_TAPS} taps" if taps > MOST_TAPS else None
+
+
+def _accepts(site: Site[DepthwiseConv2D]) -> str | None:
+    refused = _refused_window(site)
+    if refused:
+        return refused
+    if site.shape()[2] % FOUR:
+        return "its channels do not fill words"
+    if site.constant("kernel").size > FARTHEST:
+        return f"its inputs lie farther apart than {FARTHEST} bytes"
+    return reason_of(scaling_of(site))
+
+
+def _nest(site: Site[DepthwiseConv2D]) -> Alone:
+    return Alone(site, served(scaling_of(site)))
+
+
+VARIANTS = (
+    variant("alone", frozenset({"armv7em_dsp"}), _accepts, _nest),
+    variant("alone_short", frozenset({"armv6m"}), _refused_window, lambda site: OneByOne(site, ShortByteLanes(site))),
+)

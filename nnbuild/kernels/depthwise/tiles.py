@@ -1,0 +1,189 @@
+"""Depthwise convolution in tiles of positions by one vector of channels: every input under a tile is loaded once.
+
+Under one row of taps each input is multiplied by all taps that fall on it. Where a tile lies is known while printing,
+so one at an edge is printed without the taps that are beyond; rows above and below are left out of the loop over `ky`.
+`Taps` is short: all channels of one position, tap by tap for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.lanes import Lanes
+from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.lanes.vector_epilogue import beside_name
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.window import Strip, WindowNest, edged_strips
+from nnbuild.kernels.loops.window_loops import (
+    column_taps,
+    each_position,
+    each_row,
+    each_strip,
+    product,
+    repeated,
+    row_taps,
+    total,
+)
+from nnbuild.kernels.parts import overlaps
+from nnbuild.kernels.parts.overlaps import rows
+from nnbuild.model.graph import Array
+from nnbuild.ops.base import Pair
+
+Met = Mapping[int, Sequence[Pair]]
+
+
+@dataclass(frozen=True, eq=False)
+class Sliding(WindowNest[Lanes]):
+    """`positions` of a tile: their sums and a row of weights are in registers at once."""
+
+    positions: int
+
+    def demand(self) -> Demand:
+        rows, lanes = self.window.rows, self.lanes
+        constants = {name: dot.pack_channels(values, lanes) for name, values in lanes.channels.items()}
+        in_place = overlaps.rows(self.site, rows) if lanes.lanes == 1 else ()
+        each = prod(self.site.output_shape()[1:]) if lanes.lanes == 1 else 0
+        return Demand(rows.places, packed={"kernel": self._kernel(), **constants}, overlaps=in_place, each=each)
+
+    def _kernel(self) -> Array:
+        """The weights of a vector of channels follow each other, tap by tap."""
+        taps = self.site.constant("kernel").reshape(-1, self.window.filters)
+        whole = np.pad(taps, ((0, 0), (0, -taps.shape[1] % self.lanes.lanes)))
+        ordered: Array = whole.reshape(len(taps), -1, self.lanes.lanes).transpose(1, 0, 2)
+        return ordered.reshape(-1)
+
+    def emit(self, w: Writer, names: Names) -> None:
+        rows, columns = self.window.rows, self.window.columns
+        blind = not self._met(0, columns.places)  # where the rows of a window begin is no matter
+        with w.loop("y", "end", start="begin", trips=rows.places) if blind else each_row(w, rows):
+            for strip in edged_strips(self.window.columns, self.positions):
+                with each_strip(w, strip) as x:
+                    self._channels(w, names, strip, x)
+
+    def _met(self, place: int, size: int) -> Met:
+        """The real columns under so many windows; none where all their rows are padding."""
+        return self.window.columns.taps_at(place, size) if self.window.rows.inside_share else {}
+
+    def _channels(self, w: Writer, names: Names, strip: Strip, x: str) -> None:
+        """All channels of a tile, whose first real column is `first` in the input."""
+        window, columns, lanes = self.window, self.window.columns, self.lanes
+        met = self._met(strip.place, strip.size)
+        if met:
+            w(f"const int32_t left = {columns.position(x)}{f' + {min(met)}' if min(met) else ''};")
+            start = f"{product('top', columns.size)} + left"
+            w(f"int32_t first = {product(start, window.channels)};")
+        place = f"({product('y', columns.places)} + {x}) * {window.filters}"
+        w(f"{lanes.output_type} *to = {names.outputs[0]} + {place};")
+        others = [beside_name(operand) for operand in range(1, len(names.inputs))]
+        for name, operand in zip(others, names.inputs[1:], strict=True):
+            w(f"const {lanes.output_type} *{name} = {operand} + {place};")
+        if met:
+            w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
+        dot.declare_channels(w, lanes, names.packed)
+        whole, rest = divmod(window.channels, lanes.lanes)
+        if whole:
+            with w.loop("c", whole):
+                with repeated(w, "m", window.filters // window.channels):
+                    self._vector(w, names, strip, lanes.lanes)
+                    if met:
+                        w(f"taps += {window.taps * lanes.lanes};")
+                    for name in ("to", *others, *lanes.channels):
+                        w(f"{name} += {lanes.lanes};")
+                    w.bill(3)
+                if met:
+                    w(f"first += {lanes.lanes};")
+        if rest:
+            with w.block(""):
+                self._vector(w, names, strip, rest)
+
+    def _vector(self, w: Writer, names: Names, strip: Strip, count: int) -> None:
+        """The first `count` channels of a vector."""
+        window, lanes = self.window, self.lanes
+        met = self._met(strip.place, strip.size)
+        for position in range(strip.size):
+            lanes.start(w, f"sum{position}", "0")
+        if met and lanes.straight:
+            whole = window.rows.inside_share
+            condition = "1" if whole == 1 else f"ky_end - ky_begin == {window.rows.kernel}"
+            with w.block(f"if ({condition})"), w.trips(whole):
+                for ky in range(window.rows.kernel):
+                    with w.block(""):
+                        self._row(w, names, met, count, str(ky), strip)
+            with w.block("else"), w.trips(1 - whole):
+                for position in range(strip.size):
+                    lanes.start_centred(w, f"sum{position}", "0")
+                self._rows(w, names, met, count)
+        elif met:
+            self._rows(w, names, met, count)
+        elif lanes.straight:
+            for position in range(strip.size):
+                lanes.start_centred(w, f"sum{position}", "0")
+        lanes.recall(w)
+        for position in range(strip.size):
+            lanes.store(w, f"sum{position}", dot.offset("to", position * window.filters), "0", count)
+
+    def _rows(self, w: Writer, names: Names, met: Met, count: int) -> None:
+        with row_taps(w, self.window.rows):
+            self._row(w, names, met, count, "ky")
+
+    def _row(self, w: Writer, names: Names, met: Met, count: int, ky: str, blank: Strip | None = None) -> None:
+        """A row of taps: `met` has, of every column under the tile, the positions and taps that meet there.
+
+        With a `blank` strip inputs are taken as they are, and what lies beyond them is their zero point.
+        """
+        window, lanes = self.window, self.lanes
+        down = product(ky, window.rows.dilation * window.line)
+        w(f"const {lanes.input_type} *row = {names.inputs[0]} + (first + {down});")
+        w(f"const {lanes.weight_type} *k = taps + {product(ky, window.columns.kernel * lanes.lanes)};")
+        w.bill(3)
+        meetings = {pair for pairs in met.values() for pair in pairs}
+        beyond: list[Pair] = []
+        if blank and lanes.blank:
+            everywhere = [(position, tap) for position in range(blank.size) for tap in range(window.columns.kernel)]
+            beyond = [pair for pair in everywhere if pair not in meetings]
+        for tap in sorted({tap for _, tap in [*meetings, *beyond]}):
+            lanes.weights(w, f"w{tap}", dot.offset("k", tap * lanes.lanes))
+        for column, pairs in met.items():
+            at = dot.offset("row", (column - min(met)) * window.channels)
+            (lanes.inputs_as_they_are if blank else lanes.inputs_apart)(w, f"x{column}", at, count)
+            for position, tap in pairs:
+                lanes.multiply(w, f"sum{position}", f"x{column}", f"w{tap}")
+        for position, tap in beyond:
+            lanes.multiply(w, f"sum{position}", str(lanes.blank), f"w{tap}")
+
+
+@dataclass(frozen=True, eq=False)
+class Taps(WindowNest[Lanes]):
+    def demand(self) -> Demand:
+        packed = {"kernel": self.site.constant("kernel").reshape(-1), **self.lanes.channels}
+        return Demand(self.window.rows.places, packed=packed, overlaps=rows(self.site, self.window.rows), rows=True)
+
+    def emit(self, w: Writer, names: Names) -> None:
+        columns, lanes = self.window.columns, self.lanes
+        dot.declare_channels(w, lanes, names.packed)
+        with each_row(w, self.window.rows), each_position(w, columns):
+            place = f"({product('y', columns.places)} + x) * {self.window.filters}"
+            w(f"{lanes.output_type} *to = {names.outputs[0]} + {place};")
+            with w.loop("c", self.window.filters):
+                lanes.start(w, "sum", "c")
+                with row_taps(w, self.window.rows):
+                    self._row(w, names)
+                lanes.store(w, "sum", "to + c", "c", 1)
+
+    def _row(self, w: Writer, names: Names) -> None:
+        window, columns, lanes = self.window, self.window.columns, self.lanes
+        multiplier = window.filters // window.channels
+        source = "c" if multiplier == 1 else f"c / {multiplier}"
+        start = f"{product('top + ' + product('ky', window.rows.dilation), columns.size)} + left"
+        w(f"const {lanes.input_type} *row = {names.inputs[0]} + {product(start, window.channels)} + {source};")
+        taps = total(product("ky", columns.kernel * window.filters), "c")
+        w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {taps};")
+        with column_taps(w, columns):
+            lanes.inputs(w, "x0", f"row + {product('kx', columns.dilation * window.channels)}")
+            lanes.weights(w, "w0", f"k + {product('kx', window.filters)}")
+            lanes.multiply(w, "sum", "x0", "w0")

@@ -1,0 +1,118 @@
+"""Layer normalization of bytes on cores with long multiplies and pairs of products.
+
+The variance of the integers comes from their sum and the sum of their squares, both by pairs. One rounded high product
+makes a normalized value, one long product that adds makes the output: it multiplies with the factor times the output's
+scale, and starts with the summand, half a unit and the zero point at that scale. All of it is exact.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nnbuild.base.writer import Row, Writer
+from nnbuild.isa import c99
+from nnbuild.isa.arm import DSP
+from nnbuild.kernels.parts.integer_steps import declare
+from nnbuild.model.graph import Array
+from nnbuild.numeric.layer_norm import SUMMAND_SHIFT, UNIT, LayerNormScales
+from nnbuild.numeric.rounding import INT8, int32s, ints
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.layer_norm import LayerNorm
+from nnbuild.ops.site import Site
+
+LARGEST = 1 << 16
+"""How many squares of bytes have a sum of 32 bits."""
+HIGH, MOST_RIGHT = 32, 54
+"""A shift that takes the upper word alone, and the largest one before which a zero point can be added."""
+ONES = str(0x00010001)
+FOUR = 4
+LONG_PRODUCT = Row("const int64_t total = {0} + (int64_t)normal * {1};", 1, products=1)
+RAISED = Row("(int32_t)((uint32_t){0} * unit + origin)", 2, 1, products=1)
+NORMAL = Row("const int32_t normal = (int32_t)(((int64_t){0} * root + {1}) >> right);", 8, products=2)
+
+
+def constants(site: Site[LayerNorm], size: int) -> Array:
+    """[value][start's lower word, its upper word, factor]."""
+    scales = site.attributes.scales(site)
+    multiplier, right = scales.output
+    factor = ints(site.constant("scale")).reshape(-1) if "scale" in site.constants else np.full(size, UNIT, np.int64)
+    summand = ints(site.constant("shift")).reshape(-1) if "shift" in site.constants else np.zeros(size, np.int64)
+    start = (summand << SUMMAND_SHIFT) * multiplier + (1 << (right - 1))
+    if right <= MOST_RIGHT:
+        start = start + (quant_of(site.outputs[0]).zero_point << right)
+    return int32s(np.stack([start, start >> 32, factor * multiplier], axis=1).reshape(-1))
+
+
+def sums(w: Writer, size: int) -> None:
+    """Declares the sum of a row and that of its squares."""
+    w(w.use(c99.LOAD_AS, "int32_t", "sum", "0"))
+    w(w.use(c99.LOAD_AS, "int32_t", "squares", "0"))
+    whole = size // FOUR * FOUR
+    turn = next(words * FOUR for words in (4, 2, 1) if whole % (words * FOUR) == 0)
+    with w.loop("i", whole, step=turn):
+        for at in range(0, turn, FOUR):
+            with w.block(""):
+                place = f"from + i + {at}" if at else "from + i"
+                w(f"const int32_t four = {DSP.call(w, 'load_bytes', place, of=(FOUR,))};")
+                for name in ("even", "odd"):
+                    w(f"const int32_t {name} = {DSP.call(w, f'p_{name}_bytes', 'four')};")
+                    w(f"squares = {DSP.call(w, 'p_dot', name, name, 'squares')};")
+                    w(f"sum = {DSP.call(w, 'p_dot', name, ONES, 'sum')};")
+    with w.loop("i", size, start=whole):
+        w(w.use(c99.ADD, "sum", "from[i]"))
+        w(w.use(c99.MULTIPLY_ADD, "squares", "from[i]", "from[i]"))
+
+
+def variance(w: Writer, size: int, scales: LayerNormScales, mean: int | None) -> None:
+    """Declares the sum of squares of distances from the mean, which may be known, with its bits after the point."""
+    fraction = scales.fraction
+    terms = f"squares * (INT64_C(1) << {2 * fraction})"
+    if mean is None:
+        terms += f" - (int64_t)sum * mean * {1 << (fraction + 1)} + (int64_t)mean * mean * {size}"
+    elif mean:
+        terms += f" - sum * INT64_C({mean << (fraction + 1)}) + INT64_C({mean * mean * size})"
+    declare(w, "variance", terms, "int64_t")
+    w.bill(12)
+
+
+def outputs(w: Writer, site: Site[LayerNorm], size: int, packed: str) -> None:
+    """All of a row, from its mean, `root` and `right`."""
+    scales = site.attributes.scales(site)
+    with w.block(f"if (right <= {HIGH})"):
+        w(f"const uint32_t unit = {1 << scales.fraction}U << ({HIGH} - right);")
+        w(f"const uint32_t origin = 0U - ((uint32_t)mean << ({HIGH} - right));")
+        w(f"const int32_t *k = {packed};")
+        whole = size // FOUR * FOUR
+        with w.loop("i", whole, step=FOUR):
+            for at in range(FOUR):
+                with w.block(""):
+                    _normal(w, site, f"i + {at}" if at else "i")
+        with w.loop("i", size, start=whole):
+            _normal(w, site, "i")
+    with w.block("else"), w.trips(0):
+        w(f"const int32_t *k = {packed};")
+        with w.loop("i", size):
+            declare(w, "centred", f"from[i] * {1 << scales.fraction} - mean")
+            w(w.use(NORMAL, "centred", "((int64_t)1 << (right - 1))"))
+            _output(w, site, "i")
+
+
+def _normal(w: Writer, site: Site[LayerNorm], i: str) -> None:
+    raised = w.use(RAISED, f"from[{i}]")
+    w(f"const int32_t normal = {DSP.call(w, 'high_rounded_add', raised, '(int32_t)root', '0')};")
+    _output(w, site, i)
+
+
+def _output(w: Writer, site: Site[LayerNorm], i: str) -> None:
+    right, zero = site.attributes.scales(site).output.right, quant_of(site.outputs[0]).zero_point
+    w(w.use(LONG_PRODUCT, DSP.call(w, "two", "k[0]", "k[1]"), "k[2]"))
+    w.bill(3, 3)
+    if HIGH <= right <= MOST_RIGHT:
+        value = DSP.call(w, "saturate", f"(int32_t)(total >> {HIGH})", of=(8, right - HIGH))
+    else:
+        w(f"int64_t value = {c99.added(f'(total >> {right})', zero if right > MOST_RIGHT else 0)};")
+        c99.bound(w, INT8, "value")
+        value = "value"
+    w(w.use(c99.STORE, f"to[{i}]", f"(int8_t){value}"))
+    w("k += 3;")
+    w.bill(1)

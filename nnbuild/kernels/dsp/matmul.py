@@ -1,0 +1,227 @@
+"""Products of two tensors' matrices on Cortex-M4 and M7: the right one is laid out as weights are, then every row of
+the left one is a position of a dense layer.
+
+All columns are scaled alike. Work is divided by matrices, for each must be laid out before its first row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from nnbuild.base.writer import Instruction, Writer
+from nnbuild.isa.arm import DSP
+from nnbuild.kernels.contract import Demand, Names, only_int8, reason_of, served, variant
+from nnbuild.kernels.dsp import tile as tiles
+from nnbuild.kernels.dsp.input_layouts import STORE_TWO
+from nnbuild.kernels.dsp.patches import NEEDS, Patches, patch_of
+from nnbuild.kernels.dsp.scaling import Scaling, chosen, plain_form
+from nnbuild.kernels.dsp.tile import LOAD, Run, Tile
+from nnbuild.kernels.dsp.weight_layouts import WORD, Wide, doublets
+from nnbuild.kernels.lanes.layer_sums import layer_of
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.model.graph import Array
+from nnbuild.numeric.requant_product import Form
+from nnbuild.numeric.rounding import INT32, ints
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.matmul import MatMul
+from nnbuild.ops.site import Site
+
+CALL_CYCLES = 16
+PAIR = 0x10001
+"""A one in either half of a word."""
+
+
+@lru_cache(maxsize=256)
+def scaling_of(site: Site[MatMul]) -> Scaling | str:
+    """The rule of its sums, with one shift in the text where it can be, or why they cannot be computed so."""
+    layer, most = layer_of(site), ints([1])
+    right = -site.attributes.scale(site).shift
+    plain = plain_form(layer)
+    levels = [Form(rounded=True, below=plain.below, left=1, level=right)] if right > 0 else []
+    return chosen(layer, [*levels, plain], most, ints([INT32[1]]), 8)
+
+
+def _accepts(site: Site[MatMul]) -> str | None:
+    return only_int8(site) or reason_of(scaling_of(site))
+
+
+@dataclass(frozen=True, eq=False)
+class Products(Patches):
+    @property
+    def scaling(self) -> Scaling:
+        return self.lanes.scaling
+
+    @property
+    def turned(self) -> bool:
+        return self.site.of(MatMul).attributes.turned
+
+    @property
+    def runs(self) -> list[Run]:
+        return tiles.runs(self.window.filters)
+
+    def demand(self) -> Demand:
+        laid_out = sum(run.count * self.lanes.size(run.width) for run in self.runs)
+        return Demand(
+            extent=prod(self.site.shape()[:-2]),
+            scratch=8 * (self.patch.pairs + laid_out),
+            scratch_type="int64",
+            packed={"scaling": self._told()},
+        )
+
+    def _told(self) -> Array:
+        values = [int(column[0]) & WORD for column in self.scaling.columns.values()]
+        return doublets(ints([*values, *[0] * (len(values) % 2)]))
+
+    def emit(self, w: Writer, names: Names) -> None:
+        window, site = self.window, self.site
+        w(f"int64_t *const patch = {names.scratch};")
+        w(f"int64_t *const columns = patch + {self.patch.pairs};")
+        with w.loop("matrix", "end", start="begin", trips=prod(site.shape()[:-2])):
+            sizes = (window.rows.size * window.depth, window.depth * window.filters, window.rows.size * window.filters)
+            left, right, out = (
+                total(name, product("matrix", size))
+                for name, size in zip((*names.inputs, *names.outputs), sizes, strict=True)
+            )
+            w(f"const int8_t *const rows = {left};")
+            w(f"const int8_t *from = {right};")
+            w(f"int8_t *const result = {out};")
+            w("int64_t *laid = columns;")
+            w.bill(8)
+            for run in self.runs:
+                self._lay_out(w, run, names.packed["scaling"])
+            inner = Names(("rows",), ("result",), {"kernel": "columns"})
+            with w.loop("x", self.width, step=2):
+                w(f"const int32_t next = {f'x + 1 < {self.width} ? x + 1 : x' if self.width % 2 else 'x + 1'};")
+                self._pair(w, inner)
+
+    def _lay_out(self, w: Writer, run: Run, scaling: str) -> None:
+        """A call that lays out the columns of one run; `laid` and `from` are moved on."""
+        routine, cycles = _routine(self, run)
+        w.bill(CALL_CYCLES + run.count * cycles)
+        zeros = [quant_of(tensor).zero_point for tensor in self.site.inputs]
+        centred = -zeros[1] & 0xFFFF
+        pair = int(np.int32(np.uint32(centred << 16 | centred)))
+        start = -int(self.scaling.centre[0] * self.scaling.factor[0])
+        w(f"{w.call(routine, 'laid', 'from', str(run.count), str(pair), str(-zeros[0]), str(start), scaling)};")
+        w(f"laid += {run.count * self.lanes.size(run.width)};")
+        w(f"from += {run.count * run.real * (self.window.depth if self.turned else 1)};")
+
+
+def _routine(nest: Products, run: Run) -> tuple[Instruction, float]:
+    """The routine that lays out blocks of columns, and what one costs."""
+    window, turned, doubled = nest.window, nest.turned, int(nest.scaling.factor[0]) == 2
+    w = Writer("{prefix}")
+    with w.loop("block", "blocks", trips=1):
+        _block(w, nest, run, turned, doubled)
+        w(f"from += {run.real * (window.depth if turned else 1)};")
+    size = window.depth if turned else window.filters
+    marks = ["rows" if turned else "columns", f"{window.depth}x{run.real}", str(size), str(len(nest.scaling.columns))]
+    name = "_".join(["lay_out", *marks, *["twice"] * doubled])
+    head = (
+        "void {name}(int64_t *to, const int8_t *from, int32_t blocks, int32_t centre, int32_t zero, int32_t start, "
+        "const int64_t *scaling)"
+    )
+    return w.routine(name, head), w.cycles
+
+
+def _block(w: Writer, nest: Products, run: Run, turned: bool, doubled: bool) -> None:
+    """One block: where its sums start, its pairs of numbers, what the scaling is told."""
+    depth, line = nest.window.depth, nest.window.filters
+    w("int64_t *const first = to;")
+    for channel in range(run.width):
+        w(f"int32_t sum{channel} = 0;")
+    w(f"to += {run.width // 2};")
+    if turned:
+        for channel in range(1, run.width):
+            w(f"const int8_t *from{channel} = from + {min(channel, run.real - 1) * depth};")
+        w("const int8_t *from0 = from;")
+    else:
+        w("const int8_t *row = from;")
+    w.bill(2 * run.width)
+    with w.loop("i", depth // 4):
+        words = _rows(w, run, [4] * run.width) if turned else _columns(w, run, line, 4)
+        _store(w, words, doubled)
+        if turned:
+            for channel in range(run.width):
+                w(f"from{channel} += 4;")
+        else:
+            w(f"row += {4 * line};")
+        w.bill(run.width if turned else 1)
+    if depth % 4:
+        rest = depth % 4
+        with w.block(""):
+            words = _rows(w, run, [rest] * run.width) if turned else _columns(w, run, line, rest)
+            _store(w, words, doubled)
+    for channel in range(0, run.width, 2):
+        parts = [f"start + sum{channel + i} * zero" for i in range(2)]
+        w(w.use(STORE_TWO, f"first[{channel // 2}]", DSP.call(w, "two", *parts)))
+        w.bill(2)
+    for index in range(nest.lanes.told(run.width)):
+        w(f"to[{index}] = scaling[{index}];")
+    w(f"to += {nest.lanes.told(run.width)};")
+    w.bill(8)
+
+
+def _rows(w: Writer, run: Run, counts: list[int]) -> list[list[str]]:
+    """Of each column, whose numbers lie side by side: two words of pairs, in the order of inputs."""
+    halves: list[list[str]] = [[], []]
+    for channel, count in enumerate(counts):
+        w(w.use(LOAD, f"x{channel}", DSP.call(w, "load_bytes", f"from{channel}", of=(count,))))
+        for half, operation in enumerate(("p_add_even_bytes", "p_add_odd_bytes")):
+            name = f"{'ab'[half]}{channel}"
+            w(f"int32_t {name} = {_whole(w, DSP.call(w, operation, 'centre', f'x{channel}'), half, count)};")
+            halves[half].append(name)
+    return halves
+
+
+def _whole(w: Writer, value: str, half: int, count: int) -> str:
+    """Without the numbers that do not exist: of four, a word holds the first and third or the second and fourth."""
+    real = len(range(half, count, 2))
+    if real == 0:
+        return "0"
+    return value if real == 2 else f"{DSP.call(w, 'p_low_halves', value, '0')}"
+
+
+def _columns(w: Writer, run: Run, line: int, count: int) -> list[list[str]]:
+    """The same of columns whose numbers lie a line apart, from `count` rows."""
+    for row in range(count):
+        place = f"row + {row * line}" if row else "row"
+        w(w.use(LOAD, f"x{row}", DSP.call(w, "load_bytes", place, of=(run.real,))))
+        for half, operation in enumerate(("p_add_even_bytes", "p_add_odd_bytes")):
+            w(f"const int32_t {'eo'[half]}{row} = {DSP.call(w, operation, 'centre', f'x{row}')};")
+    halves: list[list[str]] = [[], []]
+    for channel in range(run.width):
+        for half in range(2):
+            rows = [f"{'eo'[channel % 2]}{row}" if row < count else "0" for row in (half, half + 2)]
+            operation, rows = ("p_high_halves", rows[::-1]) if channel >= 2 else ("p_low_halves", rows)
+            name = f"{'ab'[half]}{channel}"
+            w(f"int32_t {name} = {DSP.call(w, operation, *rows)};")
+            halves[half].append(name)
+    return halves
+
+
+def _store(w: Writer, halves: list[list[str]], doubled: bool) -> None:
+    """Two pairs of every column of a block, and their sums."""
+    width = len(halves[0])
+    for half in halves:
+        for channel, name in enumerate(half):
+            if doubled:
+                w(f"{name} = {DSP.call(w, 'p_add', name, name)};")
+            w(f"sum{channel} = {DSP.call(w, 'p_dot', name, str(PAIR), f'sum{channel}')};")
+    for index, half in enumerate(halves):
+        for channel in range(0, width, 2):
+            place = (index * width + channel) // 2
+            w(w.use(STORE_TWO, f"to[{place}]", DSP.call(w, "two", *half[channel : channel + 2])))
+    w(f"to += {width};")
+    w.bill(1)
+
+
+def _nest(site: Site[MatMul]) -> Products:
+    return Products(site, Tile(Wide(), served(scaling_of(site)), patch_of(site).pairs, 2, alike=True))
+
+
+VARIANTS = (variant("patches_wide", NEEDS, _accepts, _nest),)

@@ -1,0 +1,112 @@
+"""Means, sums and extremes of bytes on Cortex-M4 and up, four bytes of a word at a time.
+
+Where something lies behind the reduced axes, a word holds neighbouring outputs; where nothing does, its bytes are of
+one output and come together at the end. Sums are kept in halves of words, which hold those of 256 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nnbuild.base.writer import Row, Writer
+from nnbuild.isa import c99
+from nnbuild.isa.arm import DSP
+from nnbuild.kernels.loops.window_loops import total
+
+WORD = 4
+HELD = 256
+"""Bytes whose sum half a word holds."""
+UNROLLED = 4
+LOAD = Row("const int32_t {0} = {1};", 1)
+EXTREMES = {"max": ("max_bytes", -0x7F7F7F80), "min": ("min_bytes", 0x7F7F7F7F)}
+"""How two words become one, and what is replaced by any byte."""
+HALVES = ("(int16_t)(even & 0xffff)", "(int16_t)(odd & 0xffff)", "(even >> 16)", "(odd >> 16)")
+
+Take = Callable[[str], None]
+
+
+def columns(w: Writer, function: str, size: int, step: int, count: int) -> list[str]:
+    """Expressions for `count` neighbouring outputs of the variable `value`, which points at the first row's bytes."""
+    if function in EXTREMES:
+        _extremes(w, function, size, step, count)
+        return [f"(int8_t)((uint32_t)best >> {8 * k} & 0xffU)" for k in range(count)]
+    sums = [f"sum{k}" for k in range(count)]
+    for name in sums:
+        w(f"int32_t {name} = 0;")
+
+    def gather() -> None:
+        for name, half in zip(sums, HALVES, strict=False):
+            w.bill(2)
+            w(f"{name} += {half};")
+
+    _halves(w, size, step, count, gather)
+    return sums
+
+
+def row(w: Writer, function: str, size: int) -> str:
+    """An expression for the output of `size` neighbouring bytes from the variable `value` on."""
+    words, rest = divmod(size, WORD)
+    operation = c99.LARGER if function == "max" else c99.SMALLER if function == "min" else c99.ADD
+    w(f"int32_t result = {'0' if operation is c99.ADD else 'value[0]'};")
+    if words and function in EXTREMES:
+        with w.block(""):
+            _extremes(w, function, words, WORD, WORD)
+            for k in range(WORD):
+                w(w.use(operation, "result", f"(int8_t)((uint32_t)best >> {8 * k} & 0xffU)"))
+    elif words:
+
+        def gather() -> None:
+            w.bill(7)
+            w(f"result += {' + '.join(HALVES)};")
+
+        _halves(w, words, WORD, WORD, gather)
+    if rest == 1:
+        w(w.use(operation, "result", "value[0]"))
+    elif rest:
+        with w.block(f"for (int32_t i = 0; i < {rest}; ++i)"), w.trips(rest):
+            w(w.use(operation, "result", "value[i]"))
+    return "result"
+
+
+def _extremes(w: Writer, function: str, times: int, step: int, count: int) -> None:
+    operation, start = EXTREMES[function]
+    w(f"int32_t best = INT32_C({start});")
+
+    def take(word: str) -> None:
+        w(f"best = {DSP.call(w, operation, 'best', word)};")
+
+    _words(w, times, step, count, take)
+
+
+def _halves(w: Writer, times: int, step: int, count: int, gather: Callable[[], None]) -> None:
+    """Sums of the bytes of words in the halves of `even` and `odd`, which are gathered as often as they are full."""
+    turns, rest = divmod(times, HELD)
+
+    def take(word: str) -> None:
+        for name in ("even", "odd"):
+            w(f"{name} = {DSP.call(w, f'p_add_{name}_bytes', name, word)};")
+
+    for often, words in ((turns, HELD), (int(rest > 0), rest)):
+        with w.loop("turn", often):
+            w("int32_t even = 0;")
+            w("int32_t odd = 0;")
+            _words(w, words, step, count, take)
+            gather()
+
+
+def _words(w: Writer, times: int, step: int, count: int, take: Take) -> None:
+    """The words from `value` on, which is advanced, `step` bytes apart."""
+
+    def one(at: int) -> None:
+        with w.block(""):
+            w(w.use(LOAD, "word", DSP.call(w, "load_bytes", total("value", str(at)), of=(count,))))
+            take("word")
+
+    if times >= UNROLLED:
+        with w.loop("i", times // UNROLLED):
+            for k in range(UNROLLED):
+                one(k * step)
+            w(f"value += {UNROLLED * step};")
+    for _ in range(times % UNROLLED):
+        one(0)
+        w(f"value += {step};")

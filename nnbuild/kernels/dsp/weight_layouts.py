@@ -1,0 +1,199 @@
+"""Two ways of laying 8-bit weights out in pairs of 16 bits.
+
+`Wide`: every weight is an int16; one SMLAD takes two inputs of one channel. `Packed`: an int16 holds 256 * b + a, the
+weights of two channels, so that weights stay as small as int8. SMLAD on the word gives 256 * B + A, on its low bytes
+A alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nnbuild.base.writer import Row, Writer
+from nnbuild.isa.arm import DSP
+from nnbuild.kernels.dsp.scaling import Scaling
+from nnbuild.kernels.lanes.layer_sums import Sums
+from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import INT16, INT32, Ints, ints
+
+WORD = 0xFFFFFFFF
+RAISED = 8
+"""Bits by which the upper of two packed sums lies above the lower one."""
+LOAD_TWO = Row("const int64_t {0} = {1};", 1, 2)
+"""Two words by one "load_two"."""
+INPUT_ORDER = {"int8": (0, 2, 1, 3), "int16": (0, 1, 2, 3)}
+"""How four inputs come out of a word of bytes: the first and third, then the second and fourth."""
+
+
+def padded_taps(taps: int) -> int:
+    return -(-taps // 4) * 4
+
+
+def in_pairs(weights: Ints, dtype: str) -> Ints:
+    """[taps, channels] -> [pairs, 2, channels], in the order in which inputs are laid out."""
+    taps = padded_taps(len(weights))
+    whole = np.zeros((taps, weights.shape[1]), np.int64)
+    whole[: len(weights)] = weights
+    ordered: Ints = whole.reshape(taps // 4, 4, -1)[:, INPUT_ORDER[dtype]].reshape(taps // 2, 2, -1)
+    return ordered
+
+
+def words(halves: Ints) -> Ints:
+    """[pairs, 2, …] of numbers of 16 bits -> [pairs, …] of words."""
+    return (halves[:, 0] & 0xFFFF) | ((halves[:, 1] & 0xFFFF) << 16)
+
+
+def doublets(values: Ints) -> Array:
+    """Consecutive words, two in one int64, the first one low."""
+    flat = values.reshape(-1, 2).astype(np.uint64)
+    return (flat[:, 0] | (flat[:, 1] << np.uint64(32))).view(np.int64)
+
+
+def word(w: Writer, index: int, name: str = "w") -> str:
+    """Word `index` of what k points at; the first of two loads both."""
+    name = f"{name}{index // 2}"
+    if index % 2 == 0:
+        w(w.use(LOAD_TWO, name, f"k[{index // 2}]"))
+    return high(name) if index % 2 else low(name)
+
+
+def near_pair(w: Writer, pair: int, place: int, source: str = "") -> tuple[tuple[str, str], tuple[str, str]]:
+    """The inputs x[pair] of two positions and the two words at k[place], loaded one upon the other."""
+    first, *others = (f"x{pair}", f"other{pair}", f"near{place}", f"near{place}_next")
+    for name in others:
+        w(f"int32_t {name};")
+    loaded = DSP.call(w, "load_both", source or f"x + {pair}", f"k + {place}", *(f"&{name}" for name in others))
+    w(f"const int32_t {first} = {loaded};")
+    return (first, others[0]), (others[1], others[2])
+
+
+def low(value: str) -> str:
+    return f"(int32_t){value}"
+
+
+def high(value: str) -> str:
+    return f"(int32_t)({value} >> 32)"
+
+
+@dataclass(frozen=True)
+class Wide:
+    """One channel a word, as large as the scaling wants it."""
+
+    name: str = "wide"
+
+    def room(self, channels: int) -> Ints:
+        """What a tile's sums can hold."""
+        return np.full(channels, INT32[1])
+
+    def refusal(self, sums: Sums) -> str | None:
+        """Weights of 16 bits can be laid out whatever they are."""
+
+    def pack(self, pairs: Ints, scaling: Scaling) -> Array:
+        """[pairs, 2, block] -> what a tile reads, in its order."""
+        return doublets(words(pairs * _widened(scaling.factor, pairs.shape[-1])))
+
+    def start(self, start: Ints, scaling: Scaling) -> Ints:
+        return start * _widened(scaling.factor, len(start))
+
+    def size(self, pairs: int, width: int) -> int:
+        """How many int64 so many pairs of a block take."""
+        return pairs * width // 2
+
+    def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int, there: Sequence[str] = ()) -> None:
+        """One pair of inputs of every position (each a word) times the weights of `width` channels, of whose words the
+        first may be there already."""
+        for channel in range(width):
+            weight = there[channel] if channel < len(there) else word(w, pair * width + channel)
+            for position, x in enumerate(inputs):
+                total = f"sum{position}{channel}"
+                w(f"{total} = {DSP.call(w, 'p_dot', x, weight, total)};")
+
+    def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
+        """Of two pairs of inputs: those that four words of weights for four channels serve."""
+        return [inputs[:1], inputs[1:]]
+
+    def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
+        """One position's inputs times the words a, b, c and d."""
+        for channel, weight in enumerate("abcd"):
+            w(f"sum0{channel} = {DSP.call(w, 'p_dot', inputs[0], weight, f'sum0{channel}')};")
+
+    def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
+        """The sums are what the scaling wants."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Two channels a word."""
+
+    name: str = "packed"
+
+    def room(self, channels: int) -> Ints:
+        """Of two sums in one word, the lower one may be as large as it likes: it is summed apart, too."""
+        return np.where(np.arange(channels) % 2, (1 << 23) - 1, INT32[1])
+
+    def refusal(self, sums: Sums) -> str | None:
+        """Why two weights do not fit one word."""
+        weights = _even(sums.weights)
+        a, b = weights[:, 0::2], weights[:, 1::2]
+        both = 256 * b + a
+        fits = np.abs(a).max() <= 127 and bool((both == np.clip(both, *INT16)).all())
+        return None if fits else "its weights do not fit 8 bits"
+
+    def pack(self, pairs: Ints, scaling: Scaling) -> Array:
+        return doublets(words(256 * pairs[:, :, 1::2] + pairs[:, :, 0::2]))
+
+    def start(self, start: Ints, scaling: Scaling) -> Ints:
+        result = start.copy()
+        result[1::2] = 256 * start[1::2] + start[0::2]
+        return result
+
+    def size(self, pairs: int, width: int) -> int:
+        return pairs * width // 4
+
+    def step(self, w: Writer, pair: int, inputs: Sequence[str], width: int, there: Sequence[str] = ()) -> None:
+        for index in range(width // 2):
+            both = there[index] if index < len(there) else word(w, pair * (width // 2) + index)
+            self._two(w, inputs, both, f"low{pair}_{index}", 2 * index)
+
+    def shares(self, inputs: Sequence[str]) -> list[Sequence[str]]:
+        return [inputs]
+
+    def four(self, w: Writer, pair: int, inputs: Sequence[str]) -> None:
+        for index, both in enumerate("abcd"):
+            self._two(w, [inputs[index // 2]], both, f"low{pair}_{index}", index % 2 * 2)
+
+    def _two(self, w: Writer, inputs: Sequence[str], both: str, name: str, channel: int) -> None:
+        for position, x in enumerate(inputs):
+            total = f"sum{position}{channel + 1}"
+            w(f"{total} = {DSP.call(w, 'p_dot', x, both, total)};")
+        w(f"const int32_t {name} = {DSP.call(w, 'p_even_bytes', both)};")
+        for position, x in enumerate(inputs):
+            total = f"sum{position}{channel}"
+            w(f"{total} = {DSP.call(w, 'p_dot', x, name, total)};")
+
+    def finish(self, w: Writer, width: int, positions: int, scaling: Scaling) -> None:
+        left = scaling.form.left or 0 if scaling.form else 0
+        for position in range(positions):
+            for channel in range(0, width, 2):
+                a, b = f"sum{position}{channel}", f"sum{position}{channel + 1}"
+                less = f"(int32_t)((uint32_t){b} - (uint32_t){a})"
+                w(f"{b} = {less};" if left == RAISED else f"{b} = {less} >> {RAISED - left};")
+                w.bill(1 + (left < RAISED))
+                if left:
+                    w(f"{a} *= {1 << left};")
+                    w.bill(1)
+
+
+Layout = Wide | Packed
+
+
+def _widened(values: Ints, width: int) -> Ints:
+    return np.pad(values, (0, width - len(values)))
+
+
+def _even(values: Ints) -> Ints:
+    """With a column of zeros more where their number is odd."""
+    return np.pad(ints(values), ((0, 0), (0, values.shape[1] % 2)))

@@ -1,0 +1,192 @@
+"""Sums of single bytes for Cortex-M3, M0 and RISC-V: hooks of the dot-product skeletons.
+
+Inputs are taken as they are; their zero point is part of where a sum starts, so padding must be copied in. A
+convolution's sums are scaled by one high product.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from nnbuild.base.writer import Row, Writer
+from nnbuild.isa import c99
+from nnbuild.isa.arm import SMALL
+from nnbuild.isa.lanes import Lanes
+from nnbuild.isa.riscv import WORDS
+from nnbuild.kernels.dsp.scaling import Scaling, chosen, general
+from nnbuild.kernels.lanes.layer_sums import centred_start, layer_of, sums_of
+from nnbuild.kernels.loops.window import window_of
+from nnbuild.model.graph import Array
+from nnbuild.numeric.requant_product import Form
+from nnbuild.numeric.rounding import INT8, INT32, int32s
+from nnbuild.ops.convolution import Convolution
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.site import Site
+
+START = Row("int32_t {0} = {1};", 1)
+PRODUCT = Row("{0} += {1} * {2};", 0, products=1)
+SCALE = Row("{0} * {1}", 1, products=1)
+LONG_PRODUCTS = 4
+"""Multiplications of a long one."""
+
+
+@lru_cache(maxsize=256)
+def scaling_of(site: Site[Convolution]) -> Scaling:
+    """One high product for every channel, or the vendored function."""
+    layer, sums = layer_of(site), sums_of(site)
+    count = len(sums.start)
+    scaling = chosen(layer, [Form(below=None)], np.full(count, 30), np.full(count, INT32[1]), 8)
+    assert isinstance(scaling, Scaling), "32 bits hold all sums of 8-bit numbers"
+    return scaling
+
+
+class ByteLanes(Lanes):
+    """int8 into 32 bits, one channel a lane."""
+
+    input_type = "int8_t"
+    weight_type = "int8_t"
+    output_type = "int8_t"
+
+    vectors = 4
+    product_cycles, load_cycles, store_cycles = 1, 0, 0
+    """Of a product that is added, and what a load or a store of a sum takes beyond one instruction each."""
+
+    def __init__(self, site: Site[Convolution]) -> None:
+        self.scaling = found = scaling_of(site)
+        columns: dict[str, Array] = {"start": sums_of(site).start - found.centre, **found.columns}
+        self.factor = int(found.factor[0]) if (found.left == found.left[0]).all() else None
+        if self.factor is None:
+            columns["factor"] = found.factor
+        self.channels: dict[str, Array] = {name: int32s(values) for name, values in columns.items()}
+
+    def start(self, w: Writer, accumulator: str, channel: str) -> None:
+        w(w.use(START, accumulator, f"start[{channel}]"))
+
+    def weights(self, w: Writer, name: str, pointer: str) -> None:
+        w.bill(self.load_cycles)
+        w(w.use(c99.READ, name, c99.at(pointer)))
+
+    def inputs(self, w: Writer, name: str, pointer: str) -> None:
+        w.bill(self.load_cycles)
+        w(w.use(c99.READ, name, c99.at(pointer)))
+
+    def multiply(self, w: Writer, accumulator: str, name: str, weights: str) -> None:
+        w.bill(self.product_cycles)
+        w(w.use(PRODUCT, accumulator, name, weights))
+
+    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
+        w.bill(self.store_cycles)
+        columns = {name: self.column(name, channel) for name in self.channels}
+        if self.scaling.form is None:
+            value = c99.added(general(w, self.scaling, accumulator, columns), self.scaling.zero)
+        else:
+            offset = columns["offset"]
+            if "below" in columns:
+                w.bill(3)
+                offset = f"{offset} - ({columns['below']} & ({accumulator} >> 31))"
+            raised = w.use(SCALE, accumulator, str(self.factor) if self.factor else columns["factor"])
+            w.bill(4, products=LONG_PRODUCTS)
+            value = f"({SMALL.call(w, 'high', raised, columns['multiplier'])} + {offset}) >> {columns['shift']}"
+        w(f"{accumulator} = {value};")
+        self.hold(w, accumulator)
+        w(w.use(c99.STORE_BYTE, c99.at(pointer), accumulator))
+
+    def column(self, name: str, channel: str) -> str:
+        """A constant of a channel."""
+        return f"{name}[{channel}]"
+
+    def hold(self, w: Writer, value: str) -> None:
+        """Within the bounds of outputs."""
+        c99.bound(w, (self.scaling.low, self.scaling.high), value)
+
+
+class ApartByteLanes(ByteLanes):
+    """For RISC-V, which adds a product by another instruction."""
+
+    product_cycles, store_cycles = 2, 8
+
+    def hold(self, w: Writer, value: str) -> None:
+        bounds = self.scaling.low, self.scaling.high
+        if bounds == INT8:
+            w(f"{value} = {WORDS.call(w, 'saturate', value, of=(8,))};")
+        else:
+            c99.bound(w, bounds, value)
+
+
+class ShortByteLanes(ByteLanes):
+    """For Cortex-M0, whose loads of signed bytes take two instructions: weights are stored 128 too large.
+
+    So every sum is 128 times the sum of its inputs too large, which is counted once a position. The skeleton calls a
+    position's inputs x0, x1 …, and its sums sum00, sum01 …, sum10 ….
+    """
+
+    weight_type = "uint8_t"
+    product_cycles, store_cycles = 2, 20
+
+    @staticmethod
+    def stored(kernel: Array) -> Array:
+        return (kernel.astype(np.int16) + 128).astype(np.uint8)
+
+    def start(self, w: Writer, accumulator: str, channel: str) -> None:
+        if channel == "0":
+            w(w.use(START, f"{accumulator}_inputs", "0"))
+        super().start(w, accumulator, channel)
+
+    def inputs(self, w: Writer, name: str, pointer: str) -> None:
+        super().inputs(w, name, pointer)
+        w(w.use(c99.STEP, f"{name.replace('x', 'sum')}0_inputs", name))
+        w.bill(1)
+
+    def store(self, w: Writer, accumulator: str, pointer: str, channel: str, count: int) -> None:
+        w(f"{accumulator} -= {accumulator[: -len(str(int(channel)))]}0_inputs * 128;")
+        super().store(w, accumulator, pointer, channel, count)
+
+
+class CentredByteLanes(ByteLanes):
+    """For kernels that leave padding out: inputs are taken less their zero point."""
+
+    def __init__(self, site: Site[Convolution]) -> None:
+        super().__init__(site)
+        self.zero = quant_of(site.inputs[0]).zero_point
+        self.channels["start"] = centred_start(site, self.scaling.centre).astype(np.int32)
+
+    def inputs(self, w: Writer, name: str, pointer: str) -> None:
+        w.bill(1 + self.load_cycles)
+        w(w.use(c99.READ, name, c99.added(c99.at(pointer), -self.zero)))
+
+
+class ApartCentredByteLanes(ApartByteLanes, CentredByteLanes):
+    """The same on RISC-V, with a channel's constants in registers: where all rows of a window are real, sums are those
+    of inputs as they are."""
+
+    straight = True
+
+    def __init__(self, site: Site[Convolution]) -> None:
+        super().__init__(site)
+        self.blank = self.zero
+        if self.blank and not window_of(site).inside:
+            self.channels["centred"] = self.channels["start"]
+        self.channels["start"] = int32s(sums_of(site).start - self.scaling.centre)
+
+    def start_centred(self, w: Writer, accumulator: str, channel: str) -> None:
+        if "centred" in self.channels:
+            w(w.use(c99.STORE, accumulator, f"centred[{channel}]"))
+
+    def inputs_as_they_are(self, w: Writer, name: str, pointer: str, count: int) -> None:
+        ByteLanes.inputs(self, w, name, pointer)
+
+    def recall(self, w: Writer) -> None:
+        for name in self.channels:
+            if name not in ("start", "centred"):
+                w(w.use(c99.READ, self.column(name, "0"), f"{name}[0]"))
+
+    def column(self, name: str, channel: str) -> str:
+        return f"{name}_here"
+
+
+class ShortCentredByteLanes(CentredByteLanes):
+    """The same on Cortex-M0: signed loads, products that are added, and a high product take more instructions."""
+
+    product_cycles, load_cycles, store_cycles = 3, 2, 25

@@ -1,0 +1,98 @@
+"""Layers of integers in vectors: which of them have a rule for their outputs, and the lanes for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from nnbuild.isa.integer_channels import integer_vectors
+from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.contract import only_int8, only_integer, reason_of
+from nnbuild.kernels.dsp.residual import Beside, beside_of
+from nnbuild.kernels.lanes.layer_sums import centred_start, layer_of
+from nnbuild.kernels.lanes.vector_binary import SIGNS, SumRule, sum_rule
+from nnbuild.kernels.loops.window import Weighted
+from nnbuild.numeric.requant_line import Lines, lines
+from nnbuild.numeric.requant_twice import Twice, twice
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.integer import bounds, quant_of
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.site import Site
+from nnbuild.ops.windows import NO_PADDING
+
+
+@lru_cache(maxsize=256)
+def _lines(site: Site[Weighted]) -> Lines | str:
+    """How sums become outputs, or why no line serves."""
+    if site.inputs[0].dtype == "int16" and quant_of(site.inputs[0]).zero_point != 0:
+        return "its 16-bit inputs have a zero point"
+    return lines(layer_of(site)) or "its sums times a channel's scale may need more than 64 bits"
+
+
+def _rule(vectors: Vectors, site: Site[Weighted]) -> Lines | Twice | str:
+    """By the set's own roundings where that may be."""
+    found = twice(layer_of(site)) if vectors.rounds and site.inputs[0].dtype == "int8" else None
+    return found or _lines(site)
+
+
+def refused(vectors: Vectors, site: Site[Weighted]) -> str | None:
+    kernel = site.constants["kernel"]
+    reason = only_int8(site) if vectors.depth == 1 else only_integer(site)
+    if reason:
+        return reason
+    if kernel.data.dtype != "int8":
+        return "its weights have more than 8 bits"
+    if quant_of(kernel).zero_point != 0:
+        return "its weights have a zero point"
+    return reason_of(_lines(site))
+
+
+def lanes_of(vectors: Vectors, site: Site[Weighted]) -> IntegerVectors:
+    """They also know of the pool or the sum that the tail asks for."""
+    found, out, zero = _rule(vectors, site), site.outputs[0], quant_of(site.inputs[0]).zero_point
+    assert not isinstance(found, str)
+    low, high = bounds(site.attributes.clamp, out)
+    if site.tail and isinstance(pool := site.tail[0].attributes, Pool2D):
+        least, most = bounds(pool.clamp, site.tail[0].outputs[0])
+        low, high = min(max(low, least), most), min(max(high, least), most)
+    weights = site.constant("kernel").reshape(-1, site.output_shape()[-1])
+    centre = found.of("centre") if isinstance(found, Lines) else np.zeros(weights.shape[1], np.int64)
+    bias = centred_start(site, centre)
+    added = _added(site)
+    lanes = integer_vectors(vectors, out.dtype, zero, (low, high), weights, bias, found)
+    return lanes if added is None or isinstance(added, str) else replace(lanes, added=added)
+
+
+@lru_cache(maxsize=256)
+def _added(site: Site[Weighted]) -> Beside | SumRule | str | None:
+    """How another tensor is added, with this layer's outputs as the left operand: by a line of both if one is exact."""
+    if not site.tail or not isinstance(site.tail[0].attributes, Binary):
+        return None
+    follower = site.tail[0].of(Binary)
+    if [tensor.shape for tensor in follower.inputs] != [site.outputs[0].shape] * 2:
+        return "the other operand is of another shape"
+    if follower.dtypes == {"int8"} and follower.attributes.function in SIGNS and (line := beside_of(site)):
+        return line
+    rule = sum_rule(follower) if follower.dtypes == {"int8"} else "it adds int8 only"
+    if isinstance(rule, SumRule) and rule.operation != "add":
+        return "it adds another tensor, and subtracts none"
+    if isinstance(rule, str) or follower.inputs[0].name == site.outputs[0].name:
+        return rule
+    return rule.turned()
+
+
+def refused_tail(site: Site[Conv2D]) -> str | None:
+    """Why a convolution cannot take what follows with it."""
+    if not site.tail:
+        return None
+    if len(site.tail) > 1:
+        return "it takes one pool or one sum with it"
+    pool = site.tail[0].attributes
+    if isinstance(pool, Pool2D):
+        plain = pool.function == "max" and pool.strides == pool.window and pool.padding == NO_PADDING
+        return None if plain else "it takes only a maximum over windows that neither overlap nor reach beyond the rows"
+    return reason_of(_added(site))

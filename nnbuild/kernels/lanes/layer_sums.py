@@ -1,0 +1,119 @@
+"""The weighted sums of a layer: integer weights, how far they reach, their rule, and the lanes that know no vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.isa.c99 import SINGLE, IntegerLanes
+from nnbuild.isa.vector_lanes import VectorLanes, vector_lanes
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.lanes.vector_epilogue import tail_of
+from nnbuild.kernels.loops.window import Weighted
+from nnbuild.model.graph import Array
+from nnbuild.numeric.requant import General, Layer, RuleName
+from nnbuild.numeric.rounding import Ints, ints, limits
+from nnbuild.ops.convolution import Convolution
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.integer import bounds, quant_of, real_scales
+from nnbuild.ops.matmul import MatMul
+from nnbuild.ops.site import Site
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Weights [taps, channels], where sums of inputs as they are start, and the smallest and largest of each channel.
+
+    The input's zero point is part of the start. What lies outside the input is that zero point.
+    """
+
+    weights: Ints
+    start: Ints
+    low: Ints
+    high: Ints
+
+    @property
+    def largest_weight(self) -> Ints:
+        found: Ints = np.abs(self.weights).max(axis=0)
+        return found
+
+
+@lru_cache(maxsize=256)
+def sums_of(site: Site) -> Sums:
+    kernel, x = site.constants["kernel"], site.inputs[0]
+    taps = np.moveaxis(kernel.data, 2, 3) if site.op.kind == "conv2d_transpose" else kernel.data
+    weights = ints(taps).reshape(-1, site.output_shape()[-1]) - quant_of(kernel).zero_point
+    bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(weights.shape[1], np.int64)
+    start = bias - quant_of(x).zero_point * weights.sum(axis=0)
+    smallest, largest = limits(x.dtype)
+    low = np.minimum(weights * smallest, weights * largest).sum(axis=0)
+    high = np.maximum(weights * smallest, weights * largest).sum(axis=0)
+    return Sums(weights, start, start + low, start + high)
+
+
+@lru_cache(maxsize=256)
+def layer_of(site: Site[Weighted]) -> Layer:
+    """How these sums become outputs; those of two tensors have one rule for all their columns."""
+    attributes, out = site.attributes, site.outputs[0]
+    rule: RuleName = "wide" if out.dtype == "int16" else "twice"
+    if isinstance(attributes, MatMul):
+        reach = attributes.reach(site)
+        scales = np.array([attributes.real(site)])
+        return Layer(rule, scales, quant_of(out).zero_point, limits(out.dtype), ints([reach[0]]), ints([reach[1]]))
+    sums = sums_of(site)
+    eight_bits = site.constant("kernel").dtype == np.int8
+    if (isinstance(attributes, Dense) and eight_bits) or (isinstance(attributes, Convolution) and attributes.once):
+        rule = "once"
+    scales = np.broadcast_to(real_scales(site), sums.start.shape)
+    return Layer(rule, scales, quant_of(out).zero_point, bounds(attributes.clamp, out), sums.low, sums.high)
+
+
+def general_of(site: Site) -> General:
+    """The vendored function that scales these sums, and those of a transposed convolution, always exactly."""
+    return layer_of(site).general(limits(site.outputs[0].dtype))
+
+
+def centred_start(site: Site, centre: Ints) -> Array:
+    """Where sums of inputs less their zero point start: the bias, less the centre of their scaling."""
+    bias = ints(site.constant("bias")) if "bias" in site.constants else np.zeros(len(centre), np.int64)
+    return bias - centre
+
+
+def bias_of(site: Site) -> dict[str, Array]:
+    return {"bias": site.constant("bias")} if "bias" in site.constants else {}
+
+
+def float_lanes(floats: Vectors, site: Site[Weighted], depth: int = 1) -> VectorLanes:
+    """Lanes for a site's sums, with what follows in its tail."""
+    return vector_lanes(floats, bias_of(site), site.attributes.clamp, depth, tail_of(site).finish)
+
+
+def integer_lanes(site: Site[Weighted], vectors: int, start: Ints | None = None) -> IntegerLanes:
+    """Those of integers, for so many outputs at once; with a start of sums, inputs are taken as they are."""
+    lanes = scalar_lanes(site)
+    assert isinstance(lanes, IntegerLanes)
+    if start is None:
+        return replace(lanes, vectors=vectors)
+    channels = {**lanes.channels, "bias": start.astype(np.int32)}
+    return replace(lanes, channels=channels, input_zero=0, vectors=vectors)
+
+
+def scalar_lanes(site: Site[Weighted]) -> VectorLanes | IntegerLanes:
+    """The lanes of portable C."""
+    if site.dtypes == {"float32"}:
+        return float_lanes(SINGLE, site).holding(4)
+    x, out, kernel, scaling = site.inputs[0], site.outputs[0], site.constants["kernel"], general_of(site)
+    return IntegerLanes(
+        channels=bias_of(site) | dict(scaling.constants),
+        input_type=C_TYPES[x.dtype],
+        weight_type=C_TYPES[kernel.data.dtype.name],
+        output_type=C_TYPES[out.dtype],
+        input_zero=quant_of(x).zero_point,
+        weight_zero=quant_of(kernel).zero_point,
+        output_zero=quant_of(out).zero_point,
+        bounds=bounds(site.attributes.clamp, out),
+        scaling=scaling,
+    )

@@ -1,0 +1,122 @@
+"""What follows a sum in vectors before it is stored: a maximum pool, additions of other tensors, functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.parts.float_functions import ALONE, spell
+from nnbuild.ops.activation import Activation
+from nnbuild.ops.base import NO_CLAMP, Clamp, Pair
+from nnbuild.ops.binary import Binary
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.site import Site
+from nnbuild.ops.windows import NO_PADDING
+
+KINDS = frozenset({"binary", "activation", "pool2d"})
+POINTWISE = KINDS - {"pool2d"}
+OPERATIONS = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "maximum": "max",
+    "minimum": "min",
+}
+
+
+@dataclass(frozen=True)
+class Follower:
+    """An operation on each element; `beside` names its other operand, which is the left one if `reversed`."""
+
+    attributes: Binary | Activation
+    beside: str = ""
+    reversed: bool = False
+
+
+@dataclass(frozen=True)
+class Tail:
+    """A pool of a window, with the bounds of its result, and what follows; no pool has a window of one.
+
+    A softmax at the end takes all outputs at once, so it is left to the kernel.
+    """
+
+    followers: tuple[Follower, ...] = ()
+    pool: Pair = (1, 1)
+    pooled: Clamp = NO_CLAMP
+    softmax: bool = False
+
+    def finish(self, w: Writer, floats: Vectors, variable: str, pointer: str, count: int) -> None:
+        """Prints what becomes of a vector before it is stored at `pointer`, which begins with the name `to`."""
+        if self.pool != (1, 1):
+            floats.bound(w, self.pooled, variable)
+        for follower in self.followers:
+            attributes = follower.attributes
+            if isinstance(attributes, Binary):
+                other = floats.load(w, pointer.replace("to", follower.beside, 1), count)
+                operands = (other, variable) if follower.reversed else (variable, other)
+                w(f"{variable} = {floats.use(w, OPERATIONS[attributes.function], *operands)};")
+                floats.bound(w, attributes.clamp, variable)
+            else:
+                w(f"{variable} = {spell(w, floats, (attributes.function, attributes.parameters), variable)};")
+
+
+def beside_name(operand: int) -> str:
+    """The pointer into the chain's input of this index that goes along with `to`."""
+    return f"beside{operand}"
+
+
+def tail_of(site: Site) -> Tail:
+    """The tail of a site that `refusal` has nothing against."""
+    followers: list[Follower] = []
+    softmax = False
+    pool, pooled, result, operand = (1, 1), NO_CLAMP, site.outputs[0].name, len(site.inputs)
+    for part in site.tail:
+        attributes = part.attributes
+        if isinstance(attributes, Pool2D):
+            pool, pooled = attributes.window, attributes.clamp
+        elif isinstance(attributes, Binary):
+            followers.append(Follower(attributes, beside_name(operand), part.inputs[0].name != result))
+            operand += 1
+        elif isinstance(attributes, Activation):
+            followers.append(Follower(attributes))
+        else:
+            softmax = True
+        result = part.outputs[0].name
+    return Tail(tuple(followers), pool, pooled, softmax)
+
+
+def refusal(site: Site, kinds: frozenset[str] = KINDS) -> str | None:
+    """Why a tail cannot be computed with the sums before it."""
+    for index, part in enumerate(site.tail):
+        attributes = part.attributes
+        if part.dtypes != {"float32"}:
+            return "its tail is no float"
+        if part.op.kind not in kinds:
+            return f"it cannot compute a {part.op.kind} in its tail"
+        if isinstance(attributes, Pool2D) and (index > 0 or not _plain(attributes)):
+            return "a pool must come first, be a maximum, and have windows apart and no padding"
+        if part.op.kind == "softmax" and part is not site.tail[-1]:
+            return "a softmax must come last"
+        if isinstance(attributes, Binary) and not _alike(part):
+            return "the other operand has another shape"
+        if isinstance(attributes, Activation) and attributes.function in ALONE:
+            return f"it has no {attributes.function} in vectors"
+    return None
+
+
+def _plain(pool: Pool2D) -> bool:
+    return pool.function == "max" and pool.window == pool.strides and pool.padding == NO_PADDING
+
+
+def _alike(site: Site) -> bool:
+    """Two tensors of one shape, and an operation there is an instruction for."""
+    attributes = site.attributes
+    shapes = [tensor.shape for tensor in site.inputs]
+    return (
+        isinstance(attributes, Binary)
+        and attributes.function in OPERATIONS
+        and not site.constants
+        and shapes == [site.outputs[0].shape] * 2
+    )

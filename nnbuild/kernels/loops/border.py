@@ -1,0 +1,146 @@
+"""A border around a tensor: each place decides by its first axis whether it lies inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from nnbuild.base.literals import float_literal
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import Names, only_int8
+from nnbuild.kernels.dsp.input_layouts import copy
+from nnbuild.kernels.loops.strided import contiguous
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.model.graph import Array
+from nnbuild.numeric.edge import quantize
+from nnbuild.ops.integer import scale_and_limits
+from nnbuild.ops.pad import Pad
+from nnbuild.ops.site import Site
+
+
+def levels(site: Site[Pad]) -> int:
+    """Axes that need a loop: the padded ones and those before them; what follows is one run."""
+    return max((axis + 1 for axis, pair in enumerate(site.attributes.amounts) if any(pair)), default=1)
+
+
+Place = tuple[str, str]
+"""A tensor or a constant, and a place in it."""
+Move = Callable[[Writer, Place, Place | str, int], None]
+"""To a place so many values of another, or a number so often."""
+WHOLE_BORDER = 256
+"""Bytes of a border's row that are kept whole, to be copied by words."""
+
+
+def border(site: Site[Pad]) -> dict[str, Array]:
+    """The border as often as it is copied in one go: where it is short, all along the longest run."""
+    if "border" not in site.constants:
+        return {}
+    values, run = site.constant("border"), _longest_run(site)
+    return {"border": np.tile(values, run // len(values)) if values.itemsize * run <= WHOLE_BORDER else values}
+
+
+def _longest_run(site: Site[Pad]) -> int:
+    """Elements of the border that follow each other, at most."""
+    runs, amounts = contiguous(site.output_shape()), site.attributes.amounts
+    last = levels(site) - 1
+    found = [run for run, pair in zip(runs[:last], amounts, strict=False) if any(pair)]
+    return max(*found, runs[last] * max(1, *amounts[last]), 1)
+
+
+def by_elements(w: Writer, to: Place, source: Place | str, count: int) -> None:
+    with w.loop("i", count):
+        value = source if isinstance(source, str) else f"{source[0]}[{total(source[1], 'i')}]"
+        w(w.use(c99.STORE, f"{to[0]}[{total(to[1], 'i')}]", value))
+
+
+def by_vectors(floats: Vectors, w: Writer, to: Place, source: Place | str, count: int) -> None:
+    for place, some in in_vectors(w, floats.lanes, count, "i"):
+        if isinstance(source, str):
+            value = floats.call(w, "f_each", source)
+        else:
+            value = floats.load(w, f"{source[0]} + {total(source[1], place)}", some)
+        floats.store(w, f"{to[0]} + {total(to[1], place)}", value, some)
+
+
+def by_words(w: Writer, to: Place, source: Place | str, count: int) -> None:
+    if isinstance(source, str):
+        by_elements(w, to, source, count)
+        return
+    w(f"int8_t *into = {total(*to)};")
+    w(f"const int8_t *from = {total(*source)};")
+    copy(w, "int8", "into", "from", count)
+
+
+Range = tuple[int | str, int | str]
+
+
+def around(w: Writer, site: Site[Pad], names: Names, move: Move, of: Range = ("begin", "end")) -> None:
+    """The places of a range of the first axis."""
+    _axis(w, site, names, 0, "0", "0", move, of)
+
+
+def _axis(
+    w: Writer, site: Site[Pad], names: Names, axis: int, to: str, source: str, move: Move, of: Range = (0, 0)
+) -> None:
+    out, own = contiguous(site.output_shape()), contiguous(site.shape())
+    before, after = site.attributes.amounts[axis]
+    size, places, run = site.shape()[axis], site.output_shape()[axis], out[axis]
+    if 0 < axis == levels(site) - 1:
+        if before:
+            _outside(w, site, names, to, before * run, move)
+        with w.block(""):
+            _inside(w, site, names, axis, total(to, str(before * run)), source, move, size)
+        if after:
+            _outside(w, site, names, total(to, str((before + size) * run)), after * run, move)
+        return
+    name = f"i{axis}"
+    bounds = of if axis == 0 else (0, places)
+    with w.loop(name, bounds[1], start=bounds[0], trips=places):
+        target = total(to, product(name, run))
+        origin = total(source, product(f"{name} - {before}" if before else name, own[axis]))
+        inside = [f"{name} >= {before}"] * (before > 0) + [f"{name} < {before + size}"] * (after > 0)
+        if not inside:
+            _inside(w, site, names, axis, target, origin, move)
+            return
+        with w.block(f"if ({' && '.join(inside)})"), w.trips(size / places):
+            _inside(w, site, names, axis, target, origin, move)
+        with w.block("else"), w.trips(1 - size / places):
+            _outside(w, site, names, target, run, move)
+
+
+def _inside(
+    w: Writer, site: Site[Pad], names: Names, axis: int, to: str, source: str, move: Move, times: int = 1
+) -> None:
+    if axis + 1 < levels(site):
+        _axis(w, site, names, axis + 1, to, source, move)
+        return
+    move(w, (names.outputs[0], to), (names.inputs[0], source), times * prod(site.shape()[axis + 1 :]))
+
+
+def _outside(w: Writer, site: Site[Pad], names: Names, to: str, run: int, move: Move) -> None:
+    held = border(site).get("border")
+    if held is None:
+        move(w, (names.outputs[0], to), _value(site), run)
+        return
+    size = min(len(held), run)
+    with w.loop("at", run, step=size) if size < run else w.block(""):
+        move(w, (names.outputs[0], total(to, "at" if size < run else "0")), (names.packed["border"], "0"), size)
+
+
+def _value(site: Site[Pad]) -> str:
+    """What the border holds; a quantized border holds the integer that means the value."""
+    tensor, value = site.outputs[0], site.attributes.value
+    return float_literal(value) if tensor.quant is None else str(quantize(value, *scale_and_limits(tensor)))
+
+
+WORDS = 8
+"""Bytes of a row from which copying by words pays."""
+
+
+def in_words(site: Site[Pad]) -> str | None:
+    run = prod(site.shape()[max(1, levels(site) - 1) :])
+    return only_int8(site) or (None if run >= WORDS else f"its rows of {run} bytes are short")

@@ -1,0 +1,195 @@
+"""One row of a dense layer as dot products; the work divides by blocks of outputs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.isa.lanes import Lanes
+from nnbuild.isa.vector_lanes import VectorLanes
+from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.lanes.vector_epilogue import beside_name, tail_of
+from nnbuild.kernels.loops import dot, softmax_row
+from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.tiling import stall
+from nnbuild.kernels.loops.window import Weighted, WindowNest, window_of
+from nnbuild.kernels.loops.window_loops import product
+from nnbuild.ops.site import Site
+
+L = TypeVar("L", bound=Lanes, covariant=True)
+SLACK = 64
+SUMS = 8
+"""Vectors of sums that keep the multiplications busy."""
+
+
+@dataclass(frozen=True, eq=False)
+class SingleRow(WindowNest[L]):
+    def demand(self) -> Demand:
+        packed = dot.packed(self.site.constant("kernel"), self.lanes)
+        blocks = dot.divide(self.window.filters, self.lanes)
+        return Demand(extent=blocks.pieces, packed=packed, each=blocks.full.vectors * self.lanes.lanes)
+
+    def emit(self, w: Writer, names: Names, source: str = "") -> None:
+        """The inputs are taken from `source`, where a copy of them is made."""
+        lanes, blocks = self.lanes, dot.divide(self.window.filters, self.lanes)
+        width = blocks.full.vectors * lanes.lanes
+        size = -(-self.window.depth // lanes.depth) * lanes.depth * width
+        with w.loop("block", "end", start="begin", trips=blocks.pieces):
+            w(f"const {lanes.weight_type} *k = {names.packed['kernel']} + {product('block', size)};")
+            dot.declare_channels(w, lanes, names.packed, f" + {product('block', width)}")
+            w(f"const {lanes.input_type} *from = {source or names.inputs[0]};")
+            w(f"{lanes.output_type} *to = {names.outputs[0]} + {product('block', width)};")
+            for operand in range(1, len(names.inputs)):
+                beside = f"{names.inputs[operand]} + {product('block', width)}"
+                w(f"const {lanes.output_type} *{beside_name(operand)} = {beside};")
+            dot.by_size(w, blocks, partial(self._block, w))
+
+    def _block(self, w: Writer, block: Block) -> None:
+        dot.start(w, self.lanes, 1, block)
+        with w.loop("i", self.window.depth):
+            dot.multiply(w, self.lanes, block, ["from + i"], "k")
+            w(f"k += {block.vectors * self.lanes.lanes};")
+        dot.store(w, self.lanes, block, ["to"])
+
+
+@dataclass(frozen=True, eq=False)
+class Split(SingleRow[L]):
+    """The sums of each output split over several, which are joined at the end.
+
+    A single row gives few sums to work on at a time, and each must wait for its last addition; so neighbouring steps
+    add to sums of their own.
+    """
+
+    @property
+    def steps(self) -> int:
+        return self.window.depth // self.lanes.depth
+
+    @property
+    def sums(self) -> int:
+        return SUMS
+
+    def _block(self, w: Writer, block: Block) -> None:
+        """Sum `split` of a vector takes every splits-th step; the first ones begin with the bias."""
+        lanes, splits = self.lanes, max(1, min(self.sums // block.vectors, self.steps))
+        for vector in range(block.vectors):
+            lanes.start(w, f"sum0{vector}", str(vector * lanes.lanes))
+            for split in range(1, splits):
+                lanes.clear(w, f"sum{split}{vector}")
+        rounds, left = divmod(self.steps, splits)
+        step = splits * lanes.depth
+        with w.loop("i", rounds * step, step=step):
+            self._take(w, block, splits, "from + i")
+            w(f"k += {splits * block.vectors * lanes.lanes * lanes.depth};")
+        self._take(w, block, left, dot.offset("from", rounds * step))
+        self._rest(w, block, left)
+        for vector in range(block.vectors):
+            self._join(w, [f"sum{split}{vector}" for split in range(splits)])
+        self._finish(w, block)
+
+    def _take(self, w: Writer, block: Block, count: int, source: str) -> None:
+        """One step of each of the first sums."""
+        for split in range(count):
+            self.lanes.inputs(w, f"x{split}", dot.offset(source, split * self.lanes.depth))
+            self._multiply(w, block, split, split)
+
+    def _multiply(self, w: Writer, block: Block, step: int, split: int) -> None:
+        """Adds the inputs of a step, times its weights, to a sum of every vector."""
+        for vector in range(block.vectors):
+            index = step * block.vectors + vector
+            self.lanes.weights(w, f"w{index}", dot.offset("k", index * self.lanes.lanes * self.lanes.depth))
+            self.lanes.multiply(w, f"sum{split}{vector}", f"x{step}", f"w{index}")
+
+    def _join(self, w: Writer, sums: list[str]) -> None:
+        """Adds up the sums of one vector in pairs, into the first."""
+        while len(sums) > 1:
+            half = (len(sums) + 1) // 2
+            for first, second in zip(sums, sums[half:], strict=False):
+                self.lanes.combine(w, "add", first, second)
+            sums = sums[:half]
+
+    def _rest(self, w: Writer, block: Block, step: int) -> None:
+        """The inputs that do not fill a step."""
+
+    @abstractmethod
+    def _finish(self, w: Writer, block: Block) -> None:
+        """Scales and stores the outputs."""
+
+
+@dataclass(frozen=True, eq=False)
+class SplitIntegers(Split[IntegerVectors]):
+    """Over a copy of the inputs, which is filled up to whole steps."""
+
+    @property
+    def sums(self) -> int:
+        return sums_of_set(self.lanes)
+
+    @property
+    def steps(self) -> int:
+        return -(-self.window.depth // self.lanes.depth)
+
+    def demand(self) -> Demand:
+        plain, kind = super().demand(), self.lanes.scratch_type
+        packed = {name: self.lanes.arranged(name, values) for name, values in plain.packed.items()}
+        scratch = self.window.depth * np.dtype(kind).itemsize + SLACK
+        return replace(plain, scratch=scratch, scratch_type=kind, packed=packed)
+
+    def emit(self, w: Writer, names: Names, source: str = "") -> None:
+        self.lanes.copy(w, names.scratch, names.inputs[0], self.window.depth)
+        super().emit(w, names, names.scratch)
+
+    def _finish(self, w: Writer, block: Block) -> None:
+        finish(w, self.lanes, block)
+
+
+def finish(w: Writer, lanes: IntegerVectors, block: Block) -> None:
+    """Scales and stores the sums of a row's block."""
+    for vector in range(block.vectors):
+        channel = vector * lanes.lanes
+        with w.block(""):
+            lanes.prepare(w, str(channel))
+            real = min(lanes.lanes, block.channels - channel)
+            lanes.store(w, f"sum0{vector}", dot.offset("to", channel), str(channel), real)
+
+
+def split_integers(site: Site[Weighted], lanes: IntegerVectors) -> SplitIntegers:
+    """The nest, with lanes for as many vectors as keep busy."""
+    return SplitIntegers(site, lanes.holding(min(sums_of_set(lanes), -(-window_of(site).filters // lanes.lanes))))
+
+
+def sums_of_set(lanes: IntegerVectors) -> int:
+    """Scaling needs registers, too."""
+    return SUMS if lanes.v.registers > SUMS else 2
+
+
+@dataclass(frozen=True, eq=False)
+class SplitFloats(Split[VectorLanes]):
+    """With what follows in the tail; a softmax takes all outputs at once."""
+
+    def _take(self, w: Writer, block: Block, count: int, source: str) -> None:
+        super()._take(w, block, count, source)
+        if count:
+            w.bill(stall(1, block.vectors * count))
+
+    def _rest(self, w: Writer, block: Block, step: int) -> None:
+        rest = self.window.depth % self.lanes.depth
+        if rest:
+            self.lanes.inputs_apart(w, f"x{step}", dot.offset("from", self.window.depth - rest), rest)
+            self._multiply(w, block, step, 0)
+
+    def _finish(self, w: Writer, block: Block) -> None:
+        lanes, channels = self.lanes, range(0, block.vectors * self.lanes.lanes, self.lanes.lanes)
+        counts = [min(lanes.lanes, block.channels - channel) for channel in channels]
+        sums = [f"sum0{vector}" for vector in range(block.vectors)]
+        for name, channel, count in zip(sums, channels, counts, strict=True):
+            lanes.gather(w, name, str(channel))
+            lanes.complete(w, name, dot.offset("to", channel), count)
+        if tail_of(self.site).softmax:
+            softmax_row.emit(w, lanes.floats, sums, counts)
+        for name, channel, count in zip(sums, channels, counts, strict=True):
+            lanes.floats.store(w, dot.offset("to", channel), name, count)

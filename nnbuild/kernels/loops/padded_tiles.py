@@ -1,0 +1,268 @@
+"""Convolution as dot products over a padded copy of the input: no borders, no element read that is not there.
+
+The copy holds the inputs as the multiplications want them. It is made strip by strip, so that a strip and the weights
+of one block of output channels stay in the nearest cache while a block goes along all rows of the strip. Tiles are of
+one size; the last of a row overlaps the one before it and computes a few outputs twice. A maximum pool that follows
+takes its maxima among sums, before they are scaled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.isa.integer_pairs import in_pairs
+from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.strips import copy_strip, each_strip_of_rows, strip_rows
+from nnbuild.kernels.loops.tiling import Tile
+from nnbuild.kernels.loops.window import Weighted, Window, WindowNest, window_of
+from nnbuild.kernels.loops.window_loops import product, repeated, total
+from nnbuild.model.graph import Array
+from nnbuild.ops.site import Site
+
+SLACK = 64
+"""Bytes beyond the copy that filling and the last taps may touch."""
+Pair = tuple[str, str]
+MOST_VECTORS = 4
+OUTPUT_CYCLES = 5
+SHUFFLE_CYCLES = 0.85
+"""Of loading and shuffling what several outputs side by side take; it shares units with the multiplications."""
+FOR_ADDITION = 3
+"""Registers that an addition that follows takes, where there are few."""
+UNROLLED = 4
+"""So many steps of a dot product are printed one after the other rather than as a loop."""
+
+
+@dataclass(frozen=True, eq=False)
+class Padded(WindowNest[IntegerVectors]):
+    tile: Tile
+
+    @cached_property
+    def window(self) -> Window:
+        return window_of(self.site).joined()
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element of the copy."""
+        return int(np.dtype(self.lanes.scratch_type).itemsize)
+
+    @property
+    def strip(self) -> int:
+        """Output rows of one strip."""
+        return strip_rows(self.window, self.window.padded_line * self.size)
+
+    @property
+    def run_steps(self) -> int:
+        return -(-self.window.run // self.lanes.depth)
+
+    @property
+    def lines(self) -> int:
+        """Runs of inputs under a window."""
+        return self.window.rows.kernel * self.window.runs
+
+    def best_tile(self) -> Tile:
+        """What wastes least of the machine."""
+        window, lanes = self.window, self.lanes
+        places = window.outputs[1]
+        most = lanes.most_places(window.share, window.step) if window.groups == 1 and lanes.added is None else 1
+        tiles = [
+            Tile(pixels, vectors, window.area, together)
+            for together in range(1, min(most, places) + 1)
+            for vectors in range(1, min(MOST_VECTORS, -(-window.share // lanes.lanes)) + 1)
+            for pixels in range(1, self._most_pixels(vectors) + 1)
+            if pixels * together <= places or pixels == 1
+        ]
+        if in_pairs(lanes):
+            tiles = [tile for tile in tiles if tile.pixels * tile.area % 2 == 0 and tile.together == 1] or tiles
+        return min(tiles, key=self._cost)
+
+    def _most_pixels(self, vectors: int) -> int:
+        """In registers beside the inputs and a step's weights."""
+        lanes, area = self.lanes, self.window.area
+        free = lanes.v.registers - lanes.loads - vectors - lanes.by_lane().busy
+        if lanes.added and lanes.sparing:
+            free -= FOR_ADDITION
+        return max(1, free // (vectors * area + (area if lanes.depth == 4 and lanes.by_lane().loaded > 1 else 0)))
+
+    def _cost(self, tile: Tile) -> float:
+        """Cycles of a row: of every step the multiplications, the loads or their latency; and of the outputs."""
+        lanes, sums = self.lanes, tile.pixels * tile.area
+        loads = sums + tile.vectors * lanes.loads
+        work = tile.sums * lanes.step_cycles + (sums * SHUFFLE_CYCLES if tile.together > 1 else 0)
+        step = max(work, loads * lanes.load_cycles, 3) + 0.5
+        if lanes.depth == 1:  # inputs are scalars, and loads of weights widen: one instruction after the other
+            step = tile.sums + sums + 2 * tile.vectors + 0.5
+        tiles = -(-self.window.outputs[1] // tile.outputs)
+        blocks = -(-self.window.share // (tile.vectors * lanes.lanes))
+        return blocks * tiles * (step * self.lines * self.run_steps + OUTPUT_CYCLES * tile.pixels * tile.vectors)
+
+    def demand(self) -> Demand:
+        copied = self.window.rows_under(self.strip) * self.window.padded_line * self.size
+        return Demand(
+            extent=self.window.outputs[0],
+            scratch=copied + SLACK,
+            scratch_type=self.lanes.scratch_type,
+            packed=self._packed(),
+        )
+
+    def _packed(self) -> dict[str, Array]:
+        """Every run of taps is filled up to whole steps with weights of zero, which whatever lies there is taken by."""
+        window, lanes = self.window, self.lanes
+        weights = dot.filled(self.site.constant("kernel"), window, lanes.depth)
+        weights = lanes.repeated(weights) if lanes.apart[0] > 1 else weights
+        packed = dot.packed(weights, lanes, window.groups)
+        return {name: lanes.arranged(name, values) for name, values in packed.items()}
+
+    def emit(self, w: Writer, names: Names) -> None:
+        window, lanes, places = self.window, self.lanes, self.window.outputs[1]
+        with each_strip_of_rows(w, window, self.strip):
+            self._copy(w, names)
+            w(f"const {lanes.weight_type} *taps = {names.packed['kernel']};")
+            dot.declare_channels(w, lanes, names.packed)
+            ends = names.outputs[0], names.inputs[1] if lanes.added else ""
+            self._outputs(w, ("to", "beside"), ends, product("strip", places, window.filters))
+            if window.groups > 1:
+                w(f"const {lanes.input_type} *from = {names.scratch};")
+                with w.loop("group", window.groups):
+                    self._blocks(w, "from")
+                    w(f"from += {window.depth};")
+            else:
+                self._blocks(w, names.scratch)
+
+    def _outputs(self, w: Writer, declared: Pair, bases: Pair, by: str) -> None:
+        """Declares a pointer into the output, and one to the same place of the tensor that is added."""
+        w(f"{self.lanes.output_type} *{declared[0]} = {total(bases[0], by)};")
+        if self.lanes.added:
+            w(f"const {self.lanes.output_type} *{declared[1]} = {total(bases[1], by)};")
+
+    def _copy(self, w: Writer, names: Names) -> None:
+        """The input rows under a strip, with what lies outside the input."""
+        window, lanes, size = self.window, self.lanes, self.window.padded_line
+
+        def copy(row: str) -> None:
+            source = f"{names.inputs[0]} + {product(row, window.line)}"
+            if window.inside:
+                lanes.copy(w, "line", source, size)
+            else:
+                copy_between(w, lanes, source, window, size)
+
+        blank = None if window.inside else partial(lanes.fill, w, "line", size)
+        line = f"{lanes.input_type} *line = {names.scratch} + {product('y', size)};"
+        copy_strip(w, window, self.strip, line, copy, blank)
+
+    def _blocks(self, w: Writer, source: str) -> None:
+        window, lanes = self.window, self.lanes
+        for block, times in self._divided():
+            with w.loop("block", times):
+                with w.loop("y", "rows", trips=self.strip):
+                    down = product("y", window.row_step * window.padded_line)
+                    w(f"const {lanes.input_type} *across = {source} + {down};")
+                    row = product("y", window.outputs[1] * window.filters)
+                    self._outputs(w, ("place", "place_beside"), ("to", "beside"), row)
+                    self._row(w, block)
+                w(f"taps += {self.lines * self.run_steps * block.vectors * lanes.lanes * lanes.depth};")
+                dot.next_block(w, lanes, block)
+                w(f"to += {block.channels};")
+                if lanes.added:
+                    w(f"beside += {block.channels};")
+
+    def _divided(self) -> list[tuple[Block, int]]:
+        """Blocks of output channels, and how many of each."""
+        if self.tile.together > 1:
+            return [(Block(1, self.tile.together * self.window.filters), 1)]
+        return dot.divide(self.window.share, self.lanes).classes()
+
+    def _row(self, w: Writer, block: Block) -> None:
+        """One block of output channels along one output row."""
+        count, places = self.tile.outputs, self.window.outputs[1]
+        if places <= count:
+            self._tile(w, block, "across", ("place", "place_beside"))
+            return
+        last = places - count
+        with w.loop("tile", places, step=count):
+            w(f"const int32_t x = {'tile' if places % count == 0 else f'tile < {last} ? tile : {last}'};")
+            w(f"const {self.lanes.input_type} *window = across + {product('x', self.window.step)};")
+            self._outputs(w, ("at", "at_beside"), ("place", "place_beside"), product("x", self.window.filters))
+            self._tile(w, block, "window", ("at", "at_beside"))
+
+    def _tile(self, w: Writer, block: Block, inputs: str, to: Pair) -> None:
+        window, lanes, steps = self.window, self.lanes, self.run_steps
+        positions = window.positions(self.tile.pixels, window.padded_line, self.tile.together)
+        dot.start(w, lanes, len(positions), block)
+        dot.exchange(w, lanes, len(positions), block)
+        w(f"const {lanes.weight_type} *k = {lanes.anew(w, 'taps')};")
+        line, run = window.rows.dilation * window.padded_line, window.columns.dilation * window.channels
+        if self.lines * steps <= UNROLLED and lanes.loaded == 1:
+            for index in range(self.lines * steps):
+                ky, (kx, i) = index // (window.runs * steps), divmod(index % (window.runs * steps), steps)
+                at = ky * line + kx * run + i * lanes.depth
+                with w.block(""):
+                    self._step(w, block, [total(inputs, str(at + p)) for p in positions], index)
+        else:
+            with w.loop("ky", window.rows.kernel):
+                w(f"const {lanes.input_type} *row = {total(inputs, product('ky', line))};")
+                with repeated(w, "kx", window.runs):
+                    self._along(w, block, positions)
+                    if window.runs > 1:
+                        w(f"row += {run - (steps * lanes.depth if lanes.loaded == 1 else 0)};")
+        self._finish(w, block, to)
+
+    def _along(self, w: Writer, block: Block, positions: list[int]) -> None:
+        """A run of inputs from `row` on, which moves on with single steps."""
+        lanes = self.lanes
+        if lanes.loaded > 1:
+            dot.along(w, lanes, block, self.run_steps, lambda i: [total("row", i, str(p)) for p in positions])
+            return
+        with w.loop("i", self.run_steps):
+            self._step(w, block, [total("row", str(p)) for p in positions], 0)
+            w(f"row += {lanes.depth};")
+            w(f"k += {block.vectors * lanes.lanes * lanes.depth};")
+
+    def _step(self, w: Writer, block: Block, inputs: list[str], index: int) -> None:
+        step = block.vectors * self.lanes.lanes * self.lanes.depth
+        dot.multiply(w, self.lanes, block, inputs, total("k", str(index * step)))
+
+    def _finish(self, w: Writer, block: Block, to: Pair) -> None:
+        """The largest of each pool's sums, as outputs."""
+        lanes, area = self.lanes, self.window.area
+        dot.exchange(w, lanes, self.tile.pixels * area, block)
+        for vector in range(block.vectors):
+            channel = vector * lanes.lanes
+            real = min(lanes.lanes, block.channels - channel)
+            with w.block(""):
+                lanes.prepare(w, str(channel))
+                for output in range(self.tile.pixels):
+                    best = f"sum{output * area}{vector}"
+                    for other in range(1, area):
+                        lanes.combine(w, "max", best, f"sum{output * area + other}{vector}")
+                    by = output * self.tile.together * self.window.filters + channel
+                    place, beside = (total(pointer, str(by)) for pointer in to)
+                    if lanes.added:
+                        lanes.store_sum(w, best, place, beside, real)
+                    else:
+                        lanes.store(w, best, place, str(channel), real)
+
+
+def padded(site: Site[Weighted], lanes: IntegerVectors, nest: type[Padded] = Padded) -> Padded:
+    """The nest with the best tile, and lanes that know of it."""
+    draft = nest(site, lanes, Tile(1, 1))
+    tile, window = draft.best_tile(), draft.window
+    held = lanes.holding(tile.vectors, (tile.together, window.filters, window.step))
+    pairs = in_pairs(held) if tile.pixels * tile.area % 2 == 0 else None
+    return replace(draft, lanes=pairs or held.by_lane(), tile=tile)
+
+
+def copy_between(w: Writer, lanes: IntegerVectors, source: str, window: Window, line: int) -> None:
+    """A row of inputs into a line of so many elements, with zeros on either side."""
+    first, count = window.columns.pad * window.channels, window.columns.taken * window.channels
+    if first:
+        lanes.fill(w, "line", first)
+    lanes.copy(w, total("line", str(first)), source, count)
+    if first + count < line:
+        lanes.fill(w, total("line", str(first + count)), line - first - count)

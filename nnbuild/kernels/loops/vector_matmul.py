@@ -1,0 +1,200 @@
+"""Products of two tensors' matrices in vectors: the right one is laid out in scratch as weights are packed, then the
+loops of a dense layer compute the rows of the left one.
+
+A stand-in site tells these loops the sizes; its weights are only counted. Integers are words less their zero point, so
+that any two 8-bit numbers may be multiplied. Work is divided by matrices, for each must be laid out first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Row, Writer
+from nnbuild.isa.c99 import added
+from nnbuild.isa.integer_channels import integer_vectors
+from nnbuild.isa.integer_lanes import IntegerVectors
+from nnbuild.isa.integer_ops import READY
+from nnbuild.isa.vector_lanes import VectorLanes
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import Demand, Names, Nest, only_float, only_int8
+from nnbuild.kernels.lanes.layer_sums import float_lanes, layer_of
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.dot import Block
+from nnbuild.kernels.loops.padded_tiles import padded
+from nnbuild.kernels.loops.tiling import best_vectors
+from nnbuild.kernels.loops.vector_tiles import tiled
+from nnbuild.kernels.loops.window_loops import product, repeated, total
+from nnbuild.model.graph import Constant, Op, Quant, Tensor
+from nnbuild.numeric.requant_line import Lines, lines
+from nnbuild.numeric.rounding import limits
+from nnbuild.ops.dense import Dense
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.matmul import MatMul
+from nnbuild.ops.site import Site
+
+MOVE = Row("{0} = {1};", 1.5)
+
+
+def stand_in(site: Site[MatMul]) -> Site[Dense]:
+    """A dense layer of one matrix's sizes."""
+    (*_, rows, depth), columns = site.shape(), site.output_shape()[-1]
+    x, out = site.inputs[0], site.outputs[0]
+    kind = "float32" if x.dtype == "float32" else "int8"
+    quant = None if x.dtype == "float32" else Quant((quant_of(site.inputs[1]).scale,))
+    return Site(
+        Op(site.op.name, Dense(), (x.name,), (out.name,), {"kernel": "kernel"}, site.op.layer),
+        (Tensor(x.name, (rows, depth), x.dtype, x.quant),),
+        (Tensor(out.name, (rows, columns), out.dtype, out.quant),),
+        {"kernel": Constant("kernel", np.zeros((depth, columns), kind), quant)},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Matrices:
+    site: Site[MatMul]
+    inner: Nest
+    lanes: VectorLanes | IntegerVectors
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """(rows of the left one, depth, columns of the right one)."""
+        rows, depth = self.site.shape()[-2:]
+        return rows, depth, self.site.output_shape()[-1]
+
+    @property
+    def count(self) -> int:
+        return prod(self.site.shape()[:-2])
+
+    def demand(self) -> Demand:
+        plain = self.inner.demand()
+        packed = dict(plain.packed)
+        laid_out = len(packed.pop("kernel")) * np.dtype(plain.scratch_type).itemsize
+        return replace(plain, extent=self.count, scratch=self._before(plain) + laid_out, packed=packed)
+
+    def _before(self, plain: Demand) -> int:
+        """Bytes of scratch that the loops have for themselves."""
+        return -(-plain.scratch // 64) * 64
+
+    def emit(self, w: Writer, names: Names) -> None:
+        rows, depth, columns = self.sizes
+        plain = self.inner.demand()
+        first = self._before(plain) // np.dtype(plain.scratch_type).itemsize
+        w(f"{C_TYPES[plain.scratch_type]} *const columns = {total(names.scratch, str(first))};")
+        with w.loop("matrix", "end", start="begin", trips=self.count):
+            ends = zip((*names.inputs, *names.outputs), (rows * depth, depth * columns, rows * columns), strict=True)
+            left, right, out = (total(name, product("matrix", size)) for name, size in ends)
+            kind = C_TYPES[self.site.inputs[0].dtype]
+            w(f"const {kind} *const rows_in = {left};")
+            w(f"const {kind} *const columns_in = {right};")
+            w(f"{kind} *const rows_out = {out};")
+            self._lay_out(w)
+            inner = Names(("rows_in",), ("rows_out",), {**names.packed, "kernel": "columns"}, names.scratch)
+            with w.loop("begin", 1), w.loop("end", plain.extent + 1, start=plain.extent):
+                self.inner.emit(w, inner)
+
+    def _lay_out(self, w: Writer) -> None:
+        """The right matrix in blocks of [depth / lane's depth][lane][lane's depth]."""
+        _, depth, columns = self.sizes
+        channel = place = 0
+        for block, times in dot.divide(columns, self.lanes).classes():
+            width = block.vectors * self.lanes.lanes
+            steps = -(-depth // self.lanes.depth)
+            size = steps * width * self.lanes.depth
+            with repeated(w, "block", times, block=True):
+                by = "block" if times > 1 else "0"
+                at = total(str(channel), product(by, block.channels))
+                w(f"const {self._kind} *source = columns_in + {product(at, depth) if self.turned else at};")
+                w(f"{self.lanes.weight_type} *laid = columns + {total(str(place), product(by, size))};")
+                (self._floats if isinstance(self.lanes, VectorLanes) else self._words)(w, block, width)
+            channel, place = channel + times * block.channels, place + times * size
+
+    @property
+    def _kind(self) -> str:
+        return C_TYPES[self.site.inputs[1].dtype]
+
+    @property
+    def turned(self) -> bool:
+        return self.site.attributes.turned
+
+    def _floats(self, w: Writer, block: Block, width: int) -> None:
+        assert isinstance(self.lanes, VectorLanes)
+        _, depth, columns = self.sizes
+        v = self.lanes.floats
+        if self.turned:
+            with self._each_channel(w, block) as (place, channel), w.loop("i", depth):
+                w(w.use(MOVE, f"laid[{total(product('i', width), channel)}]", f"source[{total(place, 'i')}]"))
+            if block.channels < width:
+                with w.loop("i", depth), w.loop("j", width, start=block.channels):
+                    w(w.use(MOVE, f"laid[{total(product('i', width), 'j')}]", "0.0f"))
+            return
+        with w.loop("i", depth):
+            for at, count in in_vectors(w, v.lanes, block.channels, "j", spelt_out=8):
+                value = v.load(w, total("source", product("i", columns), at), count)
+                v.store(w, total("laid", product("i", width), at), value, v.lanes)
+
+    def _words(self, w: Writer, block: Block, width: int) -> None:
+        _, depth, columns = self.sizes
+        less = -quant_of(self.site.inputs[1]).zero_point
+        with self._each_channel(w, block) as (place, channel):
+            pairs, rest = divmod(depth, 2)
+            step = 1 if self.turned else columns
+            with w.loop("i", pairs):
+                for half in range(2):
+                    source = total(place, product("i", 2 * step), str(half * step))
+                    to = total(product("i", 2 * width), product(channel, 2), str(half))
+                    w(w.use(MOVE, f"laid[{to}]", f"(int16_t)({added(f'source[{source}]', less)})"))
+            if rest:
+                to, source = total(str(pairs * 2 * width), product(channel, 2)), total(place, str(2 * pairs * step))
+                w(w.use(MOVE, f"laid[{to}]", f"(int16_t)({added(f'source[{source}]', less)})"))
+                w(w.use(MOVE, f"laid[{to} + 1]", "0"))
+
+    @contextmanager
+    def _each_channel(self, w: Writer, block: Block) -> Iterator[tuple[str, str]]:
+        """(where its first number is, its name)."""
+        with w.loop("channel", block.channels):
+            yield product("channel", self.sizes[1]) if self.turned else "channel", "channel"
+
+
+def refused_floats(site: Site[MatMul]) -> str | None:
+    return only_float(site) or _refused_rows(site)
+
+
+def _refused_rows(site: Site[MatMul]) -> str | None:
+    return "one row does not repay laying the other matrix out" if site.shape()[-2] == 1 else None
+
+
+def floats(v: Vectors, site: Site[MatMul]) -> Matrices:
+    dense, registers = stand_in(site), v.registers - v.temporaries
+    lanes = float_lanes(v, dense)
+    needed = -(-site.output_shape()[-1] // lanes.lanes)
+    held = lanes.holding(best_vectors(site.shape()[-2], [needed], site.shape()[-1], registers))
+    nest = tiled(dense, held, registers)
+    return Matrices(site, nest, nest.lanes)
+
+
+def _lines(site: Site[MatMul]) -> Lines | None:
+    return lines(layer_of(site))
+
+
+def refused_integers(site: Site[MatMul]) -> str | None:
+    refused = only_int8(site) or _refused_rows(site)
+    if refused is None and _lines(site) is None:
+        return "its sums times their scale may need more than 64 bits"
+    return refused
+
+
+def integers(v: Vectors, site: Site[MatMul]) -> Matrices:
+    dense, found, out = stand_in(site), _lines(site), site.outputs[0]
+    assert found is not None
+    columns = Lines(found.numbers * site.output_shape()[-1], found.shifted)
+    weights, zero = dense.constant("kernel"), quant_of(site.inputs[0]).zero_point
+    words = replace(v, depth=2, lift=0, reach=0)
+    plain = integer_vectors(words, out.dtype, zero, limits(out.dtype), weights, -columns.of("centre"), columns)
+    nest = padded(dense, replace(plain, weight_type=READY[2]))
+    return Matrices(site, nest, nest.lanes)

@@ -1,0 +1,129 @@
+"""Loops over outputs and over the taps of a sliding window, with the borders kept out of the interior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from nnbuild.base.writer import Writer
+from nnbuild.kernels.loops.window import Axis, Strip
+
+
+@contextmanager
+def each_row(w: Writer, rows: Axis, counted: bool = True, bounds: tuple[str, str] = ("begin", "end")) -> Iterator[None]:
+    """The loop `y` over the rows of outputs that are asked for; `top` is the input row of tap 0.
+
+    Where a window may reach beyond the rows, those taps are `counted` that fall on real ones.
+    """
+    with w.loop("y", bounds[1], start=bounds[0], trips=rows.places):
+        w(f"const int32_t top = {rows.position('y')};")
+        if counted and not rows.always_inside:
+            declare_taps(w, rows, "top", "ky_begin", "ky_end")
+        yield
+
+
+@contextmanager
+def each_position(w: Writer, columns: Axis) -> Iterator[None]:
+    """The loop `x` over the outputs of a row; `left` is the input column of tap 0."""
+    with w.loop("x", columns.places):
+        w(f"const int32_t left = {columns.position('x')};")
+        if not columns.always_inside:
+            declare_taps(w, columns, "left", "kx_begin", "kx_end")
+        yield
+
+
+@contextmanager
+def each_strip(w: Writer, strip: Strip) -> Iterator[str]:
+    """The loop `x` over strips of outputs, or a block for a single one; gives the place of its first output."""
+    with w.loop("x", strip.stop, start=strip.place, step=strip.size) if strip.count > 1 else w.block(""):
+        yield "x" if strip.count > 1 else str(strip.place)
+
+
+def repeated(w: Writer, variable: str, count: int, block: bool = False) -> AbstractContextManager[None]:
+    """A loop; for one turn none is printed, or a block."""
+    return w.loop(variable, count) if count > 1 else w.block("") if block else nullcontext()
+
+
+@contextmanager
+def within(w: Writer, first: int, count: int) -> Iterator[None]:
+    """Where the range has some of so many pieces of work: from `first` to `last`."""
+    with w.block(""):
+        w(f"const int32_t first = begin > {first} ? begin : {first};")
+        w(f"const int32_t last = end < {first + count} ? end : {first + count};")
+        w.bill(8)
+        with w.block("if (first < last)"):
+            yield
+
+
+def but_last(w: Writer, index: str, whole: int, usual: Callable[[], None], last: Callable[[], None] | None) -> None:
+    """What is `usual`, for an index below `whole`; behind that the `last` one, if there is any."""
+    if last is None:
+        usual()
+        return
+    with w.block(f"if ({index} < {whole})"), w.trips(whole / (whole + 1)):
+        usual()
+    with w.block("else"), w.trips(1 / (whole + 1)):
+        last()
+
+
+def declare_taps(w: Writer, axis: Axis, at: str, first: str, last: str) -> None:
+    """Declares the taps [first, last) of a window at `at` that fall on real inputs."""
+    if axis.dilation == 1:
+        w(f"const int32_t {first} = {at} < 0 ? -{at} : 0;")
+        w(f"const int32_t {last} = {axis.size} - {at} < {axis.kernel} ? {axis.size} - {at} : {axis.kernel};")
+        return
+    d = axis.dilation
+    w(f"const int32_t {first} = {at} < 0 ? ({d - 1} - {at}) / {d} : 0;")
+    w(f"const int32_t left_{last} = ({axis.size + d - 1} - {at}) / {d};")
+    w(f"const int32_t {last} = left_{last} < {axis.kernel} ? left_{last} : {axis.kernel};")
+
+
+def row_taps(w: Writer, rows: Axis) -> AbstractContextManager[None]:
+    """The loop `ky` over the taps of a row window that `each_row` has counted."""
+    return _taps(w, rows, "ky")
+
+
+def column_taps(w: Writer, columns: Axis) -> AbstractContextManager[None]:
+    """The loop `kx` over the taps of a column window that `each_position` has counted."""
+    return _taps(w, columns, "kx")
+
+
+def _taps(w: Writer, axis: Axis, name: str) -> AbstractContextManager[None]:
+    first, last = taps_range(axis, name)
+    return w.loop(name, last, start=first, trips=axis.kernel)
+
+
+def taps_range(axis: Axis, name: str) -> tuple[str | int, str | int]:
+    """The first tap on a real input, and the one behind the last."""
+    return (0, axis.kernel) if axis.always_inside else (f"{name}_begin", f"{name}_end")
+
+
+def taps_count(axis: Axis, name: str) -> str:
+    """How many taps fall on real inputs."""
+    return str(axis.kernel) if axis.always_inside else f"({name}_end - {name}_begin)"
+
+
+def product(*factors: str | int) -> str:
+    """a * b * c with the numbers multiplied and ones left out."""
+    number, names = 1, []
+    for factor in factors:
+        if isinstance(factor, int):
+            number *= factor
+        else:
+            names.append(f"({factor})" if " " in factor else factor)
+    if number == 0:
+        return "0"
+    return " * ".join([*names, str(number)] if number != 1 or not names else names)
+
+
+def total(*terms: str) -> str:
+    """a + b + c without the zeros."""
+    kept = [term for term in terms if term != "0"]
+    return " + ".join(kept) if kept else "0"
+
+
+def moved(place: str, by: int) -> str:
+    """place + by, as one would write it."""
+    if not by:
+        return place
+    return f"{place} {'+' if by > 0 else '-'} {abs(by)}"

@@ -1,0 +1,1 @@
+"""Integer layers on cores with one multiplier: two products by one multiplication."""

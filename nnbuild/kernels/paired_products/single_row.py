@@ -1,0 +1,103 @@
+"""A single row of int8 on Cortex-M0, which has one multiplication and no pairs: one multiplication makes two products.
+
+Two inputs in a word, x0 + x1 * 2^16, times two weights the other way round, w1 + w0 * 2^16, have x0 * w0 + x1 * w1 in
+their upper half: at least -32,512 and at most 32,768, so it fits once 1 is taken off. x0 * w1 below it is at most
+16,384 either way; 32,768 less keeps it from borrowing, and takes off that 1, which is part of where a sum starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from nnbuild.base.writer import Row, Writer
+from nnbuild.kernels.contract import Demand, Names, Overlap, only_int8, variant
+from nnbuild.kernels.dsp.patches import is_row
+from nnbuild.kernels.lanes.byte_lanes import ByteLanes
+from nnbuild.kernels.lanes.layer_sums import sums_of
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.window import Weighted, WindowNest
+from nnbuild.kernels.loops.window_loops import product
+from nnbuild.numeric.rounding import INT8, int32s
+from nnbuild.ops.site import Site
+
+AT_ONCE = (4, 2, 1)
+"""Pairs of inputs of a turn."""
+LOAD = Row("const uint32_t {0} = (uint32_t){1};", 1)
+LAY_OUT = Row("pairs[i] = {0} + {1} * 65536;", 9)
+ADD = Row("{0} += (int32_t)({1} * {2} - 32768U) >> 16;", 5, products=1)
+
+
+class RowLanes(ByteLanes):
+    """Sums of one row, each of which starts higher by what is taken off of its pairs."""
+
+    store_cycles = 20
+
+    def __init__(self, site: Site[Weighted]) -> None:
+        super().__init__(site)  # type: ignore[arg-type]
+        pairs = -(-len(sums_of(site).weights) // 2)
+        self.channels["start"] = (self.channels["start"].astype(np.int64) + pairs).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoProducts(WindowNest[RowLanes]):
+    @property
+    def pairs(self) -> int:
+        return -(-self.window.taps // 2)
+
+    def demand(self) -> Demand:
+        taps, outputs = self.window.taps, self.window.filters
+        weights = np.pad(sums_of(self.site).weights, ((0, taps % 2), (0, 0)))
+        packed = dot.packed(int32s(weights[1::2] + (weights[::2] << 16)), self.lanes)
+        return Demand(
+            extent=dot.divide(outputs, self.lanes).pieces,
+            scratch=4 * self.pairs,
+            scratch_type="int32",
+            packed=packed,
+            overlaps=(Overlap(lead=-taps, pieces=outputs),),
+        )
+
+    def emit(self, w: Writer, names: Names) -> None:
+        blocks, width = dot.divide(self.window.filters, self.lanes), self.lanes.vectors
+        source, taps = names.inputs[0], self.window.taps
+        w(f"int32_t *const pairs = {names.scratch};")
+        with w.loop("i", taps // 2):
+            w(w.use(LAY_OUT, f"{source}[2 * i]", f"{source}[2 * i + 1]"))
+        if taps % 2:
+            w(f"pairs[{taps // 2}] = {source}[{taps - 1}];")
+        w(f"const int32_t *k = {names.packed['kernel']} + {product('begin', self.pairs * width)};")
+        dot.declare_channels(w, self.lanes, names.packed, f" + {product('begin', width)}")
+        w(f"int8_t *to = {names.outputs[0]} + {product('begin', width)};")
+        with w.loop("block", "end", start="begin", trips=blocks.pieces):
+            dot.by_size(w, blocks, partial(self._block, w))
+            dot.next_block(w, self.lanes, blocks.full)
+            w(f"to += {width};")
+            w.bill(2 + len(self.lanes.channels))
+
+    def _block(self, w: Writer, block: dot.Block) -> None:
+        dot.start(w, self.lanes, 1, block)
+        at_once = next(size for size in AT_ONCE if self.pairs % size == 0)
+        w("const int32_t *x = pairs;")
+        with w.loop("i", self.pairs // at_once):
+            for pair in range(at_once):
+                w(w.use(LOAD, f"x{pair}", f"x[{pair}]"))
+                for vector in range(block.vectors):
+                    w(w.use(LOAD, f"w{pair}{vector}", f"k[{pair * block.vectors + vector}]"))
+                    w(w.use(ADD, f"sum0{vector}", f"x{pair}", f"w{pair}{vector}"))
+            w(f"x += {at_once};")
+            w(f"k += {at_once * block.vectors};")
+        dot.store(w, self.lanes, block, ["to"])
+
+
+def _refused(site: Site[Weighted]) -> str | None:
+    reason = only_int8(site)
+    if reason or not is_row(site):
+        return reason or "it computes one row of outputs, whose window is all of the input"
+    weights = sums_of(site).weights
+    fits = weights.size == 0 or (weights.min() >= INT8[0] and weights.max() <= INT8[1])
+    return None if fits else "its weights less their zero point have more than 8 bits"
+
+
+VARIANTS = (variant("two_products", frozenset({"armv6m"}), _refused, lambda site: TwoProducts(site, RowLanes(site))),)

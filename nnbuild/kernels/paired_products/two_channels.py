@@ -1,0 +1,237 @@
+"""Convolutions of int8 on Cortex-M0: one multiplication makes an input's products with two channels' weights.
+
+A word holds the weights a + b * 2^16. Two inputs times two such words, added, less 32,769, have one channel's sum of
+two products in each half: a's is within -32,512 and 32,768, so with 32,767 more it takes nothing from the upper half;
+b's fits once 1 is taken off. Both are added to sums of 32 bits, which begin as much the other way. Two positions are
+computed together; their inputs are laid out as words beforehand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nnbuild.base.bill import Bill
+from nnbuild.base.writer import Instruction, Row, Writer
+from nnbuild.isa.arm import SMALL
+from nnbuild.kernels.contract import Demand, Names, only_int8, variant
+from nnbuild.kernels.lanes.byte_lanes import ByteLanes
+from nnbuild.kernels.lanes.layer_sums import sums_of
+from nnbuild.kernels.loops import dot
+from nnbuild.kernels.loops.window import Axis, Window, WindowNest, window_of
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.parts.overlaps import positions
+from nnbuild.numeric.rounding import INT8, int32s
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.integer import quant_of
+from nnbuild.ops.site import Site
+
+MOST = 8
+"""Pairs of inputs in straight code."""
+PAIR, TURN = 16, 3
+"""Instructions of a pair of inputs of two positions, and of a turn."""
+MOVE = Row("{0} = {1};", 3)
+SUM = Row("int32_t {0} = {1} + {2};", 3)
+
+
+class ChannelLanes(ByteLanes):
+    """Sums that start as much higher or lower as what is taken off and added for every pair of inputs."""
+
+    vectors = 2
+    store_cycles = 20
+
+    def __init__(self, site: Site[Conv2D], pairs: int) -> None:
+        super().__init__(site)
+        upper = np.arange(len(self.channels["start"])) % window_of(site).share % 2
+        more = self.channels["start"] + np.where(upper, pairs, -32767 * pairs)
+        self.channels["start"] = int32s(more)
+
+
+def divided(taps: int) -> tuple[int, int]:
+    """Pairs of inputs, filled up, and those of a turn, so that it takes least."""
+    pairs = -(-taps // 2)
+    ways = [(more, size) for more in range(pairs, pairs + 4) for size in range(1, MOST + 1) if more % size == 0]
+    return min(ways, key=lambda way: way[0] * PAIR + way[0] // way[1] * 2 * TURN)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoChannels(WindowNest[ChannelLanes]):
+    @cached_property
+    def window(self) -> Window:
+        """Where every position sees its own input alone, rows of one position each."""
+        window, one = window_of(self.site), Axis(1, 1)
+        count = window.rows.places * window.columns.places
+        flat = Window(Axis(count, count), one, window.channels, window.depth, window.filters, window.groups)
+        return flat if window.flat else window
+
+    @property
+    def pairs(self) -> int:
+        return divided(self.window.taps)[0]
+
+    def demand(self) -> Demand:
+        window, share = self.window, self.window.share
+        weights = np.pad(sums_of(self.site).weights, ((0, 2 * self.pairs - window.taps), (0, 0)))
+        groups = weights.reshape(len(weights), window.groups, share)
+        even = np.pad(groups, ((0, 0), (0, 0), (0, share % 2)))
+        words = int32s(even[:, :, ::2] + (even[:, :, 1::2] << 16))
+        return Demand(
+            extent=window.rows.places,
+            scratch=4 * self._sums_at + 16,
+            scratch_type="int32",
+            packed={
+                **dot.packed(np.zeros((0, window.filters), np.int8), self.lanes, window.groups),
+                "kernel": words.transpose(1, 2, 0).reshape(-1),
+            },
+            overlaps=positions(self.site, window.rows, window.columns, 0 if window.groups == 1 else 2),
+            rows=True,
+        )
+
+    @property
+    def _sums_at(self) -> int:
+        """Where sums lie in the scratch: behind the inputs of two positions."""
+        return 4 * self.pairs
+
+    def emit(self, w: Writer, names: Names) -> None:
+        window = self.window
+        places, taps = window.columns.places, window.taps
+        last = product("end", places)
+        w(f"int32_t *const patch = {names.scratch};")
+        w(f"int32_t *const sums = patch + {self._sums_at};")
+        for word in range(2 * taps, self._sums_at):
+            w(w.use(MOVE, f"patch[{word}]", "0"))
+        held = ("y", "x") if places > 1 else ("y",)
+        for name in held:
+            w(f"int32_t {name} = {'begin' if name == 'y' else 0}, {name}_next = {name};")
+        count = window.rows.places * places
+        with w.loop("place", last, start=product("begin", places), step=2, trips=-(-count // 2)):
+            w(f"int8_t *to0 = {names.outputs[0]} + {product('place', window.filters)};")
+            w(f"int8_t *to1 = place + 1 < {last} ? to0 + {window.filters} : to0;")
+            w(f"const int32_t *k = {names.packed['kernel']};")
+            dot.declare_channels(w, self.lanes, names.packed)
+            w.bill(10)
+            with w.loop("group", window.groups):
+                for name in held:
+                    w(f"{name}_next = {name};")
+                with w.loop("at", 2):
+                    w("int32_t *into = patch + at;")
+                    self._lay_out(w, names.inputs[0], product("group", window.depth))
+                    self._advance(w)
+                self._channels(w)
+            for name in held:
+                w(f"{name} = {name}_next;")
+
+    def _advance(self, w: Writer) -> None:
+        """To the next position, if there is one."""
+        places = self.window.columns.places
+        w.bill(4)
+        if places == 1:
+            w("if (y_next + 1 < end) ++y_next;")
+            return
+        with w.block(f"if (x_next + 1 < {places})"):
+            w("++x_next;")
+        with w.block("else if (y_next + 1 < end)"):
+            w("++y_next;")
+            w("x_next = 0;")
+
+    def _lay_out(self, w: Writer, source: str, channel: str) -> None:
+        """The inputs under a position, from a channel on."""
+        window, rows, columns = self.window, self.window.rows, self.window.columns
+        w(f"const int32_t top = {rows.position('y_next')};")
+        w(f"const int32_t left = {columns.position('x_next') if columns.places > 1 else -columns.pad};")
+        with w.loop("ky", rows.kernel):
+            w(f"const int32_t row = {total('top', product('ky', rows.dilation))};")
+            place = product(f"row * {columns.size} + left", window.channels)
+            w(f"const int8_t *from = {total(source, place, channel)};")
+            w.bill(6)
+            inside = [] if rows.always_inside else [f"row >= 0 && row < {rows.size}"]
+            at_once = window.contiguous and columns.kernel <= columns.size
+            if not columns.always_inside:
+                inside.append(f"left >= 0 && left <= {columns.size - columns.kernel}")
+            share = rows.inside_share * columns.inside_share
+            if at_once and not inside:
+                self._widen(w, "from", window.run)
+            elif at_once:
+                with w.block(f"if ({' && '.join(inside)})"), w.trips(share):
+                    self._widen(w, "from", window.run)
+                with w.block("else"), w.trips(1 - share):
+                    self._by_columns(w)
+            else:
+                self._by_columns(w)
+
+    def _by_columns(self, w: Writer) -> None:
+        """A row of taps, of which each may be padding."""
+        window, rows, columns = self.window, self.window.rows, self.window.columns
+        inside = [] if rows.always_inside else [f"row >= 0 && row < {rows.size}"]
+        with w.loop("kx", columns.kernel):
+            if not columns.always_inside:
+                w(f"const int32_t column = {total('left', product('kx', columns.dilation))};")
+                inside.append(f"column >= 0 && column < {columns.size}")
+            place = total("from", product("kx", columns.dilation * window.channels))
+            if not inside:
+                self._widen(w, place, window.depth)
+                return
+            w.bill(4 * len(inside))
+            with w.block(f"if ({' && '.join(inside)})"):
+                self._widen(w, place, window.depth)
+            with w.block("else"), w.trips(0):
+                zero = quant_of(self.site.inputs[0]).zero_point
+                with w.loop("i", window.depth):
+                    w(w.use(MOVE, "into[2 * i]", str(zero)))
+                w(f"into += {2 * window.depth};")
+
+    def _widen(self, w: Writer, source: str, count: int) -> None:
+        routine, bill = _widening(count)
+        w.bill(8)
+        w.add(bill)
+        w(f"into = {w.call(routine, 'into', source)};")
+
+    def _channels(self, w: Writer) -> None:
+        blocks, size = dot.divide(self.window.share, self.lanes), divided(self.window.taps)[1]
+        for block, count in blocks.classes():
+            with w.loop("block", count):
+                end = f"patch + {self._sums_at}"
+                w(f"k = {SMALL.call(w, 'two_by_two', 'patch', 'k', end, 'sums', of=(size,))};")
+                w.bill(PAIR * self.pairs + TURN * (self.pairs // size))
+                for position in range(2):
+                    for channel in range(block.channels):
+                        w(w.use(SUM, f"sum{position}{channel}", f"start[{channel}]", f"sums[{2 * position + channel}]"))
+                dot.store(w, self.lanes, block, ("to0", "to1"))
+                dot.next_block(w, self.lanes, block)
+                w.bill(2 + len(self.lanes.channels))
+                for to in ("to0", "to1"):
+                    w(f"{to} += {block.channels};")
+
+
+def _widening(count: int) -> tuple[Instruction, Bill]:
+    """The routine that lays out so many bytes as every second word, and what it costs."""
+    w = Writer("{prefix}")
+    at_once = next(size for size in (4, 3, 2, 1) if count % size == 0)
+    with w.loop("i", count // at_once):
+        for at in range(at_once):
+            w(w.use(MOVE, f"to[{2 * at}]", f"from[{at}]"))
+        w(f"to += {2 * at_once};")
+        w(f"from += {at_once};")
+        w.bill(2)
+    w("return to;")
+    head = "int32_t *{name}(int32_t *to, const int8_t *from)"
+    return w.routine(f"widen_{count}", head), w.whole
+
+
+def _refused(site: Site[Conv2D]) -> str | None:
+    reason = only_int8(site)
+    if reason:
+        return reason
+    if window_of(site).pool != (1, 1):
+        return "it computes no pool"
+    weights = sums_of(site).weights
+    fits = weights.size == 0 or (weights.min() >= INT8[0] and weights.max() <= INT8[1])
+    return None if fits else "its weights less their zero point have more than 8 bits"
+
+
+def _nest(site: Site[Conv2D]) -> TwoChannels:
+    return TwoChannels(site, ChannelLanes(site, divided(window_of(site).taps)[0]))
+
+
+VARIANTS = (variant("two_channels", frozenset({"armv6m"}), _refused, _nest),)

@@ -1,0 +1,83 @@
+"""Tensors of bytes of which every channel is a function of its input: a table of 256 results for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.kernels.contract import PORTABLE, Demand, K, Kernel, Names, Overlap, reason_of
+from nnbuild.kernels.loops import lookup
+from nnbuild.kernels.loops.strided import Loops
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import INT8, Ints, ints
+from nnbuild.ops.site import Site
+
+MOST = 64
+"""Channels: 16 KB."""
+
+
+def rows_of(loops: Loops) -> tuple[int, int] | None:
+    """(rows, channels) where the constants go along with the innermost values, or there is one for all."""
+    sizes, out, own = loops.sizes, loops.walks[0].strides, loops.walks[-1].strides
+    if len(sizes) > 2 or out[-1] != 1 or (len(sizes) == 2 and out[0] != sizes[1]):
+        return None
+    if not any(own):
+        return int(np.prod(sizes)), 1
+    if own[-1] != 1 or any(own[:-1]):
+        return None
+    return (sizes[0], sizes[1]) if len(sizes) == 2 else (1, sizes[0])
+
+
+def sizes_of(loops: Loops) -> tuple[int, int]:
+    found = rows_of(loops)
+    assert found is not None
+    return found
+
+
+def pointers(w: Writer, names: Names, channels: int) -> None:
+    """To a channel of the first row, and how many rows there are."""
+    w.bill(12)
+    for kind, pointer, base in (("const ", "from", names.inputs[0]), ("", "to", names.outputs[0])):
+        w(f"{kind}int8_t *{pointer} = {base} + {total(product('begin', channels), 'c')};")
+    w("int32_t left = end - begin;")
+
+
+def every_input() -> Ints:
+    """All bytes, ascending."""
+    return ints(np.arange(INT8[0], INT8[1] + 1))
+
+
+def kernel(results: Callable[[Site[K], Ints], Array | str], walks: Callable[[Site[K]], Loops]) -> Kernel[K]:
+    """Channel after channel, a work item is a row.
+
+    results: what becomes of these inputs in each channel [inputs, channels], or why that is no function of them alone.
+    walks: loops with the walks of the output, which is that of the input, first, and of the channels' constants last.
+    """
+
+    def accepts(site: Site[K]) -> str | None:
+        if site.dtypes != {"int8"}:
+            return "it computes int8 only"
+        found = rows_of(walks(site))
+        if found is None:
+            return "its channels do not lie side by side"
+        if found[1] > MOST:
+            return f"tables of more than {MOST} channels are too large"
+        return reason_of(results(site, every_input()))
+
+    def demand(site: Site[K]) -> Demand:
+        rows, channels = sizes_of(walks(site))
+        outputs = np.asarray(results(site, every_input()), np.int8)
+        packed = {"table": lookup.table(outputs).T.reshape(-1)}
+        return Demand(extent=rows, packed=packed, overlaps=(Overlap(every=rows * channels),))
+
+    def emit(w: Writer, site: Site[K], names: Names) -> None:
+        rows, channels = sizes_of(walks(site))
+        with w.loop("c", channels):
+            pointers(w, names, channels)
+            w(f"const int8_t *table = {total(names.packed['table'], product('c', 256))};")
+            lookup.lookups(w, "table", ("from", "to", "left"), rows, channels)
+
+    return Kernel("tables", PORTABLE, accepts, demand, emit)

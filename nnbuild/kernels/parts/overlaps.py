@@ -1,0 +1,86 @@
+"""How far an output may run into the space of the input it is computed from, worked out exactly.
+
+The work is done in units, from the first to the last. What a unit writes must not lie over anything that this or a
+later unit still reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from nnbuild.kernels.contract import Overlap
+from nnbuild.kernels.loops.window import Axis
+from nnbuild.numeric.rounding import Ints
+from nnbuild.ops.site import Site
+
+IN_PLACE = (Overlap(),)
+"""Every element is read before the one at its place is written."""
+
+SIZES = {"float32": 4, "int8": 1, "int16": 2, "int32": 4, "uint8": 1}
+
+
+def lead(units: int, written: Callable[[int], int], unread: Callable[[int], int | None]) -> int:
+    """The least lead for an output whose first `written(u)` bytes are written once unit u is done.
+
+    `unread(u)` is the lowest byte of the input that is read at or after the first write of unit u; None when nothing
+    is read any more.
+    """
+    behind = [(written(unit), unread(unit)) for unit in range(units)]
+    return max((end - start for end, start in behind if start is not None), default=-(1 << 30))
+
+
+def rows(site: Site, axis: Axis, ahead: int = 0) -> tuple[Overlap, ...]:
+    """For kernels that compute one output row after the other, each from a window of input rows.
+
+    `ahead` is how many rows of a window are read, and kept elsewhere, before its output row is written; where it is
+    the whole window, a later row reads only what is new.
+    """
+    into = prod(site.shape()[1:]) * SIZES[site.inputs[0].dtype]
+    out = prod(site.writes[0].shape) // axis.places * SIZES[site.writes[0].dtype]
+
+    def written(unit: int) -> int:
+        return (unit + 1) * out
+
+    def first(unit: int) -> int:
+        return max(0, unit * axis.stride - axis.pad) * into
+
+    def new(unit: int) -> int | None:
+        row = unit * axis.stride - axis.pad + ahead
+        return max(0, row) * into if row < axis.size else None
+
+    pieces = lead(axis.places, written, first)
+    at_once = lead(axis.places, written, new) if ahead else pieces
+    return (Overlap(lead=at_once, pieces=pieces),)
+
+
+def tiles(site: Site, down: Axis, along: Axis, width: int) -> tuple[Overlap, ...]:
+    """For kernels that walk along each output row and read the windows of `width` positions before writing these."""
+    into = site.shape()[-1] * SIZES[site.inputs[0].dtype]
+    out = prod(site.writes[0].shape) // (down.places * along.places) * SIZES[site.writes[0].dtype]
+    later = _starts(down, along) * into
+    ends = [min(x + width, along.places) for x in range(0, along.places, width)]
+    done = (np.arange(down.places)[:, None] * along.places + np.array(ends)[None, :]).reshape(-1)
+    done = done[done < len(later)]
+    return (Overlap(lead=int((done * out - later[done]).max(initial=-(1 << 30)))),)
+
+
+def positions(site: Site, down: Axis, along: Axis, behind: int) -> tuple[Overlap, ...]:
+    """For kernels that compute one position after the other, or some together, and write none before all that is read
+    for it, but perhaps `behind` of them."""
+    into = site.shape()[-1] * SIZES[site.inputs[0].dtype]
+    out = prod(site.writes[0].shape) // (down.places * along.places) * SIZES[site.writes[0].dtype]
+    starts = _starts(down, along) * into
+    done = np.arange(len(starts)) + behind
+    return (Overlap(lead=int((done * out - starts).max())),)
+
+
+def _starts(down: Axis, along: Axis) -> Ints:
+    """The lowest place under each position and those after it."""
+    tops = np.clip(np.arange(down.places) * down.stride - down.pad, 0, down.size)
+    lefts = np.clip(np.arange(along.places) * along.stride - along.pad, 0, along.size)
+    starts = tops[:, None] * along.size + lefts[None, :]
+    lowest: Ints = np.minimum.accumulate(starts.reshape(-1)[::-1])[::-1]
+    return lowest

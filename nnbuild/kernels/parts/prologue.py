@@ -1,0 +1,192 @@
+"""A convolution over a copy of its input, which what is ahead of it makes on the way: a factor and a summand a channel,
+or a border of other values than zeros.
+
+What lies around the input is part of the copy, which is in scratch. So the convolution's kernel knows no padding, and
+any kernel will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from math import lcm, prod
+from typing import Any, cast
+
+import numpy as np
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
+from nnbuild.isa.arm import FEATURES, FPU
+from nnbuild.isa.c99 import SINGLE
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach, Overlap
+from nnbuild.kernels.loops.border import Move, Place, around, border, by_elements, by_vectors, by_words, in_words
+from nnbuild.kernels.loops.window import window_of
+from nnbuild.kernels.loops.window_loops import moved, product, total
+from nnbuild.model.graph import Array, Op
+from nnbuild.ops.affine import Affine
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.pad import Pad
+from nnbuild.ops.site import Site
+from nnbuild.ops.windows import NO_PADDING
+
+ALIGNMENT = 64
+"""Bytes from a multiple of which the copy begins."""
+SPELT_OUT = 4
+"""Vectors of a row's period without a loop."""
+
+
+@dataclass(frozen=True, eq=False)
+class Copied:
+    """`outer` makes the copy, `inner` is computed from it."""
+
+    outer: Site[Pad]
+    inner: Site[Conv2D | DepthwiseConv2D]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the copy."""
+        return self.outer.outputs[0].nbytes
+
+
+def copied(site: Site[Affine | Pad]) -> Copied | str:
+    """The two parts, or why there are none."""
+    behind = site.tail[0] if site.tail else site
+    if not isinstance(behind.attributes, Conv2D | DepthwiseConv2D):
+        return "no convolution is behind it"
+    if len({tensor.dtype for tensor in (*site.inputs, *behind.inputs)}) > 1:
+        return "it changes the format"
+    if isinstance(site.attributes, Pad):
+        if behind.attributes.padding != NO_PADDING or site.output_shape() != behind.shape():
+            return "the convolution has a padding of its own"
+        padding, whole = cast(Op[Any], site.op), site.outputs[0]
+    else:
+        if site.attributes.axis != len(site.shape()) - 1 or site.shape() != behind.shape():
+            return "its numbers are not those of the convolution's channels"
+        if site.inputs[0].dtype != "float32":
+            return "it computes float32 only"
+        zeros = Pad((*behind.attributes.padding, (0, 0)))
+        padding = replace(cast(Op[Any], site.op), attributes=zeros, constants={})
+        whole = replace(behind.inputs[0], shape=zeros.shapes([behind.shape()], {})[0])
+    plain: Op[Any] = replace(cast(Op[Any], behind.op), attributes=replace(behind.attributes, padding=NO_PADDING))
+    constants = site.constants if isinstance(site.attributes, Pad) else {}
+    inner = Site(plain, (whole,), behind.outputs, behind.constants, site.tail[1:])
+    return Copied(Site(padding, site.inputs, (whole,), constants), inner)
+
+
+@dataclass(frozen=True, eq=False)
+class Ahead:
+    """Of one kernel of a convolution, for one set of vectors."""
+
+    kernel: Kernel[Any]
+    floats: Vectors
+
+    def accepts(self, site: Site[Affine | Pad]) -> str | None:
+        parts = copied(site)
+        return parts if isinstance(parts, str) else self.kernel.accepts(parts.inner)
+
+    def parts(self, site: Site[Affine | Pad]) -> tuple[Copied, Demand, int]:
+        """What it consists of, what the convolution demands, and where in scratch the copy begins."""
+        parts = copied(site)
+        assert isinstance(parts, Copied)
+        inner = self.kernel.demand(parts.inner)
+        return parts, inner, -(-inner.scratch // ALIGNMENT) * ALIGNMENT
+
+    def demand(self, site: Site[Affine | Pad]) -> Demand:
+        parts, inner, start = self.parts(site)
+        numbers = {f"ahead_{role}": values for role, values in self._numbers(site, parts).items()}
+        return Demand(
+            extent=inner.extent,
+            scratch=start + parts.size,
+            scratch_type=inner.scratch_type if inner.scratch else parts.outer.outputs[0].dtype,
+            packed={**inner.packed, **numbers},
+            overlaps=(Overlap(lead=-site.inputs[0].nbytes, pieces=site.writes[0].nbytes),),  # each piece copies anew
+            copied=inner.copied,
+            grain=inner.grain,
+            costs=inner.costs,
+        )
+
+    def _numbers(self, site: Site[Affine | Pad], parts: Copied) -> Mapping[str, Array]:
+        """What the copy is made with: a channel's number in every lane that meets it."""
+        if isinstance(site.attributes, Pad):
+            return border(parts.outer)
+        period = min(prod(site.shape()[-2:]), lcm(site.shape()[-1], self.floats.lanes))
+        return {role: np.resize(site.constant(role), period) for role in ("scale", "shift")}
+
+    def emit(self, w: Writer, site: Site[Affine | Pad], names: Names) -> None:
+        parts, inner, start = self.parts(site)
+        tensor, numbers = parts.outer.outputs[0], self._numbers(site, parts)
+        kind, size = C_TYPES[tensor.dtype], np.dtype(inner.scratch_type).itemsize if inner.scratch else 1
+        place = total(names.scratch, str(start // size))
+        same = not inner.scratch or inner.scratch_type == tensor.dtype
+        w(f"{kind} *const framed = {place if same else f'({kind} *)(void *)({place})'};")
+        there = replace(names, outputs=("framed",), packed={role: names.packed[f"ahead_{role}"] for role in numbers})
+        around(w, parts.outer, there, self._move(site, there, numbers), _rows(w, parts, inner))
+        own = {role: names.packed[role] for role in inner.packed}
+        self.kernel.emit(w, parts.inner, replace(names, inputs=("framed", *names.inputs[1:]), packed=own))
+
+    def _move(self, site: Site[Affine | Pad], names: Names, numbers: Mapping[str, Array]) -> Move:
+        if isinstance(site.attributes, Affine):
+            return partial(self._scaled, site, names, len(numbers["scale"]))
+        if site.inputs[0].dtype == "float32":
+            return partial(by_vectors, self.floats)
+        return by_elements if in_words(cast(Site[Pad], site)) else by_words
+
+    def _scaled(
+        self, site: Site[Any], names: Names, period: int, w: Writer, to: Place, source: Place | str, count: int
+    ) -> None:
+        """Zeros, or inputs that become what the convolution is to see."""
+        v = self.floats
+        if isinstance(source, str):
+            by_vectors(v, w, to, source, count)
+            return
+        for turn, some in in_vectors(w, period, count, "turn"):
+            for place, lanes in in_vectors(w, v.lanes, some, "i", SPELT_OUT):
+                with w.block(""):
+                    at = [f"{name} + {total(begin, turn, place)}" for name, begin in (source, to)]
+                    v.declare(w, "value", v.load(w, at[0], lanes))
+                    for role in ("scale", "shift"):
+                        v.declare(w, role, v.load(w, f"{names.packed[role]} + {place}", lanes))
+                    w(f"value = {v.use(w, 'add', v.use(w, 'mul', 'value', 'scale'), 'shift')};")
+                    v.bound(w, site.attributes.clamp, "value")
+                    v.store(w, at[1], "value", lanes)
+
+
+def _rows(w: Writer, parts: Copied, inner: Demand) -> tuple[int | str, int | str]:
+    """Of the copy, those that the range of work reads, where the kernel says so."""
+    window = window_of(parts.inner)
+    each, rest = divmod(inner.extent, window.outputs[0])
+    if not inner.rows or rest:
+        return 0, parts.outer.output_shape()[0]
+    first, behind = ("begin", "end") if each == 1 else (f"begin / {each}", f"(end + {each - 1}) / {each}")
+    w(f"const int32_t first_row = {product(first, window.row_step)};")
+    w(f"const int32_t last_row = {moved(product(behind, window.row_step), window.rows_under(1) - window.row_step)};")
+    return "first_row", "last_row"
+
+
+def kernels(kind: str, of: Iterable[Kernel[Any] | OnEach[Any]]) -> Iterator[Kernel[Any] | OnEach[Any]]:
+    """What computes an operation of this kind together with what is ahead of it, for each of its kernels."""
+    for entry in of:
+        if isinstance(entry, Kernel):
+            yield _with(kind, FPU if entry.needs & FEATURES else SINGLE, entry)
+        else:
+            yield OnEach(entry.numbers, partial(_on_set, kind, entry.make))
+
+
+def _on_set(kind: str, make: Callable[[Vectors], Iterable[Kernel[Any]]], floats: Vectors) -> list[Kernel[Any]]:
+    return [_with(kind, floats, kernel) for kernel in make(floats)]
+
+
+def _with(kind: str, floats: Vectors, kernel: Kernel[Any]) -> Kernel[Any]:
+    body = Ahead(kernel, floats)
+    return replace(
+        kernel,
+        name=f"{kernel.name}_{kind}",
+        accepts=body.accepts,
+        demand=body.demand,
+        emit=body.emit,
+        fuses=kernel.fuses | {kind},
+        joins=kind,
+    )

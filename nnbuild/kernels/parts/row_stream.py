@@ -1,0 +1,270 @@
+"""Operations computed row by row, one after the other: of what lies between them only a few rows are ever held.
+
+The last operation's rows are computed in order. Before each, the one before it makes the rows that are read for it,
+for which the one before that makes what it needs, and so on. Rows that nobody reads any more are moved out of their
+window. The kernels are those that compute whole tensors: a window is handed to them as if all of the tensor were there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.names import fragment
+from nnbuild.base.writer import Instruction, Writer
+from nnbuild.kernels.contract import Demand, Kernel, Names, Overlap
+from nnbuild.kernels.loops.window import Axis, window_of
+from nnbuild.kernels.parts.overlaps import SIZES
+from nnbuild.model.graph import Array, Tensor
+from nnbuild.ops.conv2d import Conv2D
+from nnbuild.ops.depthwise_conv2d import DepthwiseConv2D
+from nnbuild.ops.pool2d import Pool2D
+from nnbuild.ops.site import Site
+
+ALIGNMENT = 8
+MOVE_CYCLES = 1.0
+"""For each byte of a row that is moved."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One operation, or chain, of a stream, with the kernel that computes its rows."""
+
+    site: Site
+    kernel: Kernel
+    demand: Demand
+
+    @property
+    def result(self) -> Tensor:
+        return self.site.writes[0]
+
+    @property
+    def row(self) -> int:
+        """Bytes of one row of the result."""
+        return self.result.nbytes // self.result.shape[0]
+
+    @property
+    def pieces(self) -> int:
+        """Of the kernel's pieces, those of one row."""
+        return self.demand.extent // self.result.shape[0]
+
+    def axis(self, place: int) -> Axis:
+        """How a row of the result comes from rows of an input: from those under a window, or from the same row."""
+        rows = self.result.shape[0]
+        return row_axis(self.site) if place == 0 else Axis(rows, rows)
+
+
+def row_axis(site: Site) -> Axis:
+    """How rows of the output come from rows of the first input."""
+    if isinstance(site.attributes, Conv2D | DepthwiseConv2D | Pool2D):
+        return window_of(replace(site, tail=())).rows
+    rows = site.output_shape()[0]
+    return Axis(rows, rows)
+
+
+def lowest(axis: Axis, row: int) -> int:
+    """The first row that is read for this one."""
+    return max(0, row * axis.stride - axis.pad)
+
+
+def needed(axis: Axis, row: int) -> int:
+    """So many rows must be there for this one."""
+    return max(0, min(axis.size, row * axis.stride - axis.pad + axis.span))
+
+
+def streamable(site: Site, demand: Demand) -> bool:
+    """Whether a kernel can be asked for single rows."""
+    rows = site.writes[0].shape[0] if site.writes[0].shape else 0
+    return demand.rows and rows > 1 and demand.extent % rows == 0 and not site.op.outer
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Several parts, in an order in which they could be computed. The result of each but the last is read by one other
+    part, and by nobody else."""
+
+    parts: tuple[Part, ...]
+
+    def kernel(self, name: str) -> Kernel:
+        """It is a kernel like any other."""
+        return Kernel(name, frozenset(), lambda site: None, self.demand, self.emit)
+
+    @property
+    def last(self) -> int:
+        return len(self.parts) - 1
+
+    def sources(self, index: int) -> list[int | None]:
+        """For each input of a part, the part that makes it; None for what comes from outside."""
+        makers = {part.result.name: number for number, part in enumerate(self.parts[: self.last])}
+        return [makers.get(tensor.name) for tensor in self.parts[index].site.reads]
+
+    def reader(self, index: int) -> tuple[int, Axis]:
+        """The part that reads a result, and how."""
+        for number, part in enumerate(self.parts):
+            if index in self.sources(number):
+                return number, part.axis(self.sources(number).index(index))
+        raise AssertionError("every result is read by a part")
+
+    def rows_held(self, index: int) -> int:
+        """Rows in the window behind part `index`."""
+        _, axis = self.reader(index)
+        return min(self.parts[index].result.shape[0], axis.span)
+
+    def windows(self) -> list[int]:
+        """Where each window begins in the scratch; behind them lies what the kernels themselves need."""
+        places, at = [], 0
+        for index, part in enumerate(self.parts[: self.last]):
+            places.append(at)
+            at += _aligned(self.rows_held(index) * part.row)
+        return [*places, at]
+
+    def demand(self, site: Site) -> Demand:
+        packed: dict[str, Array] = {}
+        for index, part in enumerate(self.parts):
+            packed.update({f"{name}{index}": data for name, data in part.demand.packed.items()})
+        own = max(_aligned(part.demand.scratch) for part in self.parts)
+        return Demand(
+            extent=self.parts[self.last].result.shape[0],
+            scratch=self.windows()[-1] + own,
+            scratch_type="int64",
+            packed=packed,
+            overlaps=tuple(self._overlaps(site)),
+        )
+
+    def order(self) -> Iterator[tuple[int, int]]:
+        """(part, row) in the order in which the rows are made."""
+        made = [0] * len(self.parts)
+
+        def make(index: int, row: int) -> Iterator[tuple[int, int]]:
+            for place, source in enumerate(self.sources(index)):
+                while source is not None and made[source] < needed(self.parts[index].axis(place), row):
+                    yield from make(source, made[source])
+            yield index, row
+            made[index] += 1
+
+        for row in range(self.parts[self.last].result.shape[0]):
+            yield from make(self.last, row)
+
+    def _external(self) -> list[tuple[int, int, Tensor]]:
+        """(part that reads it, as which of its inputs, tensor) for everything from outside."""
+        return [
+            (index, place, part.site.reads[place])
+            for index, part in enumerate(self.parts)
+            for place, source in enumerate(self.sources(index))
+            if source is None
+        ]
+
+    def _overlaps(self, site: Site) -> Iterator[Overlap]:
+        """Worked out on the very order of rows. The last part reads a row of its own before it writes there, as far as
+        its kernel says so."""
+        order, final = list(self.order()), self.parts[self.last]
+        own = {overlap.input: overlap.lead for overlap in final.demand.overlaps}
+        for position, (index, place, tensor) in enumerate(self._external()):
+            row, axis = tensor.nbytes // max(1, tensor.shape[0]), self.parts[index].axis(place)
+            lead = own.get(place, final.result.nbytes) if index == self.last else -tensor.nbytes
+            unread: int | None = None
+            for part, at in reversed(order):
+                if part == self.last and unread is not None:
+                    lead = max(lead, (at + 1) * final.row - unread)
+                if part == index:
+                    low = lowest(axis, at) * row
+                    unread = low if unread is None else min(unread, low)
+            yield Overlap(input=position, lead=lead, pieces=final.result.nbytes)
+
+    def emit(self, w: Writer, site: Site, names: Names) -> None:
+        functions = [self._function(w, index, names.packed) for index in range(len(self.parts))]
+        self._declare(w)
+        with w.loop("row", "end", start="begin", trips=self.parts[self.last].result.shape[0]):
+            self._make(w, self.last, "row", functions, names)
+
+    def _declare(self, w: Writer) -> None:
+        """For each window: its memory, the first row that it holds, and the number of rows made so far."""
+        places = self.windows()
+        for index, part in enumerate(self.parts[: self.last]):
+            kind = C_TYPES[part.result.dtype]
+            w(f"{kind} *const window{index} = ({kind} *)(scratch + {places[index] // ALIGNMENT});")
+        for index in reversed(range(self.last)):
+            reader, axis = self.reader(index)
+            row = "begin" if reader == self.last else f"first{reader}"
+            w(f"const int32_t top{index} = {axis.position(row)};")
+            w(f"int32_t first{index} = top{index} < 0 ? 0 : top{index};")
+            w(f"int32_t made{index} = first{index};")
+
+    def _make(self, w: Writer, index: int, row: str, functions: list[Instruction], names: Names) -> None:
+        """Prints what makes one row of a part, with all that it needs."""
+        part = self.parts[index]
+        for place, source in enumerate(self.sources(index)):
+            if source is None:
+                continue
+            axis, size = part.axis(place), self.parts[source].result.shape[0]
+            reach = axis.span - axis.pad
+            w(f"const int32_t reach{source} = {f'{row} * {axis.stride}' if axis.stride > 1 else row} + {reach};")
+            w(f"const int32_t until{source} = reach{source} < {size} ? reach{source} : {size};")
+            with w.block(f"while (made{source} < until{source})"), w.trips(size / part.result.shape[0]):
+                self._room(w, source, axis, row)
+                self._make(w, source, f"made{source}", functions, names)
+                w(f"++made{source};")
+        pieces = "" if part.pieces == 1 else f" * {part.pieces}"
+        ends = f"{row}{pieces}, {f'({row} + 1)' if pieces else f'{row} + 1'}{pieces}"
+        w(f"{w.call(functions[index], *self._arguments(index, names), ends)};")
+
+    def _room(self, w: Writer, index: int, axis: Axis, row: str) -> None:
+        """Moves the rows that are still read to the front of a full window."""
+        held, part = self.rows_held(index), self.parts[index]
+        elements = part.row // SIZES[part.result.dtype]
+        with w.block(f"if (made{index} - first{index} == {held})"):
+            w(f"const int32_t low = {axis.position(row)};")
+            w(f"const int32_t gone = (low < made{index} ? low : made{index}) - first{index};")
+            if held > 1:
+                with w.loop("i", f"({held} - gone) * {elements}", trips=0):
+                    w(f"window{index}[i] = window{index}[i + gone * {elements}];")
+            w.bill(MOVE_CYCLES * part.row * max(0, held - axis.stride))
+            w(f"first{index} += gone;")
+
+    def _arguments(self, index: int, names: Names) -> list[str]:
+        part = self.parts[index]
+        given = {(p, place): names.inputs[at] for at, (p, place, _) in enumerate(self._external())}
+        inputs = [
+            given[index, place] if source is None else self._whole(source, const=True)
+            for place, source in enumerate(self.sources(index))
+        ]
+        output = names.outputs[0] if index == self.last else self._whole(index, const=False)
+        scratch = []
+        if part.demand.scratch:
+            scratch = [f"({C_TYPES[part.demand.scratch_type]} *)(scratch + {self.windows()[-1] // ALIGNMENT})"]
+        return [*inputs, output, *scratch]
+
+    def _whole(self, index: int, const: bool) -> str:
+        """The window as if it were the whole tensor: an address before it, from which only rows it holds are used."""
+        part = self.parts[index]
+        kind = f"{'const ' if const else ''}{C_TYPES[part.result.dtype]}"
+        return f"({kind} *)((uintptr_t)window{index} - (uintptr_t)first{index} * {part.row})"
+
+    def _function(self, w: Writer, index: int, packed: Mapping[str, str]) -> Instruction:
+        """A part's kernel as a function of its own; its constants are known in it by their own names."""
+        part = self.parts[index]
+        plain = _names(part, {name: packed[f"{name}{index}"] for name in part.demand.packed})
+        inner = Writer(w.prefix)
+        part.kernel.emit(inner, part.site, plain)
+        w.helpers |= inner.helpers
+        apart = "restrict " if index < self.last else ""
+        parameters = [
+            *(f"const {C_TYPES[t.dtype]} *{apart}{n}" for t, n in zip(part.site.reads, plain.inputs, strict=True)),
+            f"{C_TYPES[part.result.dtype]} *{apart}{plain.outputs[0]}",
+            *([f"{C_TYPES[part.demand.scratch_type]} *{apart}scratch"] if part.demand.scratch else []),
+        ]
+        name = f"rows_of_{index}_{fragment(part.site.op.name)}"
+        head = f"void {{name}}({', '.join(parameters)}, int32_t begin, int32_t end)"
+        bill = inner.whole.times(1 / part.result.shape[0])
+        uses = tuple(inner.instructions.values())
+        return Instruction(name, head, str(inner), bill.instructions, uses=uses, outlined=True, words=bill.words)
+
+
+def _names(part: Part, packed: Mapping[str, str]) -> Names:
+    count = len(part.site.reads)
+    return Names(tuple(f"in{i}" for i in range(count)) if count > 1 else ("in",), ("out",), packed)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT

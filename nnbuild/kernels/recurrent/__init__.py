@@ -1,0 +1,1 @@
+"""Kernels of LSTM, GRU and SimpleRNN: cells, and the weighted sums of their gates."""

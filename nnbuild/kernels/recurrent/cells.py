@@ -1,0 +1,232 @@
+"""What the kernels of LSTM, GRU and SimpleRNN share; those of floats: units are lanes, a block of them at a time.
+
+The states live in the operation's state outputs. All sums of a block's gates grow together, so that each input is
+loaded once for all of them. Where there are several blocks, their new hidden states wait in scratch until the last one
+has read the old state.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa import vector_functions as math
+from nnbuild.isa.vector_lanes import vector_lanes
+from nnbuild.isa.vectors import Vectors, in_vectors
+from nnbuild.kernels.contract import Demand, Names, Overlap, only_float
+from nnbuild.kernels.loops.tiling import stall
+from nnbuild.kernels.loops.window_loops import product, total
+from nnbuild.kernels.parts.float_functions import missing, spell
+from nnbuild.model.graph import Array
+from nnbuild.ops.base import NO_CLAMP
+from nnbuild.ops.functions import Function
+from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.site import Site
+
+SUMS = 8
+"""So many sums keep a core from waiting for them."""
+AT_ONCE = 2
+"""Inputs that a round of the loop takes, so that fewer instructions stand between the sums and what follows them."""
+
+
+def demand(
+    site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "float32"
+) -> Demand:
+    """An initial state may be the very storage of the state: it is read before it is written."""
+    attributes = site.attributes
+    first = int(attributes.sequences)
+    shared = tuple(Overlap(first + i, 1 + i) for i in range(attributes.states)) if len(site.inputs) > 1 else ()
+    return Demand(
+        extent=site.shape()[0],
+        scratch=scratch_vectors * attributes.units * np.dtype(scratch_type).itemsize,
+        scratch_type=scratch_type,
+        packed={name: np.ascontiguousarray(value).reshape(-1) for name, value in packed.items()},
+        overlaps=shared,
+    )
+
+
+def state_names(site: Site[Recurrent], names: Names) -> Sequence[str]:
+    return names.outputs[int(site.attributes.sequences) :]
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of a layer as lanes: `vectors` in a block."""
+
+    floats: Vectors
+    units: int
+    vectors: int
+
+    @property
+    def width(self) -> int:
+        return self.vectors * self.floats.lanes
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.units // self.width)
+
+    def pack(self, matrix: Array, gates: int) -> Array:
+        """[rows, gates * units] -> [blocks, rows, gates, width], the units filled up with zeros."""
+        rows = matrix.shape[0]
+        whole = np.zeros((rows, gates, self.blocks * self.width), matrix.dtype)
+        whole[:, :, : self.units] = matrix.reshape(rows, gates, self.units)
+        ordered: Array = whole.reshape(rows, gates, self.blocks, self.width).transpose(2, 0, 1, 3)
+        return np.ascontiguousarray(ordered).reshape(-1)
+
+
+R = TypeVar("R", bound=Recurrent)
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Generic[R]):
+    """Prints one time step of a layer on floats."""
+
+    w: Writer
+    site: Site[R]
+    names: Names
+    units: Units
+
+    @property
+    def floats(self) -> Vectors:
+        return self.units.floats
+
+    @property
+    def states(self) -> Sequence[str]:
+        return state_names(self.site, self.names)
+
+    @property
+    def fresh(self) -> str:
+        """Where a block's new hidden state goes: where the old one is, if no other block will read that."""
+        return self.names.scratch if self.units.blocks > 1 else self.states[0]
+
+    @contextmanager
+    def each_step(self) -> Iterator[None]:
+        """The loop over time: `x` is the step's input. Before the first step the states take their initial values."""
+        w, attributes, (steps, features) = self.w, self.site.attributes, self.site.shape()
+        given = self.names.inputs[1:]
+        with w.block("if (begin == 0)"):
+            for index, state in enumerate(self.states):
+                with w.block(f"if ({state} != {given[index]})") if given else nullcontext():
+                    self._copy(state, given[index] if given else "")
+        with w.loop("t", "end", start="begin", trips=steps):
+            step = f"{steps - 1} - t" if attributes.backwards else "t"
+            w(f"const float *x = {self.names.inputs[0]} + {product(step, features)};")
+            yield
+            if self.units.blocks > 1:
+                self._copy(self.states[0], self.names.scratch)
+            if attributes.sequences:
+                self._copy(f"{self.names.outputs[0]} + {product('t', attributes.units)}", self.fresh)
+
+    def _copy(self, to: str, source: str) -> None:
+        vector_lanes(self.floats, {}, NO_CLAMP).copy(self.w, to, source, self.units.units)
+
+    def each_unit(
+        self,
+        body: Callable[[int, str, int], None],
+        of_x: Sequence[str],
+        of_h: Sequence[str] = (),
+        state: str = "",
+        suffix: str = "",
+    ) -> None:
+        """The body for every vector of units, behind its block's sums: (number in the block, first unit, how many).
+
+        A sum has a vector for each gate, and begins with its bias; of_x are those of the input, of_h of a state: where
+        none are given, the same. `suffix` tells the constants of some gates from others.
+        """
+        w, units = self.w, self.units
+        for place, real in in_vectors(w, units.width, units.units, "unit"):
+            if place != "unit":
+                w(f"const int32_t unit = {place};")
+            self._sums(of_x, of_h or of_x, state or self.states[0], suffix)
+            for vector, first in enumerate(range(0, real, self.floats.lanes)):
+                with w.block(""):
+                    body(vector, total("unit", str(first)), min(self.floats.lanes, real - first))
+
+    def _sums(self, of_x: Sequence[str], of_h: Sequence[str], state: str, suffix: str) -> None:
+        w, floats, units = self.w, self.floats, self.units
+        declared, bias = list(dict.fromkeys((*of_x, *of_h))), self.names.packed.get(f"bias{suffix}")
+        for gate, name in enumerate(declared):
+            for vector in range(units.vectors):
+                place = f"unit * {len(declared)} + {gate * units.width + vector * floats.lanes}"
+                value = floats.load(w, f"{bias} + {place}") if bias else floats.each(w, 0.0)
+                floats.declare(w, f"{name}{vector}", value)
+        self._accumulate(of_x, ("x", self.site.shape()[1]), self.names.packed[f"kernel{suffix}"])
+        self._accumulate(of_h, (state, units.units), self.names.packed[f"recurrent{suffix}"])
+
+    def _accumulate(self, sums: Sequence[str], inputs: tuple[str, int], weights: str) -> None:
+        """sums += the vector `inputs` of so many values by the weights of the block, laid out [inputs][gate][width]."""
+        w, floats, units, (pointer, size) = self.w, self.floats, self.units, inputs
+        with w.block(""):
+            w(f"const float *k = {weights} + {product('unit', size * len(sums))};")
+            together = AT_ONCE if floats.lanes > 1 and size % AT_ONCE == 0 else 1
+            with w.loop("i", size, step=together):
+                for step in range(together):
+                    self._add(sums, total(f"{pointer} + i", str(step)), step * len(sums) * units.width)
+                w(f"k += {together * len(sums) * units.width};")
+
+    def _add(self, sums: Sequence[str], source: str, place: int) -> None:
+        """sums += the input at `source` by its weights, which are so many behind `k`."""
+        w, floats, units = self.w, self.floats, self.units
+        with w.block(""):
+            floats.declare(w, "value", floats.broadcast(w, source, 1))
+            for gate, name in enumerate(sums):
+                for vector in range(units.vectors):
+                    loaded = floats.load(w, f"k + {place + gate * units.width + vector * floats.lanes}")
+                    floats.accumulate(w, f"{name}{vector}", "value", loaded)
+            w.bill(stall(1, len(sums) * units.vectors))
+
+    def apply(self, name: str, function: Function, argument: str) -> None:
+        """Declares `name` = function(argument)."""
+        short = CELLS.get(function[0]) if self.floats.lanes > 1 else None
+        call = self.w.call(short(self.floats), argument) if short else spell(self.w, self.floats, function, argument)
+        self.floats.declare(self.w, name, call)
+
+
+CELLS = {"tanh": math.cell_tanh, "sigmoid": math.cell_sigmoid}
+"""Shorter ways to functions that the next time step waits for, in vectors."""
+
+
+@dataclass(frozen=True)
+class Cells(ABC, Generic[R]):
+    """The kernel of a kind of layer on one set, which computes `sums` of a unit at once."""
+
+    floats: Vectors
+    sums: ClassVar[int]
+
+    def units(self, site: Site[R]) -> Units:
+        needed = -(-site.attributes.units // self.floats.lanes)
+        most = max(1, SUMS // self.sums) if self.floats.lanes > 1 else 1
+        return Units(self.floats, site.attributes.units, -(-needed // -(-needed // most)))
+
+    def held(self, site: Site[R]) -> int:
+        """How many values of each unit are kept in scratch behind the place of the new state."""
+        return 0
+
+    def pack(self, site: Site[R], units: Units) -> dict[str, Array]:
+        packed = {role: units.pack(site.constant(role), self.sums) for role in ("kernel", "recurrent")}
+        if "bias" in site.constants:
+            packed["bias"] = units.pack(site.constant("bias").reshape(1, -1), self.sums)
+        return packed
+
+    @abstractmethod
+    def step(self, step: Step[R]) -> None:
+        """Prints one time step."""
+
+    def accepts(self, site: Site[R]) -> str | None:
+        functions = (site.attributes.activation[0], site.attributes.gate_activation[0])
+        return only_float(site) or next(filter(None, (missing(self.floats, name) for name in functions)), None)
+
+    def demand(self, site: Site[R]) -> Demand:
+        units, held = self.units(site), self.held(site)
+        return demand(site, self.pack(site, units), held + 1 if held or units.blocks > 1 else 0)
+
+    def emit(self, w: Writer, site: Site[R], names: Names) -> None:
+        step = Step(w, site, names, self.units(site))
+        with step.each_step():
+            self.step(step)

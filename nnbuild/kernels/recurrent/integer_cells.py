@@ -1,0 +1,240 @@
+"""What the integer kernels of LSTM, GRU and SimpleRNN share; the arithmetic is that of `ops.recurrent_rules`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+
+from nnbuild.base.literals import C_TYPES
+from nnbuild.base.writer import Writer
+from nnbuild.isa import c99
+from nnbuild.kernels.contract import PORTABLE, Demand, Names
+from nnbuild.kernels.loops.window_loops import product
+from nnbuild.kernels.parts.integer_steps import declare, value_of
+from nnbuild.kernels.recurrent import cells
+from nnbuild.kernels.recurrent.cells import state_names
+from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import INT32
+from nnbuild.numeric.tables import fine_table
+from nnbuild.ops import activation_rules
+from nnbuild.ops.recurrent import Recurrent, rules_of
+from nnbuild.ops.recurrent_rules import Curve, Products, Smooth
+from nnbuild.ops.site import Site
+from nnbuild.ops.tflite_lstm import TfliteLstm
+
+WIDEST = 1 << 30
+"""Where `nn_scale_wide` holds what it scales."""
+
+
+R = TypeVar("R", Recurrent, TfliteLstm)
+
+
+class Part(NamedTuple):
+    """What a vector adds to some sums of every unit, by their names."""
+
+    sums: Sequence[str]
+    vector: str
+    size: int
+    name: str
+    products: Products
+
+    @property
+    def places(self) -> list[str]:
+        """Where the unit's numbers of each sum lie."""
+        return [f"{product('unit', len(self.sums))} + {index}" for index in range(len(self.sums))]
+
+
+def both_products(site: Site[Recurrent]) -> tuple[Products, Products]:
+    """Of the input and of the state."""
+    return rules_of(site).of_input, rules_of(site).of_state
+
+
+def parts_of(
+    site: Site[R], names: Sequence[str], state: str, products: tuple[Products, Products], which: str = ""
+) -> tuple[Part, Part]:
+    """What the input and a state add to the sums of these names; `which` tells the constants of some from others'."""
+    units, features = site.attributes.units, site.shape()[1]
+    return (
+        Part([f"{name}_x" for name in names], "x", features, f"kernel{which}", products[0]),
+        Part([f"{name}_h" for name in names], state, units, f"recurrent{which}", products[1]),
+    )
+
+
+class Sums:
+    """How weighted sums are computed: one number at a time. A set of instructions has a way of its own."""
+
+    needs: ClassVar[frozenset[str]] = PORTABLE
+
+    def accepts(self, site: Site[Recurrent]) -> str | None:
+        if site.inputs[0].dtype not in ("int8", "int16"):
+            return f"it computes from int8 or int16 only, not {site.inputs[0].dtype}"
+        try:
+            rules_of(site)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def packed(
+        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
+    ) -> dict[str, Array]:
+        """The weights of some gates, and what their columns have beside them, unit by unit."""
+        count = site.attributes.gates
+        made = {name: by_unit(products.weights, count)[:, :, gates]}
+        for part, values in columns(products).items():
+            made[f"{name}_{part}"] = values.reshape(count, -1).T[:, gates]
+        return made
+
+    def demand(
+        self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
+    ) -> Demand:
+        return cells.demand(site, packed | _tables(site), scratch_vectors, scratch_type)
+
+    def room(self, site: Site[Recurrent]) -> int:
+        """Bytes of scratch that the sums take for themselves."""
+        return 0
+
+    def all_gates(self, site: Site[Recurrent]) -> Demand:
+        """Where all sums of a unit are computed together."""
+        of_input, of_state = both_products(site)
+        kernel = self.packed(site, "kernel", of_input)
+        return self.demand(site, kernel | self.packed(site, "recurrent", of_state))
+
+    def before_units(
+        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
+    ) -> None:
+        """What is done in a time step before the loop over units whose `weighted` takes these parts; so many numbers
+        a unit are held in scratch."""
+
+    def weighted(self, w: Writer, names: Names, part: Part) -> None:
+        """Declares what the part adds to each of its sums, in their unit."""
+        for one, total, at in zip(part.sums, self.totals(w, names, part), part.places, strict=True):
+            self.scaled(w, names, part, one, total, at)
+
+    def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
+        """The part's sums of the unit, with what they begin with."""
+        kind = "int32_t" if part.products.narrow else "int64_t"
+        start = names.packed.get(f"{part.name}_start")
+        for one, at in zip(part.sums, part.places, strict=True):
+            declare(w, f"{one}_sum", f"{start}[{at}]" if start else "0", kind)
+        with w.loop("i", part.size):
+            declare(w, "value", f"{part.vector}[i]", f"const {kind}")
+            for index, one in enumerate(part.sums):
+                at = f"({product('unit', part.size)} + i) * {len(part.sums)} + {index}"
+                w(w.use(c99.MULTIPLY_ADD, f"{one}_sum", "value", f"{names.packed[part.name]}[{at}]"))
+        return [f"{one}_sum" for one in part.sums]
+
+    def scaled(self, w: Writer, names: Names, part: Part, result: str, total: str, at: str) -> None:
+        """Declares what a sum of the unit's is in the unit of what it goes into."""
+        scale = [f"{names.packed[f'{part.name}_{what}']}[{at}]" for what in ("multiplier", "right")]
+        declare(w, result, w.helper("scale_wide" if part.products.largest > WIDEST else "scale_long", total, *scale))
+
+
+@contextmanager
+def each_unit(
+    sums: Sums, w: Writer, site: Site[Recurrent], names: Names, parts: tuple[Part, Part], held: int = 1
+) -> Iterator[None]:
+    """The loop over units, with what both parts add to their sums; so many numbers a unit are held in scratch."""
+    sums.before_units(w, site, names, parts, held)
+    with w.loop("unit", site.attributes.units):
+        for part in parts:
+            sums.weighted(w, names, part)
+        yield
+
+
+def summed(w: Writer, name: str, first: str, second: str, curve: Curve, largest: int) -> None:
+    """Declares the sum of two parts, which does not exceed `largest`, held within what the function takes."""
+    if largest > INT32[1]:
+        declare(w, name, hold(w, f"(int64_t){first} + {second}", str(curve.limit)), "int32_t")
+        return
+    declare(w, name, f"(int32_t)({first} + {second})", "int32_t")
+    if largest > curve.limit:
+        c99.bound(w, (-curve.limit, curve.limit), name)
+
+
+def largest_of(*parts: Products) -> int:
+    """What the sum of their scaled sums does not exceed; beyond `WIDEST` each is held there."""
+    return sum(min(part.largest, WIDEST) for part in parts)
+
+
+def by_unit(matrix: Array, gates: int) -> Array:
+    """Keras' [rows, gates * units] -> [units, rows, gates]."""
+    rows, width = matrix.shape
+    return matrix.reshape(rows, gates, width // gates).transpose(2, 0, 1)
+
+
+@contextmanager
+def time_steps(w: Writer, site: Site[Recurrent], names: Names) -> Iterator[None]:
+    """The loop over time, as that of floats: a new hidden state waits in scratch until the end of its step."""
+    attributes, (steps, features) = site.attributes, site.shape()
+    states = state_names(site, names)
+    with w.block("if (begin == 0)"), w.loop("unit", attributes.units):
+        for index, state in enumerate(states):
+            initial = f"{names.inputs[1 + index]}[unit]" if len(names.inputs) > 1 else "0"
+            w(w.use(c99.STORE, f"{state}[unit]", initial))
+    with w.loop("t", "end", start="begin", trips=steps):
+        step = f"{steps - 1} - t" if attributes.backwards else "t"
+        w(f"const {C_TYPES[site.inputs[0].dtype]} *x = {names.inputs[0]} + {product(step, features)};")
+        yield
+        fresh = f"(int16_t){names.scratch}[unit]"
+        with w.loop("unit", attributes.units):
+            w(w.use(c99.STORE, f"{states[0]}[unit]", fresh))
+            if attributes.sequences:
+                place = f"{names.outputs[0]}[{product('t', attributes.units)} + unit]"
+                w(w.use(c99.STORE, place, fresh))
+
+
+def columns(products: Products) -> dict[str, Array]:
+    """What every column of a product has beside its weights, by name."""
+    start = products.start.astype(np.int32 if products.narrow else np.int64)
+    made: dict[str, Array] = {"start": start} if start.any() else {}
+    return made | {"multiplier": products.multiplier.astype(np.int32), "right": products.right.astype(np.int8)}
+
+
+def _tables(site: Site[Recurrent]) -> dict[str, Array]:
+    """The tables of the functions that have one."""
+    rules = rules_of(site)
+    made: dict[str, Array] = {}
+    for name, curve in {"gate": rules.gate, "activation": rules.value}.items():
+        if name == "gate" and site.attributes.gates == 1:
+            continue
+        match curve.rule:
+            case Smooth():
+                made["sigmoid"] = fine_table().astype(np.int32)
+            case activation_rules.Table(entries):
+                made[f"{name}_table"] = entries.astype(np.int16)
+    return made
+
+
+def apply(w: Writer, names: Names, curve: Curve, variable: str, table: str) -> None:
+    """Replaces a variable, held within the function's limit, by the function of it. `table`: of the gate or not."""
+    match curve.rule:
+        case Smooth(function):
+            w(w.use(c99.STORE, variable, w.helper(f"fine_{function}", names.packed["sigmoid"], variable)))
+            return
+        case activation_rules.Table():
+            w(w.use(c99.STORE, variable, w.helper("interpolate16", names.packed[f"{table}_table"], variable)))
+        case activation_rules.Gate() | activation_rules.Whole():
+            with w.block(""):
+                w(w.use(c99.STORE, variable, value_of(w, curve.rule, variable)))
+        case _:
+            w(w.use(c99.STORE, variable, value_of(w, curve.rule, variable)))
+    c99.bound(w, _bounds(curve), variable)
+
+
+def _bounds(curve: Curve) -> tuple[int, int]:
+    """Those of the rule and of the curve as one."""
+    form = getattr(curve.rule, "format", None)
+    low, high = form.bounds if form is not None else curve.bounds
+    return min(max(low, curve.bounds[0]), curve.bounds[1]), max(min(high, curve.bounds[1]), curve.bounds[0])
+
+
+def shifted(value: str, amount: int) -> str:
+    """To a coarser unit, to nearest, halves up; the value has 64 bits."""
+    return f"({value} + {1 << (amount - 1)}) >> {amount}" if amount else value
+
+
+def hold(w: Writer, value: str, limit: str) -> str:
+    return w.helper("hold", value, limit)

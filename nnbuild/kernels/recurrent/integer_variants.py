@@ -1,0 +1,53 @@
+"""The integer kernels of LSTM, GRU and SimpleRNN: each with weighted sums of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from nnbuild.base.writer import Writer
+from nnbuild.isa.vectors import Vectors
+from nnbuild.kernels.compressed.narrow_dsp_rows import Code
+from nnbuild.kernels.contract import Demand, Kernel, Names, OnEach
+from nnbuild.kernels.recurrent.integer_cells import Sums
+from nnbuild.kernels.recurrent.pair_sums import PairedSums
+from nnbuild.kernels.recurrent.scattered_sums import ScatteredSums
+from nnbuild.kernels.recurrent.sparse_sums import Form, NarrowSums, SparsePairSums, SparseSums
+from nnbuild.kernels.recurrent.vector_sums import ColumnSums
+from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.site import Site
+
+FORMS = {"integer": Sums(), "pairs_wide": PairedSums(True), "pairs": PairedSums(False)}
+ENCODED = {
+    "sparse": SparseSums(Form(False)),
+    "sparse_shared": SparseSums(Form(True)),
+    "sparse_pairs": SparsePairSums(False),
+    "sparse_pairs_short": SparsePairSums(False, Form(True, 2)),
+    "sparse_places": SparsePairSums(False, Form(True, 1, 4, 2)),
+    "sparse_places_short": SparsePairSums(False, Form(True, 1, 2)),
+    "sparse_apart": SparsePairSums(False, Form(False)),
+    "sparse_scattered": ScatteredSums(False),
+    "int4": NarrowSums(False, Code(False)),
+    "codebook": NarrowSums(False, Code(True)),
+}
+"""Those that skip zeros, and those of 4 bits a weight."""
+R = TypeVar("R", bound=Recurrent)
+Emit = Callable[[Sums, Writer, Site[R], Names], None]
+
+
+def integer_kernels(demand: Callable[[Sums, Site[R]], Demand], emit: Emit[R]) -> tuple[Kernel[R] | OnEach[R], ...]:
+    """Portable, on pairs for weights of 16 bits and of 8, and on every set of vectors."""
+
+    def kernel(name: str, needs: frozenset[str], sums: Sums, encoding: str = "") -> Kernel[R]:
+        return Kernel(name, needs, sums.accepts, partial(demand, sums), partial(emit, sums), encoding=encoding)
+
+    def on_vectors(v: Vectors) -> list[Kernel[R]]:
+        return [kernel(f"{v.name}_integers", frozenset({v.name}), ColumnSums(v))]
+
+    dense = [kernel(name, sums.needs, sums) for name, sums in FORMS.items()]
+    encoded = [
+        kernel(name, sums.needs, sums, name if isinstance(sums, NarrowSums) else "blocks")
+        for name, sums in ENCODED.items()
+    ]
+    return *dense, *encoded, OnEach("integer", on_vectors)

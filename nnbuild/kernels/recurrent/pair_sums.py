@@ -1,0 +1,178 @@
+"""The weighted sums of LSTM, GRU and SimpleRNN on the pairs of 16-bit products of Cortex-M4 and up.
+
+At the beginning of a time step its input and the old hidden state are copied to scratch as 16-bit numbers, each
+filled up with zeros to a multiple of four. Four weights of a sum, then of the next one, follow each other.
+
+A sum of 32 bits is scaled in as many: shifted left so far that the high word of its product has all bits that count,
+then the rounding constant is whole and the rest is one shift. Sums that need 64 bits are scaled by the general rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from nnbuild.base.writer import Row, Writer
+from nnbuild.isa import c99
+from nnbuild.isa.arm import DSP
+from nnbuild.kernels.contract import Demand, Names
+from nnbuild.kernels.loops.window_loops import product
+from nnbuild.kernels.parts.integer_steps import declare
+from nnbuild.kernels.recurrent.integer_cells import Part, Sums, both_products, by_unit, columns
+from nnbuild.model.graph import Array
+from nnbuild.numeric.rounding import INT16, INT32
+from nnbuild.ops.gru import GRU
+from nnbuild.ops.recurrent import Recurrent
+from nnbuild.ops.recurrent_rules import Products
+from nnbuild.ops.site import Site
+
+AT_ONCE = 4
+SPLIT = 33
+"""From a right shift of so many bits on, half of it is whole in the high word."""
+LARGEST_PART = 1 << 30
+COPY = Row("{0} = {1};", 3)
+
+
+def whole(size: int) -> int:
+    return -(-size // AT_ONCE) * AT_ONCE
+
+
+def raised(products: Products) -> int | None:
+    """By how many bits all sums of a product are shifted left to be scaled in 32 bits; None where that cannot be."""
+    by = max(0, SPLIT - int(products.right.min()))
+    results = products.reach * (np.abs(products.multiplier).astype(object) + 1)
+    small = all(int(result) >> int(right) < LARGEST_PART for result, right in zip(results, products.right, strict=True))
+    return by if products.narrow and small and products.reach << by <= INT32[1] else None
+
+
+@dataclass(frozen=True)
+class PairedSums(Sums):
+    """`wide` weights have 16 bits: more flash, and nothing to unpack."""
+
+    wide: bool
+    needs: ClassVar[frozenset[str]] = frozenset({"armv7em_dsp"})
+
+    def accepts(self, site: Site[Recurrent]) -> str | None:
+        reason = super().accepts(site)
+        if reason:
+            return reason
+        attributes, products = site.attributes, both_products(site)
+        if isinstance(attributes, GRU) and not attributes.reset_after:
+            return "its reset gate acts before the product"
+        for part in products:
+            if part.weights.dtype.itemsize > 2 or np.abs(part.weights.astype(np.int64)).max(initial=0) > INT16[1]:
+                return "its weights have more than 16 bits"
+        narrow = all(part.weights.dtype == np.int8 for part in products)
+        return None if self.wide or narrow else "its weights have more than 8 bits"
+
+    def packed(
+        self, site: Site[Recurrent], name: str, products: Products, gates: slice = slice(None)
+    ) -> dict[str, Array]:
+        """[unit][four inputs][gate][input]; of narrow ones the second and third of four change places."""
+        count = site.attributes.gates
+        weights = by_unit(products.weights, count)[:, :, gates]
+        units, size, kept = weights.shape
+        filled = np.zeros((units, whole(size), kept), np.int16 if self.wide else np.int8)
+        filled[:, :size] = weights
+        fours = filled.reshape(units, -1, AT_ONCE, kept).transpose(0, 1, 3, 2)
+        parts = {"": fours if self.wide else fours[..., [0, 2, 1, 3]]}
+        for part, values in _columns(products).items():
+            parts[f"_{part}"] = values.reshape(count, units, -1).transpose(1, 0, 2)[:, gates]
+        return {f"{name}{part}": values for part, values in parts.items()}
+
+    def demand(
+        self, site: Site[Recurrent], packed: dict[str, Array], scratch_vectors: int = 1, scratch_type: str = "int16"
+    ) -> Demand:
+        made = super().demand(site, packed, scratch_vectors, scratch_type)
+        return replace(made, scratch=self.room(site))
+
+    def room(self, site: Site[Recurrent]) -> int:
+        return 2 * (state_place(site) + whole(site.attributes.units))
+
+    def before_units(
+        self, w: Writer, site: Site[Recurrent], names: Names, parts: Sequence[Part], held: int = 1
+    ) -> None:
+        for part in parts:
+            name, place = ("inputs", input_place(site)) if part.vector == "x" else ("state", state_place(site))
+            w(f"int16_t *{name} = {names.scratch} + {place};")
+            with w.loop("i", part.size):
+                w(w.use(COPY, f"{name}[i]", f"{part.vector}[i]"))
+            for index in range(part.size, whole(part.size)):
+                w(w.use(c99.STORE, f"{name}[{index}]", "0"))
+
+    def weighted(self, w: Writer, names: Names, part: Part) -> None:
+        sums, _, _, name, products = part
+        by, count = raised(products), len(sums)
+        self.begun(w, names, part, "int64_t" if by is None else "int32_t")
+        for index, one in enumerate(sums):
+            place = f"unit * {count} + {index}" if count > 1 else "unit"
+            if by is None:
+                self.scaled(w, names, part, one, f"{one}_sum", place)
+            else:
+                self._scale(w, f"{names.packed[f'{name}_scale']} + {product(place, 3)}", one, by)
+
+    def totals(self, w: Writer, names: Names, part: Part) -> list[str]:
+        self.begun(w, names, part, "int32_t" if part.products.narrow else "int64_t")
+        return [f"{one}_sum" for one in part.sums]
+
+    def begun(self, w: Writer, names: Names, part: Part, kind: str) -> None:
+        """Declares the part's sums, which are of this type."""
+        count, start = len(part.sums), names.packed.get(f"{part.name}_start")
+        for index, one in enumerate(part.sums):
+            first = f"{start}[{product('unit', count)} + {index}]" if start else "0"
+            w(w.use(c99.LOAD_AS, kind, f"{one}_sum", first))
+        with w.block(""):
+            self._multiplied(w, names, part, kind)
+
+    def _multiplied(self, w: Writer, names: Names, part: Part, kind: str) -> None:
+        count, size = len(part.sums), whole(part.size)
+        weights = "int16_t" if self.wide else "int8_t"
+        w(f"const {weights} *k = {names.packed[part.name]} + {product('unit', size * count)};")
+        with w.loop("i", size, step=AT_ONCE):
+            source = "inputs" if part.vector == "x" else "state"
+            self._four(w, part.sums, source, "p_long_dot" if kind == "int64_t" else "p_dot")
+            w(f"k += {AT_ONCE * count};")
+
+    def _four(self, w: Writer, sums: Sequence[str], source: str, multiply: str) -> None:
+        w("int32_t x1;")
+        w(w.use(c99.LET, "x0", DSP.call(w, "p_load_two", f"{source} + i", "&x1")))
+        for index, part in enumerate(sums):
+            at, pair = (f"k + {AT_ONCE * index}" if index else "k"), (f"w{index}0", f"w{index}1")
+            if self.wide:
+                w(f"int32_t {pair[1]};")
+                w(w.use(c99.LET, pair[0], DSP.call(w, "p_load_two", at, f"&{pair[1]}")))
+            else:
+                w(w.use(c99.LET, f"four{index}", DSP.call(w, "load_bytes", at, of=(4,))))
+                w(w.use(c99.LET, pair[0], DSP.call(w, "p_even_bytes", f"four{index}")))
+                w(w.use(c99.LET, pair[1], DSP.call(w, "p_odd_bytes", f"four{index}")))
+            for name, vector in zip(pair, ("x0", "x1"), strict=True):
+                w(f"{part}_sum = {DSP.call(w, multiply, name, vector, f'{part}_sum')};")
+
+    def _scale(self, w: Writer, place: str, part: str, by: int) -> None:
+        sums = f"{part}_sum * {1 << by}" if by else f"{part}_sum"
+        w(f"const int32_t *{part}_scale = {place};")
+        high = DSP.call(w, "high_add", sums, f"{part}_scale[0]", f"{part}_scale[1]")
+        w.bill(6)
+        declare(w, part, f"{high} >> {part}_scale[2]")
+
+
+def _columns(products: Products) -> dict[str, Array]:
+    """What each sum's scaling is told, and what it begins with."""
+    by = raised(products)
+    if by is None:
+        return columns(products)
+    right = products.right + by
+    scale = np.stack([products.multiplier, np.int64(1) << (right - SPLIT), right - 32], 1).astype(np.int32)
+    return {"scale": scale} | ({"start": products.start.astype(np.int32)} if products.start.any() else {})
+
+
+def input_place(site: Site[Recurrent]) -> int:
+    """In scratch the new hidden state comes first."""
+    return whole(site.attributes.units)
+
+
+def state_place(site: Site[Recurrent]) -> int:
+    return input_place(site) + whole(site.shape()[1])
