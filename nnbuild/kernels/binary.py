@@ -129,7 +129,7 @@ def _demand_words(site: Site[Binary]) -> Demand:
     usual, size = _demand(site), prod(site.output_shape())
     if dsp_binary.gated(_loops(site)) is None:
         return usual
-    return replace(usual, overlaps=tuple(replace(each, every=size) for each in usual.overlaps))
+    return replace(usual, overlaps=tuple(replace(each, step=size) for each in usual.overlaps))
 
 
 def _emit_words(w: Writer, site: Site[Binary], names: Names) -> None:

@@ -1,4 +1,4 @@
-"""What a kernel asks for, and what it is told when it prints."""
+"""The interface of kernels: what one needs at a site, and what it is told when it prints."""
 
 from __future__ import annotations
 
@@ -26,43 +26,43 @@ else:
 
 @dataclass(frozen=True)
 class Overlap:
-    """How an output may lie over an input that nothing else needs any more: it begins at least `lead` bytes before it.
+    """An output may overlap an input that no later step needs, if it begins at least `distance` bytes before it.
 
-    Then it is never written over what is still to be read. A lead below 0 lets it begin so many bytes after the input.
-    `pieces` is the lead where the work is done in several calls, each of which may read again what the one before it
-    had read already; it is the same unless it is given. Beginnings must be a multiple of `every` bytes apart, for
-    kernels that do one channel after the other and may write nothing over another one.
+    At this safe distance the kernel never overwrites input that it has yet to read. A negative distance lets the output
+    begin that many bytes after the input. `split_distance` applies where the step is computed in several calls, which
+    may read some inputs again; by default it equals `distance`. The two beginnings must lie a multiple of `step` bytes
+    apart: kernels that compute channel by channel in place must not write over other channels.
     """
 
     output: int = 0
     input: int = 0
-    lead: int = 0
-    pieces: int | None = None
-    every: int = 1
+    distance: int = 0
+    split_distance: int | None = None
+    step: int = 1
 
-    def lead_of(self, in_pieces: bool) -> int:
-        return self.pieces if in_pieces and self.pieces is not None else self.lead
+    def distance_of(self, split: bool) -> int:
+        return self.split_distance if split and self.split_distance is not None else self.distance
 
 
 @dataclass(frozen=True, eq=False)
 class Demand:
     """What a kernel needs at one site.
 
-    extent: how many pieces the work divides into; the printed function computes those from `begin` to `end`.
-    scratch: bytes it may write while it runs and forget afterwards, seen as `scratch_type`.
-    packed: constants in the order in which it reads them, flat, by the name it will use for them.
-    overlaps: which outputs may lie over which inputs, and how.
-    copied: of these, the bytes of constants that are copied there.
-    rows: whether an equal number of pieces, one after the other, makes each row of the output, and reads only the rows
-    of the first input that lie under its window, and the same row of other inputs.
-    grain: so many pieces are computed together, so that a range is best a multiple of it.
-    each: so many elements of its only output, one after the other, each piece makes, the last perhaps fewer, and reads
-    only what `rows` says of the rows they lie in; 0 where that is not so, or `rows` says enough.
-    costs: what each piece takes, compared with the others; nothing where all take the same.
-    bands: where an output's bytes do not say what a piece reads: of each piece the first row of the output that it
-    makes, and the one behind its last; it reads only what `rows` says of these.
-    slices: the pieces are so many equal groups, one after the other, and each of them reads its own slice only of the
-    one array that is packed: equal slices, one after the other, of a multiple of 64 bytes.
+    extent: the number of work items; the printed function computes those from `begin` to `end`.
+    scratch: bytes of working memory, used as `scratch_type`, whose content is lost after the call.
+    packed: constants, flat, in the order in which the kernel reads them, by the name it uses for them.
+    overlaps: which outputs may overlap which inputs, and at which distance.
+    copied: the bytes of constants that the kernel copies into scratch.
+    rows: whether each output row consists of the same number of consecutive work items, and these read only the rows of
+    the first input under its window, and the same row of the other inputs.
+    grain: work items that are computed together; ranges are best a multiple of it.
+    each: consecutive elements that a work item makes of the only output (the last item may make fewer), if it reads
+    only what `rows` says of the rows they lie in; 0 where that does not hold or `rows` says enough.
+    costs: the relative cost of each work item; empty where all cost the same.
+    bands: for each work item the range of output rows that it makes, where its output bytes do not tell what it reads;
+    it reads only what `rows` says of these rows.
+    slices: the number of equal, consecutive groups of work items, each of which reads only its own slice of the only
+    packed array. Slices are equal and consecutive, and a multiple of 64 bytes long.
     """
 
     extent: int
@@ -81,7 +81,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Names:
-    """What things are called in the function being printed. The range is always `begin` to `end`."""
+    """The names in the printed function. Its range of work items is always `begin` to `end`."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -90,10 +90,7 @@ class Names:
 
 
 class Body(Protocol[K]):
-    """What a kernel does at the sites of one operation.
-
-    accepts: the reason when it cannot serve a site.
-    """
+    """A kernel of one operation. `accepts` gives the reason when it cannot serve a site, or None."""
 
     def accepts(self, site: Site[K]) -> str | None: ...
     def demand(self, site: Site[K]) -> Demand: ...
@@ -101,7 +98,7 @@ class Body(Protocol[K]):
 
 
 PORTABLE: frozenset[str] = frozenset()
-"""What a kernel in portable C needs."""
+"""The instruction set features that portable C needs."""
 
 
 def only_float(site: Site) -> str | None:
@@ -109,14 +106,14 @@ def only_float(site: Site) -> str | None:
 
 
 def only_integer(site: Site) -> str | None:
-    """One integer type throughout; its accumulators are those of TFLite."""
+    """One integer type throughout, with TFLite's accumulators."""
     fits = site.dtypes in ({"int8"}, {"int16"})
     return None if fits else f"it computes int8 or int16 only, not {', '.join(sorted(site.dtypes))}"
 
 
 def any_format(site: Site) -> str | None:
-    """One number format throughout, whichever."""
-    return None if len(site.dtypes) == 1 else f"its formats are mixed: {', '.join(sorted(site.dtypes))}"
+    """Any number format, but only one."""
+    return None if len(site.dtypes) == 1 else f"it mixes number formats: {', '.join(sorted(site.dtypes))}"
 
 
 def only_int8(site: Site) -> str | None:
@@ -124,23 +121,21 @@ def only_int8(site: Site) -> str | None:
 
 
 def all_int8(site: Site) -> str | None:
-    """Constants, too."""
+    """int8 tensors and constants."""
     there = {*site.dtypes, *(constant.data.dtype.name for constant in site.constants.values())}
-    return None if there == {"int8"} else "it computes int8 only"
+    return None if there == {"int8"} else "it computes int8 tensors and constants only"
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel(Generic[K]):
-    """One of the VARIANTS of an operation's file, by its name.
+    """One of the VARIANTS of an operation's file. A `Kernel[Conv2D]` serves convolutions.
 
-    A `Kernel[Conv2D]` serves convolutions; what the registry finds for a site is a `Kernel` of the site's operation.
-
-    needs: the features of the instruction set that it cannot do without.
-    fuses: the kinds of operation that it takes in a site's tail; it is asked by `accepts` whether it takes a given one.
-    joins: the kind of the tail's first operation, where it computes nothing without one.
-    encoding: how its weights are stored, where that is not one number after the other: then they take as many bytes as
-    their values want, so others cannot take their place.
-    obeys: whether it computes in the arithmetic of a device, where an operation has that of one.
+    needs: the instruction set features that it requires.
+    fuses: the kinds of operation that it can compute in a site's tail; `accepts` decides on a given tail.
+    joins: the kind that the first operation of the tail must have; "" where none is required.
+    encoding: how weights are stored, if not plainly; their size then depends on their values, so that other weights
+    cannot replace them.
+    device_arithmetic: whether it computes operations in the arithmetic of an offload device.
     """
 
     name: str
@@ -151,21 +146,20 @@ class Kernel(Generic[K]):
     fuses: frozenset[str] = frozenset()
     joins: str = ""
     encoding: str = ""
-    obeys: bool = False
+    device_arithmetic: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class OnEach(Generic[K]):
-    """The kernels that `make` gives for each set of vectors with kernels of its own for `numbers`: "float", "integer",
-    "sums", the integers of layers with weights, or "across". They are made when they are looked for, so a set that is
-    added later has them too."""
+    """Kernels that `make` creates for every vector set with kernels for `numbers`: "float", "integer", "sums" (integer
+    layers with weights) or "across" (sums across lanes). They are made on look-up, so sets added later have them too."""
 
     numbers: str
     make: Callable[[Vectors], Iterable[Kernel[K]]]
 
 
 def on_each(numbers: str, body: Callable[[Vectors], Body[K]]) -> OnEach[K]:
-    """One kernel for each such set, under the set's name, which is also what it needs."""
+    """One kernel for each such set, named after the set, which it needs."""
 
     def made(vectors: Vectors) -> Iterable[Kernel[K]]:
         k, name = body(vectors), set_name(numbers, vectors)
@@ -175,14 +169,14 @@ def on_each(numbers: str, body: Callable[[Vectors], Body[K]]) -> OnEach[K]:
 
 
 def on_any_floats(body: Callable[[Vectors], Body[K]]) -> tuple[Kernel[K] | OnEach[K], ...]:
-    """The same for floats, with the scalar kernel: that of a single lane."""
+    """The same for floats, and the scalar kernel, which has a single lane."""
     k = body(SINGLE)
     return Kernel("scalar", PORTABLE, k.accepts, k.demand, k.emit), on_each("float", body)
 
 
 @dataclass(frozen=True, eq=False)
 class Floats(Generic[K]):
-    """Floats of any shape; `emitted` is told the set, and prints."""
+    """A kernel for floats of any shape; `emitted` prints it for a set."""
 
     floats: Vectors
     demand: Callable[[Site[K]], Demand]
@@ -199,7 +193,7 @@ NUMBERS = {"integer": "integers", "across": "across"}
 
 
 def set_name(numbers: str, vectors: Vectors) -> str:
-    """What a set's kernel is called."""
+    """The name of a set's kernel."""
     return vectors.name if numbers == "float" else f"{vectors.name}_{NUMBERS[numbers]}"
 
 
@@ -214,29 +208,29 @@ def of_set(
     fuses: frozenset[str] = frozenset(),
     encoding: str = "",
 ) -> Kernel[K]:
-    """One of a set's kernels, which is called after the set and told it."""
+    """A kernel of a set, named after it; its functions are given the set."""
     name, needs = f"{v.name}{suffix}", frozenset({v.name})
     return variant(name, needs, partial(accepts, v), partial(nest, v), fuses, encoding)
 
 
 def by_depth(depth: int) -> str:
-    """How the name of a set's kernel ends that multiplies so many neighbouring inputs at once."""
+    """The suffix of a set's kernel that multiplies `depth` neighbouring inputs at once."""
     return f"_by_{depth}" if depth > 1 else ""
 
 
 def reason_of(found: object) -> str | None:
-    """The reason, where one was found instead of what serves."""
+    """The refusal, if `found` is one."""
     return found if isinstance(found, str) else None
 
 
 def served(found: T | str) -> T:
-    """What serves, where no reason was found."""
+    """The result, where there is no refusal."""
     assert not isinstance(found, str), found
     return found
 
 
 class Nest(Protocol):
-    """A loop nest that is laid out for one site, with the lanes that compute in it."""
+    """A loop nest for one site, with the lanes that compute in it."""
 
     def demand(self) -> Demand: ...
     def emit(self, w: Writer, names: Names) -> None: ...
@@ -250,7 +244,7 @@ def variant(
     fuses: frozenset[str] = frozenset(),
     encoding: str = "",
 ) -> Kernel[K]:
-    """A kernel that lays out a nest for every site it accepts."""
+    """A kernel that builds a nest for every site it accepts."""
 
     def emit(w: Writer, site: Site[K], names: Names) -> None:
         nest(site).emit(w, names)

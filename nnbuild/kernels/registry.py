@@ -1,4 +1,4 @@
-"""Finds every kernel by the name of its operation: the file of this package with that name lists its VARIANTS."""
+"""Finds the kernels of an operation: the file of this folder named after the operation lists them as VARIANTS."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def _kernels(listed: tuple[Kernel | OnEach, ...], sets: tuple[Vectors, ...]) -> 
 
 
 def kernels_of(site: Site[A]) -> tuple[Kernel[A], ...]:
-    """The kernels of a site's operation: they are looked up by its kind, which no type checker can follow."""
+    """The kernels of a site's operation, looked up by its kind; no type checker can follow that."""
     return cast(tuple[Kernel[A], ...], variants(site.op.kind))

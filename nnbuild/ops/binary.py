@@ -14,7 +14,7 @@ from nnbuild.numeric.multiplier import Multiplier, WideScale, product_scale, qua
 from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
 from nnbuild.numeric.rounding import Ints, ints
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect
-from nnbuild.ops.device_arithmetic import obeys, sum_of_two
+from nnbuild.ops.device_arithmetic import device_arithmetic_of, sum_of_two
 from nnbuild.ops.integer import clamped, quant_of
 from nnbuild.ops.site import Site
 
@@ -54,7 +54,7 @@ class Binary(Attributes):
     def integer(self, site: Site, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """TFLite's, but for divide, and for operands of maximum and minimum that are of another scale."""
         left, right = aligned(inputs, {role: constant.data for role, constant in site.constants.items()})
-        out, spec = site.outputs[0], obeys(site.op)
+        out, spec = site.outputs[0], device_arithmetic_of(site.op)
         if spec is not None:
             return (clamped(sum_of_two(site, left, right, spec), self.clamp, out),)
         return (clamped(combined(self.function, left, right, formats(site)), self.clamp, out),)

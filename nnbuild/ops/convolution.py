@@ -12,7 +12,7 @@ import numpy as np
 from nnbuild.model.graph import Array
 from nnbuild.numeric.real_scale import apply_real_scale
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, signless
-from nnbuild.ops.device_arithmetic import obeys, scaled_sums
+from nnbuild.ops.device_arithmetic import device_arithmetic_of, scaled_sums
 from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, real_scales, requantization
 from nnbuild.ops.site import Site
 
@@ -42,7 +42,7 @@ class Convolution(Attributes):
         times the real scale, rounded once."""
         weights = {role: exact_sums(constant.data) for role, constant in site.constants.items()}
         sums = self.sums(centred(site, inputs[0]), weights).astype(np.int64)
-        out, spec = site.outputs[0], obeys(site.op)
+        out, spec = site.outputs[0], device_arithmetic_of(site.op)
         if spec is not None:
             return (clamped(scaled_sums(site, sums, spec), self.clamp, out),)
         if self.once:

@@ -16,7 +16,7 @@ from nnbuild.numeric.multiplier import convolution_scales
 from nnbuild.numeric.real_scale import IntegerScale, apply_integer_scale, integer_scale
 from nnbuild.numeric.rounding import Ints, limits
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, expect, signless
-from nnbuild.ops.device_arithmetic import obeys, scaled_sums
+from nnbuild.ops.device_arithmetic import device_arithmetic_of, scaled_sums
 from nnbuild.ops.integer import centred, clamped, exact_sums, quant_of, requantization
 from nnbuild.ops.site import Site
 
@@ -56,7 +56,7 @@ class Dense(Attributes):
         sums = (centred(site, inputs[0]) @ kernel).astype(np.int64)
         if "bias" in site.constants:
             sums = sums + site.constant("bias").astype(np.int64)
-        out, spec = site.outputs[0], obeys(site.op)
+        out, spec = site.outputs[0], device_arithmetic_of(site.op)
         if spec is not None:
             return (clamped(scaled_sums(site, sums, spec), self.clamp, out),)
         if site.constant("kernel").dtype == np.int16:
@@ -85,7 +85,7 @@ def sum_bounds(site: Site) -> tuple[Ints, Ints]:
 
 def unscalable(site: Site) -> list[int]:
     """The outputs whose sums no integers scale as the float64 product does."""
-    if obeys(site.op) is not None or site.constant("kernel").dtype == np.int16:
+    if device_arithmetic_of(site.op) is not None or site.constant("kernel").dtype == np.int16:
         return []
     found = []
     for place, proof in enumerate(_proofs(site)):

@@ -35,7 +35,7 @@ def usual(operator: str, spec: Arithmetic) -> bool:
     return spare and (spec.scale, spec.rounding) == (like.scale, like.rounding)
 
 
-def obeys(op: Op) -> Arithmetic | None:
+def device_arithmetic_of(op: Op) -> Arithmetic | None:
     """The arithmetic of an operation whose results are not TFLite's."""
     spec, operator = op.arithmetic, operator_name(op)
     return spec if spec is not None and operator is not None and not usual(operator, spec) else None

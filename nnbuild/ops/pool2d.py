@@ -12,7 +12,7 @@ import numpy as np
 from nnbuild.model.graph import Array, Shape
 from nnbuild.numeric.rounding import INT32, rounding_mean
 from nnbuild.ops.base import NO_CLAMP, Arrays, Attributes, Clamp, Pair, expect
-from nnbuild.ops.device_arithmetic import averaged, obeys
+from nnbuild.ops.device_arithmetic import averaged, device_arithmetic_of
 from nnbuild.ops.integer import clamped
 from nnbuild.ops.site import Site
 from nnbuild.ops.windows import NO_PADDING, Padding, sliding, windows_along
@@ -48,7 +48,7 @@ class Pool2D(Attributes):
 
     def of_sums(self, site: Site, total: Array, count: Array | int | None = None) -> Array:
         """Averages of integers; of so many each, or of whole windows."""
-        spec, number = obeys(site.op), np.asarray(prod(self.window) if count is None else count)
+        spec, number = device_arithmetic_of(site.op), np.asarray(prod(self.window) if count is None else count)
         mean = rounding_mean(total, number) if spec is None else averaged(total, number, spec)
         return clamped(mean, self.clamp, site.outputs[0])
 

@@ -98,19 +98,19 @@ def _overlaps(
     last: dict[str, int],
     target: Target,
 ) -> dict[str, dict[str, tuple[int, int]]]:
-    """Output -> the lead and the step before each input it may lie over: those that nothing needs after this step."""
+    """Output -> the safe distance and the step before each input it may overlap: inputs that no later step needs."""
     allowed: dict[str, dict[str, tuple[int, int]]] = {}
     for index, item in enumerate(work):
         site = item.site
         own = local_of(item, target)
         if site.op.outer or item.on_device or parts_of(item, target) > 1 or (isinstance(own, Local) and own.tiled):
             continue
-        leads = _leads(item, target.pieces)
-        for out, source in sorted({(output, site.reads[number].name) for output, number in leads}):
+        distances = _distances(item, target.pieces)
+        for out, source in sorted({(output, site.reads[number].name) for output, number in distances}):
             a, b = roots[site.writes[out].name], roots[source]
             # A tensor may be read as several inputs; the output may lie over it only as all of these allow.
             reads = [number for number, tensor in enumerate(site.reads) if roots[tensor.name] == b]
-            known = [leads[out, number] for number in reads if (out, number) in leads]
+            known = [distances[out, number] for number in reads if (out, number) in distances]
             if (
                 {a, b}.isdisjoint(apart)
                 and a != b
@@ -122,11 +122,11 @@ def _overlaps(
     return allowed
 
 
-def _leads(work: Work, pieces: bool) -> dict[tuple[int, int], tuple[int, int]]:
-    """(output, input) -> the lead and the step that serve all versions; pairs that some keep apart are left out."""
+def _distances(work: Work, pieces: bool) -> dict[tuple[int, int], tuple[int, int]]:
+    """(output, input) -> the safe distance and step that serve all versions, without pairs that some version keeps apart."""
     each = [{(o.output, o.input): o for o in demand.overlaps} for demand in work.demands]
     pairs = set(each[0]).intersection(*each[1:])
     return {
-        pair: (max(o[pair].lead_of(pieces) for o in each), lcm(*(o[pair].every for o in each)))
+        pair: (max(o[pair].distance_of(pieces) for o in each), lcm(*(o[pair].step for o in each)))
         for pair in sorted(pairs)
     }

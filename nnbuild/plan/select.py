@@ -9,7 +9,7 @@ from nnbuild.base.writer import Writer
 from nnbuild.isa.encoding import encoding_of
 from nnbuild.kernels.contract import Demand, Kernel, Names
 from nnbuild.kernels.registry import kernels_of
-from nnbuild.ops.device_arithmetic import obeys
+from nnbuild.ops.device_arithmetic import device_arithmetic_of
 from nnbuild.ops.site import Site
 from nnbuild.plan.code import Code, code_of
 from nnbuild.plan.measured import measured
@@ -175,7 +175,7 @@ def refusal(kernel: Kernel, site: Site, target: Target) -> str | None:
         return "it computes one operation at a time"
     if kernel.encoding and target.swappable:
         return "its constants are as many as its weights want, and these may be exchanged"
-    if any(obeys(op) for op in site.ops) and not kernel.obeys:
+    if any(device_arithmetic_of(op) for op in site.ops) and not kernel.device_arithmetic:
         return "it computes as TFLite does, not as the device"
     return kernel.accepts(site)
 

@@ -129,7 +129,7 @@ def need(work: Work, offer: Offer) -> int:
     shared = 0
     for overlap in offer.demand.overlaps:
         out, source = work.site.writes[overlap.output].nbytes, work.site.reads[overlap.input].nbytes
-        shared = max(shared, out + source - max(out, source + max(overlap.lead, 0)))
+        shared = max(shared, out + source - max(out, source + max(overlap.distance, 0)))
     return sum(sizes) - shared + offer.demand.scratch
 
 

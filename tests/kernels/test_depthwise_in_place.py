@@ -97,5 +97,5 @@ def test_the_lead_is_the_least_that_is_safe(size: tuple[int, int, int, int]) -> 
     shape = planes(site_of(graph, graph.ops[0]), 0)
     assert shape.bands < shape.tiles
     (overlap,) = overlaps(shape)
-    assert overlap.every == 4 and overlap.lead % 4 == 0
-    assert safe(shape, overlap.lead // 4) and not safe(shape, overlap.lead // 4 - 1)
+    assert overlap.step == 4 and overlap.distance % 4 == 0
+    assert safe(shape, overlap.distance // 4) and not safe(shape, overlap.distance // 4 - 1)

@@ -16,7 +16,7 @@ from nnbuild.evidence.layout import find
 from nnbuild.evidence.pack import sites_of
 from nnbuild.isa.registry import isas
 from nnbuild.kernels.contract import Overlap
-from nnbuild.kernels.parts import prologue as kernels_ahead
+from nnbuild.kernels.parts import prologue
 from nnbuild.model.graph import Graph
 from nnbuild.ops import interpret
 from nnbuild.ops.affine import Affine
@@ -120,7 +120,7 @@ def test_a_part_copies_the_rows_that_it_reads(tmp_path: Path, monkeypatch: pytes
         return replace(artifact, files={**artifact.files, f"{plan.prefix}.c": text.encode()})
 
     monkeypatch.setattr(many, "emit", in_pieces)
-    monkeypatch.setattr(kernels_ahead, "Overlap", lambda **_: Overlap(lead=1 << 20))
+    monkeypatch.setattr(prologue, "Overlap", lambda **_: Overlap(distance=1 << 20))
     inputs = {"x": (samples[:3] - 128).astype(np.int8)}
     (found,) = run_many([(graph, inputs)], tmp_path, targets=[target("armv7em_dsp")], flags=PORTABLE)
     assert all(changed)

@@ -49,8 +49,8 @@ def arena(settled: list[Work], enough: int) -> int:
 def test_what_a_step_needs() -> None:
     assert need(work("a"), FAST) == 440
     assert need(work("a"), SMALL) == 100
-    assert need(work("a"), offer("lead", 1, 0, Overlap(lead=16))) == 116
-    assert need(work("a"), offer("behind", 1, 8, Overlap(lead=-50))) == 108
+    assert need(work("a"), offer("lead", 1, 0, Overlap(distance=16))) == 116
+    assert need(work("a"), offer("behind", 1, 8, Overlap(distance=-50))) == 108
 
 
 def test_for_speed_nothing_is_changed() -> None:

@@ -53,14 +53,14 @@ def overlaps(shape: Planes) -> tuple[Overlap, ...]:
     """Each channel's outputs over the same channel's inputs, as far as those are in the lines already."""
     if shape.multiplier > 1 or (shape.turned and shape.bands < shape.tiles):
         return ()
-    lead = -shape.down.size * shape.across.size
+    distance = -shape.down.size * shape.across.size
     for tile in range(shape.bands, shape.tiles, shape.bands):
         line = shape.held - shape.bands * shape.fresh if shape.shares else 0
         row = (tile * shape.rows * shape.down.stride) + 2 * line - shape.down.pad
         if row < shape.down.size:
             written = tile * shape.rows * shape.across.places
-            lead = max(lead, written - max(row, 0) * shape.across.size)
-    return (Overlap(lead=lead * shape.channels, every=shape.channels),)
+            distance = max(distance, written - max(row, 0) * shape.across.size)
+    return (Overlap(distance=distance * shape.channels, step=shape.channels),)
 
 
 @dataclass(frozen=True, eq=False)

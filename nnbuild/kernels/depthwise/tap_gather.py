@@ -36,8 +36,8 @@ class Gathered(Gathering):
             "scaling": self.ending.pack(1),
             "places": np.array(self.table(), np.uint16),
         }
-        lead = -window.rows.size * window.columns.size * window.channels
-        overlaps = (Overlap(lead=lead, every=window.channels),)
+        distance = -window.rows.size * window.columns.size * window.channels
+        overlaps = (Overlap(distance=distance, step=window.channels),)
         return Demand(groups, self.area * self.group + self.lanes, "int8", packed, overlaps)
 
     def emit(self, w: Writer, names: Names) -> None:

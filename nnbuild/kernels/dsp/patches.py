@@ -213,7 +213,7 @@ class SingleRow(WindowNest[Tile]):
             scratch=-(-(self.lanes.pairs * 4 + gathered) // 8) * 8,
             scratch_type="int64",
             packed={"kernel": tiles.pack(self.lanes, sums_of(self.site), self.dtype, slice(0, outputs))},
-            overlaps=(Overlap(lead=-depth * size, pieces=outputs * size),),
+            overlaps=(Overlap(distance=-depth * size, split_distance=outputs * size),),
         )
 
     def emit(self, w: Writer, names: Names) -> None:

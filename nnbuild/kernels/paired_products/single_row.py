@@ -56,7 +56,7 @@ class TwoProducts(WindowNest[RowLanes]):
             scratch=4 * self.pairs,
             scratch_type="int32",
             packed=packed,
-            overlaps=(Overlap(lead=-taps, pieces=outputs),),
+            overlaps=(Overlap(distance=-taps, split_distance=outputs),),
         )
 
     def emit(self, w: Writer, names: Names) -> None:

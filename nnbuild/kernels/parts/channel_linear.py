@@ -118,7 +118,7 @@ class _Columns(_Rows):
         if "kink" in packed:
             quads = packed["kink"][: channels // QUAD * QUAD].reshape(-1, QUAD)
             packed["turning"] = (quads != 0).any(axis=1).astype(np.int8)
-        same = Overlap(every=rows * channels)
+        same = Overlap(step=rows * channels)
         return Demand(extent=rows, packed=packed, overlaps=(same,))
 
     def emit(self, w: Writer, site: Site, names: Names) -> None:

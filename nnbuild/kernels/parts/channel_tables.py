@@ -71,7 +71,7 @@ def kernel(results: Callable[[Site[K], Ints], Array | str], walks: Callable[[Sit
         rows, channels = sizes_of(walks(site))
         outputs = np.asarray(results(site, every_input()), np.int8)
         packed = {"table": lookup.table(outputs).T.reshape(-1)}
-        return Demand(extent=rows, packed=packed, overlaps=(Overlap(every=rows * channels),))
+        return Demand(extent=rows, packed=packed, overlaps=(Overlap(step=rows * channels),))
 
     def emit(w: Writer, site: Site[K], names: Names) -> None:
         rows, channels = sizes_of(walks(site))

@@ -24,20 +24,20 @@ from nnbuild.numeric.arithmetic import Arithmetic
 from nnbuild.ops.binary import Binary
 from nnbuild.ops.convolution import Convolution
 from nnbuild.ops.dense import Dense
-from nnbuild.ops.device_arithmetic import channel_scales, obeys, operand_scales
+from nnbuild.ops.device_arithmetic import channel_scales, device_arithmetic_of, operand_scales
 from nnbuild.ops.integer import bounds, quant_of
 from nnbuild.ops.pool2d import Pool2D
 from nnbuild.ops.site import Site
 
 
 def _spec(site: Site) -> Arithmetic:
-    found = obeys(site.op)
+    found = device_arithmetic_of(site.op)
     assert found is not None, site.op.name
     return found
 
 
 def _accepts(site: Site) -> str | None:
-    if obeys(site.op) is None:
+    if device_arithmetic_of(site.op) is None:
         return "it computes in the arithmetic of a device"
     return None if site.dtypes == {"int8"} else "devices compute int8 only"
 
@@ -190,6 +190,6 @@ def _same_shapes(site: Site[Binary]) -> str | None:
 
 
 NAME = "as_device"
-WEIGHTS = Kernel[Dense](NAME, PORTABLE, _accepts, _weights_demand, _emit_weights, obeys=True)
-POOL = Kernel[Pool2D](NAME, PORTABLE, _accepts, _pool_demand, _emit_pool, obeys=True)
-ADD = Kernel[Binary](NAME, PORTABLE, _same_shapes, _add_demand, _emit_add, obeys=True)
+WEIGHTS = Kernel[Dense](NAME, PORTABLE, _accepts, _weights_demand, _emit_weights, device_arithmetic=True)
+POOL = Kernel[Pool2D](NAME, PORTABLE, _accepts, _pool_demand, _emit_pool, device_arithmetic=True)
+ADD = Kernel[Binary](NAME, PORTABLE, _same_shapes, _add_demand, _emit_add, device_arithmetic=True)

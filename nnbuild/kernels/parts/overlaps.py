@@ -22,7 +22,7 @@ IN_PLACE = (Overlap(),)
 SIZES = {"float32": 4, "int8": 1, "int16": 2, "int32": 4, "uint8": 1}
 
 
-def lead(units: int, written: Callable[[int], int], unread: Callable[[int], int | None]) -> int:
+def safe_distance(units: int, written: Callable[[int], int], unread: Callable[[int], int | None]) -> int:
     """The least lead for an output whose first `written(u)` bytes are written once unit u is done.
 
     `unread(u)` is the lowest byte of the input that is read at or after the first write of unit u; None when nothing
@@ -51,9 +51,9 @@ def rows(site: Site, axis: Axis, ahead: int = 0) -> tuple[Overlap, ...]:
         row = unit * axis.stride - axis.pad + ahead
         return max(0, row) * into if row < axis.size else None
 
-    pieces = lead(axis.places, written, first)
-    at_once = lead(axis.places, written, new) if ahead else pieces
-    return (Overlap(lead=at_once, pieces=pieces),)
+    split = safe_distance(axis.places, written, first)
+    at_once = safe_distance(axis.places, written, new) if ahead else split
+    return (Overlap(distance=at_once, split_distance=split),)
 
 
 def tiles(site: Site, down: Axis, along: Axis, width: int) -> tuple[Overlap, ...]:
@@ -64,7 +64,7 @@ def tiles(site: Site, down: Axis, along: Axis, width: int) -> tuple[Overlap, ...
     ends = [min(x + width, along.places) for x in range(0, along.places, width)]
     done = (np.arange(down.places)[:, None] * along.places + np.array(ends)[None, :]).reshape(-1)
     done = done[done < len(later)]
-    return (Overlap(lead=int((done * out - later[done]).max(initial=-(1 << 30)))),)
+    return (Overlap(distance=int((done * out - later[done]).max(initial=-(1 << 30)))),)
 
 
 def positions(site: Site, down: Axis, along: Axis, behind: int) -> tuple[Overlap, ...]:
@@ -74,7 +74,7 @@ def positions(site: Site, down: Axis, along: Axis, behind: int) -> tuple[Overlap
     out = prod(site.writes[0].shape) // (down.places * along.places) * SIZES[site.writes[0].dtype]
     starts = _starts(down, along) * into
     done = np.arange(len(starts)) + behind
-    return (Overlap(lead=int((done * out - starts).max())),)
+    return (Overlap(distance=int((done * out - starts).max())),)
 
 
 def _starts(down: Axis, along: Axis) -> Ints:

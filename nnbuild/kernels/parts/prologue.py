@@ -102,7 +102,9 @@ class Ahead:
             scratch=start + parts.size,
             scratch_type=inner.scratch_type if inner.scratch else parts.outer.outputs[0].dtype,
             packed={**inner.packed, **numbers},
-            overlaps=(Overlap(lead=-site.inputs[0].nbytes, pieces=site.writes[0].nbytes),),  # each piece copies anew
+            overlaps=(
+                Overlap(distance=-site.inputs[0].nbytes, split_distance=site.writes[0].nbytes),
+            ),  # every call copies
             copied=inner.copied,
             grain=inner.grain,
             costs=inner.costs,

@@ -159,18 +159,18 @@ class Stream:
         """Worked out on the very order of rows. The last part reads a row of its own before it writes there, as far as
         its kernel says so."""
         order, final = list(self.order()), self.parts[self.last]
-        own = {overlap.input: overlap.lead for overlap in final.demand.overlaps}
+        own = {overlap.input: overlap.distance for overlap in final.demand.overlaps}
         for position, (index, place, tensor) in enumerate(self._external()):
             row, axis = tensor.nbytes // max(1, tensor.shape[0]), self.parts[index].axis(place)
-            lead = own.get(place, final.result.nbytes) if index == self.last else -tensor.nbytes
+            distance = own.get(place, final.result.nbytes) if index == self.last else -tensor.nbytes
             unread: int | None = None
             for part, at in reversed(order):
                 if part == self.last and unread is not None:
-                    lead = max(lead, (at + 1) * final.row - unread)
+                    distance = max(distance, (at + 1) * final.row - unread)
                 if part == index:
                     low = lowest(axis, at) * row
                     unread = low if unread is None else min(unread, low)
-            yield Overlap(input=position, lead=lead, pieces=final.result.nbytes)
+            yield Overlap(input=position, distance=distance, split_distance=final.result.nbytes)
 
     def emit(self, w: Writer, site: Site, names: Names) -> None:
         functions = [self._function(w, index, names.packed) for index in range(len(self.parts))]

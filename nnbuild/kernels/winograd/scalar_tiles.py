@@ -25,7 +25,7 @@ from nnbuild.kernels.dsp.staged_weights import staged
 from nnbuild.kernels.lanes.layer_sums import layer_of, sums_of
 from nnbuild.kernels.loops.window import Axis, WindowNest, window_of
 from nnbuild.kernels.loops.window_loops import product, total
-from nnbuild.kernels.parts.overlaps import lead
+from nnbuild.kernels.parts.overlaps import safe_distance
 from nnbuild.kernels.winograd import scalar_routines
 from nnbuild.kernels.winograd.modular_routines import BY_FOUR, BY_TWO, Form
 from nnbuild.kernels.winograd.patch_rows import every_three
@@ -148,16 +148,18 @@ class Tiles(WindowNest[Winograd]):
             scratch=8 * self.gathered_at + gathered,
             scratch_type="int64",
             packed=(self.form or scalar_routines).pack(shape, self.site.constant("kernel"), sums_of(self.site)),
-            overlaps=(Overlap(lead=self._lead()), *beside),
+            overlaps=(Overlap(distance=self._distance()), *beside),
             bands=self.bands,
         )
 
-    def _lead(self) -> int:
+    def _distance(self) -> int:
         """A row of tiles reads its inputs while it writes its rows of outputs."""
         down = self.outputs[0]
         rows, out = self.window.rows, self.window.columns.places * self.window.filters
         unread = [max(0, origin) * self.window.line for origin in _origins(rows, down)]
-        return lead(len(unread), lambda piece: min(down * piece + down, rows.places) * out, lambda piece: unread[piece])
+        return safe_distance(
+            len(unread), lambda piece: min(down * piece + down, rows.places) * out, lambda piece: unread[piece]
+        )
 
     def emit(self, w: Writer, names: Names) -> None:
         self._rooms(w, names.scratch)
